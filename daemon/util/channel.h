@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CHANNEL_H
+#define GPUQ_CHANNEL_H
+
+/*
+ * Channel
+ *
+ * The way between the supervisor and one worker: a ring each way in a sealed
+ * memfd, an eventfd each way as doorbell, and a socket for descriptors. One
+ * message is one packed protobuf; a descriptor that goes with it is sent on the
+ * socket before the message is written to the ring, so it is there when the
+ * message is read. Messages and descriptors keep their order.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+#define CHANNEL_CAPACITY (8u << 20) /* bytes each way */
+#define CHANNEL_N_FDS    4u
+
+enum {
+        _CHANNEL_E_SUCCESS,
+        CHANNEL_E_AGAIN,   /* nothing to read, or the ring is full: try later */
+        CHANNEL_E_CORRUPT, /* the other side broke the rules: end it */
+        CHANNEL_E_CLOSED,  /* the other side is gone */
+};
+
+typedef struct Channel Channel;
+
+/**
+ * channel_new() - make both ends
+ * @ret_fds: the other end's descriptors, in the order that channel_adopt() takes
+ *           them: memfd, its bell, our bell, socket; the caller's to close
+ *
+ * Return: 0, or a negative errno.
+ */
+int channel_new(Channel **ret_channel, int ret_fds[static CHANNEL_N_FDS]);
+/** channel_adopt() - the other end, from its descriptors, consumed on success. */
+int channel_adopt(const int fds[static CHANNEL_N_FDS], Channel **ret_channel);
+/** channel_free() - NULL is fine. Return: NULL. */
+Channel *channel_free(Channel *channel);
+
+/** channel_bell_fd() - readable when the other side rang; for polling. */
+int channel_bell_fd(const Channel *channel);
+/** channel_socket_fd() - hangs up (POLLHUP/EOF) when the other side is gone; for polling only. */
+int channel_socket_fd(const Channel *channel);
+
+/**
+ * channel_send() - write one message, ring if the other side sleeps
+ * @fd: -1, or a descriptor to go with it; the caller keeps its own
+ *
+ * Return: 0, CHANNEL_E_AGAIN, CHANNEL_E_CORRUPT, CHANNEL_E_CLOSED, -EMSGSIZE, or another negative errno.
+ */
+int channel_send(Channel *channel, const ProtobufCMessage *message, int fd);
+/**
+ * channel_receive() - the next message, as packed bytes
+ * @ret_data: valid until the next call
+ *
+ * Return: 0, CHANNEL_E_AGAIN, or CHANNEL_E_CORRUPT.
+ */
+int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_data);
+/**
+ * channel_take_fd() - the descriptor that came with the message just received
+ *
+ * Return: the caller's descriptor, or -1 if there is none: treat it as CHANNEL_E_CORRUPT.
+ */
+int channel_take_fd(Channel *channel);
+
+/**
+ * channel_sleep() - call before blocking on channel_bell_fd()
+ *
+ * Return: false if a message came meanwhile: read it instead of sleeping.
+ */
+bool channel_sleep(Channel *channel);
+/** channel_wake() - call after waking: clears the bell. */
+void channel_wake(Channel *channel);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CONFIG_H
+#define GPUQ_CONFIG_H
+
+/*
+ * Config
+ *
+ * gpuqd.conf and conf.d, read whole and checked; a new configuration is made
+ * before the old one is let go. Keeper and supervisor read the same files; each
+ * looks at its own keys. Section [gpuqd] holds everything but the users'
+ * [user NAME] sections, which override weight and quotas (a uid is a NAME too).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef enum ConfigDriver {
+        CONFIG_DRIVER_AUTO, /* CPU only where there is no NVIDIA device */
+        CONFIG_DRIVER_GPU,
+        CONFIG_DRIVER_CPU,
+} ConfigDriver;
+
+typedef struct ConfigLimits {
+        double weight;         /* share of GPU time beside other users, > 0 */
+        uint64_t sessions;     /* connections */
+        uint64_t jobs;         /* unfinished */
+        uint64_t arena_bytes;  /* host memory in arenas and module images */
+        uint64_t device_bytes; /* device memory in arenas, all devices together */
+        uint64_t modules;      /* loaded */
+        uint64_t gpu_seconds;  /* a day, decaying; 0: no limit */
+} ConfigLimits;
+
+typedef struct ConfigUser {
+        char *name; /* or a uid in decimal */
+        ConfigLimits limits;
+        struct ConfigUser *next;
+} ConfigUser;
+
+typedef struct Config {
+        char *socket;          /* path */
+        char *allow_groups;    /* space-separated, NULL: everybody */
+        char *admin_group;     /* NULL: only uid 0 */
+        char *supervisor_user; /* who the supervisor runs as */
+        char *worker_user;     /* who probes, uid 0's workers, and isolation=shared run as */
+        char *cache_dir;       /* compile caches, one folder a uid */
+        ConfigDriver device;
+        unsigned cpu_devices;
+        unsigned cpu_threads;  /* host threads of each CPU device; 0: one a core */
+        bool isolation_shared;
+        unsigned worker_idle_s;
+        unsigned inflight_jobs; /* at once in one worker */
+        unsigned inflight_ms;   /* of expected GPU time in one worker, beyond one job */
+        unsigned job_timeout_s; /* default, 0: none */
+        unsigned compile_timeout_s;
+        ConfigLimits limits;    /* for users without a section */
+        ConfigUser *users;
+} Config;
+
+/**
+ * config_load() - read a file, then conf.d beside it (FILE's folder/gpuqd.conf.d, *.conf by name)
+ * @path:      NULL: the installed /etc/gpuq/gpuqd.conf, which may be missing; a named one may not
+ * @settings:  "key=value" from the command line, last and strongest; NULL-terminated, may be NULL
+ * @ret_error: on -EINVAL or a failed open, the caller's text: "FILE:LINE: …, allowed: …"
+ *
+ * Return: 0, or a negative errno.
+ */
+int config_load(const char *path, char *const *settings, Config **ret_config, char **ret_error);
+/** config_free() - NULL is fine. Return: NULL. */
+Config *config_free(Config *config);
+/** config_limits() - of a user, by name (NULL if nameless) or uid. Never NULL. */
+const ConfigLimits *config_limits(const Config *config, const char *name, uid_t uid);
+
+#endif

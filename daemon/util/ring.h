@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_RING_H
+#define GPUQ_RING_H
+
+/*
+ * Ring
+ *
+ * One producer, one consumer, messages of bytes, in memory that both map. The
+ * other side is not trusted: every index read from the shared memory is checked,
+ * and a message is copied out before anybody looks at it. Knows no descriptor
+ * and never sleeps; Channel adds both.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+        _RING_E_SUCCESS,
+        RING_E_AGAIN,   /* empty, or no room */
+        RING_E_CORRUPT, /* the other side wrote nonsense */
+        RING_E_TOO_BIG, /* can never fit */
+};
+
+typedef struct RingShared RingShared; /* its layout is ring.c's */
+
+typedef struct Ring {
+        RingShared *shared;
+        uint32_t capacity; /* bytes, a power of two; ours, never re-read from shared memory */
+        uint32_t position; /* our own index; the shared copy is only for the other side */
+} Ring;
+
+/** ring_bytes() - bytes of shared memory for a ring of that capacity. */
+size_t ring_bytes(uint32_t capacity);
+/** ring_init() - attach to zeroed or already used memory at @memory, as producer or consumer. */
+void ring_init(Ring *ring, void *memory, uint32_t capacity);
+
+/** ring_write() - append one message. Return: 0, RING_E_AGAIN, RING_E_TOO_BIG, RING_E_CORRUPT. */
+int ring_write(Ring *ring, const void *data, uint32_t n_data);
+/**
+ * ring_read() - copy out the next message
+ * @buffer: room for ring->capacity bytes
+ *
+ * Return: 0, RING_E_AGAIN, or RING_E_CORRUPT.
+ */
+int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data);
+
+/**
+ * ring_sleep() - the consumer says it will sleep
+ *
+ * Return: false if something came meanwhile, so do not sleep.
+ */
+bool ring_sleep(Ring *ring);
+/** ring_wake() - the consumer is awake again. */
+void ring_wake(Ring *ring);
+/** ring_needs_bell() - asked by the producer after writing: does the consumer sleep? Clears it. */
+bool ring_needs_bell(Ring *ring);
+
+#endif

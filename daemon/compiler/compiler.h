@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_COMPILER_H
+#define GPUQ_COMPILER_H
+
+/*
+ * What gpuqd-compiler is asked, and how
+ *
+ * A short-lived child of a worker, run as the worker's user. It turns one image
+ * into one that cuModuleLoadData() takes, and tells what it knows of it. The
+ * worker never compiles and never parses what a client sent.
+ *
+ *     gpuqd-compiler --target sm_90|cpu --format auto|source|ptx|cubin|fatbin|builtin
+ *                    --out FD --libexec DIR [--in FD] [--length BYTES] [--name TEXT]
+ *                    [--cache DIR] [--timeout SECONDS] [--cuda-driver] [--device INDEX]
+ *                    [-- OPTION...]
+ *
+ *   --target   of the device: sm_ and its compute capability (major * 10 + minor), or cpu
+ *   --format   builtin: the kernels of DIR/kernels, and no --in
+ *   --in       the client's sealed memfd, read from offset 0
+ *   --length   bytes of the image; without it the file's size
+ *   --out      an empty memfd of the worker's; the result is written from offset 0
+ *   --libexec  the folder libexec/gpuq
+ *   --name     what error messages call the source; "kernel.cu" without it
+ *   --cache    a folder of this user's, made (0700) when missing; without it nothing is kept
+ *   --timeout  CPU seconds for it and for each compiler it starts, the wall clock too; 0: none
+ *   --cuda-driver  libcuda.so.1 may be opened, and a context made on device --device (0), to
+ *              link PTX where nvJitLink is missing
+ *   OPTION     the client's: -DNAME[=VALUE], -UNAME, -std=c++NN, --use_fast_math
+ *
+ * It exits 0 whenever it wrote a result, which may be an error: see compiled.h
+ * for reading it. Another exit status, or a signal (SIGXCPU and SIGALRM: its
+ * time was up), is for the worker to report. Compilers it starts are in its own
+ * process group: kill the group to end it.
+ *
+ * PATH in its environment is where it looks for c++, g++, clang++ and clang; nothing else
+ * of the environment is read but TMPDIR.
+ */
+
+#define COMPILER_PROGRAM "gpuqd-compiler"
+
+/* The largest image read, in bytes. */
+#define COMPILER_IMAGE_MAX (256u << 20)
+
+#endif

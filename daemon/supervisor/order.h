@@ -60,7 +60,7 @@ int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_
 void order_remove(Order *order, uint64_t job);
 
 /** order_is_free() - no predecessor of this job is left; true of an unknown one. Cheap. */
-bool order_is_free(const Order *order, uint64_t job);
+bool order_is_free(Order *order, uint64_t job);
 /**
  * order_predecessors() - those it has to run after now, as order_add() would tell them
  *

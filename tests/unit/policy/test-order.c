@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Order against a model: all accesses of all unfinished jobs in one array, every
+ * pair compared.
+ */
+#include "supervisor/order.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define N_ACCESSES 4
+
+static OrderAccess reading(uint64_t object, uint64_t offset, uint64_t length) {
+        return (OrderAccess){.object = object, .offset = offset, .length = length};
+}
+
+static OrderAccess writing(uint64_t object, uint64_t offset, uint64_t length) {
+        return (OrderAccess){.object = object, .offset = offset, .length = length, .write = true};
+}
+
+static Order *order_start(void) {
+        Order *order = NULL;
+
+        assert_int_equal(order_new(&order), 0);
+        return order;
+}
+
+static void add(Order *order, uint64_t job, OrderAccess access) {
+        assert_int_equal(order_add(order, job, &access, 1, NULL, NULL), 0);
+}
+
+static bool contains(const uint64_t *ids, size_t n, uint64_t id) {
+        for (size_t i = 0; i < n; i++)
+                if (ids[i] == id)
+                        return true;
+        return false;
+}
+
+/* The predecessors are exactly these; ends with 0. */
+static void assert_after(Order *order, uint64_t job, ...) {
+        _cleanup_(freep) uint64_t *ids = NULL;
+        size_t n, n_wanted = 0;
+        va_list ap;
+
+        assert_int_equal(order_predecessors(order, job, &ids, &n), 0);
+        va_start(ap, job);
+        for (uint64_t id; (id = va_arg(ap, uint64_t)); n_wanted++)
+                assert_true(contains(ids, n, id));
+        va_end(ap);
+        assert_int_equal(n, n_wanted);
+        assert_int_equal(order_is_free(order, job), n == 0);
+}
+
+#define J(n) ((uint64_t)(n))
+
+static void readers_run_together_and_a_writer_after_them(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+
+        add(order, 1, writing(7, 0, 100));
+        add(order, 2, reading(7, 0, 50));
+        add(order, 3, reading(7, 25, 50));
+        add(order, 4, reading(7, 100, 1));
+        add(order, 5, writing(7, 0, 200));
+        add(order, 6, reading(7, 0, 1));
+
+        assert_after(order, 1, J(0));
+        assert_after(order, 2, J(1), J(0));
+        assert_after(order, 3, J(1), J(0));
+        assert_after(order, 4, J(0));
+        assert_after(order, 5, J(1), J(2), J(3), J(4), J(0));
+        assert_after(order, 6, J(5), J(0));
+}
+
+static void other_objects_and_other_bytes_do_not_order(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+
+        add(order, 1, writing(1, 0, 100));
+        add(order, 2, writing(2, 0, 100));
+        add(order, 3, writing(1, 100, 100));
+        assert_after(order, 2, J(0));
+        assert_after(order, 3, J(0));
+}
+
+static void accesses_of_length_zero_order_nothing(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+
+        add(order, 1, writing(1, 0, 100));
+        add(order, 2, writing(1, 50, 0));
+        add(order, 3, reading(1, 50, 0));
+        assert_after(order, 2, J(0));
+        assert_after(order, 3, J(0));
+        add(order, 4, writing(1, 0, 100));
+        assert_after(order, 4, J(1), J(0));
+}
+
+static void a_job_does_not_wait_for_itself(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        OrderAccess accesses[] = {writing(1, 0, 60), reading(1, 30, 60), writing(1, 50, 100),
+                                  reading(1, 0, 200)};
+
+        assert_int_equal(order_add(order, 1, accesses, 4, NULL, NULL), 0);
+        assert_after(order, 1, J(0));
+        add(order, 2, reading(1, 149, 1));
+        assert_after(order, 2, J(1), J(0));
+        add(order, 3, reading(1, 150, 1));
+        assert_after(order, 3, J(0));
+        add(order, 4, writing(1, 150, 50));
+        assert_after(order, 4, J(1), J(3), J(0));
+}
+
+static void an_ended_job_is_waited_for_no_more(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+
+        add(order, 1, writing(1, 0, 10));
+        add(order, 2, writing(1, 0, 10));
+        order_remove(order, 1);
+        assert_after(order, 2, J(0));
+        assert_int_equal(order_n_jobs(order), 1);
+        order_remove(order, 1);
+        order_remove(order, 99);
+        assert_int_equal(order_n_jobs(order), 1);
+        assert_int_equal(order_predecessors(order, 1, NULL, NULL), -ENOENT);
+}
+
+static void a_cancelled_job_lets_nobody_overtake_what_it_waited_for(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+
+        add(order, 1, writing(1, 0, 10));
+        add(order, 2, writing(1, 0, 10));
+        add(order, 3, writing(1, 0, 10));
+        order_remove(order, 2);
+        assert_after(order, 3, J(1), J(0));
+        order_remove(order, 3);
+        add(order, 4, reading(1, 0, 10));
+        assert_after(order, 4, J(1), J(0));
+        order_remove(order, 1);
+        assert_after(order, 4, J(0));
+}
+
+static void an_id_is_added_once(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        OrderAccess access = writing(1, 0, 1);
+
+        add(order, 1, access);
+        assert_int_equal(order_add(order, 1, &access, 1, NULL, NULL), -EEXIST);
+        order_remove(order, 1);
+        add(order, 1, access);
+}
+
+static void the_last_byte_of_the_address_space_counts(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+
+        add(order, 1, writing(1, UINT64_MAX - 1, 1));
+        add(order, 2, reading(1, 0, UINT64_MAX));
+        assert_after(order, 2, J(1), J(0));
+}
+
+/* ---- the model ---- */
+
+typedef struct ModelJob {
+        uint64_t id;
+        OrderAccess accesses[N_ACCESSES];
+        size_t n;
+        bool live;
+} ModelJob;
+
+static bool accesses_conflict(const OrderAccess *a, const OrderAccess *b) {
+        return a->object == b->object && (a->write || b->write) && a->length && b->length &&
+               a->offset < b->offset + b->length && b->offset < a->offset + a->length;
+}
+
+static bool jobs_conflict(const ModelJob *a, const ModelJob *b) {
+        for (size_t i = 0; i < a->n; i++)
+                for (size_t k = 0; k < b->n; k++)
+                        if (accesses_conflict(&a->accesses[i], &b->accesses[k]))
+                                return true;
+        return false;
+}
+
+static uint64_t random_next(uint64_t *seed) {
+        *seed ^= *seed << 13;
+        *seed ^= *seed >> 7;
+        *seed ^= *seed << 17;
+        return *seed;
+}
+
+static void model_fill(ModelJob *job, uint64_t id, uint64_t *seed) {
+        job->id = id;
+        job->live = true;
+        job->n = random_next(seed) % (N_ACCESSES + 1);
+        for (size_t i = 0; i < job->n; i++)
+                job->accesses[i] = (OrderAccess){
+                        .object = random_next(seed) % 3,
+                        .offset = random_next(seed) % 64,
+                        .length = random_next(seed) % 24,
+                        .write = random_next(seed) % 2,
+                };
+}
+
+/* Every job that job @i must run after is reached over predecessors, and all of them are earlier. */
+static void assert_reaches_conflicts(Order *order, ModelJob *jobs, size_t i, bool exact) {
+        bool *reached = calloc(i + 1, sizeof(bool));
+
+        assert_non_null(reached);
+        reached[i] = true;
+        for (size_t k = i + 1; k-- > 0;) {
+                _cleanup_(freep) uint64_t *ids = NULL;
+                size_t n;
+
+                if (!reached[k])
+                        continue;
+                assert_int_equal(order_predecessors(order, jobs[k].id, &ids, &n), 0);
+                for (size_t p = 0; p < n; p++) {
+                        size_t at = ids[p] - 1;
+
+                        assert_true(at < k && jobs[at].live);
+                        assert_true(!exact || jobs_conflict(&jobs[at], &jobs[k]));
+                        reached[at] = true;
+                }
+        }
+        for (size_t k = 0; k < i; k++)
+                if (jobs[k].live && jobs_conflict(&jobs[k], &jobs[i]))
+                        assert_true(reached[k]);
+        free(reached);
+}
+
+/* @cancels: jobs also end before those they wait for. */
+static void compare_with_model(uint64_t seed, size_t n_jobs, bool cancels) {
+        _cleanup_(order_freep) Order *order = order_start();
+        ModelJob *jobs = calloc(n_jobs, sizeof(*jobs));
+
+        assert_non_null(jobs);
+        for (size_t i = 0; i < n_jobs; i++) {
+                model_fill(&jobs[i], i + 1, &seed);
+                assert_int_equal(order_add(order, i + 1, jobs[i].accesses, jobs[i].n, NULL, NULL),
+                                 0);
+                assert_reaches_conflicts(order, jobs, i, !cancels);
+
+                for (size_t tries = random_next(&seed) % 4; tries > 0; tries--) {
+                        size_t k = random_next(&seed) % (i + 1);
+
+                        if (!jobs[k].live || (!cancels && !order_is_free(order, k + 1)))
+                                continue;
+                        jobs[k].live = false;
+                        order_remove(order, k + 1);
+                }
+        }
+        free(jobs);
+}
+
+static void random_jobs_wait_for_what_the_model_says(void **state) {
+        for (uint64_t seed = 1; seed <= 60; seed++)
+                compare_with_model(seed * 0x9e3779b97f4a7c15ull, 120, false);
+}
+
+static void random_cancels_lose_no_order(void **state) {
+        for (uint64_t seed = 1; seed <= 60; seed++)
+                compare_with_model(seed * 0xbf58476d1ce4e5b9ull, 120, true);
+}
+
+/* ---- cost ---- */
+
+static double seconds(void) {
+        struct timespec ts;
+
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+        return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+/* Far above what is needed, far below what O(n) a job would take: 20,000 jobs, 10 s. */
+#define BUDGET_S 10.0
+
+static void thousands_of_slices_stay_cheap(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        double start = seconds();
+        size_t total = 0;
+
+        for (uint64_t i = 1; i <= 20000; i++) {
+                _cleanup_(freep) uint64_t *ids = NULL;
+                OrderAccess access = writing(i % 3, (i * 7919 % 20000) * 64, 64);
+                size_t n;
+
+                assert_int_equal(order_add(order, i, &access, 1, &ids, &n), 0);
+                total += n;
+        }
+        assert_int_equal(total, 0);
+        for (uint64_t i = 1; i <= 20000; i++)
+                order_remove(order, i);
+        assert_true(seconds() - start < BUDGET_S);
+}
+
+static void a_long_chain_names_one_predecessor_each(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+
+        for (uint64_t i = 1; i <= 20000; i++) {
+                _cleanup_(freep) uint64_t *ids = NULL;
+                OrderAccess access = writing(1, 0, 4096);
+                size_t n;
+
+                assert_int_equal(order_add(order, i, &access, 1, &ids, &n), 0);
+                assert_int_equal(n, i > 1);
+        }
+        for (uint64_t i = 20000; i > 1; i--) /* cancelled, last first */
+                order_remove(order, i);
+        add(order, 30000, writing(1, 0, 1));
+        assert_after(order, 30000, J(1), J(0));
+}
+
+/* Readers of all, slices of it, then all of it again: whoever tries cannot make it quadratic. */
+static void splintered_objects_stay_bounded(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        double start = seconds();
+        uint64_t id = 1;
+
+        for (int i = 0; i < 5000; i++)
+                add(order, id++, reading(1, 0, 1 << 20));
+        for (uint64_t i = 0; i < 5000; i++)
+                add(order, id++, reading(1, i * 64, 64));
+        for (uint64_t i = 0; i < 5000; i++)
+                add(order, id++, writing(1, i * 64, 64));
+        for (int i = 0; i < 5000; i++)
+                add(order, id++, reading(1, 0, 1 << 20));
+        assert_true(seconds() - start < BUDGET_S);
+
+        add(order, id, writing(1, 0, 1 << 20));
+        for (uint64_t i = 1; i < id; i++)
+                order_remove(order, i);
+        assert_after(order, id, J(0));
+}
+
+static void a_busy_object_forgets_ended_jobs(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        double start = seconds();
+
+        add(order, 1, reading(1, 0, 64)); /* never ends */
+        for (uint64_t i = 2; i <= 200000; i++) {
+                add(order, i, writing(1, i * 64, 64));
+                order_remove(order, i);
+        }
+        assert_int_equal(order_n_jobs(order), 1);
+        assert_true(seconds() - start < BUDGET_S);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(readers_run_together_and_a_writer_after_them),
+                cmocka_unit_test(other_objects_and_other_bytes_do_not_order),
+                cmocka_unit_test(accesses_of_length_zero_order_nothing),
+                cmocka_unit_test(a_job_does_not_wait_for_itself),
+                cmocka_unit_test(an_ended_job_is_waited_for_no_more),
+                cmocka_unit_test(a_cancelled_job_lets_nobody_overtake_what_it_waited_for),
+                cmocka_unit_test(an_id_is_added_once),
+                cmocka_unit_test(the_last_byte_of_the_address_space_counts),
+                cmocka_unit_test(random_jobs_wait_for_what_the_model_says),
+                cmocka_unit_test(random_cancels_lose_no_order),
+                cmocka_unit_test(thousands_of_slices_stay_cheap),
+                cmocka_unit_test(a_long_chain_names_one_predecessor_each),
+                cmocka_unit_test(splintered_objects_stay_bounded),
+                cmocka_unit_test(a_busy_object_forgets_ended_jobs),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

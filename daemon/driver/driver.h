@@ -17,6 +17,7 @@
 #include "driver/cuda_types.h"
 
 /* X(member, symbol, arguments) */
+/* clang-format off */
 #define DRIVER_FUNCTIONS(X)                                                                        \
         /* the machine */                                                                          \
         X(cuInit, cuInit, (unsigned int flags))                                                    \
@@ -174,6 +175,7 @@
         X(cuLinkComplete, cuLinkComplete,                                                          \
           (CUlinkState state, void **ret_cubin, size_t *ret_size))                                 \
         X(cuLinkDestroy, cuLinkDestroy, (CUlinkState state))
+/* clang-format on */
 
 #define DRIVER_MEMBER(name, symbol, arguments) CUresult(*name) arguments;
 typedef struct Driver {

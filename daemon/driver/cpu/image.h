@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CPU_IMAGE_H
+#define GPUQ_CPU_IMAGE_H
+
+/*
+ * Image
+ *
+ * What cuModuleLoadData() of libgpuq-cpu.so takes: an ELF shared object of this
+ * machine, made from CUDA C++ by the host's C++ compiler in two steps.
+ *
+ *   1. Preprocess:  c++ -std=c++17 -E -x c++ -isystem DIR/cpu/cuda -include DIR/gpuq_cpu.h FILE
+ *
+ *      DIR is libexec/gpuq; in the source tree it is daemon/driver. The header
+ *      declares everything of CUDA C++; __global__, __device__, __host__,
+ *      __constant__, __shared__, __launch_bounds__ stay plain words in the result.
+ *      DIR/cpu/cuda has what sources include: cooperative_groups.h, cuda_runtime.h, …
+ *      __CUDACC__ and __CUDA_ARCH__ (900) are defined, and __GPUQ_CPU__.
+ *
+ *   2. In the result, find the kernels by __global__, and replace each
+ *
+ *          extern __shared__ [__align__(N)] TYPE name[]DIMS;
+ *
+ *      by, at the same place, at file and at function scope alike,
+ *
+ *          GPUQ_CPU_DYNAMIC(name, []DIMS, TYPE);
+ *
+ *      which makes name a pointer to dynamic shared memory (aligned to 1024 bytes).
+ *      Append a line for each kernel, at file scope:
+ *
+ *          GPUQ_CPU_KERNEL(expression, "name")
+ *
+ *      where expression names the function, as in &ns::scale<float>, and name is
+ *      what cuModuleGetFunction() will take. Then compile:
+ *
+ *          c++ -std=c++17 -O2 -x c++ -include DIR/cpu/compile.h GPUQ_CPU_COMPILE_FLAGS -o IMAGE FILE
+ *
+ *      with the flags below. compile.h has macros only, so the result of step 1 can be
+ *      compiled without declaring anything twice.
+ *
+ * No step has to tell whether barriers are used: a block runs as a plain loop
+ * over its threads, and only a thread that has to wait costs a stack of its own.
+ *
+ * What a reader of the ELF file finds, without loading it:
+ *
+ *   section .gpuq.signature  a line a kernel, "NAME <tab> KINDS <newline>". KINDS has a
+ *                            letter a parameter of "bpilfdcs", the proto's Kind 0 to 7, or
+ *                            is "-" for a kernel without parameters. Zero bytes may
+ *                            stand between lines.
+ *   section gpuq_cpu_printf  is there if kernels may print
+ *   .dynsym                  each variable of the module: a defined symbol of type OBJECT
+ *                            and binding GLOBAL whose name does not start with gpuq_cpu_
+ */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPUQ_CPU_COMPILE_FLAGS                                                                     \
+        "-fPIC", "-shared", "-fno-exceptions", "-fno-semantic-interposition", "-fno-gnu-unique",   \
+                "-fno-strict-aliasing", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,defs"
+
+#define GPUQ_CPU_IMAGE_VERSION 1u
+#define GPUQ_CPU_IMAGE_SYMBOL  "gpuq_cpu_image"
+#define GPUQ_CPU_SIGNATURE     ".gpuq.signature"
+#define GPUQ_CPU_PRINTF        "gpuq_cpu_printf"
+#define GPUQ_CPU_LETTERS       "bpilfdcs"
+
+/* Bytes of dynamic shared memory a block can ask for, the same as of sm_90. */
+#define GPUQ_CPU_SHARED_MAX (227u << 10)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct GpuqCpuIndex {
+        uint32_t x, y, z;
+} GpuqCpuIndex;
+
+/*
+ * Where a host thread stands in a launch. Thread-local in the image; the driver
+ * sets it before a block, the image counts the threads, and the driver puts
+ * `thread` and `linear` back when it goes from one waiting thread to another.
+ */
+typedef struct GpuqCpuPlace {
+        GpuqCpuIndex thread; /* threadIdx */
+        GpuqCpuIndex block;  /* blockIdx */
+        GpuqCpuIndex block_dim;
+        GpuqCpuIndex grid_dim;
+        GpuqCpuIndex cluster_dim;
+        GpuqCpuIndex cluster; /* which one */
+        uint32_t linear;      /* of the thread, in its block */
+        uint32_t shared_bytes;
+
+        GpuqCpuIndex next; /* thread to start */
+        uint32_t n_next;
+        uint32_t n_threads;
+        uint32_t waited; /* some thread of this block has had to wait */
+} GpuqCpuPlace;
+
+/* A rendezvous of some threads of a warp, and what each gets from it. */
+typedef enum GpuqCpuWarp {
+        GPUQ_CPU_WARP_SYNC,    /* nothing */
+        GPUQ_CPU_WARP_SHUFFLE, /* the value of lane `source`, or its own */
+        GPUQ_CPU_WARP_BALLOT,  /* a bit a lane: its value is not 0 */
+        GPUQ_CPU_WARP_MATCH,   /* the lanes whose value is the same */
+        GPUQ_CPU_WARP_ADD,     /* of unsigned int */
+        GPUQ_CPU_WARP_MIN,
+        GPUQ_CPU_WARP_MAX,
+        GPUQ_CPU_WARP_MIN_SIGNED,
+        GPUQ_CPU_WARP_MAX_SIGNED,
+        GPUQ_CPU_WARP_AND,
+        GPUQ_CPU_WARP_OR,
+        GPUQ_CPU_WARP_XOR,
+} GpuqCpuWarp;
+
+typedef enum GpuqCpuBarrier {
+        GPUQ_CPU_BARRIER_BLOCK,
+        GPUQ_CPU_BARRIER_CLUSTER,
+        GPUQ_CPU_BARRIER_GRID,
+} GpuqCpuBarrier;
+
+/* What the driver does for running kernels; called only from them. */
+typedef struct GpuqCpuRuntime {
+        /* all threads of the block, cluster or grid meet; gives how many came with predicate set */
+        uint32_t (*barrier)(GpuqCpuBarrier scope, uint32_t predicate);
+        uint64_t (*warp)(GpuqCpuWarp operation, uint32_t mask, uint64_t value, uint32_t source);
+        uint32_t (*active)(const void *site); /* __activemask(); site: of the call */
+        void (*end)(void);                    /* a thread ended in a block where one waited */
+        void (*relax)(void);                  /* let other threads run: this one spins */
+        void *(*shared)(void);                /* dynamic shared memory of this host thread */
+        void *(*shared_of)(void *pointer,
+                           uint32_t rank); /* the same in another block of the cluster */
+        void (*print)(const char *format, va_list arguments);
+        void (*assertion)(const char *text, const char *file, unsigned line, const char *function)
+                __attribute__((noreturn));
+        void (*trap)(void) __attribute__((noreturn));
+        void (*leave)(void) __attribute__((noreturn)); /* this thread ends here */
+        void *(*allocate)(size_t n_bytes);
+        void (*release)(void *memory);
+} GpuqCpuRuntime;
+
+/* A kernel. */
+typedef struct GpuqCpuEntry {
+        const char *name;
+        /* starts threads from place->next on, until all are started */
+        void (*threads)(void *const *params);
+        const uint32_t *sizes; /* a parameter each */
+        const uint32_t *offsets;
+        uint32_t n_params;
+        uint32_t reserved;
+} GpuqCpuEntry;
+
+/* What the symbol gpuq_cpu_image is. */
+typedef struct GpuqCpuImage {
+        uint32_t version; /* GPUQ_CPU_IMAGE_VERSION */
+        uint32_t size;    /* of this struct */
+        const GpuqCpuEntry *entries;
+        const GpuqCpuEntry *entries_end;
+        GpuqCpuPlace *(*place)(void);  /* of the calling host thread */
+        const GpuqCpuRuntime *runtime; /* set by the driver after loading */
+} GpuqCpuImage;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signature
+ *
+ * C++ kernels are known to the driver by mangled names, and to the CPU driver
+ * and to their authors by plain ones. Both are told, so that one client program
+ * runs on either.
+ */
+
+#include "compiler/signature.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Of the C++ runtime, which every C++ compiler's library has under this name. */
+char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
+
+int signature_new(Signature **ret_signature) {
+        Signature *signature;
+
+        signature = calloc(1, sizeof(*signature));
+        if (!signature)
+                return -ENOMEM;
+
+        *ret_signature = signature;
+        return 0;
+}
+
+Signature *signature_free(Signature *signature) {
+        if (!signature)
+                return NULL;
+
+        for (size_t i = 0; i < signature->n_kernels; i++) {
+                free(signature->kernels[i].symbol);
+                free(signature->kernels[i].kinds);
+                free(signature->kernels[i].text);
+        }
+        for (size_t i = 0; i < signature->n_variables; i++)
+                free(signature->variables[i]);
+        free(signature->kernels);
+        free(signature->variables);
+        free(signature);
+        return NULL;
+}
+
+static bool name_is_plain(const char *name, size_t n_name) {
+        if (n_name == 0)
+                return false;
+
+        for (size_t i = 0; i < n_name; i++)
+                if ((unsigned char)name[i] < ' ')
+                        return false;
+
+        return true;
+}
+
+/* Makes room for one more in steps of powers of two. */
+static int grow(void **array, size_t n, size_t size) {
+        void *bigger;
+
+        if (n & (n - 1))
+                return 0;
+
+        bigger = reallocarray(*array, n ? n * 2 : 1, size);
+        if (!bigger)
+                return -ENOMEM;
+
+        *array = bigger;
+        return 0;
+}
+
+int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symbol,
+                         const char *kinds) {
+        SignatureKernel kernel = {};
+        int r;
+
+        if (!name_is_plain(symbol, n_symbol))
+                return 0;
+
+        r = grow((void **)&signature->kernels, signature->n_kernels, sizeof(kernel));
+        if (r < 0)
+                return r;
+
+        kernel.symbol = strndup(symbol, n_symbol);
+        kernel.kinds = kinds ? strdup(kinds) : NULL;
+        if (!kernel.symbol || (kinds && !kernel.kinds)) {
+                free(kernel.symbol);
+                free(kernel.kinds);
+                return -ENOMEM;
+        }
+
+        signature->kernels[signature->n_kernels++] = kernel;
+        return 0;
+}
+
+int signature_add_variable(Signature *signature, const char *name, size_t n_name) {
+        int r;
+
+        if (!name_is_plain(name, n_name))
+                return 0;
+
+        r = grow((void **)&signature->variables, signature->n_variables,
+                 sizeof(*signature->variables));
+        if (r < 0)
+                return r;
+
+        signature->variables[signature->n_variables] = strndup(name, n_name);
+        if (!signature->variables[signature->n_variables])
+                return -ENOMEM;
+
+        signature->n_variables++;
+        return 0;
+}
+
+SignatureKernel *signature_find(const Signature *signature, const char *symbol) {
+        for (size_t i = 0; i < signature->n_kernels; i++)
+                if (strcmp(signature->kernels[i].symbol, symbol) == 0)
+                        return &signature->kernels[i];
+
+        return NULL;
+}
+
+/* The '(' that opens the parameters: outside of <> and of an earlier "(anonymous namespace)". */
+static const char *find_parameters(const char *s) {
+        int angle = 0, round = 0;
+        const char *found = NULL;
+
+        for (; *s; s++) {
+                if (*s == '<')
+                        angle++;
+                if (*s == '>')
+                        angle--;
+                if (*s == '(' && round++ == 0 && angle == 0)
+                        found = s;
+                if (*s == ')')
+                        round--;
+        }
+        return found;
+}
+
+/* Templates are demangled with their return type: the name starts behind the last blank outside of <>. */
+static const char *find_name(const char *s, const char *end) {
+        const char *start = s;
+        int depth = 0;
+
+        for (; s < end; s++) {
+                if (*s == '<' || *s == '(')
+                        depth++;
+                if (*s == '>' || *s == ')')
+                        depth--;
+                if (*s == ' ' && depth == 0)
+                        start = s + 1;
+        }
+        return start;
+}
+
+char *signature_user_name(const char *demangled) {
+        const char *end = find_parameters(demangled), *start;
+
+        if (!end)
+                end = demangled + strlen(demangled);
+        start = find_name(demangled, end);
+
+        return strndup(start, end - start);
+}
+
+static bool ends_with(const char *s, size_t n, const char *suffix) {
+        size_t n_suffix = strlen(suffix);
+
+        return n >= n_suffix && memcmp(s + n - n_suffix, suffix, n_suffix) == 0;
+}
+
+/* What a demangled type says of an 8-byte parameter. */
+static char refine(const char *type, size_t n) {
+        if (ends_with(type, n, "*") || ends_with(type, n, "*const") ||
+            ends_with(type, n, "* const") || ends_with(type, n, "&"))
+                return 'p';
+        if (ends_with(type, n, "long"))
+                return 'l';
+        return 'w';
+}
+
+/* Walks the demangled parameters beside the letters. */
+static void refine_kinds(char *kinds, const char *demangled) {
+        const char *s = find_parameters(demangled), *type;
+        int depth = 0;
+
+        if (!s)
+                return;
+
+        for (type = ++s; *kinds && *s; s++) {
+                if (*s == '<' || *s == '(')
+                        depth++;
+                if (depth == 0 && (*s == ',' || *s == ')')) {
+                        if (*kinds == 'w')
+                                *kinds = refine(type, s - type);
+                        kinds++;
+                        type = s + 1;
+                        if (*s == ')')
+                                return;
+                }
+                if (*s == '>' || *s == ')')
+                        depth--;
+        }
+}
+
+static char *demangle(const char *symbol) {
+        int status;
+
+        return strncmp(symbol, "_Z", 2) == 0 ? __cxa_demangle(symbol, NULL, NULL, &status) : NULL;
+}
+
+/* One name a kernel; demangled where there is something to demangle. */
+static int make_names(const Signature *signature, char **names) {
+        for (size_t i = 0; i < signature->n_kernels; i++) {
+                SignatureKernel *kernel = &signature->kernels[i];
+                _cleanup_(freep) char *demangled = demangle(kernel->symbol);
+
+                if (demangled && kernel->kinds)
+                        refine_kinds(kernel->kinds, demangled);
+                names[i] = demangled ? signature_user_name(demangled) : strdup(kernel->symbol);
+                if (!names[i])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static bool name_is_shared(char *const *names, size_t n, size_t i) {
+        for (size_t j = 0; j < n; j++)
+                if (j != i && strcmp(names[i], names[j]) == 0)
+                        return true;
+
+        return false;
+}
+
+static void write_text(FILE *f, const char *text) {
+        for (; text && *text; text++) {
+                if (*text == '\n')
+                        fputs("\\n", f);
+                else if ((unsigned char)*text >= ' ')
+                        fputc(*text, f);
+        }
+}
+
+static void write_kernels(FILE *f, const Signature *signature, char *const *names) {
+        for (size_t i = 0; i < signature->n_kernels; i++) {
+                const SignatureKernel *kernel = &signature->kernels[i];
+                const char *kinds = kernel->kinds ? kernel->kinds : "?";
+                bool shared = name_is_shared(names, signature->n_kernels, i);
+
+                fprintf(f, "%s\t%s\t%s\t", *kinds ? kinds : "-", kernel->symbol,
+                        shared ? kernel->symbol : names[i]);
+                write_text(f, kernel->text);
+                fputc('\n', f);
+        }
+}
+
+static int pack_kernels(const Signature *signature, char **ret_text) {
+        size_t n_text, n = signature->n_kernels;
+        char **names, *text = NULL;
+        FILE *f = NULL;
+        int r;
+
+        names = calloc(n + 1, sizeof(*names));
+        if (!names)
+                return -ENOMEM;
+
+        r = make_names(signature, names);
+        if (r == 0) {
+                f = open_memstream(&text, &n_text);
+                r = f ? 0 : -ENOMEM;
+        }
+        if (f) {
+                write_kernels(f, signature, names);
+                r = fclose(f) == 0 ? 0 : -ENOMEM;
+        }
+        for (size_t i = 0; i < n; i++)
+                free(names[i]);
+        free(names);
+        if (r < 0) {
+                free(text);
+                return r;
+        }
+
+        *ret_text = text;
+        return 0;
+}
+
+static int pack_variables(const Signature *signature, char **ret_text) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n_text;
+        FILE *f;
+
+        f = open_memstream(&text, &n_text);
+        if (!f)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < signature->n_variables; i++)
+                fprintf(f, "%s\n", signature->variables[i]);
+        if (fclose(f) != 0)
+                return -ENOMEM;
+
+        *ret_text = TAKE_PTR(text);
+        return 0;
+}
+
+int signature_pack(const Signature *signature, char **ret_kernels, char **ret_variables) {
+        _cleanup_(freep) char *kernels = NULL;
+        int r;
+
+        r = pack_kernels(signature, &kernels);
+        if (r < 0)
+                return r;
+
+        r = pack_variables(signature, ret_variables);
+        if (r < 0)
+                return r;
+
+        *ret_kernels = TAKE_PTR(kernels);
+        return 0;
+}

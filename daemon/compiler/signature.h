@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SIGNATURE_H
+#define GPUQ_SIGNATURE_H
+
+/*
+ * Signature
+ *
+ * What is known of a module's kernels and variables, gathered by whoever read
+ * the module, and written as compiled.h's signature and variables sections. Pure.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "util/macro.h"
+
+typedef struct SignatureKernel {
+        char *symbol;
+        char *kinds; /* letters of compiled.h, "" for no parameter; NULL: not known */
+        char *text;  /* or NULL */
+} SignatureKernel;
+
+typedef struct Signature {
+        SignatureKernel *kernels;
+        size_t n_kernels;
+        char **variables;
+        size_t n_variables;
+        bool has_printf;
+} Signature;
+
+/** signature_new() - of a module without kernels. Return: 0 or -ENOMEM. */
+int signature_new(Signature **ret_signature);
+/** signature_free() - NULL is fine. Return: NULL. */
+Signature *signature_free(Signature *signature);
+DEFINE_CLEANUP(Signature, signature_free)
+
+/**
+ * signature_add_kernel() - a kernel, by the name the driver knows
+ * @kinds: letters, one a parameter, or NULL; copied, as is @symbol
+ *
+ * Names with bytes that have a meaning in the sections are left out. Return: 0 or -ENOMEM.
+ */
+int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symbol,
+                         const char *kinds);
+/** signature_add_variable() - a writable variable, by the name the driver knows. Return: 0 or -ENOMEM. */
+int signature_add_variable(Signature *signature, const char *name, size_t n_name);
+/** signature_find() - a kernel by symbol. Return: the kernel, or NULL. */
+SignatureKernel *signature_find(const Signature *signature, const char *symbol);
+
+/**
+ * signature_pack() - both sections
+ *
+ * A mangled symbol gets the name a user would say, unless two kernels share it,
+ * and an 8-byte parameter whose type the mangling tells becomes a pointer or an integer.
+ *
+ * @ret_kernels, @ret_variables: the caller's strings. Return: 0 or -ENOMEM.
+ */
+int signature_pack(const Signature *signature, char **ret_kernels, char **ret_variables);
+
+/**
+ * signature_user_name() - "f<float>" for "void f<float>(float*, int)"
+ * @demangled: a demangled function
+ *
+ * Return: the caller's string, or NULL if there is no memory.
+ */
+char *signature_user_name(const char *demangled);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * @kernel add
+ * @text   c[i] = a[i] + b[i] for i < n
+ * @args   in:a in:b out:c u64:n
+ * @launch any grid and block
+ */
+#include "common.cuh"
+
+template <class T> static __device__ inline void add(const T *a, const T *b, T *c, u64 n) {
+        for (EACH(i, n))
+                c[i] = a[i] + b[i];
+}
+
+extern "C" __global__ void add_f32(const float *a, const float *b, float *c, u64 n) {
+        add(a, b, c, n);
+}
+
+extern "C" __global__ void add_f64(const double *a, const double *b, double *c, u64 n) {
+        add(a, b, c, n);
+}

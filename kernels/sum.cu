@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * @kernel sum
+ * @text   s[0] = sum of x[i] for i < n, added up in f64
+ * @args   in:x out:s u64:n
+ * @launch block 0 does it all, so a grid of 1; any block, best 1024. The same input gives the same bits whatever the block
+ */
+#include "common.cuh"
+
+template <class T> static __device__ inline void sum(const T *x, T *s, u64 n) {
+        __shared__ double lanes[LANES];
+
+        if (block_number() > 0)
+                return;
+
+        for (u64 lane = thread_number(); lane < LANES; lane += thread_count()) {
+                double value = 0;
+
+                for (u64 i = lane; i < n; i += LANES)
+                        value += x[i];
+                lanes[lane] = value;
+        }
+        reduce_lanes(lanes);
+        if (thread_number() == 0)
+                *s = (T)lanes[0];
+}
+
+extern "C" __global__ void sum_f32(const float *x, float *s, u64 n) {
+        sum(x, s, n);
+}
+
+extern "C" __global__ void sum_f64(const double *x, double *s, u64 n) {
+        sum(x, s, n);
+}

@@ -33,7 +33,7 @@ enum {
 typedef struct Wire Wire;
 
 typedef struct WireFrame {
-        const uint8_t *data; /* valid until the next wire_receive() */
+        const uint8_t *data; /* valid until the next wire_next() or wire_receive() */
         size_t n_data;
         int fd; /* -1, or the caller's to close */
 } WireFrame;

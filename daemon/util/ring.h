@@ -24,6 +24,11 @@ enum {
 
 typedef struct RingShared RingShared; /* its layout is ring.c's */
 
+typedef enum RingEnd {
+        RING_PRODUCER,
+        RING_CONSUMER,
+} RingEnd;
+
 typedef struct Ring {
         RingShared *shared;
         uint32_t capacity; /* bytes, a power of two; ours, never re-read from shared memory */
@@ -32,8 +37,11 @@ typedef struct Ring {
 
 /** ring_bytes() - bytes of shared memory for a ring of that capacity. */
 size_t ring_bytes(uint32_t capacity);
-/** ring_init() - attach to zeroed or already used memory at @memory, as producer or consumer. */
-void ring_init(Ring *ring, void *memory, uint32_t capacity);
+/** ring_init() - attach to zeroed or already used memory at @memory (aligned to 64). */
+void ring_init(Ring *ring, void *memory, uint32_t capacity, RingEnd end);
+
+/** ring_room() - asked by the producer: would a message of that size go in now? Return: as ring_write(). */
+int ring_room(Ring *ring, uint32_t n_data);
 
 /** ring_write() - append one message. Return: 0, RING_E_AGAIN, RING_E_TOO_BIG, RING_E_CORRUPT. */
 int ring_write(Ring *ring, const void *data, uint32_t n_data);
@@ -55,5 +63,10 @@ bool ring_sleep(Ring *ring);
 void ring_wake(Ring *ring);
 /** ring_needs_bell() - asked by the producer after writing: does the consumer sleep? Clears it. */
 bool ring_needs_bell(Ring *ring);
+
+/** ring_wait() - the producer says that it waits; RING_E_AGAIN of ring_write() and ring_room() says so too. */
+void ring_wait(Ring *ring);
+/** ring_has_waiter() - asked by the consumer after reading: does the producer wait? Clears it. */
+bool ring_has_waiter(Ring *ring);
 
 #endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Channel
+ *
+ * The memfd holds two rings: from the side that made it, then to it. Each side
+ * has the eventfd it sleeps on and the one the other sleeps on. A descriptor is
+ * one byte with SCM_RIGHTS on a SOCK_SEQPACKET pair; it is sent only when its
+ * message is known to fit, so the two never get out of step.
+ */
+
+#include "util/channel.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "util/macro.h"
+#include "util/ring.h"
+
+#define CHANNEL_KEEP (1u << 20) /* bytes that a big message may leave behind in our own buffers */
+
+struct Channel {
+        Ring out;
+        Ring in;
+        uint8_t *map;
+        int bell;      /* we sleep on it */
+        int peer_bell; /* the other side does */
+        int socket;
+
+        uint8_t *packed; /* grows to the largest message */
+        size_t n_packed;
+        uint8_t *received; /* CHANNEL_CAPACITY bytes of address space, touched as needed */
+        size_t n_received;
+};
+
+DEFINE_CLEANUP(Channel, channel_free)
+
+static size_t channel_ring_bytes(void) {
+        return (ring_bytes(CHANNEL_CAPACITY) + 4095) & ~(size_t)4095;
+}
+
+static int channel_alloc(Channel **ret_channel) {
+        Channel *channel;
+
+        channel = calloc(1, sizeof(*channel));
+        if (!channel)
+                return -ENOMEM;
+
+        channel->map = channel->received = MAP_FAILED;
+        channel->bell = channel->peer_bell = channel->socket = -1;
+        *ret_channel = channel;
+        return 0;
+}
+
+/* @first: the ring at the start of the memory is ours to write. */
+static int channel_map(Channel *channel, int memfd, bool first) {
+        size_t n_ring = channel_ring_bytes();
+
+        channel->map = mmap(NULL, 2 * n_ring, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+        if (channel->map == MAP_FAILED)
+                return -errno;
+        channel->received = mmap(NULL, CHANNEL_CAPACITY, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (channel->received == MAP_FAILED)
+                return -errno;
+
+        ring_init(&channel->out, channel->map + (first ? 0 : n_ring), CHANNEL_CAPACITY,
+                  RING_PRODUCER);
+        ring_init(&channel->in, channel->map + (first ? n_ring : 0), CHANNEL_CAPACITY,
+                  RING_CONSUMER);
+        return 0;
+}
+
+static int channel_make_memfd(int *ret_memfd) {
+        _cleanup_(closep) int memfd = -1;
+
+        memfd = memfd_create("gpuq-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (memfd < 0)
+                return -errno;
+        if (ftruncate(memfd, (off_t)(2 * channel_ring_bytes())) < 0)
+                return -errno;
+        if (fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+                return -errno;
+
+        *ret_memfd = TAKE_FD(memfd);
+        return 0;
+}
+
+static int channel_copy_fd(int fd, int *ret_fd) {
+        int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+        if (copy < 0)
+                return -errno;
+        *ret_fd = copy;
+        return 0;
+}
+
+static int channel_make_bells(Channel *channel) {
+        channel->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (channel->bell < 0)
+                return -errno;
+        channel->peer_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (channel->peer_bell < 0)
+                return -errno;
+        return 0;
+}
+
+int channel_new(Channel **ret_channel, int ret_fds[static CHANNEL_N_FDS]) {
+        _cleanup_(channel_freep) Channel *channel = NULL;
+        _cleanup_(closep) int memfd = -1, bell = -1, peer_bell = -1;
+        int pair[2], r;
+
+        r = channel_alloc(&channel);
+        if (r < 0)
+                return r;
+        r = channel_make_memfd(&memfd);
+        if (r < 0)
+                return r;
+        r = channel_map(channel, memfd, true);
+        if (r < 0)
+                return r;
+        r = channel_make_bells(channel);
+        if (r < 0)
+                return r;
+        r = channel_copy_fd(channel->bell, &bell);
+        if (r < 0)
+                return r;
+        r = channel_copy_fd(channel->peer_bell, &peer_bell);
+        if (r < 0)
+                return r;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+                return -errno;
+        channel->socket = pair[0];
+
+        ret_fds[0] = TAKE_FD(memfd);
+        ret_fds[1] = TAKE_FD(peer_bell);
+        ret_fds[2] = TAKE_FD(bell);
+        ret_fds[3] = pair[1];
+        *ret_channel = TAKE_PTR(channel);
+        return 0;
+}
+
+/* Mapped memory that can shrink would kill us later. */
+static int channel_check_memfd(int memfd) {
+        const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+        struct stat st;
+        int have;
+
+        have = fcntl(memfd, F_GET_SEALS);
+        if (have < 0 || (have & seals) != seals)
+                return -EINVAL;
+        if (fstat(memfd, &st) < 0)
+                return -errno;
+        return st.st_size == (off_t)(2 * channel_ring_bytes()) ? 0 : -EINVAL;
+}
+
+int channel_adopt(const int fds[static CHANNEL_N_FDS], Channel **ret_channel) {
+        _cleanup_(channel_freep) Channel *channel = NULL;
+        int r;
+
+        r = channel_check_memfd(fds[0]);
+        if (r < 0)
+                return r;
+        r = channel_alloc(&channel);
+        if (r < 0)
+                return r;
+        r = channel_map(channel, fds[0], false);
+        if (r < 0)
+                return r;
+
+        channel->bell = fds[1];
+        channel->peer_bell = fds[2];
+        channel->socket = fds[3];
+        close(fds[0]); /* the mapping holds the memory */
+        *ret_channel = TAKE_PTR(channel);
+        return 0;
+}
+
+Channel *channel_free(Channel *channel) {
+        if (!channel)
+                return NULL;
+
+        free(channel->packed);
+        if (channel->received != MAP_FAILED)
+                munmap(channel->received, CHANNEL_CAPACITY);
+        if (channel->map != MAP_FAILED)
+                munmap(channel->map, 2 * channel_ring_bytes());
+        closep(&channel->socket);
+        closep(&channel->peer_bell);
+        closep(&channel->bell);
+        free(channel);
+        return NULL;
+}
+
+int channel_bell_fd(const Channel *channel) {
+        return channel->bell;
+}
+
+int channel_socket_fd(const Channel *channel) {
+        return channel->socket;
+}
+
+static void channel_ring_bell(Channel *channel) {
+        /* EAGAIN: the counter is full, so the bell rings already. */
+        (void)eventfd_write(channel->peer_bell, 1);
+}
+
+static int channel_from_ring(int r) {
+        switch (r) {
+                case RING_E_AGAIN:
+                        return CHANNEL_E_AGAIN;
+                case RING_E_CORRUPT:
+                        return CHANNEL_E_CORRUPT;
+                case RING_E_TOO_BIG:
+                        return -EMSGSIZE;
+                default:
+                        return r;
+        }
+}
+
+static int channel_send_fd(Channel *channel, int fd) {
+        union {
+                char bytes[CMSG_SPACE(sizeof(int))];
+                struct cmsghdr align;
+        } control = {};
+        struct iovec iov = {.iov_base = (char[]){'f'}, .iov_len = 1};
+        struct msghdr message = {
+                .msg_iov = &iov,
+                .msg_iovlen = 1,
+                .msg_control = control.bytes,
+                .msg_controllen = sizeof(control.bytes),
+        };
+        struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
+        ssize_t n;
+
+        cmsg->cmsg_level = SOL_SOCKET;
+        cmsg->cmsg_type = SCM_RIGHTS;
+        cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
+
+        do
+                n = sendmsg(channel->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        if (n >= 0)
+                return 0;
+        if (errno == EAGAIN || errno == EWOULDBLOCK)
+                return CHANNEL_E_AGAIN;
+        if (errno == EPIPE || errno == ECONNRESET)
+                return CHANNEL_E_CLOSED;
+        return -errno;
+}
+
+/* A full socket is waited for like a full ring: say so, then try once more. */
+static int channel_send_fd_or_wait(Channel *channel, int fd) {
+        int r;
+
+        r = channel_send_fd(channel, fd);
+        if (r != CHANNEL_E_AGAIN)
+                return r;
+
+        ring_wait(&channel->out);
+        return channel_send_fd(channel, fd);
+}
+
+static int channel_pack(Channel *channel, const ProtobufCMessage *message, uint32_t *ret_n_data) {
+        size_t n_data = protobuf_c_message_get_packed_size(message);
+        uint8_t *packed;
+
+        if (n_data > CHANNEL_CAPACITY)
+                return -EMSGSIZE;
+        if (n_data > channel->n_packed) {
+                size_t n_packed = MAX(n_data, MAX(2 * channel->n_packed, 4096u));
+
+                packed = realloc(channel->packed, n_packed);
+                if (!packed)
+                        return -ENOMEM;
+                channel->packed = packed;
+                channel->n_packed = n_packed;
+        }
+
+        protobuf_c_message_pack(message, channel->packed);
+        *ret_n_data = (uint32_t)n_data;
+        return 0;
+}
+
+static void channel_trim_packed(Channel *channel) {
+        if (channel->n_packed <= CHANNEL_KEEP)
+                return;
+        free(channel->packed);
+        channel->packed = NULL;
+        channel->n_packed = 0;
+}
+
+int channel_send(Channel *channel, const ProtobufCMessage *message, int fd) {
+        uint32_t n_data;
+        int r;
+
+        r = channel_pack(channel, message, &n_data);
+        if (r < 0)
+                return r;
+        r = channel_from_ring(ring_room(&channel->out, n_data));
+        if (r)
+                return r;
+        if (fd >= 0) {
+                r = channel_send_fd_or_wait(channel, fd);
+                if (r)
+                        return r;
+        }
+
+        r = channel_from_ring(ring_write(&channel->out, channel->packed, n_data));
+        channel_trim_packed(channel);
+        if (r)
+                return r;
+        if (ring_needs_bell(&channel->out))
+                channel_ring_bell(channel);
+        return 0;
+}
+
+int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_data) {
+        uint32_t n_data;
+        int r;
+
+        if (channel->n_received > CHANNEL_KEEP) /* give a big message's pages back */
+                (void)madvise(channel->received, CHANNEL_CAPACITY, MADV_DONTNEED);
+        channel->n_received = 0;
+
+        r = ring_read(&channel->in, channel->received, &n_data);
+        if (r == RING_E_AGAIN && ring_has_waiter(&channel->in))
+                channel_ring_bell(channel);
+        if (r)
+                return channel_from_ring(r);
+
+        channel->n_received = n_data;
+        *ret_data = channel->received;
+        *ret_n_data = n_data;
+        return 0;
+}
+
+int channel_take_fd(Channel *channel) {
+        union {
+                char bytes[CMSG_SPACE(sizeof(int))];
+                struct cmsghdr align;
+        } control;
+        char byte;
+        struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+        struct msghdr message = {
+                .msg_iov = &iov,
+                .msg_iovlen = 1,
+                .msg_control = control.bytes,
+                .msg_controllen = CMSG_LEN(sizeof(int)), /* CMSG_SPACE has room for a second one */
+        };
+        _cleanup_(closep) int fd = -1;
+        struct cmsghdr *cmsg;
+        ssize_t n;
+
+        do
+                n = recvmsg(channel->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        if (n != 1)
+                return -1;
+
+        cmsg = CMSG_FIRSTHDR(&message);
+        if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
+            cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
+                memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
+        if (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC))
+                return -1;
+        return TAKE_FD(fd);
+}
+
+bool channel_sleep(Channel *channel) {
+        return ring_sleep(&channel->in);
+}
+
+void channel_wake(Channel *channel) {
+        eventfd_t count;
+
+        ring_wake(&channel->in);
+        (void)eventfd_read(channel->bell, &count);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Config keys
+ *
+ * Defaults are text of the table and go through the same functions as a file's
+ * values; only those that depend on the machine are computed.
+ */
+
+#include "util/config-keys.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "util/macro.h"
+
+/* ---- types ----------------------------------------------------------------- */
+
+static bool parse_number(const char *value, uint64_t min, uint64_t max, uint64_t *ret) {
+        unsigned long long n;
+        char *end;
+
+        if (!isdigit((unsigned char)*value))
+                return false;
+        errno = 0;
+        n = strtoull(value, &end, 10);
+        if (errno || *end || n < min || n > max)
+                return false;
+        *ret = n;
+        return true;
+}
+
+static bool parse_unsigned(const ConfigKey *key, const char *value, void *place) {
+        uint64_t n;
+
+        if (!parse_number(value, key->min, key->max, &n))
+                return false;
+        *(unsigned *)place = (unsigned)n;
+        return true;
+}
+
+static bool parse_u64(const ConfigKey *key, const char *value, void *place) {
+        return parse_number(value, key->min, key->max, place);
+}
+
+static bool parse_size(const ConfigKey *key, const char *value, void *place) {
+        static const char suffixes[] = "KMGT";
+        size_t n_digits = strspn(value, "0123456789");
+        char digits[24];
+        const char *suffix;
+        unsigned shift = 0;
+        uint64_t n;
+
+        if (strcmp(value, "unlimited") == 0) {
+                *(uint64_t *)place = UINT64_MAX;
+                return true;
+        }
+        if (n_digits >= sizeof(digits))
+                return false;
+        snprintf(digits, sizeof(digits), "%.*s", (int)n_digits, value);
+
+        if (value[n_digits]) {
+                suffix = strchr(suffixes, toupper((unsigned char)value[n_digits]));
+                if (!suffix || value[n_digits + 1])
+                        return false;
+                shift = 10 * (unsigned)(suffix - suffixes + 1);
+        }
+        if (!parse_number(digits, 0, UINT64_MAX >> shift, &n))
+                return false;
+        *(uint64_t *)place = n << shift;
+        return true;
+}
+
+static bool parse_weight(const ConfigKey *key, const char *value, void *place) {
+        double weight;
+        char *end;
+
+        if (!isdigit((unsigned char)*value) || strspn(value, "0123456789.") != strlen(value))
+                return false;
+        weight = strtod(value, &end);
+        if (*end || !(weight >= 0.001 && weight <= 1000))
+                return false;
+        *(double *)place = weight;
+        return true;
+}
+
+static bool set_text(const char *value, void *place) {
+        char *copy = NULL;
+
+        if (*value) {
+                copy = strdup(value);
+                if (!copy)
+                        return false;
+        }
+        free(*(char **)place);
+        *(char **)place = copy;
+        return true;
+}
+
+/* May be empty, which is NULL. */
+static bool parse_words(const ConfigKey *key, const char *value, void *place) {
+        return set_text(value, place);
+}
+
+static bool parse_name(const ConfigKey *key, const char *value, void *place) {
+        return *value && !strpbrk(value, " \t/:,") && set_text(value, place);
+}
+
+static bool parse_optional_name(const ConfigKey *key, const char *value, void *place) {
+        return !*value ? set_text(value, place) : parse_name(key, value, place);
+}
+
+static bool parse_path(const ConfigKey *key, const char *value, void *place) {
+        return *value == '/' && strlen(value) <= key->max && set_text(value, place);
+}
+
+static bool parse_device(const ConfigKey *key, const char *value, void *place) {
+        static const char *const names[] = {
+                [CONFIG_DRIVER_AUTO] = "auto",
+                [CONFIG_DRIVER_GPU] = "gpu",
+                [CONFIG_DRIVER_CPU] = "cpu",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strcmp(value, names[i]) == 0) {
+                        *(ConfigDriver *)place = (ConfigDriver)i;
+                        return true;
+                }
+        return false;
+}
+
+static bool parse_isolation(const ConfigKey *key, const char *value, void *place) {
+        bool shared = strcmp(value, "shared") == 0;
+
+        if (!shared && strcmp(value, "user") != 0)
+                return false;
+        *(bool *)place = shared;
+        return true;
+}
+
+/* ---- the table ------------------------------------------------------------- */
+
+#define AT(member)     .offset = offsetof(Config, member)
+#define RANGE(a, b)    .min = (a), .max = (b), .allowed = #a " to " #b
+#define NUMBER(member) .name = #member, .what = "a number of that range", AT(member)
+#define LIMIT(member)  .name = #member, AT(limits.member), .user = true
+#define COUNT          .what = "a number of that range", .parse = parse_u64
+#define SIZE                                                                                       \
+        .what = "a size", .parse = parse_size, .allowed = "bytes, with K, M, G or T, or unlimited"
+
+static const ConfigKey config_keys[] = {
+        {.name = "socket",
+         .what = "a socket's path",
+         .parse = parse_path,
+         AT(socket),
+         .max = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
+         .allowed = "a path from / on, 107 bytes at most",
+         .initial = "/run/gpuq/gpuqd.sock"},
+        {.name = "allow_groups",
+         .what = "a list of groups",
+         .parse = parse_words,
+         AT(allow_groups),
+         .allowed = "names with blanks between, or nothing",
+         .initial = ""},
+        {.name = "admin_group",
+         .what = "a group",
+         .parse = parse_optional_name,
+         AT(admin_group),
+         .allowed = "one name, or nothing",
+         .initial = "gpuq-admin"},
+        {.name = "supervisor_user",
+         .what = "a user",
+         .parse = parse_name,
+         AT(supervisor_user),
+         .allowed = "one name",
+         .initial = "gpuq"},
+        {.name = "worker_user",
+         .what = "a user",
+         .parse = parse_name,
+         AT(worker_user),
+         .allowed = "one name",
+         .initial = "gpuq"},
+        {.name = "cache_dir",
+         .what = "a folder's path",
+         .parse = parse_path,
+         AT(cache_dir),
+         .max = 3000,
+         .allowed = "a path from / on",
+         .initial = "/var/cache/gpuq"},
+        {.name = "device",
+         .what = "a driver",
+         .parse = parse_device,
+         AT(device),
+         .allowed = "auto, gpu, cpu",
+         .initial = "auto"},
+        {NUMBER(cpu_devices), .parse = parse_unsigned, RANGE(1, 64), .initial = "1"},
+        {NUMBER(cpu_threads), .parse = parse_unsigned, RANGE(0, 1024), .initial = "0"},
+        {.name = "isolation",
+         .what = "a kind of isolation",
+         .parse = parse_isolation,
+         AT(isolation_shared),
+         .allowed = "user, shared",
+         .initial = "user"},
+        {NUMBER(worker_idle_s), .parse = parse_unsigned, RANGE(0, 31536000), .initial = "60"},
+        {NUMBER(inflight_jobs), .parse = parse_unsigned, RANGE(1, 65536), .initial = "128"},
+        {NUMBER(inflight_ms), .parse = parse_unsigned, RANGE(1, 60000), .initial = "4"},
+        {NUMBER(job_timeout_s), .parse = parse_unsigned, RANGE(0, 4000000), .initial = "0"},
+        {NUMBER(compile_timeout_s), .parse = parse_unsigned, RANGE(1, 86400), .initial = "120"},
+        {LIMIT(weight), .what = "a weight", .parse = parse_weight, .allowed = "0.001 to 1000",
+         .initial = "1"},
+        {LIMIT(sessions), COUNT, RANGE(1, 1000000), .initial = "1024"},
+        {LIMIT(jobs), COUNT, RANGE(1, 1000000000), .initial = "100000"},
+        {LIMIT(arena_bytes), SIZE},
+        {LIMIT(device_bytes), SIZE, .initial = "unlimited"},
+        {LIMIT(modules), COUNT, RANGE(1, 1000000), .initial = "4096"},
+        {LIMIT(gpu_seconds), COUNT, RANGE(0, 1000000000), .initial = "0"},
+};
+
+/* ---- access ---------------------------------------------------------------- */
+
+const ConfigKey *config_key_at(size_t i) {
+        return i < ARRAY_SIZE(config_keys) ? &config_keys[i] : NULL;
+}
+
+const ConfigKey *config_key_find(const char *name, bool user) {
+        for (size_t i = 0; i < ARRAY_SIZE(config_keys); i++)
+                if (strcmp(config_keys[i].name, name) == 0)
+                        return user && !config_keys[i].user ? NULL : &config_keys[i];
+        return NULL;
+}
+
+char *config_key_names(bool user) {
+        char *text = NULL;
+        size_t n_text = 0;
+        FILE *stream;
+
+        stream = open_memstream(&text, &n_text);
+        if (!stream)
+                return NULL;
+        for (size_t i = 0, n = 0; i < ARRAY_SIZE(config_keys); i++)
+                if (!user || config_keys[i].user)
+                        fprintf(stream, "%s%s", n++ ? ", " : "", config_keys[i].name);
+        if (fclose(stream) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}
+
+bool config_key_parse(const ConfigKey *key, const char *value, void *place) {
+        return key->parse(key, value, place);
+}
+
+/* Half of the machine's memory: arenas are pinned, and the rest of the machine must live. */
+static uint64_t config_default_arena_bytes(void) {
+        long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+        return pages > 0 && page > 0 ? (uint64_t)pages / 2 * (uint64_t)page : 1u << 30;
+}
+
+int config_key_set_defaults(Config *config) {
+        config->limits.arena_bytes = config_default_arena_bytes();
+        for (size_t i = 0; i < ARRAY_SIZE(config_keys); i++) {
+                const ConfigKey *key = &config_keys[i];
+
+                /* Each default is one that its own function takes: only memory can fail. */
+                if (key->initial &&
+                    !config_key_parse(key, key->initial, (char *)config + key->offset))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+char *config_trim(char *text) {
+        size_t n;
+
+        text += strspn(text, " \t");
+        n = strlen(text);
+        while (n && isblank((unsigned char)text[n - 1]))
+                text[--n] = '\0';
+        return text;
+}

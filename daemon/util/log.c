@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Log
+ *
+ * Chooses once, in log_open(): the journal's own socket if stderr is the journal
+ * (it keeps the fields), else lines on stderr. Errors of logging are ignored:
+ * there is nowhere to tell them.
+ */
+
+#include "util/log.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#if HAVE_SYSTEMD
+#include <systemd/sd-journal.h>
+#endif
+
+#define LOG_TEXT_MAX 2048
+#define LOG_N_FIELDS 16
+
+typedef enum LogTarget {
+        LOG_PLAIN,    /* a terminal, or anything until log_open() */
+        LOG_PREFIXED, /* "<N>" in front, for what reads our stderr */
+        LOG_JOURNAL,
+} LogTarget;
+
+static const char *log_name = "gpuq";
+static int log_level = LOG_INFO;
+static LogTarget log_target = LOG_PLAIN;
+
+/* systemd names the journal's stream as DEVICE:INODE, so that a redirected stderr is not taken for it. */
+static bool log_stderr_is_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM");
+        unsigned long long device, inode;
+        struct stat st;
+
+        if (!stream || sscanf(stream, "%llu:%llu", &device, &inode) != 2)
+                return false;
+        return fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+void log_open(const char *name, int level) {
+        log_name = name;
+        log_level = level;
+        if (log_stderr_is_journal())
+                log_target = HAVE_SYSTEMD ? LOG_JOURNAL : LOG_PREFIXED;
+        else
+                log_target = LOG_PLAIN;
+}
+
+#if HAVE_SYSTEMD
+static unsigned log_add_field(struct iovec *iov, unsigned n, const char *text, size_t n_text) {
+        if (n_text && n < LOG_N_FIELDS)
+                iov[n++] = (struct iovec){.iov_base = (char *)text, .iov_len = n_text};
+        return n;
+}
+
+static void log_to_journal(int level, const char *fields, const char *text) {
+        char message[LOG_TEXT_MAX + sizeof("MESSAGE=")], priority[] = "PRIORITY=0";
+        char identifier[64 + sizeof("SYSLOG_IDENTIFIER=")];
+        struct iovec iov[LOG_N_FIELDS];
+        unsigned n = 0;
+
+        snprintf(message, sizeof(message), "MESSAGE=%s", text);
+        snprintf(identifier, sizeof(identifier), "SYSLOG_IDENTIFIER=%s", log_name);
+        priority[sizeof(priority) - 2] = (char)('0' + (level & 7));
+        n = log_add_field(iov, n, message, strlen(message));
+        n = log_add_field(iov, n, priority, strlen(priority));
+        n = log_add_field(iov, n, identifier, strlen(identifier));
+        while (fields && *fields) {
+                size_t n_field = strcspn(fields, " ");
+
+                n = log_add_field(iov, n, fields, n_field);
+                fields += n_field + strspn(fields + n_field, " ");
+        }
+
+        (void)sd_journal_sendv(iov, (int)n);
+}
+#else
+static void log_to_journal(int level, const char *fields, const char *text) {
+}
+#endif
+
+static void log_to_stderr(int level, char *text) {
+        char line[LOG_TEXT_MAX + 128];
+        int n;
+
+        /* One message is one line, whatever a name or a path in it contains. */
+        for (char *c = text; *c; c++)
+                if ((unsigned char)*c < ' ' || *c == 0x7f)
+                        *c = ' ';
+
+        if (log_target == LOG_PREFIXED)
+                n = snprintf(line, sizeof(line), "<%d>%s: %s\n", level & 7, log_name, text);
+        else
+                n = snprintf(line, sizeof(line), "%s: %s\n", log_name, text);
+        if (n > 0)
+                (void)!write(STDERR_FILENO, line, MIN((size_t)n, sizeof(line) - 1));
+}
+
+void log_full(int level, const char *fields, const char *format, ...) {
+        char text[LOG_TEXT_MAX];
+        int saved_errno = errno;
+        va_list args;
+
+        if ((level & 7) > log_level)
+                return;
+
+        va_start(args, format);
+        vsnprintf(text, sizeof(text), format, args);
+        va_end(args);
+
+        if (log_target == LOG_JOURNAL)
+                log_to_journal(level, fields, text);
+        else
+                log_to_stderr(level, text);
+        errno = saved_errno;
+}

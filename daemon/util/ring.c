@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ring
+ *
+ * Free-running 32-bit positions; a record is a 4-byte length, the bytes, and
+ * padding to 8, and may wrap. A ring found empty far from its start is rewound
+ * with a skip record, so that light traffic touches its first MiB only and the
+ * memory behind stays unallocated.
+ *
+ * The two sleep flags (consumer sleeps, producer waits for room) and the index
+ * that the other side looks at are written and read with sequential consistency:
+ * each side writes its own, then reads the other's, so at least one of them sees
+ * the other and no wake-up is lost.
+ */
+
+#include "util/ring.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define RING_ALIGN  8u
+#define RING_HEADER 4u
+#define RING_SKIP   UINT32_MAX /* in place of a length: go on at the start of the ring */
+#define RING_REWIND (1u << 20) /* rewind from this offset on */
+
+struct RingShared {
+        _Alignas(64) _Atomic uint32_t head;     /* the producer's position */
+        _Alignas(64) _Atomic uint32_t tail;     /* the consumer's position */
+        _Alignas(64) _Atomic uint32_t sleeping; /* the consumer's flag; the producer clears it */
+        _Alignas(64) _Atomic uint32_t waiting;  /* the producer's flag; the consumer clears it */
+        _Alignas(64) uint8_t data[];
+};
+
+size_t ring_bytes(uint32_t capacity) {
+        return sizeof(RingShared) + capacity;
+}
+
+void ring_init(Ring *ring, void *memory, uint32_t capacity, RingEnd end) {
+        RingShared *shared = memory;
+
+        *ring = (Ring){
+                .shared = shared,
+                .capacity = capacity,
+                .position = atomic_load(end == RING_PRODUCER ? &shared->head : &shared->tail),
+        };
+}
+
+static uint32_t record_bytes(uint32_t n_data) {
+        return (RING_HEADER + n_data + RING_ALIGN - 1) & ~(RING_ALIGN - 1);
+}
+
+static uint32_t ring_offset(const Ring *ring, uint32_t position) {
+        return position & (ring->capacity - 1);
+}
+
+static void ring_copy_in(Ring *ring, uint32_t position, const void *data, uint32_t n) {
+        uint32_t offset = ring_offset(ring, position);
+        uint32_t first = n < ring->capacity - offset ? n : ring->capacity - offset;
+
+        if (!n)
+                return;
+        memcpy(ring->shared->data + offset, data, first);
+        memcpy(ring->shared->data, (const uint8_t *)data + first, n - first);
+}
+
+static void ring_copy_out(const Ring *ring, uint32_t position, void *data, uint32_t n) {
+        uint32_t offset = ring_offset(ring, position);
+        uint32_t first = n < ring->capacity - offset ? n : ring->capacity - offset;
+
+        if (!n)
+                return;
+        memcpy(data, ring->shared->data + offset, first);
+        memcpy((uint8_t *)data + first, ring->shared->data, n - first);
+}
+
+/* Bytes between the two positions, or RING_E_CORRUPT if they cannot be that far apart. */
+static int ring_distance(const Ring *ring, uint32_t ahead, uint32_t behind, uint32_t *ret) {
+        uint32_t distance = ahead - behind;
+
+        if (distance > ring->capacity || (ahead | behind) % RING_ALIGN)
+                return RING_E_CORRUPT;
+        *ret = distance;
+        return 0;
+}
+
+int ring_room(Ring *ring, uint32_t n_data) {
+        uint32_t used;
+        int r;
+
+        if (n_data > ring->capacity - RING_HEADER)
+                return RING_E_TOO_BIG;
+
+        r = ring_distance(ring, ring->position,
+                          atomic_load_explicit(&ring->shared->tail, memory_order_acquire), &used);
+        if (r)
+                return r;
+        if (ring->capacity - used >= record_bytes(n_data))
+                return 0;
+
+        /* Say so, then look again: the consumer may have read between the two. */
+        atomic_store(&ring->shared->waiting, 1);
+        r = ring_distance(ring, ring->position, atomic_load(&ring->shared->tail), &used);
+        if (r)
+                return r;
+        return ring->capacity - used >= record_bytes(n_data) ? 0 : RING_E_AGAIN;
+}
+
+/* Empty and far from the start: goes back there if the message still fits beside the skipped bytes. */
+static void ring_rewind(Ring *ring, uint32_t n_bytes) {
+        uint32_t tail = atomic_load_explicit(&ring->shared->tail, memory_order_acquire);
+        uint32_t offset = ring_offset(ring, ring->position);
+        const uint32_t skip = RING_SKIP;
+
+        if (tail != ring->position || offset < RING_REWIND || n_bytes > offset)
+                return;
+
+        ring_copy_in(ring, ring->position, &skip, sizeof(skip));
+        ring->position += ring->capacity - offset;
+}
+
+int ring_write(Ring *ring, const void *data, uint32_t n_data) {
+        int r;
+
+        r = ring_room(ring, n_data);
+        if (r)
+                return r;
+
+        ring_rewind(ring, record_bytes(n_data));
+        ring_copy_in(ring, ring->position, &n_data, sizeof(n_data));
+        ring_copy_in(ring, ring->position + RING_HEADER, data, n_data);
+        ring->position += record_bytes(n_data);
+        atomic_store(&ring->shared->head, ring->position);
+        return 0;
+}
+
+/* The header at our position, read once: the other side may change it at any time. */
+static int ring_read_header(Ring *ring, uint32_t available, uint32_t *ret_n_data) {
+        uint32_t n_data;
+
+        if (available < RING_ALIGN)
+                return RING_E_CORRUPT;
+        ring_copy_out(ring, ring->position, &n_data, sizeof(n_data));
+        __asm__ volatile("" : "+r"(n_data));
+        if (n_data == RING_SKIP) {
+                *ret_n_data = n_data;
+                return 0;
+        }
+        if (n_data > ring->capacity - RING_HEADER || record_bytes(n_data) > available)
+                return RING_E_CORRUPT;
+        *ret_n_data = n_data;
+        return 0;
+}
+
+int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data) {
+        uint32_t available, n_data, skipped;
+        int r;
+
+        r = ring_distance(ring, atomic_load_explicit(&ring->shared->head, memory_order_acquire),
+                          ring->position, &available);
+        if (r)
+                return r;
+        if (available == 0)
+                return RING_E_AGAIN;
+
+        r = ring_read_header(ring, available, &n_data);
+        if (r)
+                return r;
+        if (n_data == RING_SKIP) {
+                skipped = ring->capacity - ring_offset(ring, ring->position);
+                if (skipped >= available)
+                        return RING_E_CORRUPT; /* a skip comes together with a message */
+                ring->position += skipped;
+                r = ring_read_header(ring, available - skipped, &n_data);
+                if (r || n_data == RING_SKIP)
+                        return RING_E_CORRUPT;
+        }
+
+        ring_copy_out(ring, ring->position + RING_HEADER, buffer, n_data);
+        ring->position += record_bytes(n_data);
+        atomic_store(&ring->shared->tail, ring->position);
+        *ret_n_data = n_data;
+        return 0;
+}
+
+bool ring_sleep(Ring *ring) {
+        atomic_store(&ring->shared->sleeping, 1);
+        if (atomic_load(&ring->shared->head) == ring->position)
+                return true;
+
+        ring_wake(ring);
+        return false;
+}
+
+void ring_wake(Ring *ring) {
+        atomic_store_explicit(&ring->shared->sleeping, 0, memory_order_relaxed);
+}
+
+bool ring_needs_bell(Ring *ring) {
+        return atomic_load(&ring->shared->sleeping) && atomic_exchange(&ring->shared->sleeping, 0);
+}
+
+bool ring_has_waiter(Ring *ring) {
+        return atomic_load(&ring->shared->waiting) && atomic_exchange(&ring->shared->waiting, 0);
+}
+
+void ring_wait(Ring *ring) {
+        atomic_store(&ring->shared->waiting, 1);
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the system tests: a daemon for each test, on the CPU driver or on $GPUQ_TEST_DEVICE."""
+
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from harness import place, processes  # noqa: E402
+from harness.daemon import Daemon  # noqa: E402
+
+
+def pytest_sessionstart(session):
+    processes.adopt_orphans()
+
+
+def pytest_collection_modifyitems(items):
+    rules = [
+        ("root", os.geteuid() != 0, "needs root, to be several users"),
+        ("cpu", place.on_gpu(), "about the CPU driver"),
+        ("gpu", not place.on_gpu(), "no GPU in this run: GPUQ_TEST_DEVICE=gpu"),
+    ]
+    for item in items:
+        for marker, unfit, reason in rules:
+            if unfit and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.when == "call" and report.failed:
+        for daemon in getattr(item, "daemons", []):
+            report.sections.append(("gpuqd's log", daemon.log()))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def reachable_stage():
+    """Other users must reach the installed tree; where they do not, its copy stands in: it may be moved."""
+    copy = None
+    folders = [place.STAGE, *place.STAGE.parents]
+    if os.geteuid() == 0 and not all(folder.stat().st_mode & 0o001 for folder in folders):
+        copy = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-stage-"))
+        copy.chmod(0o755)
+        place.STAGE = pathlib.Path(shutil.copytree(place.STAGE, copy / "stage", symlinks=True))
+    yield
+    if copy:
+        shutil.rmtree(copy)
+
+
+@pytest.fixture(scope="session")
+def compile_cache():
+    """What one test compiled serves the others."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-cache-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def start_gpuqd(request, compile_cache):
+    """Starts daemons: start_gpuqd(cpu_devices=2), start_gpuqd(private=False), ..."""
+    daemons = request.node.daemons = []
+
+    def start(private=True, **settings):
+        daemon = Daemon(private=private, cache=compile_cache, **settings)
+        daemons.append(daemon)
+        return daemon.start()
+
+    yield start
+    problems = []
+    for daemon in daemons:
+        if daemon.process and daemon.folder.exists():
+            try:
+                daemon.stop()
+            except AssertionError as problem:
+                problems.append(str(problem))
+    assert not problems, "\n".join(problems)
+
+
+@pytest.fixture
+def gpuqd(start_gpuqd):
+    """A private daemon."""
+    return start_gpuqd()
+
+
+@pytest.fixture
+def service(start_gpuqd):
+    """A daemon for every user, as root starts it."""
+    return start_gpuqd(private=False)
+
+
+@pytest.fixture
+def client(gpuqd):
+    """A session with it."""
+    return gpuqd.connect()

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things are: the checkout, the build, the installed tree under test."""
+
+import os
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GPUQ_BUILD", ROOT / "build")).resolve()
+STAGE = pathlib.Path(os.environ.get("GPUQ_STAGE", BUILD / "stage")).resolve()
+DEVICE = os.environ.get("GPUQ_TEST_DEVICE", "cpu")
+SANITIZED = bool(os.environ.get("GPUQ_TEST_SANITIZE"))
+
+# Slow enough for a loaded machine under a sanitizer; a test that waits this long has failed.
+PATIENCE_S = 180 if SANITIZED else 60
+
+
+def on_gpu():
+    return DEVICE == "gpu"
+
+
+def program(name):
+    """An installed program: of bin, or a private one of libexec/gpuq."""
+    for folder in ("bin", "libexec/gpuq"):
+        if (STAGE / folder / name).exists():
+            return str(STAGE / folder / name)
+    raise FileNotFoundError(f"{name} is not in {STAGE}: run tests/setup.sh")
+
+
+def test_program(name):
+    """A program of the build that is not installed; beside these files where they were packed."""
+    for folder in (BUILD / "tests" / "integration", STAGE / "libexec" / "gpuq-tests"):
+        if (folder / name).exists():
+            return str(folder / name)
+    raise FileNotFoundError(f"{name} was not built")

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What /proc says: a daemon's processes, what they have mapped, and what is left of them."""
+
+import ctypes
+import os
+import pathlib
+import signal
+
+from . import place
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    """From here on a process whose parents are gone becomes a child of this one, so none is overlooked."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _stat(pid):
+    """State and parent."""
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    fields = text[text.rindex(")") + 2:].split()
+    return fields[0], int(fields[1])
+
+
+def children(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            state, parent = _stat(entry)
+        except (OSError, ValueError):
+            continue
+        if parent == pid and state not in "ZX":
+            found.append(int(entry))
+    return found
+
+
+def descendants(pid):
+    found = []
+    for child in children(pid):
+        found += [child, *descendants(child)]
+    return found
+
+
+def name(pid):
+    try:
+        return pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name
+    except OSError:
+        return ""
+
+
+def named(pid, wanted):
+    """Descendants that run this program."""
+    return [child for child in descendants(pid) if name(child) == wanted]
+
+
+def is_alive(pid):
+    try:
+        return _stat(pid)[0] not in "ZX"
+    except (OSError, ValueError):
+        return False
+
+
+def maps(pid):
+    return pathlib.Path(f"/proc/{pid}/maps").read_text()
+
+
+def resident_bytes(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"no VmRSS of {pid}")
+
+
+def uid(pid):
+    return os.stat(f"/proc/{pid}").st_uid
+
+
+def reap_orphans():
+    """Collects what has ended; returns the pids of strays that run a program of the installed tree, ended."""
+    strays = []
+    for child in children(os.getpid()):
+        try:
+            path = os.readlink(f"/proc/{child}/exe")
+        except OSError:
+            continue
+        if path.startswith(str(place.STAGE)) and name(child).startswith("gpuqd"):
+            strays.append(f"{name(child)} {child}")
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    return strays

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Sets up, builds and runs all the tests; ends with one line "N passed, N failed, N skipped".
+#
+#     sh tests/run.sh [--gpu] [--sanitize] [--unit] [PYTEST-ARGUMENT...]
+#
+# --gpu: the integration tests on the GPU; --sanitize: everything under ASan and UBSan, in a build folder
+# of its own; --unit: only the unit tests. JUNIT_DIR: where to leave the results.
+set -eu
+
+PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+export PATH
+root=$(cd "$(dirname "$0")/.." && pwd)
+unit_only=
+
+while [ $# -gt 0 ]; do
+        case $1 in
+        --gpu) GPUQ_TEST_DEVICE=gpu; export GPUQ_TEST_DEVICE ;;
+        --sanitize)
+                GPUQ_BUILD=${GPUQ_BUILD:-$root/build-sanitize}
+                GPUQ_MESON_ARGS="-Db_sanitize=address,undefined -Db_lundef=false"
+                # The bounds of what a sanitizer finds: every finding ends its process.
+                UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+                GPUQ_TEST_SANITIZE=1
+                export GPUQ_BUILD GPUQ_MESON_ARGS UBSAN_OPTIONS GPUQ_TEST_SANITIZE
+                ;;
+        --unit) unit_only=1 ;;
+        --help) sed -n '3,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        *) break ;;
+        esac
+        shift
+done
+
+build=${GPUQ_BUILD:-$root/build}
+sh "$root/tests/setup.sh" test
+results=${JUNIT_DIR:-$build/results}
+rm -rf "$results"
+mkdir -p "$results"
+status=0
+
+meson test -C "$build" --suite unit --no-rebuild --print-errorlogs --timeout-multiplier 4 || status=1
+cp "$build/meson-logs/testlog.junit.xml" "$results/unit.xml" || status=1
+files=$results/unit.xml
+
+if [ -z "$unit_only" ]; then
+        GPUQ_STAGE=$build/stage GPUQ_BUILD=$build /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider \
+                --junitxml="$results/system.xml" "$@" \
+                "$root/tests/integration" "$root/tests/fault" "$root/tests/gpu" || status=1
+        files="$files $results/system.xml"
+fi
+
+/usr/bin/python3 "$root/tests/summary.py" $files || status=1
+exit $status

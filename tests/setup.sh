@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# What every script here starts with: installs the packages that are missing, builds, and installs the
+# result into the build folder's own stage/, from where all tests run it. Quick when nothing is to do.
+#
+#     sh tests/setup.sh [build|test|ci]
+#
+# GPUQ_BUILD: the build folder (build); GPUQ_MESON_ARGS: more options for meson setup.
+set -eu
+
+# The system's own python and meson, whatever else comes first in PATH: they see the packages below.
+PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+export PATH
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${GPUQ_BUILD:-$root/build}
+level=${1:-build}
+
+packages="build-essential meson ninja-build pkg-config protobuf-c-compiler protobuf-compiler clang
+        libprotobuf-c-dev libuv1-dev libsystemd-dev libinih-dev libjson-c-dev libsmartcols-dev uthash-dev
+        libboost-context-dev libcmocka-dev libssl-dev"
+test_packages="python3 python3-pytest python3-numpy python3-protobuf"
+ci_packages="clang-format clang-tidy"
+
+fail() {
+        echo "setup: $*" >&2
+        exit 1
+}
+
+missing_packages() {
+        for package in "$@"; do
+                case $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) in
+                installed) ;;
+                *) echo "$package" ;;
+                esac
+        done
+}
+
+as_root() {
+        if [ "$(id -u)" = 0 ]; then
+                env DEBIAN_FRONTEND=noninteractive "$@"
+        else
+                sudo env DEBIAN_FRONTEND=noninteractive "$@"
+        fi
+}
+
+install_packages() {
+        missing=$(missing_packages "$@")
+        [ -n "$missing" ] || return 0
+        [ "$(id -u)" = 0 ] || command -v sudo >/dev/null ||
+                fail "these packages are missing, and neither root nor sudo is at hand to install them:" $missing
+
+        echo "setup: installing" $missing >&2
+        log=$(mktemp)
+        if ! { as_root apt-get install -y --no-install-recommends $missing ||
+                { as_root apt-get update && as_root apt-get install -y --no-install-recommends $missing; }; } \
+                >"$log" 2>&1 </dev/null; then
+                tail -n 20 "$log" >&2
+                rm -f "$log"
+                fail "could not install:" $missing
+        fi
+        rm -f "$log"
+}
+
+# Runs a step in silence; shows all it said when it fails.
+quietly() {
+        if ! "$@" >"$build.log" 2>&1 </dev/null; then
+                cat "$build.log" >&2
+                fail "'$*' failed"
+        fi
+        rm -f "$build.log"
+}
+
+case $level in
+build) ;;
+test) packages="$packages $test_packages" ;;
+ci) packages="$packages $test_packages $ci_packages" ;;
+*) fail "usage: setup.sh [build|test|ci]" ;;
+esac
+
+command -v dpkg-query >/dev/null || fail "this needs Debian 12, Ubuntu 24.04 or newer: no dpkg here"
+install_packages $packages
+
+# A build folder remembers where it was made and how; one of another place or kind is made anew.
+wanted="$root ${GPUQ_MESON_ARGS:-}"
+if [ "$(cat "$build/setup-stamp" 2>/dev/null)" != "$wanted" ]; then
+        if [ -e "$build" ]; then
+                [ -d "$build/meson-private" ] || fail "$build is in the way: no build folder"
+                rm -rf "$build"
+        fi
+        quietly meson setup "$build" "$root" --prefix="$build/stage" --libdir=lib --sysconfdir=etc \
+                ${GPUQ_MESON_ARGS:-}
+        echo "$wanted" >"$build/setup-stamp"
+fi
+quietly ninja -C "$build"
+quietly meson install -C "$build" --no-rebuild --quiet

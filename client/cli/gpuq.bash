@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for gpuq(1)
+
+# The built-in kernels' names: asked for once a shell, and only from a daemon that answers at once.
+_gpuq_builtins() {
+        if [[ -z ${_gpuq_builtin_names+set} ]]; then
+                _gpuq_builtin_names=$(timeout 2 gpuq kernels --noheader 2>/dev/null | while read -r name _; do
+                        printf '%s\n' "$name"
+                done)
+                [[ -n $_gpuq_builtin_names ]] || { unset _gpuq_builtin_names; return; }
+        fi
+        printf '%s\n' "$_gpuq_builtin_names"
+}
+
+_gpuq_verb() {
+        local i
+        for ((i = 1; i < COMP_CWORD; i++)); do
+                case ${COMP_WORDS[i]} in
+                        --socket) ((i++)) ;;
+                        -*) ;;
+                        *) printf '%s' "${COMP_WORDS[i]}"; return ;;
+                esac
+        done
+}
+
+_gpuq_run_word() {
+        local current=$1
+        case $current in
+                builtin:*)
+                        COMPREPLY=($(compgen -P builtin: -W "$(_gpuq_builtins)" -- "${current#builtin:}")) ;;
+                in:* | inout:* | out:*)
+                        COMPREPLY=($(compgen -P "${current%%:*}:" -f -- "${current#*:}")) ;;
+                *)
+                        COMPREPLY=($(compgen -W 'builtin: in: inout: out: i32: u32: i64: u64: f32: f64: bool:' -- "$current")
+                                $(compgen -f -X '!*.@(cu|ptx|cubin|fatbin)' -- "$current")
+                                $(compgen -d -S / -- "$current"))
+                        compopt -o nospace ;;
+        esac
+}
+
+_gpuq() {
+        local current previous verb options cur='' prev=''
+        # A colon ends a word for readline; gpuq's arguments are full of them.
+        if declare -F _get_comp_words_by_ref >/dev/null; then
+                _get_comp_words_by_ref -n : cur prev
+                current=$cur previous=$prev
+        else
+                current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+        fi
+        local IFS=$' \t\n'
+        COMPREPLY=()
+
+        case $previous in
+                --socket) COMPREPLY=($(compgen -f -- "$current")); return ;;
+                -u | --user) COMPREPLY=($(compgen -u -- "$current")); return ;;
+                --std) COMPREPLY=($(compgen -W 'c++11 c++14 c++17 c++20' -- "$current")); return ;;
+                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | -D | --define | -U | --undefine)
+                        return ;;
+        esac
+
+        verb=$(_gpuq_verb)
+        options='--json --socket --help'
+        case $verb in
+                '') COMPREPLY=($(compgen -W 'status kernels run queue cancel wait --socket --help --version' -- "$current")); return ;;
+                kernels) options+=' --noheader' ;;
+                queue) options+=' --user --me --noheader' ;;
+                cancel) options+=' --all' ;;
+                run) options+=' --grid --block --cluster --shared --cooperative --priority --timeout --label --device'
+                        options+=' --define --undefine --std --use_fast_math --quiet' ;;
+        esac
+
+        if [[ $current == -* ]]; then
+                COMPREPLY=($(compgen -W "$options" -- "$current"))
+        elif [[ $verb == run ]]; then
+                _gpuq_run_word "$current"
+                if declare -F __ltrim_colon_completions >/dev/null; then
+                        __ltrim_colon_completions "$current"
+                fi
+        elif [[ $verb == cancel || $verb == wait ]]; then
+                COMPREPLY=($(compgen -W "$(timeout 2 gpuq queue --me --noheader 2>/dev/null | while read -r id _; do printf '%s ' "$id"; done)" -- "$current"))
+        fi
+}
+complete -F _gpuq gpuq

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * gpuq - the command line of gpuqd
+ *
+ * Reads the options before the verb, runs the verb, and prints the problem it
+ * ended with, if any. Uses the public library alone.
+ */
+
+#include <locale.h>
+#include <string.h>
+
+#include "verb.h"
+
+enum {
+        MAIN_HELP = 'h',
+        MAIN_VERSION = 'V',
+        MAIN_SOCKET = 's',
+};
+
+static void print_help(FILE *stream) {
+        fprintf(stream, "Usage: gpuq [--socket PATH] VERB [OPTION...] [ARGUMENT...]\n"
+                        "\n"
+                        "Share this machine's GPUs through gpuqd.\n"
+                        "\n");
+        for (const Verb *const *verb = verbs; *verb; verb++)
+                fprintf(stream, "  %-10s %s\n", (*verb)->name, (*verb)->summary);
+        fprintf(stream,
+                "\n"
+                "      --socket PATH      the daemon's socket; else $GPUQ_SOCKET, else "
+                "$XDG_RUNTIME_DIR/gpuq.sock,\n"
+                "                         else /run/gpuq/gpuqd.sock\n"
+                "      --help             show this; `gpuq VERB --help' shows a verb's options\n"
+                "      --version          show the version\n"
+                "\n"
+                "Exit codes: 0 ok, 1 the job failed, 2 usage, 3 daemon not reachable, 4 no such "
+                "job,\n5 denied or over quota, 124 the job's timeout. gpuq(1) has more.\n");
+}
+
+static int unknown_verb(const char *name) {
+        const Verb *nearest = verb_nearest(name);
+
+        fprintf(stderr, "gpuq: unknown verb `%s'", name);
+        if (nearest)
+                fprintf(stderr, "; did you mean `%s'?\n", nearest->name);
+        else
+                fprintf(stderr, "; `gpuq --help' lists them\n");
+        return EXIT_USAGE;
+}
+
+/* Return: -1 to go on with the verb at optind, or an exit code. */
+static int read_options(Cli *cli, int argc, char **argv) {
+        static const struct option options[] = {
+                {"help", no_argument, NULL, MAIN_HELP},
+                {"version", no_argument, NULL, MAIN_VERSION},
+                {"socket", required_argument, NULL, MAIN_SOCKET},
+                {NULL},
+        };
+        int option;
+
+        /* "+": what follows the verb is the verb's. */
+        while ((option = getopt_long(argc, argv, "+hV", options, NULL)) != -1)
+                switch (option) {
+                        case MAIN_HELP:
+                                print_help(stdout);
+                                return EXIT_OK;
+                        case MAIN_VERSION:
+                                printf("gpuq %s, libgpuq %s\n", GPUQ_VERSION, gpuq_version());
+                                return EXIT_OK;
+                        case MAIN_SOCKET:
+                                cli->socket = optarg;
+                                break;
+                        default:
+                                return EXIT_USAGE;
+                }
+
+        if (optind < argc)
+                return -1;
+        print_help(stderr);
+        return EXIT_USAGE;
+}
+
+static int run_verb(Cli *cli, int argc, char **argv) {
+        int r;
+
+        optind = 0; /* glibc: start anew, with another set of options */
+        r = cli->verb->run(cli, argc, argv);
+        if (r != EXIT_OK && cli->problem.text)
+                fprintf(stderr, "gpuq: %s: %s\n", cli->verb->name, problem_text(&cli->problem));
+
+        gpuq_client_free(cli->client);
+        problem_clear(&cli->problem);
+        return r;
+}
+
+/* A full disk or a closed pipe shows only here. */
+static int flush_output(int code) {
+        if (fflush(stdout) == 0 && !ferror(stdout))
+                return code;
+
+        fprintf(stderr, "gpuq: cannot write the output: %s\n", strerror(errno));
+        return code == EXIT_OK ? EXIT_JOB_FAILED : code;
+}
+
+int main(int argc, char **argv) {
+        Cli cli = {};
+        int r;
+
+        /* Characters for the tables' widths; numbers stay as in C. */
+        setlocale(LC_CTYPE, "");
+
+        r = read_options(&cli, argc, argv);
+        if (r >= 0)
+                return flush_output(r);
+
+        cli.verb = verb_find(argv[optind]);
+        if (!cli.verb)
+                return unknown_verb(argv[optind]);
+
+        r = run_verb(&cli, argc - optind, argv + optind);
+        return flush_output(r);
+}

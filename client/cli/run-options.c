@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run-options.h"
+
+#include <string.h>
+
+#include "number.h"
+
+#define RUN_LABEL_MAX 64 /* gpuq.h's limit */
+
+enum {
+        RUN_GRID = VERB_OWN,
+        RUN_BLOCK,
+        RUN_CLUSTER,
+        RUN_SHARED,
+        RUN_COOPERATIVE,
+        RUN_PRIORITY,
+        RUN_TIMEOUT,
+        RUN_LABEL,
+        RUN_DEVICE,
+        RUN_STD,
+        RUN_FAST_MATH,
+};
+
+const char run_option_shorts[] = "D:U:q";
+const struct option run_option_table[] = {
+        {"grid", required_argument, NULL, RUN_GRID},
+        {"block", required_argument, NULL, RUN_BLOCK},
+        {"cluster", required_argument, NULL, RUN_CLUSTER},
+        {"shared", required_argument, NULL, RUN_SHARED},
+        {"cooperative", no_argument, NULL, RUN_COOPERATIVE},
+        {"priority", required_argument, NULL, RUN_PRIORITY},
+        {"timeout", required_argument, NULL, RUN_TIMEOUT},
+        {"label", required_argument, NULL, RUN_LABEL},
+        {"device", required_argument, NULL, RUN_DEVICE},
+        {"define", required_argument, NULL, 'D'},
+        {"undefine", required_argument, NULL, 'U'},
+        {"std", required_argument, NULL, RUN_STD},
+        {"use_fast_math", no_argument, NULL, RUN_FAST_MATH},
+        {"quiet", no_argument, NULL, 'q'},
+        VERB_OPTIONS,
+};
+const char run_option_help[] =
+        "FILE is CUDA C++ source (.cu), PTX (.ptx), a cubin (.cubin), a fatbin (.fatbin), or the\n"
+        "word builtin for the kernels of `gpuq kernels'. Each ARG is one of the kernel's "
+        "arguments:\n"
+        "  in:FILE                an array from a NumPy file (.npy)\n"
+        "  inout:FILE             the same, written back when the job is done\n"
+        "  out:FILE:DTYPE:N[,M...]  a new array, which starts as zeros, such as "
+        "out:y.npy:float64:100\n"
+        "  TYPE:VALUE             a scalar: i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 bool\n"
+        "\n"
+        "      --grid X[,Y[,Z]]   blocks; else one thread for each element of the largest array\n"
+        "      --block X[,Y[,Z]]  threads in a block; else 256, or less if the kernel allows less\n"
+        "      --cluster X[,Y[,Z]]  blocks in a cluster\n"
+        "      --shared BYTES     dynamic shared memory of a block; K and M are understood\n"
+        "      --cooperative      all blocks resident at once\n"
+        "      --priority N       among your own jobs, -100 (last) to 100 (first)\n"
+        "      --timeout S        seconds of running, such as 2.5; else the daemon's default\n"
+        "      --label TEXT       shown by `gpuq queue'; at most 64 bytes\n"
+        "      --device N         run on this device\n"
+        "  -D, --define NAME[=VALUE]  of source: define a macro\n"
+        "  -U, --undefine NAME    of source: undefine a macro\n"
+        "      --std STANDARD     of source: such as c++17\n"
+        "      --use_fast_math    of source: faster, less exact functions\n"
+        "  -q, --quiet            no timings: only what the kernel prints\n";
+
+static int option_dims(Cli *cli, const char *name, unsigned dims[3]) {
+        if (number_dims(optarg, dims) < 0)
+                return cli_option(cli, name, "X[,Y[,Z]], each a number above 0");
+        return 0;
+}
+
+static int option_shared(Cli *cli, RunOptions *options) {
+        uint64_t bytes;
+
+        if (number_bytes(optarg, UINT32_MAX, &bytes) < 0)
+                return cli_option(cli, "--shared", "a number of bytes, such as 4096 or 48K");
+        options->config.shared_bytes = (unsigned)bytes;
+        return 0;
+}
+
+static int option_priority(Cli *cli, RunOptions *options) {
+        int64_t priority;
+
+        if (number_signed(optarg, -100, 100, &priority) < 0)
+                return cli_option(cli, "--priority", "-100 to 100");
+        options->priority = (int)priority;
+        return 0;
+}
+
+static int option_timeout(Cli *cli, RunOptions *options) {
+        if (number_ms(optarg, &options->timeout_ms) < 0)
+                return cli_option(cli, "--timeout", "seconds above 0, such as 2.5");
+        return 0;
+}
+
+static int option_label(Cli *cli, RunOptions *options) {
+        if (strlen(optarg) > RUN_LABEL_MAX)
+                return cli_option(cli, "--label", "at most 64 bytes");
+        options->label = optarg;
+        return 0;
+}
+
+static int option_device(Cli *cli, RunOptions *options) {
+        uint64_t device;
+
+        if (number_unsigned(optarg, INT32_MAX - 1, &device) < 0)
+                return cli_option(cli, "--device", "a device's number; `gpuq status' shows them");
+        options->device = (int)device;
+        return 0;
+}
+
+static int option_compiler(Cli *cli, RunOptions *options, const char *flag, const char *value) {
+        char **compiler;
+
+        /* One more for the NULL at the end. */
+        compiler = reallocarray(options->compiler, options->n_compiler + 2, sizeof(*compiler));
+        if (!compiler)
+                return cli_no_memory(cli);
+        options->compiler = compiler;
+
+        if (asprintf(&compiler[options->n_compiler], "%s%s", flag, value) < 0) {
+                compiler[options->n_compiler] = NULL;
+                return cli_no_memory(cli);
+        }
+        compiler[++options->n_compiler] = NULL;
+        return 0;
+}
+
+static int option_read(Cli *cli, RunOptions *options, int option) {
+        switch (option) {
+                case RUN_GRID:
+                        return option_dims(cli, "--grid", options->config.grid);
+                case RUN_BLOCK:
+                        return option_dims(cli, "--block", options->config.block);
+                case RUN_CLUSTER:
+                        return option_dims(cli, "--cluster", options->config.cluster);
+                case RUN_SHARED:
+                        return option_shared(cli, options);
+                case RUN_COOPERATIVE:
+                        options->config.cooperative = true;
+                        return 0;
+                case RUN_PRIORITY:
+                        return option_priority(cli, options);
+                case RUN_TIMEOUT:
+                        return option_timeout(cli, options);
+                case RUN_LABEL:
+                        return option_label(cli, options);
+                case RUN_DEVICE:
+                        return option_device(cli, options);
+                case 'D':
+                        return option_compiler(cli, options, "-D", optarg);
+                case 'U':
+                        return option_compiler(cli, options, "-U", optarg);
+                case RUN_STD:
+                        return option_compiler(cli, options, "-std=", optarg);
+                case RUN_FAST_MATH:
+                        return option_compiler(cli, options, "--use_fast_math", "");
+                default:
+                        options->quiet = true;
+                        return 0;
+        }
+}
+
+/* The last colon that is not half of a C++ `::'. */
+static const char *target_colon(const char *text) {
+        for (const char *p = text + strlen(text); p-- > text;)
+                if (*p == ':' && p[1] != ':' && (p == text || p[-1] != ':'))
+                        return p;
+        return NULL;
+}
+
+static int target_read(Cli *cli, RunOptions *options, const char *text) {
+        const char *colon = target_colon(text);
+
+        if (!colon || colon == text || !colon[1])
+                return cli_usage(cli,
+                                 "`%s': wanted FILE:KERNEL, such as add.cu:add or builtin:add_f32",
+                                 text);
+
+        options->kernel = colon + 1;
+        if (strncmp(text, "builtin:", colon + 1 - text) == 0) {
+                if (options->n_compiler)
+                        return cli_usage(cli, "`%s' is for source, not for built-in kernels",
+                                         options->compiler[0]);
+                return 0;
+        }
+
+        options->file = strndup(text, (size_t)(colon - text));
+        return options->file ? 0 : cli_no_memory(cli);
+}
+
+static int arguments_read(Cli *cli, RunOptions *options, char **words, size_t n_words) {
+        int r;
+
+        options->arguments = calloc(n_words + 1, sizeof(*options->arguments));
+        if (!options->arguments)
+                return cli_no_memory(cli);
+
+        for (size_t i = 0; i < n_words; i++) {
+                r = argument_parse(words[i], (unsigned)i + 1, &cli->problem,
+                                   &options->arguments[i]);
+                if (r)
+                        return r;
+                options->n_arguments++;
+        }
+        return 0;
+}
+
+int run_options_read(Cli *cli, int argc, char **argv, RunOptions *options) {
+        int option, r;
+
+        *options = (RunOptions){.device = -1};
+        while ((r = verb_next(cli, argc, argv, &option)) > 0) {
+                r = option_read(cli, options, option);
+                if (r)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+
+        if (optind == argc)
+                return cli_usage(cli, "wanted FILE:KERNEL");
+        r = target_read(cli, options, argv[optind]);
+        if (r)
+                return r;
+        return arguments_read(cli, options, argv + optind + 1, (size_t)(argc - optind - 1));
+}
+
+void run_options_clear(RunOptions *options) {
+        for (size_t i = 0; i < options->n_compiler; i++)
+                free(options->compiler[i]);
+        for (size_t i = 0; i < options->n_arguments; i++)
+                argument_clear(&options->arguments[i]);
+        free(options->compiler);
+        free(options->arguments);
+        free(options->file);
+        *options = (RunOptions){};
+}
+
+gpuq_format run_options_format(const RunOptions *options) {
+        static const struct {
+                const char *ending;
+                gpuq_format format;
+        } endings[] = {
+                {".cu", GPUQ_FORMAT_SOURCE},
+                {".ptx", GPUQ_FORMAT_PTX},
+                {".cubin", GPUQ_FORMAT_CUBIN},
+                {".fatbin", GPUQ_FORMAT_FATBIN},
+        };
+        const char *dot = strrchr(options->file, '.');
+
+        for (size_t i = 0; dot && i < ARRAY_SIZE(endings); i++)
+                if (strcmp(endings[i].ending, dot) == 0)
+                        return endings[i].format;
+        return GPUQ_FORMAT_AUTO;
+}
+
+const char *run_options_source(const RunOptions *options) {
+        return options->file ? options->file : "builtin";
+}

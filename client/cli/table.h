@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CLI_TABLE_H
+#define GPUQ_CLI_TABLE_H
+
+/*
+ * Table
+ *
+ * Rows and columns on standard output, by libsmartcols: cut to the terminal's
+ * width there, whole in a pipe; coloured on a terminal unless NO_COLOR is set.
+ * What a cell holds may come from other users: bytes that a terminal would obey
+ * are shown escaped.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "util/macro.h"
+
+typedef enum TableColor {
+        TABLE_PLAIN,
+        TABLE_GOOD,
+        TABLE_BAD,
+} TableColor;
+
+typedef struct TableColumn {
+        const char *name;
+        bool right;   /* numbers */
+        bool shorten; /* may be cut where the terminal is narrow */
+} TableColumn;
+
+typedef struct Table Table;
+
+/** table_new() - an empty table. @columns are borrowed. Return: 0 or -ENOMEM. */
+int table_new(const TableColumn *columns, size_t n_columns, bool heading, Table **ret_table);
+/** table_row() - begin a row. A failure shows in table_print(). */
+void table_row(Table *table, TableColor color);
+/** table_cell() - the next cell of the row. */
+void table_cell(Table *table, const char *format, ...) _printf_(2, 3);
+/** table_print() - to standard output. Return: 0 or -ENOMEM. */
+int table_print(Table *table);
+/** table_free() - NULL is fine. Return: NULL. */
+Table *table_free(Table *table);
+
+DEFINE_CLEANUP(Table, table_free)
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * gpuq cancel - end jobs of any process of this user, or of anybody for an admin
+ */
+
+#include <inttypes.h>
+
+#include "json.h"
+#include "verb.h"
+
+enum {
+        CANCEL_ALL = VERB_OWN,
+};
+
+typedef enum CancelOutcome {
+        CANCEL_ENDED,
+        CANCEL_UNKNOWN,
+        CANCEL_DENIED,
+} CancelOutcome;
+
+static const char *const outcome_words[] = {
+        [CANCEL_ENDED] = "cancelled", [CANCEL_UNKNOWN] = "unknown", [CANCEL_DENIED] = "denied"};
+
+static int cancel_read_ids(Cli *cli, char **words, size_t n_ids, uint64_t *ids) {
+        for (size_t i = 0; i < n_ids; i++)
+                if (gpuq_id_parse(words[i], &ids[i]) < 0)
+                        return cli_usage(cli, "`%s' is no job's id; `gpuq queue' shows them",
+                                         words[i]);
+        return 0;
+}
+
+/* One id a call: the reply counts, and each job shall be told apart. */
+static int cancel_one(Cli *cli, uint64_t id, CancelOutcome *ret_outcome) {
+        gpuq_cancelled cancelled = {};
+        int r;
+
+        r = gpuq_cancel_ids(cli->client, &id, 1, &cancelled);
+        if (r < 0)
+                return cli_failed(cli, EXIT_WHEN_ASKED, r);
+
+        *ret_outcome = cancelled.n_denied    ? CANCEL_DENIED
+                       : cancelled.n_unknown ? CANCEL_UNKNOWN
+                                             : CANCEL_ENDED;
+        return 0;
+}
+
+static void cancel_report(uint64_t id, CancelOutcome outcome) {
+        char text[24];
+
+        gpuq_id_format(id, text);
+        if (outcome == CANCEL_ENDED)
+                printf("%s cancelled\n", text);
+        else if (outcome == CANCEL_UNKNOWN)
+                fprintf(stderr, "gpuq: cancel: %s: no such job\n", text);
+        else
+                fprintf(stderr, "gpuq: cancel: %s: another user's job\n", text);
+}
+
+static void cancel_report_json(struct json_object *array, uint64_t id, CancelOutcome outcome) {
+        struct json_object *object = json_array_object(array);
+
+        json_id(object, "id", id);
+        json_text(object, "outcome", outcome_words[outcome]);
+}
+
+static ExitCode cancel_exit(const size_t counts[3]) {
+        if (counts[CANCEL_DENIED])
+                return EXIT_DENIED;
+        return counts[CANCEL_UNKNOWN] ? EXIT_NO_JOB : EXIT_OK;
+}
+
+static void cancel_print_json(struct json_object *document, const size_t counts[3]) {
+        json_number(document, "ended", counts[CANCEL_ENDED]);
+        json_number(document, "unknown", counts[CANCEL_UNKNOWN]);
+        json_number(document, "denied", counts[CANCEL_DENIED]);
+        json_print(document);
+}
+
+static int cancel_ids(Cli *cli, const uint64_t *ids, size_t n_ids) {
+        struct json_object *document = json_document();
+        struct json_object *array = json_array(document, "jobs");
+        size_t counts[3] = {};
+        int r = 0;
+
+        for (size_t i = 0; i < n_ids && r == 0; i++) {
+                CancelOutcome outcome;
+
+                r = cancel_one(cli, ids[i], &outcome);
+                if (r)
+                        break;
+                counts[outcome]++;
+                if (cli->json)
+                        cancel_report_json(array, ids[i], outcome);
+                else
+                        cancel_report(ids[i], outcome);
+        }
+
+        if (r == 0 && cli->json)
+                cancel_print_json(document, counts);
+        else
+                json_object_put(document);
+        return r ? r : (int)cancel_exit(counts);
+}
+
+static int cancel_all(Cli *cli) {
+        gpuq_cancelled cancelled = {};
+        int r;
+
+        r = gpuq_cancel_ids(cli->client, NULL, 0, &cancelled);
+        if (r < 0)
+                return cli_failed(cli, EXIT_WHEN_ASKED, r);
+
+        if (cli->json) {
+                struct json_object *document = json_document();
+
+                json_array(document, "jobs");
+                cancel_print_json(document, (size_t[]){cancelled.n_ended, cancelled.n_unknown,
+                                                       cancelled.n_denied});
+        } else {
+                printf("%zu %s cancelled\n", cancelled.n_ended,
+                       cancelled.n_ended == 1 ? "job" : "jobs");
+        }
+        return EXIT_OK;
+}
+
+static int cancel_run(Cli *cli, int argc, char **argv) {
+        _cleanup_(freep) uint64_t *ids = NULL;
+        bool all = false;
+        size_t n_ids;
+        int option, r;
+
+        while ((r = verb_next(cli, argc, argv, &option)) > 0)
+                all = true; /* its only option */
+        if (r < 0)
+                return cli->code;
+        n_ids = (size_t)(argc - optind);
+        if (all == (n_ids > 0))
+                return cli_usage(cli, "wanted the ids of jobs, or --all");
+
+        ids = calloc(n_ids + 1, sizeof(*ids));
+        if (!ids)
+                return cli_no_memory(cli);
+        r = cancel_read_ids(cli, argv + optind, n_ids, ids);
+        if (r)
+                return r;
+
+        r = cli_connect(cli);
+        if (r)
+                return r;
+        return all ? cancel_all(cli) : cancel_ids(cli, ids, n_ids);
+}
+
+static const struct option cancel_options[] = {
+        {"all", no_argument, NULL, CANCEL_ALL},
+        VERB_OPTIONS,
+};
+
+const Verb verb_cancel = {
+        .name = "cancel",
+        .arguments = "[OPTION...] ID... | --all",
+        .summary = "end jobs that wait or run: your own; root and the admin group any",
+        .help = "      --all              every unfinished job of yours\n",
+        .shorts = "",
+        .options = cancel_options,
+        .run = cancel_run,
+};

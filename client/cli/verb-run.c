@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * gpuq run - one kernel on NumPy files
+ *
+ * Whatever can be wrong on the command line or in the input files is found
+ * before the daemon is asked for anything, and outputs appear only when all of
+ * them could be written.
+ */
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "attend.h"
+#include "human.h"
+#include "kernel.h"
+#include "operand.h"
+#include "result.h"
+#include "run-options.h"
+
+#define RUN_NAME_MAX 256 /* bytes of a module's name, by the protocol */
+
+typedef struct Run {
+        Cli *cli;
+        RunOptions options;
+        Operand *operands; /* one for each argument */
+        size_t n_operands; /* opened so far */
+        gpuq_module *module;
+        gpuq_kernel_info kernel;
+        gpuq_job *job;
+        gpuq_result result;
+        int signal;   /* that ended it, or 0 */
+        bool written; /* its outputs are in their places */
+        uint64_t read_ns, load_ns, write_ns;
+} Run;
+
+static uint64_t now_ns(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Two arguments that write one file would leave only the last one's array. */
+static int run_check_outputs(Run *run) {
+        for (size_t i = 0; i < run->n_operands; i++)
+                for (size_t j = 0; j < i; j++) {
+                        const Operand *a = &run->operands[j], *b = &run->operands[i];
+
+                        if (!operand_is_written(a) || !operand_is_written(b) ||
+                            strcmp(a->argument->path, b->argument->path) != 0)
+                                continue;
+                        problem_set(&run->cli->problem, 0, "argument %u writes the same file",
+                                    a->argument->number);
+                        return argument_name(b->argument, &run->cli->problem, EXIT_USAGE);
+                }
+        return 0;
+}
+
+static int run_open_operands(Run *run) {
+        uint64_t start = now_ns();
+        int r;
+
+        run->operands = calloc(run->options.n_arguments + 1, sizeof(*run->operands));
+        if (!run->operands)
+                return cli_no_memory(run->cli);
+
+        for (size_t i = 0; i < run->options.n_arguments; i++) {
+                run->n_operands++;
+                r = operand_open(&run->operands[i], &run->options.arguments[i], &run->cli->problem);
+                if (r)
+                        return r;
+        }
+        run->read_ns = now_ns() - start;
+        return run_check_outputs(run);
+}
+
+static int run_load_file(Run *run) {
+        _cleanup_(freep) void *image = NULL;
+        const char *name = run->options.file;
+        size_t n_image;
+        int r;
+
+        r = io_read_file(name, &image, &n_image);
+        if (r < 0)
+                return problem_set(&run->cli->problem, EXIT_USAGE, "%s: cannot read: %s", name,
+                                   strerror(-r));
+
+        /* The end of a long path tells more than its beginning. */
+        if (strlen(name) > RUN_NAME_MAX)
+                name += strlen(name) - RUN_NAME_MAX;
+        r = gpuq_module_load(run->cli->client, run_options_format(&run->options), image, n_image,
+                             (const char *const *)run->options.compiler, name, &run->module);
+        return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
+}
+
+static int run_load_module(Run *run) {
+        uint64_t start = now_ns();
+        int r;
+
+        if (run->options.file) {
+                r = run_load_file(run);
+        } else {
+                r = gpuq_module_builtin(run->cli->client, &run->module);
+                r = r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
+        }
+        if (r)
+                return r;
+
+        run->load_ns = now_ns() - start;
+        if (*gpuq_module_log(run->module))
+                fprintf(stderr, "%s\n", gpuq_module_log(run->module));
+        return 0;
+}
+
+static int run_no_such_kernel(Run *run) {
+        _cleanup_(freep) char *names = kernel_names(run->module);
+
+        return problem_set(&run->cli->problem, EXIT_USAGE, "%s has no kernel `%s'; it has: %s",
+                           run_options_source(&run->options), run->options.kernel,
+                           names ? names : "?");
+}
+
+/* The library checks this too, and the kinds; but here no data was read yet. */
+static int run_find_kernel(Run *run) {
+        _cleanup_(freep) char *parameters = NULL;
+
+        if (!kernel_find(run->module, run->options.kernel, &run->kernel))
+                return run_no_such_kernel(run);
+        if (run->kernel.n_parameters == run->options.n_arguments)
+                return 0;
+
+        parameters = kernel_parameters(&run->kernel);
+        return problem_set(&run->cli->problem, EXIT_USAGE, "%s takes %zu arguments (%s), %zu given",
+                           run->kernel.name, run->kernel.n_parameters,
+                           parameters ? parameters : "?", run->options.n_arguments);
+}
+
+static int run_load_operands(Run *run) {
+        uint64_t start = now_ns();
+        int r;
+
+        for (size_t i = 0; i < run->n_operands; i++) {
+                r = operand_load(&run->operands[i], run->cli->client, &run->cli->problem);
+                if (r)
+                        return r;
+        }
+        run->read_ns += now_ns() - start;
+        return 0;
+}
+
+static uint64_t run_largest(const Run *run) {
+        uint64_t largest = 0;
+
+        for (size_t i = 0; i < run->n_operands; i++)
+                if (!run->operands[i].argument->is_scalar)
+                        largest = MAX(largest, run->operands[i].argument->array.n_elements);
+        return largest;
+}
+
+/* Return: 0 or a negative GPUQ_E_. */
+static int run_set_options(Run *run) {
+        const RunOptions *options = &run->options;
+        int r;
+
+        r = gpuq_job_set_timed(run->job, true);
+        if (r >= 0)
+                r = gpuq_job_set_priority(run->job, options->priority);
+        if (r >= 0)
+                r = gpuq_job_set_timeout(run->job, options->timeout_ms);
+        if (r >= 0)
+                r = gpuq_job_set_device(run->job, options->device);
+        if (r >= 0 && options->label)
+                r = gpuq_job_set_label(run->job, options->label);
+        return r;
+}
+
+static int run_make_job(Run *run) {
+        _cleanup_(freep) gpuq_arg *args = NULL;
+        int r;
+
+        args = calloc(run->n_operands + 1, sizeof(*args));
+        if (!args)
+                return cli_no_memory(run->cli);
+        for (size_t i = 0; i < run->n_operands; i++)
+                args[i] = operand_arg(&run->operands[i]);
+        kernel_default_launch(&run->options.config, run->kernel.max_block, run_largest(run));
+
+        r = gpuq_job_new(run->cli->client, &run->job);
+        if (r >= 0)
+                r = run_set_options(run);
+        if (r >= 0)
+                r = gpuq_job_launch(run->job, run->module, run->options.kernel,
+                                    &run->options.config, args, run->n_operands);
+        return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
+}
+
+static int run_job_failed(Run *run) {
+        Problem *problem = &run->cli->problem;
+        int code = (int)exit_code(EXIT_WHEN_RUN, run->result.error);
+
+        /* It may have been done before the signal reached it; its outputs are not written then. */
+        problem_set(problem, 0, "%s: %s", run->options.kernel,
+                    *run->result.text ? run->result.text : strsignal(run->signal));
+        if (run->signal)
+                return EXIT_SIGNAL + run->signal;
+        return MAX(code, (int)EXIT_JOB_FAILED);
+}
+
+static int run_attend(Run *run, Attend *attend) {
+        int r;
+
+        r = attend_job(attend, run->cli->client, run->job);
+        run->signal = attend->signal;
+        if (r < 0 && run->signal)
+                return problem_set(&run->cli->problem, EXIT_SIGNAL + run->signal, "%s: %s",
+                                   run->options.kernel, strsignal(run->signal));
+        if (r < 0)
+                return cli_failed(run->cli, EXIT_WHEN_RUN, r);
+
+        r = gpuq_job_get_result(run->job, &run->result);
+        return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
+}
+
+/* All are written before the first is renamed: a full disk leaves every old file as it was. */
+static int run_write(Run *run) {
+        uint64_t start = now_ns();
+        int r;
+
+        for (size_t i = 0; i < run->n_operands; i++)
+                if (operand_is_written(&run->operands[i])) {
+                        r = operand_store(&run->operands[i], &run->cli->problem);
+                        if (r)
+                                return r;
+                }
+        for (size_t i = 0; i < run->n_operands; i++)
+                if (operand_is_written(&run->operands[i])) {
+                        r = operand_commit(&run->operands[i], &run->cli->problem);
+                        if (r)
+                                return r;
+                }
+        run->write_ns = now_ns() - start;
+        run->written = true;
+        return 0;
+}
+
+static void json_dims(struct json_object *document, const char *name, const unsigned dims[3]) {
+        struct json_object *array = json_array(document, name);
+
+        for (size_t i = 0; i < 3; i++)
+                json_object_array_add(array, json_object_new_uint64(MAX(dims[i], 1u)));
+}
+
+static void json_output(struct json_object *array, const Argument *argument) {
+        struct json_object *object = json_array_object(array), *shape;
+
+        json_number(object, "argument", argument->number);
+        json_text(object, "file", argument->path);
+        json_text(object, "dtype", argument->array.dtype->name);
+        shape = json_array(object, "shape");
+        for (unsigned i = 0; i < argument->array.n_dims; i++)
+                json_object_array_add(shape, json_object_new_uint64(argument->array.shape[i]));
+}
+
+static void run_print_json(const Run *run) {
+        struct json_object *document = json_document();
+        struct json_object *outputs;
+
+        result_json(document, gpuq_job_id(run->job), &run->result);
+        json_text(document, "source", run_options_source(&run->options));
+        json_text(document, "kernel", run->options.kernel);
+        json_dims(document, "grid", run->options.config.grid);
+        json_dims(document, "block", run->options.config.block);
+        json_number(document, "read_us", run->read_ns / 1000);
+        json_number(document, "load_us", run->load_ns / 1000);
+        json_number(document, "write_us", run->write_ns / 1000);
+
+        outputs = json_array(document, "outputs");
+        for (size_t i = 0; i < run->n_operands && run->written; i++)
+                if (operand_is_written(&run->operands[i]))
+                        json_output(outputs, run->operands[i].argument);
+        json_print(document);
+}
+
+static void run_print_times(const Run *run) {
+        printf("%s: read %s, load %s, waited %s, ran %s", run->options.kernel,
+               human_ns(run->read_ns).text, human_ns(run->load_ns).text,
+               human_us(run->result.waited_us).text, human_us(run->result.ran_us).text);
+        if (run->result.gpu_ns)
+                printf(", GPU %s", human_ns(run->result.gpu_ns).text);
+        printf(", write %s, device %d\n", human_ns(run->write_ns).text, run->result.device);
+}
+
+static int run_finish(Run *run) {
+        int r;
+
+        if (!run->cli->json)
+                fputs(run->result.output, stdout);
+
+        if (run->result.state != GPUQ_DONE || run->signal)
+                r = run_job_failed(run);
+        else
+                r = run_write(run);
+
+        if (run->cli->json)
+                run_print_json(run);
+        else if (r == 0 && !run->options.quiet)
+                run_print_times(run);
+        return r;
+}
+
+/* From the submit to the last rename signals are ours, so that none leaves half of the outputs. */
+static int run_attended(Run *run) {
+        Attend attend;
+        int r;
+
+        r = attend_begin(&attend);
+        if (r < 0)
+                return problem_set(&run->cli->problem, EXIT_JOB_FAILED, "signals: %s",
+                                   strerror(-r));
+
+        r = run_attend(run, &attend);
+        if (r == 0)
+                r = run_finish(run);
+        attend_end(&attend);
+        return r;
+}
+
+static int run_steps(Run *run) {
+        static int (*const steps[])(Run * run) = {
+                run_load_module, run_find_kernel, run_load_operands, run_make_job, run_attended,
+        };
+        int r;
+
+        r = run_open_operands(run);
+        if (r)
+                return r;
+        r = cli_connect(run->cli);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(steps); i++)
+                r = steps[i](run);
+        return r;
+}
+
+static void run_clear(Run *run) {
+        gpuq_job_free(run->job);
+        for (size_t i = 0; i < run->n_operands; i++)
+                operand_clear(&run->operands[i]);
+        free(run->operands);
+        gpuq_module_free(run->module);
+        run_options_clear(&run->options);
+}
+
+static int run_run(Cli *cli, int argc, char **argv) {
+        Run run = {.cli = cli};
+        int r;
+
+        r = run_options_read(cli, argc, argv, &run.options);
+        if (r == 0)
+                r = run_steps(&run);
+        else if (r < 0)
+                r = cli->code;
+
+        run_clear(&run);
+        return r;
+}
+
+const Verb verb_run = {
+        .name = "run",
+        .arguments = "[OPTION...] FILE:KERNEL ARG...",
+        .summary = "run a kernel on NumPy files, write its outputs, print the timings",
+        .help = run_option_help,
+        .shorts = run_option_shorts,
+        .options = run_option_table,
+        .run = run_run,
+};

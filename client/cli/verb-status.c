@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * gpuq status - devices, driver, workers, users, and how much waits and runs
+ */
+
+#include <string.h>
+
+#include "human.h"
+#include "json.h"
+#include "table.h"
+#include "verb.h"
+
+static void status_json_devices(struct json_object *document, const gpuq_status *status) {
+        struct json_object *array = json_array(document, "devices");
+
+        for (size_t i = 0; i < status->n_devices; i++) {
+                const gpuq_device_status *device = &status->devices[i];
+                struct json_object *object = json_array_object(array);
+
+                json_number(object, "index", device->index);
+                json_text(object, "name", device->name);
+                json_text(object, "uuid", device->uuid);
+                json_text(object, "pci", device->pci);
+                json_text(object, "state", device->state);
+                json_number(object, "memory_total", device->memory_total);
+                json_number(object, "memory_arenas", device->memory_arenas);
+                json_number(object, "queued", device->queued);
+                json_number(object, "running", device->running);
+        }
+}
+
+static void status_json_workers(struct json_object *document, const gpuq_status *status) {
+        struct json_object *array = json_array(document, "workers");
+
+        for (size_t i = 0; i < status->n_workers; i++) {
+                const gpuq_worker_status *worker = &status->workers[i];
+                struct json_object *object = json_array_object(array);
+
+                json_signed(object, "pid", worker->pid);
+                json_number(object, "device", worker->device);
+                json_number(object, "uid", worker->uid);
+                json_text(object, "state", worker->state);
+                json_number(object, "memory", worker->memory);
+                json_number(object, "contexts", worker->contexts);
+                json_number(object, "running", worker->running);
+                json_number(object, "jobs", worker->jobs);
+        }
+}
+
+static void status_json_users(struct json_object *document, const gpuq_status *status) {
+        struct json_object *array = json_array(document, "users");
+
+        for (size_t i = 0; i < status->n_users; i++) {
+                const gpuq_user_status *user = &status->users[i];
+                struct json_object *object = json_array_object(array);
+
+                json_number(object, "uid", user->uid);
+                json_text(object, "user", user->user);
+                json_real(object, "weight", user->weight);
+                json_real(object, "share", user->share);
+                json_real(object, "gpu_seconds", user->gpu_seconds);
+                json_number(object, "sessions", user->sessions);
+                json_number(object, "queued", user->queued);
+                json_number(object, "running", user->running);
+                json_number(object, "modules", user->modules);
+                json_number(object, "arena_bytes", user->arena_bytes);
+                json_number(object, "device_bytes", user->device_bytes);
+        }
+}
+
+static void status_print_json(const gpuq_status *status) {
+        struct json_object *document = json_document();
+
+        json_text(document, "daemon", status->daemon);
+        json_text(document, "driver", status->driver);
+        json_text(document, "driver_version", status->driver_version);
+        json_text(document, "state", status->state);
+        json_number(document, "uptime_us", status->uptime_us);
+        json_number(document, "queued", status->queued);
+        json_number(document, "running", status->running);
+        status_json_devices(document, status);
+        status_json_workers(document, status);
+        status_json_users(document, status);
+        json_print(document);
+}
+
+static TableColor status_color(const char *state) {
+        return strcmp(state, "ready") == 0 ? TABLE_GOOD : TABLE_BAD;
+}
+
+static int status_print_devices(const gpuq_status *status) {
+        static const TableColumn columns[] = {
+                {"DEV", .right = true},     {"NAME", .shorten = true},
+                {"STATE", .shorten = true}, {"MEMORY", .right = true},
+                {"ARENAS", .right = true},  {"QUEUED", .right = true},
+                {"RUNNING", .right = true}, {"PCI"},
+                {"UUID", .shorten = true},
+        };
+        _cleanup_(table_freep) Table *table = NULL;
+        int r;
+
+        r = table_new(columns, ARRAY_SIZE(columns), true, &table);
+        if (r < 0)
+                return r;
+
+        for (size_t i = 0; i < status->n_devices; i++) {
+                const gpuq_device_status *device = &status->devices[i];
+
+                table_row(table, status_color(device->state));
+                table_cell(table, "%u", device->index);
+                table_cell(table, "%s", device->name);
+                table_cell(table, "%s", device->state);
+                table_cell(table, "%s", human_bytes(device->memory_total).text);
+                table_cell(table, "%s", human_bytes(device->memory_arenas).text);
+                table_cell(table, "%u", device->queued);
+                table_cell(table, "%u", device->running);
+                table_cell(table, "%s", device->pci);
+                table_cell(table, "%s", device->uuid);
+        }
+        return table_print(table);
+}
+
+/* The daemon names the users it serves; a worker has only the number. */
+static const char *status_user(const gpuq_status *status, uint32_t uid) {
+        for (size_t i = 0; i < status->n_users; i++)
+                if (status->users[i].uid == uid)
+                        return status->users[i].user;
+        return "-";
+}
+
+static int status_print_workers(const gpuq_status *status) {
+        static const TableColumn columns[] = {
+                {"PID", .right = true},
+                {"DEV", .right = true},
+                {"UID", .right = true},
+                {"USER"},
+                {"STATE"},
+                {"MEMORY", .right = true},
+                {"RUNNING", .right = true},
+                {"CONTEXTS", .right = true},
+                {"JOBS", .right = true},
+        };
+        _cleanup_(table_freep) Table *table = NULL;
+        int r;
+
+        r = table_new(columns, ARRAY_SIZE(columns), true, &table);
+        if (r < 0)
+                return r;
+
+        for (size_t i = 0; i < status->n_workers; i++) {
+                const gpuq_worker_status *worker = &status->workers[i];
+
+                table_row(table, TABLE_PLAIN);
+                table_cell(table, "%d", worker->pid);
+                table_cell(table, "%u", worker->device);
+                table_cell(table, "%u", worker->uid);
+                table_cell(table, "%s", status_user(status, worker->uid));
+                table_cell(table, "%s", worker->state);
+                table_cell(table, "%s", human_bytes(worker->memory).text);
+                table_cell(table, "%u", worker->running);
+                table_cell(table, "%u", worker->contexts);
+                table_cell(table, "%llu", (unsigned long long)worker->jobs);
+        }
+        return table_print(table);
+}
+
+static int status_print_users(const gpuq_status *status) {
+        static const TableColumn columns[] = {
+                {"USER"},
+                {"UID", .right = true},
+                {"WEIGHT", .right = true},
+                {"SHARE", .right = true},
+                {"GPU TIME", .right = true},
+                {"SESSIONS", .right = true},
+                {"QUEUED", .right = true},
+                {"RUNNING", .right = true},
+                {"MODULES", .right = true},
+                {"ARENAS", .right = true},
+                {"DEVICE", .right = true},
+        };
+        _cleanup_(table_freep) Table *table = NULL;
+        int r;
+
+        r = table_new(columns, ARRAY_SIZE(columns), true, &table);
+        if (r < 0)
+                return r;
+
+        for (size_t i = 0; i < status->n_users; i++) {
+                const gpuq_user_status *user = &status->users[i];
+
+                table_row(table, TABLE_PLAIN);
+                table_cell(table, "%s", user->user);
+                table_cell(table, "%u", user->uid);
+                table_cell(table, "%g", user->weight);
+                table_cell(table, "%.0f%%", user->share * 100);
+                table_cell(table, "%s", human_us((uint64_t)(user->gpu_seconds * 1e6)).text);
+                table_cell(table, "%u", user->sessions);
+                table_cell(table, "%u", user->queued);
+                table_cell(table, "%u", user->running);
+                table_cell(table, "%u", user->modules);
+                table_cell(table, "%s", human_bytes(user->arena_bytes).text);
+                table_cell(table, "%s", human_bytes(user->device_bytes).text);
+        }
+        return table_print(table);
+}
+
+static int status_print(const gpuq_status *status) {
+        int r;
+
+        printf("gpuqd %s, driver %s %s, %s, up %s: %u waiting, %u running\n", status->daemon,
+               status->driver, status->driver_version, status->state,
+               human_us(status->uptime_us).text, status->queued, status->running);
+
+        printf("\n");
+        r = status_print_devices(status);
+        if (r < 0)
+                return r;
+
+        printf("\n");
+        r = status_print_workers(status);
+        if (r < 0)
+                return r;
+
+        printf("\n");
+        return status_print_users(status);
+}
+
+static int status_run(Cli *cli, int argc, char **argv) {
+        gpuq_status *status = NULL;
+        int option, r;
+
+        r = verb_next(cli, argc, argv, &option);
+        if (r < 0)
+                return cli->code;
+        if (optind < argc)
+                return cli_usage(cli, "takes no argument, got `%s'", argv[optind]);
+
+        r = cli_connect(cli);
+        if (r)
+                return r;
+        r = gpuq_get_status(cli->client, &status);
+        if (r < 0)
+                return cli_failed(cli, EXIT_WHEN_ASKED, r);
+
+        if (cli->json)
+                status_print_json(status);
+        else
+                r = status_print(status);
+        gpuq_status_free(status);
+        return r < 0 ? cli_no_memory(cli) : 0;
+}
+
+static const struct option status_options[] = {VERB_OPTIONS};
+
+const Verb verb_status = {
+        .name = "status",
+        .arguments = "[OPTION...]",
+        .summary = "show devices, driver, workers, users with their share, what waits and runs",
+        .help = "",
+        .shorts = "",
+        .options = status_options,
+        .run = status_run,
+};

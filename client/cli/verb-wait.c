@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * gpuq wait - until a job of any process ends; exits with how it ended
+ */
+
+#include "result.h"
+#include "verb.h"
+
+/* A job that ended badly gives an error too: its result tells it from a refused request. */
+static int wait_for(Cli *cli, uint64_t id) {
+        gpuq_result result = {.state = GPUQ_PENDING};
+        int r;
+
+        r = gpuq_wait_id(cli->client, id, -1, &result);
+        if (result.state == GPUQ_PENDING)
+                return cli_failed(cli, EXIT_WHEN_ASKED, r);
+
+        if (cli->json) {
+                struct json_object *document = json_document();
+
+                result_json(document, id, &result);
+                json_print(document);
+        }
+        if (result.state == GPUQ_DONE)
+                return EXIT_OK;
+        r = (int)exit_code(EXIT_WHEN_WAITED, result.error);
+        return problem_set(&cli->problem, MAX(r, (int)EXIT_JOB_FAILED), "%s", result.text);
+}
+
+static int wait_run(Cli *cli, int argc, char **argv) {
+        uint64_t id;
+        int option, r;
+
+        r = verb_next(cli, argc, argv, &option);
+        if (r < 0)
+                return cli->code;
+        if (argc - optind != 1)
+                return cli_usage(cli, "wanted the id of one job");
+        if (gpuq_id_parse(argv[optind], &id) < 0)
+                return cli_usage(cli, "`%s' is no job's id; `gpuq queue' shows them", argv[optind]);
+
+        r = cli_connect(cli);
+        if (r)
+                return r;
+        return wait_for(cli, id);
+}
+
+static const struct option wait_options[] = {VERB_OPTIONS};
+
+const Verb verb_wait = {
+        .name = "wait",
+        .arguments = "[OPTION...] ID",
+        .summary = "wait until a job ends, and exit with how it ended",
+        .help = "",
+        .shorts = "",
+        .options = wait_options,
+        .run = wait_run,
+};

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verb.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+
+const Verb *const verbs[] = {
+        &verb_status, &verb_kernels, &verb_run, &verb_queue, &verb_cancel, &verb_wait, NULL,
+};
+
+const Verb *verb_find(const char *name) {
+        for (const Verb *const *verb = verbs; *verb; verb++)
+                if (strcmp((*verb)->name, name) == 0)
+                        return *verb;
+        return NULL;
+}
+
+/* Single characters to insert, drop or change to come from one word to the other. */
+static size_t word_distance(const char *a, const char *b) {
+        size_t row[32], n_b = strlen(b);
+
+        if (n_b >= ARRAY_SIZE(row))
+                return SIZE_MAX;
+        for (size_t j = 0; j <= n_b; j++)
+                row[j] = j;
+
+        for (size_t i = 0; a[i]; i++) {
+                size_t corner = row[0];
+
+                row[0] = i + 1;
+                for (size_t j = 0; j < n_b; j++) {
+                        size_t change = corner + (a[i] != b[j]);
+
+                        corner = row[j + 1];
+                        row[j + 1] = MIN(change, MIN(row[j], row[j + 1]) + 1);
+                }
+        }
+        return row[n_b];
+}
+
+const Verb *verb_nearest(const char *name) {
+        const Verb *nearest = NULL;
+        size_t distance = 3; /* more than two slips is another word */
+
+        for (const Verb *const *verb = verbs; *verb; verb++) {
+                size_t d = word_distance(name, (*verb)->name);
+
+                if (strlen(name) >= 2 && strncmp(name, (*verb)->name, strlen(name)) == 0)
+                        d = 0;
+                if (d < distance) {
+                        distance = d;
+                        nearest = *verb;
+                }
+        }
+        return nearest;
+}
+
+void verb_print_help(const Verb *verb, FILE *stream) {
+        fprintf(stream,
+                "Usage: gpuq %s %s\n"
+                "\n"
+                "%s\n"
+                "\n"
+                "%s"
+                "      --json             print JSON; gpuq(1) has its members\n"
+                "      --socket PATH      the daemon's socket\n"
+                "      --help             show this\n",
+                verb->name, verb->arguments, verb->summary, verb->help);
+}
+
+int cli_usage(Cli *cli, const char *format, ...) {
+        _cleanup_(freep) char *text = NULL;
+        va_list args;
+        int r;
+
+        va_start(args, format);
+        r = vasprintf(&text, format, args);
+        va_end(args);
+        if (r < 0) {
+                text = NULL;
+                return EXIT_USAGE;
+        }
+
+        return problem_set(&cli->problem, EXIT_USAGE, "%s\nUsage: gpuq %s %s", text,
+                           cli->verb->name, cli->verb->arguments);
+}
+
+int cli_option(Cli *cli, const char *name, const char *wanted) {
+        return cli_usage(cli, "%s `%s': wanted %s", name, optarg, wanted);
+}
+
+int cli_failed(Cli *cli, ExitWhen when, int error) {
+        return problem_set(&cli->problem, (int)exit_code(when, error), "%s", gpuq_error_text());
+}
+
+int cli_no_memory(Cli *cli) {
+        return problem_set(&cli->problem, EXIT_JOB_FAILED, "out of memory");
+}
+
+int cli_connect(Cli *cli) {
+        int r;
+
+        r = gpuq_connect(cli->socket, &cli->client);
+        return r < 0 ? cli_failed(cli, EXIT_WHEN_ASKED, r) : 0;
+}
+
+static bool option_is_long(const Verb *verb, int value) {
+        for (const struct option *option = verb->options; option->name; option++)
+                if (option->val == value)
+                        return true;
+        return false;
+}
+
+/* getopt_long() tells little: optopt is a long option's value, a short one's letter, or 0. */
+static void option_wrong(Cli *cli, int kind, const char *word) {
+        bool is_long = strncmp(word, "--", 2) == 0;
+        int length = (int)strcspn(word, "=");
+
+        if (kind == ':' && is_long)
+                cli_usage(cli, "option `%s' needs a value", word);
+        else if (kind == ':')
+                cli_usage(cli, "option `-%c' needs a value", optopt);
+        else if (is_long && optopt && option_is_long(cli->verb, optopt))
+                cli_usage(cli, "option `%.*s' takes no value", length, word);
+        else if (is_long)
+                cli_usage(cli, "unknown option `%.*s'", length, word);
+        else
+                cli_usage(cli, "unknown option `-%c'", optopt);
+}
+
+static int verb_stop(Cli *cli, ExitCode code) {
+        cli->code = code;
+        return -1;
+}
+
+int verb_next(Cli *cli, int argc, char **argv, int *ret_option) {
+        char shorts[32] = ":";
+        int option;
+
+        opterr = 0;
+        strncat(shorts, cli->verb->shorts, sizeof(shorts) - 2);
+        for (;;) {
+                option = getopt_long(argc, argv, shorts, cli->verb->options, NULL);
+                switch (option) {
+                        case -1:
+                                return 0;
+                        case VERB_JSON:
+                                cli->json = true;
+                                break;
+                        case VERB_SOCKET:
+                                cli->socket = optarg;
+                                break;
+                        case VERB_HELP:
+                                verb_print_help(cli->verb, stdout);
+                                return verb_stop(cli, EXIT_OK);
+                        case '?':
+                        case ':':
+                                option_wrong(cli, option, argv[optind - 1]);
+                                return verb_stop(cli, EXIT_USAGE);
+                        default:
+                                *ret_option = option;
+                                return 1;
+                }
+        }
+}

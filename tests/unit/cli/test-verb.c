@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "verb.h"
+
+static char *help_of(const Verb *verb) {
+        char *text = NULL;
+        size_t n_text;
+        FILE *stream = open_memstream(&text, &n_text);
+
+        verb_print_help(verb, stream);
+        fclose(stream);
+        return text;
+}
+
+static void assert_help_names(const Verb *verb, const char *help, const struct option *option) {
+        char word[64];
+
+        snprintf(word, sizeof(word), "--%s%s", option->name, option->has_arg ? " " : "");
+        if (!strstr(help, word))
+                fail_msg("the help of %s lacks `%s'", verb->name, word);
+        if (option->val >= VERB_HELP)
+                return;
+
+        snprintf(word, sizeof(word), "-%c, --%s", option->val, option->name);
+        if (!strstr(help, word))
+                fail_msg("the help of %s lacks `%s'", verb->name, word);
+        if (!strchr(verb->shorts, option->val))
+                fail_msg("%s does not read -%c", verb->name, option->val);
+}
+
+static void every_verbs_help_names_each_of_its_options(void **state) {
+        for (const Verb *const *verb = verbs; *verb; verb++) {
+                char *help = help_of(*verb);
+
+                for (const struct option *option = (*verb)->options; option->name; option++)
+                        assert_help_names(*verb, help, option);
+                free(help);
+        }
+}
+
+static void every_verb_has_the_common_options(void **state) {
+        for (const Verb *const *verb = verbs; *verb; verb++) {
+                unsigned n_common = 0;
+
+                for (const struct option *option = (*verb)->options; option->name; option++)
+                        n_common += option->val == VERB_HELP || option->val == VERB_JSON ||
+                                    option->val == VERB_SOCKET;
+                assert_int_equal(n_common, 3);
+        }
+}
+
+static void every_verb_is_found_by_its_name(void **state) {
+        for (const Verb *const *verb = verbs; *verb; verb++)
+                assert_ptr_equal(verb_find((*verb)->name), *verb);
+        assert_null(verb_find("frob"));
+        assert_null(verb_find(""));
+}
+
+static void a_slip_finds_the_nearest_verb(void **state) {
+        assert_ptr_equal(verb_nearest("stauts"), &verb_status);
+        assert_ptr_equal(verb_nearest("kernel"), &verb_kernels);
+        assert_ptr_equal(verb_nearest("canel"), &verb_cancel);
+        assert_ptr_equal(verb_nearest("q"), NULL);
+        assert_ptr_equal(verb_nearest("st"), &verb_status);
+        assert_null(verb_nearest("frobnicate"));
+        assert_null(verb_nearest("a-word-that-is-longer-than-every-verb-of-gpuq-together"));
+}
+
+static void every_verb_refuses_an_unknown_option(void **state) {
+        for (const Verb *const *verb = verbs; *verb; verb++) {
+                char *argv[] = {(char *)(*verb)->name, "--no-such-option", NULL};
+                Cli cli = {.verb = *verb};
+
+                optind = 0;
+                assert_int_equal((*verb)->run(&cli, 2, argv), EXIT_USAGE);
+                assert_text_has(problem_text(&cli.problem), "unknown option `--no-such-option'");
+                problem_clear(&cli.problem);
+        }
+}
+
+static void assert_usage(const Verb *verb, const char *word, const char *words) {
+        char *argv[] = {(char *)verb->name, (char *)word, NULL};
+        Cli cli = {.verb = verb};
+
+        optind = 0;
+        assert_int_equal(verb->run(&cli, word ? 2 : 1, argv), EXIT_USAGE);
+        assert_text_has(problem_text(&cli.problem), words);
+        problem_clear(&cli.problem);
+}
+
+static void wrong_arguments_are_refused_without_a_daemon(void **state) {
+        assert_usage(&verb_status, "x", "takes no argument");
+        assert_usage(&verb_kernels, "x", "takes no argument");
+        assert_usage(&verb_queue, "x", "takes no argument");
+        assert_usage(&verb_queue, "--user=no-such-user!", "--user `no-such-user!'");
+        assert_usage(&verb_cancel, NULL, "wanted the ids");
+        assert_usage(&verb_cancel, "x", "`x' is no job's id");
+        assert_usage(&verb_wait, NULL, "wanted the id");
+        assert_usage(&verb_wait, "1.x", "`1.x' is no job's id");
+        assert_usage(&verb_run, NULL, "wanted FILE:KERNEL");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(every_verbs_help_names_each_of_its_options),
+                cmocka_unit_test(every_verb_has_the_common_options),
+                cmocka_unit_test(every_verb_is_found_by_its_name),
+                cmocka_unit_test(a_slip_finds_the_nearest_verb),
+                cmocka_unit_test(every_verb_refuses_an_unknown_option),
+                cmocka_unit_test(wrong_arguments_are_refused_without_a_daemon),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Building a job
+ *
+ * Each operation is packed as it is appended: repeated fields of a message are
+ * the concatenation of their elements, so the bytes are the Operations that
+ * submit.c sends.
+ *
+ * A buffer that several operations use is named once in the job, with one
+ * direction: how the job as a whole finds and leaves it. What the first
+ * operation to use it says decides what is there at the start: after OUT it
+ * stays OUT, since later operations see what earlier ones left; after IN, any
+ * writing makes it INOUT. Within one operation IN and OUT together are INOUT.
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "buffer.h"
+#include "build.h"
+#include "error.h"
+#include "module.h"
+
+#define BUILD_N_ARGS_FAST                                                                          \
+        32 /* launches with at most so many arguments need no memory of their own */
+
+/* ---- buffers, kernels, bytes ---------------------------------------------------------- */
+
+static bool build_same_slice(const gpuq_buffer *a, const gpuq_buffer *b) {
+        return a->arena == b->arena && a->offset == b->offset && a->size == b->size;
+}
+
+static void build_merge(gpuq_job *job, JobBuffer *known, gpuq_direction direction) {
+        bool settled = (size_t)(known - job->buffers) < job->n_settled;
+
+        if (known->direction == direction || (settled && known->direction == GPUQ_OUT))
+                return;
+
+        known->direction = GPUQ_INOUT;
+}
+
+/* The newest first: operations mostly use what their neighbours use. */
+static JobBuffer *build_find_buffer(gpuq_job *job, const gpuq_buffer *buffer) {
+        for (size_t i = job->n_buffers; i-- > 0;)
+                if (build_same_slice(job->buffers[i].buffer, buffer))
+                        return &job->buffers[i];
+
+        return NULL;
+}
+
+int build_buffer(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction,
+                 uint32_t *ret_index) {
+        JobBuffer *known;
+        int r;
+
+        if (buffer->client != job->client)
+                return error_set(GPUQ_E_INVALID, "a buffer of another connection");
+        if ((unsigned)direction > GPUQ_INOUT)
+                return error_set(GPUQ_E_INVALID, "no direction has the number %d", (int)direction);
+
+        known = build_find_buffer(job, buffer);
+        if (!known) {
+                r = job_reserve((void **)&job->buffers, sizeof(*job->buffers), job->n_buffers, 1,
+                                &job->n_buffers_max);
+                if (r < 0)
+                        return r;
+
+                known = &job->buffers[job->n_buffers++];
+                *known = (JobBuffer){.buffer = buffer_ref(buffer), .direction = direction};
+        }
+
+        build_merge(job, known, direction);
+        *ret_index = (uint32_t)(known - job->buffers);
+        return 0;
+}
+
+int build_kernel(gpuq_job *job, gpuq_module *module, const char *name, bool owned,
+                 uint32_t *ret_index) {
+        char *copy = NULL;
+        int r;
+
+        if (module->client != job->client)
+                return error_set(GPUQ_E_INVALID, "a module of another connection");
+
+        for (size_t i = job->n_kernels; i-- > 0;)
+                if (job->kernels[i].module == module && strcmp(job->kernels[i].name, name) == 0) {
+                        *ret_index = (uint32_t)i;
+                        return 0;
+                }
+
+        r = job_reserve((void **)&job->kernels, sizeof(*job->kernels), job->n_kernels, 1,
+                        &job->n_kernels_max);
+        if (r < 0)
+                return r;
+
+        if (owned) {
+                copy = strdup(name);
+                if (!copy)
+                        return error_memory();
+        }
+
+        job->kernels[job->n_kernels] = (JobKernel){
+                .module = module_ref(module),
+                .name = copy ? copy : name,
+                .owned = copy,
+        };
+        *ret_index = (uint32_t)job->n_kernels++;
+        return 0;
+}
+
+/* Field 1 of Operations, length-delimited. */
+int build_append(gpuq_job *job, const Gpuq__V1__Operation *operation) {
+        size_t length = gpuq__v1__operation__get_packed_size(operation), rest;
+        uint8_t *p;
+        int r;
+
+        r = job_reserve((void **)&job->operations, 1, job->n_operations, length + 11,
+                        &job->n_operations_max);
+        if (r < 0)
+                return r;
+
+        p = job->operations + job->n_operations;
+        *p++ = 1 << 3 | 2;
+        for (rest = length; rest >= 0x80; rest >>= 7)
+                *p++ = (uint8_t)(rest | 0x80);
+        *p++ = (uint8_t)rest;
+        p += gpuq__v1__operation__pack(operation, p);
+        job->n_operations = (size_t)(p - job->operations);
+        job->n_settled = job->n_buffers;
+        return 0;
+}
+
+BuildMark build_mark(const gpuq_job *job) {
+        return (BuildMark){.n_buffers = job->n_buffers, .n_kernels = job->n_kernels};
+}
+
+static void build_undo(gpuq_job *job, BuildMark mark) {
+        while (job->n_buffers > mark.n_buffers)
+                buffer_unref(job->buffers[--job->n_buffers].buffer);
+        while (job->n_kernels > mark.n_kernels) {
+                free(job->kernels[--job->n_kernels].owned);
+                module_unref(job->kernels[job->n_kernels].module);
+        }
+}
+
+int build_leave(gpuq_job *job, BuildMark mark, int r) {
+        if (r < 0)
+                build_undo(job, mark);
+
+        return client_leave(job->client, r);
+}
+
+/* ---- copies and fills ------------------------------------------------------------------ */
+
+static int build_check_range(const gpuq_buffer *buffer, size_t offset, size_t length) {
+        if (offset <= buffer->size && length <= buffer->size - offset)
+                return 0;
+
+        return error_set(GPUQ_E_INVALID,
+                         "%zu bytes at %zu are not in a buffer of %" PRIu64 " bytes", length,
+                         offset, buffer->size);
+}
+
+/* Writing a part leaves the rest as it was, so the job must find it: not OUT, which starts as zeros. */
+static gpuq_direction build_write_direction(const gpuq_buffer *buffer, size_t length) {
+        return length == buffer->size ? GPUQ_OUT : GPUQ_INOUT;
+}
+
+static int build_operand_buffer(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length,
+                                gpuq_direction direction, Gpuq__V1__Operand *operand) {
+        int r;
+
+        r = build_check_range(buffer, offset, length);
+        if (r < 0)
+                return r;
+
+        operand->offset = offset;
+        operand->what_case = GPUQ__V1__OPERAND__WHAT_BUFFER;
+        return build_buffer(job, buffer, direction, &operand->buffer);
+}
+
+static int build_operand_variable(gpuq_job *job, gpuq_module *module, const char *name,
+                                  size_t offset, Gpuq__V1__Operand *operand) {
+        operand->offset = offset;
+        operand->what_case = GPUQ__V1__OPERAND__WHAT_VARIABLE;
+        return build_kernel(job, module, name, true, &operand->variable);
+}
+
+static int build_append_copy(gpuq_job *job, Gpuq__V1__Operand *to, Gpuq__V1__Operand *from,
+                             size_t length) {
+        Gpuq__V1__Operation operation = GPUQ__V1__OPERATION__INIT;
+        Gpuq__V1__Copy copy = GPUQ__V1__COPY__INIT;
+
+        copy.to = to;
+        copy.from = from;
+        copy.length = length;
+        operation.what_case = GPUQ__V1__OPERATION__WHAT_COPY;
+        operation.copy = &copy;
+        return build_append(job, &operation);
+}
+
+int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer *from,
+                  size_t from_offset, size_t length) {
+        Gpuq__V1__Operand target = GPUQ__V1__OPERAND__INIT, source = GPUQ__V1__OPERAND__INIT;
+        BuildMark mark;
+        int r;
+
+        r = job_enter_building(job);
+        if (r < 0)
+                return r;
+
+        mark = build_mark(job);
+        r = build_operand_buffer(job, from, from_offset, length, GPUQ_IN, &source);
+        if (r == 0)
+                r = build_operand_buffer(job, to, to_offset, length,
+                                         build_write_direction(to, length), &target);
+        if (r == 0)
+                r = build_append_copy(job, &target, &source, length);
+        return build_leave(job, mark, r);
+}
+
+int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name, size_t offset,
+                           gpuq_buffer *to, size_t to_offset, size_t length) {
+        Gpuq__V1__Operand target = GPUQ__V1__OPERAND__INIT, source = GPUQ__V1__OPERAND__INIT;
+        BuildMark mark;
+        int r;
+
+        r = job_enter_building(job);
+        if (r < 0)
+                return r;
+
+        mark = build_mark(job);
+        r = build_operand_variable(job, module, name, offset, &source);
+        if (r == 0)
+                r = build_operand_buffer(job, to, to_offset, length,
+                                         build_write_direction(to, length), &target);
+        if (r == 0)
+                r = build_append_copy(job, &target, &source, length);
+        return build_leave(job, mark, r);
+}
+
+int gpuq_job_write_variable(gpuq_job *job, gpuq_module *module, const char *name, size_t offset,
+                            gpuq_buffer *from, size_t from_offset, size_t length) {
+        Gpuq__V1__Operand target = GPUQ__V1__OPERAND__INIT, source = GPUQ__V1__OPERAND__INIT;
+        BuildMark mark;
+        int r;
+
+        r = job_enter_building(job);
+        if (r < 0)
+                return r;
+
+        mark = build_mark(job);
+        r = build_operand_buffer(job, from, from_offset, length, GPUQ_IN, &source);
+        if (r == 0)
+                r = build_operand_variable(job, module, name, offset, &target);
+        if (r == 0)
+                r = build_append_copy(job, &target, &source, length);
+        return build_leave(job, mark, r);
+}
+
+static int build_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length,
+                      uint32_t value, unsigned width) {
+        Gpuq__V1__Operation operation = GPUQ__V1__OPERATION__INIT;
+        Gpuq__V1__Fill fill = GPUQ__V1__FILL__INIT;
+        int r;
+
+        if ((width != 1 && width != 2 && width != 4) || length % width != 0 || offset % width != 0)
+                return error_set(GPUQ_E_INVALID,
+                                 "a fill's width is 1, 2 or 4 bytes and divides offset and length; "
+                                 "given are %u, %zu and %zu",
+                                 width, offset, length);
+
+        r = build_check_range(buffer, offset, length);
+        if (r < 0)
+                return r;
+
+        r = build_buffer(job, buffer, build_write_direction(buffer, length), &fill.buffer);
+        if (r < 0)
+                return r;
+
+        fill.offset = offset;
+        fill.length = length;
+        fill.value = value;
+        fill.width = width;
+        operation.what_case = GPUQ__V1__OPERATION__WHAT_FILL;
+        operation.fill = &fill;
+        return build_append(job, &operation);
+}
+
+int gpuq_job_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length, uint32_t value,
+                  unsigned width) {
+        BuildMark mark;
+        int r;
+
+        r = job_enter_building(job);
+        if (r < 0)
+                return r;
+
+        mark = build_mark(job);
+        return build_leave(job, mark, build_fill(job, buffer, offset, length, value, width));
+}

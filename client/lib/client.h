@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_LIB_CLIENT_H
+#define GPUQ_LIB_CLIENT_H
+
+/*
+ * Client
+ *
+ * One connection and everything that hangs on it. One mutex guards it all. Of
+ * the threads that wait, one reads the socket, the leader, and the others follow
+ * on a condition; when the leader has what it waited for, a follower takes over.
+ *
+ * The file that owns an object (arena.c, buffer.c, module.c, job.c, …) takes the
+ * lock with client_enter() in its public functions; its other functions are
+ * called with the lock held.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#define HASH_NONFATAL_OOM                                                                          \
+        1 /* without memory an element's table is NULL, and the process lives on */
+#include <uthash.h>
+
+#include <gpuq.h>
+
+#include "proto/gpuq.pb-c.h"
+#include "proto/wire.h"
+
+#include "util/macro.h"
+
+#define CLIENT_FOREVER INT64_MAX
+#define CLIENT_NOW     0
+
+typedef struct Arena Arena;
+typedef struct Call Call;
+
+struct gpuq_client {
+        unsigned refs;        /* atomic: the handle, each object made from it, each call inside */
+        unsigned generation;  /* whose process this is, see generation.h; never changes */
+        pthread_mutex_t lock; /* of all below */
+        pthread_cond_t cond;  /* the leader left, or something came in; clock is CLOCK_MONOTONIC */
+
+        Wire *wire;
+        int wake_fd;  /* eventfd: the leader shall look at the output, or leave */
+        int epoll_fd; /* what gpuq_client_fd() gives: the socket and notify_fd; -1 until asked for */
+        int notify_fd; /* eventfd: callbacks wait for a dispatching thread */
+
+        uint32_t session;
+        unsigned n_devices;
+        uint32_t serial; /* of the last request */
+        uint32_t tag;    /* of the last job */
+
+        int error;        /* 0, or why the connection ended */
+        char *error_text; /* of the same; NULL: out of memory then */
+
+        TAILQ_HEAD(, Call) calls;         /* requests that wait for their reply */
+        gpuq_job *jobs;                   /* submitted and not ended, by tag */
+        TAILQ_HEAD(, gpuq_job) callbacks; /* ended, callback not run yet */
+        TAILQ_HEAD(, Arena) arenas;
+        pthread_mutex_t
+                arena_lock; /* one thread at a time makes or opens an arena; before `lock` */
+
+        uint64_t n_turns;     /* how often something came in or went out */
+        uint64_t n_ended;     /* jobs */
+        unsigned n_followers; /* threads on the condition */
+        unsigned n_unread;    /* jobs submitted since the socket was last read */
+
+        bool leading;     /* some thread polls the socket */
+        bool leading_out; /* it also polls for room to write */
+        bool epolling_out;
+        bool deaf; /* the daemon takes no more bytes; what it said last may still be there to read */
+        bool freed; /* the handle is gone */
+};
+
+typedef enum ClientFlags {
+        CLIENT_CALLBACKS = 1 << 0,     /* this call may run them */
+        CLIENT_INTERRUPTIBLE = 1 << 1, /* a signal handler ends the wait */
+} ClientFlags;
+
+typedef bool (*ClientDone)(gpuq_client *client, void *userdata);
+
+/** client_new() - take a connected, non-blocking socket. Return: 0, or GPUQ_E_SYSTEM; @fd is consumed always. */
+int client_new(int fd, gpuq_client **ret_client);
+/** client_ref() - Return: @client. */
+gpuq_client *client_ref(gpuq_client *client);
+/** client_unref() - without the lock, unless another reference is sure to be there. */
+void client_unref(gpuq_client *client);
+
+/** client_forked() - was the handle inherited through fork()? Sets no error. */
+bool client_forked(const gpuq_client *client);
+/**
+ * client_enter() - take the lock and a reference
+ *
+ * Return: 0, or GPUQ_E_FORKED without either.
+ */
+int client_enter(gpuq_client *client);
+/** client_enter_open() - the same, for what needs the daemon. Return: 0, or why it is not there. */
+int client_enter_open(gpuq_client *client);
+/** client_leave() - give both back. Return: @r, to end a function with. */
+int client_leave(gpuq_client *client, int r);
+/** client_error() - set this thread's error to why the connection ended. Return: that error. */
+int client_error(gpuq_client *client);
+
+/** client_send() - queue a request; client_flush() sends it. Return: 0, or a GPUQ_E_. */
+int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
+                uint32_t *ret_serial);
+/** client_flush() - write what the socket takes; the rest is the leader's, if there is one. */
+void client_flush(gpuq_client *client);
+/** client_make_room() - wait, bounded, until at most @n_bytes wait to be sent. Return: 0, GPUQ_E_AGAIN, … */
+int client_make_room(gpuq_client *client, size_t n_bytes, int timeout_ms);
+
+/**
+ * client_wait() - read and write until @done, until the deadline, or until the connection ends
+ * @deadline_us: of client_now_us(); CLIENT_NOW: one look
+ *
+ * Gives up the lock while it waits. Return: 0; GPUQ_E_AGAIN (also after a signal,
+ * if interruptible); or why the connection ended. No error text is set.
+ */
+int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
+                ClientFlags flags);
+/** client_now_us() - CLOCK_MONOTONIC. */
+int64_t client_now_us(void);
+/** client_deadline_us() - @timeout_ms from now; -1: CLIENT_FOREVER, 0: CLIENT_NOW. */
+int64_t client_deadline_us(int timeout_ms);
+
+/** client_receive() - read once what the socket has and act on it. */
+void client_receive(gpuq_client *client);
+/** client_fail() - end the connection, calls and jobs, with this error; the first one counts. */
+void client_fail(gpuq_client *client, int error, const char *text);
+/** client_run_callbacks() - of all ended jobs; gives up the lock while each runs. */
+void client_run_callbacks(gpuq_client *client);
+
+#endif

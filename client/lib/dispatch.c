@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What comes in: replies go to their calls, completions to their jobs, a last
+ * error ends the connection. Anything that does not fit the protocol ends it
+ * too, with GPUQ_E_PROTOCOL: a stream that lies once cannot be trusted again.
+ */
+
+#include <string.h>
+
+#include "call.h"
+#include "client.h"
+#include "error.h"
+#include "job.h"
+
+static bool dispatch_completion(gpuq_client *client, const Gpuq__V1__Completion *completion) {
+        uint32_t tag = (uint32_t)completion->id;
+        gpuq_job *job;
+
+        if (completion->id >> 32 != client->session || tag == 0 || tag > client->tag)
+                return false;
+
+        /* One that has ended already: a daemon that was started again cannot know what was read. */
+        HASH_FIND(hh, client->jobs, &tag, sizeof(tag), job);
+        return !job || job_complete(job, completion);
+}
+
+static void dispatch_completions(gpuq_client *client, const Gpuq__V1__Completions *completions) {
+        for (size_t i = 0; i < completions->n_completions; i++)
+                if (!dispatch_completion(client, completions->completions[i])) {
+                        client_fail(client, GPUQ_E_PROTOCOL,
+                                    "gpuqd told an end of a job that is none");
+                        return;
+                }
+}
+
+/* What nobody asked for. */
+static void dispatch_event(gpuq_client *client, const Gpuq__V1__Reply *reply) {
+        switch (reply->body_case) {
+                case GPUQ__V1__REPLY__BODY_COMPLETIONS:
+                        dispatch_completions(client, reply->completions);
+                        break;
+                case GPUQ__V1__REPLY__BODY_ERROR:
+                        client_fail(client, error_from_code(reply->error->code),
+                                    reply->error->text);
+                        break;
+                default:
+                        client_fail(client, GPUQ_E_PROTOCOL,
+                                    "gpuqd sent a message that nobody asked for");
+        }
+}
+
+/* Return: whether a call took reply and descriptor. */
+static bool dispatch_reply(gpuq_client *client, Gpuq__V1__Reply *reply, int fd) {
+        if (reply->body_case == GPUQ__V1__REPLY__BODY__NOT_SET) {
+                client_fail(client, GPUQ_E_PROTOCOL, "gpuqd sent a reply without a body");
+                return false;
+        }
+        if (reply->serial == 0) {
+                dispatch_event(client, reply);
+                return false;
+        }
+
+        /* Without a call: to a Cancel that was not waited for, or a request whose thread gave up. */
+        return calls_take(client, reply, fd);
+}
+
+static void dispatch_frame(gpuq_client *client, const WireFrame *frame) {
+        Gpuq__V1__Reply *reply;
+
+        reply = gpuq__v1__reply__unpack(NULL, frame->n_data, frame->data);
+        if (!reply) {
+                client_fail(client, GPUQ_E_PROTOCOL, "gpuqd sent a frame that is no message");
+                if (frame->fd >= 0)
+                        close(frame->fd);
+                return;
+        }
+
+        if (dispatch_reply(client, reply, frame->fd))
+                return;
+
+        gpuq__v1__reply__free_unpacked(reply, NULL);
+        if (frame->fd >= 0)
+                close(frame->fd);
+}
+
+static void dispatch_problem(gpuq_client *client, int r) {
+        if (r == WIRE_E_PROTOCOL)
+                client_fail(client, GPUQ_E_PROTOCOL, wire_problem(client->wire));
+        else if (r == WIRE_E_CLOSED)
+                client_fail(client, GPUQ_E_CLOSED, "gpuqd closed the connection");
+        else if (r < 0)
+                client_fail(client, GPUQ_E_CLOSED, strerror(-r));
+}
+
+void client_receive(gpuq_client *client) {
+        WireFrame frame;
+        int r;
+
+        client->n_turns++;
+        client->n_unread = 0;
+        r = wire_receive(client->wire);
+        if (r != 0) {
+                dispatch_problem(client, r);
+                return;
+        }
+
+        while (client->error == 0) {
+                r = wire_next(client->wire, &frame);
+                if (r != 0) {
+                        dispatch_problem(client, r);
+                        return;
+                }
+
+                dispatch_frame(client, &frame);
+        }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_LIB_MODULE_H
+#define GPUQ_LIB_MODULE_H
+
+/*
+ * Module
+ *
+ * What the daemon told of a loaded module, kept as it came. The user's handle
+ * and jobs that have not ended each hold a reference; with the last one the
+ * daemon is told to unload it.
+ */
+
+#include "client.h"
+
+struct gpuq_module {
+        unsigned refs;
+        gpuq_client *client; /* a reference */
+        uint64_t id;
+        Gpuq__V1__Reply *reply; /* owns every text and the next */
+        const Gpuq__V1__ModuleReady *ready;
+        gpuq_parameter *parameters; /* of all kernels, one behind the other */
+        size_t *first;              /* of each kernel's parameters */
+        size_t last_found;          /* most launches are of the kernel launched before */
+};
+
+/** module_ref() - Return: @module. */
+gpuq_module *module_ref(gpuq_module *module);
+/** module_unref() - with the lock, and a reference to the client beside the module's own. */
+void module_unref(gpuq_module *module);
+/** module_find() - a kernel by name. Return: 0, or GPUQ_E_NOT_FOUND with the names that are there. */
+int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInfo **ret_kernel);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Status and queue: the daemon's answer as plain structs, all in one block of
+ * memory. A first pass adds up what is needed, a second one writes.
+ */
+
+#include <string.h>
+
+#include "call.h"
+#include "error.h"
+
+/* Texts go behind the structs. */
+typedef struct Block {
+        uint8_t *memory;
+        char *texts;
+} Block;
+
+static const char *block_text(Block *block, const char *text) {
+        size_t n = strlen(text) + 1;
+        char *copy = memcpy(block->texts, text, n);
+
+        block->texts += n;
+        return copy;
+}
+
+static int block_new(size_t n_structs, size_t n_texts, Block *ret_block) {
+        uint8_t *memory;
+
+        memory = calloc(1, n_structs + n_texts);
+        if (!memory)
+                return error_memory();
+
+        *ret_block = (Block){.memory = memory, .texts = (char *)memory + n_structs};
+        return 0;
+}
+
+/* ---- status ---------------------------------------------------------------------- */
+
+static size_t status_n_texts(const Gpuq__V1__Status *status) {
+        size_t n = strlen(status->daemon) + strlen(status->driver) +
+                   strlen(status->driver_version) + strlen(status->state) + 4;
+
+        for (size_t i = 0; i < status->n_devices; i++) {
+                const Gpuq__V1__DeviceStatus *device = status->devices[i];
+
+                n += strlen(device->name) + strlen(device->uuid) + strlen(device->pci) +
+                     strlen(device->state) + 4;
+        }
+        for (size_t i = 0; i < status->n_workers; i++)
+                n += strlen(status->workers[i]->state) + 1;
+        for (size_t i = 0; i < status->n_users; i++)
+                n += strlen(status->users[i]->user) + 1;
+        return n;
+}
+
+static void status_fill_devices(gpuq_status *to, const Gpuq__V1__Status *from, Block *block) {
+        for (size_t i = 0; i < from->n_devices; i++) {
+                const Gpuq__V1__DeviceStatus *device = from->devices[i];
+
+                to->devices[i] = (gpuq_device_status){
+                        .index = device->index,
+                        .name = block_text(block, device->name),
+                        .uuid = block_text(block, device->uuid),
+                        .pci = block_text(block, device->pci),
+                        .state = block_text(block, device->state),
+                        .memory_total = device->memory_total,
+                        .memory_arenas = device->memory_arenas,
+                        .queued = device->queued,
+                        .running = device->running,
+                };
+        }
+}
+
+static void status_fill_workers(gpuq_status *to, const Gpuq__V1__Status *from, Block *block) {
+        for (size_t i = 0; i < from->n_workers; i++) {
+                const Gpuq__V1__WorkerStatus *worker = from->workers[i];
+
+                to->workers[i] = (gpuq_worker_status){
+                        .pid = (int)worker->pid,
+                        .device = worker->device,
+                        .uid = worker->uid,
+                        .state = block_text(block, worker->state),
+                        .memory = worker->memory,
+                        .running = worker->running,
+                        .contexts = worker->contexts,
+                        .jobs = worker->jobs,
+                };
+        }
+}
+
+static void status_fill_users(gpuq_status *to, const Gpuq__V1__Status *from, Block *block) {
+        for (size_t i = 0; i < from->n_users; i++) {
+                const Gpuq__V1__UserStatus *user = from->users[i];
+
+                to->users[i] = (gpuq_user_status){
+                        .uid = user->uid,
+                        .user = block_text(block, user->user),
+                        .weight = user->weight,
+                        .share = user->share,
+                        .gpu_seconds = user->gpu_seconds,
+                        .sessions = user->sessions,
+                        .queued = user->queued,
+                        .running = user->running,
+                        .modules = user->modules,
+                        .arena_bytes = user->arena_bytes,
+                        .device_bytes = user->device_bytes,
+                };
+        }
+}
+
+static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
+        gpuq_status *status;
+        Block block;
+        int r;
+
+        r = block_new(sizeof(*status) + from->n_devices * sizeof(*status->devices) +
+                              from->n_workers * sizeof(*status->workers) +
+                              from->n_users * sizeof(*status->users),
+                      status_n_texts(from), &block);
+        if (r < 0)
+                return r;
+
+        status = (gpuq_status *)block.memory;
+        status->devices = (gpuq_device_status *)(status + 1);
+        status->workers = (gpuq_worker_status *)(status->devices + from->n_devices);
+        status->users = (gpuq_user_status *)(status->workers + from->n_workers);
+        status->n_devices = from->n_devices;
+        status->n_workers = from->n_workers;
+        status->n_users = from->n_users;
+        status->daemon = block_text(&block, from->daemon);
+        status->driver = block_text(&block, from->driver);
+        status->driver_version = block_text(&block, from->driver_version);
+        status->state = block_text(&block, from->state);
+        status->queued = from->queued;
+        status->running = from->running;
+        status->uptime_us = from->uptime_us;
+        status_fill_devices(status, from, &block);
+        status_fill_workers(status, from, &block);
+        status_fill_users(status, from, &block);
+        *ret_status = status;
+        return 0;
+}
+
+static int status_get(gpuq_client *client, gpuq_status **ret_status) {
+        Gpuq__V1__StatusGet get = GPUQ__V1__STATUS_GET__INIT;
+        _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
+        int r;
+
+        r = call_run(client, GPUQ__V1__REQUEST__BODY_STATUS_GET, &get, GPUQ__V1__REPLY__BODY_STATUS,
+                     CLIENT_FOREVER, &reply, NULL);
+        if (r < 0)
+                return r;
+
+        return status_new(reply->status, ret_status);
+}
+
+int gpuq_get_status(gpuq_client *client, gpuq_status **ret_status) {
+        int r;
+
+        r = client_enter_open(client);
+        if (r < 0)
+                return r;
+
+        return client_leave(client, status_get(client, ret_status));
+}
+
+void gpuq_status_free(gpuq_status *status) {
+        free(status);
+}
+
+/* ---- queue ----------------------------------------------------------------------- */
+
+static size_t queue_n_texts(const Gpuq__V1__Queue *queue) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < queue->n_entries; i++) {
+                const Gpuq__V1__QueueEntry *entry = queue->entries[i];
+
+                n += strlen(entry->user) + strlen(entry->label) + strlen(entry->kernel) +
+                     strlen(entry->reason) + 4;
+        }
+        return n;
+}
+
+static int queue_new(const Gpuq__V1__Queue *from, gpuq_queue **ret_queue) {
+        gpuq_queue *queue;
+        Block block;
+        int r;
+
+        r = block_new(sizeof(*queue) + from->n_entries * sizeof(*queue->entries),
+                      queue_n_texts(from), &block);
+        if (r < 0)
+                return r;
+
+        queue = (gpuq_queue *)block.memory;
+        queue->entries = (gpuq_queue_entry *)(queue + 1);
+        queue->n_entries = from->n_entries;
+        for (size_t i = 0; i < from->n_entries; i++) {
+                const Gpuq__V1__QueueEntry *entry = from->entries[i];
+
+                queue->entries[i] = (gpuq_queue_entry){
+                        .id = entry->id,
+                        .uid = entry->uid,
+                        .user = block_text(&block, entry->user),
+                        .label = block_text(&block, entry->label),
+                        .kernel = block_text(&block, entry->kernel),
+                        .reason = block_text(&block, entry->reason),
+                        .state = entry->state == GPUQ__V1__STATE__RUNNING ? "running" : "waiting",
+                        .waited_us = entry->waited_us,
+                        .ran_us = entry->ran_us,
+                        .priority = entry->priority,
+                        .device = (int)entry->device - 1,
+                        .retries = entry->retries,
+                };
+        }
+
+        *ret_queue = queue;
+        return 0;
+}
+
+static int queue_get(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue) {
+        Gpuq__V1__QueueGet get = GPUQ__V1__QUEUE_GET__INIT;
+        _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
+        int r;
+
+        get.all_users = uid < 0;
+        get.one_user = uid >= 0;
+        get.uid = uid < 0 ? 0 : (uint32_t)uid;
+        r = call_run(client, GPUQ__V1__REQUEST__BODY_QUEUE_GET, &get, GPUQ__V1__REPLY__BODY_QUEUE,
+                     CLIENT_FOREVER, &reply, NULL);
+        if (r < 0)
+                return r;
+
+        return queue_new(reply->queue, ret_queue);
+}
+
+int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue) {
+        int r;
+
+        r = client_enter_open(client);
+        if (r < 0)
+                return r;
+        if (uid > UINT32_MAX)
+                return client_leave(client, error_set(GPUQ_E_INVALID, "no user has such a uid"));
+
+        return client_leave(client, queue_get(client, uid, ret_queue));
+}
+
+void gpuq_queue_free(gpuq_queue *queue) {
+        free(queue);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waiting: leader and followers, callbacks, and the public calls that wait.
+ *
+ * A leader keeps the lead from one turn to the next without waking anybody; it
+ * hands over when it leaves or runs callbacks, which may take long or wait for
+ * what another thread does. Followers are woken after every turn in which
+ * something moved, and look for themselves.
+ */
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include "client.h"
+#include "error.h"
+#include "job.h"
+
+int64_t client_now_us(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t client_deadline_us(int timeout_ms) {
+        if (timeout_ms < 0)
+                return CLIENT_FOREVER;
+        if (timeout_ms == 0)
+                return CLIENT_NOW;
+
+        return client_now_us() + (int64_t)timeout_ms * 1000;
+}
+
+/* How long poll() may take: rounded up, or the last millisecond would be spent spinning. */
+static int client_poll_ms(int64_t deadline_us) {
+        int64_t left_us;
+
+        if (deadline_us == CLIENT_FOREVER)
+                return -1;
+        if (deadline_us == CLIENT_NOW)
+                return 0;
+
+        left_us = deadline_us - client_now_us();
+        return left_us <= 0 ? 0 : (int)MIN((left_us + 999) / 1000, INT32_MAX);
+}
+
+static void client_follow(gpuq_client *client, int64_t deadline_us) {
+        struct timespec until = {
+                .tv_sec = deadline_us / 1000000,
+                .tv_nsec = deadline_us % 1000000 * 1000,
+        };
+
+        client->n_followers++;
+        if (deadline_us == CLIENT_FOREVER)
+                pthread_cond_wait(&client->cond, &client->lock);
+        else
+                pthread_cond_timedwait(&client->cond, &client->lock, &until);
+        client->n_followers--;
+}
+
+static void client_let_others(gpuq_client *client) {
+        if (client->n_followers > 0)
+                pthread_cond_broadcast(&client->cond);
+}
+
+/* What one turn of the leader found to do. */
+static void client_turn(gpuq_client *client, const struct pollfd *fds) {
+        eventfd_t n;
+
+        if (fds[1].revents != 0)
+                eventfd_read(client->wake_fd, &n);
+        if (fds[0].revents & POLLOUT) {
+                client->n_turns++;
+                client_flush(client);
+        }
+        if (fds[0].revents & ~POLLOUT)
+                client_receive(client);
+        client_let_others(client);
+}
+
+/* Return: 0, or -EINTR. */
+static int client_lead(gpuq_client *client, int64_t deadline_us) {
+        bool out = !client->deaf && wire_pending(client->wire) > 0;
+        struct pollfd fds[] = {
+                {.fd = wire_fd(client->wire), .events = (short)(POLLIN | (out ? POLLOUT : 0))},
+                {.fd = client->wake_fd, .events = POLLIN},
+        };
+        int timeout_ms = client_poll_ms(deadline_us), n, r = 0;
+
+        client->leading = true;
+        client->leading_out = out;
+        pthread_mutex_unlock(&client->lock);
+        n = poll(fds, ARRAY_SIZE(fds), timeout_ms);
+        if (n < 0)
+                r = -errno;
+        pthread_mutex_lock(&client->lock);
+        client->leading = false;
+
+        if (client->freed)
+                client->wire = wire_free(client->wire); /* gpuq_client_free() left it to us */
+        else if (n > 0)
+                client_turn(client, fds);
+        return r;
+}
+
+int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
+                ClientFlags flags) {
+        bool looked = false;
+        int r = 0;
+
+        for (;;) {
+                if (flags & CLIENT_CALLBACKS)
+                        client_run_callbacks(client);
+                if (done(client, userdata)) {
+                        r = 0;
+                        break;
+                }
+                if (client->error != 0) {
+                        r = client->error;
+                        break;
+                }
+                if (r == -EINTR && (flags & CLIENT_INTERRUPTIBLE)) {
+                        r = GPUQ_E_AGAIN;
+                        break;
+                }
+                if (looked && deadline_us != CLIENT_FOREVER && client_now_us() >= deadline_us) {
+                        r = GPUQ_E_AGAIN;
+                        break;
+                }
+
+                looked = true;
+                r = 0;
+                if (!client->leading)
+                        r = client_lead(client, deadline_us);
+                else if (deadline_us != CLIENT_NOW)
+                        client_follow(client, deadline_us);
+        }
+
+        if (!client->leading)
+                client_let_others(client);
+        return r;
+}
+
+void client_run_callbacks(gpuq_client *client) {
+        eventfd_t n;
+        gpuq_job *job;
+
+        if (TAILQ_EMPTY(&client->callbacks))
+                return;
+
+        client_let_others(client); /* one of them may lead meanwhile */
+        while ((job = TAILQ_FIRST(&client->callbacks))) {
+                TAILQ_REMOVE(&client->callbacks, job, callbacks);
+                job_run_callback(client, job);
+        }
+
+        if (client->notify_fd >= 0)
+                eventfd_read(client->notify_fd, &n);
+        client_let_others(client);
+}
+
+/* ---- room to write ---------------------------------------------------------------- */
+
+static bool client_has_room(gpuq_client *client, void *userdata) {
+        return client->error != 0 || wire_pending(client->wire) <= *(size_t *)userdata;
+}
+
+int client_make_room(gpuq_client *client, size_t n_bytes, int timeout_ms) {
+        int r;
+
+        if (!client_has_room(client, &n_bytes)) {
+                r = client_wait(client, client_has_room, &n_bytes, client_deadline_us(timeout_ms),
+                                0);
+                if (r == GPUQ_E_AGAIN)
+                        return error_set(r, "gpuqd has not read for %d ms; nothing was sent",
+                                         timeout_ms);
+        }
+
+        return client->error != 0 ? client_error(client) : 0;
+}
+
+/* ---- public ------------------------------------------------------------------------ */
+
+static bool client_has_turned(gpuq_client *client, void *userdata) {
+        return client->n_turns != *(uint64_t *)userdata;
+}
+
+int gpuq_dispatch(gpuq_client *client, int timeout_ms) {
+        uint64_t n_turns, n_ended;
+        bool had_callbacks;
+        int r;
+
+        r = client_enter(client);
+        if (r < 0)
+                return r;
+
+        n_turns = client->n_turns;
+        n_ended = client->n_ended;
+        had_callbacks = !TAILQ_EMPTY(&client->callbacks);
+        client_flush(client);
+        r = client_wait(client, client_has_turned, &n_turns,
+                        had_callbacks ? CLIENT_NOW : client_deadline_us(timeout_ms),
+                        CLIENT_CALLBACKS | CLIENT_INTERRUPTIBLE);
+        client_run_callbacks(client);
+
+        n_ended = client->n_ended - n_ended;
+        if (n_ended > 0 || r == GPUQ_E_AGAIN || r == 0)
+                return client_leave(client, (int)MIN(n_ended, INT32_MAX));
+
+        return client_leave(client, client_error(client));
+}

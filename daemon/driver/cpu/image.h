@@ -134,9 +134,6 @@ typedef struct GpuqCpuRuntime {
         void (*assertion)(const char *text, const char *file, unsigned line, const char *function)
                 __attribute__((noreturn));
         void (*trap)(void) __attribute__((noreturn));
-        void (*leave)(void) __attribute__((noreturn)); /* this thread ends here */
-        void *(*allocate)(size_t n_bytes);
-        void (*release)(void *memory);
 } GpuqCpuRuntime;
 
 /* A kernel. */

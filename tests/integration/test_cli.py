@@ -1,0 +1,614 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuq, the command line: each verb, each exit code, JSON, NumPy files, and what is wrong said plainly."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+
+import numpy
+import pytest
+
+from harness import kernels, place
+from harness.client import In, InOut, Job, i32
+from harness.patience import until
+
+OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
+VERBS = ["status", "kernels", "run", "queue", "cancel", "wait"]
+
+SOURCE = kernels.BASIC + r"""
+#ifndef FACTOR
+#define FACTOR 3
+#endif
+extern "C" __global__ void times(const float *x, float *y, int n)
+{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n)
+                y[i] = FACTOR * x[i];
+}
+
+extern "C" __global__ void hello(int n)
+{
+        printf("hello %d\n", n);
+}
+
+extern "C" __global__ void shape(unsigned *out)
+{
+        if (blockIdx.x + blockIdx.y + blockIdx.z + threadIdx.x + threadIdx.y + threadIdx.z == 0) {
+                out[0] = gridDim.x; out[1] = gridDim.y; out[2] = gridDim.z;
+                out[3] = blockDim.x; out[4] = blockDim.y; out[5] = blockDim.z;
+        }
+}
+
+extern "C" __global__ void wait_at(volatile int *gate)
+{
+        while (gate[0] == 0)
+                ;
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "kernels.cu"
+    path.write_text(SOURCE)
+    return path
+
+
+@pytest.fixture
+def save(tmp_path):
+    """save("a", array): an .npy file."""
+    def save(name, array):
+        path = tmp_path / f"{name}.npy"
+        numpy.save(path, array)
+        return path
+    return save
+
+
+def assert_ends(ended, code, *words):
+    """With this code, and these words on standard error."""
+    assert ended.returncode == code, (ended.stdout, ended.stderr)
+    for word in words:
+        assert str(word) in ended.stderr, ended.stderr
+
+
+def document(ended, code=OK):
+    assert ended.returncode == code, (ended.stdout, ended.stderr)
+    value = json.loads(ended.stdout)
+    assert value["version"] == 1
+    return value
+
+
+def run_ok(daemon, *arguments):
+    ended = daemon.run("run", *arguments)
+    assert_ends(ended, OK)
+    return ended
+
+
+# ---- usage, without a daemon ----
+
+def gpuq(*arguments, **variables):
+    environment = {**os.environ, "GPUQ_SOCKET": "/nonexistent/gpuqd.sock", **variables}
+    return subprocess.run([place.program("gpuq"), *map(str, arguments)], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=place.PATIENCE_S, env=environment)
+
+
+def test_help_lists_the_verbs_and_each_verb_has_its_own():
+    text = gpuq("--help")
+    assert text.returncode == OK and not text.stderr
+    for verb in VERBS:
+        assert re.search(rf"^  {verb} ", text.stdout, re.M)
+        ended = gpuq(verb, "--help")
+        assert ended.returncode == OK and ended.stdout.startswith(f"Usage: gpuq {verb} ")
+        assert "--json" in ended.stdout
+
+
+def test_the_version_is_told():
+    assert re.match(r"gpuq \d+\.\d+", gpuq("--version").stdout)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ([], "Usage: gpuq"),
+    (["--frob"], "--frob"),
+    (["--socket"], "--socket"),
+    (["stauts"], "did you mean `status'?"),
+    (["frobnicate"], "unknown verb `frobnicate'"),
+    (["status", "--frob"], "unknown option `--frob'"),
+    (["status", "now"], "takes no argument"),
+    (["queue", "--user", "no-such-user!"], "--user `no-such-user!'"),
+    (["cancel"], "wanted the ids of jobs, or --all"),
+    (["cancel", "1.1", "--all"], "wanted the ids of jobs, or --all"),
+    (["cancel", "one"], "`one' is no job's id"),
+    (["wait"], "wanted the id of one job"),
+    (["wait", "1.1", "1.2"], "wanted the id of one job"),
+    (["run"], "wanted FILE:KERNEL"),
+    (["run", "add"], "`add': wanted FILE:KERNEL"),
+    (["run", "--grid", "0", "builtin:add_f32"], "--grid `0'"),
+    (["run", "--block", "1,2,3,4", "builtin:add_f32"], "--block `1,2,3,4'"),
+    (["run", "--timeout", "soon", "builtin:add_f32"], "--timeout `soon'"),
+    (["run", "--priority", "101", "builtin:add_f32"], "--priority `101'"),
+    (["run", "builtin:add_f32", "u64:1", "u64:2", "f32:abc"], "argument 3 `f32:abc': not a number"),
+    (["run", "builtin:add_f32", "u8:256"], "argument 1 `u8:256': does not fit u8"),
+    (["run", "builtin:add_f32", "a.npy"], "argument 1 `a.npy': wanted in:FILE"),
+    (["run", "builtin:add_f32", "out:y.npy:f9:3"], "unknown dtype `f9'"),
+    (["run", "builtin:add_f32", "in:/nonexistent/a.npy"], "/nonexistent/a.npy: cannot open"),
+    (["run", "builtin:add_f32", "out:/nonexistent/y.npy:f8:3"], "/nonexistent/y.npy: cannot write"),
+    (["run", "builtin:add_f32", "out:/tmp/y.npy:f8:3", "out:/tmp/y.npy:f8:3"],
+     "argument 2 `out:/tmp/y.npy:f8:3': argument 1 writes the same file"),
+])
+def test_bad_usage_exits_2_and_says_why(arguments, words):
+    ended = gpuq(*arguments)
+    assert_ends(ended, USAGE, words)
+    assert not ended.stdout
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["kernels"], ["queue"], ["cancel", "1.1"], ["cancel", "--all"],
+                                       ["wait", "1.1"], ["run", "builtin:sum_f32"]])
+def test_a_daemon_that_is_not_there_exits_3(arguments):
+    assert_ends(gpuq(*arguments), NO_DAEMON, "/nonexistent/gpuqd.sock")
+    assert_ends(gpuq("--socket", "/nonexistent/other.sock", *arguments), NO_DAEMON, "/nonexistent/other.sock")
+    assert_ends(gpuq(*arguments, "--socket=/nonexistent/other.sock"), NO_DAEMON, "/nonexistent/other.sock")
+
+
+def test_an_output_that_cannot_be_printed_is_a_failure():
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([place.program("gpuq"), "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert_ends(ended, JOB_FAILED, "No space left")
+
+
+# ---- NumPy files, refused before the daemon is asked ----
+
+def refuse_file(path, *words):
+    ended = gpuq("run", "builtin:sum_f64", f"in:{path}")
+    assert_ends(ended, USAGE, f"argument 1 `in:{path}': {path}: ", *words)
+
+
+def test_a_file_that_is_no_npy_is_refused(tmp_path):
+    path = tmp_path / "x.npy"
+    for content in (b"", b"not one", b"\x93NUMPX\x01\x00v\x00", b"PK\x03\x04" + bytes(100)):
+        path.write_bytes(content)
+        refuse_file(path, "not an NPY file")
+    refuse_file(tmp_path, "cannot read: Is a directory")
+
+
+def test_a_file_cut_anywhere_is_refused(tmp_path, save):
+    whole = save("a", numpy.arange(5.0)).read_bytes()
+    path = tmp_path / "cut.npy"
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        ended = gpuq("run", "builtin:sum_f64", f"in:{path}")
+        assert ended.returncode == USAGE, length
+    refuse_file(path, "too short: 39 bytes of data found, its header promises 40")
+    path.write_bytes(whole + b"x")
+    refuse_file(path, "data after its end: 41 bytes of data found, its header promises 40")
+
+
+@pytest.mark.parametrize("array, words", [
+    (numpy.zeros(3, ">f8"), "big-endian (`>f8')"),
+    (numpy.array(["a", "bc"]), "its dtype is `<U2'; wanted one of bool, int8"),
+    (numpy.zeros(3, "M8[ns]"), "its dtype is `<M8[ns]'"),
+    (numpy.zeros(3, [("a", "f4"), ("b", "i4")]), "records"),
+    (numpy.zeros(3, numpy.longdouble), "its dtype is `<f16'"),
+])
+def test_other_dtypes_are_refused(save, array, words):
+    refuse_file(save("a", array), words)
+
+
+def test_python_objects_are_refused(tmp_path):
+    path = tmp_path / "o.npy"
+    numpy.save(path, numpy.array([None, {}], dtype=object), allow_pickle=True)
+    refuse_file(path, "Python objects")
+
+
+# ---- status, kernels ----
+
+def test_status_as_tables_and_as_json(gpuqd):
+    text = gpuqd.run("status")
+    assert_ends(text, OK)
+    for heading in ("DEV", "MEMORY", "CONTEXTS", "SHARE", "gpuqd ", "driver ", "0 waiting, 0 running"):
+        assert heading in text.stdout
+    assert "\x1b" not in text.stdout
+
+    status = document(gpuqd.run("status", "--json"))
+    assert status["state"] == "ready" and status["queued"] == status["running"] == 0
+    assert status["driver"] == ("cuda" if place.on_gpu() else "cpu")
+    assert set(status) == {"version", "daemon", "driver", "driver_version", "state", "uptime_us", "queued",
+                           "running", "devices", "workers", "users"}
+    assert set(status["devices"][0]) == {"index", "name", "uuid", "pci", "state", "memory_total",
+                                         "memory_arenas", "queued", "running"}
+    assert status["devices"][0]["state"] == "ready"
+    for user in status["users"]:
+        assert set(user) == {"uid", "user", "weight", "share", "gpu_seconds", "sessions", "queued", "running",
+                             "modules", "arena_bytes", "device_bytes"}
+
+
+def test_status_shows_the_worker_that_ran_a_job(gpuqd, save):
+    run_ok(gpuqd, "builtin:add_f32", *2 * [f"in:{save('a', numpy.ones(5, 'f4'))}"],
+           f"out:{os.devnull}:f4:5", "u64:5")
+    (worker,) = document(gpuqd.run("status", "--json"))["workers"]
+    assert set(worker) == {"pid", "device", "uid", "state", "memory", "contexts", "running", "jobs"}
+    assert worker["contexts"] == 1 and worker["jobs"] >= 1
+    assert str(worker["pid"]) in gpuqd.run("status").stdout
+
+
+def test_kernels_lists_the_builtin_ones(gpuqd):
+    text = gpuqd.run("kernels")
+    assert_ends(text, OK)
+    assert text.stdout.startswith("KERNEL")
+    assert re.search(r"^add_f64 +pointer pointer pointer (i64|word64) ", text.stdout, re.M), text.stdout
+    assert not gpuqd.run("kernels", "-h").stdout.startswith("KERNEL")
+
+    listed = {kernel["name"]: kernel for kernel in document(gpuqd.run("kernels", "--json"))["kernels"]}
+    assert {"gemm_f32", "divide_f64", "sum_of_squares_f64"} <= set(listed)
+    scale = listed["scale_f32"]
+    assert set(scale) == {"name", "text", "max_block", "parameters"} and scale["text"]
+    assert [parameter["kind"] for parameter in scale["parameters"]][:3] == ["f32", "pointer", "pointer"]
+
+
+# ---- run ----
+
+def test_a_builtin_kernel_gives_numpys_answer(gpuqd, save, tmp_path):
+    random = numpy.random.default_rng(3)
+    a, b = random.random(10007), random.random(10007)
+    ended = run_ok(gpuqd, "builtin:add_f64", f"in:{save('a', a)}", f"in:{save('b', b)}",
+                   f"out:{tmp_path / 'c.npy'}:f64:10007", "u64:10007")
+    numpy.testing.assert_array_equal(numpy.load(tmp_path / "c.npy"), a + b)
+    for word in ("add_f64: read ", ", load ", ", waited ", ", ran ", ", write ", ", device 0"):
+        assert word in ended.stdout
+    assert not ended.stderr
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "c.npy"]
+
+
+def test_a_kernel_from_source_with_a_macro(gpuqd, source, save, tmp_path):
+    x = numpy.arange(1000, dtype="f4").reshape(10, 100)
+    for options, factor in (([], 3), (["-DFACTOR=7"], 7), (["-D", "FACTOR=2", "--std", "c++17"], 2)):
+        run_ok(gpuqd, *options, f"{source}:times", f"in:{save('x', x)}", f"out:{tmp_path / 'y.npy'}:float32:10,100",
+               "i32:1000")
+        y = numpy.load(tmp_path / "y.npy")
+        assert y.dtype == numpy.float32 and y.shape == (10, 100)
+        numpy.testing.assert_array_equal(y, factor * x)
+
+
+def test_the_ptx_like_name_is_free_when_the_first_bytes_tell(gpuqd, source, save, tmp_path):
+    plain = source.with_suffix(".txt")
+    source.rename(plain)
+    run_ok(gpuqd, f"{plain}:times", f"in:{save('x', numpy.ones(4, 'f4'))}", f"out:{tmp_path / 'y.npy'}:f4:4", "i32:4")
+    assert list(numpy.load(tmp_path / "y.npy")) == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_inout_is_written_back_in_its_order(gpuqd, source, save, order):
+    x = numpy.asarray(numpy.arange(60, dtype="i4").reshape(3, 4, 5), order=order)
+    path = save("x", x)
+    path.chmod(0o640)
+    run_ok(gpuqd, f"{source}:add_one", f"inout:{path}", "u64:60")
+    back = numpy.load(path)
+    numpy.testing.assert_array_equal(back, x + 1)
+    assert back.flags.f_contiguous == (order == "F")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_each_type_of_scalar_arrives(gpuqd, source, tmp_path):
+    out = tmp_path / "y.npy"
+    run_ok(gpuqd, f"{source}:scalars", "i8:-5", "i16:-300", "i32:-70000", "i64:0x100000000", "f32:2.5", "f64:1e-3",
+           f"out:{out}:f64:6")
+    assert list(numpy.load(out)) == [-5, -300, -70000, 2 ** 32, 2.5, 1e-3]
+
+
+def test_the_launch_is_as_given_or_one_thread_an_element(gpuqd, source, tmp_path):
+    out = tmp_path / "y.npy"
+    run_ok(gpuqd, "--grid", "2,3,4", "--block", "8,2,4", f"{source}:shape", f"out:{out}:u4:6")
+    assert list(numpy.load(out)) == [2, 3, 4, 8, 2, 4]
+    run_ok(gpuqd, f"{source}:shape", f"out:{out}:u4:1000")
+    assert list(numpy.load(out)[:6]) == [4, 1, 1, 256, 1, 1]
+
+
+def test_empty_and_0d_arrays_are_fine(gpuqd, source, save, tmp_path):
+    out = tmp_path / "y.npy"
+    run_ok(gpuqd, "builtin:sum_f64", f"in:{save('x', numpy.zeros(0))}", f"out:{out}:f64:1", "u64:0")
+    assert list(numpy.load(out)) == [0]
+    run_ok(gpuqd, f"{source}:times", f"in:{save('x', numpy.float32(5))}", f"out:{out}:f4:0", "i32:0")
+    assert numpy.load(out).shape == (0,)
+    one = save("one", numpy.array(41, "i4"))
+    run_ok(gpuqd, f"{source}:add_one", f"inout:{one}", "u64:1")
+    assert numpy.load(one) == 42 and numpy.load(one).shape == ()
+
+
+def test_every_dtype_and_version_is_read(gpuqd, source, tmp_path):
+    data = numpy.arange(16, dtype="i4")
+    path, out = tmp_path / "x.npy", tmp_path / "y.npy"
+    for dtype in ("i1", "u1", "?", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"):
+        for version in ((1, 0), (2, 0), (3, 0)):
+            with open(path, "wb") as file:
+                numpy.lib.format.write_array(file, data.view(dtype), version)
+            run_ok(gpuqd, f"{source}:copy", f"in:{path}", f"out:{out}:int32:16", "u64:16")
+            numpy.testing.assert_array_equal(numpy.load(out), data)
+
+
+def test_a_pipe_is_read_and_dev_null_written(gpuqd, source, save):
+    path = save("x", numpy.ones(4, "i4"))
+    command = f"cat {path} | {place.program('gpuq')} run -q {source}:copy in:/dev/stdin out:/dev/null:i4:4 u64:4"
+    ended = subprocess.run(["sh", "-c", command], env=gpuqd.environment(), capture_output=True, text=True)
+    assert_ends(ended, OK)
+    assert not ended.stdout
+
+
+def test_what_a_kernel_prints_is_printed(gpuqd, source):
+    ended = run_ok(gpuqd, "--grid=1", "--block=1", f"{source}:hello", "i32:7")
+    assert ended.stdout.startswith("hello 7\n") and "hello: read" in ended.stdout
+    ended = run_ok(gpuqd, "-q", "--grid=1", "--block=1", f"{source}:hello", "i32:7")
+    assert ended.stdout == "hello 7\n"
+    value = document(gpuqd.run("run", "--json", "--grid=1", "--block=1", f"{source}:hello", "i32:7"))
+    assert value["output"] == "hello 7\n"
+
+
+def test_run_as_json(gpuqd, source, save, tmp_path):
+    out = tmp_path / "y.npy"
+    value = document(gpuqd.run("run", "--json", f"{source}:times", f"in:{save('x', numpy.ones((2, 3), 'f4'))}",
+                               f"out:{out}:f4:2,3", "i32:6"))
+    assert set(value) == {"version", "id", "state", "error", "text", "output", "device", "waited_us", "ran_us",
+                          "gpu_ns", "source", "kernel", "grid", "block", "read_us", "load_us", "write_us", "outputs"}
+    assert value["state"] == "done" and value["error"] is None and re.fullmatch(r"\d+\.\d+", value["id"])
+    assert value["kernel"] == "times" and value["source"] == str(source)
+    assert value["grid"] == [1, 1, 1] and value["block"] == [256, 1, 1]
+    assert value["outputs"] == [{"argument": 2, "file": str(out), "dtype": "float32", "shape": [2, 3]}]
+    assert value["gpu_ns"] > 0
+
+
+# ---- run, wrong ----
+
+def test_a_kernel_that_is_not_there_lists_the_names(gpuqd, source):
+    assert_ends(gpuqd.run("run", f"{source}:tmies"), USAGE, "tmies", "times", "hello", "add_one")
+    assert_ends(gpuqd.run("run", "builtin:ad_f64"), USAGE, "ad_f64", "add_f64", "gemm_f32")
+
+
+def test_wrong_number_and_kind_of_arguments(gpuqd, save, tmp_path):
+    x, y = f"in:{save('x', numpy.ones(4))}", f"out:{tmp_path / 'y.npy'}:f64:4"
+    assert_ends(gpuqd.run("run", "builtin:scale_f64", "f64:2", x, y), USAGE, "scale_f64 takes 4 arguments", "3 given")
+    for arguments in (["f32:2", x, y, "u64:4"], ["f64:2", x, y, "f64:4"], ["f64:2", x, "u64:4", y],
+                      [x, "f64:2", y, "u64:4"]):
+        ended = gpuqd.run("run", "builtin:scale_f64", *arguments)
+        assert_ends(ended, USAGE, "scale_f64", "argument")
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_source_that_does_not_compile_shows_the_log(gpuqd, tmp_path):
+    path = tmp_path / "broken.cu"
+    path.write_text('extern "C" __global__ void k(int *x)\n{\n        x[0] = undeclared_name;\n}\n')
+    assert_ends(gpuqd.run("run", f"{path}:k", "i32:1"), JOB_FAILED, "broken.cu", "undeclared_name", "3")
+
+
+def test_a_file_that_is_no_module(gpuqd, tmp_path):
+    path = tmp_path / "x.cubin"
+    path.write_bytes(os.urandom(100))
+    assert_ends(gpuqd.run("run", f"{path}:k"), JOB_FAILED, "gpuq: run: ")
+    assert_ends(gpuqd.run("run", f"{tmp_path / 'missing.cu'}:k"), USAGE, "missing.cu: cannot read: No such file")
+
+
+def test_a_grid_beyond_the_limits(gpuqd, source, tmp_path):
+    ended = gpuqd.run("run", "--block", "4096", f"{source}:shape", f"out:{tmp_path / 'y.npy'}:u4:6")
+    assert_ends(ended, USAGE, "shape", "4096")
+
+
+def test_a_device_that_is_not_there(gpuqd, source):
+    ended = gpuqd.run("run", "--device", "99", f"{source}:hello", "i32:1")
+    assert_ends(ended, USAGE, "99")
+
+
+def test_a_job_that_fails_leaves_old_outputs_as_they_were(gpuqd, source, save, tmp_path):
+    old = save("x", numpy.arange(4, dtype="i4"))
+    before = old.read_bytes()
+    ended = gpuqd.run("run", f"{source}:wild", f"inout:{old}", f"u64:{kernels.FAR}")
+    assert_ends(ended, JOB_FAILED, "gpuq: run: wild: ")
+    assert old.read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["kernels.cu", "x.npy"]
+
+
+def test_a_kernel_that_never_ends_meets_its_timeout(gpuqd, source, tmp_path):
+    arguments = ["run", "--timeout", "2", "--grid=1", "--block=1"]
+    ended = gpuqd.run(*arguments, f"{source}:forever", f"out:{tmp_path / 'y.npy'}:i4:1")
+    assert_ends(ended, TIMEOUT, "gpuq: run: forever: ")
+    assert not (tmp_path / "y.npy").exists()
+
+    value = document(gpuqd.run(*arguments, "--json", f"{source}:forever", f"out:{tmp_path / 'y.npy'}:i4:1"), TIMEOUT)
+    assert value["state"] == "failed" and value["error"] == "GPUQ_E_TIMEOUT" and value["outputs"] == []
+
+
+def test_over_quota_exits_5(start_gpuqd, source, save):
+    gpuqd = start_gpuqd(config="[user *]\narena_bytes = 64M\n")
+    big = save("big", numpy.zeros(128 << 20, "i1"))
+    assert_ends(gpuqd.run("run", f"{source}:copy", f"in:{big}", "out:/dev/null:i4:1", "u64:0"), DENIED,
+                f"argument 1 `in:{big}'")
+
+
+# ---- queue, cancel, wait ----
+
+@pytest.fixture
+def endless(gpuqd, source, tmp_path):
+    """Starts `gpuq run` of a kernel that never ends; gives the process and the id of its job."""
+    started = []
+
+    def start(label, *options):
+        process = gpuqd.start_program("gpuq", "run", "--label", label, "--grid=1", "--block=1", *options,
+                                      f"{source}:forever", f"out:{tmp_path / label}.npy:i4:1")
+        started.append(process)
+
+        def running():
+            assert process.poll() is None, process.stdout.read()
+            return [job for job in document(gpuqd.run("queue", "--json"))["jobs"]
+                    if job["label"] == label and job["state"] == "running"]
+        return process, until(running, f"{label} to run")[0]["id"]
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.communicate()
+
+
+def test_an_empty_queue(gpuqd):
+    assert gpuqd.run("queue").stdout.split() == ["ID", "USER", "LABEL", "KERNEL", "STATE", "REASON", "WAITED",
+                                                 "RAN", "PRI", "DEV"]
+    assert gpuqd.run("queue", "-h").stdout == ""
+    assert document(gpuqd.run("queue", "--json"))["jobs"] == []
+
+
+def test_the_queue_shows_what_runs(gpuqd, endless):
+    _, job_id = endless("mine", "--priority", "7")
+    (job,) = document(gpuqd.run("queue", "--json", "--me"))["jobs"]
+    assert set(job) == {"id", "uid", "user", "label", "kernel", "state", "reason", "waited_us", "ran_us", "priority",
+                        "device", "retries"}
+    assert job["id"] == job_id and job["kernel"] == "forever" and job["uid"] == os.getuid()
+    assert job["priority"] == 7 and job["device"] == 0
+
+    row = gpuqd.run("queue", "-h").stdout.split()
+    assert row[0] == job_id and row[2:5] == ["mine", "forever", "running"]
+    assert gpuqd.run("queue", "-h", "-u", os.getuid()).stdout.split()[0] == job_id
+    assert gpuqd.run("queue", "-h", "-u", job["user"]).stdout.split()[0] == job_id
+    assert gpuqd.run("queue", "-h", "-u", "12345").stdout == ""
+
+
+def test_a_label_cannot_speak_to_the_terminal(gpuqd, endless):
+    endless("\x1b]0;owned\x07")
+    assert "\x1b" not in gpuqd.run("queue").stdout
+
+
+def test_colours_only_on_a_terminal_and_without_no_color(gpuqd, endless):
+    endless("green")
+    for no_color, coloured in (("", True), ("1", False)):
+        main, terminal = pty.openpty()
+        subprocess.run([place.program("gpuq"), "queue"], stdout=terminal,
+                       env={**gpuqd.environment(), "NO_COLOR": no_color, "TERM": "xterm"}, check=True)
+        os.close(terminal)
+        assert (b"\x1b[" in os.read(main, 65536)) == coloured
+        os.close(main)
+
+
+def test_a_waiting_job_says_why(gpuqd, client, source):
+    module = client.load(source.read_text())
+    gate = client.device_arena(4)
+    first = client.submit(Job().launch(module, "wait_at", [In(gate)]))
+    second = client.submit(Job(after=[first]).launch(module, "hello", [i32(1)]))
+
+    def waits():
+        return [job for job in document(gpuqd.run("queue", "--json"))["jobs"] if job["state"] == "waiting"]
+    (job,) = until(waits, "a job to wait")
+    assert job["id"] == f"{second >> 32}.{second & 0xffffffff}" and job["reason"]
+    assert job["reason"] in gpuqd.run("queue").stdout
+    assert_ends(gpuqd.run("cancel", "--all"), OK)
+
+
+def test_cancel_from_another_process(gpuqd, endless, tmp_path):
+    process, job_id = endless("victim")
+    ended = gpuqd.run("cancel", job_id)
+    assert_ends(ended, OK)
+    assert ended.stdout == f"{job_id} cancelled\n"
+    output, _ = process.communicate(timeout=place.PATIENCE_S)
+    assert process.returncode == JOB_FAILED and "gpuq: run: forever: " in output
+    assert not (tmp_path / "victim.npy").exists()
+
+
+def test_cancel_names_each_that_is_unknown(gpuqd, endless):
+    process, job_id = endless("victim")
+    ended = gpuqd.run("cancel", "999999.1", job_id, "999999.2")
+    assert_ends(ended, NO_JOB, "999999.1: no such job", "999999.2: no such job")
+    assert ended.stdout == f"{job_id} cancelled\n"
+    process.communicate(timeout=place.PATIENCE_S)
+
+    value = document(gpuqd.run("cancel", "--json", "999999.1"), NO_JOB)
+    assert (value["ended"], value["unknown"], value["denied"]) == (0, 1, 0)
+    assert value["jobs"] == [{"id": "999999.1", "outcome": "unknown"}]
+
+
+def test_cancel_all(gpuqd, endless):
+    processes = [endless("one")[0], endless("two")[0]]
+    value = document(gpuqd.run("cancel", "--all", "--json"))
+    assert value["ended"] == 2 and value["jobs"] == []
+    for process in processes:
+        process.communicate(timeout=place.PATIENCE_S)
+        assert process.returncode == JOB_FAILED
+    assert gpuqd.run("cancel", "--all").stdout == "0 jobs cancelled\n"
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_cancels_the_job(gpuqd, endless, number, code, tmp_path):
+    process, _ = endless("mine")
+    process.send_signal(number)
+    process.communicate(timeout=place.PATIENCE_S)
+    assert process.returncode == code
+    until(lambda: not document(gpuqd.run("queue", "--json"))["jobs"], "the job to go")
+    assert os.listdir(tmp_path) == ["kernels.cu"]
+
+
+def test_wait_for_a_job_that_is_done(gpuqd, client, source):
+    module = client.load(source.read_text())
+    gate = kernels.Gate(gpuqd, client, client.load(kernels.BASIC))
+    job_id = client.submit(Job(after=[gate.id]).launch(module, "hello", [i32(1)]))
+    waiter = gpuqd.start_program("gpuq", "wait", "--json", f"{job_id >> 32}.{job_id & 0xffffffff}")
+    gate.open()
+    output, _ = waiter.communicate(timeout=place.PATIENCE_S)
+    assert waiter.returncode == OK
+    value = json.loads(output)
+    assert value["state"] == "done" and value["error"] is None
+    assert set(value) == {"version", "id", "state", "error", "text", "output", "device", "waited_us", "ran_us",
+                          "gpu_ns"}
+
+
+def wait_in_another_process(gpuqd, job_id):
+    return gpuqd.start_program("gpuq", "wait", job_id)
+
+
+def test_wait_for_a_job_that_is_cancelled(gpuqd, endless):
+    _, job_id = endless("victim")
+    waiter = wait_in_another_process(gpuqd, job_id)
+    assert_ends(gpuqd.run("cancel", job_id), OK)
+    output, _ = waiter.communicate(timeout=place.PATIENCE_S)
+    # Asked after the end, a job may be forgotten already.
+    assert waiter.returncode in (JOB_FAILED, NO_JOB) and "gpuq: wait: " in output
+
+
+def test_wait_for_a_job_that_meets_its_timeout(gpuqd, endless):
+    _, job_id = endless("victim", "--timeout", "3")
+    output, _ = (waiter := wait_in_another_process(gpuqd, job_id)).communicate(timeout=place.PATIENCE_S)
+    assert waiter.returncode == TIMEOUT and "gpuq: wait: " in output
+
+
+def test_wait_for_an_unknown_job(gpuqd):
+    assert_ends(gpuqd.run("wait", "999999.1"), NO_JOB, "gpuq: wait: ")
+
+
+def test_the_daemon_going_away_exits_3(gpuqd, endless):
+    process, _ = endless("mine")
+    gpuqd.stop()
+    output, _ = process.communicate(timeout=place.PATIENCE_S)
+    assert process.returncode == NO_DAEMON and "gpuq: run: " in output
+
+
+@pytest.mark.root
+def test_other_users_jobs_are_denied(service):
+    one, other = 65001, 65002
+    client = service.connect(uid=one)
+    module = client.load(SOURCE)
+    gate = client.device_arena(4)
+    job = client.submit(Job().launch(module, "wait_at", [InOut(gate)]))
+    job_id = f"{job >> 32}.{job & 0xffffffff}"
+
+    assert_ends(service.run("cancel", job_id, uid=other), DENIED, f"{job_id}: another user's job")
+    value = document(service.run("cancel", "--json", job_id, uid=other), DENIED)
+    assert value["jobs"] == [{"id": job_id, "outcome": "denied"}]
+    assert service.run("wait", job_id, uid=other).returncode in (NO_JOB, DENIED)
+    assert_ends(service.run("cancel", job_id), OK)
+
+
+# ---- what is installed beside it ----
+
+def test_the_man_page_and_the_completion_know_every_option():
+    page = (place.STAGE / "share/man/man1/gpuq.1").read_text().replace("\\-", "-")
+    completion = (place.STAGE / "share/bash-completion/completions/gpuq").read_text()
+    for verb in VERBS:
+        assert f".Ss gpuq {verb}" in page
+        assert verb in completion
+        for option in re.findall(r"--([a-z_]+)", gpuq(verb, "--help").stdout):
+            assert f"Fl -{option}" in page, option
+            assert f"--{option}" in completion, option

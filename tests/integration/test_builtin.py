@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every built-in kernel against numpy: odd sizes, nothing at all, both widths, the same bits each time."""
+
+import numpy
+import pytest
+
+from harness.client import In, InOut, Job, Out, f32, f64, u64
+from harness.messages import pb
+
+SIZES = [0, 1, 7, 255, 256, 1025, 10007]
+TYPES = ["f32", "f64"]
+BLOCK = 128
+
+
+def dtype_of(name):
+    return {"f32": numpy.float32, "f64": numpy.float64}[name]
+
+
+def real(name, value):
+    return {"f32": f32, "f64": f64}[name](value)
+
+
+def grid_of(n):
+    return max(1, -(-n // BLOCK))
+
+
+class Bench:
+    """Runs one kernel on fresh buffers."""
+
+    def __init__(self, client, type_name):
+        self.client, self.type_name, self.dtype = client, type_name, dtype_of(type_name)
+        self.module = client.builtin()
+        self.random = numpy.random.default_rng(17)
+
+    def values(self, *shape):
+        return self.random.uniform(-2, 2, shape).astype(self.dtype)
+
+    def input(self, values):
+        return In(self.client.array(values).slice(0, values.nbytes))
+
+    def output(self, n):
+        arena = self.client.arena(max(1, n * numpy.dtype(self.dtype).itemsize))
+        return arena, Out(arena.slice(0, n * numpy.dtype(self.dtype).itemsize))
+
+    def run(self, kernel, args, grid, block=BLOCK):
+        self.client.run_well(Job().launch(self.module, f"{kernel}_{self.type_name}", args, grid, block))
+
+    def real(self, value):
+        return real(self.type_name, value)
+
+    def result(self, arena, n):
+        return arena.array(self.dtype, n) if n else numpy.zeros(0, self.dtype)
+
+    def close_to(self, got, wanted, terms=1):
+        tolerance = 4 * numpy.finfo(self.dtype).eps * max(1, terms)
+        numpy.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.fixture(params=TYPES)
+def bench(client, request):
+    return Bench(client, request.param)
+
+
+def test_every_promised_kernel_is_there_in_both_widths(client):
+    names = {kernel.name for kernel in client.builtin().kernels}
+    for kernel in ("add", "axpy", "scale", "polynomial", "sum", "sum_of_squares", "dot", "gemm", "gemv",
+                   "divide"):
+        for type_name in TYPES:
+            assert f"{kernel}_{type_name}" in names
+
+
+def test_each_kernel_says_what_it_takes(client):
+    for kernel in client.builtin().kernels:
+        assert kernel.text and kernel.kinds_known and kernel.max_block >= 1
+        assert kernel.parameters
+
+
+def test_add_and_divide(bench):
+    for n in SIZES:
+        a, b = bench.values(n), bench.values(n)
+        for kernel, wanted in (("add", a + b), ("divide", a / b)):
+            arena, out = bench.output(n)
+            bench.run(kernel, [bench.input(a), bench.input(b), out, u64(n)], grid_of(n))
+            bench.close_to(bench.result(arena, n), wanted)
+
+
+def test_divide_by_zero_is_as_ieee_754_says(bench):
+    a, b = bench.values(3), numpy.zeros(3, bench.dtype)
+    a[:] = [1, -1, 0]
+    arena, out = bench.output(3)
+    bench.run("divide", [bench.input(a), bench.input(b), out, u64(3)], 1)
+    got = bench.result(arena, 3)
+    assert got[0] == numpy.inf and got[1] == -numpy.inf and numpy.isnan(got[2])
+
+
+def test_scale_and_axpy(bench):
+    for n in SIZES:
+        x, y = bench.values(n), bench.values(n)
+        arena, out = bench.output(n)
+        bench.run("scale", [bench.real(2.5), bench.input(x), out, u64(n)], grid_of(n))
+        bench.close_to(bench.result(arena, n), bench.dtype(2.5) * x)
+
+        arena = bench.client.array(y)
+        bench.run("axpy", [bench.real(2.5), bench.input(x), InOut(arena.slice(0, y.nbytes)), u64(n)],
+                  grid_of(n))
+        bench.close_to(bench.result(arena, n), bench.dtype(2.5) * x + y, 4)
+
+
+def test_polynomial(bench):
+    for n in SIZES:
+        for degree in (0, 1, 5):
+            x, c = bench.values(n), bench.values(degree)
+            arena, out = bench.output(n)
+            bench.run("polynomial", [bench.input(c), u64(degree), bench.input(x), out, u64(n)], grid_of(n))
+            wanted = numpy.polynomial.polynomial.polyval(x, c) if degree else numpy.zeros(n)
+            bench.close_to(bench.result(arena, n), wanted, 64)
+
+
+def test_reductions(bench):
+    for n in SIZES:
+        x, y = bench.values(n), bench.values(n)
+        wide_x, wide_y = x.astype(numpy.float64), y.astype(numpy.float64)
+        wanted = {"sum": wide_x.sum(), "sum_of_squares": (wide_x ** 2).sum(), "dot": (wide_x * wide_y).sum()}
+        for kernel, value in wanted.items():
+            inputs = [bench.input(x)] + ([bench.input(y)] if kernel == "dot" else [])
+            arena, out = bench.output(1)
+            bench.run(kernel, [*inputs, out, u64(n)], 1)
+            bench.close_to(bench.result(arena, 1)[0], value, n ** 0.5)
+
+
+def test_reductions_give_the_same_bits_each_time_and_for_each_block(bench):
+    n = 10007
+    x = bench.values(n)
+    seen = set()
+    for block in (1024, 1024, 256, 32, 1):
+        arena, out = bench.output(1)
+        bench.run("sum", [bench.input(x), out, u64(n)], 1, block)
+        seen.add(bench.result(arena, 1).tobytes())
+    assert len(seen) == 1
+
+
+def test_gemv(bench):
+    for m, n in ((1, 1), (3, 5), (17, 1000), (65, 33), (4, 0), (0, 4)):
+        a, x = bench.values(m, n), bench.values(n)
+        arena, out = bench.output(m)
+        bench.run("gemv", [bench.input(a), bench.input(x), out, u64(m), u64(n)], max(1, m))
+        bench.close_to(bench.result(arena, m), a.astype(numpy.float64) @ x, max(1, n))
+
+
+def test_gemm(bench):
+    for m, n, k in ((1, 1, 1), (3, 5, 7), (33, 31, 65), (64, 64, 64), (2, 3, 0), (0, 3, 2)):
+        a, b, c = bench.values(m, k), bench.values(k, n), bench.values(m, n)
+        for beta in (0.0, 0.5):
+            arena = bench.client.array(c)
+            args = [bench.input(a), bench.input(b), InOut(arena.slice(0, c.nbytes)), u64(m), u64(n), u64(k),
+                    bench.real(1.5), bench.real(beta)]
+            bench.run("gemm", args, (max(1, -(-n // 32)), max(1, -(-m // 32))), 256)
+            wanted = 1.5 * (a.astype(numpy.float64) @ b) + beta * c
+            bench.close_to(bench.result(arena, m * n), wanted.reshape(-1), 16 * max(1, k))
+
+
+def test_the_geometry_does_not_change_the_result(bench):
+    n = 1025
+    a, b = bench.values(n), bench.values(n)
+    results = set()
+    for grid, block in ((1, 1), (5, 7), ((2, 3), (4, 2, 2)), (9, 256)):
+        arena, out = bench.output(n)
+        bench.run("add", [bench.input(a), bench.input(b), out, u64(n)], grid, block)
+        results.add(bench.result(arena, n).tobytes())
+    assert len(results) == 1
+
+
+def test_output_starts_as_zeros(client):
+    arena = client.array(numpy.full(100, 7.0))
+    zeros = In(client.array(numpy.zeros(10)))
+    client.run_well(Job().launch(client.builtin(), "add_f64", [zeros, zeros, Out(arena), u64(10)], 1, 32))
+    assert not arena.array(numpy.float64).any()
+
+
+def test_the_builtin_module_is_one_for_all_sessions_and_may_be_loaded_twice(client):
+    first, second = client.builtin(), client.builtin()
+    assert [kernel.name for kernel in first.kernels] == [kernel.name for kernel in second.kernels]
+    client.tell(module_unload=pb.ModuleUnload(module=first.module))
+    n = 3
+    values = client.array(numpy.arange(n, dtype=numpy.float64))
+    out = client.arena(8 * n)
+    client.run_well(Job().launch(second, "scale_f64", [f64(2), In(values), Out(out), u64(n)], 1, 32))
+    assert list(out.array(numpy.float64)) == [0, 2, 4]

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two devices: the one named, the one where the data is, the one with least to do."""
+
+import numpy
+import pytest
+
+from harness import kernels
+from harness.client import In, InOut, Job, Out, Refused, u64
+from harness.kernels import Gate, copy_job
+from harness.messages import pb
+from harness.patience import until
+
+pytestmark = pytest.mark.cpu
+
+
+@pytest.fixture
+def gpuqd(start_gpuqd):
+    return start_gpuqd(cpu_devices=2)
+
+
+@pytest.fixture
+def module(client):
+    return client.load(kernels.BASIC)
+
+
+def test_both_are_there(client):
+    assert client.welcome.n_devices == 2
+    devices = client.status().devices
+    assert [device.index for device in devices] == [0, 1]
+    assert devices[0].uuid != devices[1].uuid
+    assert all(device.state == "ready" and device.memory_total for device in devices)
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_job_runs_where_it_says(client, module, device):
+    source, target = client.array(numpy.arange(8, dtype=numpy.int32)), client.arena(32)
+    completion = client.run_well(copy_job(module, source, target, 8, device=device + 1))
+    assert completion.device == device
+    assert target.array(numpy.int32).tolist() == list(range(8))
+
+
+def test_a_device_that_is_not_there(client, module):
+    completion = client.run(Job(device=3).launch(module, "nothing"))
+    assert completion.error.code in (pb.E_NOT_FOUND, pb.E_INVALID)
+    with pytest.raises(Refused) as refused:
+        client.device_arena(4096, 2)
+    assert refused.value.code in (pb.E_NOT_FOUND, pb.E_INVALID)
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_job_goes_where_its_device_buffers_are(client, module, device):
+    arena = client.device_arena(400, device)
+    assert arena.device == device
+    for _ in range(3):
+        completion = client.run_well(Job().launch(module, "add_one", [InOut(arena), u64(100)], 1, 128))
+        assert completion.device == device
+    host = client.arena(400)
+    assert client.run_well(Job().copy(host, arena, 400)).device == device
+    assert set(host.array(numpy.int32)) == {3}
+
+
+def test_buffers_of_two_devices_in_one_job_are_refused(client):
+    first, second = client.device_arena(4096, 0), client.device_arena(4096, 1)
+    completion = client.run(Job().copy(first, second, 4096))
+    assert completion.state == pb.FAILED and completion.error.code == pb.E_INVALID
+
+
+def test_a_job_named_for_another_device_than_its_buffers_is_refused(client):
+    arena = client.device_arena(4096, 0)
+    completion = client.run(Job(device=2).fill(arena, 4096, 1))
+    assert completion.state == pb.FAILED and completion.error.code == pb.E_INVALID
+
+
+def test_the_least_loaded_device_is_chosen(gpuqd, client, module):
+    gate = Gate(gpuqd, client, module, device=1)
+    until(lambda: client.queue()[gate.id].state == pb.RUNNING, "the gate to run")
+    source, target = client.array(numpy.arange(8, dtype=numpy.int32)), client.arena(32)
+    assert client.run_well(copy_job(module, source, target, 8)).device == 1
+    gate.open()
+
+
+def test_order_holds_across_devices(client, module):
+    data = client.array(numpy.zeros(16, numpy.int32))
+    ids = client.submit(*[Job(device=1 + i % 2).launch(module, "add_one", [InOut(data), u64(16)], 1, 16)
+                          for i in range(20)])
+    assert all(client.wait(job).state == pb.DONE for job in ids)
+    assert set(data.array(numpy.int32)) == {20}
+
+
+def test_a_dependency_across_devices(client, module):
+    data, out = client.array(numpy.ones(16, numpy.int32)), client.arena(64)
+    first = client.submit(Job(device=1).launch(module, "add_one", [InOut(data), u64(16)], 1, 16))
+    client.run_well(Job(device=2, after=[first]).launch(module, "copy", [In(data), Out(out), u64(16)], 1, 16))
+    assert set(out.array(numpy.int32)) == {2}
+
+
+def test_a_fault_on_one_device_is_not_felt_on_the_other(client, module):
+    kept = client.device_arena(4096, 1)
+    client.run_well(Job().fill(kept, 4096, 0x11))
+    bad = client.run(Job(device=1).launch(module, "wild", [InOut(client.arena(4)), u64(kernels.FAR)]))
+    assert bad.error.code == pb.E_FAULT and bad.device == 0
+    workers = {worker.device: worker for worker in client.status().workers}
+    assert 1 in workers
+    host = client.arena(4096)
+    client.run_well(Job().copy(host, kept, 4096))
+    assert host.map[:] == b"\x11" * 4096
+
+
+def test_variables_of_each_device_are_one_instance(client):
+    """A session has one instance of a module's variables; jobs on it keep to one device or are told."""
+    from test_modules import VARIABLES
+    module = client.load(VARIABLES)
+    outs = [client.arena(4) for _ in range(6)]
+    for out in outs:
+        client.run_well(Job().launch(module, "count", [Out(out)]))
+    assert [out.array(numpy.int32)[0] for out in outs] == [6, 7, 8, 9, 10, 11]

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Users beside each other, with real uids: nobody sees, touches or disturbs what is somebody else's."""
+
+import os
+
+import numpy
+import pytest
+
+from harness import kernels, processes
+from harness.client import InOut, Job, Out, Refused, u64
+from harness.kernels import Gate, assert_failed, copy_job, note_job, slow_job
+from harness.messages import pb
+from harness.patience import until
+
+pytestmark = pytest.mark.root
+
+ALICE, BOB = 12345, 12346  # no passwd entry, like a container's user
+
+
+@pytest.fixture
+def alice(service):
+    return service.connect(uid=ALICE)
+
+
+@pytest.fixture
+def bob(service):
+    return service.connect(uid=BOB)
+
+
+def arange(n):
+    return numpy.arange(n, dtype=numpy.int32)
+
+
+def test_each_is_who_the_kernel_says(alice, bob):
+    assert (alice.welcome.uid, bob.welcome.uid) == (ALICE, BOB)
+
+
+def test_both_get_right_results_from_workers_of_their_own(service, alice, bob):
+    for client in (alice, bob):
+        module = client.load(kernels.BASIC)
+        source, target = client.array(arange(100)), client.arena(400)
+        client.run_well(copy_job(module, source, target, 100))
+        assert target.array(numpy.int32).tolist() == list(range(100))
+    assert {processes.uid(pid) for pid in service.workers()} >= {ALICE, BOB}
+
+
+def test_roots_kernels_do_not_run_as_root(service):
+    root = service.connect()
+    module = root.load(kernels.BASIC)
+    root.run_well(Job().launch(module, "nothing"))
+    assert 0 not in {processes.uid(pid) for pid in service.workers()}
+
+
+def test_no_process_of_the_daemon_but_the_keeper_is_root(service, alice):
+    alice.run_well(Job().launch(alice.load(kernels.BASIC), "nothing"))
+    family = processes.descendants(service.process.pid)
+    assert family and all(processes.uid(pid) != 0 for pid in family)
+
+
+@pytest.mark.parametrize("place", [pb.HOST, pb.DEVICE])
+def test_another_users_arena_is_denied(alice, bob, place):
+    arena = alice.arena(4096, place)
+    with pytest.raises(Refused) as refused:
+        bob.open_arena(arena.id)
+    assert refused.value.code == pb.E_DENIED
+
+
+@pytest.mark.parametrize("place", [pb.HOST, pb.DEVICE])
+def test_another_users_buffer_in_a_job_is_denied(alice, bob, place):
+    arena = alice.arena(4096, place)
+    module = bob.load(kernels.BASIC)
+    assert_failed(bob.run(copy_job(module, arena, bob.arena(4096), 1)), pb.E_DENIED)
+    assert_failed(bob.run(copy_job(module, bob.arena(4096), arena, 1)), pb.E_DENIED)
+
+
+def test_another_users_module_is_not_there(alice, bob):
+    module = alice.load(kernels.BASIC)
+    completion = bob.run(Job().launch(module, "nothing"))
+    assert completion.state == pb.FAILED and completion.error.code in (pb.E_DENIED, pb.E_NOT_FOUND)
+
+
+def test_another_users_job_cannot_be_cancelled_waited_for_or_depended_on(service, alice, bob):
+    module = alice.load(kernels.BASIC)
+    gate = Gate(service, alice, module, uid=ALICE)
+    cancelled = bob.cancel(gate.id)
+    assert list(cancelled.denied) == [gate.id] and not cancelled.ids
+    assert not bob.cancel(all=True).ids
+    with pytest.raises(Refused) as refused:
+        bob.call(wait=pb.Wait(id=gate.id))
+    assert refused.value.code == pb.E_DENIED
+    completion = bob.run(Job(after=[gate.id]).launch(bob.load(kernels.BASIC), "nothing"))
+    assert completion.error.code in (pb.E_DENIED, pb.E_DEPENDENCY)
+    gate.open()
+    assert alice.wait(gate.id).state == pb.DONE
+
+
+def test_root_may_cancel_anybodys_job(service, alice):
+    endless = alice.submit(Job().launch(alice.load(kernels.BASIC), "forever", [Out(alice.arena(4))]))
+    root = service.connect()
+    until(lambda: endless in root.queue(all_users=True), "root to see it")
+    assert list(root.cancel(endless).ids) == [endless]
+    assert_failed(alice.wait(endless), pb.E_CANCELLED)
+
+
+def test_the_queue_shows_ones_own_and_hides_others_labels(service, alice, bob):
+    gate = Gate(service, alice, alice.load(kernels.BASIC), uid=ALICE, label="secret plan")
+    until(lambda: gate.id in alice.queue(), "the gate")
+    assert gate.id not in bob.queue()
+    assert alice.queue()[gate.id].label == "secret plan"
+    seen = bob.queue(all_users=True).get(gate.id)
+    assert seen is None or seen.label != "secret plan"
+    assert service.connect().queue(all_users=True)[gate.id].label == "secret plan"
+    gate.open()
+
+
+def test_a_fault_of_one_user_is_not_noticed_by_another(service, alice, bob):
+    theirs = bob.load(kernels.BASIC)
+    source, target = bob.array(arange(64)), bob.arena(256)
+    jobs = bob.submit(*[slow_job(theirs, source, bob.arena(256), 64, spins=kernels.SPINS // 4) for _ in range(3)],
+                      slow_job(theirs, source, target, 64))
+    workers = {pid for pid in service.workers()}
+    module = alice.load(kernels.BASIC)
+    bad = alice.run(Job().launch(module, "wild", [InOut(alice.arena(4)), u64(kernels.FAR)]))
+    assert_failed(bad, pb.E_FAULT, "wild")
+    for job in jobs:
+        completion = bob.wait(job)
+        assert completion.state == pb.DONE
+    assert target.array(numpy.int32).tolist() == list(range(0, 192, 3))
+    assert workers is not None and all(entry.retries == 0 for entry in bob.queue().values())
+    alice.run_well(Job().launch(module, "nothing"))
+
+
+def test_an_endless_kernel_of_one_user_does_not_stop_another(service, alice, bob):
+    endless = alice.submit(Job().launch(alice.load(kernels.BASIC), "forever", [Out(alice.arena(4))]))
+    until(lambda: alice.queue()[endless].state == pb.RUNNING, "it to run")
+    module = bob.load(kernels.BASIC)
+    target = bob.arena(256)
+    bob.run_well(copy_job(module, bob.array(arange(64)), target, 64))
+    assert target.array(numpy.int32).tolist() == list(range(64))
+    alice.cancel(endless)
+    assert alice.wait(endless).state == pb.CANCELLED
+
+
+def test_a_greedy_user_does_not_starve_another(start_gpuqd):
+    service = start_gpuqd(private=False, inflight_jobs=2)
+    alice, bob = service.connect(uid=ALICE), service.connect(uid=BOB)
+    greedy, modest = alice.load(kernels.BASIC), bob.load(kernels.BASIC)
+    source, target = alice.array(arange(8)), [alice.arena(32) for _ in range(8)]
+    jobs = alice.submit(*[slow_job(greedy, source, target[i % 8], 8, spins=kernels.SPINS // 100)
+                          for i in range(400)])
+    log = bob.arena(64)
+    assert bob.run(note_job(modest, log, 1)).state == pb.DONE
+    assert any(job in alice.queue() for job in jobs), "bob was served only after all of alice's jobs"
+    alice.cancel(all=True)
+    for job in jobs:
+        alice.wait(job)
+
+
+def test_allow_groups_narrows_who_may_connect(start_gpuqd):
+    service = start_gpuqd(private=False, allow_groups="adm")
+    with pytest.raises(Refused) as refused:
+        service.connect(uid=ALICE)
+    assert refused.value.code == pb.E_DENIED
+    assert service.connect().welcome.uid == 0
+
+
+def test_quota_is_each_users_own(start_gpuqd):
+    service = start_gpuqd(private=False, arena_bytes=1 << 20)
+    alice, bob = service.connect(uid=ALICE), service.connect(uid=BOB)
+    alice.arena(1 << 20)
+    with pytest.raises(Refused):
+        alice.arena(4096)
+    bob.arena(1 << 20)
+
+
+def test_a_users_section_may_name_a_uid(start_gpuqd):
+    service = start_gpuqd(private=False, modules=1, config=f"[user {BOB}]\nmodules = 2\n")
+    bob = service.connect(uid=BOB)
+    bob.load(kernels.BASIC)
+    bob.load(kernels.BASIC)
+    alice = service.connect(uid=ALICE)
+    alice.load(kernels.BASIC)
+    with pytest.raises(Refused):
+        alice.load(kernels.BASIC)
+
+
+def test_shared_isolation_puts_all_in_one_worker(start_gpuqd):
+    service = start_gpuqd(private=False, isolation="shared")
+    for uid in (ALICE, BOB):
+        client = service.connect(uid=uid)
+        client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
+    assert len(service.workers()) == 1
+    assert processes.uid(service.workers()[0]) not in (0, ALICE, BOB)
+
+
+def test_a_private_daemon_serves_nobody_else(start_gpuqd):
+    daemon = start_gpuqd()
+    os.chmod(daemon.folder, 0o755)
+    with pytest.raises((Refused, OSError)):
+        daemon.connect(uid=ALICE)
+
+
+def test_the_cli_of_an_ordinary_user(service):
+    result = service.run("status", uid=ALICE)
+    assert result.returncode == 0, result.stderr
+
+
+def test_an_ordinary_user_can_run_a_daemon_of_their_own(tmp_path):
+    import shutil
+    import tempfile
+    from harness.daemon import Daemon, as_user
+    daemon = Daemon(private=False, supervisor_user=None, worker_user=None)
+    daemon.settings.pop("cache_dir")
+    daemon.settings["cache_dir"] = daemon.folder / "cache"
+    daemon.write_config()
+    os.chown(daemon.folder, ALICE, ALICE)
+    assert tempfile and shutil and tmp_path
+    daemon.launch(**as_user(ALICE))
+
+    def serves():
+        assert daemon.process.poll() is None, daemon.log()
+        try:
+            return daemon.connect(uid=ALICE)
+        except OSError:
+            return None
+
+    client = until(serves, "it to serve")
+    until(lambda: client.status().state == "ready", "it to be ready")
+    client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
+    assert {processes.uid(pid) for pid in processes.descendants(daemon.process.pid)} == {ALICE}
+    assert daemon.stop() == 0

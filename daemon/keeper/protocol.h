@@ -14,36 +14,41 @@
 
 #define KEEPER_FD      3
 #define KEEPER_KEY_MAX 64
+#define KEEPER_N_FDS                                                                               \
+        4 /* at most, beside one packet; SPAWN has all of them, equal to CHANNEL_N_FDS */
+#define KEEPER_STATUS_S  5  /* the supervisor sends STATUS at least this often */
+#define KEEPER_SILENCE_S 30 /* … and is killed and started again when nothing came for so long */
 
 typedef enum KeeperKind {
         /* supervisor to keeper */
         KEEPER_READY = 1, /* up: tell systemd */
-        KEEPER_STATUS,    /* text for systemd's STATUS= */
+        KEEPER_STATUS,    /* alive, with text for systemd's STATUS= */
         KEEPER_KEEP,      /* hold this descriptor under key; replaces one of that key */
         KEEPER_DROP,      /* forget key */
-        KEEPER_SPAWN,     /* start a worker: id, uid, gid, device, probe; CHANNEL_N_FDS descriptors */
-        KEEPER_KILL,      /* SIGKILL worker id */
+        KEEPER_SPAWN, /* start a worker: id, uid, gid, device, probe; KEEPER_N_FDS descriptors */
+        KEEPER_KILL,  /* SIGKILL worker id */
 
         /* keeper to supervisor */
         KEEPER_LISTENER, /* the listening socket, one descriptor; first, once */
         KEEPER_HELD,     /* at a restart: one descriptor that was kept, with its key */
         KEEPER_HELD_END, /* no more of them */
         KEEPER_SPAWNED,  /* worker id runs as pid */
-        KEEPER_EXITED,   /* worker id ended, or could not be started; status as of waitpid() */
-        KEEPER_RELOAD,   /* SIGHUP came: read the configuration again */
-        KEEPER_QUIT,     /* SIGTERM came: end clients and workers, then exit 0 */
+        KEEPER_EXITED, /* worker id ended, or could not be started; status as of waitpid(), or 127 << 8 */
+        KEEPER_RELOAD, /* SIGHUP came: read the configuration again */
+        KEEPER_QUIT,   /* SIGTERM came: end clients and workers, then exit 0 */
 } KeeperKind;
 
 typedef struct KeeperMessage {
         uint32_t kind;
-        uint32_t id;     /* of a worker, chosen by the supervisor, never used twice */
-        uint32_t uid;    /* SPAWN: run as; the keeper replaces 0 by worker_user */
+        uint32_t id;  /* of a worker, chosen by the supervisor, never used twice */
+        uint32_t uid; /* SPAWN: run as; the keeper replaces 0 by worker_user */
         uint32_t gid;
         uint32_t device; /* SPAWN: index */
         uint32_t probe;  /* SPAWN: 1: gpuqd-worker --probe, as worker_user */
         int32_t pid;     /* SPAWNED */
         int32_t status;  /* EXITED */
-        char text[256];  /* KEEP, DROP, HELD: the key, at most KEEPER_KEY_MAX; STATUS: the text; EXITED: why it could not start */
+        char text
+                [256]; /* KEEP, DROP, HELD: the key, at most KEEPER_KEY_MAX; STATUS: the text; EXITED: why it could not start */
 } KeeperMessage;
 
 #endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_KEEPER_FOLDER_H
+#define GPUQ_KEEPER_FOLDER_H
+
+/*
+ * Folder
+ *
+ * The compile caches, one a uid, and the empty folder that keeps workers away
+ * from any MPS daemon: all below cache_dir, which nobody else may write.
+ */
+
+#include <sys/types.h>
+
+/**
+ * folder_for_uid() - CACHE/UID, mode 0700, owned by that user; made when missing
+ * @ret_path: the caller's
+ *
+ * Return: 0, or a negative errno with @ret_error, the caller's text.
+ */
+int folder_for_uid(const char *cache, uid_t uid, gid_t gid, char **ret_path, char **ret_error);
+/** folder_without_mps() - CACHE/no-mps, empty, writable for us alone. Arguments and return as above. */
+int folder_without_mps(const char *cache, char **ret_path, char **ret_error);
+
+#endif

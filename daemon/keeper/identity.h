@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_KEEPER_IDENTITY_H
+#define GPUQ_KEEPER_IDENTITY_H
+
+/*
+ * Identity
+ *
+ * Who a process is to run as: uid, gid and supplementary groups, looked up
+ * before fork(). Never uid 0, never gid 0, never the "unchanged" of setresuid().
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum {
+        _IDENTITY_E_SUCCESS,
+        IDENTITY_E_UNKNOWN, /* no such user */
+        IDENTITY_E_ROOT,    /* uid or gid 0, or an invalid one */
+};
+
+typedef struct Identity {
+        uid_t uid;
+        gid_t gid;
+        gid_t *groups;
+        int n_groups;
+} Identity;
+
+/** identity_by_name() - a user of the system. @with_groups: its supplementary groups too. */
+int identity_by_name(const char *name, bool with_groups, Identity **ret_identity);
+/** identity_by_uid() - with its groups; a uid without a name gets @gid and no groups. */
+int identity_by_uid(uid_t uid, gid_t gid, Identity **ret_identity);
+/** identity_free() - NULL is fine. Return: NULL. */
+Identity *identity_free(Identity *identity);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpuqd, the keeper
+ *
+ * The only process of the service that may change uid and start processes. It
+ * reads no byte of a client, loads no driver, and leaves every decision to the
+ * supervisor that it starts.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "keeper/keeper.h"
+#include "util/log.h"
+
+DEFINE_CLEANUP(Options, options_free)
+DEFINE_CLEANUP(Config, config_free)
+DEFINE_CLEANUP(Listener, listener_free)
+DEFINE_CLEANUP(Keeper, keeper_free)
+
+/* Descriptors 0 to 2 must be taken, or a socket becomes somebody's stderr. */
+static int main_open_standard_fds(void) {
+        int fd;
+
+        do {
+                fd = open("/dev/null", O_RDWR);
+                if (fd < 0)
+                        return -errno;
+        } while (fd <= STDERR_FILENO);
+        close(fd);
+        return 0;
+}
+
+static int main_fail(int error, const char *text) {
+        log_error("%s", text ? text : strerror(-error));
+        return EXIT_FAILURE;
+}
+
+static int main_check(const Options *options, const Config *config) {
+        if (options->config)
+                printf("%s: ok\n", options->config);
+        else
+                printf("configuration: ok\n");
+        return EXIT_SUCCESS;
+}
+
+static int main_serve(Options *options, Config **config) {
+        _cleanup_(listener_freep) Listener *listener = NULL;
+        _cleanup_(keeper_freep) Keeper *keeper = NULL;
+        _cleanup_(freep) char *error = NULL;
+        int r;
+
+        r = listener_new((*config)->socket, options->is_private, &listener, &error);
+        if (r < 0)
+                return main_fail(r, error);
+        r = keeper_new(options, *config, listener, &keeper);
+        if (r < 0)
+                return main_fail(r, NULL);
+
+        *config = NULL; /* the keeper's now */
+        r = keeper_run(keeper);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv) {
+        _cleanup_(options_freep) Options *options = NULL;
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_(freep) char *error = NULL;
+        int r;
+
+        if (main_open_standard_fds() < 0)
+                return EXIT_FAILURE;
+        umask(022);
+        log_open("gpuqd", LOG_INFO);
+
+        r = options_parse(argc, argv, &options);
+        if (r == OPTIONS_E_DONE)
+                return EXIT_SUCCESS;
+        if (r == OPTIONS_E_USAGE)
+                return 2;
+        if (r < 0)
+                return main_fail(r, NULL);
+
+        r = options_load_config(options, &config, &error);
+        if (r < 0)
+                return main_fail(r, error);
+        if (options->check)
+                return main_check(options, config);
+        return main_serve(options, &config);
+}

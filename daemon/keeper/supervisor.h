@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_KEEPER_SUPERVISOR_H
+#define GPUQ_KEEPER_SUPERVISOR_H
+
+/*
+ * Supervisor
+ *
+ * One supervisor process, seen from the keeper: who it runs as and how it is
+ * called. Its life is the keeper's business.
+ */
+
+#include "keeper/options.h"
+
+/**
+ * supervisor_start() - start gpuqd-supervisor
+ * @fd:        its end of the link, which becomes KEEPER_FD; the caller keeps its own
+ * @ret_error: on failure why, the caller's; NULL if out of memory
+ *
+ * Return: 0 or a negative errno.
+ */
+int supervisor_start(const Options *options, const Config *config, int fd, pid_t *ret_pid,
+                     char **ret_error);
+
+#endif

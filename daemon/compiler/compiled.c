@@ -30,6 +30,7 @@ typedef struct Header {
 } Header;
 
 static_assert(sizeof(Header) == COMPILED_HEADER_BYTES, "the header is packed");
+static_assert(offsetof(Header, flags) == COMPILED_FLAGS_OFFSET, "as the header file says");
 
 char compiled_letter(unsigned kind) {
         assert(kind < strlen(LETTERS));

@@ -91,6 +91,7 @@ const char *compiled_status_name(CompiledStatus status);
 /* ---- the other way, for gpuqd-compiler ------------------------------------- */
 
 #define COMPILED_HEADER_BYTES 56u
+#define COMPILED_FLAGS_OFFSET 12u
 
 typedef struct CompiledSections {
         CompiledStatus status;

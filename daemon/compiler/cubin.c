@@ -9,99 +9,36 @@
 
 #include "compiler/cubin.h"
 
-#include <elf.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "compiler/elf_file.h"
 
 #define EM_CUDA_NUMBER 190
 #define ABI_NEW        8 /* EI_ABIVERSION from which the flags hold the sm one byte higher */
 
-typedef struct Cubin {
-        const char *data;
-        size_t n_data;
-        Elf64_Ehdr header;
-        const char *names; /* of sections */
-        size_t n_names;
-} Cubin;
+static unsigned read_sm(const ElfFile *file) {
+        unsigned shift = file->header.e_ident[EI_ABIVERSION] >= ABI_NEW ? 8 : 0;
 
-/* Return: the bytes, or NULL if they are not all inside. */
-static const void *bytes_at(const Cubin *cubin, uint64_t offset, uint64_t n) {
-        if (offset > cubin->n_data || n > cubin->n_data - offset)
-                return NULL;
-        return cubin->data + offset;
+        return file->header.e_flags >> shift & 0xff;
 }
 
-static bool section_at(const Cubin *cubin, unsigned i, Elf64_Shdr *ret_section) {
-        const void *p;
-
-        if (i >= cubin->header.e_shnum)
-                return false;
-
-        p = bytes_at(cubin, cubin->header.e_shoff + (uint64_t)i * sizeof(*ret_section),
-                     sizeof(*ret_section));
-        if (!p)
-                return false;
-
-        memcpy(ret_section, p, sizeof(*ret_section));
-        return true;
-}
-
-/* Return: a string of a string table, or "" if it has none there. */
-static const char *string_at(const char *table, size_t n_table, size_t offset) {
-        if (offset >= n_table || !memchr(table + offset, '\0', n_table - offset))
-                return "";
-        return table + offset;
-}
-
-static int cubin_open(Cubin *cubin, const void *image, size_t n_image) {
-        Elf64_Ehdr *header = &cubin->header;
-        Elf64_Shdr names;
-
-        *cubin = (Cubin){.data = image, .n_data = n_image};
-        if (n_image < sizeof(*header))
-                return CUBIN_E_BROKEN;
-
-        memcpy(header, image, sizeof(*header));
-        if (memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-            header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != EM_CUDA_NUMBER ||
-            header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff > n_image)
-                return CUBIN_E_BROKEN;
-        if (!bytes_at(cubin, header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr)) ||
-            !section_at(cubin, header->e_shstrndx, &names))
-                return CUBIN_E_BROKEN;
-
-        cubin->names = bytes_at(cubin, names.sh_offset, names.sh_size);
-        cubin->n_names = names.sh_size;
-        return cubin->names ? 0 : CUBIN_E_BROKEN;
-}
-
-static unsigned cubin_sm(const Cubin *cubin) {
-        unsigned shift = cubin->header.e_ident[EI_ABIVERSION] >= ABI_NEW ? 8 : 0;
-
-        return cubin->header.e_flags >> shift & 0xff;
-}
-
-static bool has_section(const Cubin *cubin, const char *prefix, const char *name) {
-        size_t n_prefix = strlen(prefix);
+static bool is_kernel(const ElfFile *file, const char *name) {
+        _cleanup_(freep) char *section_name = NULL;
         Elf64_Shdr section;
 
-        for (unsigned i = 0; section_at(cubin, i, &section); i++) {
-                const char *s = string_at(cubin->names, cubin->n_names, section.sh_name);
-
-                if (strncmp(s, prefix, n_prefix) == 0 && strcmp(s + n_prefix, name) == 0)
-                        return true;
-        }
-        return false;
+        return asprintf(&section_name, ".nv.info.%s", name) >= 0 &&
+               elf_file_find(file, section_name, &section);
 }
 
-static bool is_variables(const Cubin *cubin, unsigned i) {
+static bool holds_variables(const ElfFile *file, unsigned i) {
         Elf64_Shdr section;
         const char *s;
 
-        if (!section_at(cubin, i, &section))
+        if (!elf_file_section(file, i, &section))
                 return false;
 
-        s = string_at(cubin->names, cubin->n_names, section.sh_name);
+        s = elf_file_section_name(file, &section);
         return strcmp(s, ".nv.global") == 0 || strcmp(s, ".nv.global.init") == 0 ||
                strcmp(s, ".nv.constant3") == 0;
 }
@@ -112,66 +49,36 @@ static bool is_string(const char *name) {
                strncmp(name, "__unnamed_", 10) == 0;
 }
 
-static int read_symbol(const Cubin *cubin, const Elf64_Sym *symbol, const char *name,
-                       Signature *signature) {
+static int on_symbol(const ElfFile *file, const Elf64_Sym *symbol, const char *name,
+                     void *userdata) {
         unsigned type = ELF64_ST_TYPE(symbol->st_info);
+        Signature *signature = userdata;
 
         if (strcmp(name, "vprintf") == 0)
                 signature->has_printf = true;
         if (symbol->st_shndx == SHN_UNDEF)
                 return 0;
         if (type == STT_FUNC && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
-            has_section(cubin, ".nv.info.", name))
+            is_kernel(file, name))
                 return signature_add_kernel(signature, name, strlen(name), NULL);
-        if (type == STT_OBJECT && !is_string(name) && is_variables(cubin, symbol->st_shndx))
+        if (type == STT_OBJECT && !is_string(name) && holds_variables(file, symbol->st_shndx))
                 return signature_add_variable(signature, name, strlen(name));
         return 0;
 }
 
-static int read_symbols(const Cubin *cubin, const Elf64_Shdr *table, Signature *signature) {
-        const char *symbols, *strings;
-        Elf64_Shdr names;
-        int r;
-
-        symbols = bytes_at(cubin, table->sh_offset, table->sh_size);
-        if (!symbols || table->sh_entsize != sizeof(Elf64_Sym) ||
-            !section_at(cubin, table->sh_link, &names))
-                return CUBIN_E_BROKEN;
-
-        strings = bytes_at(cubin, names.sh_offset, names.sh_size);
-        if (!strings)
-                return CUBIN_E_BROKEN;
-
-        for (uint64_t i = 0; i < table->sh_size / sizeof(Elf64_Sym); i++) {
-                Elf64_Sym symbol;
-
-                memcpy(&symbol, symbols + i * sizeof(symbol), sizeof(symbol));
-                r = read_symbol(cubin, &symbol, string_at(strings, names.sh_size, symbol.st_name),
-                                signature);
-                if (r)
-                        return r;
-        }
-        return 0;
-}
-
 int cubin_scan(const void *image, size_t n_image, Signature *signature, unsigned *ret_sm) {
-        Elf64_Shdr section;
-        Cubin cubin;
+        ElfFile file;
         int r;
 
-        r = cubin_open(&cubin, image, n_image);
+        r = elf_file_open(image, n_image, &file);
+        if (r || file.header.e_machine != EM_CUDA_NUMBER)
+                return CUBIN_E_BROKEN;
+
+        r = elf_file_symbols(&file, SHT_SYMTAB, on_symbol, signature);
         if (r)
-                return r;
+                return r < 0 ? r : CUBIN_E_BROKEN;
 
-        for (unsigned i = 0; section_at(&cubin, i, &section); i++) {
-                if (section.sh_type != SHT_SYMTAB)
-                        continue;
-                r = read_symbols(&cubin, &section, signature);
-                if (r)
-                        return r;
-        }
-
-        *ret_sm = cubin_sm(&cubin);
+        *ret_sm = read_sm(&file);
         return 0;
 }
 

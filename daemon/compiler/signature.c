@@ -120,6 +120,22 @@ SignatureKernel *signature_find(const Signature *signature, const char *symbol) 
         return NULL;
 }
 
+int signature_set_text(Signature *signature, const char *symbol, const char *text) {
+        SignatureKernel *kernel = signature_find(signature, symbol);
+        char *copy;
+
+        if (!kernel)
+                return -ENOENT;
+
+        copy = strdup(text);
+        if (!copy)
+                return -ENOMEM;
+
+        free(kernel->text);
+        kernel->text = copy;
+        return 0;
+}
+
 /* The '(' that opens the parameters: outside of <> and of an earlier "(anonymous namespace)". */
 static const char *find_parameters(const char *s) {
         int angle = 0, round = 0;
@@ -233,25 +249,14 @@ static bool name_is_shared(char *const *names, size_t n, size_t i) {
         return false;
 }
 
-static void write_text(FILE *f, const char *text) {
-        for (; text && *text; text++) {
-                if (*text == '\n')
-                        fputs("\\n", f);
-                else if ((unsigned char)*text >= ' ')
-                        fputc(*text, f);
-        }
-}
-
 static void write_kernels(FILE *f, const Signature *signature, char *const *names) {
         for (size_t i = 0; i < signature->n_kernels; i++) {
                 const SignatureKernel *kernel = &signature->kernels[i];
                 const char *kinds = kernel->kinds ? kernel->kinds : "?";
                 bool shared = name_is_shared(names, signature->n_kernels, i);
 
-                fprintf(f, "%s\t%s\t%s\t", *kinds ? kinds : "-", kernel->symbol,
-                        shared ? kernel->symbol : names[i]);
-                write_text(f, kernel->text);
-                fputc('\n', f);
+                fprintf(f, "%s\t%s\t%s\t%s\n", *kinds ? kinds : "-", kernel->symbol,
+                        shared ? kernel->symbol : names[i], kernel->text ? kernel->text : "");
         }
 }
 

@@ -44,6 +44,13 @@ int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symb
                          const char *kinds);
 /** signature_add_variable() - a writable variable, by the name the driver knows. Return: 0 or -ENOMEM. */
 int signature_add_variable(Signature *signature, const char *name, size_t n_name);
+/**
+ * signature_set_text() - what a kernel computes, for users
+ * @text: as compiled.h has it, "\\n" for newlines; copied
+ *
+ * Return: 0, -ENOENT if there is no such kernel, or -ENOMEM.
+ */
+int signature_set_text(Signature *signature, const char *symbol, const char *text);
 /** signature_find() - a kernel by symbol. Return: the kernel, or NULL. */
 SignatureKernel *signature_find(const Signature *signature, const char *symbol);
 

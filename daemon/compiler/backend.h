@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_BACKEND_H
+#define GPUQ_BACKEND_H
+
+/*
+ * Backend
+ *
+ * The compilers and linkers, one a file. Each tells its outcome in the Result; a
+ * negative errno is for what no compiler had a part in, such as no memory.
+ */
+
+#include "compiler/request.h"
+#include "compiler/result.h"
+
+enum {
+        _BACKEND_E_SUCCESS,
+        BACKEND_E_MISSING, /* it is not on this machine: try the next */
+};
+
+/** PTX on its way from a compiler to a linker. */
+typedef struct Ptx {
+        char *text; /* malloc()ed, with a zero byte behind it */
+        size_t n_text;
+} Ptx;
+
+/** host_compile() - source to a shared object for the CPU driver. */
+int host_compile(const Request *request, Result *result);
+/**
+ * nvrtc_compile() - source to PTX, and to a cubin where NVRTC knows the device
+ *
+ * Return: 0, BACKEND_E_MISSING, or a negative errno.
+ */
+int nvrtc_compile(const Request *request, Result *result, Ptx *ret_ptx);
+/** clang_compile() - source to PTX. Return: 0, BACKEND_E_MISSING, or a negative errno. */
+int clang_compile(const Request *request, Result *result, Ptx *ret_ptx);
+/**
+ * link_image() - PTX or a fatbin to a cubin, by nvJitLink or the driver
+ * @format: FORMAT_PTX or FORMAT_FATBIN
+ */
+int link_image(const Request *request, Result *result, Format format, const void *image,
+               size_t n_image);
+/** gpu_compile() - anything to a cubin, by the above. */
+int gpu_compile(const Request *request, Result *result);
+/** builtin_find() - the built-in kernels for the target. */
+int builtin_find(const Request *request, Result *result);
+
+/** backend_read_file() - a whole file. @ret_data: the caller's, with a zero byte behind it. */
+int backend_read_file(const char *path, char **ret_data, size_t *ret_n_data);
+/** backend_open_library() - the first of @names that is there, also in the toolkit's usual folders. NULL if none. */
+void *backend_open_library(const char *const *names);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Built-in kernels
+ *
+ * Compiled when gpuq was built: a shared object for the CPU driver, and for GPUs
+ * a fatbin where nvcc was at hand, else PTX. builtin.txt tells their arguments,
+ * one line a kernel, in the form of compiled.h's signature.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/backend.h"
+#include "compiler/fatbin.h"
+
+static int read_kernels(const Request *request, const char *name, char **ret_data, size_t *ret_n) {
+        _cleanup_(freep) char *file = NULL, *path = NULL;
+
+        file = request_path("kernels", name);
+        path = file ? request_path(request->libexec, file) : NULL;
+        if (!path)
+                return -ENOMEM;
+
+        return backend_read_file(path, ret_data, ret_n);
+}
+
+/* KINDS <tab> SYMBOL <tab> NAME <tab> TEXT */
+static int describe_one(Signature *signature, char *line) {
+        char *kinds = strsep(&line, "\t"), *symbol = strsep(&line, "\t");
+        int r;
+
+        (void)strsep(&line, "\t");
+        if (!line)
+                return -EINVAL;
+
+        r = signature_add_kernel(signature, symbol, strlen(symbol),
+                                 strcmp(kinds, "-") == 0 ? "" : kinds);
+        if (r < 0)
+                return r;
+        return signature_set_text(signature, symbol, line);
+}
+
+static int describe(const Request *request, Result *result) {
+        _cleanup_(freep) char *text = NULL;
+        char *rest, *line;
+        size_t n_text;
+        int r;
+
+        r = read_kernels(request, "builtin.txt", &text, &n_text);
+        if (r < 0)
+                return r;
+
+        rest = text;
+        while ((line = strsep(&rest, "\n")) && *line) {
+                r = describe_one(result->signature, line);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int find_for_cpu(const Request *request, Result *result) {
+        char *image;
+        size_t n_image;
+        int r;
+
+        r = read_kernels(request, "builtin.cpu.so", &image, &n_image);
+        if (r < 0)
+                return r;
+
+        result->image = image;
+        result->n_image = n_image;
+        return 0;
+}
+
+static int link_ptx(const Request *request, Result *result) {
+        _cleanup_(freep) char *ptx = NULL;
+        size_t n_ptx;
+        int r;
+
+        r = read_kernels(request, "builtin.ptx", &ptx, &n_ptx);
+        if (r < 0)
+                return r;
+        return link_image(request, result, FORMAT_PTX, ptx, n_ptx);
+}
+
+static int find_for_gpu(const Request *request, Result *result) {
+        _cleanup_(freep) char *fatbin = NULL;
+        FatbinEntry entry;
+        size_t n_fatbin;
+        int r;
+
+        r = read_kernels(request, "builtin.fatbin", &fatbin, &n_fatbin);
+        if (r == -ENOENT)
+                return link_ptx(request, result);
+        if (r < 0)
+                return r;
+
+        r = fatbin_find(fatbin, n_fatbin, request->sm, &entry);
+        if (r || entry.compressed)
+                return link_ptx(request, result);
+        return result_set_image(result, entry.data, entry.n_data);
+}
+
+int builtin_find(const Request *request, Result *result) {
+        int r;
+
+        r = request->sm ? find_for_gpu(request, result) : find_for_cpu(request, result);
+        if (r == 0 && result->status == COMPILED_OK)
+                r = describe(request, result);
+        if (r < 0)
+                return result_fail(result, COMPILED_INTERNAL,
+                                   "the built-in kernels in %s/kernels: %s", request->libexec,
+                                   strerror(-r));
+        return 0;
+}

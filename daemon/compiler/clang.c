@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clang
+ *
+ * CUDA C++ to PTX without any part of the CUDA Toolkit: gpuq_device.h stands in
+ * for its headers. PTX of an older architecture runs on every later one, so what
+ * clang 14 knows is enough.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/backend.h"
+#include "compiler/options.h"
+#include "compiler/process.h"
+
+#define ARGUMENTS_MAX 512u
+
+typedef struct Clang {
+        char *program;
+        char *header;
+        char *include;
+        char *source;
+        char *ptx;
+} Clang;
+
+static void clang_finish(Clang *clang) {
+        free(clang->program);
+        free(clang->header);
+        free(clang->include);
+        free(clang->source);
+        free(clang->ptx);
+}
+
+static int clang_init(Clang *clang, const Request *request) {
+        static const char *const programs[] = {"clang++", "clang", NULL};
+        int r;
+
+        r = process_find(programs, &clang->program);
+        if (r < 0)
+                return r == -ENOENT ? BACKEND_E_MISSING : r;
+
+        clang->header = request_path(request->libexec, "gpuq_device.h");
+        clang->include = request_path(request->libexec, "include");
+        clang->source = request_path(request->work, "source.cu");
+        clang->ptx = request_path(request->work, "module.ptx");
+        if (!clang->header || !clang->include || !clang->source || !clang->ptx)
+                return -ENOMEM;
+        return 0;
+}
+
+static int write_source(const Clang *clang, const Request *request) {
+        FILE *f = fopen(clang->source, "we");
+
+        if (!f)
+                return -errno;
+
+        fputs("#line 1 \"", f);
+        for (const char *s = request->name; *s; s++) {
+                if (*s == '"' || *s == '\\')
+                        fputc('\\', f);
+                fputc((unsigned char)*s < ' ' ? '?' : *s, f);
+        }
+        fputs("\"\n", f);
+        fwrite(request->image, 1, request->n_image, f);
+        if (ferror(f)) {
+                fclose(f);
+                return -EIO;
+        }
+        return fclose(f) == 0 ? 0 : -errno;
+}
+
+static int run(const Clang *clang, const Request *request, char **ret_output) {
+        const char *argv[ARGUMENTS_MAX] = {
+                clang->program,
+                "-x",
+                "cuda",
+                "--cuda-device-only",
+                "-nocudainc",
+                "-nocudalib",
+                "-nostdlibinc",
+                "-S",
+                "-O3",
+                "-Wno-unknown-cuda-version",
+                /* shuffles and votes with a mask need PTX 6.0, which R550 takes as any later driver */
+                "-Xclang",
+                "-target-feature",
+                "-Xclang",
+                "+ptx60",
+                "--cuda-gpu-arch=sm_60",
+                "-isystem",
+                clang->include,
+                "-include",
+                clang->header,
+                "-o",
+                clang->ptx,
+                clang->source,
+        };
+        char standard[32];
+        size_t n = 0;
+
+        while (argv[n])
+                n++;
+        snprintf(standard, sizeof(standard), "-std=c++%u",
+                 options_standard(request->options, request->n_options, 14));
+        argv[n++] = standard;
+        if (options_fast_math(request->options, request->n_options)) {
+                argv[n++] = "-ffast-math";
+                argv[n++] = "-fgpu-flush-denormals-to-zero";
+        }
+        for (size_t i = 0; i < request->n_options && n < ARGUMENTS_MAX - 1; i++)
+                if (options_is_macro(request->options[i]))
+                        argv[n++] = request->options[i];
+
+        return process_run(request, argv, ret_output);
+}
+
+int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {
+        _cleanup_(clang_finish) Clang clang = {};
+        _cleanup_(freep) char *output = NULL;
+        int r;
+
+        r = clang_init(&clang, request);
+        if (r)
+                return r;
+
+        r = write_source(&clang, request);
+        if (r < 0)
+                return r;
+
+        r = run(&clang, request, &output);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                return result_fail(result, COMPILED_FAILED,
+                                   "%s\n(compiled by clang without the CUDA Toolkit: install NVRTC "
+                                   "for all of CUDA C++)",
+                                   output);
+
+        r = result_add_log(result, output);
+        if (r < 0)
+                return r;
+        return backend_read_file(clang.ptx, &ret_ptx->text, &ret_ptx->n_text);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPU
+ *
+ * Every format to a cubin for one device, and what the format tells of kernels
+ * on the way. Nothing is compiled that already runs on the device.
+ */
+
+#include <string.h>
+
+#include "compiler/backend.h"
+#include "compiler/cubin.h"
+#include "compiler/fatbin.h"
+#include "compiler/ptx.h"
+
+static void ptx_finish(Ptx *ptx) {
+        free(ptx->text);
+}
+
+static int compile_source(const Request *request, Result *result) {
+        _cleanup_(ptx_finish) Ptx ptx = {};
+        int r;
+
+        r = nvrtc_compile(request, result, &ptx);
+        if (r == BACKEND_E_MISSING)
+                r = clang_compile(request, result, &ptx);
+        if (r == BACKEND_E_MISSING)
+                return result_fail(result, COMPILED_NO_COMPILER,
+                                   "no compiler for CUDA C++ on this machine: install NVRTC (part "
+                                   "of the CUDA Toolkit) or clang");
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+
+        r = ptx_scan(ptx.text, ptx.n_text, result->signature);
+        if (r < 0 || result->image)
+                return r;
+        return link_image(request, result, FORMAT_PTX, ptx.text, ptx.n_text);
+}
+
+static int assemble(const Request *request, Result *result) {
+        size_t n = strnlen(request->image, request->n_image);
+        int r;
+
+        r = ptx_scan(request->image, n, result->signature);
+        if (r < 0)
+                return r;
+        return link_image(request, result, FORMAT_PTX, request->image, n);
+}
+
+static int take_cubin(const Request *request, Result *result, const void *image, size_t n_image) {
+        unsigned sm = 0;
+        int r;
+
+        r = cubin_scan(image, n_image, result->signature, &sm);
+        if (r == CUBIN_E_BROKEN)
+                return result_fail(result, COMPILED_NOT_MODULE,
+                                   "%s: a damaged cubin: its tables do not fit into it",
+                                   request->name);
+        if (r < 0)
+                return r;
+        if (!cubin_runs_on(sm, request->sm))
+                return result_fail(result, COMPILED_NO_BINARY,
+                                   "%s: built for sm_%u, this device is sm_%u", request->name, sm,
+                                   request->sm);
+
+        return result_set_image(result, image, n_image);
+}
+
+/* Whether its PTX, if any, can be made to run on the device. */
+static bool has_usable_ptx(const void *image, size_t n_image, unsigned sm) {
+        size_t position = 0;
+        FatbinEntry entry;
+
+        while (fatbin_next(image, n_image, &position, &entry) == 0)
+                if (entry.kind == FATBIN_PTX && entry.sm <= sm)
+                        return true;
+
+        return false;
+}
+
+/* Linking a fatbin tells nothing of its kernels, but the cubin that comes out does. */
+static int link_fatbin(const Request *request, Result *result, const void *image, size_t n_image) {
+        unsigned sm;
+        int r;
+
+        r = link_image(request, result, FORMAT_FATBIN, image, n_image);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+
+        r = cubin_scan(result->image, result->n_image, result->signature, &sm);
+        return r == CUBIN_E_BROKEN
+                       ? result_fail(result, COMPILED_INTERNAL, "the linker made no cubin")
+                       : r;
+}
+
+static int take_fatbin(const Request *request, Result *result, const void *image, size_t n_image) {
+        char contents[256];
+        FatbinEntry entry;
+        int r;
+
+        r = fatbin_find(image, n_image, request->sm, &entry);
+        if (r == FATBIN_E_BROKEN)
+                return result_fail(result, COMPILED_NOT_MODULE,
+                                   "%s: a damaged fatbin: an entry reaches beyond its end",
+                                   request->name);
+        if (r == 0 && !entry.compressed)
+                return take_cubin(request, result, entry.data, entry.n_data);
+        if (r == 0 || has_usable_ptx(image, n_image, request->sm))
+                return link_fatbin(request, result, image, n_image);
+
+        fatbin_describe(image, n_image, contents, sizeof(contents));
+        return result_fail(result, COMPILED_NO_BINARY, "%s: has %s, this device is sm_%u",
+                           request->name, contents, request->sm);
+}
+
+int gpu_compile(const Request *request, Result *result) {
+        switch (request->format) {
+                case FORMAT_SOURCE:
+                        return compile_source(request, result);
+                case FORMAT_PTX:
+                        return assemble(request, result);
+                case FORMAT_CUBIN:
+                        return take_cubin(request, result, request->image, request->n_image);
+                case FORMAT_FATBIN:
+                        return take_fatbin(request, result, request->image, request->n_image);
+                default:
+                        return -EINVAL;
+        }
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Link
+ *
+ * PTX or a fatbin to a cubin: by nvJitLink, which needs no GPU, or by the
+ * driver's own linker in a context of this short-lived process.
+ */
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/backend.h"
+#include "driver/driver.h"
+
+#define LOG_BYTES (64u << 10)
+
+/* ---- nvJitLink ---------------------------------------------------------------- */
+
+enum {
+        NVJITLINK_PTX = 2,
+        NVJITLINK_FATBIN = 4,
+};
+
+typedef void *Linker;
+
+/* Every function gives 0 on success. */
+typedef struct NvJitLink {
+        int (*create)(Linker *, uint32_t n_options, const char **options);
+        int (*destroy)(Linker *);
+        int (*add)(Linker, int type, const void *data, size_t n_data, const char *name);
+        int (*complete)(Linker);
+        int (*cubin_size)(Linker, size_t *);
+        int (*cubin)(Linker, void *);
+        int (*log_size)(Linker, size_t *);
+        int (*log)(Linker, char *);
+} NvJitLink;
+
+static int nvjitlink_open(NvJitLink *ret_link) {
+        static const char *const names[] = {"libnvJitLink.so.14", "libnvJitLink.so.13",
+                                            "libnvJitLink.so.12", NULL};
+        void *library = backend_open_library(names);
+        NvJitLink link;
+        const struct {
+                const char *name;
+                void *to;
+        } symbols[] = {
+                {"nvJitLinkCreate", &link.create},
+                {"nvJitLinkDestroy", &link.destroy},
+                {"nvJitLinkAddData", &link.add},
+                {"nvJitLinkComplete", &link.complete},
+                {"nvJitLinkGetLinkedCubinSize", &link.cubin_size},
+                {"nvJitLinkGetLinkedCubin", &link.cubin},
+                {"nvJitLinkGetErrorLogSize", &link.log_size},
+                {"nvJitLinkGetErrorLog", &link.log},
+        };
+
+        if (!library)
+                return BACKEND_E_MISSING;
+
+        for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
+                void *symbol = dlsym(library, symbols[i].name);
+
+                if (!symbol)
+                        return BACKEND_E_MISSING;
+                memcpy(symbols[i].to, &symbol, sizeof(symbol));
+        }
+
+        *ret_link = link;
+        return 0;
+}
+
+static int nvjitlink_failed(const NvJitLink *link, Linker linker, Result *result, int error) {
+        _cleanup_(freep) char *log = NULL;
+        size_t n = 0;
+
+        if (link->log_size(linker, &n))
+                n = 0;
+        log = calloc(1, n + 1);
+        if (!log)
+                return -ENOMEM;
+        if (n > 0 && link->log(linker, log))
+                *log = '\0';
+        if (!*log)
+                return result_fail(result, COMPILED_FAILED, "nvJitLink gave error %d", error);
+        return result_fail(result, COMPILED_FAILED, "%s", log);
+}
+
+static int nvjitlink_take(const NvJitLink *link, Linker linker, Result *result) {
+        _cleanup_(freep) void *cubin = NULL;
+        size_t n = 0;
+
+        if (link->cubin_size(linker, &n) || n == 0)
+                return result_fail(result, COMPILED_INTERNAL, "nvJitLink made no cubin");
+
+        cubin = malloc(n);
+        if (!cubin)
+                return -ENOMEM;
+        if (link->cubin(linker, cubin))
+                return result_fail(result, COMPILED_INTERNAL, "nvJitLink gave no cubin");
+
+        free(result->image);
+        result->image = TAKE_PTR(cubin);
+        result->n_image = n;
+        return 0;
+}
+
+static int nvjitlink_run(const Request *request, Result *result, Format format, const void *image,
+                         size_t n_image) {
+        char architecture[16];
+        const char *options[] = {architecture};
+        Linker linker = NULL;
+        NvJitLink link;
+        int r;
+
+        r = nvjitlink_open(&link);
+        if (r)
+                return r;
+
+        /* A device that this version does not know is left to the driver. */
+        snprintf(architecture, sizeof(architecture), "-arch=sm_%u", request->sm);
+        if (link.create(&linker, ARRAY_SIZE(options), options))
+                return BACKEND_E_MISSING;
+
+        r = link.add(linker, format == FORMAT_PTX ? NVJITLINK_PTX : NVJITLINK_FATBIN, image,
+                     n_image, request->name);
+        if (!r)
+                r = link.complete(linker);
+        r = r ? nvjitlink_failed(&link, linker, result, r) : nvjitlink_take(&link, linker, result);
+        (void)link.destroy(&linker);
+        return r;
+}
+
+/* ---- the driver ---------------------------------------------------------------- */
+
+typedef struct DriverLink {
+        Driver *driver;
+        CUcontext context;
+        CUlinkState state;
+        char log[LOG_BYTES];
+} DriverLink;
+
+static int driver_failed(const DriverLink *link, Result *result, const char *what, CUresult error) {
+        const char *name = NULL, *text = NULL;
+
+        if (*link->log)
+                return result_fail(result, COMPILED_FAILED, "%s", link->log);
+
+        (void)link->driver->cuGetErrorName(error, &name);
+        (void)link->driver->cuGetErrorString(error, &text);
+        return result_fail(result, COMPILED_INTERNAL, "%s: %s: %s", what, name ? name : "?",
+                           text ? text : "?");
+}
+
+static CUresult driver_context(DriverLink *link, int ordinal) {
+        CUdevice device;
+        CUresult error;
+
+        error = link->driver->cuInit(0);
+        if (!error)
+                error = link->driver->cuDeviceGet(&device, ordinal);
+        if (!error)
+                error = link->driver->cuCtxCreate(&link->context, 0, device);
+        return error;
+}
+
+static int driver_link(DriverLink *link, const Request *request, Result *result, Format format,
+                       const void *image, size_t n_image) {
+        CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+        void *values[] = {link->log, (void *)(uintptr_t)(sizeof(link->log) - 1)};
+        size_t n_cubin;
+        CUresult error;
+        void *cubin;
+
+        error = link->driver->cuLinkCreate(ARRAY_SIZE(options), options, values, &link->state);
+        if (error)
+                return driver_failed(link, result, "cuLinkCreate", error);
+
+        /* The driver wants the zero byte behind PTX counted. */
+        error = link->driver->cuLinkAddData(
+                link->state, format == FORMAT_PTX ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_FATBINARY,
+                (void *)image, n_image + (format == FORMAT_PTX), request->name, 0, NULL, NULL);
+        if (!error)
+                error = link->driver->cuLinkComplete(link->state, &cubin, &n_cubin);
+        if (error)
+                return driver_failed(link, result, "linking", error);
+
+        return result_set_image(result, cubin, n_cubin);
+}
+
+static int driver_run(const Request *request, Result *result, Format format, const void *image,
+                      size_t n_image) {
+        _cleanup_(freep) DriverLink *link = calloc(1, sizeof(*link));
+        const char *problem = NULL;
+        CUresult error;
+        int r;
+
+        if (!link)
+                return -ENOMEM;
+
+        r = driver_open("libcuda.so.1", &link->driver, &problem);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return result_fail(result, COMPILED_NO_COMPILER,
+                                   "no linker for PTX: no nvJitLink, and no driver: %s", problem);
+
+        error = driver_context(link, request->device);
+        if (error)
+                r = driver_failed(link, result, "a context to link in", error);
+        else
+                r = driver_link(link, request, result, format, image, n_image);
+
+        if (link->state)
+                (void)link->driver->cuLinkDestroy(link->state);
+        if (link->context)
+                (void)link->driver->cuCtxDestroy(link->context);
+        link->driver = driver_close(link->driver);
+        return r;
+}
+
+int link_image(const Request *request, Result *result, Format format, const void *image,
+               size_t n_image) {
+        int r;
+
+        r = nvjitlink_run(request, result, format, image, n_image);
+        if (r != BACKEND_E_MISSING)
+                return r;
+        if (!request->cuda_driver)
+                return result_fail(result, COMPILED_NO_COMPILER,
+                                   "no linker for PTX: libnvJitLink.so is not on this machine");
+
+        return driver_run(request, result, format, image, n_image);
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpuqd-compiler
+ *
+ * One request, one result (compiler.h). The work is done in a child with limits
+ * of its own, so that a compiler that crashes, or takes too long, is a result
+ * like another, and its temporary files go in every case.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "compiler/backend.h"
+#include "compiler/cache.h"
+#include "compiler/compiled.h"
+#include "compiler/compiler.h"
+#include "compiler/options.h"
+
+#define OPTIONS_MAX    256u
+#define FILE_BYTES_MAX (1ull << 30) /* of a temporary file */
+
+/* ---- the result ------------------------------------------------------------- */
+
+static int write_out(int fd, const void *data, size_t n_data) {
+        if (ftruncate(fd, 0) < 0)
+                return -errno;
+
+        for (size_t at = 0; at < n_data;) {
+                ssize_t n = pwrite(fd, (const char *)data + at, n_data - at, at);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                at += n;
+        }
+        return 0;
+}
+
+static int write_result(const Request *request, const Result *result) {
+        _cleanup_(freep) void *data = NULL;
+        size_t n_data;
+        int r;
+
+        r = result_pack(result, &data, &n_data);
+        if (r < 0)
+                return r;
+        return write_out(request->out_fd, data, n_data);
+}
+
+static int write_failure(const Request *request, CompiledStatus status, const char *text) {
+        _cleanup_(result_freep) Result *result = NULL;
+        int r;
+
+        r = result_new(&result);
+        if (r == 0)
+                r = result_fail(result, status, "%s", text);
+        if (r < 0)
+                return r;
+        return write_result(request, result);
+}
+
+/* ---- the request ------------------------------------------------------------- */
+
+/* Tells the format where it was left open. Return: 0, or 1 with a result that says why not. */
+static int check_format(Request *request, Result *result) {
+        char start[80];
+        Format found;
+
+        if (request->format == FORMAT_BUILTIN)
+                return 0;
+
+        found = format_detect(request->image, request->n_image);
+        if (found == FORMAT_UNKNOWN) {
+                format_describe(request->image, request->n_image, start, sizeof(start));
+                return result_fail(result, COMPILED_NOT_MODULE, "%s is not a module: it %s",
+                                   request->name, start)
+                               ?: 1;
+        }
+        if (found == FORMAT_HOST_ELF)
+                return result_fail(result, COMPILED_NOT_MODULE,
+                                   "%s is a program or library of this machine, not a module: "
+                                   "give its CUDA C++ source",
+                                   request->name)
+                               ?: 1;
+        if (request->format == FORMAT_AUTO)
+                request->format = found;
+        if ((request->format == FORMAT_SOURCE || request->format == FORMAT_PTX) !=
+                    (found == FORMAT_SOURCE || found == FORMAT_PTX) ||
+            (request->format > FORMAT_PTX && request->format != found))
+                return result_fail(result, COMPILED_NOT_MODULE, "%s is not %s but %s",
+                                   request->name, format_name(request->format), format_name(found))
+                               ?: 1;
+        return 0;
+}
+
+static int check_options(const Request *request, Result *result) {
+        size_t bad = options_find_bad(request->options, request->n_options);
+
+        if (request->n_options > OPTIONS_MAX)
+                return result_fail(result, COMPILED_BAD_OPTION, "more than %u compiler options",
+                                   OPTIONS_MAX)
+                               ?: 1;
+        if (bad < request->n_options)
+                return result_fail(result, COMPILED_BAD_OPTION,
+                                   "compiler option \"%s\" is not allowed; allowed: %s",
+                                   request->options[bad], OPTIONS_ALLOWED)
+                               ?: 1;
+        return 0;
+}
+
+/* The CPU driver runs what the host's compiler made of source, and nothing else. */
+static int check_target(const Request *request, Result *result) {
+        if (request->sm || request->format == FORMAT_SOURCE || request->format == FORMAT_BUILTIN)
+                return 0;
+
+        return result_fail(result, COMPILED_NO_BINARY,
+                           "%s is %s, which runs on NVIDIA GPUs only: this device is the CPU, and "
+                           "takes CUDA C++ source",
+                           request->name, format_name(request->format))
+                       ?: 1;
+}
+
+/* Return: 0, 1 if the request was answered, or a negative errno. */
+static int check(Request *request) {
+        _cleanup_(result_freep) Result *result = NULL;
+        int r;
+
+        r = result_new(&result);
+        if (r == 0)
+                r = check_format(request, result);
+        if (r == 0)
+                r = check_options(request, result);
+        if (r == 0)
+                r = check_target(request, result);
+        if (r > 0)
+                r = write_result(request, result) ?: 1;
+        return r;
+}
+
+/* ---- the cache --------------------------------------------------------------- */
+
+/* What is included by path may change without the image changing. */
+static bool is_cacheable(const Request *request) {
+        const char *s = request->image, *end = s + request->n_image;
+
+        if (!request->cache || request->format == FORMAT_CUBIN ||
+            (request->format == FORMAT_BUILTIN && !request->sm))
+                return false;
+        if (request->format != FORMAT_SOURCE)
+                return true;
+
+        while ((s = memmem(s, end - s, "include", strlen("include")))) {
+                s += strlen("include");
+                s += strspn(s, " \t");
+                if (*s == '"' || (*s == '<' && (s[1] == '/' || s[1] == '.')))
+                        return false;
+        }
+        return true;
+}
+
+/* Return: 1 if the cache answered, 0 if not. A cache that fails is no cache. */
+static int answer_from_cache(const Request *request, const CacheKey *key) {
+        _cleanup_(freep) void *data = NULL;
+        _cleanup_(compiled_freep) Compiled *compiled = NULL;
+        uint32_t flags;
+        size_t n_data;
+
+        if (cache_get(request->cache, key, &data, &n_data) < 0 ||
+            compiled_parse(data, n_data, &compiled) != 0)
+                return 0;
+
+        flags = compiled->flags | COMPILED_FROM_CACHE;
+        memcpy((char *)data + COMPILED_FLAGS_OFFSET, &flags, sizeof(flags));
+        return write_out(request->out_fd, data, n_data) < 0 ? 0 : 1;
+}
+
+static void keep(const Request *request, const CacheKey *key) {
+        _cleanup_(freep) void *data = NULL;
+        _cleanup_(compiled_freep) Compiled *compiled = NULL;
+        struct stat st;
+
+        if (fstat(request->out_fd, &st) < 0)
+                return;
+
+        data = malloc(st.st_size + 1);
+        if (!data || pread(request->out_fd, data, st.st_size, 0) != st.st_size)
+                return;
+        if (compiled_parse(data, st.st_size, &compiled) == 0 && compiled->status == COMPILED_OK)
+                (void)cache_put(request->cache, key, data, st.st_size, CACHE_BYTES_MAX);
+}
+
+/* ---- the child ----------------------------------------------------------------- */
+
+static void limit(int resource, rlim_t soft, rlim_t hard) {
+        struct rlimit old, new = {soft, hard};
+
+        if (getrlimit(resource, &old) < 0)
+                return;
+        new.rlim_max = MIN(new.rlim_max, old.rlim_max);
+        new.rlim_cur = MIN(new.rlim_cur, new.rlim_max);
+        (void)setrlimit(resource, &new);
+}
+
+/* Not RLIMIT_AS: NVRTC and the driver reserve far more addresses than they use. */
+static void set_limits(const Request *request) {
+        limit(RLIMIT_CORE, 0, 0);
+        limit(RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX);
+        if (request->timeout_s)
+                limit(RLIMIT_CPU, request->timeout_s, request->timeout_s + 1);
+}
+
+static int compile(const Request *request, Result *result) {
+        if (request->format == FORMAT_BUILTIN)
+                return builtin_find(request, result);
+        return request->sm ? gpu_compile(request, result) : host_compile(request, result);
+}
+
+static int work(const Request *request) {
+        _cleanup_(result_freep) Result *result = NULL;
+        int r;
+
+        r = result_new(&result);
+        if (r == 0)
+                r = compile(request, result);
+        if (r < 0)
+                return r;
+        return write_result(request, result);
+}
+
+static void __attribute__((noreturn)) child(const Request *request, pid_t parent) {
+        sigset_t none;
+        int r;
+
+        (void)setpgid(0, 0);
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(1);
+        sigemptyset(&none);
+        (void)sigprocmask(SIG_SETMASK, &none, NULL);
+        set_limits(request);
+
+        r = work(request);
+        if (r < 0)
+                fprintf(stderr, "%s: %s\n", COMPILER_PROGRAM, strerror(-r));
+        fflush(NULL);
+        _exit(r < 0);
+}
+
+/* ---- the parent ---------------------------------------------------------------- */
+
+/* What ends the wait: the child's end, being asked to end, or the time. */
+static void make_signals(sigset_t *signals) {
+        sigemptyset(signals);
+        sigaddset(signals, SIGCHLD);
+        sigaddset(signals, SIGTERM);
+        sigaddset(signals, SIGINT);
+        sigaddset(signals, SIGHUP);
+        (void)sigprocmask(SIG_BLOCK, signals, NULL);
+}
+
+/* Return: SIGCHLD, the signal that asked us to end, or 0 when the time is up. */
+static int await(const sigset_t *signals, unsigned timeout_s) {
+        struct timespec left = {.tv_sec = timeout_s};
+        int r;
+
+        do
+                r = timeout_s ? sigtimedwait(signals, NULL, &left) : sigwaitinfo(signals, NULL);
+        while (r < 0 && errno == EINTR);
+
+        return r < 0 ? 0 : r;
+}
+
+/* The child and what it started. */
+static int reap(pid_t pid, bool kill_first) {
+        int status = 0;
+
+        if (kill_first) {
+                (void)kill(-pid, SIGKILL);
+                (void)kill(pid, SIGKILL);
+        }
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        (void)kill(-pid, SIGKILL);
+        return status;
+}
+
+static int explain(const Request *request, int status, int why) {
+        char text[160];
+
+        if (why == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
+                snprintf(text, sizeof(text), "compiling took longer than %u s and was ended",
+                         request->timeout_s);
+                return write_failure(request, COMPILED_FAILED, text);
+        }
+        if (WIFSIGNALED(status)) {
+                snprintf(text, sizeof(text), "the compiler was ended by signal %d (%s)",
+                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+                return write_failure(request, COMPILED_FAILED, text);
+        }
+        return write_failure(request, COMPILED_INTERNAL, "the compiler could not do its work");
+}
+
+/* Return: 0 if there is a result, or a negative errno. */
+static int run_child(const Request *request) {
+        pid_t parent = getpid(), pid;
+        sigset_t signals;
+        int why, status;
+
+        make_signals(&signals);
+        pid = fork();
+        if (pid < 0)
+                return -errno;
+        if (pid == 0)
+                child(request, parent);
+
+        why = await(&signals, request->timeout_s);
+        status = reap(pid, why != SIGCHLD);
+        if (why != 0 && why != SIGCHLD)
+                return -EINTR;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                return 0;
+        return explain(request, status, why);
+}
+
+static int answer(Request *request) {
+        CacheKey key;
+        bool cacheable;
+        int r;
+
+        cacheable = is_cacheable(request) && cache_key(request, &key) == 0;
+        if (cacheable && answer_from_cache(request, &key))
+                return 0;
+
+        r = request_make_work(request);
+        if (r < 0)
+                return r;
+
+        r = run_child(request);
+        request_clean(request);
+        if (r == 0 && cacheable)
+                keep(request, &key);
+        return r;
+}
+
+static int run(Request *request) {
+        int r;
+
+        (void)umask(077);
+        if (request->cache && mkdir(request->cache, 0700) < 0 && errno != EEXIST)
+                request->cache = NULL;
+
+        r = request_read(request);
+        if (r == -EFBIG)
+                return write_failure(request, COMPILED_NOT_MODULE, "the image is over 256 MiB");
+        if (r < 0)
+                return r;
+
+        r = check(request);
+        if (r)
+                return MIN(r, 0);
+        return answer(request);
+}
+
+int main(int argc, char **argv) {
+        _cleanup_(request_freep) Request *request = NULL;
+        int r;
+
+        r = request_new(argc, argv, &request);
+        if (r < 0)
+                return 2;
+
+        (void)fcntl(request->in_fd, F_SETFD, FD_CLOEXEC);
+        (void)fcntl(request->out_fd, F_SETFD, FD_CLOEXEC);
+
+        r = run(request);
+        if (r < 0)
+                fprintf(stderr, "%s: %s\n", COMPILER_PROGRAM, strerror(-r));
+        return r < 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NVRTC
+ *
+ * NVIDIA's runtime compiler, opened where it is installed. Compiling for a real
+ * architecture gives the cubin and, from the same pass, the PTX that tells the
+ * kernels' parameters; a device newer than NVRTC gets PTX for the linker.
+ */
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/backend.h"
+#include "compiler/options.h"
+
+#define ARCHITECTURES_MAX 64
+#define OPTIONS_MAX       512u
+
+typedef void *Program;
+
+/* Every function gives 0 on success. */
+typedef struct Nvrtc {
+        int (*create)(Program *, const char *source, const char *name, int n_headers,
+                      const char *const *headers, const char *const *names);
+        int (*compile)(Program, int n_options, const char *const *options);
+        int (*destroy)(Program *);
+        int (*log_size)(Program, size_t *);
+        int (*log)(Program, char *);
+        int (*ptx_size)(Program, size_t *);
+        int (*ptx)(Program, char *);
+        int (*cubin_size)(Program, size_t *);
+        int (*cubin)(Program, char *);
+        int (*n_architectures)(int *);
+        int (*architectures)(int *);
+        const char *(*error)(int);
+} Nvrtc;
+
+static int nvrtc_open(Nvrtc *ret_nvrtc) {
+        static const char *const names[] = {"libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12",
+                                            NULL};
+        void *library = backend_open_library(names);
+        Nvrtc nvrtc;
+        const struct {
+                const char *name;
+                void *to;
+        } symbols[] = {
+                {"nvrtcCreateProgram", &nvrtc.create},
+                {"nvrtcCompileProgram", &nvrtc.compile},
+                {"nvrtcDestroyProgram", &nvrtc.destroy},
+                {"nvrtcGetProgramLogSize", &nvrtc.log_size},
+                {"nvrtcGetProgramLog", &nvrtc.log},
+                {"nvrtcGetPTXSize", &nvrtc.ptx_size},
+                {"nvrtcGetPTX", &nvrtc.ptx},
+                {"nvrtcGetCUBINSize", &nvrtc.cubin_size},
+                {"nvrtcGetCUBIN", &nvrtc.cubin},
+                {"nvrtcGetNumSupportedArchs", &nvrtc.n_architectures},
+                {"nvrtcGetSupportedArchs", &nvrtc.architectures},
+                {"nvrtcGetErrorString", &nvrtc.error},
+        };
+
+        if (!library)
+                return BACKEND_E_MISSING;
+
+        for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
+                void *symbol = dlsym(library, symbols[i].name);
+
+                if (!symbol)
+                        return BACKEND_E_MISSING;
+                memcpy(symbols[i].to, &symbol, sizeof(symbol));
+        }
+
+        *ret_nvrtc = nvrtc;
+        return 0;
+}
+
+/* The greatest that it knows and the device can run; 0 if there is none. */
+static int best_architecture(const Nvrtc *nvrtc, unsigned sm) {
+        int known[ARCHITECTURES_MAX], n = 0, best = 0;
+
+        if (nvrtc->n_architectures(&n) || n > ARCHITECTURES_MAX || nvrtc->architectures(known))
+                return 0;
+
+        for (int i = 0; i < n; i++)
+                if (known[i] <= (int)sm && known[i] > best)
+                        best = known[i];
+
+        return best;
+}
+
+/* The toolkit's headers, beside its library. */
+static char *find_include(const Nvrtc *nvrtc) {
+        static const char *const relative[] = {"../include", "../../include",
+                                               "../targets/x86_64-linux/include"};
+        Dl_info info;
+        int n;
+
+        if (!dladdr((void *)nvrtc->create, &info) || !strrchr(info.dli_fname, '/'))
+                return NULL;
+
+        n = strrchr(info.dli_fname, '/') - info.dli_fname;
+        for (size_t i = 0; i < ARRAY_SIZE(relative); i++) {
+                _cleanup_(freep) char *header = NULL, *option = NULL;
+
+                if (asprintf(&option, "-I%.*s/%s", n, info.dli_fname, relative[i]) < 0 ||
+                    asprintf(&header, "%s/cuda_runtime.h", option + 2) < 0)
+                        return NULL;
+                if (access(header, R_OK) == 0)
+                        return TAKE_PTR(option);
+        }
+        return NULL;
+}
+
+static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
+                   const char *architecture) {
+        _cleanup_(freep) char *toolkit = find_include(nvrtc), *include = NULL;
+        const char *options[OPTIONS_MAX];
+        char standard[32];
+        size_t n = 0;
+
+        if (asprintf(&include, "-I%s/include", request->libexec) < 0)
+                return -ENOMEM;
+
+        snprintf(standard, sizeof(standard), "-std=c++%u",
+                 options_standard(request->options, request->n_options, 0) ?: 17);
+        options[n++] = architecture;
+        options[n++] = standard;
+        if (toolkit)
+                options[n++] = toolkit;
+        options[n++] = include;
+        if (options_fast_math(request->options, request->n_options))
+                options[n++] = "--use_fast_math";
+        for (size_t i = 0; i < request->n_options && n < OPTIONS_MAX; i++)
+                if (options_is_macro(request->options[i]))
+                        options[n++] = request->options[i];
+
+        return nvrtc->compile(program, n, options);
+}
+
+static char *get_log(const Nvrtc *nvrtc, Program program) {
+        size_t n = 0;
+        char *log;
+
+        if (nvrtc->log_size(program, &n) || n == 0)
+                return strdup("");
+
+        log = calloc(1, n + 1);
+        if (log && nvrtc->log(program, log))
+                *log = '\0';
+        return log;
+}
+
+typedef int (*GetSize)(Program, size_t *);
+typedef int (*GetData)(Program, char *);
+
+/* @ret_n is 0 when there is none. */
+static int get_output(Program program, GetSize get_size, GetData get_data, char **ret,
+                      size_t *ret_n) {
+        _cleanup_(freep) char *data = NULL;
+        size_t n = 0;
+
+        if (get_size(program, &n))
+                n = 0;
+        data = calloc(1, n + 1);
+        if (!data)
+                return -ENOMEM;
+        if (n > 0 && get_data(program, data))
+                n = 0;
+
+        *ret = TAKE_PTR(data);
+        *ret_n = n;
+        return 0;
+}
+
+static int take_output(const Nvrtc *nvrtc, Program program, Result *result, Ptx *ret_ptx) {
+        _cleanup_(freep) char *cubin = NULL;
+        size_t n_cubin;
+        int r;
+
+        r = get_output(program, nvrtc->cubin_size, nvrtc->cubin, &cubin, &n_cubin);
+        if (r < 0)
+                return r;
+
+        r = get_output(program, nvrtc->ptx_size, nvrtc->ptx, &ret_ptx->text, &ret_ptx->n_text);
+        if (r < 0)
+                return r;
+
+        ret_ptx->n_text = strnlen(ret_ptx->text, ret_ptx->n_text);
+        if (n_cubin > 0) {
+                result->image = TAKE_PTR(cubin);
+                result->n_image = n_cubin;
+        }
+        return 0;
+}
+
+static int run(const Nvrtc *nvrtc, Program program, const Request *request, Result *result,
+               const char *architecture, Ptx *ret_ptx) {
+        _cleanup_(freep) char *log = NULL;
+        int error, r;
+
+        error = compile(nvrtc, program, request, architecture);
+        log = get_log(nvrtc, program);
+        if (!log || error < 0)
+                return -ENOMEM;
+        if (error)
+                return result_fail(result, COMPILED_FAILED, "%s", *log ? log : nvrtc->error(error));
+
+        r = result_add_log(result, log);
+        if (r < 0)
+                return r;
+        return take_output(nvrtc, program, result, ret_ptx);
+}
+
+int nvrtc_compile(const Request *request, Result *result, Ptx *ret_ptx) {
+        Program program = NULL;
+        char architecture[40];
+        Nvrtc nvrtc;
+        int r, best;
+
+        r = nvrtc_open(&nvrtc);
+        if (r)
+                return r;
+
+        best = best_architecture(&nvrtc, request->sm);
+        if (!best)
+                return BACKEND_E_MISSING;
+
+        snprintf(architecture, sizeof(architecture), "--gpu-architecture=%s_%d",
+                 best == (int)request->sm ? "sm" : "compute", best);
+        if (nvrtc.create(&program, request->image, request->name, 0, NULL, NULL))
+                return -ENOMEM;
+
+        r = run(&nvrtc, program, request, result, architecture, ret_ptx);
+        (void)nvrtc.destroy(&program);
+        return r;
+}

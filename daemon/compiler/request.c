@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compiler/request.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "compiler/compiler.h"
+
+#define SM_MIN 50
+#define SM_MAX 999
+
+static int parse_number(const char *text, unsigned long max, unsigned long *ret_number) {
+        unsigned long number;
+        char *end;
+
+        errno = 0;
+        number = strtoul(text, &end, 10);
+        if (errno || *text < '0' || *text > '9' || *end || number > max)
+                return -EINVAL;
+
+        *ret_number = number;
+        return 0;
+}
+
+static int parse_target(const char *text, unsigned *ret_sm) {
+        unsigned long sm = 0;
+
+        if (strcmp(text, "cpu") == 0) {
+                *ret_sm = 0;
+                return 0;
+        }
+        if (strncmp(text, "sm_", 3) != 0 || parse_number(text + 3, SM_MAX, &sm) < 0 || sm < SM_MIN)
+                return -EINVAL;
+
+        *ret_sm = sm;
+        return 0;
+}
+
+enum {
+        OPTION_TARGET,
+        OPTION_FORMAT,
+        OPTION_IN,
+        OPTION_OUT,
+        OPTION_LIBEXEC,
+        OPTION_LENGTH,
+        OPTION_NAME,
+        OPTION_CACHE,
+        OPTION_TIMEOUT,
+        OPTION_CUDA_DRIVER,
+        OPTION_DEVICE,
+};
+
+static const struct option options[] = {
+        {"target", required_argument, NULL, OPTION_TARGET},
+        {"format", required_argument, NULL, OPTION_FORMAT},
+        {"in", required_argument, NULL, OPTION_IN},
+        {"out", required_argument, NULL, OPTION_OUT},
+        {"libexec", required_argument, NULL, OPTION_LIBEXEC},
+        {"length", required_argument, NULL, OPTION_LENGTH},
+        {"name", required_argument, NULL, OPTION_NAME},
+        {"cache", required_argument, NULL, OPTION_CACHE},
+        {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+        {"cuda-driver", no_argument, NULL, OPTION_CUDA_DRIVER},
+        {"device", required_argument, NULL, OPTION_DEVICE},
+        {},
+};
+
+static int set_number(Request *request, int option, const char *value) {
+        unsigned long number;
+        int r;
+
+        r = parse_number(value, option == OPTION_LENGTH ? COMPILER_IMAGE_MAX : 1 << 20, &number);
+        if (r < 0)
+                return r;
+
+        switch (option) {
+                case OPTION_IN:
+                        request->in_fd = number;
+                        return 0;
+                case OPTION_OUT:
+                        request->out_fd = number;
+                        return 0;
+                case OPTION_LENGTH:
+                        request->length = number;
+                        return 0;
+                case OPTION_TIMEOUT:
+                        request->timeout_s = number;
+                        return 0;
+                default:
+                        request->device = number;
+                        return 0;
+        }
+}
+
+static int set(Request *request, int option, const char *value) {
+        switch (option) {
+                case OPTION_TARGET:
+                        return parse_target(value, &request->sm);
+                case OPTION_FORMAT:
+                        return format_parse(value, &request->format);
+                case OPTION_LIBEXEC:
+                        request->libexec = value;
+                        return 0;
+                case OPTION_NAME:
+                        request->name = value;
+                        return 0;
+                case OPTION_CACHE:
+                        request->cache = value;
+                        return 0;
+                case OPTION_CUDA_DRIVER:
+                        request->cuda_driver = true;
+                        return 0;
+                case '?':
+                        return -EINVAL;
+                default:
+                        return set_number(request, option, value);
+        }
+}
+
+static int parse(Request *request, int argc, char **argv) {
+        bool seen[ARRAY_SIZE(options)] = {};
+        int option;
+
+        while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+                if (set(request, option, optarg) < 0) {
+                        if (option != '?')
+                                fprintf(stderr, "%s: --%s %s: not a value for it\n",
+                                        COMPILER_PROGRAM, options[option].name, optarg);
+                        return -EINVAL;
+                }
+                seen[option] = true;
+        }
+        if (!seen[OPTION_TARGET] || !seen[OPTION_FORMAT] || !seen[OPTION_OUT] ||
+            !seen[OPTION_LIBEXEC] || seen[OPTION_IN] == (request->format == FORMAT_BUILTIN)) {
+                fprintf(stderr,
+                        "usage: %s --target sm_NN|cpu --format FORMAT [--in FD] --out FD "
+                        "--libexec DIR ... [-- OPTION...]\n",
+                        COMPILER_PROGRAM);
+                return -EINVAL;
+        }
+
+        request->options = (const char *const *)argv + optind;
+        request->n_options = argc - optind;
+        return 0;
+}
+
+int request_new(int argc, char **argv, Request **ret_request) {
+        _cleanup_(request_freep) Request *request = NULL;
+        int r;
+
+        request = calloc(1, sizeof(*request));
+        if (!request)
+                return -ENOMEM;
+
+        request->name = "kernel.cu";
+        request->in_fd = request->out_fd = -1;
+        r = parse(request, argc, argv);
+        if (r < 0)
+                return r;
+
+        *ret_request = TAKE_PTR(request);
+        return 0;
+}
+
+Request *request_free(Request *request) {
+        if (!request)
+                return NULL;
+
+        free(request->work);
+        free(request->image);
+        free(request);
+        return NULL;
+}
+
+static int read_all(int fd, char *to, size_t n) {
+        for (size_t at = 0; at < n;) {
+                ssize_t got = pread(fd, to + at, n - at, at);
+
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got < 0)
+                        return -errno;
+                if (got == 0)
+                        return -ENODATA;
+                at += got;
+        }
+        return 0;
+}
+
+int request_read(Request *request) {
+        struct stat st;
+        size_t n;
+        int r;
+
+        if (request->format == FORMAT_BUILTIN)
+                return 0;
+        if (fstat(request->in_fd, &st) < 0)
+                return -errno;
+
+        n = request->length ? request->length : (size_t)st.st_size;
+        if (n > COMPILER_IMAGE_MAX)
+                return -EFBIG;
+
+        request->image = malloc(n + 1);
+        if (!request->image)
+                return -ENOMEM;
+
+        r = read_all(request->in_fd, request->image, n);
+        if (r < 0)
+                return r;
+
+        request->image[n] = '\0';
+        request->n_image = n;
+        return 0;
+}
+
+char *request_path(const char *dir, const char *name) {
+        char *path;
+
+        return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+/* Beside the cache, which is the user's own and on a disk; else where temporary files go. */
+int request_make_work(Request *request) {
+        const char *dir = request->cache ? request->cache : getenv("TMPDIR");
+        char *work;
+
+        work = request_path(dir ? dir : "/tmp", "compile-XXXXXX");
+        if (!work)
+                return -ENOMEM;
+        if (!mkdtemp(work)) {
+                free(work);
+                return -errno;
+        }
+
+        request->work = work;
+        return 0;
+}
+
+void request_clean(Request *request) {
+        struct dirent *entry;
+        DIR *dir;
+
+        if (!request->work)
+                return;
+
+        dir = opendir(request->work);
+        while (dir && (entry = readdir(dir)))
+                (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        if (dir)
+                closedir(dir);
+        (void)rmdir(request->work);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_REQUEST_H
+#define GPUQ_REQUEST_H
+
+/*
+ * Request
+ *
+ * What gpuqd-compiler was asked, from its command line (compiler.h).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "compiler/format.h"
+#include "util/macro.h"
+
+typedef struct Request {
+        unsigned sm; /* of the device; 0: the CPU driver */
+        Format format;
+        const char *libexec;
+        const char *name;  /* for messages */
+        const char *cache; /* or NULL */
+        int in_fd;
+        int out_fd;
+        size_t length; /* 0: the whole file */
+        unsigned timeout_s;
+        bool cuda_driver;
+        int device;
+        const char *const *options;
+        size_t n_options;
+        char *image; /* a copy, as nobody else can change it, with a zero byte behind it */
+        size_t n_image;
+        char *work; /* a private folder for files on the way, or NULL */
+} Request;
+
+/**
+ * request_new() - from the command line
+ * @argv: kept by the caller
+ *
+ * Complains on stderr. Return: 0, -EINVAL, or -ENOMEM.
+ */
+int request_new(int argc, char **argv, Request **ret_request);
+/** request_free() - NULL is fine; leaves the work folder to request_clean(). Return: NULL. */
+Request *request_free(Request *request);
+DEFINE_CLEANUP(Request, request_free)
+
+/** request_read() - read the image. Return: 0, -EFBIG, or another negative errno. */
+int request_read(Request *request);
+/** request_make_work() - make the work folder. Return: 0 or a negative errno. */
+int request_make_work(Request *request);
+/** request_clean() - remove the work folder and all in it. */
+void request_clean(Request *request);
+/** request_path() - DIR/NAME. Return: the caller's string, or NULL if there is no memory. */
+char *request_path(const char *dir, const char *name);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compiler/result.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* It travels in one frame to the client; the first errors are those that matter. */
+#define LOG_MAX (256u << 10)
+
+int result_new(Result **ret_result) {
+        _cleanup_(result_freep) Result *result = NULL;
+        int r;
+
+        result = calloc(1, sizeof(*result));
+        if (!result)
+                return -ENOMEM;
+
+        r = signature_new(&result->signature);
+        if (r < 0)
+                return r;
+
+        *ret_result = TAKE_PTR(result);
+        return 0;
+}
+
+Result *result_free(Result *result) {
+        if (!result)
+                return NULL;
+
+        signature_free(result->signature);
+        free(result->log);
+        free(result->image);
+        free(result);
+        return NULL;
+}
+
+int result_fail(Result *result, CompiledStatus status, const char *format, ...) {
+        char *text;
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (n < 0)
+                return -ENOMEM;
+
+        free(result->log);
+        free(result->image);
+        result->image = NULL;
+        result->n_image = 0;
+        result->status = status;
+        result->log = text;
+        return 0;
+}
+
+int result_add_log(Result *result, const char *text) {
+        size_t n_log = result->log ? strlen(result->log) : 0, n;
+        char *log;
+
+        if (!text || !*text || n_log >= LOG_MAX)
+                return 0;
+
+        n = strnlen(text, LOG_MAX - n_log);
+        log = realloc(result->log, n_log + n + 1);
+        if (!log)
+                return -ENOMEM;
+
+        memcpy(log + n_log, text, n);
+        log[n_log + n] = '\0';
+        result->log = log;
+        return 0;
+}
+
+int result_set_image(Result *result, const void *image, size_t n_image) {
+        void *copy;
+
+        copy = malloc(n_image + !n_image);
+        if (!copy)
+                return -ENOMEM;
+
+        if (n_image > 0)
+                memcpy(copy, image, n_image);
+        free(result->image);
+        result->image = copy;
+        result->n_image = n_image;
+        return 0;
+}
+
+int result_pack(const Result *result, void **ret_data, size_t *ret_n_data) {
+        _cleanup_(freep) char *kernels = NULL, *variables = NULL;
+        bool ok = result->status == COMPILED_OK;
+        uint32_t flags = result->flags;
+        int r;
+
+        r = signature_pack(result->signature, &kernels, &variables);
+        if (r < 0)
+                return r;
+
+        if (ok && result->signature->has_printf)
+                flags |= COMPILED_HAS_PRINTF;
+        if (ok && result->signature->n_variables > 0)
+                flags |= COMPILED_HAS_VARIABLES;
+
+        return compiled_pack(&(CompiledSections){.status = result->status,
+                                                 .flags = flags,
+                                                 .image = result->image,
+                                                 .n_image = result->n_image,
+                                                 .log = result->log,
+                                                 .n_log = result->log ? strlen(result->log) : 0,
+                                                 .signature = ok ? kernels : NULL,
+                                                 .n_signature = ok ? strlen(kernels) : 0,
+                                                 .variables = ok ? variables : NULL,
+                                                 .n_variables = ok ? strlen(variables) : 0},
+                             ret_data, ret_n_data);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_RESULT_H
+#define GPUQ_RESULT_H
+
+/*
+ * Result
+ *
+ * What a compile came to, on its way to compiled.h's bytes. A compiler or linker
+ * sets it; a compile error is a result like another, not a failure of ours.
+ */
+
+#include "compiler/compiled.h"
+#include "compiler/signature.h"
+
+typedef struct Result {
+        CompiledStatus status;
+        uint32_t flags;
+        void *image; /* malloc()ed */
+        size_t n_image;
+        char *log; /* malloc()ed, or NULL */
+        Signature *signature;
+        bool uncacheable; /* made from more than the request's image */
+} Result;
+
+/** result_new() - COMPILED_OK, with nothing in it. Return: 0 or -ENOMEM. */
+int result_new(Result **ret_result);
+/** result_free() - NULL is fine. Return: NULL. */
+Result *result_free(Result *result);
+DEFINE_CLEANUP(Result, result_free)
+
+/** result_fail() - end with a status and a text; the image goes. Return: 0 or -ENOMEM. */
+int result_fail(Result *result, CompiledStatus status, const char *format, ...) _printf_(3, 4);
+/** result_add_log() - append to the log, bounded. Return: 0 or -ENOMEM. */
+int result_add_log(Result *result, const char *text);
+/** result_set_image() - copy an image. Return: 0 or -ENOMEM. */
+int result_set_image(Result *result, const void *image, size_t n_image);
+/** result_pack() - as bytes, the caller's to free. Return: 0 or -ENOMEM. */
+int result_pack(const Result *result, void **ret_data, size_t *ret_n_data);
+
+#endif

@@ -24,7 +24,7 @@ static int npy_cut_short(Problem *problem, const char *name) {
 
 /* Like io_read() that has to be whole. */
 static int npy_read_whole(int fd, const char *name, void *data, size_t n_data, Problem *problem) {
-        size_t n_read;
+        size_t n_read = 0;
         int r;
 
         r = io_read(fd, data, n_data, &n_read);
@@ -89,8 +89,8 @@ static int npy_check_size(int fd, const char *name, const NpyArray *array, size_
 int npy_read_header(int fd, const char *name, Problem *problem, NpyArray *ret_array) {
         _cleanup_(freep) char *text = NULL;
         NpyArray array;
-        uint32_t length;
-        size_t n_prefix;
+        uint32_t length = 0;
+        size_t n_prefix = 0;
         int r;
 
         r = npy_read_prefix(fd, name, problem, &length, &n_prefix);
@@ -119,7 +119,7 @@ int npy_read_header(int fd, const char *name, Problem *problem, NpyArray *ret_ar
 }
 
 int npy_read_data(int fd, const char *name, const NpyArray *array, void *data, Problem *problem) {
-        size_t n_read, n_more;
+        size_t n_read = 0, n_more = 0;
         char more;
         int r;
 
@@ -177,7 +177,7 @@ static int npy_format_header(const NpyArray *array, char **ret_header, size_t *r
 
 int npy_write(int fd, const NpyArray *array, const void *data) {
         _cleanup_(freep) char *header = NULL;
-        size_t n_header;
+        size_t n_header = 0;
         int r;
 
         r = npy_format_header(array, &header, &n_header);

@@ -11,6 +11,7 @@ struct Table {
         struct libscols_line *line; /* the row that is being filled */
         size_t column;              /* its next cell */
         bool failed;                /* memory ran out; kept until the table is printed */
+        bool heading;
 };
 
 static bool table_wants_color(void) {
@@ -41,6 +42,7 @@ int table_new(const TableColumn *columns, size_t n_columns, bool heading, Table 
         if (!table->scols)
                 return -ENOMEM;
 
+        table->heading = heading;
         scols_table_enable_noheadings(table->scols, !heading);
         scols_table_enable_colors(table->scols, table_wants_color());
         r = table_add_columns(table, columns, n_columns);
@@ -79,9 +81,22 @@ void table_cell(Table *table, const char *format, ...) {
         }
 }
 
+/* libsmartcols prints nothing at all of a table without rows. */
+static void table_print_heading(Table *table) {
+        for (size_t i = 0; i < scols_table_get_ncols(table->scols); i++)
+                printf("%s%s", i ? " " : "",
+                       scols_column_get_name(scols_table_get_column(table->scols, i)));
+        printf("\n");
+}
+
 int table_print(Table *table) {
         if (table->failed)
                 return -ENOMEM;
+        if (scols_table_is_empty(table->scols)) {
+                if (table->heading)
+                        table_print_heading(table);
+                return 0;
+        }
         return scols_print_table(table->scols) < 0 ? -ENOMEM : 0;
 }
 

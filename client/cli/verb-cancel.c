@@ -84,7 +84,7 @@ static int cancel_ids(Cli *cli, const uint64_t *ids, size_t n_ids) {
         int r = 0;
 
         for (size_t i = 0; i < n_ids && r == 0; i++) {
-                CancelOutcome outcome;
+                CancelOutcome outcome = CANCEL_UNKNOWN;
 
                 r = cancel_one(cli, ids[i], &outcome);
                 if (r)

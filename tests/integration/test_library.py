@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libgpuq as a C program uses it: each scenario of gpuq-test-client against a real daemon."""
+
+import re
+import subprocess
+
+import pytest
+
+from harness import place
+
+ALONE = ["run", "buffers", "small-buffers", "dependencies", "modules", "status", "loop", "threads", "callbacks",
+         "many", "cancel", "fork", "free-client-first", "no-daemon"]
+
+
+@pytest.mark.parametrize("scenario", ALONE)
+def test_scenario(gpuqd, scenario):
+    result = gpuqd.run_program(place.test_program("gpuq-test-client"), scenario, timeout=2 * place.PATIENCE_S)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_scenario_is_run(gpuqd):
+    listing = gpuqd.run_program(place.test_program("gpuq-test-client")).stdout.split()
+    assert set(listing) == {*ALONE, "daemon-ends"}
+
+
+def test_the_daemon_ends_while_a_client_waits(start_gpuqd):
+    daemon = start_gpuqd()
+    waiting = daemon.start_program(place.test_program("gpuq-test-client"), "daemon-ends")
+    assert waiting.stdout.readline() == "waiting\n"
+    daemon.stop()
+    output, _nothing = waiting.communicate(timeout=place.PATIENCE_S)
+    assert waiting.returncode == 0, output
+
+
+def test_the_demo(gpuqd):
+    result = gpuqd.run_program("gpuq-demo", 20, timeout=2 * place.PATIENCE_S)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"20 of 20 jobs right in \d+\.\d\d s on .+: 1 GPU context, \d+ MiB of GPU memory",
+                     result.stdout.splitlines()[-1])
+
+
+def test_only_gpuq_symbols_are_exported():
+    library = next((place.STAGE / "lib").rglob("libgpuq.so.0"))
+    listing = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True)
+    if listing.returncode != 0:
+        pytest.skip("no nm here")
+    names = {line.split()[-1].split("@")[0] for line in listing.stdout.splitlines() if line.split()[-2] != "A"}
+    assert "gpuq_connect" in names
+    assert not [name for name in names if not name.startswith("gpuq_")]

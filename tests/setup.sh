@@ -4,7 +4,7 @@
 # What every script here starts with: installs the packages that are missing, builds, and installs the
 # result into the build folder's own stage/, from where all tests run it. Quick when nothing is to do.
 #
-#     sh tests/setup.sh [build|test|ci]
+#     sh tests/setup.sh [build|test|ci|pack]
 #
 # GPUQ_BUILD: the build folder (build); GPUQ_MESON_ARGS: more options for meson setup.
 set -eu
@@ -21,6 +21,7 @@ packages="build-essential meson ninja-build pkg-config protobuf-c-compiler proto
         libboost-context-dev libcmocka-dev libgcrypt20-dev"
 test_packages="python3 python3-pytest python3-numpy python3-protobuf"
 ci_packages="clang-format clang-tidy"
+pack_packages="patchelf"
 
 fail() {
         echo "setup: $*" >&2
@@ -75,7 +76,8 @@ case $level in
 build) ;;
 test) packages="$packages $test_packages" ;;
 ci) packages="$packages $test_packages $ci_packages" ;;
-*) fail "usage: setup.sh [build|test|ci]" ;;
+pack) packages="$packages $test_packages $pack_packages" ;;
+*) fail "usage: setup.sh [build|test|ci|pack]" ;;
 esac
 
 command -v dpkg-query >/dev/null || fail "this needs Debian 12, Ubuntu 24.04 or newer: no dpkg here"

@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs a packed tree (pack.sh) on a machine with a GPU, as root: the driver's unit tests on libcuda, then
+# the integration and fault tests with device=gpu. Ends with a table of both.
+#
+#     sh run.sh [PYTEST-ARGUMENT...]
+#
+# OUT: where to leave the results (the packed folder).
+set -u
+
+pack=$(cd "$(dirname "$0")" && pwd)
+out=${OUT:-$pack}
+status=0
+
+export GPUQ_STAGE="$pack/stage" GPUQ_BUILD="$pack" GPUQ_TEST_DEVICE=gpu GPUQ_DESCRIPTORS="$pack/gpuq.descriptors"
+export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+export PATH="$pack/stage/bin:$PATH"
+
+for test in "$pack"/stage/libexec/gpuq-unit/test-*; do
+        [ -x "$test" ] || continue
+        name=$(basename "$test")
+        if GPUQ_TEST_DRIVER=cuda timeout 120 "$test" >"$out/$name.log" 2>&1; then
+                verdict=passed
+        else
+                verdict=FAILED
+                tail -n 30 "$out/$name.log"
+                status=1
+        fi
+        units="${units:-}$(printf '%-32s %s' "$name" "$verdict")
+"
+done
+
+python3 -m pytest -q -rfE --tb=short --junitxml="$out/gpu.xml" "$@" \
+        "$pack/tests/integration" "$pack/tests/fault" "$pack/tests/gpu" || status=1
+
+printf '\n%s' "${units:-}"
+python3 - "$out/gpu.xml" <<'TABLE'
+import collections
+import sys
+import xml.etree.ElementTree as ElementTree
+
+rows = collections.defaultdict(collections.Counter)
+for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
+    kinds = {child.tag for child in case}
+    verdict = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+    row = rows[case.get("classname").rsplit(".", 1)[-1]]
+    row[verdict] += 1
+    row["seconds"] += float(case.get("time"))
+print(f"{'':32} {'passed':>7} {'failed':>7} {'skipped':>7} {'seconds':>9}")
+for name, row in sorted(rows.items()):
+    print(f"{name:32} {row['passed']:7} {row['failed']:7} {row['skipped']:7} {row['seconds']:9.1f}")
+TABLE
+python3 "$pack/tests/summary.py" "$out/gpu.xml" || status=1
+exit $status

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only a GPU can show; the other system tests run there too, by GPUQ_TEST_DEVICE=gpu."""
+
+import numpy
+import pytest
+
+from harness import kernels
+from harness.client import In, InOut, Job, Out, u64
+from harness.messages import pb
+from harness.patience import until
+
+pytestmark = pytest.mark.gpu
+
+CLUSTER = r"""
+extern "C" __global__ void rank(unsigned int *out)
+{
+        unsigned int r;
+        asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+        out[blockIdx.x] = r;
+}
+"""
+
+
+def test_the_device_is_a_gpu(client):
+    status = client.status()
+    assert status.driver == "cuda" and status.driver_version
+    assert all(device.uuid.startswith("GPU-") and ":" in device.pci for device in status.devices)
+
+
+def test_one_context_of_at_most_600_mib_serves_many_processes(gpuqd):
+    clients = [gpuqd.connect() for _ in range(16)]
+    for client in clients:
+        values = client.array(numpy.ones(10000))
+        out = client.arena(8)
+        client.run_well(Job().launch(client.builtin(), "sum_of_squares_f64", [In(values), Out(out), u64(10000)],
+                                     1, 256))
+        assert out.array(numpy.float64)[0] == 10000
+    workers = until(lambda: [w for w in clients[0].status().workers if w.memory], "a worker's memory to be told")
+    assert len(workers) == 1 and workers[0].contexts == 1
+    assert workers[0].memory <= 600 << 20
+
+
+def test_clusters(client):
+    module = client.load(CLUSTER)
+    out = client.arena(32)
+    client.run_well(Job().launch(module, "rank", [Out(out)], 8, 32, cluster=4))
+    assert out.array(numpy.uint32).tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+def test_gpu_time_is_told(client):
+    module = client.load(kernels.BASIC)
+    source, target = client.array(numpy.arange(8, dtype=numpy.int32)), client.arena(32)
+    completion = client.run_well(kernels.slow_job(module, source, target, 8, timed=True))
+    assert 0 < completion.gpu_ns // 1000 <= completion.ran_us
+
+
+def test_misaligned_access_is_a_fault(client):
+    source = """extern "C" __global__ void crooked(char *p) { *(volatile double *)(p + 1) = 1; }"""
+    module = client.load(source)
+    completion = client.run(Job().launch(module, "crooked", [InOut(client.arena(64))]))
+    kernels.assert_failed(completion, pb.E_FAULT, "crooked")
+
+
+def test_a_cubin_is_loaded_as_it_is(client):
+    import shutil
+    import subprocess
+    import tempfile
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not shutil.which(nvcc):
+        pytest.skip("no nvcc here")
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/k.cu", "w") as file:
+            file.write(kernels.BASIC)
+        for kind, arch in (("cubin", "native"), ("fatbin", "native"), ("ptx", "compute_80")):
+            subprocess.run([nvcc, f"-{kind}", f"-arch={arch}", "-o", f"{folder}/k.{kind}", f"{folder}/k.cu"], check=True)
+            with open(f"{folder}/k.{kind}", "rb") as file:
+                module = client.load(file.read(), name=f"k.{kind}")
+            data = client.array(numpy.zeros(10, numpy.int32))
+            client.run_well(Job().launch(module, "add_one", [InOut(data), u64(10)], 1, 32))
+            assert set(data.array(numpy.int32)) == {1}

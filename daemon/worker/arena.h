@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_ARENA_H
+#define GPUQ_WORKER_ARENA_H
+
+/*
+ * Arena
+ *
+ * Memory that outlives this worker, made usable here: a host arena is mapped
+ * between guard pages and registered with CUDA, a device arena is made or
+ * imported and mapped with an unmapped granule behind it. Whoever writes past
+ * either end faults instead of changing a neighbour.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <uthash.h>
+#include <uv.h>
+
+#include "worker/context.h"
+#include "worker/drain.h"
+#include "worker/stream.h"
+
+typedef enum ArenaState {
+        ARENA_PREPARING, /* its pages are being made, or zeroed */
+        ARENA_READY,
+        ARENA_FAILED, /* failure says why */
+} ArenaState;
+
+typedef struct Arena Arena;
+
+/* Called in the loop's thread when an arena is ready or has failed. */
+typedef void (*ArenaFunc)(Arena *arena, void *userdata);
+
+struct Arena {
+        uint64_t id;
+        UT_hash_handle hh;      /* arenas->by_id */
+        LIST_ENTRY(Arena) link; /* arenas->zeroing */
+        struct Arenas *arenas;
+        DrainTask task; /* frees it */
+        Gpuq__V1__Place place;
+        uint64_t size; /* bytes, as its users see it */
+        ArenaState state;
+        Failure failure;
+        unsigned n_uses; /* jobs, waiting and in flight */
+        bool dropped;    /* to be freed when nothing uses it */
+        bool made;       /* by this worker, for others too */
+
+        Context *context;
+        Streams *streams;
+        ArenaFunc func;
+        void *userdata;
+
+        size_t n_mapped; /* bytes, whole pages or granules */
+        size_t n_guard;  /* bytes on each side, behind for a device arena */
+
+        /* host */
+        uint8_t *memory;
+        bool registered;
+        uv_work_t work; /* touches memory and n_mapped alone */
+        int work_error;
+
+        /* device */
+        CUdeviceptr address;
+        CUmemGenericAllocationHandle handle;
+        int fd; /* of one that was made, until it is handed up; -1 */
+        Ticket zeroing;
+};
+
+/** arena_new() - neither mapped nor made. Return: 0 or -ENOMEM. */
+int arena_new(uint64_t id, Gpuq__V1__Place place, uint64_t size, Context *context, Streams *streams,
+              ArenaFunc func, void *userdata, Arena **ret_arena);
+/**
+ * arena_map_host() - map a memfd; its pages are made by another thread, then the callback
+ * @fd: the caller's
+ *
+ * Return: 0, or FAILURE_E_SET with the arena's failure set and no callback.
+ */
+int arena_map_host(Arena *arena, uv_loop_t *loop, int fd);
+/** arena_import() - map another worker's device memory. @fd: the caller's. Return: 0 or as result_check(). */
+int arena_import(Arena *arena, int fd);
+/**
+ * arena_make() - new device memory; the callback comes when it is zeroed
+ *
+ * Return: 0, or as result_check() with the arena's failure set.
+ */
+int arena_make(Arena *arena);
+/** arena_poll() - of one that is being zeroed: calls back when it is done. */
+void arena_poll(Arena *arena);
+/** arena_is_zeroing() */
+static inline bool arena_is_zeroing(const Arena *arena) {
+        return arena->zeroing.stream != NULL;
+}
+/** arena_needs_drain() - whether freeing it waits for running kernels. */
+static inline bool arena_needs_drain(const Arena *arena) {
+        return arena->registered;
+}
+/** arena_free() - not while it is prepared; NULL is fine. Return: NULL. */
+Arena *arena_free(Arena *arena);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arenas
+ */
+#include "worker/arenas.h"
+
+void arenas_init(Arenas *arenas, Context *context, Streams *streams, Drain *drain, uv_loop_t *loop,
+                 ArenaFunc func, void *userdata) {
+        arenas->context = context;
+        arenas->streams = streams;
+        arenas->drain = drain;
+        arenas->loop = loop;
+        arenas->func = func;
+        arenas->userdata = userdata;
+        LIST_INIT(&arenas->zeroing);
+}
+
+Arena *arenas_find(Arenas *arenas, uint64_t id) {
+        Arena *arena;
+
+        HASH_FIND(hh, arenas->by_id, &id, sizeof(id), arena);
+        return arena;
+}
+
+static int arenas_on_free(DrainTask *task, void *userdata) {
+        arena_free(userdata);
+        return 0;
+}
+
+static void arenas_maybe_free(Arena *arena) {
+        if (!arena->dropped || arena->n_uses > 0 || arena->state == ARENA_PREPARING)
+                return;
+        if (!arena_needs_drain(arena)) {
+                arena_free(arena);
+                return;
+        }
+
+        arena->task.func = arenas_on_free;
+        arena->task.userdata = arena;
+        arena->task.what = "unregistering memory";
+        drain_add(arena->arenas->drain, &arena->task);
+}
+
+static void arenas_on_end(Arena *arena, void *userdata) {
+        Arenas *arenas = userdata;
+
+        if (arena->dropped)
+                arenas_maybe_free(arena);
+        else
+                arenas->func(arena, arenas->userdata);
+}
+
+static int arenas_new(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64_t size,
+                      Arena **ret_arena) {
+        Arena *arena;
+        int r;
+
+        r = arena_new(id, place, size, arenas->context, arenas->streams, arenas_on_end, arenas,
+                      &arena);
+        if (r < 0)
+                return r;
+
+        arena->arenas = arenas;
+        HASH_ADD(hh, arenas->by_id, id, sizeof(arena->id), arena);
+        *ret_arena = arena;
+        return 0;
+}
+
+/* What could not even begin ends here. */
+static int arenas_begun(Arena *arena, int r) {
+        if (r == FAILURE_E_FAULT)
+                return r;
+        if (arena->state != ARENA_PREPARING)
+                arenas_on_end(arena, arena->arenas);
+        return 0;
+}
+
+int arenas_add(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64_t size, int fd) {
+        Arena *arena;
+        int r;
+
+        r = arenas_new(arenas, id, place, size, &arena);
+        if (r < 0)
+                return r;
+        if (place == GPUQ__V1__PLACE__DEVICE)
+                return arenas_begun(arena, arena_import(arena, fd));
+        return arenas_begun(arena, arena_map_host(arena, arenas->loop, fd));
+}
+
+int arenas_make(Arenas *arenas, uint64_t id, uint64_t size) {
+        Arena *arena;
+        int r;
+
+        r = arenas_new(arenas, id, GPUQ__V1__PLACE__DEVICE, size, &arena);
+        if (r < 0)
+                return r;
+
+        r = arena_make(arena);
+        if (arena_is_zeroing(arena))
+                LIST_INSERT_HEAD(&arenas->zeroing, arena, link);
+        return arenas_begun(arena, r);
+}
+
+void arenas_drop(Arenas *arenas, Arena *arena) {
+        HASH_DELETE(hh, arenas->by_id, arena);
+        arena->dropped = true;
+        arenas_maybe_free(arena);
+}
+
+void arenas_unuse(Arena *arena) {
+        --arena->n_uses;
+        arenas_maybe_free(arena);
+}
+
+bool arenas_poll(Arenas *arenas) {
+        Arena *arena, *next;
+        bool any = false;
+
+        for (arena = LIST_FIRST(&arenas->zeroing); arena; arena = next) {
+                next = LIST_NEXT(arena, link);
+                if (!ticket_is_done(&arena->zeroing))
+                        continue;
+                LIST_REMOVE(arena, link);
+                arena_poll(arena); /* which may free it */
+                any = true;
+        }
+        return any;
+}

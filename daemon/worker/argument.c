@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Argument
+ */
+#include "worker/argument.h"
+
+#include <stdio.h>
+
+static const char *kind_name(Gpuq__V1__Kind kind) {
+        switch ((int)kind) {
+                case GPUQ__V1__KIND__POINTER:
+                        return "a buffer";
+                case GPUQ__V1__KIND__I32:
+                        return "i32";
+                case GPUQ__V1__KIND__I64:
+                        return "i64";
+                case GPUQ__V1__KIND__F32:
+                        return "f32";
+                case GPUQ__V1__KIND__F64:
+                        return "f64";
+                case GPUQ__V1__KIND__I8:
+                        return "i8";
+                case GPUQ__V1__KIND__I16:
+                        return "i16";
+                case GPUQ__V1__KIND__WORD64:
+                        return "a buffer or i64";
+                default:
+                        return NULL;
+        }
+}
+
+/* "f32", or "12 bytes". */
+static const char *kind_describe(Gpuq__V1__Kind kind, size_t size, char *text, size_t n_text) {
+        const char *name = kind_name(kind);
+
+        if (name)
+                return name;
+        snprintf(text, n_text, "%zu byte%s", size, size == 1 ? "" : "s");
+        return text;
+}
+
+size_t argument_slots(const Gpuq__V1__Argument *argument) {
+        if (argument->value_case != GPUQ__V1__ARGUMENT__VALUE_SCALAR)
+                return 0;
+        return (argument->scalar.len + sizeof(ArgumentSlot) - 1) / sizeof(ArgumentSlot);
+}
+
+static bool kind_takes_buffer(const FunctionParameter *parameter) {
+        switch ((int)parameter->kind) {
+                case GPUQ__V1__KIND__POINTER:
+                case GPUQ__V1__KIND__WORD64:
+                        return true;
+                case GPUQ__V1__KIND__BYTES: /* a struct around a pointer, or unknown */
+                        return parameter->size == sizeof(CUdeviceptr);
+                default:
+                        return false;
+        }
+}
+
+static bool kind_takes_scalar(Gpuq__V1__Kind wants, Gpuq__V1__Kind given) {
+        if (wants == GPUQ__V1__KIND__BYTES || wants == given)
+                return wants != GPUQ__V1__KIND__POINTER;
+        if (wants == GPUQ__V1__KIND__POINTER)
+                return false;
+        if (given == GPUQ__V1__KIND__BYTES)
+                return true;
+        return wants == GPUQ__V1__KIND__WORD64 && given == GPUQ__V1__KIND__I64;
+}
+
+static int argument_misfit(const Function *function, unsigned i, const char *given,
+                           Failure *failure) {
+        const FunctionParameter *parameter = &function->parameters[i];
+        char wants[32];
+
+        return failure_set(
+                failure, GPUQ__V1__CODE__E_INVALID, "argument %u of %s: wants %s, given %s%s",
+                i + 1, function->name,
+                kind_describe(parameter->kind, parameter->size, wants, sizeof(wants)), given,
+                function->kinds_known ? "" : " (this module tells sizes only, not kinds)");
+}
+
+int argument_check(const Function *function, unsigned i, const Gpuq__V1__Argument *argument,
+                   Failure *failure) {
+        const FunctionParameter *parameter = &function->parameters[i];
+        char given[32], size[48];
+
+        if (argument->value_case == GPUQ__V1__ARGUMENT__VALUE_BUFFER)
+                return kind_takes_buffer(parameter)
+                               ? 0
+                               : argument_misfit(function, i, "a buffer", failure);
+        if (argument->value_case != GPUQ__V1__ARGUMENT__VALUE_SCALAR)
+                return argument_misfit(function, i, "nothing", failure);
+
+        if (!kind_takes_scalar(parameter->kind, argument->kind)) {
+                const char *text =
+                        kind_describe(argument->kind, argument->scalar.len, given, sizeof(given));
+                return argument_misfit(
+                        function, i, argument->kind == GPUQ__V1__KIND__POINTER ? "a pointer" : text,
+                        failure);
+        }
+        if (argument->scalar.len != parameter->size) {
+                snprintf(size, sizeof(size), "%zu byte%s", argument->scalar.len,
+                         argument->scalar.len == 1 ? "" : "s");
+                return argument_misfit(function, i, size, failure);
+        }
+        return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_FAILURE_H
+#define GPUQ_WORKER_FAILURE_H
+
+/*
+ * Failure
+ *
+ * Why something did not work, in the words its user reads: a code of the
+ * protocol and a text. A function that can fail so takes a Failure, sets it and
+ * returns FAILURE_E_SET, or FAILURE_E_FAULT when the whole context is spent.
+ */
+
+#include <stdbool.h>
+
+#include "proto/gpuq.pb-c.h"
+#include "util/macro.h"
+
+enum {
+        _FAILURE_E_SUCCESS,
+        FAILURE_E_SET,   /* the failure says why; nobody else is touched */
+        FAILURE_E_FAULT, /* the failure says why; the context is spent */
+        FAILURE_E_WAIT,  /* not now: call again when something in flight has ended */
+};
+
+typedef struct Failure {
+        Gpuq__V1__Code code; /* OK: none */
+        char *text;
+} Failure;
+
+/** failure_set() - replaces what was there. Return: FAILURE_E_SET. */
+int failure_set(Failure *failure, Gpuq__V1__Code code, const char *format, ...) _printf_(3, 4);
+/** failure_clear() - back to none. */
+void failure_clear(Failure *failure);
+/** failure_copy() - @to replaced by what @from says. */
+void failure_copy(Failure *to, const Failure *from);
+/** failure_is_set() */
+static inline bool failure_is_set(const Failure *failure) {
+        return failure->code != GPUQ__V1__CODE__OK;
+}
+/** failure_pack() - as a message, which borrows the text. Return: @error, or NULL if none is set. */
+Gpuq__V1__Error *failure_pack(const Failure *failure, Gpuq__V1__Error *error);
+
+/** text_clean() - make foreign text valid UTF-8 in place: other bytes become "?". Return: @text. */
+char *text_clean(char *text);
+
+#endif

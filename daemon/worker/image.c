@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Image
+ */
+#include "worker/image.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "worker/symbol.h"
+
+/* Bytes of names in a message. */
+#define IMAGE_NAMES_MAX 2000
+
+/* Kernels of one module. */
+#define IMAGE_FUNCTIONS_MAX 65536
+
+/* Parameters of one kernel: 4 KiB of them at most, 32 KiB on newer devices. */
+#define IMAGE_PARAMETERS_MAX 32768
+
+DEFINE_CLEANUP(Image, image_unload)
+
+static int image_check(const Image *image, CUresult result, const char *what, Failure *failure) {
+        return result_check(image->cu, result,
+                            result == CUDA_ERROR_OUT_OF_MEMORY ? GPUQ__V1__CODE__E_MEMORY
+                                                               : GPUQ__V1__CODE__E_IMAGE,
+                            what, failure);
+}
+
+static const CompiledKernel *image_described(const Image *image, const char *symbol) {
+        for (size_t i = 0; i < image->compiled->n_kernels; ++i)
+                if (strcmp(image->compiled->kernels[i].symbol, symbol) == 0)
+                        return &image->compiled->kernels[i];
+        return NULL;
+}
+
+static size_t image_count_parameters(const Image *image, CUfunction function) {
+        size_t n = 0, offset, size;
+
+        while (n < IMAGE_PARAMETERS_MAX &&
+               image->cu->cuFuncGetParamInfo(function, n, &offset, &size) == CUDA_SUCCESS)
+                ++n;
+        return n;
+}
+
+/* Bytes a value of a kind has, 0: any. */
+static size_t image_kind_size(unsigned kind) {
+        static const size_t sizes[] = {0, 8, 4, 8, 4, 8, 1, 2, 8};
+
+        return kind < ARRAY_SIZE(sizes) ? sizes[kind] : 0;
+}
+
+/*
+ * The kinds are believed only where they fit what the driver says of the
+ * kernel: they came from a child that read a client's file.
+ */
+static void image_read_parameters(Image *image, Function *function, const CompiledKernel *kernel) {
+        bool known = kernel && kernel->kinds_known && kernel->n_kinds == function->n_parameters;
+
+        for (size_t i = 0; i < function->n_parameters; ++i) {
+                FunctionParameter *parameter = &function->parameters[i];
+                size_t offset, kind_size;
+
+                image->cu->cuFuncGetParamInfo(function->function, i, &offset, &parameter->size);
+                parameter->kind = GPUQ__V1__KIND__BYTES;
+                if (!known)
+                        continue;
+                kind_size = image_kind_size(kernel->kinds[i]);
+                if (kind_size == 0 || kind_size == parameter->size)
+                        parameter->kind = (Gpuq__V1__Kind)kernel->kinds[i];
+                else
+                        known = false;
+        }
+
+        if (!known)
+                for (size_t i = 0; i < function->n_parameters; ++i)
+                        function->parameters[i].kind = GPUQ__V1__KIND__BYTES;
+        function->kinds_known = known || function->n_parameters == 0;
+}
+
+static int image_read_function(Image *image, Function *function, Failure *failure) {
+        const Driver *cu = image->cu;
+        const CompiledKernel *kernel;
+        int max_threads, static_shared, dynamic_shared, r;
+
+        /* Loaded now: at its first launch it would wait for running kernels. */
+        r = image_check(image, cu->cuFuncLoad(function->function), "cuFuncLoad", failure);
+        if (r)
+                return r;
+        r = image_check(image, cu->cuFuncGetName(&function->symbol, function->function),
+                        "cuFuncGetName", failure);
+        if (r)
+                return r;
+        r = image_check(image,
+                        cu->cuFuncGetAttribute(&max_threads,
+                                               CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                               function->function),
+                        "cuFuncGetAttribute", failure);
+        if (r)
+                return r;
+        if (cu->cuFuncGetAttribute(&static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                                   function->function) != CUDA_SUCCESS)
+                static_shared = 0;
+        if (cu->cuFuncGetAttribute(&dynamic_shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                   function->function) != CUDA_SUCCESS)
+                dynamic_shared = 0;
+
+        kernel = image_described(image, function->symbol);
+        function->name = kernel ? kernel->name : function->symbol;
+        function->text = kernel ? kernel->text : "";
+        function->max_threads = (unsigned)max_threads;
+        function->static_shared = (size_t)static_shared;
+        function->dynamic_shared = (size_t)dynamic_shared;
+        image_read_parameters(image, function, kernel);
+        return 0;
+}
+
+static int image_make_functions(Image *image, CUfunction *handles, size_t n_handles) {
+        FunctionParameter *parameters;
+        size_t n_parameters = 0;
+
+        image->functions = calloc(n_handles ? n_handles : 1, sizeof(*image->functions));
+        if (!image->functions)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < n_handles; ++i) {
+                image->functions[i].function = handles[i];
+                image->functions[i].n_parameters = image_count_parameters(image, handles[i]);
+                n_parameters += image->functions[i].n_parameters;
+        }
+
+        parameters = calloc(n_parameters ? n_parameters : 1, sizeof(*parameters));
+        if (!parameters)
+                return -ENOMEM;
+        image->parameters = parameters;
+        for (size_t i = 0; i < n_handles; ++i) {
+                image->functions[i].parameters = parameters;
+                parameters += image->functions[i].n_parameters;
+        }
+
+        image->n_functions = n_handles;
+        return 0;
+}
+
+static int image_read_functions(Image *image, Failure *failure) {
+        _cleanup_(freep) CUfunction *handles = NULL;
+        unsigned n_handles;
+        int r;
+
+        r = image_check(image, image->cu->cuModuleGetFunctionCount(&n_handles, image->module),
+                        "cuModuleGetFunctionCount", failure);
+        if (r)
+                return r;
+        if (n_handles > IMAGE_FUNCTIONS_MAX)
+                return failure_set(failure, GPUQ__V1__CODE__E_IMAGE,
+                                   "the module has %u kernels, %u are taken", n_handles,
+                                   IMAGE_FUNCTIONS_MAX);
+
+        handles = calloc(n_handles + 1, sizeof(*handles));
+        if (!handles)
+                return -ENOMEM;
+        if (n_handles > 0) {
+                r = image_check(
+                        image,
+                        image->cu->cuModuleEnumerateFunctions(handles, n_handles, image->module),
+                        "cuModuleEnumerateFunctions", failure);
+                if (r)
+                        return r;
+        }
+
+        r = image_make_functions(image, handles, n_handles);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n_handles; ++i) {
+                r = image_read_function(image, &image->functions[i], failure);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+static int image_read_variables(Image *image) {
+        const Compiled *compiled = image->compiled;
+
+        image->variables = calloc(compiled->n_variables + 1, sizeof(*image->variables));
+        if (!image->variables)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < compiled->n_variables; ++i) {
+                Variable variable = {.name = compiled->variables[i]};
+
+                if (image->cu->cuModuleGetGlobal(&variable.address, &variable.size, image->module,
+                                                 variable.name) == CUDA_SUCCESS)
+                        image->variables[image->n_variables++] = variable;
+        }
+        return 0;
+}
+
+static int image_fill(Image *image, const Compiled *compiled, Failure *failure) {
+        int r;
+
+        r = image_check(image, image->cu->cuModuleLoadData(&image->module, compiled->image),
+                        "cuModuleLoadData", failure);
+        if (r)
+                return r;
+        r = image_read_functions(image, failure);
+        if (r)
+                return r;
+        return image_read_variables(image);
+}
+
+int image_load(Context *context, Compiled *compiled, void *data, Image **ret_image,
+               Failure *failure) {
+        _cleanup_(image_unloadp) Image *image = NULL;
+        int r;
+
+        image = calloc(1, sizeof(*image));
+        if (!image)
+                return -ENOMEM;
+
+        image->n_refs = 1;
+        image->cu = context->cu;
+        image->compiled = compiled;
+        image->has_variables = compiled->flags & COMPILED_HAS_VARIABLES;
+        image->has_printf = compiled->flags & COMPILED_HAS_PRINTF;
+
+        r = image_fill(image, compiled, failure);
+        if (r) {
+                image->compiled = NULL; /* the caller's again */
+                return r;
+        }
+
+        image->data = data;
+        *ret_image = TAKE_PTR(image);
+        return 0;
+}
+
+Image *image_unload(Image *image) {
+        if (!image)
+                return NULL;
+
+        if (image->module)
+                image->cu->cuModuleUnload(image->module);
+        free(image->variables);
+        free(image->parameters);
+        free(image->functions);
+        compiled_free(image->compiled);
+        free(image->data);
+        free(image);
+        return NULL;
+}
+
+static bool kernel_is_like(const CompiledKernel *a, const CompiledKernel *b) {
+        return strcmp(a->symbol, b->symbol) == 0 && strcmp(a->name, b->name) == 0 &&
+               strcmp(a->text, b->text) == 0 && a->kinds_known == b->kinds_known &&
+               a->n_kinds == b->n_kinds && memcmp(a->kinds, b->kinds, a->n_kinds) == 0;
+}
+
+bool image_is_like(const Image *image, const Compiled *compiled) {
+        const Compiled *own = image->compiled;
+        const uint32_t flags = COMPILED_HAS_VARIABLES | COMPILED_HAS_PRINTF;
+
+        if (own->n_image != compiled->n_image || own->n_kernels != compiled->n_kernels ||
+            own->n_variables != compiled->n_variables || ((own->flags ^ compiled->flags) & flags))
+                return false;
+        for (size_t i = 0; i < own->n_kernels; ++i)
+                if (!kernel_is_like(&own->kernels[i], &compiled->kernels[i]))
+                        return false;
+        for (size_t i = 0; i < own->n_variables; ++i)
+                if (strcmp(own->variables[i], compiled->variables[i]) != 0)
+                        return false;
+        return memcmp(own->image, compiled->image, own->n_image) == 0;
+}
+
+/* Names, with commas between them, as many as there is room for. */
+typedef struct NameList {
+        char text[IMAGE_NAMES_MAX];
+        size_t n;
+        bool full;
+} NameList;
+
+static void name_list_add(NameList *list, const char *name) {
+        size_t n = strlen(name);
+
+        if (list->full)
+                return;
+        if (list->n + n + 8 > sizeof(list->text)) {
+                strcpy(list->text + list->n, ", …");
+                list->full = true;
+                return;
+        }
+        list->n += (size_t)sprintf(list->text + list->n, "%s%s", list->n ? ", " : "", name);
+}
+
+static int image_no_function(const Image *image, const char *name, bool ambiguous,
+                             Failure *failure) {
+        NameList list = {0};
+
+        for (size_t i = 0; i < image->n_functions; ++i) {
+                const Function *function = &image->functions[i];
+
+                if (!ambiguous || symbol_matches(function->symbol, name) ||
+                    name_matches(function->name, name))
+                        name_list_add(&list, function->name);
+        }
+
+        if (ambiguous)
+                return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                                   "several kernels are called %s: %s", name, list.text);
+        if (image->n_functions == 0)
+                return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                                   "no kernel %s: the module has none", name);
+        return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                           "no kernel %s in the module, which has %s", name, list.text);
+}
+
+int image_function(Image *image, const char *name, Function **ret_function, Failure *failure) {
+        Function *found = NULL;
+        bool ambiguous = false;
+
+        for (size_t i = 0; i < image->n_functions; ++i)
+                if (strcmp(image->functions[i].symbol, name) == 0) {
+                        *ret_function = &image->functions[i];
+                        return 0;
+                }
+
+        for (int plain = 0; plain < 2 && !found; ++plain)
+                for (size_t i = 0; i < image->n_functions; ++i) {
+                        Function *function = &image->functions[i];
+
+                        if (plain ? !symbol_matches(function->symbol, name) &&
+                                            !name_matches(function->name, name)
+                                  : strcmp(function->name, name) != 0)
+                                continue;
+                        ambiguous |= found != NULL;
+                        found = function;
+                }
+
+        if (!found || ambiguous)
+                return image_no_function(image, name, ambiguous, failure);
+
+        *ret_function = found;
+        return 0;
+}
+
+int image_variable(Image *image, const char *name, Variable *ret_variable, Failure *failure) {
+        Variable variable = {.name = name};
+        NameList list = {0};
+
+        for (size_t i = 0; i < image->n_variables; ++i)
+                if (strcmp(image->variables[i].name, name) == 0 ||
+                    symbol_matches(image->variables[i].name, name)) {
+                        *ret_variable = image->variables[i];
+                        return 0;
+                }
+
+        /* Only writable ones are listed; the driver knows the others by symbol. */
+        if (image->cu->cuModuleGetGlobal(&variable.address, &variable.size, image->module, name) ==
+            CUDA_SUCCESS) {
+                *ret_variable = variable;
+                return 0;
+        }
+
+        for (size_t i = 0; i < image->n_variables; ++i)
+                name_list_add(&list, image->variables[i].name);
+        if (image->n_variables == 0)
+                return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                                   "no variable %s: the module has none", name);
+        return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                           "no variable %s in the module, which has %s", name, list.text);
+}
+
+int function_resident_blocks(Function *function, const Driver *cu, unsigned n_multiprocessors,
+                             unsigned n_threads, unsigned n_shared, unsigned *ret_blocks,
+                             Failure *failure) {
+        int n_blocks, r;
+
+        if (function->resident_threads != n_threads || function->resident_shared != n_shared) {
+                r = result_check(cu,
+                                 cu->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                                         &n_blocks, function->function, (int)n_threads, n_shared),
+                                 GPUQ__V1__CODE__E_LAUNCH,
+                                 "cuOccupancyMaxActiveBlocksPerMultiprocessor", failure);
+                if (r)
+                        return r;
+                function->resident_threads = n_threads;
+                function->resident_shared = n_shared;
+                function->resident_blocks = (unsigned)n_blocks;
+        }
+
+        *ret_blocks = function->resident_blocks * n_multiprocessors;
+        return 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_IMAGE_H
+#define GPUQ_WORKER_IMAGE_H
+
+/*
+ * Image
+ *
+ * A CUmodule that is loaded, with its kernels and variables. All that a check
+ * needs of a kernel is read once, so no job asks the driver. Sessions whose
+ * modules are alike share one, unless it has variables.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compiler/compiled.h"
+#include "worker/context.h"
+
+typedef struct FunctionParameter {
+        Gpuq__V1__Kind kind;
+        size_t size; /* bytes */
+} FunctionParameter;
+
+typedef struct Function {
+        CUfunction function;
+        const char *symbol; /* as in the module; owned by the driver or by the compiled result */
+        const char *name;   /* as users say it */
+        const char *text;   /* what it computes, or "" */
+        FunctionParameter *parameters;
+        size_t n_parameters;
+        bool kinds_known;
+        unsigned max_threads;  /* in a block */
+        size_t static_shared;  /* bytes */
+        size_t dynamic_shared; /* bytes allowed so far */
+        /* the last answer about blocks that can be resident at once */
+        unsigned resident_threads, resident_shared, resident_blocks;
+} Function;
+
+typedef struct Variable {
+        const char *name;
+        CUdeviceptr address;
+        size_t size; /* bytes */
+} Variable;
+
+typedef struct Image {
+        unsigned n_refs;
+        struct Image *next; /* images */
+        const Driver *cu;
+        CUmodule module;
+        Compiled *compiled; /* owns the strings */
+        void *data;         /* what compiled points into */
+        Function *functions;
+        size_t n_functions;
+        FunctionParameter *parameters; /* of all functions */
+        Variable *variables;
+        size_t n_variables;
+        bool has_variables; /* writable ones: never shared */
+        bool has_printf;
+} Image;
+
+/**
+ * image_load() - load what was compiled; waits for every running kernel
+ * @compiled: consumed on success, as is @data, which it points into
+ *
+ * Return: 0, FAILURE_E_SET, FAILURE_E_FAULT, or -ENOMEM.
+ */
+int image_load(Context *context, Compiled *compiled, void *data, Image **ret_image,
+               Failure *failure);
+/** image_unload() - waits for every running kernel; NULL is fine. Return: NULL. */
+Image *image_unload(Image *image);
+/** image_is_like() - whether loading @compiled would give the same. */
+bool image_is_like(const Image *image, const Compiled *compiled);
+
+/**
+ * image_function() - by symbol, by name, or by plain name where only one has it
+ *
+ * Return: 0, or FAILURE_E_SET with the names there are.
+ */
+int image_function(Image *image, const char *name, Function **ret_function, Failure *failure);
+/** image_variable() - likewise. */
+int image_variable(Image *image, const char *name, Variable *ret_variable, Failure *failure);
+/** function_resident_blocks() - blocks that a device holds at once. Return: 0 or as result_check(). */
+int function_resident_blocks(Function *function, const Driver *cu, unsigned n_multiprocessors,
+                             unsigned n_threads, unsigned n_shared, unsigned *ret_blocks,
+                             Failure *failure);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpuqd-worker
+ *
+ * Started by the keeper as the user whose jobs it runs, with its end of a
+ * channel as descriptors 3 to 6.
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "util/log.h"
+#include "worker/probe.h"
+#include "worker/worker.h"
+
+#define WORKER_CHANNEL_FD 3
+
+static const char usage[] =
+        "usage: gpuqd-worker --device N | --probe [--driver cpu|gpu] [--cpu-devices N]\n"
+        "                    [--cpu-threads N] [--cache DIR] [--compile-timeout SECONDS]\n"
+        "Started by gpuqd, not by hand: descriptors 3 to 6 are its channel to the supervisor.\n";
+
+static int parse_number(const char *text, unsigned *ret_number) {
+        char *end;
+        unsigned long number;
+
+        errno = 0;
+        number = strtoul(text, &end, 10);
+        if (errno || end == text || *end || *text == '-' || number > INT_MAX)
+                return -EINVAL;
+        *ret_number = (unsigned)number;
+        return 0;
+}
+
+static int parse_option(int option, const char *value, WorkerOptions *options, bool *ret_device) {
+        switch (option) {
+                case 'd':
+                        *ret_device = true;
+                        return parse_number(value, &options->device);
+                case 'p':
+                        options->probe = true;
+                        return 0;
+                case 'D':
+                        options->cpu = strcmp(value, "cpu") == 0;
+                        return options->cpu || strcmp(value, "gpu") == 0 ? 0 : -EINVAL;
+                case 'n':
+                        return parse_number(value, &options->cpu_devices);
+                case 't':
+                        return parse_number(value, &options->cpu_threads);
+                case 'c':
+                        options->cache = *value ? value : NULL;
+                        return 0;
+                case 'T':
+                        return parse_number(value, &options->compile_timeout_s);
+                default:
+                        return -EINVAL;
+        }
+}
+
+static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
+        static const struct option names[] = {
+                {"device", required_argument, NULL, 'd'},
+                {"probe", no_argument, NULL, 'p'},
+                {"driver", required_argument, NULL, 'D'},
+                {"cpu-devices", required_argument, NULL, 'n'},
+                {"cpu-threads", required_argument, NULL, 't'},
+                {"cache", required_argument, NULL, 'c'},
+                {"compile-timeout", required_argument, NULL, 'T'},
+                {0},
+        };
+        bool device = false;
+        int option;
+
+        while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
+                if (parse_option(option, optarg, options, &device) < 0)
+                        return -EINVAL;
+        return optind == argc && device != options->probe ? 0 : -EINVAL;
+}
+
+/* The folder of this executable. */
+static int find_libexec(char **ret_libexec) {
+        char path[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+        char *slash;
+
+        if (n < 0)
+                return -errno;
+        path[n] = '\0';
+        slash = strrchr(path, '/');
+        if (!slash)
+                return -EINVAL;
+        *slash = '\0';
+
+        *ret_libexec = strdup(path);
+        return *ret_libexec ? 0 : -ENOMEM;
+}
+
+/* A change of user lets go of both of these, which the keeper had asked for. */
+static void harden(void) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_DUMPABLE, 0);
+        prctl(PR_SET_TIMERSLACK, 1000); /* ns: naps are short */
+        signal(SIGPIPE, SIG_IGN);
+}
+
+/* What libcuda reads. The keeper gives an environment made from nothing; this is what a worker needs in any. */
+static void set_environment(void) {
+        /* Nobody can make a folder there, so no MPS daemon of whatever user is found. */
+        setenv("CUDA_MPS_PIPE_DIRECTORY", "/proc/self/no-mps", 0);
+        setenv("CUDA_CACHE_DISABLE", "1", 1);
+        setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+        /* At its first launch a lazily loaded kernel would wait for every running one. */
+        setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+        setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
+        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+}
+
+static int adopt_channel(Channel **ret_channel) {
+        int fds[CHANNEL_N_FDS];
+
+        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
+                fds[i] = WORKER_CHANNEL_FD + (int)i;
+                if (fcntl(fds[i], F_SETFD, FD_CLOEXEC) < 0)
+                        return -errno;
+        }
+        return channel_adopt(fds, ret_channel);
+}
+
+int main(int argc, char **argv) {
+        WorkerOptions options = {.cpu_devices = 1, .compile_timeout_s = 60};
+        Channel *channel;
+        int r;
+
+        if (parse_arguments(argc, argv, &options) < 0) {
+                fputs(usage, stderr);
+                return 2;
+        }
+        log_open("gpuqd-worker", LOG_INFO);
+        harden();
+        set_environment();
+
+        r = find_libexec(&options.libexec);
+        if (r == 0)
+                r = adopt_channel(&channel);
+        if (r) {
+                log_error("cannot start: %s", strerror(r < 0 ? -r : EINVAL));
+                return EXIT_FAILURE;
+        }
+
+        if (options.probe)
+                return probe_run(&options, channel);
+        return worker_run(&options, channel);
+}

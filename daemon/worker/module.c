@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Module
+ *
+ *     COMPILING -> LOADING -> READY
+ *          \-----------\----> FAILED
+ *
+ * A dropped module leaves the table at once; its memory goes when it has
+ * reached an end, nothing uses it and, if it has an image, at a drain point.
+ */
+#include "worker/module.h"
+
+#include <string.h>
+
+void modules_init(Modules *modules, Context *context, Compilers *compilers, Drain *drain,
+                  ModuleFunc func, ModuleUnloadFunc unload_func, void *userdata) {
+        modules->context = context;
+        modules->compilers = compilers;
+        modules->drain = drain;
+        modules->func = func;
+        modules->unload_func = unload_func;
+        modules->userdata = userdata;
+}
+
+Module *modules_find(Modules *modules, uint64_t id) {
+        Module *module;
+
+        HASH_FIND(hh, modules->by_id, &id, sizeof(id), module);
+        return module;
+}
+
+/* ---- images ------------------------------------------------------------------- */
+
+static Image *modules_find_image(Modules *modules, const Compiled *compiled) {
+        for (Image *image = modules->images; image; image = image->next)
+                if (!image->has_variables && image_is_like(image, compiled))
+                        return image;
+        return NULL;
+}
+
+static void modules_release_image(Modules *modules, Image *image) {
+        Image **link = &modules->images;
+
+        if (--image->n_refs > 0)
+                return;
+        while (*link != image)
+                link = &(*link)->next;
+        *link = image->next;
+
+        modules->unload_func(modules->userdata);
+        image_unload(image);
+}
+
+/* ---- the end ------------------------------------------------------------------- */
+
+static void module_free(Module *module) {
+        if (module->image)
+                modules_release_image(module->modules, module->image);
+        compile_cancel(module->compile);
+        compiled_free(module->compiled);
+        free(module->data);
+        free(module->log);
+        failure_clear(&module->failure);
+        free(module);
+}
+
+static int module_on_unload(DrainTask *task, void *userdata) {
+        module_free(userdata);
+        return 0;
+}
+
+static void module_maybe_free(Module *module) {
+        if (!module->dropped || module->n_uses > 0)
+                return;
+
+        drain_remove(module->modules->drain, &module->task);
+        if (!module->image || module->image->n_refs > 1) {
+                module_free(module);
+                return;
+        }
+        module->task.func = module_on_unload;
+        module->task.what = "unloading a module";
+        drain_add(module->modules->drain, &module->task);
+}
+
+void module_drop(Module *module) {
+        HASH_DELETE(hh, module->modules->by_id, module);
+        module->dropped = true;
+        module_maybe_free(module);
+}
+
+void module_use(Module *module) {
+        ++module->n_uses;
+}
+
+void module_unuse(Module *module) {
+        --module->n_uses;
+        module_maybe_free(module);
+}
+
+/* ---- the way to an image ---------------------------------------------------------- */
+
+static void module_finish(Module *module, ModuleState state) {
+        module->state = state;
+        module->modules->func(module, module->modules->userdata);
+}
+
+static void module_fail(Module *module) {
+        compiled_free(module->compiled);
+        free(module->data);
+        module->compiled = NULL;
+        module->data = NULL;
+        module_finish(module, MODULE_FAILED);
+}
+
+static void module_share(Module *module, Image *image) {
+        module->compiled = compiled_free(module->compiled);
+        free(module->data);
+        module->data = NULL;
+        module->image = image;
+        ++image->n_refs;
+        module_finish(module, MODULE_READY);
+}
+
+static int module_on_load(DrainTask *task, void *userdata) {
+        Module *module = userdata;
+        Modules *modules = module->modules;
+        Image *image;
+        int r;
+
+        /* Another one like it may have been loaded since it began to wait. */
+        image = modules_find_image(modules, module->compiled);
+        if (image) {
+                module_share(module, image);
+                return 0;
+        }
+
+        r = image_load(modules->context, module->compiled, module->data, &image, &module->failure);
+        if (r == -ENOMEM)
+                r = failure_set(&module->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
+        if (r == FAILURE_E_SET) {
+                module_fail(module);
+                return 0;
+        }
+        if (r)
+                return r;
+
+        module->compiled = NULL;
+        module->data = NULL;
+        module->image = image;
+        image->next = modules->images;
+        modules->images = image;
+        module_finish(module, MODULE_READY);
+        return 0;
+}
+
+static void module_on_compiled(void *userdata, Compiled *compiled, void *data,
+                               const Failure *failure) {
+        Module *module = userdata;
+        Image *image;
+
+        module->compile = NULL;
+        if (!compiled) {
+                failure_copy(&module->failure, failure);
+                module_finish(module, MODULE_FAILED);
+                return;
+        }
+
+        module->compiled = compiled;
+        module->data = data;
+        if (compiled->log[0])
+                module->log = strdup(compiled->log);
+        if (module->log)
+                text_clean(module->log);
+
+        image = modules_find_image(module->modules, compiled);
+        if (image) {
+                module_share(module, image);
+                return;
+        }
+        module->state = MODULE_LOADING;
+        module->task.func = module_on_load;
+        module->task.what = "loading a module";
+        drain_add(module->modules->drain, &module->task);
+}
+
+int module_add(Modules *modules, uint64_t id, const CompileRequest *request) {
+        Module *module = calloc(1, sizeof(*module));
+        int r;
+
+        if (!module) {
+                if (request->fd >= 0)
+                        close(request->fd);
+                return -ENOMEM;
+        }
+
+        module->id = id;
+        module->modules = modules;
+        module->task.userdata = module;
+        HASH_ADD(hh, modules->by_id, id, sizeof(module->id), module);
+
+        r = compile_start(modules->compilers, request, module_on_compiled, module,
+                          &module->compile);
+        if (r < 0) {
+                if (request->fd >= 0)
+                        close(request->fd);
+                failure_set(&module->failure, GPUQ__V1__CODE__E_INTERNAL,
+                            "cannot start gpuqd-compiler: %s", strerror(-r));
+                module_finish(module, MODULE_FAILED);
+        }
+        return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_MODULE_H
+#define GPUQ_WORKER_MODULE_H
+
+/*
+ * Module
+ *
+ * A session's module in this worker: compiled in a child, then loaded at a
+ * drain point. Modules that compile to the same share an image, unless it has
+ * variables; then each module has its own.
+ */
+
+#include <uthash.h>
+
+#include "worker/compile.h"
+#include "worker/drain.h"
+#include "worker/image.h"
+
+typedef struct Modules Modules;
+typedef struct Module Module;
+
+typedef enum ModuleState {
+        MODULE_COMPILING,
+        MODULE_LOADING, /* compiled, waits for a drain point */
+        MODULE_READY,
+        MODULE_FAILED, /* failure says why */
+} ModuleState;
+
+struct Module {
+        uint64_t id;
+        UT_hash_handle hh; /* modules->by_id */
+        Modules *modules;
+        ModuleState state;
+        Failure failure;
+        char *log;       /* warnings, or NULL */
+        unsigned n_uses; /* jobs, waiting and in flight */
+        bool dropped;    /* to be freed when nothing uses it */
+        Compile *compile;
+        Compiled *compiled; /* while it waits to be loaded */
+        void *data;
+        Image *image;
+        DrainTask task; /* loads or unloads */
+};
+
+/* Called when a module is ready or has failed. */
+typedef void (*ModuleFunc)(Module *module, void *userdata);
+/* Called before an image goes: nothing may keep its functions. */
+typedef void (*ModuleUnloadFunc)(void *userdata);
+
+struct Modules {
+        Context *context;
+        Compilers *compilers;
+        Drain *drain;
+        ModuleFunc func;
+        ModuleUnloadFunc unload_func;
+        void *userdata;
+        Module *by_id;
+        Image *images; /* every loaded one */
+};
+
+/** modules_init() - into zeroed @modules. */
+void modules_init(Modules *modules, Context *context, Compilers *compilers, Drain *drain,
+                  ModuleFunc func, ModuleUnloadFunc unload_func, void *userdata);
+/** modules_find() - by id, or NULL. One that was dropped is not found. */
+Module *modules_find(Modules *modules, uint64_t id);
+/**
+ * module_add() - begin to compile one
+ * @request: its descriptor is consumed in any case
+ *
+ * Ends in one call of the modules' func, which may come before this returns.
+ * Return: 0 or -ENOMEM.
+ */
+int module_add(Modules *modules, uint64_t id, const CompileRequest *request);
+/** module_drop() - jobs that use it still run. */
+void module_drop(Module *module);
+/** module_use() - by a job. */
+void module_use(Module *module);
+/** module_unuse() - a dropped module goes when nothing uses it. */
+void module_unuse(Module *module);
+
+#endif

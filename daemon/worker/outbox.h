@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_OUTBOX_H
+#define GPUQ_WORKER_OUTBOX_H
+
+/*
+ * Outbox
+ *
+ * Messages to the supervisor, in order. When the ring is full they wait here.
+ */
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "proto/worker.pb-c.h"
+#include "util/channel.h"
+
+typedef struct OutboxEntry OutboxEntry;
+
+typedef struct Outbox {
+        Channel *channel;
+        STAILQ_HEAD(, OutboxEntry) entries;
+} Outbox;
+
+/** outbox_init() - @channel: borrowed. */
+void outbox_init(Outbox *outbox, Channel *channel);
+/**
+ * outbox_send() - now, or when there is room
+ * @fd: -1, or a descriptor to go with it; the caller's
+ *
+ * Return: 0, CHANNEL_E_CLOSED, CHANNEL_E_CORRUPT, -EMSGSIZE (nothing is queued), or a negative errno.
+ */
+int outbox_send(Outbox *outbox, const Gpuq__Worker__FromWorker *message, int fd);
+/** outbox_flush() - send what waits. Return: as outbox_send(). */
+int outbox_flush(Outbox *outbox);
+/** outbox_is_empty() */
+bool outbox_is_empty(const Outbox *outbox);
+
+#endif

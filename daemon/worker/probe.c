@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Probe
+ */
+#include "worker/probe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "util/log.h"
+
+#define PROBE_DEVICES_MAX 256
+
+typedef struct ProbeDevice {
+        char name[128], uuid[48], pci[32];
+        size_t memory_total;
+} ProbeDevice;
+
+typedef struct Probe {
+        Driver *driver;
+        char version[64];
+        ProbeDevice devices[PROBE_DEVICES_MAX];
+        unsigned n_devices;
+        Failure failure;
+} Probe;
+
+static int probe_check(Probe *probe, CUresult result, const char *what) {
+        char text[256];
+
+        if (result == CUDA_SUCCESS)
+                return 0;
+        return failure_set(&probe->failure, GPUQ__V1__CODE__E_NO_DEVICE, "%s: %s", what,
+                           result_text(probe->driver, result, text, sizeof(text)));
+}
+
+static void probe_format_uuid(const CUuuid *uuid, char *text, size_t n_text) {
+        size_t n = (size_t)snprintf(text, n_text, "GPU-");
+
+        for (unsigned i = 0; i < sizeof(uuid->bytes); ++i)
+                n += (size_t)snprintf(text + n, n_text - n, "%s%02x",
+                                      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                                      (unsigned char)uuid->bytes[i]);
+}
+
+static int probe_device(Probe *probe, unsigned i) {
+        const Driver *cu = probe->driver;
+        ProbeDevice *device = &probe->devices[i];
+        CUdevice handle;
+        CUuuid uuid;
+        int r;
+
+        r = probe_check(probe, cu->cuDeviceGet(&handle, (int)i), "cuDeviceGet");
+        if (r)
+                return r;
+        r = probe_check(probe, cu->cuDeviceGetName(device->name, sizeof(device->name), handle),
+                        "cuDeviceGetName");
+        if (r)
+                return r;
+        r = probe_check(probe, cu->cuDeviceTotalMem(&device->memory_total, handle),
+                        "cuDeviceTotalMem");
+        if (r)
+                return r;
+
+        if (cu->cuDeviceGetUuid(&uuid, handle) == CUDA_SUCCESS)
+                probe_format_uuid(&uuid, device->uuid, sizeof(device->uuid));
+        if (cu->cuDeviceGetPCIBusId(device->pci, sizeof(device->pci), handle) != CUDA_SUCCESS)
+                device->pci[0] = '\0';
+        text_clean(device->name);
+        return 0;
+}
+
+/* "580.159.03 (CUDA 13.0)": the kernel module says the first, the library the second. */
+static void probe_version(Probe *probe) {
+        FILE *file = probe->driver->cpu ? NULL : fopen("/sys/module/nvidia/version", "re");
+        char module[32] = "";
+        int version = 0;
+
+        if (file) {
+                if (!fgets(module, sizeof(module), file))
+                        module[0] = '\0';
+                module[strcspn(module, "\n")] = '\0';
+                fclose(file);
+        }
+        if (probe->driver->cpu)
+                strcpy(module, GPUQ_VERSION);
+
+        probe->driver->cuDriverGetVersion(&version);
+        snprintf(probe->version, sizeof(probe->version), "%s%s(CUDA %d.%d)", module,
+                 module[0] ? " " : "", version / 1000, version % 1000 / 10);
+}
+
+static int probe_ask(Probe *probe, const WorkerOptions *options) {
+        const char *problem;
+        int r, n_devices;
+
+        r = worker_open_driver(options, &probe->driver, &problem);
+        if (r < 0)
+                return failure_set(&probe->failure, GPUQ__V1__CODE__E_NO_DEVICE, "%s", problem);
+        probe_version(probe);
+
+        r = probe_check(probe, probe->driver->cuInit(0), "cuInit");
+        if (r)
+                return r;
+        r = probe_check(probe, probe->driver->cuDeviceGetCount(&n_devices), "cuDeviceGetCount");
+        if (r)
+                return r;
+        if (n_devices == 0)
+                return failure_set(&probe->failure, GPUQ__V1__CODE__E_NO_DEVICE,
+                                   "the driver has no device");
+
+        for (unsigned i = 0; i < (unsigned)n_devices && i < PROBE_DEVICES_MAX; ++i) {
+                r = probe_device(probe, i);
+                if (r)
+                        return r;
+                probe->n_devices = i + 1;
+        }
+        return 0;
+}
+
+static int probe_send(const Probe *probe, Channel *channel) {
+        Gpuq__Worker__DeviceInfo infos[PROBE_DEVICES_MAX], *pointers[PROBE_DEVICES_MAX];
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__Probed probed = GPUQ__WORKER__PROBED__INIT;
+        Gpuq__V1__Error error;
+
+        for (unsigned i = 0; i < probe->n_devices; ++i) {
+                const ProbeDevice *device = &probe->devices[i];
+
+                gpuq__worker__device_info__init(&infos[i]);
+                infos[i].name = (char *)device->name;
+                infos[i].uuid = (char *)device->uuid;
+                infos[i].pci = (char *)device->pci;
+                infos[i].memory_total = device->memory_total;
+                pointers[i] = &infos[i];
+        }
+
+        probed.error = failure_pack(&probe->failure, &error);
+        probed.driver_version = (char *)probe->version;
+        probed.devices = pointers;
+        probed.n_devices = probed.error ? 0 : probe->n_devices;
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_PROBED;
+        message.probed = &probed;
+        return channel_send(channel, &message.base, -1);
+}
+
+int probe_run(const WorkerOptions *options, Channel *channel) {
+        static Probe probe;
+        int r;
+
+        (void)probe_ask(&probe, options); /* its failure is what is sent */
+        r = probe_send(&probe, channel);
+        if (r) {
+                log_error("cannot tell the supervisor what devices there are");
+                return EXIT_FAILURE;
+        }
+        return EXIT_SUCCESS;
+}

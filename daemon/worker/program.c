@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Program
+ *
+ * Two passes over the message: the first adds up the room, the second checks
+ * and fills one block.
+ */
+#include "worker/program.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "worker/argument.h"
+#include "worker/geometry.h"
+
+typedef struct ProgramRoom {
+        size_t n_steps;
+        size_t n_values;    /* arguments */
+        size_t n_scalars;   /* slots of 16 bytes */
+        size_t n_variables; /* addresses */
+} ProgramRoom;
+
+typedef struct ProgramBuilder {
+        const ProgramInput *input;
+        const Context *context;
+        Program *program;
+        void **values;          /* next free */
+        ArgumentSlot *scalars;  /* next free */
+        CUdeviceptr *variables; /* next free */
+        Failure *failure;
+} ProgramBuilder;
+
+static ProgramRoom program_measure(const Gpuq__V1__Operations *operations) {
+        ProgramRoom room = {0};
+
+        for (size_t i = 0; i < operations->n_operations; ++i) {
+                const Gpuq__V1__Operation *operation = operations->operations[i];
+
+                ++room.n_steps;
+                if (operation->what_case == GPUQ__V1__OPERATION__WHAT_COPY)
+                        room.n_variables += 2;
+                if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
+                        continue;
+                room.n_values += operation->launch->n_arguments;
+                for (size_t k = 0; k < operation->launch->n_arguments; ++k)
+                        room.n_scalars += argument_slots(operation->launch->arguments[k]);
+        }
+        return room;
+}
+
+static size_t program_round(size_t n) {
+        return (n + sizeof(ArgumentSlot) - 1) / sizeof(ArgumentSlot) * sizeof(ArgumentSlot);
+}
+
+/* One block: the program, slots, addresses, steps, values. */
+static int program_allocate(ProgramBuilder *builder, const ProgramRoom *room) {
+        size_t n_head = program_round(sizeof(Program));
+        size_t n_scalars = room->n_scalars * sizeof(ArgumentSlot);
+        size_t n_addresses = builder->input->n_buffers + room->n_variables;
+        uint8_t *block;
+
+        block = calloc(1, n_head + n_scalars + n_addresses * sizeof(CUdeviceptr) +
+                                  room->n_steps * sizeof(Step) + room->n_values * sizeof(void *));
+        if (!block)
+                return -ENOMEM;
+
+        builder->program = (Program *)block;
+        builder->scalars = (ArgumentSlot *)(block + n_head);
+        builder->program->addresses = (CUdeviceptr *)(block + n_head + n_scalars);
+        builder->variables = builder->program->addresses + builder->input->n_buffers;
+        builder->program->steps = (Step *)(builder->program->addresses + n_addresses);
+        builder->values = (void **)(builder->program->steps + room->n_steps);
+        return 0;
+}
+
+static int program_kernel(const ProgramBuilder *builder, uint32_t index, const char *what,
+                          const ProgramKernel **ret_kernel) {
+        if (index >= builder->input->n_kernels)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "%s %u of a job that names %zu", what, index,
+                                   builder->input->n_kernels);
+        *ret_kernel = &builder->input->kernels[index];
+        return 0;
+}
+
+static int program_buffer(const ProgramBuilder *builder, uint32_t index, const char *what,
+                          const ProgramBuffer **ret_buffer) {
+        if (index >= builder->input->n_buffers)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "%s: buffer %u of a job that has %zu", what, index,
+                                   builder->input->n_buffers);
+        *ret_buffer = &builder->input->buffers[index];
+        return 0;
+}
+
+static int program_argument(ProgramBuilder *builder, const ProgramLaunch *launch, unsigned i,
+                            const Gpuq__V1__Argument *argument) {
+        const ProgramBuffer *buffer = NULL;
+        char what[64];
+        int r;
+
+        r = argument_check(launch->function, i, argument, builder->failure);
+        if (r)
+                return r;
+
+        if (argument->value_case == GPUQ__V1__ARGUMENT__VALUE_BUFFER) {
+                snprintf(what, sizeof(what), "argument %u of %.40s", i + 1, launch->function->name);
+                r = program_buffer(builder, argument->buffer, what, &buffer);
+                if (r)
+                        return r;
+                launch->values[i] = &builder->program->addresses[argument->buffer];
+                return 0;
+        }
+
+        launch->values[i] = builder->scalars;
+        memcpy(builder->scalars, argument->scalar.data, argument->scalar.len);
+        builder->scalars += argument_slots(argument);
+        return 0;
+}
+
+static int program_arguments(ProgramBuilder *builder, ProgramLaunch *launch,
+                             const Gpuq__V1__Launch *message) {
+        const Function *function = launch->function;
+        int r;
+
+        if (message->n_arguments != function->n_parameters)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "kernel %s takes %zu argument%s, %zu given", function->name,
+                                   function->n_parameters, function->n_parameters == 1 ? "" : "s",
+                                   message->n_arguments);
+
+        launch->values = builder->values;
+        builder->values += message->n_arguments;
+        for (unsigned i = 0; i < message->n_arguments; ++i) {
+                r = program_argument(builder, launch, i, message->arguments[i]);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+static int program_launch(ProgramBuilder *builder, const Gpuq__V1__Launch *message) {
+        Step *step = &builder->program->steps[builder->program->n_steps];
+        ProgramLaunch *launch = &step->launch;
+        const ProgramKernel *kernel = NULL;
+        int r;
+
+        r = program_kernel(builder, message->kernel, "kernel", &kernel);
+        if (r)
+                return r;
+
+        *step = (Step){.kind = STEP_LAUNCH};
+        r = image_function(kernel->image, kernel->name, &launch->function, builder->failure);
+        if (r)
+                return r;
+        r = program_arguments(builder, launch, message);
+        if (r)
+                return r;
+        r = geometry_check(launch, message, builder->context, builder->failure);
+        if (r)
+                return r;
+
+        builder->program->has_printf |= kernel->image->has_printf;
+        ++builder->program->n_steps;
+        return 0;
+}
+
+static int program_range(const ProgramBuilder *builder, const char *what, uint64_t offset,
+                         uint64_t length, uint64_t size) {
+        if (offset <= size && length <= size - offset)
+                return 0;
+        return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                           "%s: %llu bytes at %llu of %llu", what, (unsigned long long)length,
+                           (unsigned long long)offset, (unsigned long long)size);
+}
+
+static int program_variable(ProgramBuilder *builder, const Gpuq__V1__Operand *operand,
+                            uint64_t length, const char *what, ProgramPlace *ret_place) {
+        const ProgramKernel *kernel = NULL;
+        Variable variable;
+        char text[128];
+        int r;
+
+        r = program_kernel(builder, operand->variable, "variable", &kernel);
+        if (r)
+                return r;
+        r = image_variable(kernel->image, kernel->name, &variable, builder->failure);
+        if (r)
+                return r;
+        snprintf(text, sizeof(text), "%s variable %.64s", what, kernel->name);
+        r = program_range(builder, text, operand->offset, length, variable.size);
+        if (r)
+                return r;
+
+        *builder->variables = variable.address;
+        *ret_place = (ProgramPlace){.base = builder->variables++, .offset = operand->offset};
+        return 0;
+}
+
+static int program_slice(ProgramBuilder *builder, uint32_t index, uint64_t offset, uint64_t length,
+                         bool write, const char *what, ProgramPlace *ret_place) {
+        const ProgramBuffer *buffer = NULL;
+        char text[64];
+        int r;
+
+        r = program_buffer(builder, index, what, &buffer);
+        if (r)
+                return r;
+        snprintf(text, sizeof(text), "%s buffer %u", what, index);
+        r = program_range(builder, text, offset, length, buffer->length);
+        if (r)
+                return r;
+        if (write && !buffer->writable)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "%s, which the job declares as in", text);
+
+        *ret_place = (ProgramPlace){.base = &builder->program->addresses[index], .offset = offset};
+        return 0;
+}
+
+static int program_operand(ProgramBuilder *builder, const Gpuq__V1__Operand *operand,
+                           uint64_t length, bool write, ProgramPlace *ret_place) {
+        const char *what = write ? "copy to" : "copy from";
+
+        if (operand && operand->what_case == GPUQ__V1__OPERAND__WHAT_BUFFER)
+                return program_slice(builder, operand->buffer, operand->offset, length, write, what,
+                                     ret_place);
+        if (operand && operand->what_case == GPUQ__V1__OPERAND__WHAT_VARIABLE)
+                return program_variable(builder, operand, length, what, ret_place);
+        return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                           "%s neither a buffer nor a variable", what);
+}
+
+static int program_copy(ProgramBuilder *builder, const Gpuq__V1__Copy *message) {
+        Step *step = &builder->program->steps[builder->program->n_steps];
+        ProgramCopy *copy = &step->copy;
+        int r;
+
+        *step = (Step){.kind = STEP_COPY, .copy.length = message->length};
+        r = program_operand(builder, message->from, message->length, false, &copy->from);
+        if (r)
+                return r;
+        r = program_operand(builder, message->to, message->length, true, &copy->to);
+        if (r)
+                return r;
+        if (copy->length == 0)
+                return 0;
+        if (copy->to.base == copy->from.base &&
+            copy->to.offset < copy->from.offset + copy->length &&
+            copy->from.offset < copy->to.offset + copy->length)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "copy within buffer %u: the ranges overlap",
+                                   message->to->buffer);
+
+        ++builder->program->n_steps;
+        return 0;
+}
+
+static int program_fill(ProgramBuilder *builder, const Gpuq__V1__Fill *message) {
+        Step *step = &builder->program->steps[builder->program->n_steps];
+        unsigned width = message->width;
+        int r;
+
+        if (width != 1 && width != 2 && width != 4)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "fill: a value of %u bytes, wants 1, 2 or 4", width);
+        if (message->length % width != 0)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "fill: %llu bytes with a value of %u bytes",
+                                   (unsigned long long)message->length, width);
+
+        *step = (Step){.kind = STEP_FILL};
+        r = program_slice(builder, message->buffer, message->offset, message->length, true,
+                          "fill of", &step->fill.to);
+        if (r)
+                return r;
+        if (message->offset % width != 0 ||
+            builder->input->buffers[message->buffer].alignment % width != 0)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "fill of buffer %u: %llu is not aligned to %u bytes",
+                                   message->buffer, (unsigned long long)message->offset, width);
+        if (message->length == 0)
+                return 0;
+
+        step->fill.n = message->length / width;
+        step->fill.width = width;
+        step->fill.value =
+                width == 4 ? message->value : message->value & ((UINT32_C(1) << (8 * width)) - 1);
+        ++builder->program->n_steps;
+        return 0;
+}
+
+static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation *operation) {
+        switch (operation->what_case) {
+                case GPUQ__V1__OPERATION__WHAT_LAUNCH:
+                        return program_launch(builder, operation->launch);
+                case GPUQ__V1__OPERATION__WHAT_COPY:
+                        return program_copy(builder, operation->copy);
+                case GPUQ__V1__OPERATION__WHAT_FILL:
+                        return program_fill(builder, operation->fill);
+                default:
+                        return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                           "neither launch, copy nor fill");
+        }
+}
+
+/* "operation 3: …" where there are several. */
+static void program_say_where(Failure *failure, size_t i, size_t n) {
+        if (n > 1 && failure->text)
+                failure_set(failure, failure->code, "operation %zu: %s", i + 1, failure->text);
+}
+
+static int program_build(ProgramBuilder *builder, const Gpuq__V1__Operations *operations) {
+        ProgramRoom room = program_measure(operations);
+        int r;
+
+        r = program_allocate(builder, &room);
+        if (r < 0)
+                return r;
+
+        for (size_t i = 0; i < operations->n_operations; ++i) {
+                r = program_operation(builder, operations->operations[i]);
+                if (r == FAILURE_E_SET)
+                        program_say_where(builder->failure, i, operations->n_operations);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+int program_new(const ProgramInput *input, const Context *context, Program **ret_program,
+                Failure *failure) {
+        ProgramBuilder builder = {.input = input, .context = context, .failure = failure};
+        Gpuq__V1__Operations *operations;
+        int r;
+
+        operations = gpuq__v1__operations__unpack(NULL, input->n_operations, input->operations);
+        if (!operations)
+                return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
+                                   "the job's operations are not a packed Operations message");
+
+        r = program_build(&builder, operations);
+        gpuq__v1__operations__free_unpacked(operations, NULL);
+        if (r) {
+                program_free(builder.program);
+                return r;
+        }
+
+        *ret_program = builder.program;
+        return 0;
+}
+
+Program *program_free(Program *program) {
+        free(program);
+        return NULL;
+}

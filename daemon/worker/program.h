@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_PROGRAM_H
+#define GPUQ_WORKER_PROGRAM_H
+
+/*
+ * Program
+ *
+ * A job's operations, decoded and checked: kernels found, arguments fitted to
+ * their parameters, ranges inside their buffers. What is wrong is told here, in
+ * words; what passes, the driver takes. Protobuf types end here.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "worker/image.h"
+
+typedef struct ProgramBuffer {
+        uint64_t length; /* bytes */
+        uint64_t
+                alignment; /* what is known of its address: 256, or its offset's in device memory */
+        bool writable;     /* out or inout */
+} ProgramBuffer;
+
+typedef struct ProgramKernel {
+        const char *name; /* of a kernel or of a variable */
+        Image *image;
+} ProgramKernel;
+
+typedef struct ProgramInput {
+        const uint8_t *operations; /* packed gpuq.v1.Operations */
+        size_t n_operations;       /* bytes */
+        const ProgramBuffer *buffers;
+        size_t n_buffers;
+        const ProgramKernel *kernels;
+        size_t n_kernels;
+} ProgramInput;
+
+typedef struct ProgramLaunch {
+        Function *function;
+        unsigned grid[3], block[3];
+        unsigned cluster[3]; /* all 0: none */
+        unsigned shared_bytes;
+        bool cooperative;
+        void **values; /* as cuLaunchKernelEx takes them */
+} ProgramLaunch;
+
+typedef struct ProgramPlace {
+        const CUdeviceptr *base; /* of a buffer or of a variable */
+        size_t offset;           /* bytes */
+} ProgramPlace;
+
+typedef struct ProgramCopy {
+        ProgramPlace to, from;
+        size_t length; /* bytes, > 0 */
+} ProgramCopy;
+
+typedef struct ProgramFill {
+        ProgramPlace to;
+        size_t n; /* elements, > 0 */
+        uint32_t value;
+        unsigned width; /* bytes of an element: 1, 2, 4 */
+} ProgramFill;
+
+typedef enum StepKind {
+        STEP_LAUNCH,
+        STEP_COPY,
+        STEP_FILL,
+} StepKind;
+
+typedef struct Step {
+        StepKind kind;
+        union {
+                ProgramLaunch launch;
+                ProgramCopy copy;
+                ProgramFill fill;
+        };
+} Step;
+
+/* One block of memory. */
+typedef struct Program {
+        CUdeviceptr *addresses; /* one a buffer: set these before running */
+        Step *steps;
+        size_t n_steps;
+        bool has_printf; /* a kernel may print: runs alone */
+} Program;
+
+/**
+ * program_new() - decode and check
+ *
+ * Return: 0, FAILURE_E_SET, FAILURE_E_FAULT (a question to the driver found the
+ * context spent), or -ENOMEM.
+ */
+int program_new(const ProgramInput *input, const Context *context, Program **ret_program,
+                Failure *failure);
+/** program_free() - NULL is fine. Return: NULL. */
+Program *program_free(Program *program);
+DEFINE_CLEANUP(Program, program_free)
+
+/** place_address() - where it is now. */
+static inline CUdeviceptr place_address(const ProgramPlace *place) {
+        return *place->base + place->offset;
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Staging
+ *
+ * The host slices are sorted by arena and offset; a sweep joins those that
+ * overlap into regions and, for each of the three actions, into ranges.
+ */
+#include "worker/staging.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Far below 2^64, so that sums of offsets cannot overflow. */
+#define STAGING_BYTES_MAX (UINT64_C(1) << 56)
+
+typedef struct StagingSlice {
+        const StagingBuffer *buffer;
+        size_t index; /* into buffers */
+} StagingSlice;
+
+size_t staging_room(size_t n_buffers) {
+        return n_buffers * (sizeof(uint64_t) + 3 * sizeof(StagingRange) + sizeof(StagingSlice));
+}
+
+static int staging_compare(const void *a, const void *b) {
+        const StagingSlice *x = a, *y = b;
+
+        if (x->buffer->arena != y->buffer->arena)
+                return (uintptr_t)x->buffer->arena < (uintptr_t)y->buffer->arena ? -1 : 1;
+        if (x->buffer->offset != y->buffer->offset)
+                return x->buffer->offset < y->buffer->offset ? -1 : 1;
+        return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Most jobs have few buffers, for which qsort() is dear. */
+static void staging_sort(StagingSlice *slices, size_t n) {
+        if (n > 16) {
+                qsort(slices, n, sizeof(*slices), staging_compare);
+                return;
+        }
+        for (size_t i = 1; i < n; ++i) {
+                StagingSlice slice = slices[i];
+                size_t k = i;
+
+                for (; k > 0 && staging_compare(&slices[k - 1], &slice) > 0; --k)
+                        slices[k] = slices[k - 1];
+                slices[k] = slice;
+        }
+}
+
+/* Adds a slice to the ranges of one action, joined with the last one if they overlap or touch. */
+static void staging_add(StagingRange *ranges, size_t *n_ranges, const StagingBuffer *buffer,
+                        uint64_t scratch) {
+        StagingRange *last = *n_ranges ? &ranges[*n_ranges - 1] : NULL;
+        uint64_t end = buffer->offset + buffer->length;
+
+        /* The same distance from arena to scratch: the same region. */
+        if (last && last->arena == buffer->arena && buffer->offset <= last->offset + last->length &&
+            last->offset - last->scratch == buffer->offset - scratch) {
+                if (end > last->offset + last->length)
+                        last->length = end - last->offset;
+                return;
+        }
+
+        ranges[(*n_ranges)++] = (StagingRange){
+                .arena = buffer->arena,
+                .offset = buffer->offset,
+                .scratch = scratch,
+                .length = buffer->length,
+        };
+}
+
+static void staging_place(Staging *staging, const StagingSlice *slice, uint64_t scratch) {
+        const StagingBuffer *buffer = slice->buffer;
+
+        staging->scratch[slice->index] = scratch;
+        if (buffer->direction == STAGING_OUT)
+                staging_add(staging->zero, &staging->n_zero, buffer, scratch);
+        else
+                staging_add(staging->in, &staging->n_in, buffer, scratch);
+        if (buffer->direction != STAGING_IN)
+                staging_add(staging->out, &staging->n_out, buffer, scratch);
+}
+
+/* How many slices from the first on overlap in a chain, and where they end. */
+static size_t staging_region(const StagingSlice *slices, size_t n, uint64_t *ret_end) {
+        uint64_t end = slices[0].buffer->offset + slices[0].buffer->length;
+        size_t i;
+
+        for (i = 1; i < n; ++i) {
+                const StagingBuffer *buffer = slices[i].buffer;
+
+                if (buffer->arena != slices[0].buffer->arena || buffer->offset >= end)
+                        break;
+                if (buffer->offset + buffer->length > end)
+                        end = buffer->offset + buffer->length;
+        }
+
+        *ret_end = end;
+        return i;
+}
+
+static int staging_sweep(Staging *staging, const StagingSlice *slices, size_t n) {
+        uint64_t top = 0, end;
+
+        for (size_t i = 0, n_region; i < n; i += n_region) {
+                uint64_t start = slices[i].buffer->offset, place = top;
+
+                n_region = staging_region(slices + i, n - i, &end);
+                /* Several slices must keep the alignment that each has in the arena. */
+                if (n_region > 1)
+                        place += start % STAGING_ALIGNMENT;
+                if (end - start > STAGING_BYTES_MAX - place)
+                        return -EOVERFLOW;
+
+                for (size_t k = i; k < i + n_region; ++k)
+                        staging_place(staging, &slices[k],
+                                      place + (slices[k].buffer->offset - start));
+
+                top = place + (end - start) + STAGING_ALIGNMENT - 1;
+                top -= top % STAGING_ALIGNMENT;
+        }
+
+        staging->n_bytes = top;
+        return 0;
+}
+
+int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
+                 Staging *ret_staging) {
+        Staging staging = {0};
+        StagingSlice *slices;
+        size_t n = 0;
+        bool empty = false;
+        int r;
+
+        staging.scratch = memory;
+        staging.zero = (void *)(staging.scratch + n_buffers);
+        staging.in = staging.zero + n_buffers;
+        staging.out = staging.in + n_buffers;
+        slices = (void *)(staging.out + n_buffers);
+
+        for (size_t i = 0; i < n_buffers; ++i) {
+                staging.scratch[i] = 0;
+                if (!buffers[i].arena)
+                        continue;
+                if (buffers[i].length == 0)
+                        empty = true; /* begins where the block does: valid, and never touched */
+                else
+                        slices[n++] = (StagingSlice){&buffers[i], i};
+        }
+
+        staging_sort(slices, n);
+        r = staging_sweep(&staging, slices, n);
+        if (r < 0)
+                return r;
+        if (empty && staging.n_bytes == 0)
+                staging.n_bytes = STAGING_ALIGNMENT;
+
+        *ret_staging = staging;
+        return 0;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stream
+ */
+#include "worker/stream.h"
+
+#include <stddef.h>
+#include <string.h>
+
+int streams_init(Streams *streams, Context *context, Failure *failure) {
+        const Driver *cu = context->cu;
+        size_t n_bytes = sizeof(StreamWords) * _STREAM_CLASS_N * STREAMS_MAX;
+        void *memory;
+        int r;
+
+        r = result_check(cu,
+                         cu->cuMemHostAlloc(&memory, n_bytes,
+                                            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                         GPUQ__V1__CODE__E_NO_DEVICE, "cuMemHostAlloc", failure);
+        if (r)
+                return r;
+        memset(memory, 0, n_bytes);
+
+        r = result_check(cu, cu->cuMemHostGetDevicePointer(&streams->words_device, memory, 0),
+                         GPUQ__V1__CODE__E_NO_DEVICE, "cuMemHostGetDevicePointer", failure);
+        if (r)
+                return r;
+
+        streams->words = memory;
+        streams->context = context;
+        return 0;
+}
+
+StreamClass stream_class(int priority) {
+        if (priority < 0)
+                return STREAM_LOW;
+        return priority > 0 ? STREAM_HIGH : STREAM_NORMAL;
+}
+
+/* CUDA's priorities: the smaller, the sooner. Where there are only two, normal is low. */
+static int stream_priority(const Context *context, StreamClass class) {
+        switch (class) {
+                case STREAM_LOW:
+                        return context->priority_least;
+                case STREAM_HIGH:
+                        return context->priority_greatest;
+                default:
+                        return (context->priority_least + context->priority_greatest) / 2;
+        }
+}
+
+static int stream_init(Streams *streams, StreamClass class, unsigned i, Failure *failure) {
+        Context *context = streams->context;
+        const Driver *cu = context->cu;
+        size_t slot = (size_t) class * STREAMS_MAX + i;
+        Stream stream = {
+                .words = streams->words + slot,
+                .words_device = streams->words_device + slot * sizeof(StreamWords),
+                .class = class,
+        };
+        int r;
+
+        r = result_check(cu,
+                         cu->cuStreamCreateWithPriority(&stream.stream, CU_STREAM_NON_BLOCKING,
+                                                        stream_priority(context, class)),
+                         GPUQ__V1__CODE__E_MEMORY, "cuStreamCreateWithPriority", failure);
+        if (r)
+                return r;
+        r = result_check(cu, cu->cuEventCreate(&stream.event, CU_EVENT_DISABLE_TIMING),
+                         GPUQ__V1__CODE__E_MEMORY, "cuEventCreate", failure);
+        if (r) {
+                cu->cuStreamDestroy(stream.stream);
+                return r;
+        }
+
+        streams->streams[class][i] = stream;
+        streams->n_streams[class] = i + 1;
+        return 0;
+}
+
+unsigned stream_least_busy(const Stream *streams, unsigned n_streams, unsigned n_max) {
+        unsigned best = n_streams;
+
+        for (unsigned i = 0; i < n_streams; ++i) {
+                if (streams[i].n_busy == 0)
+                        return i;
+                if (best == n_streams || streams[i].n_busy < streams[best].n_busy)
+                        best = i;
+        }
+        return n_streams < n_max ? n_streams : best;
+}
+
+int streams_choose(Streams *streams, StreamClass class, Stream **ret_stream, Failure *failure) {
+        unsigned n_streams = streams->n_streams[class];
+        unsigned i = stream_least_busy(streams->streams[class], n_streams, STREAMS_MAX);
+        int r;
+
+        if (i == n_streams) {
+                r = stream_init(streams, class, i, failure);
+                if (r)
+                        return r;
+        }
+
+        *ret_stream = &streams->streams[class][i];
+        return 0;
+}
+
+Ticket ticket_take(Streams *streams, Stream *stream) {
+        ++streams->n_busy;
+        ++stream->n_busy;
+        return (Ticket){.stream = stream, .number = ++stream->number};
+}
+
+void ticket_release(Streams *streams, Ticket *ticket) {
+        if (!ticket->stream)
+                return;
+        --ticket->stream->n_busy;
+        --streams->n_busy;
+        ticket->stream = NULL;
+}
+
+static CUresult ticket_mark(const Streams *streams, const Ticket *ticket, size_t offset) {
+        /* The driver puts a memory barrier before the write: what came earlier is seen first. */
+        return streams->context->cu->cuStreamWriteValue32(
+                ticket->stream->stream, ticket->stream->words_device + offset, ticket->number,
+                CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+CUresult ticket_mark_started(const Streams *streams, const Ticket *ticket) {
+        return ticket_mark(streams, ticket, offsetof(StreamWords, started));
+}
+
+CUresult ticket_mark_committing(const Streams *streams, const Ticket *ticket) {
+        return ticket_mark(streams, ticket, offsetof(StreamWords, committing));
+}
+
+CUresult ticket_mark_done(const Streams *streams, const Ticket *ticket) {
+        return ticket_mark(streams, ticket, offsetof(StreamWords, done));
+}
+
+static uint32_t ticket_load(const uint32_t *word) {
+        return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Not every ticket writes the first two words, so only its own number counts. A
+ * later ticket's replaces it, but then this one is done.
+ */
+bool ticket_has_started(const Ticket *ticket) {
+        return ticket_load(&ticket->stream->words->started) == ticket->number;
+}
+
+bool ticket_is_committing(const Ticket *ticket) {
+        return ticket_load(&ticket->stream->words->committing) == ticket->number;
+}
+
+/* Every ticket writes this one. Numbers wrap around; those in flight are never 2^31 apart. */
+bool ticket_is_done(const Ticket *ticket) {
+        return (int32_t)(ticket_load(&ticket->stream->words->done) - ticket->number) >= 0;
+}
+
+CUresult ticket_wait(const Streams *streams, const Ticket *ticket, Stream *stream) {
+        const Driver *cu = streams->context->cu;
+        CUresult result;
+
+        if (ticket->stream == stream)
+                return CUDA_SUCCESS;
+
+        result = cu->cuEventRecord(ticket->stream->event, ticket->stream->stream);
+        if (result != CUDA_SUCCESS)
+                return result;
+        return cu->cuStreamWaitEvent(stream->stream, ticket->stream->event, 0);
+}
+
+CUresult streams_query(Streams *streams) {
+        for (unsigned class = 0; class < _STREAM_CLASS_N; ++class)
+                for (unsigned i = 0; i < streams->n_streams[class]; ++i) {
+                        Stream *stream = &streams->streams[class][i];
+                        CUresult result;
+
+                        if (stream->n_busy == 0)
+                                continue;
+                        result = streams->context->cu->cuStreamQuery(stream->stream);
+                        if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+                                return result;
+                }
+        return CUDA_SUCCESS;
+}

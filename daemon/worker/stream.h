@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_STREAM_H
+#define GPUQ_WORKER_STREAM_H
+
+/*
+ * Stream
+ *
+ * Streams by priority, made when they are needed. Each writes words in pinned
+ * host memory as it goes, which the loop polls: seeing a word costs a load,
+ * where a callback or a blocking event costs 40 us. Work on a stream is a
+ * ticket: its number in the stream's order.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "worker/context.h"
+
+#define STREAMS_MAX 16u /* of each class */
+
+typedef enum StreamClass {
+        STREAM_LOW,
+        STREAM_NORMAL,
+        STREAM_HIGH,
+        _STREAM_CLASS_N,
+} StreamClass;
+
+/* Written by the GPU, each to the number of the ticket it is about. */
+typedef struct StreamWords {
+        uint32_t started;
+        uint32_t committing;
+        uint32_t done;
+        uint32_t _padding[13]; /* one stream's words fill a cache line */
+} StreamWords;
+
+typedef struct Stream {
+        CUstream stream;
+        CUevent event; /* for other streams to wait for */
+        StreamWords *words;
+        CUdeviceptr words_device;
+        uint32_t number; /* of the last ticket */
+        unsigned n_busy; /* tickets not yet let go */
+        StreamClass class;
+} Stream;
+
+typedef struct Ticket {
+        Stream *stream; /* NULL: none */
+        uint32_t number;
+} Ticket;
+
+typedef struct Streams {
+        Context *context;
+        StreamWords *words;
+        CUdeviceptr words_device;
+        Stream streams[_STREAM_CLASS_N][STREAMS_MAX];
+        unsigned n_streams[_STREAM_CLASS_N];
+        unsigned n_busy; /* tickets on all of them */
+} Streams;
+
+/** streams_init() - into zeroed @streams. Return: 0, FAILURE_E_SET, FAILURE_E_FAULT. */
+int streams_init(Streams *streams, Context *context, Failure *failure);
+
+/** stream_class() - of a job's priority, -100 to 100. */
+StreamClass stream_class(int priority);
+/** stream_least_busy() - index of one of @n_streams, or @n_streams: make another first. Pure. */
+unsigned stream_least_busy(const Stream *streams, unsigned n_streams, unsigned n_max);
+/** streams_choose() - for new work of a class. Return: 0, FAILURE_E_SET, FAILURE_E_FAULT. */
+int streams_choose(Streams *streams, StreamClass class, Stream **ret_stream, Failure *failure);
+
+/** ticket_take() - the next number on a stream; let go with ticket_release(). */
+Ticket ticket_take(Streams *streams, Stream *stream);
+/** ticket_release() - no longer of interest. */
+void ticket_release(Streams *streams, Ticket *ticket);
+/** ticket_mark_…() - have the stream write the word when it gets there. */
+CUresult ticket_mark_started(const Streams *streams, const Ticket *ticket);
+CUresult ticket_mark_committing(const Streams *streams, const Ticket *ticket);
+CUresult ticket_mark_done(const Streams *streams, const Ticket *ticket);
+/** ticket_has_…() - whether it got there. What the stream did before is visible then. */
+bool ticket_has_started(const Ticket *ticket);
+bool ticket_is_committing(const Ticket *ticket);
+bool ticket_is_done(const Ticket *ticket);
+/** ticket_wait() - have @stream wait for what is on the ticket's stream now. */
+CUresult ticket_wait(const Streams *streams, const Ticket *ticket, Stream *stream);
+
+/** streams_query() - ask the driver about a busy stream: only so does a fault show. */
+CUresult streams_query(Streams *streams);
+
+#endif

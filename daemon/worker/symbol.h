@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_SYMBOL_H
+#define GPUQ_WORKER_SYMBOL_H
+
+/*
+ * Symbol
+ *
+ * The plain name inside a mangled C++ symbol: "scale" for "_Z5scalePfi",
+ * "gemm" for "_ZN4math4gemmIfEEvPT_". Reads only what names a function, which
+ * is enough for users who ask for a kernel as they wrote it. Pure.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/**
+ * symbol_base() - the last name of a symbol, without template arguments
+ * @ret_base: inside @symbol
+ *
+ * Return: false if @symbol is not mangled, or in a way this does not read.
+ */
+bool symbol_base(const char *symbol, const char **ret_base, size_t *ret_n_base);
+/** symbol_matches() - whether a symbol's plain name is @name. */
+bool symbol_matches(const char *symbol, const char *name);
+/** name_matches() - whether a C++ name such as "math::gemm<float>" has the plain name @plain. */
+bool name_matches(const char *name, const char *plain);
+
+#endif

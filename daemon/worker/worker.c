@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Worker
+ */
+#include "worker/worker.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/log.h"
+#include "worker/report.h"
+
+/* Messages taken in one turn, so that completions do not wait behind a flood of jobs. */
+#define WORKER_MESSAGES_MAX 256
+
+/* How often libuv gets a turn while the loop spins. */
+#define WORKER_POLL_NS UINT64_C(100000)
+
+/* Figures: while busy, and a little after it fell idle, since small jobs make that happen often. */
+#define WORKER_STATS_BUSY_NS UINT64_C(1000000000)
+#define WORKER_STATS_IDLE_MS 50
+
+/* How long a worker that ends tries to say its last words to a supervisor that does not read. */
+#define WORKER_LAST_WORDS_NS UINT64_C(500000000)
+
+/* ---- the end ------------------------------------------------------------------------ */
+
+void worker_exit(Worker *worker, int status) {
+        compilers_kill(&worker->compilers);
+        output_forward(&worker->output);
+        _exit(status);
+}
+
+static void worker_check_sent(Worker *worker, int r) {
+        if (r == 0)
+                return;
+        if (r != CHANNEL_E_CLOSED)
+                log_error("cannot tell the supervisor: %s",
+                          r < 0 ? strerror(-r) : "the ring is corrupt");
+        worker_exit(worker, r == CHANNEL_E_CLOSED ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static void worker_nanosleep(uint64_t n_ns) {
+        struct timespec time = {.tv_nsec = (long)n_ns};
+
+        nanosleep(&time, NULL);
+}
+
+static void worker_last_words(Worker *worker) {
+        uint64_t until_ns = uv_hrtime() + WORKER_LAST_WORDS_NS;
+
+        while (outbox_flush(&worker->outbox) == 0 && !outbox_is_empty(&worker->outbox) &&
+               uv_hrtime() < until_ns)
+                worker_nanosleep(1000000);
+}
+
+static void worker_report_stopped(Worker *worker, const Failure *failure, const char *output) {
+        bool any;
+
+        /* Those whose word came meanwhile have ended well: all that they did is done. */
+        (void)runner_collect(&worker->runner, uv_hrtime(), &any);
+        if (!TAILQ_EMPTY(&worker->runner.ended))
+                (void)report_ends(&worker->outbox, &worker->runner.ended);
+        (void)report_stopped(&worker->outbox, &worker->runner, failure, output);
+        worker_last_words(worker);
+}
+
+void worker_stop(Worker *worker) {
+        worker_report_stopped(worker, &(Failure){0}, NULL);
+        worker_exit(worker, EXIT_SUCCESS);
+}
+
+/* Some call said so; here the stream that it happened on says why. */
+static void worker_name_fault(Worker *worker, Failure *failure) {
+        CUresult result = streams_query(&worker->streams);
+        const Job *job;
+        char text[256];
+
+        if (result != CUDA_SUCCESS) {
+                result_text(worker->driver, result, text, sizeof(text));
+                failure_set(failure, GPUQ__V1__CODE__E_FAULT, "%s", text);
+                return;
+        }
+        TAILQ_FOREACH(job, &worker->runner.waiting, link)
+        if (job->failure.code == GPUQ__V1__CODE__E_FAULT)
+                failure_copy(failure, &job->failure);
+        if (!failure_is_set(failure))
+                failure_set(failure, GPUQ__V1__CODE__E_FAULT, "the CUDA context is spent");
+}
+
+void worker_fault(Worker *worker) {
+        Failure failure = {0};
+        char *output = NULL;
+
+        output_forward(&worker->output); /* what is there now is older */
+        worker_name_fault(worker, &failure);
+        /* The driver writes what asserts said when the context is synchronised. */
+        if (streams_query(&worker->streams) != CUDA_SUCCESS)
+                (void)worker->driver->cuCtxSynchronize();
+        (void)output_take_errors(&worker->output, &output);
+
+        log_info("%s", failure.text ? failure.text : "a fault");
+        worker_report_stopped(worker, &failure, output);
+        worker_exit(worker, EXIT_SUCCESS);
+}
+
+static void worker_check(Worker *worker, int r) {
+        if (r == 0)
+                return;
+        if (r == FAILURE_E_FAULT)
+                worker_fault(worker);
+        log_error("%s", strerror(r < 0 ? -r : EIO));
+        worker_exit(worker, EXIT_FAILURE);
+}
+
+/* ---- what its objects tell it ------------------------------------------------------------ */
+
+static void worker_on_arena(Arena *arena, void *userdata) {
+        Worker *worker = userdata;
+
+        worker_check_sent(worker, report_arena(&worker->outbox, arena));
+        if (arena->failure.code == GPUQ__V1__CODE__E_FAULT)
+                worker_fault(worker);
+        runner_changed(&worker->runner);
+}
+
+static void worker_on_module(Module *module, void *userdata) {
+        Worker *worker = userdata;
+
+        worker_check_sent(worker, report_module(&worker->outbox, module));
+        runner_changed(&worker->runner);
+}
+
+static void worker_on_unload(void *userdata) {
+        Worker *worker = userdata;
+
+        graphs_clear(&worker->runner.issuer.graphs); /* they hold the module's functions */
+}
+
+static void worker_on_memory(uint64_t n_bytes, void *userdata) {
+        Worker *worker = userdata;
+
+        worker_check_sent(worker,
+                          report_stats(&worker->outbox, n_bytes, runner_waiting(&worker->runner)));
+}
+
+static Arena *worker_find_arena(void *userdata, uint64_t id) {
+        return arenas_find(&((Worker *)userdata)->arenas, id);
+}
+
+static Module *worker_find_module(void *userdata, uint64_t id) {
+        return modules_find(&((Worker *)userdata)->modules, id);
+}
+
+static void worker_on_bell(uv_poll_t *poll, int status, int events) {
+        Worker *worker = poll->data;
+
+        channel_wake(worker->channel);
+}
+
+static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
+        worker_exit(poll->data, EXIT_SUCCESS);
+}
+
+static void worker_on_stats(uv_timer_t *timer) {
+        Worker *worker = timer->data;
+
+        output_forward(&worker->output);
+        memory_ask(&worker->memory);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+static void worker_take_messages(Worker *worker, bool *ret_any) {
+        bool any = true;
+
+        for (unsigned i = 0; i < WORKER_MESSAGES_MAX && any; ++i) {
+                worker_check(worker, worker_receive(worker, &any));
+                *ret_any |= any;
+        }
+}
+
+static void worker_tell(Worker *worker, uint64_t now_ns) {
+        Job *job;
+
+        while ((job = runner_next_late(&worker->runner, now_ns)))
+                worker_check_sent(worker, report_late(&worker->outbox, job));
+
+        if (!TAILQ_EMPTY(&worker->runner.ended)) {
+                worker_check_sent(worker, report_ends(&worker->outbox, &worker->runner.ended));
+                runner_free_ended(&worker->runner);
+        }
+        worker_check_sent(worker, outbox_flush(&worker->outbox));
+}
+
+/* Return: whether anything happened. */
+static bool worker_turn(Worker *worker, uint64_t now_ns) {
+        bool any = false;
+
+        worker_take_messages(worker, &any);
+        any |= arenas_poll(&worker->arenas);
+        worker_check(worker, runner_turn(&worker->runner, now_ns, &any));
+        worker_tell(worker, now_ns);
+        return any;
+}
+
+static void worker_keep_figures(Worker *worker, uint64_t now_ns) {
+        bool busy = !runner_is_idle(&worker->runner);
+
+        if (busy && now_ns >= worker->stats_at_ns) {
+                worker->stats_at_ns = now_ns + WORKER_STATS_BUSY_NS;
+                memory_ask(&worker->memory);
+        }
+        if (worker->was_busy && !busy && !uv_is_active((uv_handle_t *)&worker->stats))
+                uv_timer_start(&worker->stats, worker_on_stats, WORKER_STATS_IDLE_MS, 0);
+        worker->was_busy = busy;
+}
+
+/* Until a message, a child, a thread or a timer has something. */
+static void worker_sleep(Worker *worker) {
+        if (!channel_sleep(worker->channel))
+                return;
+        uv_run(&worker->loop, UV_RUN_ONCE);
+        channel_wake(worker->channel);
+}
+
+/* The same, but for a time too short for libuv's timers. */
+static void worker_nap(Worker *worker, uint64_t nap_ns) {
+        struct pollfd fd = {.fd = uv_backend_fd(&worker->loop), .events = POLLIN};
+        struct timespec time = {.tv_nsec = (long)nap_ns};
+
+        if (!channel_sleep(worker->channel))
+                return;
+        (void)ppoll(&fd, 1, &time, NULL);
+        channel_wake(worker->channel);
+        uv_run(&worker->loop, UV_RUN_NOWAIT);
+}
+
+static void worker_rest(Worker *worker, uint64_t now_ns, bool any) {
+        bool busy = worker->streams.n_busy > 0 || !outbox_is_empty(&worker->outbox);
+        uint64_t nap_ns;
+
+        if (any)
+                pace_event(&worker->pace, now_ns);
+        if (!busy && !any) {
+                worker_sleep(worker);
+                pace_event(&worker->pace, uv_hrtime());
+                return;
+        }
+
+        nap_ns = pace_next(&worker->pace, now_ns);
+        if (nap_ns > 0) {
+                worker_nap(worker, nap_ns);
+        } else if (now_ns >= worker->poll_at_ns) {
+                worker->poll_at_ns = now_ns + WORKER_POLL_NS;
+                uv_run(&worker->loop, UV_RUN_NOWAIT);
+        }
+}
+
+static void __attribute__((noreturn)) worker_loop(Worker *worker) {
+        memory_ask(&worker->memory);
+        uv_run(&worker->loop, UV_RUN_NOWAIT);
+
+        for (;;) {
+                uint64_t now_ns = uv_hrtime();
+                bool any = worker_turn(worker, now_ns);
+
+                worker_keep_figures(worker, now_ns);
+                worker_rest(worker, now_ns, any);
+        }
+}
+
+/* ---- the start ------------------------------------------------------------------------------- */
+
+int worker_open_driver(const WorkerOptions *options, Driver **ret_driver,
+                       const char **ret_problem) {
+        char path[PATH_MAX], number[16];
+
+        if (!options->cpu)
+                return driver_open("libcuda.so.1", ret_driver, ret_problem);
+
+        snprintf(number, sizeof(number), "%u", options->cpu_devices);
+        setenv("GPUQ_CPU_DEVICES", number, 1);
+        if (options->cpu_threads > 0) {
+                snprintf(number, sizeof(number), "%u", options->cpu_threads);
+                setenv("GPUQ_CPU_THREADS", number, 1);
+        }
+        snprintf(path, sizeof(path), "%s/libgpuq-cpu.so", options->libexec);
+        return driver_open(path, ret_driver, ret_problem);
+}
+
+static int worker_open_context(Worker *worker, Failure *failure) {
+        const char *problem;
+        int r;
+
+        r = worker_open_driver(worker->options, &worker->driver, &problem);
+        if (r < 0)
+                return failure_set(failure, GPUQ__V1__CODE__E_NO_DEVICE, "%s", problem);
+        r = context_new(worker->driver, worker->options->device, &worker->context, failure);
+        if (r)
+                return r;
+        return streams_init(&worker->streams, worker->context, failure);
+}
+
+static int worker_watch(Worker *worker, uv_poll_t *poll, int fd, int events, uv_poll_cb func) {
+        int r;
+
+        r = uv_poll_init(&worker->loop, poll, fd);
+        if (r < 0)
+                return r;
+        poll->data = worker;
+        return uv_poll_start(poll, events, func);
+}
+
+static int worker_start_loop(Worker *worker) {
+        int r;
+
+        r = uv_loop_init(&worker->loop);
+        if (r < 0)
+                return r;
+        r = worker_watch(worker, &worker->bell, channel_bell_fd(worker->channel), UV_READABLE,
+                         worker_on_bell);
+        if (r < 0)
+                return r;
+        r = worker_watch(worker, &worker->socket, channel_socket_fd(worker->channel), UV_DISCONNECT,
+                         worker_on_hangup);
+        if (r < 0)
+                return r;
+        worker->stats.data = worker;
+        return uv_timer_init(&worker->loop, &worker->stats);
+}
+
+static void worker_init_objects(Worker *worker) {
+        const WorkerOptions *options = worker->options;
+        const JobTables tables = {worker_find_arena, worker_find_module, worker};
+        const CompilerSettings settings = {
+                .libexec = options->libexec,
+                .target = worker->context->target,
+                .cache = options->cache,
+                .timeout_s = options->compile_timeout_s,
+                .device = options->device,
+        };
+
+        drain_init(&worker->drain);
+        compilers_init(&worker->compilers, &worker->loop, &settings);
+        modules_init(&worker->modules, worker->context, &worker->compilers, &worker->drain,
+                     worker_on_module, worker_on_unload, worker);
+        arenas_init(&worker->arenas, worker->context, &worker->streams, &worker->drain,
+                    &worker->loop, worker_on_arena, worker);
+        runner_init(&worker->runner, worker->context, &worker->streams, &worker->drain,
+                    &worker->output, &tables);
+        memory_init(&worker->memory, worker->context, &worker->loop, worker_on_memory, worker);
+        pace_init(&worker->pace, worker->driver->cpu);
+}
+
+int worker_run(const WorkerOptions *options, Channel *channel) {
+        static Worker worker;
+        Failure failure = {0};
+        int r;
+
+        worker.options = options;
+        worker.channel = channel;
+        outbox_init(&worker.outbox, channel);
+        TAILQ_INIT(&worker.compilers.running);
+
+        r = output_open(&worker.output);
+        if (r < 0)
+                failure_set(&failure, GPUQ__V1__CODE__E_INTERNAL, "stdout: %s", strerror(-r));
+        if (r == 0)
+                r = worker_open_context(&worker, &failure);
+        if (r == 0)
+                r = worker_start_loop(&worker);
+        if (r < 0 && !failure_is_set(&failure))
+                failure_set(&failure, GPUQ__V1__CODE__E_INTERNAL, "%s", strerror(-r));
+
+        if (r == 0)
+                worker_init_objects(&worker);
+        worker_check_sent(&worker, report_ready(&worker.outbox, &failure));
+        if (r) {
+                log_error("no context: %s", failure.text ? failure.text : "out of memory");
+                worker_exit(&worker, EXIT_FAILURE);
+        }
+        worker_loop(&worker);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_WORKER_H
+#define GPUQ_WORKER_WORKER_H
+
+/*
+ * Worker
+ *
+ * One CUDA context and the loop of the thread that owns it. While jobs are in
+ * flight the loop polls; when nothing is, it sleeps on the channel's bell. What
+ * would block is done in libuv's threads or in a child.
+ */
+
+#include <stdbool.h>
+
+#include "worker/memory.h"
+#include "worker/module.h"
+#include "worker/outbox.h"
+#include "worker/pace.h"
+#include "worker/runner.h"
+
+typedef struct WorkerOptions {
+        unsigned device;
+        bool probe;
+        bool cpu;
+        unsigned cpu_devices, cpu_threads;
+        const char *cache; /* NULL: none */
+        unsigned compile_timeout_s;
+        char *libexec; /* the folder of this executable */
+} WorkerOptions;
+
+typedef struct Worker {
+        const WorkerOptions *options;
+        Channel *channel;
+        Outbox outbox;
+        Output output;
+        Driver *driver;
+        Context *context;
+        Streams streams;
+        Drain drain;
+        Compilers compilers;
+        Modules modules;
+        Arenas arenas;
+        Runner runner;
+        Memory memory;
+        Pace pace;
+
+        uv_loop_t loop;
+        uv_poll_t bell, socket;
+        uv_timer_t stats;     /* once it has fallen idle */
+        uint64_t poll_at_ns;  /* when libuv gets its turn, while busy */
+        uint64_t stats_at_ns; /* while busy */
+        bool was_busy;
+} Worker;
+
+/** worker_open_driver() - as the options say. @ret_problem: in words. Return: 0 or a negative errno. */
+int worker_open_driver(const WorkerOptions *options, Driver **ret_driver, const char **ret_problem);
+/**
+ * worker_run() - everything: from the context to the exit
+ * @channel: consumed
+ *
+ * Return: the exit status. Most workers end inside, by worker_stop() or worker_fault().
+ */
+int worker_run(const WorkerOptions *options, Channel *channel);
+
+/** worker_receive() - the next message, if there is one. @ret_any: whether there was. Return: 0, FAILURE_E_FAULT, or -ENOMEM. */
+int worker_receive(Worker *worker, bool *ret_any);
+
+/** worker_stop() - Stop was asked: say what is in flight, exit. */
+void worker_stop(Worker *worker) __attribute__((noreturn));
+/** worker_fault() - the context is spent: say what is in flight, exit. */
+void worker_fault(Worker *worker) __attribute__((noreturn));
+/** worker_exit() - at once: destroying a context with a kernel that never ends would wait for it. */
+void worker_exit(Worker *worker, int status) __attribute__((noreturn));
+
+#endif

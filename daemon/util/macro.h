@@ -14,8 +14,10 @@
 #define _printf_(a, b) __attribute__((format(printf, a, b)))
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)     ((a) < (b) ? (a) : (b))
-#define MAX(a, b)     ((a) > (b) ? (a) : (b))
+#ifndef MIN /* sys/param.h, which uv.h includes, has the same */
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#endif
 
 /* Hands the value over and leaves nothing to clean up. */
 #define TAKE_PTR(p)                                                                                \

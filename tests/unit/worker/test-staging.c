@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+
+#include "worker/staging.h"
+
+static const char arena_a, arena_b;
+
+typedef struct Plan {
+        Staging staging;
+        void *memory;
+} Plan;
+
+static Plan plan(const StagingBuffer *buffers, size_t n) {
+        Plan plan = {.memory = malloc(staging_room(n) + 1)};
+
+        assert_int_equal(staging_plan(buffers, n, plan.memory, &plan.staging), 0);
+        return plan;
+}
+
+static void apart_buffers_get_aligned_places_of_their_own(void **state) {
+        const StagingBuffer buffers[] = {
+                {&arena_a, 1000, 10, STAGING_IN},
+                {&arena_a, 12, 300, STAGING_OUT},
+                {&arena_b, 0, 1, STAGING_INOUT},
+        };
+        Plan p = plan(buffers, 3);
+        const Staging *s = &p.staging;
+
+        for (size_t i = 0; i < 3; ++i) {
+                assert_int_equal(s->scratch[i] % STAGING_ALIGNMENT, 0);
+                for (size_t k = 0; k < i; ++k)
+                        assert_true(s->scratch[i] + buffers[i].length <= s->scratch[k] ||
+                                    s->scratch[k] + buffers[k].length <= s->scratch[i]);
+        }
+        assert_int_equal(s->n_bytes, 256 + 512 + 256);
+        assert_int_equal(s->n_zero, 1);
+        assert_int_equal(s->n_in, 2);
+        assert_int_equal(s->n_out, 2);
+        free(p.memory);
+}
+
+static void same_slice_twice_is_one_memory_copied_once(void **state) {
+        const StagingBuffer buffers[] = {
+                {&arena_a, 64, 100, STAGING_IN},
+                {&arena_a, 64, 100, STAGING_OUT},
+                {&arena_a, 64, 100, STAGING_INOUT},
+        };
+        Plan p = plan(buffers, 3);
+
+        assert_int_equal(p.staging.scratch[0], p.staging.scratch[1]);
+        assert_int_equal(p.staging.scratch[0], p.staging.scratch[2]);
+        assert_int_equal(p.staging.n_in, 1);
+        assert_int_equal(p.staging.n_out, 1);
+        free(p.memory);
+}
+
+static void overlapping_slices_keep_their_distance(void **state) {
+        const StagingBuffer buffers[] = {
+                {&arena_a, 300, 100, STAGING_IN},
+                {&arena_a, 100, 250, STAGING_OUT},
+                {&arena_a, 399, 100, STAGING_INOUT},
+        };
+        Plan p = plan(buffers, 3);
+        const Staging *s = &p.staging;
+
+        assert_int_equal(s->scratch[0] - s->scratch[1], 200);
+        assert_int_equal(s->scratch[2] - s->scratch[1], 299);
+        /* the alignment that each has in the arena is kept */
+        assert_int_equal(s->scratch[1] % STAGING_ALIGNMENT, 100);
+        assert_true(s->n_bytes >= s->scratch[2] + 100);
+        assert_int_equal(s->n_in, 1);
+        assert_int_equal(s->in[0].offset, 300);
+        assert_int_equal(s->in[0].length, 199);
+        assert_int_equal(s->n_out, 2);
+        assert_int_equal(s->n_zero, 1);
+        assert_int_equal(s->zero[0].length, 250);
+        free(p.memory);
+}
+
+static void touching_slices_are_copied_together_but_not_joined(void **state) {
+        const StagingBuffer buffers[] = {
+                {&arena_a, 0, 256, STAGING_IN},
+                {&arena_a, 256, 256, STAGING_IN},
+                {&arena_a, 512, 100, STAGING_IN},
+        };
+        Plan p = plan(buffers, 3);
+
+        assert_int_equal(p.staging.n_in, 1);
+        assert_int_equal(p.staging.in[0].length, 612);
+        free(p.memory);
+}
+
+static void empty_buffers_begin_inside_the_block(void **state) {
+        const StagingBuffer only[] = {{&arena_a, 5, 0, STAGING_OUT}};
+        const StagingBuffer beside[] = {{&arena_a, 5, 0, STAGING_OUT},
+                                        {&arena_a, 0, 9, STAGING_IN}};
+        Plan p = plan(only, 1);
+
+        assert_int_equal(p.staging.n_bytes, STAGING_ALIGNMENT);
+        assert_int_equal(p.staging.n_zero + p.staging.n_in + p.staging.n_out, 0);
+        free(p.memory);
+
+        p = plan(beside, 2);
+        assert_int_equal(p.staging.n_bytes, STAGING_ALIGNMENT);
+        assert_true(p.staging.scratch[0] < p.staging.n_bytes);
+        assert_int_equal(p.staging.n_zero, 0);
+        free(p.memory);
+}
+
+static void device_buffers_take_no_scratch(void **state) {
+        const StagingBuffer buffers[] = {{NULL, 0, 1 << 20, STAGING_INOUT}};
+        Plan p = plan(buffers, 1);
+
+        assert_int_equal(p.staging.n_bytes, 0);
+        free(p.memory);
+}
+
+static void buffers_beyond_4_gib_keep_their_sizes(void **state) {
+        const uint64_t big = UINT64_C(5) << 30;
+        const StagingBuffer buffers[] = {{&arena_a, 0, big, STAGING_IN},
+                                         {&arena_b, 0, big, STAGING_OUT}};
+        Plan p = plan(buffers, 2);
+
+        assert_true(p.staging.n_bytes == 2 * big);
+        assert_true(p.staging.in[0].length == big);
+        free(p.memory);
+}
+
+static void more_than_can_be_addressed_is_refused(void **state) {
+        const uint64_t big = UINT64_C(1) << 56;
+        const StagingBuffer buffers[] = {{&arena_a, 0, big, STAGING_IN},
+                                         {&arena_b, 0, big, STAGING_OUT}};
+        void *memory = malloc(staging_room(2));
+        Staging staging;
+
+        assert_int_equal(staging_plan(buffers, 2, memory, &staging), -EOVERFLOW);
+        free(memory);
+}
+
+/* Against the obvious model: what the kernel sees and what comes back, byte by byte. */
+static void any_set_of_slices_behaves_as_one_memory(void **state) {
+        enum { ARENA = 600, N = 24 };
+        static uint8_t host[2][ARENA], seen[1 << 16];
+        StagingBuffer buffers[N];
+
+        srand(7);
+        for (int round = 0; round < 2000; ++round) {
+                size_t n = (size_t)(rand() % N) + 1;
+                Plan p;
+
+                for (size_t i = 0; i < n; ++i) {
+                        uint64_t offset = (uint64_t)rand() % ARENA;
+
+                        buffers[i] = (StagingBuffer){
+                                .arena = rand() % 2 ? host[0] : host[1],
+                                .offset = offset,
+                                .length = (uint64_t)rand() % (ARENA - offset + 1),
+                                .direction = (StagingDirection)(rand() % 3),
+                        };
+                }
+                for (size_t i = 0; i < 2 * ARENA; ++i)
+                        host[i / ARENA][i % ARENA] = (uint8_t)(1 + rand() % 255);
+
+                p = plan(buffers, n);
+                assert_true(p.staging.n_bytes <= sizeof(seen));
+                memset(seen, 0xee, sizeof(seen));
+                for (size_t i = 0; i < p.staging.n_zero; ++i)
+                        memset(seen + p.staging.zero[i].scratch, 0, p.staging.zero[i].length);
+                for (size_t i = 0; i < p.staging.n_in; ++i)
+                        memcpy(seen + p.staging.in[i].scratch,
+                               (const uint8_t *)p.staging.in[i].arena + p.staging.in[i].offset,
+                               p.staging.in[i].length);
+
+                for (size_t i = 0; i < n; ++i)
+                        for (uint64_t b = 0; b < buffers[i].length; ++b) {
+                                uint64_t at = buffers[i].offset + b;
+                                bool read = false;
+
+                                for (size_t k = 0; k < n; ++k)
+                                        read |= buffers[k].arena == buffers[i].arena &&
+                                                buffers[k].direction != STAGING_OUT &&
+                                                at >= buffers[k].offset &&
+                                                at < buffers[k].offset + buffers[k].length;
+                                assert_int_equal(seen[p.staging.scratch[i] + b],
+                                                 read ? ((const uint8_t *)buffers[i].arena)[at]
+                                                      : 0);
+                        }
+                free(p.memory);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(apart_buffers_get_aligned_places_of_their_own),
+                cmocka_unit_test(same_slice_twice_is_one_memory_copied_once),
+                cmocka_unit_test(overlapping_slices_keep_their_distance),
+                cmocka_unit_test(touching_slices_are_copied_together_but_not_joined),
+                cmocka_unit_test(empty_buffers_begin_inside_the_block),
+                cmocka_unit_test(device_buffers_take_no_scratch),
+                cmocka_unit_test(buffers_beyond_4_gib_keep_their_sizes),
+                cmocka_unit_test(more_than_can_be_addressed_is_refused),
+                cmocka_unit_test(any_set_of_slices_behaves_as_one_memory),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

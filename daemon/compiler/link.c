@@ -228,7 +228,9 @@ int link_image(const Request *request, Result *result, Format format, const void
                 return r;
         if (!request->cuda_driver)
                 return result_fail(result, COMPILED_NO_COMPILER,
-                                   "no linker for PTX: libnvJitLink.so is not on this machine");
+                                   "no linker for PTX: libnvJitLink.so is not on this machine, or "
+                                   "does not know sm_%u",
+                                   request->sm);
 
         return driver_run(request, result, format, image, n_image);
 }

@@ -380,11 +380,22 @@ static const char *name_start(const char *from, const char *end) {
         return start;
 }
 
+/* What ends the head of a function whose parameters were read: a body's brace, or a semicolon. */
+static Token find_end(const Scan *scan) {
+        Tokens tokens = scan->tokens;
+        Token token;
+
+        do
+                token = tokens_next(&tokens);
+        while (token.n > 0 && !token_is(token, "{") && !token_is(token, ";"));
+
+        return token;
+}
+
 /* A function's parameters were read, and its name is at the end of @head. */
 static int found_function(Scan *scan, Token head, Token parameters) {
         const char *end = head.s + head.n;
         char *name = qualify(scan, name_start(head.s, end), end);
-        Token next = tokens_peek(&scan->tokens);
         bool is_kernel = scan->is_kernel, is_template = scan->template == TEMPLATE_PLAIN;
 
         if (!name)
@@ -393,7 +404,8 @@ static int found_function(Scan *scan, Token head, Token parameters) {
         /* An instance need not repeat __global__. */
         if (scan->template == TEMPLATE_INSTANTIATION || scan->template == TEMPLATE_SPECIALISATION)
                 is_kernel = is_kernel || find(scan, name, strcspn(name, "<"), true);
-        if (!is_template && !token_is(next, scan->template == TEMPLATE_INSTANTIATION ? ";" : "{"))
+        if (!is_template &&
+            !token_is(find_end(scan), scan->template == TEMPLATE_INSTANTIATION ? ";" : "{"))
                 is_kernel = false;
         if (!is_kernel) {
                 free(name);

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The compile cache: what is put comes back, what is damaged does not, and it stays small.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "compiler/cache.h"
+
+static char dir[] = "/tmp/gpuq-test-cache-XXXXXX";
+
+static int make_dir(void **state) {
+        return mkdtemp(dir) ? 0 : -1;
+}
+
+static size_t for_each_file(bool remove_it) {
+        struct dirent *entry;
+        DIR *d = opendir(dir);
+        size_t n = 0;
+
+        while ((entry = readdir(d))) {
+                if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+                        continue;
+                n++;
+                if (remove_it)
+                        assert_int_equal(unlinkat(dirfd(d), entry->d_name, 0), 0);
+        }
+        closedir(d);
+        return n;
+}
+
+static int empty_dir(void **state) {
+        (void)for_each_file(true);
+        return 0;
+}
+
+static int remove_dir(void **state) {
+        return rmdir(dir);
+}
+
+static CacheKey key_of(unsigned char c) {
+        CacheKey key;
+
+        memset(key.bytes, c, sizeof(key.bytes));
+        return key;
+}
+
+static void put(unsigned char c, const void *data, size_t n, size_t max) {
+        CacheKey key = key_of(c);
+
+        assert_int_equal(cache_put(dir, &key, data, n, max), 0);
+}
+
+static int get(unsigned char c, char **ret_data, size_t *ret_n) {
+        CacheKey key = key_of(c);
+
+        return cache_get(dir, &key, (void **)ret_data, ret_n);
+}
+
+static bool has(unsigned char c) {
+        _cleanup_(freep) char *data = NULL;
+        size_t n;
+
+        return get(c, &data, &n) == 0;
+}
+
+static void what_is_put_comes_back(void **state) {
+        _cleanup_(freep) char *data = NULL;
+        size_t n = 0;
+
+        assert_false(has(1));
+        put(1, "abc", 3, 1000);
+        assert_int_equal(get(1, &data, &n), 0);
+        assert_int_equal(n, 3);
+        assert_memory_equal(data, "abc", 3);
+        assert_false(has(2));
+        assert_int_equal(for_each_file(false), 1); /* no temporary file stays */
+}
+
+static void only_the_user_can_read_it(void **state) {
+        _cleanup_(freep) char *path = NULL;
+        struct stat st;
+
+        put(0xab, "abc", 3, 1000);
+        assert_true(asprintf(&path, "%s/%s.gpuq", dir,
+                             "abababababababababababababababababababababababababababababababab") >
+                    0);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void every_damage_is_a_miss(void **state) {
+        _cleanup_(freep) char *path = NULL;
+        struct stat st;
+
+        assert_true(asprintf(&path, "%s/%s.gpuq", dir,
+                             "0101010101010101010101010101010101010101010101010101010101010101") >
+                    0);
+        put(1, "abcdef", 6, 1000);
+        assert_int_equal(stat(path, &st), 0);
+        for (off_t at = 0; at < st.st_size; at++) {
+                int fd = open(path, O_RDWR);
+                char c;
+
+                assert_int_equal(pread(fd, &c, 1, at), 1);
+                c ^= 1;
+                assert_int_equal(pwrite(fd, &c, 1, at), 1);
+                assert_false(has(1));
+                c ^= 1;
+                assert_int_equal(pwrite(fd, &c, 1, at), 1);
+                close(fd);
+        }
+        assert_true(has(1));
+        for (off_t n = st.st_size - 1; n >= 0; n--) {
+                assert_int_equal(truncate(path, n), 0);
+                assert_false(has(1));
+        }
+        put(1, "abcdef", 6, 1000);
+        assert_true(has(1));
+}
+
+static void what_was_used_last_stays(void **state) {
+        char data[1000] = {};
+        struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+
+        for (unsigned char c = 1; c <= 3; c++) {
+                char path[256], name[65] = "";
+
+                put(c, data, sizeof(data), 10000);
+                for (unsigned i = 0; i < 32; i++)
+                        snprintf(name + 2 * i, 3, "%02x", c);
+                snprintf(path, sizeof(path), "%s/%s.gpuq", dir, name);
+                times[1].tv_sec = c;
+                assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+        }
+        assert_true(has(1)); /* now 2 is the oldest */
+        put(4, data, sizeof(data), 3500);
+        assert_false(has(2));
+        assert_true(has(1) && has(3) && has(4));
+}
+
+static void a_folder_that_is_not_there_is_an_error(void **state) {
+        CacheKey key = key_of(1);
+        void *data;
+        size_t n;
+
+        assert_int_equal(cache_put("/nonexistent/x", &key, "a", 1, 100), -ENOENT);
+        assert_int_equal(cache_get("/nonexistent/x", &key, &data, &n), -ENOENT);
+}
+
+static CacheKey make_key(Request request) {
+        CacheKey key;
+
+        request.libexec = "/nonexistent";
+        assert_int_equal(cache_key(&request, &key), 0);
+        return key;
+}
+
+static void the_key_covers_the_request(void **state) {
+        const char *a[] = {"-DA"}, *b[] = {"-DB"};
+        const Request requests[] = {
+                {.sm = 90, .format = FORMAT_PTX, .name = "n", .image = "x", .n_image = 1},
+                {.sm = 80, .format = FORMAT_PTX, .name = "n", .image = "x", .n_image = 1},
+                {.sm = 90, .format = FORMAT_SOURCE, .name = "n", .image = "x", .n_image = 1},
+                {.sm = 90, .format = FORMAT_PTX, .name = "m", .image = "x", .n_image = 1},
+                {.sm = 90, .format = FORMAT_PTX, .name = "n", .image = "y", .n_image = 1},
+                {.sm = 90, .format = FORMAT_PTX, .name = "n", .image = "xx", .n_image = 2},
+                {.sm = 90,
+                 .format = FORMAT_PTX,
+                 .name = "n",
+                 .image = "x",
+                 .n_image = 1,
+                 .options = a,
+                 .n_options = 1},
+                {.sm = 90,
+                 .format = FORMAT_PTX,
+                 .name = "n",
+                 .image = "x",
+                 .n_image = 1,
+                 .options = b,
+                 .n_options = 1},
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+                CacheKey x = make_key(requests[i]);
+
+                for (size_t j = 0; j < ARRAY_SIZE(requests); j++) {
+                        CacheKey y = make_key(requests[j]);
+
+                        assert_int_equal(memcmp(&x, &y, sizeof(x)) == 0, i == j);
+                }
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_teardown(what_is_put_comes_back, empty_dir),
+                cmocka_unit_test_teardown(only_the_user_can_read_it, empty_dir),
+                cmocka_unit_test_teardown(every_damage_is_a_miss, empty_dir),
+                cmocka_unit_test_teardown(what_was_used_last_stays, empty_dir),
+                cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
+                cmocka_unit_test(the_key_covers_the_request),
+        };
+
+        return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

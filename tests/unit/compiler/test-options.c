@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Only options that change the meaning of the source itself are taken from clients.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "compiler/options.h"
+#include "util/macro.h"
+
+static void what_is_documented_is_allowed(void **state) {
+        static const char *const good[] = {
+                "-DA",        "-DA=1",      "-DA=a b\"c",  "-D_a9=",          "-UA",
+                "-std=c++17", "-std=c++20", "--std=c++14", "--use_fast_math", "-use_fast_math",
+        };
+
+        assert_int_equal(options_find_bad(good, ARRAY_SIZE(good)), ARRAY_SIZE(good));
+        assert_int_equal(options_find_bad(NULL, 0), 0);
+}
+
+static void everything_else_is_not(void **state) {
+        static const char *const bad[] = {
+                "",      "-D",         "-D9",          "-DA B=1", "-DA\n",    "-U",
+                "-UA=1", "-std=c++99", "-std=gnu++17", "-I/etc",  "-include", "/etc/passwd",
+                "-O3",   "-fplugin=x", "@file",        "-D-A",    "-o",       "-Wl,-x",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+                assert_int_equal(options_find_bad(&bad[i], 1), 0);
+}
+
+static void the_first_bad_one_is_told(void **state) {
+        static const char *const options[] = {"-DA", "-UB", "-O3", "-g"};
+
+        assert_int_equal(options_find_bad(options, ARRAY_SIZE(options)), 2);
+}
+
+static void the_last_standard_counts(void **state) {
+        static const char *const options[] = {"-std=c++11", "-DA", "-std=c++20", "-std=c++14"};
+
+        assert_int_equal(options_standard(options, 4, 0), 14);
+        assert_int_equal(options_standard(options, 3, 17), 20);
+        assert_int_equal(options_standard(options, 4, 17), 17);
+        assert_int_equal(options_standard(options + 1, 1, 0), 0);
+        assert_false(options_fast_math(options, 4));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_is_documented_is_allowed),
+                cmocka_unit_test(everything_else_is_not),
+                cmocka_unit_test(the_first_bad_one_is_told),
+                cmocka_unit_test(the_last_standard_counts),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

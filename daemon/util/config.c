@@ -185,6 +185,8 @@ static char *parser_read_line(char *buffer, int n_buffer, void *stream) {
 
         for (; n_line && isspace((unsigned char)*line); line++)
                 n_line--;
+        while (n_line && isspace((unsigned char)line[n_line - 1]))
+                n_line--;
         if (n_line && strchr("#;", *line))
                 n_line = 0;
         if (n_line > CONFIG_LINE_MAX || (int)n_line + 2 > n_buffer) {
@@ -193,9 +195,10 @@ static char *parser_read_line(char *buffer, int n_buffer, void *stream) {
         }
 
         memcpy(buffer, line, n_line);
-        memcpy(buffer + n_line, "\n", 2);
+        buffer[n_line] = '\0';
         if (*buffer == '[')
                 parser_check_section(parser, buffer);
+        memcpy(buffer + n_line, "\n", 2);
         return buffer;
 }
 

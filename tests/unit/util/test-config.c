@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Config: every kind of right and wrong line, and the file that is installed.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/config-keys.h"
+#include "util/config.h"
+
+static char folder[64];
+static char file[96];
+
+static int make_folder(void **state) {
+        strcpy(folder, "/tmp/test-config-XXXXXX");
+        if (!mkdtemp(folder))
+                return -1;
+        snprintf(file, sizeof(file), "%s/gpuqd.conf", folder);
+        return 0;
+}
+
+static int remove_folder(void **state) {
+        char command[128];
+
+        snprintf(command, sizeof(command), "rm -r %s", folder);
+        return system(command);
+}
+
+static void write_file(const char *name, const char *text) {
+        char path[160];
+        FILE *stream;
+
+        snprintf(path, sizeof(path), "%s/gpuqd.conf.d", folder);
+        (void)mkdir(path, 0755);
+        snprintf(path, sizeof(path), "%s/%s", folder, name);
+        stream = fopen(path, "we");
+        assert_non_null(stream);
+        assert_true(fputs(text, stream) >= 0);
+        assert_int_equal(fclose(stream), 0);
+}
+
+static Config *load(const char *text, char *const *settings) {
+        Config *config = NULL;
+        char *error = NULL;
+
+        write_file("gpuqd.conf", text);
+        if (config_load(file, settings, &config, &error) != 0)
+                fail_msg("%s", error);
+        return config;
+}
+
+/* @wanted: without the folder in front */
+static void assert_error(const char *text, char *const *settings, const char *wanted) {
+        Config *config = NULL;
+        char *error = NULL, whole[1024];
+
+        write_file("gpuqd.conf", text);
+        assert_int_equal(config_load(file, settings, &config, &error), -EINVAL);
+        assert_null(config);
+        assert_non_null(error);
+        snprintf(whole, sizeof(whole), "%s%s%s", *wanted == '-' ? "" : folder,
+                 *wanted == '-' ? "" : "/", wanted);
+        assert_string_equal(error, whole);
+        free(error);
+}
+
+static void empty_file_gives_the_defaults(void **state) {
+        Config *config = load("", NULL);
+
+        assert_string_equal(config->socket, "/run/gpuq/gpuqd.sock");
+        assert_null(config->allow_groups);
+        assert_string_equal(config->admin_group, "gpuq-admin");
+        assert_string_equal(config->supervisor_user, "gpuq");
+        assert_string_equal(config->worker_user, "gpuq");
+        assert_string_equal(config->cache_dir, "/var/cache/gpuq");
+        assert_int_equal(config->device, CONFIG_DRIVER_AUTO);
+        assert_int_equal(config->cpu_devices, 1);
+        assert_false(config->isolation_shared);
+        assert_int_equal(config->worker_idle_s, 60);
+        assert_int_equal(config->inflight_jobs, 128);
+        assert_int_equal(config->compile_timeout_s, 120);
+        assert_true(config->limits.weight == 1);
+        assert_true(config->limits.arena_bytes > 1 << 20);
+        assert_true(config->limits.device_bytes == UINT64_MAX);
+        assert_null(config->users);
+        config_free(config);
+}
+
+static void every_key_is_read(void **state) {
+        Config *config = load(
+                "; comment\n"
+                "  # another, indented, and longer than any line that holds a value may be: "
+                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
+                "[gpuqd]\r\n"
+                "socket=/tmp/s ; trailing\r\n"
+                "   allow_groups =  a  b \n"
+                "\tadmin_group =\n"
+                "supervisor_user = one\nworker_user = two\ncache_dir = /c\ndevice = cpu\n"
+                "cpu_devices = 4\ncpu_threads = 3\nisolation = shared\nworker_idle_s = 0\n"
+                "inflight_jobs = 1\ninflight_ms = 9\njob_timeout_s = 5\ncompile_timeout_s = 6\n"
+                "weight = 0.5\nsessions = 7\njobs = 8\narena_bytes = 3G\ndevice_bytes = 2t\n"
+                "modules = 10\ngpu_seconds = 11",
+                NULL);
+
+        assert_string_equal(config->socket, "/tmp/s");
+        assert_string_equal(config->allow_groups, "a  b");
+        assert_null(config->admin_group);
+        assert_string_equal(config->supervisor_user, "one");
+        assert_string_equal(config->worker_user, "two");
+        assert_string_equal(config->cache_dir, "/c");
+        assert_int_equal(config->device, CONFIG_DRIVER_CPU);
+        assert_int_equal(config->cpu_devices, 4);
+        assert_int_equal(config->cpu_threads, 3);
+        assert_true(config->isolation_shared);
+        assert_int_equal(config->worker_idle_s, 0);
+        assert_int_equal(config->inflight_jobs, 1);
+        assert_int_equal(config->inflight_ms, 9);
+        assert_int_equal(config->job_timeout_s, 5);
+        assert_int_equal(config->compile_timeout_s, 6);
+        assert_true(config->limits.weight == 0.5);
+        assert_int_equal(config->limits.sessions, 7);
+        assert_int_equal(config->limits.jobs, 8);
+        assert_int_equal(config->limits.arena_bytes, 3ull << 30);
+        assert_int_equal(config->limits.device_bytes, 2ull << 40);
+        assert_int_equal(config->limits.modules, 10);
+        assert_int_equal(config->limits.gpu_seconds, 11);
+        config_free(config);
+}
+
+static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
+        static const struct {
+                const char *text;
+                const char *error;
+        } cases[] = {
+                {"[gpuqd]\n\narena_bytes = lots\n", "gpuqd.conf:3: arena_bytes = lots: not a size; "
+                                                    "allowed: bytes, with K, M, G or T, or "
+                                                    "unlimited"},
+                {"[gpuqd]\narena_bytes =\n", "gpuqd.conf:2: arena_bytes = : not a size; allowed: "
+                                             "bytes, with K, M, G or T, or unlimited"},
+                {"[gpuqd]\narena_bytes = 99999999999G\n",
+                 "gpuqd.conf:2: arena_bytes = 99999999999G: not a size; allowed: bytes, with K, M, "
+                 "G or T, "
+                 "or unlimited"},
+                {"[gpuqd]\narena_bytes = 1GB\n", "gpuqd.conf:2: arena_bytes = 1GB: not a size; "
+                                                 "allowed: bytes, with K, M, G or T, or unlimited"},
+                {"[gpuqd]\narena_bytes = -1\n", "gpuqd.conf:2: arena_bytes = -1: not a size; "
+                                                "allowed: bytes, with K, M, G or T, or unlimited"},
+                {"[gpuqd]\ncpu_devices = 0\n",
+                 "gpuqd.conf:2: cpu_devices = 0: not a number of that range; allowed: 1 to 64"},
+                {"[gpuqd]\ncpu_devices = 65\n",
+                 "gpuqd.conf:2: cpu_devices = 65: not a number of that range; allowed: 1 to 64"},
+                {"[gpuqd]\ncpu_devices = 4 4\n",
+                 "gpuqd.conf:2: cpu_devices = 4 4: not a number of that range; allowed: 1 to 64"},
+                {"[gpuqd]\ndevice = tpu\n",
+                 "gpuqd.conf:2: device = tpu: not a driver; allowed: auto, gpu, cpu"},
+                {"[gpuqd]\nisolation = none\n",
+                 "gpuqd.conf:2: isolation = none: not a kind of isolation; allowed: user, shared"},
+                {"[gpuqd]\nweight = 0\n",
+                 "gpuqd.conf:2: weight = 0: not a weight; allowed: 0.001 to 1000"},
+                {"[gpuqd]\nweight = nan\n",
+                 "gpuqd.conf:2: weight = nan: not a weight; allowed: 0.001 to 1000"},
+                {"[gpuqd]\nsocket = here\n", "gpuqd.conf:2: socket = here: not a socket's path; "
+                                             "allowed: a path from / on, 107 bytes at "
+                                             "most"},
+                {"[gpuqd]\nworker_user =\n",
+                 "gpuqd.conf:2: worker_user = : not a user; allowed: one name"},
+                {"[gpuqd]\nwrong\n",
+                 "gpuqd.conf:2: not understood; allowed: [SECTION], KEY = VALUE, # COMMENT"},
+                {"[gpuqd\n", "gpuqd.conf:1: [gpuqd: no ] at the end of the section"},
+                {"[gpu]\n", "gpuqd.conf:1: [gpu]: no such section; allowed: [gpuqd], [user NAME]"},
+                {"[user]\n",
+                 "gpuqd.conf:1: [user]: no such section; allowed: [gpuqd], [user NAME]"},
+                {"[user a b]\n",
+                 "gpuqd.conf:1: [user a b]: no such section; allowed: [gpuqd], [user NAME]"},
+                {"jobs = 1\n",
+                 "gpuqd.conf:1: jobs: before any section; allowed: [gpuqd], [user NAME]"},
+                {"[user a]\nsocket = /x\n", "gpuqd.conf:2: socket: no such key of a user; allowed: "
+                                            "weight, sessions, jobs, arena_bytes, "
+                                            "device_bytes, modules, gpu_seconds"},
+                {"[user a]\nmodules = x\n",
+                 "gpuqd.conf:2: modules = x: not a number of that range; allowed: 1 to 1000000"},
+                {"wrong\n[gpuqd]\njobs = x\n",
+                 "gpuqd.conf:1: not understood; allowed: [SECTION], KEY = VALUE, # COMMENT"},
+                {"[gpuqd]\njobs = x\nwrong\n",
+                 "gpuqd.conf:2: jobs = x: not a number of that range; allowed: 1 to 1000000000"},
+        };
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+                assert_error(cases[i].text, NULL, cases[i].error);
+}
+
+static void wrong_key_lists_those_there_are(void **state) {
+        Config *config = NULL;
+        char *error = NULL;
+
+        write_file("gpuqd.conf", "[gpuqd]\nsockt = /x\n");
+        assert_int_equal(config_load(file, NULL, &config, &error), -EINVAL);
+        assert_non_null(
+                strstr(error, "gpuqd.conf:2: sockt: no such key; allowed: socket, allow_groups, "));
+        free(error);
+}
+
+static void line_that_is_too_long_is_told(void **state) {
+        char text[400] = "[gpuqd]\nallow_groups = ";
+
+        memset(text + strlen(text), 'a', 250);
+        assert_error(text, NULL, "gpuqd.conf:2: the line is too long; allowed: 190 bytes");
+}
+
+static void fragments_come_after_the_file_by_name(void **state) {
+        Config *config;
+
+        write_file("gpuqd.conf.d/20-b.conf", "[gpuqd]\njobs = 20\n");
+        write_file("gpuqd.conf.d/10-a.conf", "[gpuqd]\njobs = 10\nsessions = 10\n");
+        write_file("gpuqd.conf.d/30-c.conf.old", "[gpuqd]\nnonsense\n");
+        config = load("[gpuqd]\njobs = 1\nsessions = 1\nmodules = 1\n", NULL);
+        assert_int_equal(config->limits.jobs, 20);
+        assert_int_equal(config->limits.sessions, 10);
+        assert_int_equal(config->limits.modules, 1);
+        config_free(config);
+
+        write_file("gpuqd.conf.d/20-b.conf", "\n[gpuqd]\njobs = -\n");
+        assert_error(
+                "", NULL,
+                "gpuqd.conf.d/20-b.conf:3: jobs = -: not a number of that range; allowed: 1 to "
+                "1000000000");
+}
+
+static void command_line_is_strongest(void **state) {
+        char *const settings[] = {"jobs=30", " sessions = 31 ", NULL};
+        Config *config = load("[gpuqd]\njobs = 1\n", settings);
+
+        assert_int_equal(config->limits.jobs, 30);
+        assert_int_equal(config->limits.sessions, 31);
+        config_free(config);
+
+        assert_error("", (char *[]){"jobs=x", NULL},
+                     "--set jobs = x: not a number of that range; allowed: 1 to 1000000000");
+        assert_error("", (char *[]){"jobs", NULL}, "--set jobs: no value; allowed: KEY=VALUE");
+}
+
+static void user_sections_start_from_the_defaults_of_all_files(void **state) {
+        const ConfigLimits *limits;
+        Config *config;
+
+        write_file("gpuqd.conf.d/10.conf", "[gpuqd]\nmodules = 5\n[user alice]\nsessions = 3\n");
+        config = load("[user alice]\nweight = 2\n[user 1234]\njobs = 9\n[gpuqd]\njobs = 7\n", NULL);
+
+        limits = config_limits(config, "alice", 1000);
+        assert_true(limits->weight == 2);
+        assert_int_equal(limits->jobs, 7);
+        assert_int_equal(limits->modules, 5);
+        assert_int_equal(limits->sessions, 3);
+        assert_int_equal(config_limits(config, NULL, 1234)->jobs, 9);
+        assert_int_equal(config_limits(config, "bob", 1234)->jobs, 9);
+        assert_ptr_equal(config_limits(config, "bob", 1001), &config->limits);
+        assert_ptr_equal(config_limits(config, NULL, 1001), &config->limits);
+        config_free(config);
+}
+
+static void named_file_must_be_there(void **state) {
+        Config *config = NULL;
+        char *error = NULL;
+
+        assert_int_equal(config_load("/nonexistent/gpuqd.conf", NULL, &config, &error), -ENOENT);
+        assert_string_equal(error, "/nonexistent/gpuqd.conf: No such file or directory");
+        free(error);
+}
+
+static void installed_file_is_right_and_has_every_key(void **state) {
+        const char *path = getenv("GPUQD_CONF");
+        Config *config = NULL;
+        char *error = NULL, text[16384], line[64];
+        size_t n_text;
+        FILE *stream;
+
+        if (!path)
+                skip();
+        if (config_load(path, NULL, &config, &error) != 0)
+                fail_msg("%s", error);
+        assert_int_equal(config->device, CONFIG_DRIVER_GPU);
+        config_free(config);
+
+        stream = fopen(path, "re");
+        assert_non_null(stream);
+        n_text = fread(text, 1, sizeof(text) - 1, stream);
+        text[n_text] = '\0';
+        fclose(stream);
+        for (size_t i = 0; config_key_at(i); i++) {
+                const ConfigKey *key = config_key_at(i);
+
+                /* What is commented out shows the default; the service says device = gpu. */
+                if (strcmp(key->name, "device") == 0 || !key->initial)
+                        snprintf(line, sizeof(line), "%s = ", key->name);
+                else
+                        snprintf(line, sizeof(line), "\n#%s =%s%s\n", key->name,
+                                 *key->initial ? " " : "", key->initial);
+                if (!strstr(text, line))
+                        fail_msg("%s does not show: %s", path, line);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(empty_file_gives_the_defaults, make_folder,
+                                                remove_folder),
+                cmocka_unit_test_setup_teardown(every_key_is_read, make_folder, remove_folder),
+                cmocka_unit_test_setup_teardown(wrong_values_name_file_line_and_what_is_allowed,
+                                                make_folder, remove_folder),
+                cmocka_unit_test_setup_teardown(wrong_key_lists_those_there_are, make_folder,
+                                                remove_folder),
+                cmocka_unit_test_setup_teardown(line_that_is_too_long_is_told, make_folder,
+                                                remove_folder),
+                cmocka_unit_test_setup_teardown(fragments_come_after_the_file_by_name, make_folder,
+                                                remove_folder),
+                cmocka_unit_test_setup_teardown(command_line_is_strongest, make_folder,
+                                                remove_folder),
+                cmocka_unit_test_setup_teardown(user_sections_start_from_the_defaults_of_all_files,
+                                                make_folder, remove_folder),
+                cmocka_unit_test(named_file_must_be_there),
+                cmocka_unit_test(installed_file_is_right_and_has_every_key),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

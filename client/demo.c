@@ -173,12 +173,14 @@ static void report_check(const Report *report, Tally *tally) {
 
         if (tally->n_told++ >= 3)
                 return;
-        if (report->error < 0)
-                fprintf(stderr, "process %u: %s: %s\n", report->number,
-                        gpuq_error_name(report->error), report->text);
+        if (report->number == DEMO_WARM_UP)
+                fprintf(stderr, "gpuq-demo: before the others: ");
         else
-                fprintf(stderr, "process %u: got %.17g, right is %.17g\n", report->number,
-                        report->value, expected);
+                fprintf(stderr, "gpuq-demo: process %u: ", report->number);
+        if (report->error < 0)
+                fprintf(stderr, "%s: %s\n", gpuq_error_name(report->error), report->text);
+        else
+                fprintf(stderr, "got %.17g, right is %.17g\n", report->value, expected);
 }
 
 static int demo_fork(const Options *options, uint32_t number, const int fds[static 2]) {

@@ -170,8 +170,7 @@ int gpuq_buffer_open(gpuq_client *client, const gpuq_buffer_ref *ref, gpuq_buffe
 
 void *gpuq_buffer_data(gpuq_buffer *buffer) {
         if (client_forked(buffer->client)) {
-                error_set(GPUQ_E_FORKED,
-                          "this buffer was inherited through fork() and is the parent's");
+                error_remember("this buffer was inherited through fork() and is the parent's");
                 return NULL;
         }
 

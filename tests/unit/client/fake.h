@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_TESTS_CLIENT_FAKE_H
+#define GPUQ_TESTS_CLIENT_FAKE_H
+
+/*
+ * Fake
+ *
+ * A daemon in a thread of the test, with a real socket and real arenas, that
+ * answers well unless it is told otherwise. Its one kernel, "twice", takes an
+ * input and an output buffer and a 64-bit count; a job that launches anything
+ * writes twice the first word of its first buffer to the first of its last.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/gpuq.pb-c.h"
+#include "proto/wire.h"
+
+#define FAKE_SESSION 7u /* of the first connection; the next has 8 */
+
+typedef struct Fake Fake;
+
+typedef struct FakeCounts {
+        unsigned n_hellos, n_arenas, n_images, n_opens, n_closes, n_loads, n_unloads;
+        unsigned n_submits, n_jobs, n_waits, n_cancels,
+                n_ends; /* ends: connections that the client closed */
+        uint32_t last_tag;
+        uint64_t last_arena_size;
+        int image_seals; /* of the last image */
+        size_t image_length;
+} FakeCounts;
+
+typedef struct FakeManners {
+        unsigned version; /* what it says it speaks; 1 */
+        int hello_code;   /* if not 0: answer Hello with this error */
+        const char *hello_text;
+        bool hello_hang_up;        /* close instead of answering */
+        bool hold;                 /* keep jobs until fake_complete() */
+        bool deaf;                 /* read nothing */
+        Gpuq__V1__Code job_code;   /* if not 0: jobs fail with it */
+        Gpuq__V1__Code arena_code; /* if not 0: arenas are refused with it */
+} FakeManners;
+
+/** fake_new() - listening; aborts the test on failure. */
+Fake *fake_new(void);
+void fake_free(Fake *fake);
+const char *fake_path(const Fake *fake);
+
+/** fake_set() - how it behaves from now on. */
+void fake_set(Fake *fake, FakeManners manners);
+/** fake_counts() - so far. */
+FakeCounts fake_counts(Fake *fake);
+/** fake_await() - until @field, a member of its FakeCounts, is at least @n. */
+#define fake_await(fake, field, n) fake_await_at(fake, offsetof(FakeCounts, field), n)
+void fake_await_at(Fake *fake, size_t offset, unsigned n);
+/** fake_last_job() - as it came; free with gpuq__v1__job__free_unpacked(). */
+Gpuq__V1__Job *fake_last_job(Fake *fake);
+
+/** fake_complete() - end the jobs it holds, all in one message. Return: how many. */
+unsigned fake_complete(Fake *fake);
+/** fake_send() - a reply to the client that connected last. */
+void fake_send(Fake *fake, Gpuq__V1__Reply *reply);
+/** fake_send_bytes() - the same, as they are. */
+void fake_send_bytes(Fake *fake, const void *bytes, size_t n_bytes);
+/** fake_hang_up() - close all connections. */
+void fake_hang_up(Fake *fake);
+
+#endif

@@ -269,7 +269,8 @@ static void job_queue_callback(gpuq_job *job) {
         gpuq_client *client = job->client;
 
         job->callback = JOB_CALLBACK_QUEUED;
-        TAILQ_INSERT_TAIL(&client->callbacks, job_ref(job), callbacks);
+        job_ref(job);
+        TAILQ_INSERT_TAIL(&client->callbacks, job, callbacks);
         if (client->notify_fd >= 0)
                 eventfd_write(client->notify_fd, 1);
 }

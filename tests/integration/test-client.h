@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/include/gpuq.h"
+#include <gpuq.h>
 
 #define CHECK(condition)                                                                           \
         do {                                                                                       \

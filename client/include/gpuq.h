@@ -110,11 +110,18 @@ GPUQ_API const char *gpuq_version(void);
  * Return: 0; GPUQ_E_CONNECT, GPUQ_E_VERSION, GPUQ_E_DENIED, GPUQ_E_QUOTA.
  */
 GPUQ_API int gpuq_connect(const char *path, gpuq_client **ret_client);
-/** gpuq_client_free() - end the session; its unfinished jobs are cancelled, its memory goes back. */
+/**
+ * gpuq_client_free() - end the session; its unfinished jobs are cancelled, its memory goes back
+ *
+ * Jobs that are not freed yet end here with GPUQ_E_CLOSED, callbacks included.
+ */
 GPUQ_API void gpuq_client_free(gpuq_client *client);
 
 /**
  * gpuq_client_fd() - for your own event loop: poll it for gpuq_client_events(), then gpuq_dispatch()
+ *
+ * It is also readable when another call has read the end of a job whose callback
+ * is still to be run. It stays the same, and the library's.
  *
  * Return: the descriptor, or a negative GPUQ_E_.
  */
@@ -124,6 +131,9 @@ GPUQ_API int gpuq_client_events(gpuq_client *client);
 /**
  * gpuq_dispatch() - send and receive what is possible now, run callbacks
  * @timeout_ms: how long to wait for something to do; 0: do not wait, -1: for ever
+ *
+ * Returns early after any message or signal (EINTR), so that an interpreter can
+ * run its handlers; the other calls that wait go on after a signal.
  *
  * Return: how many jobs ended (>= 0), or a negative GPUQ_E_.
  */
@@ -223,6 +233,13 @@ GPUQ_API void gpuq_module_free(gpuq_module *module);
 
 /* ---- jobs ------------------------------------------------------------------ */
 
+/*
+ * A buffer that several operations of a job use is found and left by the job as
+ * a whole: OUT first, it starts as zeros once and later operations see what
+ * earlier ones wrote; IN first and written later, it is INOUT. Both in one
+ * operation are INOUT. A copy or fill that writes only a part of it is INOUT too,
+ * unless an earlier operation had it OUT.
+ */
 typedef enum gpuq_direction {
         GPUQ_IN = 0,
         GPUQ_OUT = 1, /* starts as zeros on each run */
@@ -339,12 +356,23 @@ typedef struct gpuq_result {
 } gpuq_result;
 
 typedef void (*gpuq_job_func)(gpuq_job *job, void *userdata);
-/** gpuq_job_set_callback() - called once when it ends, from a dispatching or waiting thread, no lock held. */
+/**
+ * gpuq_job_set_callback() - called once when it ends, with no lock held
+ *
+ * From gpuq_dispatch(), gpuq_wait(), gpuq_run(), gpuq_poll() or gpuq_client_free(), in
+ * whichever thread is there first. It may call anything, waiting and freeing the
+ * job included. A gpuq_wait() for the job returns after it has returned.
+ */
 GPUQ_API int gpuq_job_set_callback(gpuq_job *job, gpuq_job_func func, void *userdata);
 
-/** gpuq_submit() - queue it; does not wait. Buffers may not be touched until it ended. */
+/**
+ * gpuq_submit() - queue it; does not wait for it. Buffers may not be touched until it ended.
+ *
+ * Sends at once what the daemon takes; the rest goes out with the next call that
+ * dispatches or waits. Return: 0; GPUQ_E_AGAIN if the daemon does not read: nothing was submitted.
+ */
 GPUQ_API int gpuq_submit(gpuq_job *job);
-/** gpuq_submit_many() - several in one message, in this order. Nothing is submitted on failure. */
+/** gpuq_submit_many() - several in one message (or few, when they are large), in this order. Nothing is submitted on failure. */
 GPUQ_API int gpuq_submit_many(gpuq_job *const *jobs, size_t n_jobs);
 /** gpuq_wait() - until it ends. @timeout_ms: -1: for ever. Return: 0 if done, its GPUQ_E_ code, or GPUQ_E_AGAIN. */
 GPUQ_API int gpuq_wait(gpuq_job *job, int timeout_ms);

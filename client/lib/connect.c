@@ -89,13 +89,21 @@ static int connect_refused(gpuq_client *client, const char *path, int error) {
         return error;
 }
 
+/* Of the program, for `gpuq status`: short, and nothing that would upset a terminal. */
+static void connect_name(char name[static CONNECT_NAME_MAX + 1]) {
+        snprintf(name, CONNECT_NAME_MAX + 1, "%s", program_invocation_short_name);
+        for (char *p = name; *p; p++)
+                if (*p < ' ' || *p > '~')
+                        *p = '?';
+}
+
 static int connect_hello(gpuq_client *client, const char *path) {
         Gpuq__V1__Hello hello = GPUQ__V1__HELLO__INIT;
         _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
         char name[CONNECT_NAME_MAX + 1];
         int r;
 
-        snprintf(name, sizeof(name), "%s", program_invocation_short_name);
+        connect_name(name);
         hello.version_min = hello.version_max = CONNECT_VERSION;
         hello.client = name;
         r = call_run(client, GPUQ__V1__REQUEST__BODY_HELLO, &hello, GPUQ__V1__REPLY__BODY_WELCOME,

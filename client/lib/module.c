@@ -154,7 +154,11 @@ static int module_load_image(gpuq_client *client, Gpuq__V1__ModuleLoad *load, co
         if (r < 0)
                 return r;
 
-        return module_load(client, load, ret_module);
+        r = module_load(client, load, ret_module);
+        if (r < 0)
+                arena_close(client,
+                            load->image); /* refused before it was consumed, or no more there */
+        return r;
 }
 
 static int module_check(gpuq_format format, const void *image, size_t n_image, const char *name) {

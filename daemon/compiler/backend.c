@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "compiler/compiler.h"
+#include "compiler/options.h"
 
 /* Where the CUDA Toolkit lies when the loader's own search does not know it. */
 static const char *const folders[] = {"", "/usr/local/cuda/lib64/", "/usr/lib/cuda/lib64/",
@@ -66,4 +67,54 @@ int backend_read_file(const char *path, char **ret_data, size_t *ret_n_data) {
         *ret_data = TAKE_PTR(data);
         *ret_n_data = st.st_size;
         return 0;
+}
+
+static int close_file(FILE *f) {
+        bool bad = ferror(f);
+
+        return fclose(f) != 0 || bad ? -EIO : 0;
+}
+
+int backend_write_file(const char *path, const char *data, size_t n_data) {
+        FILE *f = fopen(path, "we");
+
+        if (!f)
+                return -errno;
+
+        fwrite(data, 1, n_data, f);
+        return close_file(f);
+}
+
+/* "-DA=1" as "#define A 1"; like a compiler, 1 where no value is given. */
+static void write_macro(FILE *f, const char *option) {
+        size_t n_name = strcspn(option + 2, "=");
+        const char *value = option[2 + n_name] ? option + 2 + n_name + 1 : "1";
+
+        fprintf(f, "#undef %.*s\n", (int)n_name, option + 2);
+        if (option[1] == 'D')
+                fprintf(f, "#define %.*s %s\n", (int)n_name, option + 2, value);
+}
+
+static void write_name(FILE *f, const char *name) {
+        fputs("#line 1 \"", f);
+        for (; *name; name++) {
+                if (*name == '"' || *name == '\\')
+                        fputc('\\', f);
+                fputc((unsigned char)*name < ' ' ? '?' : *name, f);
+        }
+        fputs("\"\n", f);
+}
+
+int backend_write_source(const Request *request, const char *path) {
+        FILE *f = fopen(path, "we");
+
+        if (!f)
+                return -errno;
+
+        for (size_t i = 0; i < request->n_options; i++)
+                if (options_is_macro(request->options[i]))
+                        write_macro(f, request->options[i]);
+        write_name(f, request->name);
+        fwrite(request->image, 1, request->n_image, f);
+        return close_file(f);
 }

@@ -46,6 +46,19 @@ int builtin_find(const Request *request, Result *result);
 
 /** backend_read_file() - a whole file. @ret_data: the caller's, with a zero byte behind it. */
 int backend_read_file(const char *path, char **ret_data, size_t *ret_n_data);
+/**
+ * backend_write_file() - make a file of some bytes
+ *
+ * Return: 0 or a negative errno.
+ */
+int backend_write_file(const char *path, const char *data, size_t n_data);
+/**
+ * backend_write_source() - the client's source, for a compiler program
+ *
+ * The client's macros are defined in it, not on the command line, as they must not
+ * change the headers that are included before it; a line marker gives it its own name.
+ */
+int backend_write_source(const Request *request, const char *path);
 /** backend_open_library() - the first of @names that is there, also in the toolkit's usual folders. NULL if none. */
 void *backend_open_library(const char *const *names);
 

@@ -14,7 +14,7 @@
 #include "compiler/options.h"
 #include "compiler/process.h"
 
-#define ARGUMENTS_MAX 512u
+#define ARGUMENTS_MAX 40u
 
 typedef struct Clang {
         char *program;
@@ -49,27 +49,6 @@ static int clang_init(Clang *clang, const Request *request) {
         return 0;
 }
 
-static int write_source(const Clang *clang, const Request *request) {
-        FILE *f = fopen(clang->source, "we");
-
-        if (!f)
-                return -errno;
-
-        fputs("#line 1 \"", f);
-        for (const char *s = request->name; *s; s++) {
-                if (*s == '"' || *s == '\\')
-                        fputc('\\', f);
-                fputc((unsigned char)*s < ' ' ? '?' : *s, f);
-        }
-        fputs("\"\n", f);
-        fwrite(request->image, 1, request->n_image, f);
-        if (ferror(f)) {
-                fclose(f);
-                return -EIO;
-        }
-        return fclose(f) == 0 ? 0 : -errno;
-}
-
 static int run(const Clang *clang, const Request *request, char **ret_output) {
         const char *argv[ARGUMENTS_MAX] = {
                 clang->program,
@@ -82,11 +61,11 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
                 "-S",
                 "-O3",
                 "-Wno-unknown-cuda-version",
-                /* shuffles and votes with a mask need PTX 6.0, which R550 takes as any later driver */
+                /* shuffles and votes with a mask need PTX 6.0, __activemask() 6.2, which R550 takes as any later driver */
                 "-Xclang",
                 "-target-feature",
                 "-Xclang",
-                "+ptx60",
+                "+ptx63",
                 "--cuda-gpu-arch=sm_60",
                 "-isystem",
                 clang->include,
@@ -108,9 +87,6 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
                 argv[n++] = "-ffast-math";
                 argv[n++] = "-fgpu-flush-denormals-to-zero";
         }
-        for (size_t i = 0; i < request->n_options && n < ARGUMENTS_MAX - 1; i++)
-                if (options_is_macro(request->options[i]))
-                        argv[n++] = request->options[i];
 
         return process_run(request, argv, ret_output);
 }
@@ -124,7 +100,7 @@ int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         if (r)
                 return r;
 
-        r = write_source(&clang, request);
+        r = backend_write_source(request, clang.source);
         if (r < 0)
                 return r;
 

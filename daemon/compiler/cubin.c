@@ -43,12 +43,6 @@ static bool holds_variables(const ElfFile *file, unsigned i) {
                strcmp(s, ".nv.constant3") == 0;
 }
 
-/* Format strings are kept beside the variables, under names that no source can write. */
-static bool is_string(const char *name) {
-        return name[0] == '$' || strncmp(name, "_$_", 3) == 0 ||
-               strncmp(name, "__unnamed_", 10) == 0;
-}
-
 static int on_symbol(const ElfFile *file, const Elf64_Sym *symbol, const char *name,
                      void *userdata) {
         unsigned type = ELF64_ST_TYPE(symbol->st_info);
@@ -61,7 +55,7 @@ static int on_symbol(const ElfFile *file, const Elf64_Sym *symbol, const char *n
         if (type == STT_FUNC && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
             is_kernel(file, name))
                 return signature_add_kernel(signature, name, strlen(name), NULL);
-        if (type == STT_OBJECT && !is_string(name) && holds_variables(file, symbol->st_shndx))
+        if (type == STT_OBJECT && holds_variables(file, symbol->st_shndx))
                 return signature_add_variable(signature, name, strlen(name));
         return 0;
 }

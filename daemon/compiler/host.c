@@ -7,7 +7,6 @@
  * given by a line marker, so messages show it and not our temporary file.
  */
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +17,7 @@
 #include "compiler/scan.h"
 #include "driver/cpu/image.h"
 
-#define ARGUMENTS_MAX 512u
+#define ARGUMENTS_MAX 64u
 
 typedef struct Host {
         const Request *request;
@@ -104,40 +103,7 @@ static int run(Host *host, bool *ret_ok) {
         return r;
 }
 
-static int write_file(const char *path, const char *head, const char *data, size_t n_data) {
-        FILE *f = fopen(path, "we");
-
-        if (!f)
-                return -errno;
-
-        fputs(head, f);
-        fwrite(data, 1, n_data, f);
-        if (ferror(f)) {
-                fclose(f);
-                return -EIO;
-        }
-        return fclose(f) == 0 ? 0 : -errno;
-}
-
-/* A line marker with a name in quotes. */
-static int write_source(const Host *host) {
-        const Request *request = host->request;
-        char head[600] = "#line 1 \"";
-        size_t n = strlen(head);
-
-        for (const char *s = request->name; *s && n < sizeof(head) - 4; s++) {
-                if (*s == '"' || *s == '\\')
-                        head[n++] = '\\';
-                head[n++] = (unsigned char)*s < ' ' ? '?' : *s;
-        }
-        memcpy(head + n, "\"\n", 3);
-
-        return write_file(host->source, head, request->image, request->n_image);
-}
-
 static int preprocess(Host *host, bool *ret_ok) {
-        const Request *request = host->request;
-
         begin(host);
         for (const char *const *a = (const char *const[]){"-E", "-x", "c++", "-isystem", NULL}; *a;
              a++)
@@ -145,9 +111,6 @@ static int preprocess(Host *host, bool *ret_ok) {
         add(host, host->include);
         add(host, "-include");
         add(host, host->header);
-        for (size_t i = 0; i < request->n_options; i++)
-                if (options_is_macro(request->options[i]))
-                        add(host, request->options[i]);
         add(host, "-o");
         add(host, host->preprocessed);
         add(host, host->source);
@@ -168,7 +131,7 @@ static int rewrite(const Host *host) {
         if (r < 0)
                 return r;
 
-        return write_file(host->rewritten, "", rewritten, strlen(rewritten));
+        return backend_write_file(host->rewritten, rewritten, strlen(rewritten));
 }
 
 static int compile(Host *host, bool *ret_ok) {
@@ -233,7 +196,7 @@ int host_compile(const Request *request, Result *result) {
         if (r < 0)
                 return r;
 
-        r = write_source(&host);
+        r = backend_write_source(request, host.source);
         if (r == 0)
                 r = preprocess(&host, &ok);
         if (r < 0 || !ok)

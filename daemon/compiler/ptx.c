@@ -186,21 +186,9 @@ static void read_function(Scan *scan) {
         }
 }
 
-/* Strings that the compilers put into global memory: nobody's state. */
-static bool is_string(Token name) {
-        return starts(name, "$str") || starts(name, "_$_str") || starts(name, "__unnamed_") ||
-               starts(name, "$__str") || starts(name, "__func__") || starts(name, "$func");
-}
-
-static int found_variable(Scan *scan, Token name) {
-        if (scan->is_extern || is_string(name))
-                return 0;
-        return signature_add_variable(scan->signature, name.s, name.n);
-}
-
 /* One directive, which may declare several names. */
 static int read_variables(Scan *scan) {
-        bool named = false;
+        bool named = scan->is_extern;
         int r;
 
         for (;;) {
@@ -213,10 +201,10 @@ static int read_variables(Scan *scan) {
                 else if (is(token, "("))
                         skip_balanced(scan, "(", ")");
                 else if (is(token, ","))
-                        named = false;
+                        named = scan->is_extern;
                 else if (is_name(token) && !named) {
                         named = true;
-                        r = found_variable(scan, token);
+                        r = signature_add_variable(scan->signature, token.s, token.n);
                         if (r < 0)
                                 return r;
                 }

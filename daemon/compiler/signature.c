@@ -93,10 +93,24 @@ int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symb
         return 0;
 }
 
+/* What compilers call string literals in device memory: nobody's state. */
+static bool is_literal(const char *name, size_t n_name) {
+        static const char *const prefixes[] = {
+                "$", "_$_", "__unnamed_", "__PRETTY_FUNCTION__", "__func__", "__FUNCTION__",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+                if (n_name >= strlen(prefixes[i]) &&
+                    memcmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+                        return true;
+
+        return false;
+}
+
 int signature_add_variable(Signature *signature, const char *name, size_t n_name) {
         int r;
 
-        if (!name_is_plain(name, n_name))
+        if (!name_is_plain(name, n_name) || is_literal(name, n_name))
                 return 0;
 
         r = grow((void **)&signature->variables, signature->n_variables,

@@ -42,7 +42,11 @@ DEFINE_CLEANUP(Signature, signature_free)
  */
 int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symbol,
                          const char *kinds);
-/** signature_add_variable() - a writable variable, by the name the driver knows. Return: 0 or -ENOMEM. */
+/**
+ * signature_add_variable() - a writable variable, by the name the driver knows
+ *
+ * Names that compilers give to string literals are left out. Return: 0 or -ENOMEM.
+ */
 int signature_add_variable(Signature *signature, const char *name, size_t n_name);
 /**
  * signature_set_text() - what a kernel computes, for users

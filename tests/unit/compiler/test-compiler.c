@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpuqd-compiler from outside: what is asked on its command line, and the result.
+ * $GPUQ_COMPILER is the program, $GPUQ_LIBEXEC_CPU and $GPUQ_LIBEXEC_GPU the folders
+ * in the source tree that hold the files which are together once installed.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "compiler/backend.h"
+#include "compiler/compiled.h"
+
+#define ARGUMENTS_MAX 32
+
+static char dir[] = "/tmp/gpuq-test-compiler-XXXXXX";
+static char *cache, *fifo;
+
+static int set_up(void **state) {
+        if (!mkdtemp(dir) || asprintf(&cache, "%s/cache", dir) < 0 ||
+            asprintf(&fifo, "%s/fifo", dir) < 0)
+                return -1;
+        return mkfifo(fifo, 0600);
+}
+
+/* Return: how many entries there are, removed if asked for. */
+static size_t count_files(const char *path, bool remove_it) {
+        DIR *d = opendir(path);
+        struct dirent *entry;
+        size_t n = 0;
+
+        while (d && (entry = readdir(d))) {
+                if (entry->d_name[0] == '.' && strlen(entry->d_name) < 3)
+                        continue;
+                n++;
+                if (remove_it)
+                        (void)unlinkat(dirfd(d), entry->d_name, 0);
+        }
+        if (d)
+                closedir(d);
+        return n;
+}
+
+static int tear_down(void **state) {
+        (void)count_files(cache, true);
+        (void)rmdir(cache);
+        (void)unlink(fifo);
+        free(cache);
+        free(fifo);
+        return rmdir(dir);
+}
+
+typedef struct Run {
+        const char *target;
+        const char *format;
+        const void *image;
+        size_t n_image; /* 0: image is text */
+        const char *option;
+        const char *timeout;
+        bool use_cache;
+        pid_t pid;
+        int in_fd, out_fd;
+        void *data; /* of the result */
+        Compiled *result;
+} Run;
+
+static void run_finish(Run *run) {
+        compiled_free(run->result);
+        free(run->data);
+        closep(&run->in_fd);
+        closep(&run->out_fd);
+}
+
+static void start(Run *run) {
+        size_t n = run->n_image ? run->n_image : strlen(run->image);
+        bool cpu = strcmp(run->target, "cpu") == 0;
+        char in[12], out[12];
+        const char *argv[ARGUMENTS_MAX] = {
+                getenv("GPUQ_COMPILER"),
+                "--target",
+                run->target,
+                "--in",
+                in,
+                "--out",
+                out,
+                "--name",
+                "my.cu",
+                "--libexec",
+                getenv(cpu ? "GPUQ_LIBEXEC_CPU" : "GPUQ_LIBEXEC_GPU"),
+                "--format",
+                run->format ? run->format : "auto",
+        };
+        size_t i = 13;
+
+        run->in_fd = memfd_create("in", 0);
+        run->out_fd = memfd_create("out", 0);
+        assert_int_equal(pwrite(run->in_fd, run->image, n, 0), n);
+        snprintf(in, sizeof(in), "%d", run->in_fd);
+        snprintf(out, sizeof(out), "%d", run->out_fd);
+        if (run->use_cache) {
+                argv[i++] = "--cache";
+                argv[i++] = cache;
+        }
+        if (run->timeout) {
+                argv[i++] = "--timeout";
+                argv[i++] = run->timeout;
+        }
+        if (run->option) {
+                argv[i++] = "--";
+                argv[i++] = run->option;
+        }
+
+        run->pid = fork();
+        if (run->pid == 0) {
+                execv(argv[0], (char **)argv);
+                _exit(127);
+        }
+}
+
+static int finish(Run *run) {
+        int status;
+
+        assert_int_equal(waitpid(run->pid, &status, 0), run->pid);
+        return status;
+}
+
+static const Compiled *compile(Run *run) {
+        struct stat st;
+
+        start(run);
+        assert_int_equal(finish(run), 0);
+        assert_int_equal(fstat(run->out_fd, &st), 0);
+        run->data = malloc(st.st_size);
+        assert_int_equal(pread(run->out_fd, run->data, st.st_size, 0), st.st_size);
+        assert_int_equal(compiled_parse(run->data, st.st_size, &run->result), 0);
+        return run->result;
+}
+
+#define COMPILE(...)                                                                               \
+        _cleanup_(run_finish) Run run = {.in_fd = -1, .out_fd = -1, __VA_ARGS__};                  \
+        const Compiled *c = compile(&run)
+
+static const char source[] = "#include <stdio.h>\n#include <stdint.h>\n"
+                             "#include <cuda_runtime.h>\n"
+                             "__device__ int counter;\n"
+                             "template <class T> __global__ void f(T *p, int n) {\n"
+                             "    if (threadIdx.x < n) p[threadIdx.x] = N;\n"
+                             "    printf(\"%d\\n\", n);\n"
+                             "    counter++;\n"
+                             "}\n"
+                             "template __global__ void f<float>(float *, int);\n"
+                             "__global__ void g(uint64_t *x, double y) { x[0] = y; }\n";
+
+static const CompiledKernel *find(const Compiled *c, const char *name) {
+        for (size_t i = 0; i < c->n_kernels; i++)
+                if (strcmp(c->kernels[i].name, name) == 0)
+                        return &c->kernels[i];
+
+        fail_msg("no kernel %s", name);
+        return NULL;
+}
+
+/* The same for both targets: the same program finds the same names. */
+static void assert_is_module(const Compiled *c) {
+        const CompiledKernel *f, *g;
+
+        assert_string_equal(compiled_status_name(c->status), "ok");
+        assert_true(c->n_image > 0);
+        assert_int_equal(c->n_kernels, 2);
+        f = find(c, "f<float>");
+        g = find(c, "g");
+        assert_int_equal(f->n_kinds, 2);
+        assert_memory_equal(f->kinds, ((uint8_t[]){1, 2}), 2);
+        assert_int_equal(g->n_kinds, 2);
+        assert_memory_equal(g->kinds, ((uint8_t[]){1, 5}), 2);
+        assert_int_equal(c->n_variables, 1);
+        assert_string_equal(c->variables[0], "counter");
+        assert_int_equal(c->flags & ~COMPILED_FROM_CACHE,
+                         COMPILED_HAS_VARIABLES | COMPILED_HAS_PRINTF);
+}
+
+static void source_becomes_an_image_for_the_cpu(void **state) {
+        COMPILE(.target = "cpu", .image = source, .option = "-DN=3");
+
+        assert_is_module(c);
+        assert_memory_equal(c->image, "\177ELF", 4);
+}
+
+static void source_becomes_a_cubin(void **state) {
+        COMPILE(.target = "sm_90", .image = source, .option = "-DN=3");
+
+        if (c->status == COMPILED_NO_COMPILER)
+                skip();
+        assert_is_module(c);
+        assert_memory_equal(c->image, "\177ELF", 4);
+}
+
+static void an_error_names_the_clients_file_and_line(void **state) {
+        COMPILE(.target = "cpu", .image = "\n\n__global__ void f() { foo(); }\n");
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_non_null(strstr(c->log, "my.cu:3:"));
+        assert_non_null(strstr(c->log, "foo"));
+        assert_null(strstr(c->log, "/tmp"));
+}
+
+static void an_error_of_the_preprocessor_names_it_too(void **state) {
+        COMPILE(.target = "cpu", .image = "\n#include <no_such_header.h>\n");
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_non_null(strstr(c->log, "my.cu:2:"));
+}
+
+static void the_cpu_takes_source_only(void **state) {
+        COMPILE(.target = "cpu", .image = ".version 6.0\n.target sm_60\n.address_size 64\n");
+
+        assert_int_equal(c->status, COMPILED_NO_BINARY);
+        assert_non_null(strstr(c->log, "my.cu is ptx"));
+}
+
+static void what_is_no_module_is_told(void **state) {
+        COMPILE(.target = "sm_90", .image = "PK\3\4", .n_image = 4);
+
+        assert_int_equal(c->status, COMPILED_NOT_MODULE);
+        assert_string_equal(c->log, "my.cu is not a module: it starts with 50 4b 03 04 \"PK..\"");
+}
+
+static void a_format_that_does_not_match_is_told(void **state) {
+        COMPILE(.target = "sm_90", .format = "cubin", .image = "int a;");
+
+        assert_int_equal(c->status, COMPILED_NOT_MODULE);
+        assert_string_equal(c->log, "my.cu is not cubin but source");
+}
+
+static void a_library_of_the_machine_is_refused(void **state) {
+        _cleanup_(freep) char *self = NULL;
+        size_t n;
+
+        assert_int_equal(backend_read_file("/proc/self/exe", &self, &n), 0);
+        COMPILE(.target = "cpu", .image = self, .n_image = n);
+
+        assert_int_equal(c->status, COMPILED_NOT_MODULE);
+}
+
+static void an_option_that_is_not_allowed_is_told(void **state) {
+        COMPILE(.target = "cpu", .image = source, .option = "-fplugin=x.so");
+
+        assert_int_equal(c->status, COMPILED_BAD_OPTION);
+        assert_non_null(strstr(c->log, "-fplugin=x.so"));
+        assert_non_null(strstr(c->log, "-DNAME"));
+}
+
+static void the_second_time_comes_from_the_cache(void **state) {
+        for (unsigned i = 0; i < 2; i++) {
+                COMPILE(.target = "cpu", .image = source, .option = "-DN=4", .use_cache = true);
+
+                assert_is_module(c);
+                assert_int_equal(!!(c->flags & COMPILED_FROM_CACHE), i);
+        }
+        assert_int_equal(count_files(cache, true), 1); /* and nothing temporary stays */
+}
+
+static void errors_are_not_cached(void **state) {
+        COMPILE(.target = "cpu", .image = "int a = b;", .use_cache = true);
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_int_equal(count_files(cache, true), 0);
+}
+
+/* Opening a FIFO waits for a writer, so this never ends by itself. */
+static char *endless_source(void) {
+        char *text;
+
+        assert_true(asprintf(&text, "#include \"%s\"\n", fifo) > 0);
+        return text;
+}
+
+static void a_compile_that_takes_too_long_is_ended(void **state) {
+        _cleanup_(freep) char *endless = endless_source();
+        COMPILE(.target = "cpu", .image = endless, .timeout = "1", .use_cache = true);
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_string_equal(c->log, "compiling took longer than 1 s and was ended");
+        assert_int_equal(count_files(cache, true), 0);
+}
+
+static void asked_to_end_it_cleans_up(void **state) {
+        _cleanup_(freep) char *endless = endless_source();
+        _cleanup_(run_finish) Run run = {
+                .in_fd = -1, .out_fd = -1, .target = "cpu", .image = endless, .use_cache = true};
+        int fd;
+
+        start(&run);
+        fd = open(fifo, O_WRONLY | O_CLOEXEC); /* returns once the compiler reads it */
+        assert_true(fd >= 0);
+        assert_int_equal(kill(run.pid, SIGTERM), 0);
+        assert_int_not_equal(finish(&run), 0);
+        close(fd);
+        assert_int_equal(count_files(cache, true), 0);
+}
+
+static void a_wrong_command_line_is_refused(void **state) {
+        Run run = {.target = "sm_x", .image = source};
+
+        start(&run);
+        assert_int_equal(WEXITSTATUS(finish(&run)), 2);
+        run_finish(&run);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(source_becomes_an_image_for_the_cpu),
+                cmocka_unit_test(source_becomes_a_cubin),
+                cmocka_unit_test(an_error_names_the_clients_file_and_line),
+                cmocka_unit_test(an_error_of_the_preprocessor_names_it_too),
+                cmocka_unit_test(the_cpu_takes_source_only),
+                cmocka_unit_test(what_is_no_module_is_told),
+                cmocka_unit_test(a_format_that_does_not_match_is_told),
+                cmocka_unit_test(a_library_of_the_machine_is_refused),
+                cmocka_unit_test(an_option_that_is_not_allowed_is_told),
+                cmocka_unit_test(the_second_time_comes_from_the_cache),
+                cmocka_unit_test(errors_are_not_cached),
+                cmocka_unit_test(a_compile_that_takes_too_long_is_ended),
+                cmocka_unit_test(asked_to_end_it_cleans_up),
+                cmocka_unit_test(a_wrong_command_line_is_refused),
+        };
+
+        return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/device.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "supervisor/list.h"
+#include "supervisor/slot.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/worker.h"
+
+static void device_on_gate(uv_timer_t *timer);
+
+int device_init(Device *device, Supervisor *supervisor, unsigned index, const char *name,
+                const char *uuid, const char *pci, uint64_t memory_total) {
+        int r;
+
+        device->supervisor = supervisor;
+        device->index = index;
+        device->memory_total = memory_total;
+        device->name = strdup(name);
+        device->uuid = strdup(uuid);
+        device->pci = strdup(pci);
+        if (!device->name || !device->uuid || !device->pci)
+                return -ENOMEM;
+
+        r = fairshare_new(&device->share);
+        if (r < 0)
+                return r;
+        r = uv_timer_init(&supervisor->loop, &device->gate);
+        if (r < 0)
+                return r;
+        device->gate.data = device;
+        device->has_gate = true;
+        return 0;
+}
+
+void device_close(Device *device) {
+        if (device->has_gate)
+                uv_close((uv_handle_t *)&device->gate, NULL);
+        device->has_gate = false;
+}
+
+void device_fini(Device *device) {
+        assert(!device->has_gate);
+        fairshare_free(device->share);
+        free(device->problem);
+        free(device->pci);
+        free(device->uuid);
+        free(device->name);
+}
+
+void device_set_problem(Device *device, const char *problem) {
+        free(device->problem);
+        device->problem = problem ? strdup(problem) : NULL;
+}
+
+/* ---- choosing -------------------------------------------------------------- */
+
+/* Where a worker has to be started first, that is counted, so that short jobs do
+ * not wake every device of the machine. */
+static uint64_t device_cost(Device *device, User *user, uint64_t now_ns) {
+        Slot *slot = slot_find(device->supervisor, user, device);
+        uint64_t cost_ns = device->load_ns;
+        Worker *worker;
+
+        if (!slot || !slot->worker)
+                return cost_ns + DEVICE_START_NS + (device->problem ? USER_DAY_NS : 0);
+
+        worker = slot->worker;
+        if (!TAILQ_EMPTY(&worker->inflight))
+                cost_ns += now_ns - TAILQ_FIRST(&worker->inflight)->started_ns;
+        return cost_ns;
+}
+
+Device *device_choose(Supervisor *supervisor, User *user) {
+        uint64_t now_ns = uv_hrtime(), best_ns = UINT64_MAX;
+        Device *best = &supervisor->devices[0];
+
+        for (size_t i = 0; i < supervisor->n_devices; ++i) {
+                uint64_t cost_ns = device_cost(&supervisor->devices[i], user, now_ns);
+
+                if (cost_ns < best_ns) {
+                        best = &supervisor->devices[i];
+                        best_ns = cost_ns;
+                }
+        }
+        return best;
+}
+
+static int device_grow_lanes(Device *device, User *user) {
+        size_t n_lanes = device->supervisor->n_devices;
+        Lane **lanes;
+
+        if (user->n_lanes >= n_lanes)
+                return 0;
+        lanes = realloc(user->lanes, n_lanes * sizeof(*lanes));
+        if (!lanes)
+                return -ENOMEM;
+
+        memset(lanes + user->n_lanes, 0, (n_lanes - user->n_lanes) * sizeof(*lanes));
+        user->lanes = lanes;
+        user->n_lanes = n_lanes;
+        return 0;
+}
+
+Lane *device_lane(Device *device, User *user) {
+        Slot *slot;
+        Lane *lane;
+
+        if (device_grow_lanes(device, user) < 0)
+                return NULL;
+        if (user->lanes[device->index])
+                return user->lanes[device->index];
+
+        slot = slot_get(device->supervisor, user, device);
+        if (!slot)
+                return NULL;
+        lane = calloc(1, sizeof(*lane));
+        if (!lane)
+                return NULL;
+
+        lane->user = user;
+        lane->device = device;
+        lane->slot = slot;
+        queue_init(&lane->queue);
+        shareuser_init(&lane->share, user->limits.weight);
+        LIST_INSERT_HEAD(&slot->lanes, lane, slot_link);
+        user->lanes[device->index] = lane;
+        return lane;
+}
+
+/* ---- gate ------------------------------------------------------------------ */
+
+static uint64_t device_quantum_ns(const Device *device) {
+        return MAX(device->supervisor->config->inflight_ms, 1u) * 1000000ull;
+}
+
+static uint64_t device_grace_ns(const Device *device, const Job *job) {
+        uint64_t grace_ns = MAX(device_quantum_ns(device), 2 * job->expected_ns);
+
+        return MIN(grace_ns, DEVICE_GRACE_MAX_NS);
+}
+
+/* Lets those out that are overdue. Return: when the next one will be, UINT64_MAX for nobody. */
+static uint64_t device_gate_age(Device *device, uint64_t now_ns) {
+        uint64_t next_ns = UINT64_MAX;
+        Worker *worker;
+        Job *job;
+
+        for (worker = device->supervisor->workers; worker; worker = worker->hh.next) {
+                if (worker->device != device)
+                        continue;
+                TAILQ_FOREACH(job, &worker->inflight, link) {
+                        uint64_t due_ns = job->started_ns + device_grace_ns(device, job);
+
+                        if (!job->counted_ns)
+                                continue;
+                        if (due_ns <= now_ns)
+                                device_gate_leave(device, job);
+                        else
+                                next_ns = MIN(next_ns, due_ns);
+                }
+        }
+        return next_ns;
+}
+
+static void device_on_gate(uv_timer_t *timer) {
+        Device *device = timer->data;
+
+        device->is_dirty = true;
+}
+
+bool device_gate_is_open(Device *device) {
+        uint64_t now_ns, next_ns;
+
+        if (device->counted_ns < device_quantum_ns(device))
+                return true;
+        /* Armed: somebody asked before, and nobody in there is overdue yet. */
+        if (uv_is_active((uv_handle_t *)&device->gate))
+                return false;
+
+        now_ns = uv_hrtime();
+        next_ns = device_gate_age(device, now_ns);
+        if (device->counted_ns < device_quantum_ns(device))
+                return true;
+        uv_timer_start(&device->gate, device_on_gate, (next_ns - now_ns) / 1000000 + 1, 0);
+        return false;
+}
+
+void device_gate_enter(Device *device, Job *job) {
+        assert(!job->counted_ns);
+        job->counted_ns = MAX(MIN(job->expected_ns, device_quantum_ns(device)), 1u);
+        device->counted_ns += job->counted_ns;
+}
+
+void device_gate_leave(Device *device, Job *job) {
+        device->counted_ns -= job->counted_ns;
+        job->counted_ns = 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/duration.h"
+
+#include <stdlib.h>
+
+#include <uthash.h>
+
+typedef struct DurationClass {
+        uint64_t key;
+        uint64_t ns;
+        UT_hash_handle hh;
+} DurationClass;
+
+struct Duration {
+        DurationClass *classes;
+};
+
+int duration_new(Duration **ret_duration) {
+        Duration *duration;
+
+        duration = calloc(1, sizeof(*duration));
+        if (!duration)
+                return -ENOMEM;
+
+        *ret_duration = duration;
+        return 0;
+}
+
+Duration *duration_free(Duration *duration) {
+        DurationClass *class, *next;
+
+        if (!duration)
+                return NULL;
+
+        HASH_ITER(hh, duration->classes, class, next) {
+                HASH_DEL(duration->classes, class);
+                free(class);
+        }
+        free(duration);
+        return NULL;
+}
+
+uint64_t duration_key(uint64_t key, const void *data, size_t n_data) {
+        const uint8_t *bytes = data;
+
+        /* FNV-1a: two classes that meet by chance only share an estimate. */
+        key = key ? key : 0xcbf29ce484222325ull;
+        for (size_t i = 0; i < n_data; ++i)
+                key = (key ^ bytes[i]) * 0x100000001b3ull;
+        return key;
+}
+
+static DurationClass *duration_find(const Duration *duration, uint64_t key) {
+        DurationClass *class;
+
+        HASH_FIND(hh, duration->classes, &key, sizeof(key), class);
+        return class;
+}
+
+uint64_t duration_expected(const Duration *duration, uint64_t key) {
+        const DurationClass *class = duration_find(duration, key);
+
+        return class ? class->ns : DURATION_UNKNOWN_NS;
+}
+
+static void duration_forget_oldest(Duration *duration) {
+        DurationClass *oldest = duration->classes;
+
+        HASH_DEL(duration->classes, oldest);
+        free(oldest);
+}
+
+void duration_learn(Duration *duration, uint64_t key, uint64_t ns) {
+        DurationClass *class = duration_find(duration, key);
+
+        if (class) {
+                class->ns = class->ns - class->ns / 4 + ns / 4;
+                return;
+        }
+
+        class = calloc(1, sizeof(*class));
+        if (!class)
+                return;
+        if (HASH_COUNT(duration->classes) >= DURATION_MAX)
+                duration_forget_oldest(duration);
+
+        class->key = key;
+        class->ns = ns;
+        HASH_ADD(hh, duration->classes, key, sizeof(class->key), class);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/ending.h"
+
+#include "supervisor/dependency.h"
+#include "supervisor/list.h"
+#include "supervisor/order.h"
+#include "supervisor/scheduler.h"
+#include "supervisor/session.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/worker.h"
+
+static void ending_remember(const Job *job) {
+        history_add(job->user->history, &(HistoryEntry){
+                                                .id = job->id,
+                                                .state = job->state,
+                                                .code = job->failure ? job->failure->code : 0,
+                                                .device = job->device ? job->device->index : 0,
+                                                .waited_us = job_waited_us(job, job->ended_ns),
+                                                .ran_us = job->ran_us,
+                                                .text = job->failure ? job->failure->text : NULL,
+                                        });
+}
+
+static void ending_learn(const Job *job, JobState state) {
+        bool was_late = job->failure && job->failure->code == FAILURE_TIMEOUT;
+
+        if (state == JOB_DONE || was_late)
+                duration_learn(job->user->duration, job->duration_class, job->ran_us * 1000);
+}
+
+/* Out of every table; what is left is what its client will be told. */
+static void ending_unlink(Job *job) {
+        if (!job->is_made)
+                return;
+
+        HASH_DEL(job->supervisor->jobs, job);
+        TAILQ_REMOVE(&job->user->jobs, job, user_link);
+        if (job->session)
+                order_remove(job->session->order, job->id);
+}
+
+static void ending_leave(Job *job) {
+        if (job->state == JOB_RUNNING)
+                scheduler_leave_worker(job);
+        else
+                scheduler_withdraw(job);
+}
+
+static void ending_report(Job *job) {
+        JobWatch *watch;
+
+        while ((watch = LIST_FIRST(&job->watches)))
+                session_watch_ended(watch);
+        job->place = JOB_ENDED;
+        if (job->session)
+                session_job_ended(job->session, job);
+        else
+                job_free(job);
+}
+
+static void ending_finish(Job *job, JobState state, Failure *failure) {
+        bool was_running = job->state == JOB_RUNNING;
+
+        job->ended_ns = uv_hrtime();
+        job->failure = failure;
+        if (was_running && !job->ran_us)
+                job->ran_us = (job->ended_ns - job->started_ns) / 1000;
+
+        ending_leave(job);
+        if (was_running)
+                ending_learn(job, state);
+        job_set_state(job, state);
+        ending_remember(job);
+        ending_unlink(job);
+        dependency_ended(job);
+        job_release(job);
+        user_uncharge(&job->charge);
+        ending_report(job);
+}
+
+void ending_done(Job *job) {
+        ending_finish(job, JOB_DONE, NULL);
+}
+
+void ending_fail(Job *job, Failure *failure) {
+        ending_finish(job, JOB_FAILED, failure);
+}
+
+void ending_cancel(Job *job, Failure *failure) {
+        ending_finish(job, JOB_CANCELLED, failure);
+}
+
+void ending_doom(Job *job, JobState state, Failure *failure) {
+        if (job->doom || job_is_ended(job)) {
+                failure_free(failure);
+                return;
+        }
+
+        job->doom = failure;
+        job->doom_state = state;
+        if (job->state == JOB_RUNNING && !job->item.is_queued) {
+                worker_stop_soon(job->worker);
+                return;
+        }
+        if (job->state == JOB_RUNNING)
+                scheduler_return(job, job->is_alone);
+        scheduler_withdraw(job);
+        job->place = JOB_DOOMED;
+        TAILQ_INSERT_TAIL(&job->supervisor->doomed, job, link);
+}
+
+void ending_run(Supervisor *supervisor) {
+        Job *job;
+
+        while ((job = TAILQ_FIRST(&supervisor->doomed))) {
+                scheduler_withdraw(job);
+                ending_finish(job, job->doom_state, TAKE_PTR(job->doom));
+        }
+}

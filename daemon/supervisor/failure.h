@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_FAILURE_H
+#define GPUQ_SUPERVISOR_FAILURE_H
+
+/*
+ * Failure
+ *
+ * What went wrong for a client: a code of the protocol and a text for a person.
+ * Making one never fails: without memory it is a constant that says so.
+ */
+
+#include "proto/gpuq.pb-c.h"
+#include "util/macro.h"
+
+#define FAILURE_TEXT_MAX (256u << 10) /* bytes; a compiler's log may be long, but not endless */
+
+/* The protocol's codes under short names. */
+enum {
+        FAILURE_PROTOCOL = GPUQ__V1__CODE__E_PROTOCOL,
+        FAILURE_VERSION = GPUQ__V1__CODE__E_VERSION,
+        FAILURE_INVALID = GPUQ__V1__CODE__E_INVALID,
+        FAILURE_NOT_FOUND = GPUQ__V1__CODE__E_NOT_FOUND,
+        FAILURE_DENIED = GPUQ__V1__CODE__E_DENIED,
+        FAILURE_QUOTA = GPUQ__V1__CODE__E_QUOTA,
+        FAILURE_NO_DEVICE = GPUQ__V1__CODE__E_NO_DEVICE,
+        FAILURE_IMAGE = GPUQ__V1__CODE__E_IMAGE,
+        FAILURE_DEPENDENCY = GPUQ__V1__CODE__E_DEPENDENCY,
+        FAILURE_CYCLE = GPUQ__V1__CODE__E_CYCLE,
+        FAILURE_FAULT = GPUQ__V1__CODE__E_FAULT,
+        FAILURE_TIMEOUT = GPUQ__V1__CODE__E_TIMEOUT,
+        FAILURE_CANCELLED = GPUQ__V1__CODE__E_CANCELLED,
+        FAILURE_HALF_WRITTEN = GPUQ__V1__CODE__E_HALF_WRITTEN,
+        FAILURE_VARIABLES_LOST = GPUQ__V1__CODE__E_VARIABLES_LOST,
+        FAILURE_MEMORY = GPUQ__V1__CODE__E_MEMORY,
+        FAILURE_SHUTDOWN = GPUQ__V1__CODE__E_SHUTDOWN,
+        FAILURE_INTERNAL = GPUQ__V1__CODE__E_INTERNAL,
+};
+
+typedef struct Failure {
+        int code;
+        char text[];
+} Failure;
+
+/** failure_new() - Return: the caller's failure, never NULL. */
+Failure *failure_new(int code, const char *format, ...) _printf_(2, 3);
+/** failure_from_proto() - a copy of what a worker said; NULL stays NULL. Unknown codes become INTERNAL. */
+Failure *failure_from_proto(const Gpuq__V1__Error *error);
+/** failure_copy() - NULL stays NULL. */
+Failure *failure_copy(const Failure *failure);
+/** failure_free() - NULL is fine. Return: NULL. */
+Failure *failure_free(Failure *failure);
+DEFINE_CLEANUP(Failure, failure_free)
+
+/** failure_to_proto() - a view of it; valid as long as the failure. */
+Gpuq__V1__Error failure_to_proto(const Failure *failure);
+
+#endif

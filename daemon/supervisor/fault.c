@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/fault.h"
+
+static bool fault_job_can_run_again(const FaultJob *job) {
+        bool committing = job->phase == FAULT_COMMITTING || job->phase == FAULT_UNKNOWN;
+
+        if (job->variables)
+                return false;
+        if (job->device_inout && !job->repeatable)
+                return false;
+        return !(job->host_inout && committing);
+}
+
+static size_t fault_count_suspects(const FaultJob *jobs, size_t n_jobs) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < n_jobs; ++i)
+                n += jobs[i].phase != FAULT_QUEUED;
+        return n;
+}
+
+static FaultVerdict fault_judge(FaultCause cause, const FaultJob *job, size_t n_suspects) {
+        if (job->doomed)
+                return FAULT_DOOMED;
+        if (job->phase == FAULT_QUEUED)
+                return job->retries >= FAULT_RETRIES_MAX ? FAULT_GIVEN_UP : FAULT_AGAIN;
+        if (cause != FAULT_STOPPED && job->alone)
+                return FAULT_GUILTY_ALONE;
+        if (cause != FAULT_STOPPED && n_suspects == 1)
+                return FAULT_GUILTY;
+        if (!fault_job_can_run_again(job))
+                return FAULT_HALF_WRITTEN;
+
+        /* Whoever was alone stays so: the fault that made it so is not yet explained. */
+        return cause == FAULT_STOPPED && !job->alone ? FAULT_AGAIN : FAULT_AGAIN_ALONE;
+}
+
+void fault_triage(FaultCause cause, const FaultJob *jobs, size_t n_jobs, FaultVerdict *verdicts) {
+        size_t n_suspects = fault_count_suspects(jobs, n_jobs);
+
+        for (size_t i = 0; i < n_jobs; ++i)
+                verdicts[i] = fault_judge(cause, &jobs[i], n_suspects);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_HISTORY_H
+#define GPUQ_SUPERVISOR_HISTORY_H
+
+/*
+ * History
+ *
+ * How a user's last jobs ended, for those who wait for them or depend on them
+ * from another process. Bounded: a new entry pushes the oldest out. Finding one
+ * costs the same however many there are.
+ */
+
+#include <stdint.h>
+
+#include "util/macro.h"
+
+#define HISTORY_MAX      4096u
+#define HISTORY_TEXT_MAX 1024u /* bytes of an error's text that are remembered */
+
+typedef struct History History;
+
+typedef struct HistoryEntry {
+        uint64_t id;
+        int state; /* a JobState */
+        int code;  /* 0 when done */
+        uint32_t device;
+        uint64_t waited_us;
+        uint64_t ran_us;
+        char *text; /* NULL when done */
+} HistoryEntry;
+
+/** history_new() - empty. Return: 0, or -ENOMEM. */
+int history_new(History **ret_history);
+/** history_free() - NULL is fine. Return: NULL. */
+History *history_free(History *history);
+DEFINE_CLEANUP(History, history_free)
+/** history_add() - remembers a copy of @entry; of its text at most HISTORY_TEXT_MAX. */
+void history_add(History *history, const HistoryEntry *entry);
+/** history_find() - Return: the entry until the next add, or NULL when unknown or forgotten. */
+const HistoryEntry *history_find(const History *history, uint64_t id);
+
+#endif

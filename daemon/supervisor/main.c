@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpuqd-supervisor: decides what runs where and when. Started by gpuqd, the
+ * keeper, with the same options and its end of their socket as descriptor 3.
+ */
+
+#include <getopt.h>
+#include <linux/close_range.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "keeper/protocol.h"
+#include "supervisor/supervisor.h"
+#include "util/log.h"
+
+static int main_parse(int argc, char **argv, SupervisorOptions *options) {
+        static const struct option names[] = {
+                {"config", required_argument, NULL, 'c'},
+                {"set", required_argument, NULL, 's'},
+                {"private", no_argument, NULL, 'p'},
+                {"uid", required_argument, NULL, 'u'},
+                {},
+        };
+        size_t n_settings = 0;
+        int c;
+
+        options->private_uid = getuid();
+        options->settings = calloc((size_t)argc + 1, sizeof(char *));
+        if (!options->settings)
+                return -ENOMEM;
+        while ((c = getopt_long(argc, argv, "c:s:", names, NULL)) >= 0) {
+                if (c == 'c')
+                        options->config_path = optarg;
+                else if (c == 's')
+                        options->settings[n_settings++] = optarg;
+                else if (c == 'p')
+                        options->is_private = true;
+                else if (c == 'u')
+                        options->private_uid = (uid_t)strtoul(optarg, NULL, 10);
+                else
+                        return -EINVAL;
+        }
+        return optind == argc ? 0 : -EINVAL;
+}
+
+/* Nothing of its memory to others of its uid, no descriptor but those that are
+ * meant for it, and as many of its own as the machine allows. */
+static void main_prepare_process(void) {
+        struct rlimit limit;
+
+        prctl(PR_SET_DUMPABLE, 0);
+        close_range(KEEPER_FD + 1, ~0u, 0);
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+                limit.rlim_cur = limit.rlim_max;
+                setrlimit(RLIMIT_NOFILE, &limit);
+        }
+}
+
+int main(int argc, char **argv) {
+        SupervisorOptions options = {.keeper_fd = KEEPER_FD};
+        Supervisor *supervisor;
+        int r;
+
+        log_open("gpuqd-supervisor", LOG_INFO);
+        r = main_parse(argc, argv, &options);
+        if (r < 0) {
+                fprintf(stderr, "gpuqd-supervisor is started by gpuqd, see gpuqd(8)\n");
+                return 2;
+        }
+        main_prepare_process();
+        r = supervisor_new(&options, &supervisor);
+        if (r < 0) {
+                log_error("cannot start: %s", strerror(-r));
+                return 1;
+        }
+
+        r = supervisor_run(supervisor);
+        supervisor_free(supervisor);
+        free(options.settings);
+        log_info("ended: %s", r < 0 ? strerror(-r) : "as asked");
+        return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_OUTBOX_H
+#define GPUQ_SUPERVISOR_OUTBOX_H
+
+/*
+ * Outbox
+ *
+ * What waits to be written to one worker, in order. Jobs that follow each other
+ * go as one list. A job carries its own item, so a job is queued without asking
+ * for memory; other items are freed once sent.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "util/channel.h"
+
+#define OUTBOX_LIST_BYTES (1u << 20) /* of jobs in one message */
+#define OUTBOX_LIST_JOBS  1024u
+
+typedef struct Arena Arena;
+typedef struct Job Job;
+typedef struct Module Module;
+
+typedef enum OutboxKind {
+        OUTBOX_JOB,
+        OUTBOX_ARENA_ADD,
+        OUTBOX_ARENA_MAKE,
+        OUTBOX_ARENA_DROP,
+        OUTBOX_MODULE_ADD,
+        OUTBOX_MODULE_DROP,
+        OUTBOX_STOP,
+} OutboxKind;
+
+typedef struct OutboxItem {
+        OutboxKind kind;
+        bool is_queued;
+        uint64_t id;    /* *_DROP */
+        Arena *arena;   /* a reference */
+        Module *module; /* a reference */
+        Job *job;
+        TAILQ_ENTRY(OutboxItem) link;
+} OutboxItem;
+
+typedef struct Outbox {
+        TAILQ_HEAD(OutboxList, OutboxItem) items;
+} Outbox;
+
+/** outbox_init() - empty. */
+void outbox_init(Outbox *outbox);
+/** outbox_clear() - forget what waits; jobs only leave it. */
+void outbox_clear(Outbox *outbox);
+/** outbox_push_job() - behind all that waits. */
+void outbox_push_job(Outbox *outbox, Job *job);
+/** outbox_remove_job() - Return: false: it is not in there, so it was sent. */
+bool outbox_remove_job(Outbox *outbox, Job *job);
+/** outbox_push_arena() - ADD or MAKE. Return: 0, or -ENOMEM. */
+int outbox_push_arena(Outbox *outbox, OutboxKind kind, Arena *arena);
+/** outbox_push_module() - ADD. Return: 0, or -ENOMEM. */
+int outbox_push_module(Outbox *outbox, Module *module);
+/** outbox_push_id() - a DROP, or STOP with 0. Return: 0, or -ENOMEM. */
+int outbox_push_id(Outbox *outbox, OutboxKind kind, uint64_t id);
+/**
+ * outbox_flush() - write as much as the channel takes
+ *
+ * Return: 0 when all is written, CHANNEL_E_AGAIN, CHANNEL_E_CORRUPT, CHANNEL_E_CLOSED, or a
+ * negative errno.
+ */
+int outbox_flush(Outbox *outbox, Channel *channel);
+
+#endif

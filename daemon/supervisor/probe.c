@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/probe.h"
+
+#include <string.h>
+
+#include "supervisor/list.h"
+#include "supervisor/scheduler.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/worker.h"
+#include "util/log.h"
+
+#define PROBE_DEVICES_MAX 1024u
+
+static void probe_on_timer(uv_timer_t *timer) {
+        probe_start(timer->data);
+}
+
+void probe_start(Supervisor *supervisor) {
+        Worker *worker;
+        int r;
+
+        if (supervisor->n_devices || supervisor->is_quitting)
+                return;
+
+        r = worker_new(supervisor, NULL, &worker);
+        if (r < 0)
+                probe_failed(supervisor, strerror(-r));
+}
+
+void probe_failed(Supervisor *supervisor, const char *why) {
+        if (supervisor->n_devices || supervisor->is_quitting)
+                return;
+
+        /* One line for each new reason, not one every two seconds. */
+        if (!supervisor->problem || strcmp(supervisor->problem, why) != 0) {
+                log_warning("no device yet: %s", why);
+                free(supervisor->problem);
+                supervisor->problem = strdup(why);
+        }
+        uv_timer_start(&supervisor->probe_timer, probe_on_timer, PROBE_RETRY_MS, 0);
+}
+
+/* Devices stay where they are from now on: timers and lanes point to them. */
+static int probe_make_devices(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
+        size_t n_devices = probed->n_devices;
+        int r;
+
+        supervisor->devices = calloc(n_devices, sizeof(*supervisor->devices));
+        if (!supervisor->devices)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < n_devices; ++i) {
+                const Gpuq__Worker__DeviceInfo *info = probed->devices[i];
+
+                r = device_init(&supervisor->devices[i], supervisor, (unsigned)i, info->name,
+                                info->uuid, info->pci, info->memory_total);
+                supervisor->n_devices = i + 1;
+                if (r < 0)
+                        return r;
+                log_info("device %zu: %s", i, info->name);
+        }
+        return 0;
+}
+
+static void probe_serve_waiting(Supervisor *supervisor) {
+        Module *module;
+
+        while ((module = TAILQ_FIRST(&supervisor->unplaced_modules)))
+                module_load(module);
+        scheduler_place_all(supervisor);
+}
+
+void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
+        int r;
+
+        if (supervisor->n_devices)
+                return;
+        if (probed->error) {
+                probe_failed(supervisor, probed->error->text);
+                return;
+        }
+        if (!probed->n_devices || probed->n_devices > PROBE_DEVICES_MAX) {
+                probe_failed(supervisor, "the driver shows no device");
+                return;
+        }
+
+        r = probe_make_devices(supervisor, probed);
+        if (r < 0) {
+                /* Half a table cannot be mended: the keeper starts a fresh supervisor. */
+                supervisor->r = r;
+                uv_stop(&supervisor->loop);
+                return;
+        }
+        supervisor->driver_version = strdup(probed->driver_version);
+        free(supervisor->problem);
+        supervisor->problem = NULL;
+        probe_serve_waiting(supervisor);
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/scheduler.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "supervisor/dependency.h"
+#include "supervisor/ending.h"
+#include "supervisor/list.h"
+#include "supervisor/slot.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/worker.h"
+#include "util/log.h"
+
+static uint64_t scheduler_quantum_ns(const Supervisor *supervisor) {
+        return MAX(supervisor->config->inflight_ms, 1u) * 1000000ull;
+}
+
+static Lane *scheduler_lane(const Job *job) {
+        return job->user->lanes[job->device->index];
+}
+
+void scheduler_wake(Lane *lane) {
+        lane->device->is_dirty = true;
+        /* Without memory it is woken by whatever happens next. */
+        if (fairshare_wake(lane->device->share, &lane->share) < 0)
+                log_warning("no memory to wake uid %u", (unsigned)lane->user->uid);
+}
+
+/* ---- where ----------------------------------------------------------------- */
+
+static Failure *scheduler_wanted_device(const Job *job, int *ret_wanted) {
+        size_t n_devices = job->supervisor->n_devices;
+        int wanted = job->wanted_device;
+
+        if (wanted >= (int)n_devices)
+                return failure_new(FAILURE_NOT_FOUND, "device %d: there are %zu", wanted,
+                                   n_devices);
+
+        for (size_t i = 0; i < job->n_kernels; ++i) {
+                const Module *module = job->kernels[i].module;
+
+                if (!module->has_variables || !module->home)
+                        continue;
+                if (wanted >= 0 && wanted != (int)module->home->index)
+                        return failure_new(FAILURE_INVALID,
+                                           "the variables of module %s are on device %u, the job "
+                                           "needs device %d",
+                                           module->name, module->home->index, wanted);
+                wanted = (int)module->home->index;
+        }
+        *ret_wanted = wanted;
+        return NULL;
+}
+
+/* Jobs before it that are still in flight must be in the same worker, which keeps
+ * the order. Return: false: they are elsewhere, wait for them. */
+static bool scheduler_follow_order(const Job *job, int *wanted) {
+        for (size_t i = 0; i < job->n_order; ++i) {
+                const Job *before = job->order[i].before;
+
+                if (!before)
+                        continue;
+                if (*wanted >= 0 && *wanted != (int)before->device->index)
+                        return false;
+                *wanted = (int)before->device->index;
+        }
+        return true;
+}
+
+static void scheduler_load(Job *job, Device *device) {
+        job->device = device;
+        job->expected_ns = duration_expected(job->user->duration, job->duration_class);
+        job->is_long = job->expected_ns > scheduler_quantum_ns(job->supervisor);
+        job->is_loaded = true;
+        device->load_ns += job->expected_ns;
+        device->n_queued++;
+}
+
+static void scheduler_unload(Job *job) {
+        if (!job->is_loaded)
+                return;
+        job->is_loaded = false;
+        job->device->load_ns -= job->expected_ns;
+        job->device->n_queued--;
+}
+
+static int scheduler_enqueue(Job *job, Lane *lane) {
+        int r;
+
+        if (job->is_alone) {
+                job->place = JOB_ALONE;
+                TAILQ_INSERT_TAIL(&lane->slot->alone, job, link);
+        } else {
+                r = queue_push(&lane->queue, &job->entry);
+                if (r < 0)
+                        return r;
+                job->place = JOB_QUEUED;
+        }
+        scheduler_load(job, lane->device);
+        scheduler_wake(lane);
+        return 0;
+}
+
+static void scheduler_wait_for_device(Job *job) {
+        job->place = JOB_UNPLACED;
+        TAILQ_INSERT_TAIL(&job->supervisor->unplaced, job, link);
+}
+
+/* Failures here go by ending_doom(): we may stand deep in somebody else's end. */
+void scheduler_consider(Job *job) {
+        Failure *failure;
+        Device *device;
+        int wanted = -1;
+        Lane *lane;
+
+        if (job->state != JOB_WAITING || job->place != JOB_NOWHERE || job->n_blocking)
+                return;
+        if (!job->supervisor->n_devices) {
+                scheduler_wait_for_device(job);
+                return;
+        }
+
+        failure = scheduler_wanted_device(job, &wanted);
+        if (failure) {
+                ending_doom(job, JOB_FAILED, failure);
+                return;
+        }
+        if (!scheduler_follow_order(job, &wanted))
+                return;
+
+        device = wanted >= 0 ? &job->supervisor->devices[wanted]
+                             : device_choose(job->supervisor, job->user);
+        lane = device_lane(device, job->user);
+        if (!lane || scheduler_enqueue(job, lane) < 0)
+                ending_doom(job, JOB_FAILED,
+                            failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+}
+
+void scheduler_withdraw(Job *job) {
+        switch (job->place) {
+                case JOB_NOWHERE:
+                case JOB_INFLIGHT:
+                case JOB_ENDED:
+                        return;
+                case JOB_UNPLACED:
+                        TAILQ_REMOVE(&job->supervisor->unplaced, job, link);
+                        break;
+                case JOB_QUEUED:
+                        queue_remove(&scheduler_lane(job)->queue, &job->entry);
+                        break;
+                case JOB_ALONE:
+                        TAILQ_REMOVE(&scheduler_lane(job)->slot->alone, job, link);
+                        slot_wake(scheduler_lane(job)->slot);
+                        break;
+                case JOB_PARKED:
+                        TAILQ_REMOVE(&job->instance->parked, job, link);
+                        job->instance = NULL;
+                        break;
+                case JOB_DOOMED:
+                        TAILQ_REMOVE(&job->supervisor->doomed, job, link);
+                        break;
+        }
+        scheduler_unload(job);
+        job->place = JOB_NOWHERE;
+}
+
+void scheduler_place_all(Supervisor *supervisor) {
+        Job *job;
+
+        while ((job = TAILQ_FIRST(&supervisor->unplaced))) {
+                scheduler_withdraw(job);
+                scheduler_consider(job);
+        }
+}
+
+/* ---- who ------------------------------------------------------------------- */
+
+/* Long jobs one at a time, short ones up to the quantum, either beside the other. */
+static bool scheduler_fits(QueueEntry *entry, void *userdata) {
+        const Job *job = container_of(entry, Job, entry);
+        const Worker *worker = userdata;
+
+        if (job->is_long)
+                return worker->n_long == 0;
+        return worker->short_ns < scheduler_quantum_ns(worker->supervisor);
+}
+
+static bool scheduler_runs_alone(const Worker *worker) {
+        const Job *job = TAILQ_FIRST(&worker->inflight);
+
+        return job && job->is_alone;
+}
+
+static Job *scheduler_next(Lane *lane, Worker *worker) {
+        Job *alone = TAILQ_FIRST(&lane->slot->alone);
+        QueueEntry *entry;
+
+        if (scheduler_runs_alone(worker))
+                return NULL;
+        if (alone)
+                return alone->user == lane->user && !worker->n_inflight ? alone : NULL;
+        if (worker->n_inflight >= MAX(worker->supervisor->config->inflight_jobs, 1u))
+                return NULL;
+
+        entry = queue_pick(&lane->queue, scheduler_fits, worker);
+        return entry ? container_of(entry, Job, entry) : NULL;
+}
+
+/* ---- start ----------------------------------------------------------------- */
+
+static void scheduler_park(Job *job, Instance *instance) {
+        Device *device = job->device;
+
+        scheduler_withdraw(job);
+        scheduler_load(job, device);
+        job->place = JOB_PARKED;
+        job->instance = instance;
+        TAILQ_INSERT_TAIL(&instance->parked, job, link);
+}
+
+static bool scheduler_tell_lost_variables(Job *job) {
+        for (size_t i = 0; i < job->n_kernels; ++i) {
+                Module *module = job->kernels[i].module;
+
+                if (!module->variables_lost)
+                        continue;
+                module->variables_lost = false;
+                ending_fail(job, failure_new(FAILURE_VARIABLES_LOST,
+                                             "the variables of module %s died with a worker; the "
+                                             "next use starts from their initial values",
+                                             module->name));
+                return true;
+        }
+        return false;
+}
+
+/* Return: true: all its modules are loaded in this worker. Else the job waits or ended. */
+static bool scheduler_has_modules(Job *job, Worker *worker) {
+        Instance *adding = NULL;
+
+        for (size_t i = 0; i < job->n_kernels; ++i) {
+                Module *module = job->kernels[i].module;
+                Instance *instance = worker_instance(worker, module);
+
+                if (!instance)
+                        instance = worker_add_instance(worker, module);
+                if (!instance) {
+                        ending_fail(job,
+                                    failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+                        return false;
+                }
+                if (instance->state == INSTANCE_FAILED) {
+                        ending_fail(job, failure_copy(instance->failure));
+                        return false;
+                }
+                if (instance->state == INSTANCE_ADDING)
+                        adding = instance;
+        }
+        if (adding)
+                scheduler_park(job, adding);
+        return !adding;
+}
+
+static void scheduler_claim_variables(Job *job) {
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                if (job->kernels[i].module->has_variables)
+                        job->kernels[i].module->home = job->device;
+}
+
+static void scheduler_unqueue(Job *job, Lane *lane) {
+        if (job->place == JOB_QUEUED) {
+                queue_take(&lane->queue, &job->entry);
+                scheduler_unload(job);
+                job->place = JOB_NOWHERE;
+                return;
+        }
+        scheduler_withdraw(job);
+}
+
+static void scheduler_start(Lane *lane, Worker *worker, Job *job) {
+        Device *device = lane->device;
+
+        if (scheduler_tell_lost_variables(job) || !scheduler_has_modules(job, worker))
+                return;
+
+        scheduler_unqueue(job, lane);
+        if (worker_run(worker, job) < 0) {
+                ending_fail(job, failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+                return;
+        }
+
+        job->place = JOB_INFLIGHT;
+        job->worker = worker;
+        job->phase = FAULT_UNKNOWN;
+        job->started_ns = uv_hrtime();
+        job_set_state(job, JOB_RUNNING);
+        device->n_running++;
+        device->load_ns += job->expected_ns;
+        device_gate_enter(device, job);
+        fairshare_charge(device->share, &lane->share, job->expected_ns);
+        scheduler_claim_variables(job);
+        dependency_started(job);
+}
+
+/* Return: false: nothing of this user can go here now; something will wake it. */
+static bool scheduler_step(Lane *lane) {
+        Worker *worker = lane->slot->worker;
+        Job *job;
+
+        if (!worker) {
+                slot_poke(lane->slot);
+                return false;
+        }
+        if (worker->state != WORKER_READY)
+                return false;
+
+        job = scheduler_next(lane, worker);
+        if (!job)
+                return false;
+        scheduler_start(lane, worker, job);
+        return true;
+}
+
+static void scheduler_run_device(Device *device) {
+        ShareUser *share;
+
+        device->is_dirty = false;
+        while ((share = fairshare_pick(device->share)) && device_gate_is_open(device)) {
+                Lane *lane = container_of(share, Lane, share);
+
+                if (!scheduler_step(lane))
+                        fairshare_sleep(device->share, &lane->share);
+        }
+}
+
+void scheduler_run(Supervisor *supervisor) {
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                if (supervisor->devices[i].is_dirty)
+                        scheduler_run_device(&supervisor->devices[i]);
+}
+
+/* ---- end ------------------------------------------------------------------- */
+
+/* By our own clock, whatever the worker says: the time since its job before this
+ * one ended, so that jobs side by side count once together. */
+static uint64_t scheduler_settle(const Job *job, uint64_t now_ns) {
+        Worker *worker = job->worker;
+        uint64_t busy_ns = now_ns - MAX(job->started_ns, worker->last_end_ns);
+
+        if (job->item.is_queued)
+                return 0;
+        worker->last_end_ns = now_ns;
+        return busy_ns;
+}
+
+void scheduler_leave_worker(Job *job) {
+        uint64_t now_ns = uv_hrtime(), busy_ns = scheduler_settle(job, now_ns);
+        Device *device = job->device;
+        Lane *lane = scheduler_lane(job);
+
+        fairshare_settle(device->share, &lane->share, job->expected_ns, busy_ns, now_ns);
+        user_add_gpu_time(job->user, busy_ns, now_ns);
+        device->gpu_ns += busy_ns;
+        device->load_ns -= job->expected_ns;
+        device->n_running--;
+        device_gate_leave(device, job);
+        worker_remove(job->worker, job);
+        job->worker = NULL;
+        job->place = JOB_NOWHERE;
+        slot_wake(lane->slot);
+}
+
+void scheduler_return(Job *job, bool alone) {
+        bool was_sent = !job->item.is_queued;
+
+        scheduler_leave_worker(job);
+        job->retries += was_sent;
+        job->is_alone = alone;
+        job->started_ns = 0;
+        job->ran_us = 0;
+        job_set_state(job, JOB_WAITING);
+        dependency_returned(job);
+        if (job->session)
+                scheduler_consider(job);
+        else
+                ending_doom(job, JOB_CANCELLED,
+                            failure_new(FAILURE_CANCELLED, "its client is gone"));
+}
+
+/* ---- why it waits ---------------------------------------------------------- */
+
+static bool scheduler_reason_edges(const Job *job, char *text, size_t n_text) {
+        for (size_t i = 0; i < job->n_after; ++i) {
+                if (!job->after[i].before)
+                        continue;
+                snprintf(text, n_text, "waits for job " JOB_ID_FORMAT,
+                         JOB_ID_PARTS(job->after[i].before->id));
+                return true;
+        }
+        for (size_t i = 0; i < job->n_order; ++i) {
+                if (!job->order[i].before)
+                        continue;
+                snprintf(text, n_text, "job " JOB_ID_FORMAT " runs first (same buffers)",
+                         JOB_ID_PARTS(job->order[i].before->id));
+                return true;
+        }
+        return false;
+}
+
+static void scheduler_reason_queued(const Job *job, size_t n_before, char *text, size_t n_text) {
+        const Slot *slot = scheduler_lane(job)->slot;
+        const Worker *worker = slot->worker;
+
+        if (!worker && slot->n_failures && slot->device->problem)
+                snprintf(text, n_text, "device: %s", slot->device->problem);
+        else if (!worker || worker->state != WORKER_READY)
+                snprintf(text, n_text, "worker starts");
+        else if (!TAILQ_EMPTY(&slot->alone) || scheduler_runs_alone(worker))
+                snprintf(text, n_text, "a job runs alone after a fault");
+        else
+                snprintf(text, n_text, "its turn (%zu jobs before it)", n_before);
+}
+
+void scheduler_reason(const Job *job, size_t n_before, char *text, size_t n_text) {
+        switch (job->place) {
+                case JOB_UNPLACED:
+                        snprintf(text, n_text, "device: %s", job->supervisor->problem);
+                        return;
+                case JOB_PARKED:
+                        snprintf(text, n_text, "%s",
+                                 job->instance->worker->waiting
+                                         ? "module load waits for running jobs"
+                                         : "its module is being compiled");
+                        return;
+                case JOB_QUEUED:
+                case JOB_ALONE:
+                        scheduler_reason_queued(job, n_before, text, n_text);
+                        return;
+                default:
+                        if (!scheduler_reason_edges(job, text, n_text))
+                                snprintf(text, n_text, "its turn");
+        }
+}

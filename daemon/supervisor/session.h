@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_SESSION_H
+#define GPUQ_SUPERVISOR_SESSION_H
+
+/*
+ * Session
+ *
+ * One connection: who is there by the kernel's word, its arenas, modules and
+ * jobs, and what waits to be told to it. Its requests are decoded in request.c
+ * and submit.c; protobuf goes no further than these.
+ *
+ *     HELLO --> OPEN --> CLOSING --> freed
+ *       +---------+---------^
+ *
+ * CLOSING: nothing is served any more; what is queued is flushed, then the peer
+ * is given a moment to read it before the socket closes.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <uthash.h>
+#include <uv.h>
+
+#include "proto/wire.h"
+#include "supervisor/arena.h"
+#include "supervisor/failure.h"
+#include "supervisor/job.h"
+#include "supervisor/module.h"
+#include "supervisor/order.h"
+#include "supervisor/user.h"
+
+#define SESSION_VERSION_MIN 1u
+#define SESSION_VERSION_MAX 1u
+#define SESSION_UNREAD_MAX  (1u << 20) /* bytes waiting for it before its requests wait too */
+#define SESSION_LINGER_MS   1000u      /* to read the last words */
+#define SESSION_REPLY_BYTES (1u << 20) /* of completions in one message */
+#define SESSION_GROUPS_MAX  65536u
+#define SESSION_CLIENT_MAX  64u
+
+typedef struct Supervisor Supervisor;
+
+typedef enum SessionState {
+        SESSION_HELLO,
+        SESSION_OPEN,
+        SESSION_CLOSING,
+        SESSION_DEAD, /* its handles close */
+} SessionState;
+
+/* Who connects. */
+typedef struct Peer {
+        uid_t uid;
+        gid_t gid;
+        pid_t pid;
+        bool is_admin;
+} Peer;
+
+/* An arena that a session has open. */
+typedef struct Opening {
+        uint64_t id;
+        Arena *arena;
+        UT_hash_handle hh; /* session->openings */
+} Opening;
+
+TAILQ_HEAD(SessionJobs, Job);
+
+struct Session {
+        uint32_t id;
+        Supervisor *supervisor;
+        User *user; /* NULL: turned away at the door */
+        Peer peer;
+        char client[SESSION_CLIENT_MAX + 1];
+
+        LIST_ENTRY(Session) user_link;   /* user->sessions */
+        TAILQ_ENTRY(Session) flush_link; /* supervisor->flushing */
+        UT_hash_handle hh;               /* supervisor->sessions */
+
+        SessionState state;
+        Wire *wire;
+        uv_poll_t poll;
+        int events; /* polled for */
+        uint64_t closing_ns;
+
+        Order *order;
+        Opening *openings;
+        LIST_HEAD(, Arena) making;
+        LIST_HEAD(, Module) modules;
+        LIST_HEAD(, JobWatch) watches;
+        struct SessionJobs jobs;  /* unfinished */
+        struct SessionJobs ended; /* to be reported */
+        uint32_t last_tag;
+        UserCharge charge;
+
+        bool is_flushing : 1; /* in supervisor->flushing */
+        bool is_broken : 1;   /* it does not read, or cannot be written to: close it */
+        bool is_held_up : 1;  /* requests wait until it has read more */
+        bool is_kept : 1;     /* the keeper holds its socket */
+        bool is_shut : 1;     /* CLOSING: all was written */
+};
+
+/**
+ * session_new() - on a connected socket, consumed on success
+ * @refusal: NULL, or why it is turned away; consumed in any case
+ *
+ * Return: 0, or a negative errno.
+ */
+int session_new(Supervisor *supervisor, int fd, const Peer *peer, Failure *refusal);
+/** session_close() - now, without a word: its jobs, arenas and modules go. */
+void session_close(Session *session);
+/** session_refuse() - say why, then close. Consumes @failure. */
+void session_refuse(Session *session, Failure *failure);
+/** session_tick() - CLOSING ones do not linger for ever. */
+void session_tick(Session *session, uint64_t now_ns);
+/** session_flush() - write what waits, completions first made to messages. */
+void session_flush(Session *session);
+
+/** session_reply() - queue one reply, a descriptor with it or -1. */
+void session_reply(Session *session, Gpuq__V1__Reply *reply, int fd);
+/** session_reply_failure() - to the request @serial. */
+void session_reply_failure(Session *session, uint32_t serial, const Failure *failure);
+/** session_fail_request() - the same, and consumes @failure. */
+void session_fail_request(Session *session, uint32_t serial, Failure *failure);
+
+/** session_open_arena() - it refers to the arena from now on. Return: 0, or -ENOMEM. */
+int session_open_arena(Session *session, Arena *arena);
+/** session_close_arena() - no more; unknown ones are fine. */
+void session_close_arena(Session *session, uint64_t id);
+/** session_reply_arena() - it is there, with its descriptor if the client can map it. */
+void session_reply_arena(Session *session, uint32_t serial, const Arena *arena);
+/** session_arena_ready() - a device arena was made: answer who asked. */
+void session_arena_ready(Arena *arena);
+/** session_arena_failed() - it was not. Consumes @failure. */
+void session_arena_failed(Arena *arena, Failure *failure);
+/** session_module_ready() - answer the load. */
+void session_module_ready(Session *session, const Module *module, const ModuleReport *report);
+/** session_job_ended() - to be told; the job is the session's from now on. */
+void session_job_ended(Session *session, Job *job);
+/** session_watch() - be told when somebody's job ends. Return: 0, or -ENOMEM. */
+int session_watch(Session *session, Job *job, uint32_t serial);
+/** session_report_ended() - make messages of the jobs that ended, and free them. */
+void session_report_ended(Session *session);
+/** session_report_history() - answer a Wait that came after the end. */
+void session_report_history(Session *session, uint32_t serial, const HistoryEntry *entry);
+/** session_watch_ended() - it did; frees the watch. */
+void session_watch_ended(JobWatch *watch);
+
+/** session_request() - one packed request. Return: NULL, or what is wrong with the protocol, a constant. */
+const char *session_request(Session *session, const uint8_t *data, size_t n_data);
+/** session_submit() - jobs of one message. Return: NULL, or what is wrong with the protocol, a constant. */
+const char *session_submit(Session *session, const Gpuq__V1__Submit *submit);
+/** session_report_queue() - answer QueueGet. */
+void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get);
+/** session_report_status() - answer StatusGet. */
+void session_report_status(Session *session, uint32_t serial);
+
+#endif

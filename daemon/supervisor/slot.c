@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/slot.h"
+
+#include <assert.h>
+
+#include "supervisor/ending.h"
+#include "supervisor/list.h"
+#include "supervisor/scheduler.h"
+#include "supervisor/session.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/worker.h"
+#include "util/log.h"
+
+static SlotKey slot_key(const Supervisor *supervisor, const User *user, const Device *device) {
+        return (SlotKey){
+                .domain = supervisor->config->isolation_shared ? 0 : user->uid,
+                .device = device->index,
+        };
+}
+
+Slot *slot_find(Supervisor *supervisor, const User *user, const Device *device) {
+        SlotKey key = slot_key(supervisor, user, device);
+        Slot *slot;
+
+        HASH_FIND(hh, supervisor->slots, &key, sizeof(key), slot);
+        return slot;
+}
+
+Slot *slot_get(Supervisor *supervisor, const User *user, Device *device) {
+        Slot *slot = slot_find(supervisor, user, device);
+
+        if (slot)
+                return slot;
+
+        slot = calloc(1, sizeof(*slot));
+        if (!slot)
+                return NULL;
+        if (uv_timer_init(&supervisor->loop, &slot->retry) < 0) {
+                free(slot);
+                return NULL;
+        }
+
+        slot->key = slot_key(supervisor, user, device);
+        slot->supervisor = supervisor;
+        slot->device = device;
+        slot->gid = supervisor->config->isolation_shared ? 0 : user->gid;
+        slot->retry.data = slot;
+        LIST_INIT(&slot->lanes);
+        TAILQ_INIT(&slot->alone);
+        TAILQ_INIT(&slot->making);
+        TAILQ_INIT(&slot->loading);
+        HASH_ADD(hh, supervisor->slots, key, sizeof(slot->key), slot);
+        return slot;
+}
+
+static void slot_on_close(uv_handle_t *handle) {
+        free(handle->data);
+}
+
+void slot_close(Slot *slot) {
+        Lane *lane;
+
+        assert(!slot->worker);
+        assert(TAILQ_EMPTY(&slot->alone));
+        while ((lane = LIST_FIRST(&slot->lanes))) {
+                assert(lane->queue.n_entries == 0);
+                fairshare_sleep(lane->device->share, &lane->share);
+                lane->user->lanes[lane->device->index] = NULL;
+                LIST_REMOVE(lane, slot_link);
+                free(lane);
+        }
+        HASH_DEL(slot->supervisor->slots, slot);
+        uv_close((uv_handle_t *)&slot->retry, slot_on_close);
+}
+
+void slot_abandon(Slot *slot) {
+        Arena *arena;
+
+        while ((arena = TAILQ_FIRST(&slot->making)))
+                slot_forget_arena(slot, arena);
+}
+
+/* ---- work ------------------------------------------------------------------ */
+
+static bool slot_has_work(const Slot *slot) {
+        const Lane *lane;
+
+        if (!TAILQ_EMPTY(&slot->alone) || !TAILQ_EMPTY(&slot->making) ||
+            !TAILQ_EMPTY(&slot->loading))
+                return true;
+        LIST_FOREACH(lane, &slot->lanes, slot_link)
+        if (lane->queue.n_entries)
+                return true;
+        return false;
+}
+
+void slot_wake(Slot *slot) {
+        Lane *lane;
+
+        slot->device->is_dirty = true;
+        LIST_FOREACH(lane, &slot->lanes, slot_link)
+        if (lane->queue.n_entries || !TAILQ_EMPTY(&slot->alone))
+                scheduler_wake(lane);
+}
+
+static void slot_serve_arenas(Slot *slot) {
+        Arena *arena, *next;
+
+        TAILQ_FOREACH_SAFE(arena, &slot->making, slot_link, next)
+        worker_make_arena(slot->worker, arena);
+}
+
+static void slot_serve_modules(Slot *slot) {
+        Module *module, *next;
+
+        TAILQ_FOREACH_SAFE(module, &slot->loading, wait_link, next)
+        if (!worker_instance(slot->worker, module))
+                worker_add_instance(slot->worker, module);
+}
+
+static void slot_on_retry(uv_timer_t *timer) {
+        slot_poke(timer->data);
+}
+
+static void slot_start(Slot *slot) {
+        uint64_t now_ns = uv_hrtime();
+        int r;
+
+        if (slot->supervisor->is_quitting || !slot_has_work(slot))
+                return;
+        if (now_ns < slot->retry_ns) {
+                uv_timer_start(&slot->retry, slot_on_retry, (slot->retry_ns - now_ns) / 1000000 + 1,
+                               0);
+                return;
+        }
+
+        r = worker_new(slot->supervisor, slot, &slot->worker);
+        if (r < 0)
+                slot_worker_failed(slot, strerror(-r));
+}
+
+void slot_poke(Slot *slot) {
+        if (!slot->worker) {
+                slot_start(slot);
+                return;
+        }
+        if (slot->worker->state != WORKER_READY)
+                return;
+
+        slot_serve_arenas(slot);
+        slot_serve_modules(slot);
+        slot_wake(slot);
+}
+
+void slot_make_arena(Slot *slot, Arena *arena) {
+        arena->slot = slot;
+        arena_ref(arena);
+        TAILQ_INSERT_TAIL(&slot->making, arena, slot_link);
+        slot_poke(slot);
+}
+
+void slot_forget_arena(Slot *slot, Arena *arena) {
+        TAILQ_REMOVE(&slot->making, arena, slot_link);
+        arena->slot = NULL;
+        arena_unref(arena);
+}
+
+/* ---- workers come and go --------------------------------------------------- */
+
+void slot_worker_ready(Slot *slot) {
+        device_set_problem(slot->device, NULL);
+        slot_poke(slot);
+}
+
+void slot_worker_lost(Slot *slot) {
+        slot->worker = NULL;
+        slot_poke(slot);
+}
+
+static void slot_give_up_jobs(Slot *slot, const char *why) {
+        QueueEntry *entry;
+        Lane *lane;
+        Job *job;
+
+        while ((job = TAILQ_FIRST(&slot->alone)))
+                ending_fail(job, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                             slot->device->index, why));
+        LIST_FOREACH(lane, &slot->lanes, slot_link)
+        while ((entry = queue_pick(&lane->queue, NULL, NULL)))
+                ending_fail(
+                        container_of(entry, Job, entry),
+                        failure_new(FAILURE_NO_DEVICE, "device %u: %s", slot->device->index, why));
+}
+
+static void slot_give_up(Slot *slot, const char *why) {
+        Arena *arena;
+        Module *module;
+
+        log_warning("device %u, uid %u: no worker after %u tries: %s", slot->device->index,
+                    slot->key.domain, slot->n_failures, why);
+        device_set_problem(slot->device, why);
+
+        while ((arena = TAILQ_FIRST(&slot->making))) {
+                session_arena_failed(arena, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                                        slot->device->index, why));
+                slot_forget_arena(slot, arena);
+        }
+        while ((module = TAILQ_FIRST(&slot->loading)))
+                module_failed(module, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                                  slot->device->index, why));
+        slot_give_up_jobs(slot, why);
+}
+
+void slot_worker_failed(Slot *slot, const char *why) {
+        uint64_t delay_ms = SLOT_RETRY_MS;
+
+        slot->worker = NULL;
+        slot->n_failures++;
+        for (unsigned i = 1; i < slot->n_failures && delay_ms < SLOT_RETRY_MAX_MS; ++i)
+                delay_ms *= 2;
+        slot->retry_ns = uv_hrtime() + MIN(delay_ms, (uint64_t)SLOT_RETRY_MAX_MS) * 1000000;
+
+        if (slot->n_failures >= SLOT_TRIES_MAX)
+                slot_give_up(slot, why);
+        slot_poke(slot);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The jobs of one Submit: each is checked on its own, a bad one ends with its
+ * error, the others go on.
+ */
+
+#include <string.h>
+
+#include "supervisor/dependency.h"
+#include "supervisor/ending.h"
+#include "supervisor/limit.h"
+#include "supervisor/list.h"
+#include "supervisor/scheduler.h"
+#include "supervisor/session.h"
+#include "supervisor/supervisor.h"
+
+/* Room for one job's lists, kept from job to job. */
+typedef struct SubmitScratch {
+        JobBuffer buffers[LIMIT_JOB_BUFFERS];
+        JobKernel kernels[LIMIT_JOB_KERNELS];
+        Job *after[LIMIT_JOB_AFTER];
+} SubmitScratch;
+
+static SubmitScratch *submit_scratch(void) {
+        static SubmitScratch scratch;
+
+        return &scratch;
+}
+
+/* ---- checks ---------------------------------------------------------------- */
+
+static Failure *submit_check_sizes(const Gpuq__V1__Job *job) {
+        if (job->n_buffers > LIMIT_JOB_BUFFERS)
+                return failure_new(FAILURE_INVALID, "%zu buffers, at most %u", job->n_buffers,
+                                   LIMIT_JOB_BUFFERS);
+        if (job->n_kernels > LIMIT_JOB_KERNELS)
+                return failure_new(FAILURE_INVALID, "%zu kernels, at most %u", job->n_kernels,
+                                   LIMIT_JOB_KERNELS);
+        if (job->n_after > LIMIT_JOB_AFTER)
+                return failure_new(FAILURE_INVALID, "depends on %zu jobs, at most %u", job->n_after,
+                                   LIMIT_JOB_AFTER);
+        if (job->operations.len > LIMIT_JOB_OPERATIONS)
+                return failure_new(FAILURE_INVALID, "operations of %zu bytes, at most %u",
+                                   job->operations.len, LIMIT_JOB_OPERATIONS);
+        if (!limit_is_text(job->label, LIMIT_JOB_LABEL))
+                return failure_new(FAILURE_INVALID, "a label has at most %u printable bytes",
+                                   LIMIT_JOB_LABEL);
+        if (job->priority < -100 || job->priority > 100)
+                return failure_new(FAILURE_INVALID, "priority %d, from -100 to 100", job->priority);
+        return NULL;
+}
+
+static Failure *submit_check_buffer(const Session *session, size_t index,
+                                    const Gpuq__V1__Buffer *buffer, JobBuffer *ret_buffer) {
+        Arena *arena = supervisor_find_arena(session->supervisor, buffer->arena);
+
+        if (!arena || arena->fd < 0 || arena->place == ARENA_IMAGE)
+                return failure_new(FAILURE_NOT_FOUND, "buffer %zu: there is no arena %llu", index,
+                                   (unsigned long long)buffer->arena);
+        if (arena->user != session->user)
+                return failure_new(FAILURE_DENIED, "buffer %zu: arena %llu is somebody else's",
+                                   index, (unsigned long long)buffer->arena);
+        if (buffer->offset > arena->size || buffer->length > arena->size - buffer->offset)
+                return failure_new(FAILURE_INVALID,
+                                   "buffer %zu: bytes %llu to %llu of arena %llu, which has %llu",
+                                   index, (unsigned long long)buffer->offset,
+                                   (unsigned long long)(buffer->offset + buffer->length),
+                                   (unsigned long long)arena->id, (unsigned long long)arena->size);
+        if (buffer->direction < GPUQ__V1__DIRECTION__IN ||
+            buffer->direction > GPUQ__V1__DIRECTION__INOUT)
+                return failure_new(FAILURE_INVALID, "buffer %zu: unknown direction %d", index,
+                                   buffer->direction);
+
+        *ret_buffer = (JobBuffer){
+                .arena = arena,
+                .offset = buffer->offset,
+                .length = buffer->length,
+                .direction = (JobDirection)buffer->direction,
+        };
+        return NULL;
+}
+
+/* Device memory decides where the job runs. */
+static Failure *submit_check_place(const JobBuffer *buffer, size_t index, int *device) {
+        int index_there;
+
+        if (buffer->arena->place != ARENA_DEVICE)
+                return NULL;
+        index_there = (int)buffer->arena->device->index;
+        if (*device >= 0 && *device != index_there)
+                return failure_new(
+                        FAILURE_INVALID,
+                        "buffer %zu: arena %llu is on device %d, the job needs device %d", index,
+                        (unsigned long long)buffer->arena->id, index_there, *device);
+        *device = index_there;
+        return NULL;
+}
+
+static Failure *submit_check_buffers(const Session *session, const Gpuq__V1__Job *job,
+                                     JobBuffer *buffers, JobSpec *spec) {
+        Failure *failure;
+
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                failure = submit_check_buffer(session, i, job->buffers[i], &buffers[i]);
+                if (!failure)
+                        failure = submit_check_place(&buffers[i], i, &spec->device);
+                if (failure)
+                        return failure;
+        }
+        spec->buffers = buffers;
+        spec->n_buffers = job->n_buffers;
+        return NULL;
+}
+
+static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job *job,
+                                     JobKernel *kernels, JobSpec *spec) {
+        for (size_t i = 0; i < job->n_kernels; ++i) {
+                const Gpuq__V1__Kernel *kernel = job->kernels[i];
+                Module *module = supervisor_find_module(session->supervisor, kernel->module);
+
+                if (!module || module->session != session || module->state != MODULE_READY)
+                        return failure_new(FAILURE_NOT_FOUND,
+                                           "kernel %zu: there is no module %llu in this session", i,
+                                           (unsigned long long)kernel->module);
+                if (!*kernel->name || !limit_is_text(kernel->name, LIMIT_KERNEL_NAME))
+                        return failure_new(FAILURE_INVALID,
+                                           "kernel %zu: a name has 1 to %u printable bytes", i,
+                                           LIMIT_KERNEL_NAME);
+                kernels[i] = (JobKernel){.module = module, .name = kernel->name};
+        }
+        spec->kernels = kernels;
+        spec->n_kernels = job->n_kernels;
+        return NULL;
+}
+
+static Failure *submit_check_ended(const Session *session, uint64_t id) {
+        const HistoryEntry *entry = history_find(session->user->history, id);
+
+        if (!entry)
+                return failure_new(FAILURE_DEPENDENCY,
+                                   "it depends on job " JOB_ID_FORMAT ", which is unknown",
+                                   JOB_ID_PARTS(id));
+        if (entry->state == JOB_DONE)
+                return NULL;
+        return failure_new(FAILURE_DEPENDENCY, "it depends on job " JOB_ID_FORMAT ", which %s: %s",
+                           JOB_ID_PARTS(id),
+                           entry->state == JOB_CANCELLED ? "was cancelled" : "failed",
+                           entry->text ? entry->text : "");
+}
+
+static Failure *submit_check_dependency(const Session *session, uint64_t own, uint64_t id,
+                                        Job **ret_job) {
+        Job *job;
+
+        *ret_job = NULL;
+        if (id >> 32 == session->id && id >= own)
+                return failure_new(FAILURE_CYCLE,
+                                   "job " JOB_ID_FORMAT " depends on %s" JOB_ID_FORMAT,
+                                   JOB_ID_PARTS(own), id == own ? "itself, " : "the later job ",
+                                   JOB_ID_PARTS(id));
+
+        job = supervisor_find_job(session->supervisor, id);
+        if (!job)
+                return submit_check_ended(session, id);
+        if (job->user != session->user)
+                return failure_new(FAILURE_DENIED,
+                                   "it depends on job " JOB_ID_FORMAT ", which is somebody else's",
+                                   JOB_ID_PARTS(id));
+        *ret_job = job;
+        return NULL;
+}
+
+static Failure *submit_check_after(const Session *session, const Gpuq__V1__Job *job, Job **after,
+                                   JobSpec *spec) {
+        Failure *failure;
+        Job *before;
+
+        for (size_t i = 0; i < job->n_after; ++i) {
+                failure = submit_check_dependency(session, spec->id, job->after[i], &before);
+                if (failure)
+                        return failure;
+                if (before)
+                        after[spec->n_after++] = before;
+        }
+        spec->after = after;
+        return NULL;
+}
+
+static Failure *submit_check_device(const Session *session, const Gpuq__V1__Job *job) {
+        size_t n_devices = session->supervisor->n_devices;
+
+        /* Unknown yet: checked again when there are any. */
+        if (!n_devices || job->device <= n_devices)
+                return NULL;
+        return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", job->device - 1,
+                           n_devices);
+}
+
+static Failure *submit_check_gpu_time(const User *user) {
+        double used = user_day_seconds(user, uv_hrtime());
+
+        if (!user->limits.gpu_seconds || used <= (double)user->limits.gpu_seconds)
+                return NULL;
+        return failure_new(FAILURE_QUOTA,
+                           "over the limit gpu_seconds of user %s: the limit is %llu a day, %.0f "
+                           "are used; see gpu_seconds in gpuqd.conf",
+                           user->name, (unsigned long long)user->limits.gpu_seconds, used);
+}
+
+static Failure *submit_check(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
+        SubmitScratch *scratch = submit_scratch();
+        Failure *failure;
+
+        failure = submit_check_sizes(job);
+        if (!failure)
+                failure = submit_check_device(session, job);
+        if (!failure)
+                failure = submit_check_gpu_time(session->user);
+        if (!failure)
+                failure = submit_check_buffers(session, job, scratch->buffers, spec);
+        if (!failure)
+                failure = submit_check_kernels(session, job, scratch->kernels, spec);
+        if (!failure)
+                failure = submit_check_after(session, job, scratch->after, spec);
+        return failure;
+}
+
+/* ---- submit ---------------------------------------------------------------- */
+
+static JobSpec submit_spec(const Session *session, const Gpuq__V1__Job *job) {
+        uint64_t default_ms = session->supervisor->config->job_timeout_s * 1000ull;
+
+        return (JobSpec){
+                .id = (uint64_t)session->id << 32 | job->tag,
+                .priority = job->priority,
+                .timeout_ms = job->timeout_ms ? job->timeout_ms : default_ms,
+                .label = job->label,
+                .device = (int)job->device - 1,
+                .repeatable = job->repeatable,
+                .timed = job->timed,
+                .operations = job->operations.data,
+                .n_operations = job->operations.len,
+        };
+}
+
+/* It never enters a table: it exists to be told. Without memory even for that the
+ * session is closed, for a job that never ends is worse. */
+static void submit_fail(Session *session, uint64_t id, Failure *failure) {
+        JobSpec spec = {.id = id, .label = "", .device = -1};
+        Job *job;
+
+        if (job_new(session->supervisor, &spec, session->user, &job) < 0) {
+                failure_free(failure);
+                session->is_broken = true;
+                return;
+        }
+        job->session = session;
+        job->submitted_ns = uv_hrtime();
+        ending_fail(job, failure);
+}
+
+static void submit_enter(Session *session, Job *job) {
+        Supervisor *supervisor = session->supervisor;
+
+        HASH_ADD(hh, supervisor->jobs, id, sizeof(job->id), job);
+        TAILQ_INSERT_TAIL(&session->user->jobs, job, user_link);
+        TAILQ_INSERT_TAIL(&session->jobs, job, session_link);
+        job->is_made = true;
+        session->user->n_waiting++;
+}
+
+static Failure *submit_make(Session *session, const JobSpec *spec) {
+        _cleanup_(job_freep) Job *job = NULL;
+
+        if (job_new(session->supervisor, spec, session->user, &job) < 0)
+                return failure_new(FAILURE_MEMORY, "no memory for a job");
+        if (user_charge(session->user, &job->charge, USER_JOBS, 1) == USER_E_QUOTA)
+                return limit_failure(session->user, USER_JOBS, 1);
+
+        job->session = session;
+        job->submitted_ns = uv_hrtime();
+        if (dependency_derive(job) < 0)
+                return failure_new(FAILURE_MEMORY, "no memory for a job");
+
+        submit_enter(session, job);
+        scheduler_consider(TAKE_PTR(job));
+        return NULL;
+}
+
+static void submit_job(Session *session, const Gpuq__V1__Job *job) {
+        JobSpec spec = submit_spec(session, job);
+        Failure *failure;
+
+        failure = submit_check(session, job, &spec);
+        if (!failure)
+                failure = submit_make(session, &spec);
+        if (failure)
+                submit_fail(session, spec.id, failure);
+}
+
+const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
+        for (size_t i = 0; i < submit->n_jobs; ++i) {
+                const Gpuq__V1__Job *job = submit->jobs[i];
+
+                if (job->tag <= session->last_tag)
+                        return "a job's tag is not above the one before it";
+                session->last_tag = job->tag;
+                submit_job(session, job);
+        }
+        return NULL;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_SUPERVISOR_H
+#define GPUQ_SUPERVISOR_SUPERVISOR_H
+
+/*
+ * Supervisor
+ *
+ * Owns the loop and every table. One turn of the loop: events change objects;
+ * then, before it sleeps, doomed jobs end, what can be dispatched is, and what
+ * came together goes out together, one message to each worker and each session.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <uv.h>
+
+#include "supervisor/arena.h"
+#include "supervisor/bump.h"
+#include "supervisor/device.h"
+#include "supervisor/job.h"
+#include "supervisor/keeper_link.h"
+#include "supervisor/limit.h"
+#include "supervisor/module.h"
+#include "supervisor/user.h"
+#include "util/config.h"
+
+#define SUPERVISOR_TICK_MS      250u
+#define SUPERVISOR_QUIT_MS      1500u /* workers may take so long to stop */
+#define SUPERVISOR_QUIT_STEP_MS 10u
+#define SUPERVISOR_ORPHAN_MS    2000u /* a dead client's running job may end by itself so long */
+
+typedef struct Listener Listener;
+typedef struct Supervisor Supervisor;
+
+typedef struct SupervisorOptions {
+        const char *config_path; /* NULL: the installed one */
+        char **settings;         /* "key=value", NULL-terminated */
+        bool is_private;         /* serves private_uid alone */
+        uid_t private_uid;
+        int keeper_fd; /* -1: none, for tests */
+} SupervisorOptions;
+
+TAILQ_HEAD(SupervisorJobs, Job);
+
+struct Supervisor {
+        uv_loop_t loop;
+        uv_prepare_t prepare;
+        uv_idle_t idle; /* runs while a worker has more to say */
+        uv_timer_t tick;
+        uv_timer_t probe_timer;
+        uv_timer_t quit_timer;
+        SupervisorOptions options;
+        Config *config;
+        KeeperLink *keeper;
+        Listener *listener;
+        Bump *bump;         /* one message at a time */
+        LimitLog log_limit; /* of lines that a peer can cause */
+
+        Device *devices;
+        size_t n_devices; /* 0: not known yet */
+        char *driver_version;
+        char *problem; /* why there is no device; NULL: all is well */
+
+        User *users;
+        Session *sessions;
+        Arena *arenas;
+        Module *modules;
+        Job *jobs; /* unfinished */
+        Worker *workers;
+        Slot *slots;
+        struct SupervisorJobs doomed;
+        struct SupervisorJobs unplaced;
+        TAILQ_HEAD(, Module) unplaced_modules;
+        TAILQ_HEAD(SupervisorSessions, Session) flushing; /* sessions with something to send */
+
+        uint64_t last_arena;
+        uint64_t last_module;
+        uint32_t last_worker;
+        uint32_t last_session;
+        uint64_t started_ns;
+        uint64_t status_ns;  /* when the keeper last heard of us */
+        int r;               /* how the run ended */
+        unsigned quit_ms;    /* since we were told to quit */
+        bool is_taking_over; /* the keeper still hands over what it held */
+        bool is_quitting;
+};
+
+/** supervisor_new() - configuration, loop, keeper. Return: 0, or a negative errno that was logged. */
+int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor);
+/** supervisor_run() - until the keeper says quit. Return: 0, or a negative errno. */
+int supervisor_run(Supervisor *supervisor);
+/** supervisor_free() - ends whatever is left; NULL is fine. Return: NULL. */
+Supervisor *supervisor_free(Supervisor *supervisor);
+DEFINE_CLEANUP(Supervisor, supervisor_free)
+
+/** supervisor_quit() - tell clients, stop workers, then leave the loop. */
+void supervisor_quit(Supervisor *supervisor);
+/** supervisor_reload() - read the configuration again; a wrong one changes nothing. */
+void supervisor_reload(Supervisor *supervisor);
+
+/** supervisor_get_user() - found or made. Return: 0, or a negative errno. */
+int supervisor_get_user(Supervisor *supervisor, uid_t uid, gid_t gid, User **ret_user);
+/** supervisor_find_job() - unfinished. Return: NULL: none of that id. */
+Job *supervisor_find_job(Supervisor *supervisor, uint64_t id);
+/** supervisor_find_arena() - Return: NULL: none of that id. */
+Arena *supervisor_find_arena(Supervisor *supervisor, uint64_t id);
+/** supervisor_find_module() - Return: NULL: none of that id. */
+Module *supervisor_find_module(Supervisor *supervisor, uint64_t id);
+/** supervisor_driver() - "cuda" or "cpu". */
+const char *supervisor_driver(const Supervisor *supervisor);
+/** supervisor_state() - "ready", or what it waits for. */
+const char *supervisor_state(const Supervisor *supervisor);
+
+#endif

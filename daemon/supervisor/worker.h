@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_WORKER_H
+#define GPUQ_SUPERVISOR_WORKER_H
+
+/*
+ * Worker
+ *
+ * One worker process as seen from here: its channel, what it has been given, what
+ * it has in flight. What it says is checked like a client's word; one that breaks
+ * the rules is killed. Its end is told once, to recovery and to its slot.
+ *
+ *     STARTING --> READY --> STOPPING --> freed, when the keeper tells its exit
+ *         +----------+-----> LOST ------>
+ *
+ * STOPPING: asked to, still to say what was in flight. LOST: nothing it says
+ * counts any more. The worker of a probe has no slot and tells the devices.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <uthash.h>
+#include <uv.h>
+
+#include "proto/worker.pb-c.h"
+#include "supervisor/arena.h"
+#include "supervisor/fault.h"
+#include "supervisor/job.h"
+#include "supervisor/module.h"
+#include "supervisor/outbox.h"
+#include "util/channel.h"
+
+#define WORKER_STOP_MS   200u /* from Stop to SIGKILL */
+#define WORKER_CANCEL_MS 50u  /* a cancelled job may end by itself so long */
+#define WORKER_READ_MAX  256u /* messages read in one go */
+
+typedef struct Slot Slot;
+typedef struct Supervisor Supervisor;
+
+typedef enum WorkerState {
+        WORKER_STARTING,
+        WORKER_READY,
+        WORKER_STOPPING,
+        WORKER_LOST,
+} WorkerState;
+
+/* An arena that this worker has. */
+struct Mapping {
+        uint64_t id; /* of the arena */
+        Arena *arena;
+        Worker *worker;
+        LIST_ENTRY(Mapping) link; /* arena->mappings */
+        UT_hash_handle hh;        /* worker->mappings */
+};
+
+typedef enum InstanceState {
+        INSTANCE_ADDING,
+        INSTANCE_READY,
+        INSTANCE_FAILED,
+} InstanceState;
+
+TAILQ_HEAD(InstanceJobs, Job);
+
+/* A module that this worker has. */
+struct Instance {
+        uint64_t id; /* of the module */
+        Module *module;
+        Worker *worker;
+        InstanceState state;
+        Failure *failure;           /* FAILED: why */
+        bool is_used;               /* a job may have changed its variables */
+        struct InstanceJobs parked; /* wait until it is READY */
+        LIST_ENTRY(Instance) link;  /* module->instances */
+        UT_hash_handle hh;          /* worker->instances */
+};
+
+struct Worker {
+        uint32_t id;
+        Supervisor *supervisor;
+        Slot *slot;     /* NULL: a probe, or LOST */
+        Device *device; /* NULL: a probe */
+        uint32_t domain;
+        int32_t pid;
+        UT_hash_handle hh; /* supervisor->workers */
+
+        WorkerState state;
+        FaultCause cause; /* when it ends from now on */
+        Channel *channel;
+        Outbox outbox;
+        uv_poll_t bell;
+        uv_poll_t hangup;
+        uv_timer_t timer; /* READY: a cancelled job's; STOPPING: until SIGKILL */
+        unsigned n_handles;
+        bool is_awake;  /* does not sleep on its bell: to be read again */
+        bool is_proved; /* it did something useful */
+
+        TAILQ_HEAD(, Job) inflight; /* oldest first */
+        uint32_t n_inflight;
+        uint64_t short_ns; /* expected, of those that are not long */
+        uint32_t n_long;
+        uint64_t last_end_ns;
+        uint64_t idle_ns; /* since when, when nothing is in flight */
+
+        Mapping *mappings;
+        Instance *instances;
+
+        uint64_t memory; /* bytes */
+        uint32_t contexts;
+        uint64_t n_jobs;
+        char *waiting; /* for a drain point; NULL: nothing does */
+};
+
+/** worker_new() - have the keeper start one; @slot NULL: a probe. Return: 0, or a negative errno. */
+int worker_new(Supervisor *supervisor, Slot *slot, Worker **ret_worker);
+/** worker_flush() - write what waits for it. */
+void worker_flush(Worker *worker);
+/** worker_sleep() - before the loop blocks. Return: false: it has more to read. */
+bool worker_sleep(Worker *worker);
+/** worker_read() - take what it said. */
+void worker_read(Worker *worker);
+
+/** worker_stop() - issue nothing more, tell, exit; killed when it takes too long. */
+void worker_stop(Worker *worker);
+/** worker_kill() - at once. */
+void worker_kill(Worker *worker);
+/** worker_stop_soon() - a job in it is doomed: stop after a moment, unless that ends by itself. */
+void worker_stop_soon(Worker *worker);
+/** worker_overdue() - its oldest job is far beyond its timeout and it did not say so: kill it. */
+void worker_overdue(Worker *worker, Job *job);
+/** worker_spawned() - the keeper started it. */
+void worker_spawned(Worker *worker, int32_t pid);
+/** worker_exited() - the keeper saw it end; frees it. @text: why it could not start, or "". */
+void worker_exited(Worker *worker, int status, const char *text);
+/** worker_close() - end of the program: forget it. */
+void worker_close(Worker *worker);
+
+/** worker_run() - a job goes in flight: arenas it lacks go first. Return: 0, or -ENOMEM. */
+int worker_run(Worker *worker, Job *job);
+/** worker_remove() - a job is in flight no more. */
+void worker_remove(Worker *worker, Job *job);
+/** worker_make_arena() - unless it was asked already. */
+void worker_make_arena(Worker *worker, Arena *arena);
+/** worker_drop_mapping() - nobody uses the arena any more. */
+void worker_drop_mapping(Mapping *mapping);
+/** worker_instance() - of a module. Return: NULL: it has none. */
+Instance *worker_instance(const Worker *worker, const Module *module);
+/** worker_add_instance() - ADDING. Return: NULL: no memory. */
+Instance *worker_add_instance(Worker *worker, Module *module);
+/** worker_drop_instance() - nobody uses the module any more. */
+void worker_drop_instance(Instance *instance);
+/** worker_holds_variables() - a module's variables, changed by a job, live in it alone. */
+bool worker_holds_variables(const Worker *worker);
+/** worker_is_loading() - a module or an arena was asked for and is not there yet. */
+bool worker_is_loading(const Worker *worker);
+/** worker_state_name() - for people. */
+const char *worker_state_name(const Worker *worker);
+
+/* for worker_message.c, which reads what it says */
+
+/** worker_add_mapping() - it has this arena now. Return: 0, or -ENOMEM. */
+int worker_add_mapping(Worker *worker, Arena *arena);
+/** worker_break() - it broke the rules: kill it, its jobs are judged as after a crash. */
+void worker_break(Worker *worker, const char *why);
+/** worker_ready() - its context is there. */
+void worker_ready(Worker *worker);
+/** worker_proved() - it did something useful. */
+void worker_proved(Worker *worker);
+/** worker_late() - a job ran past its timeout: it is doomed, and the worker stops for it. */
+void worker_late(Worker *worker, Job *job);
+/** worker_lost() - it has nothing more to say. @failure, @output: what it said of it, may be NULL. */
+void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const char *output);
+/** worker_message() - one packed message. Return: 0, or what is wrong with it, a constant. */
+const char *worker_message(Worker *worker, const uint8_t *data, size_t n_data);
+
+#endif

@@ -268,13 +268,16 @@ static void demo_print(const Options *options, const Tally *tally, const gpuq_st
                n_contexts == 1 ? "" : "s", (unsigned long long)((memory + (1u << 19)) >> 20));
 }
 
-/* Workers tell their memory when they fall idle, a moment after their last job has ended. */
-static bool demo_all_idle(const gpuq_status *status) {
-        for (size_t i = 0; i < status->n_workers; i++)
+/* Workers tell what they hold when they fall idle, a moment after their last job has ended. */
+static bool demo_settled(const gpuq_status *status) {
+        unsigned n_contexts = 0;
+
+        for (size_t i = 0; i < status->n_workers; i++) {
+                n_contexts += status->workers[i].contexts;
                 if (strcmp(status->workers[i].state, "busy") == 0)
                         return false;
-
-        return true;
+        }
+        return n_contexts > 0;
 }
 
 static int demo_status(const char *socket, gpuq_status **ret_status) {
@@ -287,7 +290,7 @@ static int demo_status(const char *socket, gpuq_status **ret_status) {
 
         for (unsigned i = 0; i < 200; i++) {
                 r = gpuq_get_status(client, ret_status);
-                if (r < 0 || demo_all_idle(*ret_status))
+                if (r < 0 || demo_settled(*ret_status))
                         break;
                 if (i < 199)
                         gpuq_status_free(*ret_status);

@@ -37,20 +37,31 @@ int gpuq_wait(gpuq_job *job, int timeout_ms) {
         if (r < 0)
                 return r;
 
+        job_ref(job); /* its callback may free it */
         r = wait_job(client, job, timeout_ms);
         if (r == 0 && job->error != 0)
                 r = error_set(job->error, "%s", job->text ? job->text : "");
+        job_unref(job);
         return client_leave(client, r);
 }
 
 int gpuq_run(gpuq_job *job) {
+        gpuq_client *client = job->client;
         int r;
 
-        r = gpuq_submit(job);
+        r = client_enter(client);
         if (r < 0)
                 return r;
+        job_ref(job); /* another thread may run its callback before this one waits */
+        pthread_mutex_unlock(&client->lock);
 
-        return gpuq_wait(job, -1);
+        r = gpuq_submit(job);
+        if (r == 0)
+                r = gpuq_wait(job, -1);
+
+        pthread_mutex_lock(&client->lock);
+        job_unref(job);
+        return client_leave(client, r);
 }
 
 int gpuq_poll(gpuq_job *job) {
@@ -61,7 +72,9 @@ int gpuq_poll(gpuq_job *job) {
         if (r < 0)
                 return r;
 
+        job_ref(job);
         r = wait_job(client, job, 0);
+        job_unref(job);
         if (r == GPUQ_E_AGAIN)
                 return client_leave(client, 0);
 

@@ -182,6 +182,24 @@ static void count_call(gpuq_job *job, void *userdata) {
         ++*(unsigned *)userdata;
 }
 
+static void free_in_call(gpuq_job *job, void *userdata) {
+        ++*(unsigned *)userdata;
+        gpuq_job_free(job);
+}
+
+static void callback_may_free_the_job_that_is_waited_for(void **state) {
+        Session *session = *state;
+        gpuq_buffer *from, *to;
+        gpuq_job *job = session_job(session, 3, &from, &to);
+        unsigned n_calls = 0;
+
+        assert_ok(gpuq_job_set_callback(job, free_in_call, &n_calls));
+        assert_ok(gpuq_run(job));
+        assert_int_equal(n_calls, 1);
+        gpuq_buffer_free(from);
+        gpuq_buffer_free(to);
+}
+
 static bool readable(int fd, int timeout_ms) {
         struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 
@@ -366,6 +384,7 @@ int main(void) {
                 session_test(one_job_is_waited_for_by_many),
                 session_test(leader_that_gives_up_hands_over),
                 session_test(callbacks_may_free_submit_and_wait),
+                session_test(callback_may_free_the_job_that_is_waited_for),
                 session_test(loop_learns_of_what_another_call_read),
                 session_test(loop_dispatches_when_readable),
                 session_test(callback_of_a_lost_job_is_called_once),

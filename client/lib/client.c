@@ -82,11 +82,16 @@ gpuq_client *client_ref(gpuq_client *client) {
         return client;
 }
 
-static void client_close_fds(gpuq_client *client) {
-        closep(&client->wake_fd);
+static void client_close_epoll(gpuq_client *client) {
         closep(&client->epoll_fd);
         closep(&client->notify_fd);
-        client->wake_fd = client->epoll_fd = client->notify_fd = -1;
+        client->epoll_fd = client->notify_fd = -1;
+}
+
+static void client_close_fds(gpuq_client *client) {
+        client_close_epoll(client);
+        closep(&client->wake_fd);
+        client->wake_fd = -1;
 }
 
 void client_unref(gpuq_client *client) {
@@ -299,6 +304,7 @@ void gpuq_client_free(gpuq_client *client) {
 
         /* A child may hold a copy of the socket, so closing ours alone would not end the session. */
         client->freed = true;
+        client_close_epoll(client);
         shutdown(wire_fd(client->wire), SHUT_RDWR);
         if (client->leading)
                 eventfd_write(client->wake_fd, 1); /* the leader closes it */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The built-in modules as they were built: what builtin.txt tells of arguments is
+ * what PTX and the CPU image say of them, and the PTX assembles for today's devices.
+ * $GPUQ_TEST_KERNELS is the folder.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compiler/backend.h"
+#include "compiler/cpu_image.h"
+#include "compiler/cubin.h"
+#include "compiler/ptx.h"
+
+static Result *find(unsigned sm) {
+        _cleanup_(freep) char *libexec = request_path(getenv("GPUQ_TEST_KERNELS"), "..");
+        Request request = {
+                .sm = sm, .format = FORMAT_BUILTIN, .libexec = libexec, .name = "builtin"};
+        Result *result = NULL;
+
+        assert_int_equal(result_new(&result), 0);
+        assert_int_equal(builtin_find(&request, result), 0);
+        return result;
+}
+
+static char *read_kernels(const char *name, size_t *ret_n) {
+        _cleanup_(freep) char *path = request_path(getenv("GPUQ_TEST_KERNELS"), name);
+        char *data;
+
+        assert_int_equal(backend_read_file(path, &data, ret_n), 0);
+        return data;
+}
+
+/* PTX knows no pointers: there, "w" stands for both "p" and "l". */
+static void assert_agree(const Signature *told, const Signature *found) {
+        assert_int_equal(told->n_kernels, found->n_kernels);
+        assert_int_equal(found->n_variables, 0);
+        assert_false(found->has_printf);
+        for (size_t i = 0; i < told->n_kernels; i++) {
+                const SignatureKernel *a = &told->kernels[i], *b = signature_find(found, a->symbol);
+
+                assert_non_null(b);
+                assert_true(strlen(a->text) > 20);
+                if (!b->kinds)
+                        continue;
+                assert_int_equal(strlen(a->kinds), strlen(b->kinds));
+                for (size_t k = 0; a->kinds[k]; k++)
+                        assert_true(a->kinds[k] == b->kinds[k] ||
+                                    (strchr("pl", a->kinds[k]) && b->kinds[k] == 'w'));
+        }
+}
+
+static void the_cpu_image_is_as_described(void **state) {
+        _cleanup_(result_freep) Result *result = find(0);
+        _cleanup_(signature_freep) Signature *found = NULL;
+
+        assert_string_equal(result->log ? result->log : "", "");
+        assert_int_equal(result->signature->n_kernels, 20);
+        assert_int_equal(signature_new(&found), 0);
+        assert_int_equal(cpu_image_scan(result->image, result->n_image, found), 0);
+        assert_agree(result->signature, found);
+}
+
+static void the_ptx_is_as_described(void **state) {
+        _cleanup_(result_freep) Result *result = find(0);
+        _cleanup_(signature_freep) Signature *found = NULL;
+        _cleanup_(freep) char *ptx = NULL;
+        size_t n;
+
+        ptx = read_kernels("builtin.ptx", &n);
+        assert_int_equal(signature_new(&found), 0);
+        assert_int_equal(ptx_scan(ptx, n, found), 0);
+        assert_agree(result->signature, found);
+}
+
+static void a_cubin_is_found_or_made(void **state) {
+        _cleanup_(result_freep) Result *result = find(90);
+        _cleanup_(signature_freep) Signature *found = NULL;
+        unsigned sm;
+
+        if (result->status == COMPILED_NO_COMPILER)
+                skip();
+        assert_string_equal(result->log ? result->log : "", "");
+        assert_int_equal(signature_new(&found), 0);
+        assert_int_equal(cubin_scan(result->image, result->n_image, found, &sm), 0);
+        assert_int_equal(sm, 90);
+        assert_agree(result->signature, found);
+}
+
+static void the_ptx_assembles(void **state) {
+        static const unsigned devices[] = {75, 80, 90, 100, 120};
+        _cleanup_(freep) char *ptx = NULL;
+        size_t n;
+
+        ptx = read_kernels("builtin.ptx", &n);
+        for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+                _cleanup_(result_freep) Result *result = NULL;
+                Request request = {.sm = devices[i], .name = "builtin"};
+
+                assert_int_equal(result_new(&result), 0);
+                assert_int_equal(link_image(&request, result, FORMAT_PTX, ptx, n), 0);
+                if (result->status == COMPILED_NO_COMPILER)
+                        skip();
+                assert_string_equal(result->log ? result->log : "", "");
+                assert_true(result->n_image > 0);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_cpu_image_is_as_described),
+                cmocka_unit_test(the_ptx_is_as_described),
+                cmocka_unit_test(a_cubin_is_found_or_made),
+                cmocka_unit_test(the_ptx_assembles),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The whole worker, end to end, on the CPU driver or on a GPU (see supervisor.h).
+ * With --sources FOLDER it writes the modules' sources there instead.
+ */
+#include "supervisor.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const Source source = {
+        "source",
+        "#include <stdio.h>\n"
+        "__device__ int counter = 5;\n"
+        "__constant__ int table[4];\n"
+        "extern \"C\" __global__ void add(const float *a, const float *b, float *c, int n) {\n"
+        "        int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "        if (i < n) c[i] = a[i] + b[i];\n"
+        "}\n"
+        "extern \"C\" __global__ void scale(float *x, float by, int n) {\n"
+        "        int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "        if (i < n) x[i] *= by;\n"
+        "}\n"
+        "extern \"C\" __global__ void count(int by) { atomicAdd(&counter, by + table[1]); }\n"
+        "extern \"C\" __global__ void spin(volatile int *stop) { while (!*stop) { } }\n"
+        "extern \"C\" __global__ void stray(int *p, long n) { p[n] = 1; }\n",
+};
+
+static const Source plain_source = {
+        "plain",
+        "extern \"C\" __global__ void add(const float *a, const float *b, float *c, int n) {\n"
+        "        int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "        if (i < n) c[i] = a[i] + b[i];\n"
+        "}\n"
+        "template <typename T> __global__ void twice(T *x) { x[threadIdx.x] += x[threadIdx.x]; }\n"
+        "template __global__ void twice<float>(float *);\n",
+};
+
+static const Source printing_source = {
+        "printing",
+        "#include <stdio.h>\n"
+        "extern \"C\" __global__ void hello(int n) { printf(\"hello %d\\n\", n); }\n",
+};
+
+static const Source broken_source = {"broken", "__global__ void f() { nonsense; }\n"};
+
+/* ---- jobs in few words --------------------------------------------------------------------------- */
+
+enum { JOB_MAX = 16 };
+
+typedef struct Work {
+        Gpuq__Worker__WorkerJob job, *job_pointer;
+        Gpuq__V1__Buffer buffers[JOB_MAX], *buffer_pointers[JOB_MAX];
+        Gpuq__V1__Kernel kernels[JOB_MAX], *kernel_pointers[JOB_MAX];
+        Gpuq__V1__Operation operations[JOB_MAX], *operation_pointers[JOB_MAX];
+        Gpuq__V1__Launch launches[JOB_MAX];
+        Gpuq__V1__Copy copies[JOB_MAX];
+        Gpuq__V1__Fill fills[JOB_MAX];
+        Gpuq__V1__Operand operands[2 * JOB_MAX];
+        Gpuq__V1__Argument arguments[JOB_MAX][4], *argument_pointers[JOB_MAX][4];
+        uint64_t values[JOB_MAX][4];
+        size_t n_operations;
+        uint8_t packed[8192];
+} Work;
+
+static void work_init(Work *work, uint64_t id) {
+        memset(work, 0, sizeof(*work));
+        gpuq__worker__worker_job__init(&work->job);
+        work->job.id = id;
+        work->job.buffers = work->buffer_pointers;
+        work->job.kernels = work->kernel_pointers;
+        work->job_pointer = &work->job;
+}
+
+static uint32_t work_buffer(Work *work, uint64_t arena, uint64_t offset, uint64_t length,
+                            Gpuq__V1__Direction direction) {
+        size_t i = work->job.n_buffers++;
+
+        gpuq__v1__buffer__init(&work->buffers[i]);
+        work->buffers[i].arena = arena;
+        work->buffers[i].offset = offset;
+        work->buffers[i].length = length;
+        work->buffers[i].direction = direction;
+        work->buffer_pointers[i] = &work->buffers[i];
+        return (uint32_t)i;
+}
+
+static uint32_t work_kernel(Work *work, uint64_t module, const char *name) {
+        size_t i = work->job.n_kernels++;
+
+        gpuq__v1__kernel__init(&work->kernels[i]);
+        work->kernels[i].module = module;
+        work->kernels[i].name = (char *)name;
+        work->kernel_pointers[i] = &work->kernels[i];
+        return (uint32_t)i;
+}
+
+static Gpuq__V1__Operation *work_operation(Work *work) {
+        size_t i = work->n_operations++;
+
+        gpuq__v1__operation__init(&work->operations[i]);
+        work->operation_pointers[i] = &work->operations[i];
+        return &work->operations[i];
+}
+
+/* @kinds: a letter an argument: b buffer, i i32, l i64, f f32; values follow, as uint64_t or double. */
+static Gpuq__V1__Launch *work_launch(Work *work, uint32_t kernel, unsigned grid, unsigned block,
+                                     const char *kinds, ...) {
+        size_t k = work->n_operations;
+        Gpuq__V1__Operation *operation = work_operation(work);
+        Gpuq__V1__Launch *launch = &work->launches[k];
+        va_list args;
+
+        gpuq__v1__launch__init(launch);
+        launch->kernel = kernel;
+        launch->grid_x = grid;
+        launch->block_x = block;
+        launch->arguments = work->argument_pointers[k];
+        operation->what_case = GPUQ__V1__OPERATION__WHAT_LAUNCH;
+        operation->launch = launch;
+
+        va_start(args, kinds);
+        for (; *kinds; ++kinds) {
+                size_t i = launch->n_arguments++;
+                Gpuq__V1__Argument *argument = &work->arguments[k][i];
+                float f;
+
+                gpuq__v1__argument__init(argument);
+                work->argument_pointers[k][i] = argument;
+                if (*kinds == 'b') {
+                        argument->value_case = GPUQ__V1__ARGUMENT__VALUE_BUFFER;
+                        argument->buffer = va_arg(args, uint32_t);
+                        continue;
+                }
+                argument->value_case = GPUQ__V1__ARGUMENT__VALUE_SCALAR;
+                argument->scalar.data = (uint8_t *)&work->values[k][i];
+                argument->scalar.len = *kinds == 'l' ? 8 : 4;
+                argument->kind = *kinds == 'l'   ? GPUQ__V1__KIND__I64
+                                 : *kinds == 'i' ? GPUQ__V1__KIND__I32
+                                                 : GPUQ__V1__KIND__F32;
+                if (*kinds == 'l') {
+                        work->values[k][i] = va_arg(args, uint64_t);
+                } else if (*kinds == 'i') {
+                        work->values[k][i] = va_arg(args, uint32_t);
+                } else {
+                        f = (float)va_arg(args, double);
+                        memcpy(&work->values[k][i], &f, sizeof(f));
+                }
+        }
+        va_end(args);
+        return launch;
+}
+
+static void work_fill(Work *work, uint32_t buffer, uint64_t length, uint32_t value) {
+        size_t k = work->n_operations;
+        Gpuq__V1__Operation *operation = work_operation(work);
+
+        gpuq__v1__fill__init(&work->fills[k]);
+        work->fills[k].buffer = buffer;
+        work->fills[k].length = length;
+        work->fills[k].value = value;
+        work->fills[k].width = 4;
+        operation->what_case = GPUQ__V1__OPERATION__WHAT_FILL;
+        operation->fill = &work->fills[k];
+}
+
+/* One end may be a variable. */
+static void work_copy(Work *work, bool to_variable, uint32_t to, bool from_variable, uint32_t from,
+                      uint64_t length) {
+        size_t k = work->n_operations;
+        Gpuq__V1__Operation *operation = work_operation(work);
+        Gpuq__V1__Operand *ends = &work->operands[2 * k];
+
+        gpuq__v1__copy__init(&work->copies[k]);
+        gpuq__v1__operand__init(&ends[0]);
+        gpuq__v1__operand__init(&ends[1]);
+        ends[0].what_case =
+                to_variable ? GPUQ__V1__OPERAND__WHAT_VARIABLE : GPUQ__V1__OPERAND__WHAT_BUFFER;
+        ends[0].buffer = to;
+        ends[1].what_case =
+                from_variable ? GPUQ__V1__OPERAND__WHAT_VARIABLE : GPUQ__V1__OPERAND__WHAT_BUFFER;
+        ends[1].buffer = from;
+        work->copies[k].to = &ends[0];
+        work->copies[k].from = &ends[1];
+        work->copies[k].length = length;
+        operation->what_case = GPUQ__V1__OPERATION__WHAT_COPY;
+        operation->copy = &work->copies[k];
+}
+
+static void work_send(Supervisor *supervisor, Work *work) {
+        Gpuq__V1__Operations operations = GPUQ__V1__OPERATIONS__INIT;
+        Gpuq__Worker__JobList list = GPUQ__WORKER__JOB_LIST__INIT;
+
+        operations.operations = work->operation_pointers;
+        operations.n_operations = work->n_operations;
+        work->job.operations.data = work->packed;
+        work->job.operations.len = gpuq__v1__operations__pack(&operations, work->packed);
+        assert_true(work->job.operations.len <= sizeof(work->packed));
+        list.jobs = &work->job_pointer;
+        list.n_jobs = 1;
+        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_JOBS, &list, -1);
+}
+
+/* The end of the one job that is in flight. */
+static const Gpuq__Worker__JobEnd *await_end(Supervisor *supervisor, uint64_t id) {
+        const Gpuq__Worker__JobEnds *ends =
+                supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ENDS)->ends;
+
+        assert_int_equal(ends->n_ends, 1);
+        assert_int_equal(ends->ends[0]->id, id);
+        return ends->ends[0];
+}
+
+static void await_done(Supervisor *supervisor, uint64_t id) {
+        const Gpuq__Worker__JobEnd *end = await_end(supervisor, id);
+
+        if (end->error)
+                fail_msg("job %d failed: %s", (int)id, end->error->text);
+}
+
+static void await_refusal(Supervisor *supervisor, uint64_t id, Gpuq__V1__Code code,
+                          const char *text) {
+        const Gpuq__Worker__JobEnd *end = await_end(supervisor, id);
+
+        assert_non_null(end->error);
+        assert_string_equal(end->error->text, text);
+        assert_int_equal(end->error->code, code);
+}
+
+static void add_module(Supervisor *supervisor, uint64_t id, const Source *text) {
+        const Gpuq__Worker__ModuleAdded *added = module_add_source(supervisor, id, text);
+
+        assert_int_equal(added->id, id);
+        if (added->error)
+                fail_msg("module: %s", added->error->text);
+}
+
+#define IN    GPUQ__V1__DIRECTION__IN
+#define OUT   GPUQ__V1__DIRECTION__OUT
+#define INOUT GPUQ__V1__DIRECTION__INOUT
+
+/* c = a + b of N floats at offsets 0, 4096, 8192 of arena 1 */
+enum { N = 1000, AT_B = 4096, AT_C = 8192, ARENA = 16384 };
+
+static void add_init(Work *work, uint64_t id, uint64_t module) {
+        uint32_t a, b, c;
+
+        work_init(work, id);
+        a = work_buffer(work, 1, 0, N * sizeof(float), IN);
+        b = work_buffer(work, 1, AT_B, N * sizeof(float), IN);
+        c = work_buffer(work, 1, AT_C, N * sizeof(float), OUT);
+        work_launch(work, work_kernel(work, module, "add"), 4, 256, "bbbi", a, b, c, (uint32_t)N);
+}
+
+static void fill_inputs(HostArena *arena) {
+        for (int i = 0; i < N; ++i) {
+                ((float *)arena->data)[i] = (float)i;
+                ((float *)(arena->data + AT_B))[i] = (float)(2 * i);
+        }
+}
+
+static void assert_sums(const HostArena *arena, float by) {
+        for (int i = 0; i < N; ++i)
+                assert_true(((float *)(arena->data + AT_C))[i] == by * (float)(3 * i));
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------- */
+
+static void probe_tells_every_device(void **state) {
+        Supervisor supervisor = supervisor_start(true);
+        const Gpuq__Worker__Probed *probed =
+                supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_PROBED)->probed;
+
+        assert_null(probed->error);
+        assert_int_equal(probed->n_devices, supervisor_on_gpu() ? 1 : 2);
+        assert_true(strlen(probed->devices[probed->n_devices - 1]->name) > 0);
+        assert_true(strncmp(probed->devices[probed->n_devices - 1]->uuid, "GPU-", 4) == 0);
+        assert_true(probed->devices[probed->n_devices - 1]->memory_total > 0);
+        assert_true(strlen(probed->driver_version) > 0);
+        assert_int_equal(supervisor_wait(&supervisor), 0);
+}
+
+static void module_lists_its_kernels_and_a_job_runs(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        const Gpuq__Worker__ModuleAdded *added = module_add_source(&supervisor, 7, &plain_source);
+        HostArena arena;
+        Work work;
+
+        assert_null(added->error);
+        assert_int_equal(added->id, 7);
+        assert_false(added->has_variables);
+        assert_int_equal(added->n_kernels, 2);
+
+        arena = host_arena(&supervisor, 1, ARENA);
+        fill_inputs(&arena);
+        add_init(&work, 100, 7);
+        work.job.timed = true;
+        work_send(&supervisor, &work);
+        assert_true(await_end(&supervisor, 100)->gpu_ns > 0);
+        assert_sums(&arena, 1);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
+static void source_that_does_not_compile_gives_the_log(void **state) {
+        const Gpuq__Worker__ModuleAdded *added;
+        Supervisor supervisor;
+
+        if (supervisor_on_gpu())
+                skip(); /* there it was compiled before */
+        supervisor = supervisor_start(false);
+        added = module_add_source(&supervisor, 7, &broken_source);
+        assert_non_null(added->error);
+        assert_int_equal(added->error->code, GPUQ__V1__CODE__E_COMPILE);
+        assert_non_null(strstr(added->error->text, "nonsense"));
+        supervisor_end(&supervisor);
+}
+
+static void wrong_jobs_are_refused_and_others_run(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Work work;
+
+        add_module(&supervisor, 7, &plain_source);
+        fill_inputs(&arena);
+
+        add_init(&work, 1, 7);
+        work.launches[0].n_arguments = 3;
+        work_send(&supervisor, &work);
+        await_refusal(&supervisor, 1, GPUQ__V1__CODE__E_INVALID,
+                      "kernel add takes 4 arguments, 3 given");
+
+        add_init(&work, 2, 7);
+        work.kernels[0].name = (char *)"sub";
+        work_send(&supervisor, &work);
+        assert_int_equal(await_end(&supervisor, 2)->error->code, GPUQ__V1__CODE__E_NOT_FOUND);
+
+        add_init(&work, 3, 8);
+        work_send(&supervisor, &work);
+        await_refusal(&supervisor, 3, GPUQ__V1__CODE__E_NOT_FOUND,
+                      "module 8 is not in this worker");
+
+        add_init(&work, 4, 7);
+        work.buffers[2].offset = ARENA - 8;
+        work_send(&supervisor, &work);
+        await_refusal(&supervisor, 4, GPUQ__V1__CODE__E_INVALID,
+                      "a buffer of 4000 bytes at 16376 of an arena of 16384");
+
+        add_init(&work, 5, 7);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 5);
+        assert_sums(&arena, 1);
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void job_of_several_operations_runs_in_order_and_again(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        fill_inputs(&arena);
+        for (int round = 1; round <= 3; ++round) {
+                uint32_t other, by;
+
+                add_init(&work, (uint64_t)round, 7);
+                other = work_buffer(&work, 1, 12288, N * sizeof(float), OUT);
+                by = work_kernel(&work, 7, "scale");
+                work_launch(&work, by, 4, 256, "bfi", 2, (double)round, (uint32_t)N);
+                work_copy(&work, false, other, false, 2, N * sizeof(float));
+                work_fill(&work, 2, 4, (uint32_t)round);
+                work_send(&supervisor, &work);
+                await_done(&supervisor, (uint64_t)round);
+
+                assert_int_equal(*(uint32_t *)(arena.data + AT_C), round);
+                for (int i = 1; i < N; ++i) {
+                        assert_true(((float *)(arena.data + AT_C))[i] == (float)(round * 3 * i));
+                        assert_true(((float *)(arena.data + 12288))[i] == (float)(round * 3 * i));
+                }
+                assert_true(*(float *)(arena.data + 12288) == 0);
+        }
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void one_slice_under_two_names_is_one_memory(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        uint32_t in, out;
+        Work work;
+
+        add_module(&supervisor, 7, &plain_source);
+        fill_inputs(&arena);
+        work_init(&work, 1);
+        in = work_buffer(&work, 1, 0, N * sizeof(float), IN);
+        out = work_buffer(&work, 1, 0, N * sizeof(float), OUT);
+        work_launch(&work, work_kernel(&work, 7, "add"), 4, 256, "bbbi", in, in, out, (uint32_t)N);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+        for (int i = 0; i < N; ++i)
+                assert_true(((float *)arena.data)[i] == (float)(2 * i));
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void device_arena_outlives_its_worker(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        Gpuq__Worker__ArenaMake make = GPUQ__WORKER__ARENA_MAKE__INIT;
+        Gpuq__Worker__ArenaAdd add = GPUQ__WORKER__ARENA_ADD__INIT;
+        HostArena arena;
+        Work work;
+        int fd;
+
+        make.id = add.id = 2;
+        make.size = add.size = N * sizeof(float);
+        add.place = GPUQ__V1__PLACE__DEVICE;
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE, &make, -1);
+        assert_null(supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE)
+                            ->arena_made->error);
+        fd = dup(supervisor.fd);
+        assert_true(fd >= 0);
+
+        add_module(&supervisor, 7, &plain_source);
+        arena = host_arena(&supervisor, 1, ARENA);
+        fill_inputs(&arena);
+        add_init(&work, 1, 7);
+        work.buffers[2].arena = 2;
+        work.buffers[2].offset = 0;
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+        supervisor_end(&supervisor);
+
+        supervisor = supervisor_start(false);
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD, &add, fd);
+        close(fd);
+        host_arena_free(&arena);
+        arena = host_arena(&supervisor, 1, ARENA);
+        work_init(&work, 2);
+        work_buffer(&work, 2, 0, N * sizeof(float), IN);
+        work_buffer(&work, 1, AT_C, N * sizeof(float), OUT);
+        work_copy(&work, false, 1, false, 0, N * sizeof(float));
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 2);
+        assert_sums(&arena, 1);
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void variables_are_read_and_written_and_each_module_has_its_own(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        int *data = (int *)arena.data;
+        Work work;
+
+        assert_true(module_add_source(&supervisor, 7, &source)->has_variables);
+        add_module(&supervisor, 8, &source);
+        data[0] = 1000;
+        data[1] = 100;
+
+        work_init(&work, 1);
+        work_buffer(&work, 1, 0, 8, IN);
+        work_kernel(&work, 7, "table");
+        work_copy(&work, true, 0, false, 0, 8);
+        work_launch(&work, work_kernel(&work, 7, "count"), 1, 1, "i", 2u);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+
+        for (uint64_t module = 7; module <= 8; ++module) {
+                work_init(&work, module);
+                work_buffer(&work, 1, 64 * module, 4, OUT);
+                work_kernel(&work, module, "counter");
+                work_copy(&work, false, 0, true, 0, 4);
+                work_send(&supervisor, &work);
+                await_done(&supervisor, module);
+        }
+        assert_int_equal(data[16 * 7], 5 + 2 + 100);
+        assert_int_equal(data[16 * 8], 5);
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void what_a_kernel_prints_comes_with_its_job_alone(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        Work work;
+
+        add_module(&supervisor, 7, &printing_source);
+        for (uint32_t i = 1; i <= 3; ++i) {
+                char wanted[32];
+
+                work_init(&work, i);
+                work_launch(&work, work_kernel(&work, 7, "hello"), 1, 1, "i", i);
+                work_send(&supervisor, &work);
+                snprintf(wanted, sizeof(wanted), "hello %u\n", i);
+                assert_string_equal(await_end(&supervisor, i)->output, wanted);
+        }
+        supervisor_end(&supervisor);
+}
+
+/* ---- those that end a worker ------------------------------------------------------------------------------ */
+
+/* Runs until data[0] of arena 1 would be set in its scratch: for ever. */
+static void spin_init(Work *work, uint64_t id, uint64_t offset) {
+        work_init(work, id);
+        work_buffer(work, 1, offset, 4, INOUT);
+        work_launch(work, work_kernel(work, 7, "spin"), 1, 1, "b", 0);
+}
+
+static const Gpuq__Worker__InFlight *in_flight(const Gpuq__Worker__Stopped *stopped, uint64_t id) {
+        for (size_t i = 0; i < stopped->n_jobs; ++i)
+                if (stopped->jobs[i]->id == id)
+                        return stopped->jobs[i];
+        fail_msg("job %d is not told", (int)id);
+        return NULL;
+}
+
+static void stray_write_stops_the_worker_and_tells_who_was_in_flight(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        const Gpuq__Worker__Stopped *stopped;
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        spin_init(&work, 1, 0);
+        work_send(&supervisor, &work);
+        work_init(&work, 2);
+        work_buffer(&work, 1, 64, 4, OUT);
+        work_launch(&work, work_kernel(&work, 7, "stray"), 1, 1, "bl", 0, UINT64_C(1) << 42);
+        work_send(&supervisor, &work);
+
+        stopped = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED)->stopped;
+        assert_non_null(stopped->error);
+        assert_int_equal(stopped->error->code, GPUQ__V1__CODE__E_FAULT);
+        assert_string_equal(stopped->error->text,
+                            "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered");
+        assert_int_equal(stopped->n_jobs, 2);
+        assert_int_equal(in_flight(stopped, 1)->phase, GPUQ__WORKER__PHASE__ISSUED);
+        assert_int_equal(in_flight(stopped, 2)->phase, GPUQ__WORKER__PHASE__ISSUED);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_wait(&supervisor), 0);
+}
+
+static void late_job_is_told_once_and_stop_ends_it(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Gpuq__Worker__Stop stop = GPUQ__WORKER__STOP__INIT;
+        const Gpuq__Worker__Stopped *stopped;
+        uint64_t after = 1;
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        spin_init(&work, 1, 0);
+        work.job.timeout_ms = 50;
+        work_send(&supervisor, &work);
+        assert_int_equal(
+                supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_LATE)->late->id, 1);
+
+        spin_init(&work, 2, 64);
+        work.job.after = &after;
+        work.job.n_after = 1;
+        work_send(&supervisor, &work);
+
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_STOP, &stop, -1);
+        stopped = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED)->stopped;
+        assert_null(stopped->error);
+        assert_int_equal(stopped->n_jobs, 2);
+        assert_int_equal(in_flight(stopped, 1)->phase, GPUQ__WORKER__PHASE__ISSUED);
+        /* The second is behind it, issued or not. */
+        assert_int_not_equal(in_flight(stopped, 2)->phase, GPUQ__WORKER__PHASE__COMMITTING);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_wait(&supervisor), 0);
+}
+
+static void small_job_runs_beside_one_that_never_ends(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        fill_inputs(&arena);
+        spin_init(&work, 1, 12288);
+        work_send(&supervisor, &work);
+        add_init(&work, 2, 7);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 2);
+        assert_sums(&arena, 1);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
+static void chain_of_jobs_keeps_its_order(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        size_t n_ended = 0;
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        *(float *)arena.data = 1;
+        for (uint64_t id = 1; id <= 20; ++id) {
+                uint64_t after = id - 1;
+
+                work_init(&work, id);
+                work_buffer(&work, 1, 0, 4, INOUT);
+                work_launch(&work, work_kernel(&work, 7, "scale"), 1, 1, "bfi", 0,
+                            id % 2 ? 3.0 : 1.0, 1u);
+                work_launch(&work, 0, 1, 1, "bfi", 0, 1.0, 1u);
+                work.job.after = &after;
+                work.job.n_after = 1;
+                work_send(&supervisor, &work);
+        }
+        while (n_ended < 20) {
+                const Gpuq__Worker__JobEnds *ends =
+                        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ENDS)->ends;
+
+                for (size_t i = 0; i < ends->n_ends; ++i)
+                        assert_int_equal(ends->ends[i]->id, ++n_ended);
+        }
+        assert_true(*(float *)arena.data == 59049); /* 3 to the 10th */
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void arenas_and_modules_can_go_and_come_again(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        Work work;
+
+        for (uint64_t i = 0; i < 5; ++i) {
+                Gpuq__Worker__ArenaDrop arena_drop = GPUQ__WORKER__ARENA_DROP__INIT;
+                Gpuq__Worker__ModuleDrop module_drop = GPUQ__WORKER__MODULE_DROP__INIT;
+                HostArena arena = host_arena(&supervisor, 1, ARENA);
+
+                add_module(&supervisor, 7 + i, i % 2 ? &source : &plain_source);
+                fill_inputs(&arena);
+                add_init(&work, 1, 7 + i);
+                work_send(&supervisor, &work);
+                arena_drop.id = 1;
+                module_drop.id = 7 + i;
+                supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_DROP,
+                                &module_drop, -1);
+                await_done(&supervisor, 1);
+                assert_sums(&arena, 1);
+                supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_DROP, &arena_drop,
+                                -1);
+                host_arena_free(&arena);
+        }
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
+static void worker_ends_when_its_supervisor_is_gone(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
+static int remove_folder(void **state) {
+        supervisor_folder_remove();
+        return 0;
+}
+
+static int write_sources(const char *to) {
+        const Source *const sources[] = {&source, &plain_source, &printing_source};
+        char path[4096];
+
+        for (size_t i = 0; i < 3; ++i) {
+                FILE *file;
+
+                snprintf(path, sizeof(path), "%s/%s.cu", to, sources[i]->name);
+                file = fopen(path, "w");
+                if (!file || fputs(sources[i]->text, file) < 0 || fclose(file) != 0)
+                        return 1;
+        }
+        return 0;
+}
+
+int main(int argc, char **argv) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(probe_tells_every_device),
+                cmocka_unit_test(worker_ends_when_its_supervisor_is_gone),
+                cmocka_unit_test(module_lists_its_kernels_and_a_job_runs),
+                cmocka_unit_test(source_that_does_not_compile_gives_the_log),
+                cmocka_unit_test(wrong_jobs_are_refused_and_others_run),
+                cmocka_unit_test(job_of_several_operations_runs_in_order_and_again),
+                cmocka_unit_test(one_slice_under_two_names_is_one_memory),
+                cmocka_unit_test(device_arena_outlives_its_worker),
+                cmocka_unit_test(variables_are_read_and_written_and_each_module_has_its_own),
+                cmocka_unit_test(what_a_kernel_prints_comes_with_its_job_alone),
+                cmocka_unit_test(chain_of_jobs_keeps_its_order),
+                cmocka_unit_test(small_job_runs_beside_one_that_never_ends),
+                cmocka_unit_test(arenas_and_modules_can_go_and_come_again),
+                cmocka_unit_test(stray_write_stops_the_worker_and_tells_who_was_in_flight),
+                cmocka_unit_test(late_job_is_told_once_and_stop_ends_it),
+        };
+
+        if (argc == 3 && strcmp(argv[1], "--sources") == 0)
+                return write_sources(argv[2]);
+        if (!supervisor_folder()) {
+                printf("1..0 # SKIP the parts of a worker are not there\n");
+                return 0;
+        }
+        return cmocka_run_group_tests(tests, NULL, remove_folder);
+}

@@ -126,7 +126,7 @@ typedef struct GpuqCpuRuntime {
         uint64_t (*warp)(GpuqCpuWarp operation, uint32_t mask, uint64_t value, uint32_t source);
         uint32_t (*active)(const void *site); /* __activemask(); site: of the call */
         void (*end)(void);                    /* a thread ended in a block where one waited */
-        void (*relax)(void);                  /* let other threads run: this one spins */
+        void (*relax)(uint32_t now);          /* let others run; now: at once, else only at times */
         void *(*shared)(void);                /* dynamic shared memory of this host thread */
         void *(*shared_of)(void *pointer,
                            uint32_t rank); /* the same in another block of the cluster */

@@ -24,7 +24,7 @@ template <class T> static inline T gpuq_cpu_cas(T *p, T compare, T value) {
         T old = compare;
 
         if (!__atomic_compare_exchange_n(p, &old, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-                gpuq_cpu_image.runtime->relax();
+                gpuq_cpu_image.runtime->relax(0);
         return old;
 }
 

@@ -157,7 +157,7 @@ static inline void __threadfence_system() {
 }
 
 static inline void __nanosleep(unsigned int) {
-        gpuq_cpu_image.runtime->relax();
+        gpuq_cpu_image.runtime->relax(1);
 }
 
 /* Nanoseconds: a GPU at 1 GHz. */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CPU_CONTEXT_H
+#define GPUQ_CPU_CONTEXT_H
+
+/*
+ * Context
+ *
+ * What a CUDA context holds: streams with a host thread each, helper threads
+ * that lend a hand with large grids, modules, pools, what kernels printed. The
+ * first fault is its last word: from then on nothing is run in it any more and
+ * every call gives that fault, until it is destroyed.
+ *
+ * One lock guards all of it. `progress` is signalled whenever something ended.
+ */
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "driver/cpu/device.h"
+#include "driver/cuda_types.h"
+
+struct Engine;
+struct Launch;
+struct Print;
+
+typedef struct CUctx_st {
+        uint32_t magic;
+        Device *device;
+        _Atomic int error; /* CUresult; the first fault */
+
+        pthread_mutex_t lock;
+        pthread_cond_t progress;
+        bool ending;
+        unsigned n_threads; /* of streams and helpers, which refer to this */
+
+        LIST_HEAD(, CUstream_st) streams;
+        LIST_HEAD(, CUevent_st) events;
+        LIST_HEAD(, CUmod_st) modules;
+        LIST_HEAD(, Engine) engines; /* threads that may run kernels */
+        struct CUstream_st *null_stream;
+
+        TAILQ_HEAD(, Launch) launches; /* with blocks left for helpers */
+        pthread_cond_t offered;
+        unsigned n_helpers, n_idle;
+
+        struct Print *print;
+        size_t limits[3]; /* by CUlimit */
+} Context;
+
+/** context_enter() - the calling thread's context. Return: why a call cannot be served in it. */
+CUresult context_enter(Context **ret_context);
+/** context_healthy() - for calls that need no context: the fault of the current one, if any. */
+CUresult context_healthy(void);
+
+/**
+ * context_fail() - a fault ends everything that runs in it
+ *
+ * Not to be called with the lock held.
+ */
+void context_fail(Context *context, CUresult error);
+/** context_error() - the fault, or 0. */
+int context_error(const Context *context);
+/** context_print() - what a kernel prints. */
+void context_print(Context *context, const char *format, va_list arguments);
+/** context_add_engine() - a thread that a fault has to interrupt. */
+void context_add_engine(Context *context, struct Engine *engine);
+/** context_remove_engine() - the other way. */
+void context_remove_engine(Context *context, struct Engine *engine);
+
+/** context_thread_start() - a detached thread that counts; call with the lock held. Return: 0 or -errno. */
+int context_thread_start(Context *context, void *(*main)(void *), void *argument);
+/** context_thread_end() - the last thing such a thread does; drops the lock, which it holds. */
+void context_thread_end(Context *context);
+/** context_drain() - wait until no stream has anything to do; takes the lock itself. Return: the fault. */
+CUresult context_drain(Context *context);
+
+/** context_offer() - let helpers take blocks of a launch. */
+void context_offer(Context *context, struct Launch *launch);
+/** context_withdraw() - no more; waits until none is at it. */
+void context_withdraw(Context *context, struct Launch *launch);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/cpu/engine.h"
+
+#include <new>
+
+#include <sys/mman.h>
+
+#include "driver/cpu/fault.h"
+#include "driver/cpu/machine.h"
+
+static thread_local Machine *here;
+
+extern "C" {
+void context_add_engine(struct CUctx_st *context, Engine *engine);
+void context_remove_engine(struct CUctx_st *context, Engine *engine);
+}
+
+/* ---- a host thread ------------------------------------------------------------ */
+
+Machine::Machine(struct CUctx_st *context_) : Engine{} {
+        context = context_;
+        thread = pthread_self();
+}
+
+bool Machine::open() {
+        void *memory;
+
+        threads = new (std::nothrow) Thread[MAX_THREADS];
+        if (!threads)
+                return false;
+
+        memory = mmap(nullptr, GPUQ_CPU_SHARED_MAX, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED)
+                return false;
+
+        shared = (char *)memory;
+        return true;
+}
+
+Machine::~Machine() {
+        for (Fiber *fiber : fibers)
+                delete fiber;
+        if (shared)
+                munmap(shared, GPUQ_CPU_SHARED_MAX);
+        delete[] threads;
+}
+
+Engine *engine_new(struct CUctx_st *context) {
+        Machine *machine = new (std::nothrow) Machine(context);
+
+        if (!machine)
+                return nullptr;
+        if (!machine->open() || fault_thread_open() < 0) {
+                delete machine;
+                return nullptr;
+        }
+
+        here = machine;
+        context_add_engine(context, machine);
+        return machine;
+}
+
+Engine *engine_free(Engine *engine) {
+        if (!engine)
+                return nullptr;
+
+        context_remove_engine(engine->context, engine);
+        here = nullptr;
+        fault_thread_close();
+        delete static_cast<Machine *>(engine);
+        return nullptr;
+}
+
+Engine *engine_here(void) {
+        return here;
+}
+
+bool engine_in_kernel(void) {
+        return here && here->in_kernel;
+}
+
+void engine_leave(CUresult error) {
+        here->leave(error);
+}
+
+GpuqCpuPlace *engine_place(const Engine *engine) {
+        return static_cast<const Machine *>(engine)->place;
+}
+
+void *engine_shared(const Engine *engine) {
+        return static_cast<const Machine *>(engine)->shared;
+}
+
+CUresult engine_run_block(Engine *engine, const EngineBlock *block) {
+        return static_cast<Machine *>(engine)->run_block(*block);
+}
+
+CUresult engine_run_guarded(Engine *engine, CUresult (*run)(void *), void *argument) {
+        return static_cast<Machine *>(engine)->run_guarded(run, argument);
+}
+
+/* ---- from the host's stack to a fiber and back ---------------------------------- */
+
+Fiber *Machine::take() {
+        Fiber *fiber;
+
+        if (!spare.empty()) {
+                fiber = spare.back();
+                spare.pop_back();
+                return fiber;
+        }
+
+        if (n_used == fibers.size()) {
+                fiber = Fiber::make();
+                if (!fiber)
+                        return nullptr;
+                fibers.push_back(fiber);
+        }
+        return fibers[n_used++];
+}
+
+/* Comes back when the fibers have done everything, or when something left. */
+void Machine::enter(Fiber *fiber) {
+        error = CUDA_SUCCESS;
+        running = fiber;
+        host.switch_to(*fiber);
+        running = nullptr;
+        n_used = 0;
+        spare.clear();
+}
+
+void Machine::leave(CUresult error_) {
+        Fiber *from = running;
+
+        in_kernel = 0;
+        error = error_;
+        from->leave_to(host);
+}
+
+void Machine::main_guarded() {
+        Machine *machine = here;
+        CUresult r;
+
+        machine->in_kernel = 1;
+        r = machine->guarded(machine->guarded_argument);
+        machine->leave(r);
+}
+
+CUresult Machine::run_guarded(CUresult (*run)(void *), void *argument) {
+        Fiber *fiber = take();
+
+        if (!fiber)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+
+        guarded = run;
+        guarded_argument = argument;
+        fiber->prepare(main_guarded);
+        enter(fiber);
+        return error;
+}
+
+/* A fiber starts threads of the block until all are started. */
+void Machine::main_block() {
+        Machine *machine = here;
+        const EngineBlock *block = machine->block;
+
+        machine->in_kernel = 1;
+        if (context_error(machine->context))
+                machine->leave(CUDA_SUCCESS);
+        block->entry->threads(block->params);
+        machine->in_kernel = 0;
+
+        /* The last of them ended here; others may still stand somewhere. */
+        if (!machine->place->waited || !machine->n_alive)
+                machine->leave(CUDA_SUCCESS);
+        machine->spare.push_back(machine->running);
+        machine->go_on(true);
+        abort();
+}
+
+static uint32_t volume(const GpuqCpuIndex &dim) {
+        return dim.x * dim.y * dim.z;
+}
+
+CUresult Machine::run_block(const EngineBlock &block_) {
+        Fiber *fiber = take();
+
+        if (!fiber)
+                return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+
+        block = &block_;
+        place = block->image->place();
+        place->block = block->block;
+        place->block_dim = block->block_dim;
+        place->grid_dim = block->grid_dim;
+        place->cluster_dim = block->cluster_dim;
+        place->cluster = block->cluster;
+        place->shared_bytes = block->shared_bytes;
+        place->next = {0, 0, 0};
+        place->n_next = 0;
+        place->n_threads = volume(block->block_dim);
+        place->waited = 0;
+
+        fiber->prepare(main_block);
+        enter(fiber);
+        return error;
+}

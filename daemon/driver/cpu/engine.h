@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CPU_ENGINE_H
+#define GPUQ_CPU_ENGINE_H
+
+/*
+ * Engine
+ *
+ * What makes a host thread able to run kernels: stacks, a signal stack, a
+ * block's dynamic shared memory. It runs one block at a time. All code that is
+ * not ours, or that touches addresses that are not ours, runs inside of it, so
+ * that a fault there ends that and nothing else.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "driver/cpu/image.h"
+#include "driver/cuda_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct Gang;
+
+typedef struct Engine {
+        struct CUctx_st *context;
+        pthread_t thread;
+        LIST_ENTRY(Engine) link; /* context->engines */
+} Engine;
+
+/* A block to run. */
+typedef struct EngineBlock {
+        const GpuqCpuImage *image;
+        const GpuqCpuEntry *entry;
+        void *const *params;
+        GpuqCpuIndex grid_dim, block_dim, cluster_dim;
+        GpuqCpuIndex block, cluster;
+        uint32_t shared_bytes;
+        struct Gang *gang; /* blocks that it can wait for, or NULL */
+        uint32_t rank;     /* in the gang */
+} EngineBlock;
+
+/** engine_new() - for the calling thread, which registers with its context. NULL: no memory. */
+Engine *engine_new(struct CUctx_st *context);
+/** engine_free() - by the same thread; NULL is fine. Return: NULL. */
+Engine *engine_free(Engine *engine);
+/** engine_here() - of the calling thread, or NULL. */
+Engine *engine_here(void);
+
+/**
+ * engine_run_block() - run it to its end
+ *
+ * Return: 0, also when it was cut short because the context failed meanwhile; or
+ *         the fault of this block, which the caller tells the context.
+ */
+CUresult engine_run_block(Engine *engine, const EngineBlock *block);
+/** engine_run_guarded() - run something that may touch bad addresses. Return: the fault, or what it gave. */
+CUresult engine_run_guarded(Engine *engine, CUresult (*run)(void *), void *argument);
+
+/** engine_in_kernel() - whether a signal now is the kernel's doing. Safe in a signal handler. */
+bool engine_in_kernel(void);
+/** engine_leave() - end what runs, with @error or, if that is 0, because the context failed. */
+void engine_leave(CUresult error) __attribute__((noreturn));
+
+/** engine_place() - where the calling thread's engine stands; engine_shared(): its shared memory. */
+GpuqCpuPlace *engine_place(const Engine *engine);
+void *engine_shared(const Engine *engine);
+
+/* What images call. */
+extern const GpuqCpuRuntime engine_runtime;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/cpu/fault.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "driver/cpu/engine.h"
+#include "util/macro.h"
+
+#define FAULT_STACK (64u << 10) /* bytes: handlers that were there before may need more than ours */
+
+/* What each signal is in CUDA's words. */
+static const struct {
+        int signal;
+        CUresult error;
+} faults[] = {
+        {SIGSEGV, CUDA_ERROR_ILLEGAL_ADDRESS},
+        {SIGBUS, CUDA_ERROR_ILLEGAL_ADDRESS},
+        {SIGFPE, CUDA_ERROR_LAUNCH_FAILED}, /* the GPU divides by zero without one */
+        {SIGILL, CUDA_ERROR_ILLEGAL_INSTRUCTION},
+};
+static struct sigaction before[ARRAY_SIZE(faults)];
+
+static _Thread_local void *stack;
+static char mark; /* what tells our own signals from others */
+
+/* A signal that is not a kernel's goes to who had it before us. */
+static void fault_pass_on(size_t i, siginfo_t *info, void *context) {
+        struct sigaction *action = &before[i];
+
+        if (action->sa_flags & SA_SIGINFO) {
+                action->sa_sigaction(faults[i].signal, info, context);
+                return;
+        }
+
+        if (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN) {
+                action->sa_handler(faults[i].signal);
+                return;
+        }
+
+        /* The instruction runs again and faults for good. */
+        sigaction(faults[i].signal, action, NULL);
+        if (info->si_code <= 0)
+                raise(faults[i].signal);
+}
+
+static void fault_on_signal(int signal, siginfo_t *info, void *context) {
+        bool interrupt = info->si_code == SI_QUEUE && info->si_value.sival_ptr == &mark;
+
+        for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+                if (faults[i].signal != signal)
+                        continue;
+                if (engine_in_kernel())
+                        engine_leave(interrupt ? CUDA_SUCCESS : faults[i].error);
+                /* An interrupt that came late: the thread had left already. */
+                if (!interrupt)
+                        fault_pass_on(i, info, context);
+                return;
+        }
+}
+
+void fault_install(void) {
+        /* The handler is left by a jump, so the signal must not stay blocked. */
+        struct sigaction action = {
+                .sa_sigaction = fault_on_signal,
+                .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER,
+        };
+
+        sigemptyset(&action.sa_mask);
+        for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
+                sigaction(faults[i].signal, &action, &before[i]);
+}
+
+int fault_thread_open(void) {
+        stack_t alternative = {.ss_size = FAULT_STACK};
+
+        stack = mmap(NULL, FAULT_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (stack == MAP_FAILED)
+                return -ENOMEM;
+
+        alternative.ss_sp = stack;
+        sigaltstack(&alternative, NULL);
+        return 0;
+}
+
+void fault_thread_close(void) {
+        stack_t none = {.ss_flags = SS_DISABLE};
+
+        sigaltstack(&none, NULL);
+        munmap(stack, FAULT_STACK);
+}
+
+void fault_interrupt(pthread_t thread) {
+        pthread_sigqueue(thread, SIGSEGV, (union sigval){.sival_ptr = &mark});
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CPU_FAULT_H
+#define GPUQ_CPU_FAULT_H
+
+/*
+ * Fault
+ *
+ * Turns the signals of a bad kernel into its end. Only while a thread runs a
+ * kernel (engine_in_kernel()) is a signal the kernel's; any other goes to whoever
+ * handled it before, so that a mistake of this library still crashes the process.
+ */
+
+#include <pthread.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** fault_install() - once a process. */
+void fault_install(void);
+/** fault_thread_open() - give the calling thread a stack for signals. Return: 0 or -ENOMEM. */
+int fault_thread_open(void);
+/** fault_thread_close() - the other way, before the thread ends. */
+void fault_thread_close(void);
+/** fault_interrupt() - make a thread leave the kernel it runs, if it runs one. */
+void fault_interrupt(pthread_t thread);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

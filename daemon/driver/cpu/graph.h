@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CPU_GRAPH_H
+#define GPUQ_CPU_GRAPH_H
+
+/*
+ * Graph
+ *
+ * Nodes and what they come after. A node can only come after nodes that are
+ * there already, so the order in which they were added is an order to run them in.
+ */
+
+#include "driver/cpu/launch.h"
+#include "driver/cpu/work.h"
+
+typedef enum GraphKind {
+        GRAPH_KERNEL,
+        GRAPH_COPY,
+        GRAPH_FILL,
+} GraphKind;
+
+typedef struct CUgraphNode_st {
+        uint32_t magic;
+        struct CUgraph_st *graph;
+        size_t index; /* in the graph */
+        GraphKind kind;
+        Work *work;
+} GraphNode;
+
+typedef struct CUgraph_st {
+        uint32_t magic;
+        uint64_t number; /* tells graphs at the same address from each other */
+        GraphNode **nodes;
+        size_t n_nodes;
+} Graph;
+
+/** graph_check() - NULL, or anything that is not a graph. */
+CUresult graph_check(const Graph *graph);
+/** graph_node_check() - the same of a node. */
+CUresult graph_node_check(const GraphNode *node);
+/** graph_kernel_work() - a kernel node's work; @old: whose attributes it keeps, or NULL. */
+CUresult graph_kernel_work(const CUDA_KERNEL_NODE_PARAMS *params, const Work *old, Work **ret_work);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CPU_MACHINE_H
+#define GPUQ_CPU_MACHINE_H
+
+/*
+ * Machine
+ *
+ * The inside of an engine: the threads of the block that runs, which of them
+ * wait and for what. A block starts as a loop over its threads on one fiber. When
+ * a thread has to wait, its fiber is left standing and another goes on with the
+ * loop; when all are started, those that may go on take turns.
+ *
+ *     NEW -> READY <-> BARRIER, WARP, ACTIVE -> DONE
+ */
+
+#include <csignal>
+#include <cstdint>
+#include <vector>
+
+#include "driver/cpu/engine.h"
+#include "driver/cpu/fiber.h"
+
+class Machine : public Engine {
+      public:
+        static constexpr uint32_t MAX_THREADS = 1024;
+        static constexpr uint32_t WARP = 32;
+
+        Machine(struct CUctx_st *context);
+        ~Machine();
+        bool open();
+
+        CUresult run_block(const EngineBlock &block);
+        CUresult run_guarded(CUresult (*run)(void *), void *argument);
+        [[noreturn]] void leave(CUresult error);
+
+        /* Called by a kernel's threads. */
+        uint32_t barrier(GpuqCpuBarrier scope, uint32_t predicate);
+        uint64_t warp(GpuqCpuWarp operation, uint32_t mask, uint64_t value, uint32_t source);
+        uint32_t active(const void *site);
+        void end();
+        void relax(bool now);
+
+        /* A signal while it is set is the kernel's. */
+        volatile sig_atomic_t in_kernel = 0;
+
+        GpuqCpuPlace *place = nullptr;
+        const EngineBlock *block = nullptr;
+        char *shared = nullptr;
+
+      private:
+        enum State : uint8_t { NEW, READY, BARRIER, IN_WARP, ACTIVE, DONE };
+        struct Thread {
+                State state;
+                GpuqCpuIndex index;
+                Fiber *fiber;
+                uint64_t value, result;
+                uint32_t source;
+                const void *site;
+        };
+        /* Threads of a warp that meet under one mask; kept at the mask's lowest lane. */
+        struct Group {
+                uint32_t mask, arrived;
+                GpuqCpuWarp operation;
+        };
+
+        Fiber host;
+        std::vector<Fiber *> fibers; /* all that were made */
+        size_t n_used = 0;           /* of them, by this block */
+        std::vector<Fiber *> spare;  /* of those, the ones that can be used again */
+        Fiber *running = nullptr;
+        CUresult error = CUDA_SUCCESS;
+
+        CUresult (*guarded)(void *) = nullptr;
+        void *guarded_argument = nullptr;
+
+        Thread *threads = nullptr; /* of the block, from the first that waited on */
+        uint32_t n_alive = 0, n_arrived = 0, n_predicate = 0;
+        GpuqCpuBarrier scope = GPUQ_CPU_BARRIER_BLOCK;
+        uint32_t gone[MAX_THREADS / WARP];
+        Group groups[MAX_THREADS];
+        unsigned n_relaxed = 0;
+
+        static void main_block();
+        static void main_guarded();
+        void enter(Fiber *fiber);
+        Fiber *take();
+
+        void first_wait();
+        void wait(State state);
+        void go_on(bool for_good);
+        int find_ready(uint32_t after) const;
+        bool settle_active();
+        void resume(uint32_t thread);
+
+        void barrier_complete();
+        bool group_complete(uint32_t warp, Group &group);
+        uint64_t group_result(const Group &group, const Thread *warp, uint32_t lane) const;
+};
+
+extern "C" {
+/* Of context.h, which is C. */
+int context_error(const struct CUctx_st *context);
+}
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stands in for gpuqd-worker: tells on descriptor 6 what it was started with,
+ * then lives until it is killed, with a child of its own.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static char report[8192];
+
+static void tell(const char *format, ...) {
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(report + strlen(report), sizeof(report) - strlen(report), format, args);
+        va_end(args);
+}
+
+int main(int argc, char **argv, char **env) {
+        gid_t groups[64];
+        int death = 0;
+        sigset_t set;
+        pid_t child;
+
+        child = fork();
+        if (child == 0)
+                for (;;)
+                        pause();
+
+        tell("args");
+        for (int i = 1; i < argc; i++)
+                tell(" %s", argv[i]);
+        tell("\nuid %u gid %u groups %d\n", getuid(), getgid(), getgroups(64, groups));
+        tell("fds");
+        for (int fd = 0; fd < 64; fd++)
+                if (fcntl(fd, F_GETFD) >= 0)
+                        tell(" %d", fd);
+        prctl(PR_GET_PDEATHSIG, &death);
+        sigprocmask(SIG_BLOCK, NULL, &set);
+        tell("\nsession %d death %d blocked %d child %d\n", getsid(0) == getpid(), death,
+             sigismember(&set, SIGTERM), child);
+        for (; *env; env++)
+                tell("env %s\n", *env);
+
+        if (send(6, report, strlen(report), 0) < 0)
+                return 1;
+        for (;;)
+                pause();
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Folder: caches that belong to one uid, and nobody's trick with them.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "keeper/folder.h"
+
+static char folder[64];
+static char cache[96];
+
+static int make_folder(void **state) {
+        strcpy(folder, "/tmp/test-folder-XXXXXX");
+        if (!mkdtemp(folder))
+                return -1;
+        snprintf(cache, sizeof(cache), "%s/a/b", folder);
+        return 0;
+}
+
+static int remove_folder(void **state) {
+        char command[96];
+
+        snprintf(command, sizeof(command), "rm -r %s", folder);
+        return system(command);
+}
+
+static void assert_refused(uid_t uid, const char *text) {
+        char *path = NULL, *error = NULL;
+
+        assert_true(folder_for_uid(cache, uid, getgid(), &path, &error) < 0);
+        assert_null(path);
+        assert_non_null(strstr(error, text));
+        free(error);
+}
+
+static char *cache_for(uid_t uid) {
+        char *path = NULL, *error = NULL;
+
+        if (folder_for_uid(cache, uid, getgid(), &path, &error) != 0)
+                fail_msg("%s", error);
+        return path;
+}
+
+static void folder_is_made_for_its_user_alone(void **state) {
+        uid_t uid = getuid() == 0 ? 54321 : getuid();
+
+        for (int i = 0; i < 2; i++) {
+                char *path = cache_for(uid);
+                struct stat st;
+
+                assert_return_code(stat(path, &st), errno);
+                assert_int_equal(st.st_uid, uid);
+                assert_int_equal(st.st_mode & 07777, 0700);
+                free(path);
+        }
+}
+
+static void link_in_its_place_is_not_followed(void **state) {
+        char path[128];
+
+        free(cache_for(getuid()));
+        snprintf(path, sizeof(path), "%s/%u", cache, getuid());
+        assert_return_code(rmdir(path), errno);
+        assert_return_code(symlink("/tmp", path), errno);
+        assert_refused(getuid(), "Not a directory");
+}
+
+static void folder_of_somebody_else_is_not_taken(void **state) {
+        char path[128];
+
+        if (getuid() != 0)
+                return; /* cannot be seen here */
+        free(cache_for(54321));
+        snprintf(path, sizeof(path), "%s/54321", cache);
+        assert_return_code(chown(path, 54322, 54322), errno);
+        assert_refused(54321, "belongs to another user");
+}
+
+static void folder_open_to_others_is_not_taken(void **state) {
+        char path[128];
+
+        free(cache_for(getuid()));
+        snprintf(path, sizeof(path), "%s/%u", cache, getuid());
+        assert_return_code(chmod(path, 0750), errno);
+        assert_refused(getuid(), "0700");
+        assert_return_code(chmod(path, 0700), errno);
+        assert_return_code(chmod(cache, 0777), errno);
+        assert_refused(getuid(), "writable for nobody else");
+}
+
+static void folder_against_mps_is_readable_and_ours(void **state) {
+        char *path = NULL, *error = NULL;
+        struct stat st;
+
+        assert_int_equal(folder_without_mps(cache, &path, &error), 0);
+        assert_return_code(stat(path, &st), errno);
+        assert_int_equal(st.st_uid, geteuid());
+        assert_int_equal(st.st_mode & 0777, 0755);
+
+        assert_return_code(chmod(path, 0777), errno);
+        free(path);
+        assert_int_equal(folder_without_mps(cache, &path, &error), -EPERM);
+        free(error);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(folder_is_made_for_its_user_alone),
+                TEST(link_in_its_place_is_not_followed),
+                TEST(folder_of_somebody_else_is_not_taken),
+                TEST(folder_open_to_others_is_not_taken),
+                TEST(folder_against_mps_is_readable_and_ours),
+        };
+
+        umask(022);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

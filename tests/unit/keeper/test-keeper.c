@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpuqd itself, with stand-ins for supervisor and worker: what it starts, how,
+ * as whom, and what it does when they or it die.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 20000
+
+typedef struct Place {
+        char folder[64];
+        char socket[96];
+        char libexec[96];
+        char config[96];
+} Place;
+
+typedef struct Daemon {
+        pid_t pid;
+        int log;
+        char text[65536]; /* of its stderr, so far */
+        size_t n_text;
+} Daemon;
+
+static Place place;
+static Daemon daemon_;
+
+/* ---- set-up ---------------------------------------------------------------- */
+
+static void shell(const char *format, ...) {
+        char command[512];
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(command, sizeof(command), format, args);
+        va_end(args);
+        assert_int_equal(system(command), 0);
+}
+
+static int set_up(void **state) {
+        strcpy(place.folder, "/tmp/test-keeper-XXXXXX");
+        assert_non_null(mkdtemp(place.folder));
+        assert_return_code(chmod(place.folder, 0755), errno);
+        snprintf(place.socket, sizeof(place.socket), "%s/sock", place.folder);
+        snprintf(place.libexec, sizeof(place.libexec), "%s/libexec", place.folder);
+        snprintf(place.config, sizeof(place.config), "%s/gpuqd.conf", place.folder);
+        shell("mkdir %s && cp %s/gpuqd-supervisor %s/gpuqd-worker %s && : > %s", place.libexec,
+              getenv("STAND_INS"), getenv("STAND_INS"), place.libexec, place.config);
+        return 0;
+}
+
+static int clean_up(void **state) {
+        shell("rm -r %s", place.folder);
+        return 0;
+}
+
+static void daemon_start(Daemon *daemon, bool is_private, const char *more) {
+        char cache[128],
+                *argv[16] = {"gpuqd",    "--socket",   place.socket, "--libexec", place.libexec,
+                             "--config", place.config, "--set",      cache};
+        int fds[2], n = 9;
+
+        snprintf(cache, sizeof(cache), "cache_dir=%s/cache", place.folder);
+        if (is_private) {
+                argv[n++] = "--private";
+        } else {
+                argv[n++] = "--set";
+                argv[n++] = "supervisor_user=daemon";
+                argv[n++] = "--set";
+                argv[n++] = "worker_user=nobody";
+        }
+        if (more)
+                argv[n++] = (char *)more;
+
+        *daemon = (Daemon){};
+        assert_return_code(pipe2(fds, O_CLOEXEC), errno);
+        daemon->pid = fork();
+        if (daemon->pid == 0) {
+                dup2(fds[1], STDERR_FILENO);
+                dup2(fds[1], STDOUT_FILENO);
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                execv(getenv("GPUQD"), argv);
+                _exit(127);
+        }
+        close(fds[1]);
+        daemon->log = fds[0];
+}
+
+/* Until @text was logged, or the log ended. */
+static bool daemon_logs(Daemon *daemon, const char *text) {
+        while (!strstr(daemon->text, text)) {
+                struct pollfd poll_fd = {.fd = daemon->log, .events = POLLIN};
+                ssize_t n;
+
+                if (poll(&poll_fd, 1, PATIENCE_MS) != 1)
+                        fail_msg("not logged: %s\nbut: %s", text, daemon->text);
+                n = read(daemon->log, daemon->text + daemon->n_text,
+                         sizeof(daemon->text) - 1 - daemon->n_text);
+                if (n <= 0)
+                        return false;
+                daemon->n_text += (size_t)n;
+        }
+        return true;
+}
+
+static void daemon_forget_log(Daemon *daemon) {
+        memset(daemon->text, 0, sizeof(daemon->text));
+        daemon->n_text = 0;
+}
+
+static int daemon_wait(Daemon *daemon) {
+        int status;
+
+        assert_int_equal(waitpid(daemon->pid, &status, 0), daemon->pid);
+        (void)daemon_logs(daemon, "\001"); /* to its end */
+        close(daemon->log);
+        return status;
+}
+
+static void daemon_start_serving(Daemon *daemon, bool is_private) {
+        daemon_start(daemon, is_private, NULL);
+        if (!daemon_logs(daemon, "serving at"))
+                fail_msg("did not serve: %s", daemon->text);
+}
+
+static void daemon_stop(Daemon *daemon) {
+        struct stat st;
+        int status;
+
+        kill(daemon->pid, SIGTERM);
+        status = daemon_wait(daemon);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_int_equal(stat(place.socket, &st), -1);
+}
+
+/* One command to the supervisor. Return: its answer, or "" if it died over it. */
+static const char *ask(const char *format, ...) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        static char answer[8192];
+        char command[128];
+        ssize_t n = 0;
+        size_t n_answer = 0;
+        va_list args;
+        int fd;
+
+        va_start(args, format);
+        vsnprintf(command, sizeof(command), format, args);
+        va_end(args);
+        strncpy(address.sun_path, place.socket, sizeof(address.sun_path) - 1);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_return_code(connect(fd, (struct sockaddr *)&address, sizeof(address)), errno);
+        assert_true(send(fd, command, strlen(command), 0) > 0);
+        while ((n = recv(fd, answer + n_answer, sizeof(answer) - 1 - n_answer, 0)) > 0)
+                n_answer += (size_t)n;
+        answer[n_answer] = '\0';
+        close(fd);
+        return answer;
+}
+
+static void assert_has(const char *text, const char *part) {
+        if (!strstr(text, part))
+                fail_msg("no '%s' in: %s", part, text);
+}
+
+static void assert_has_not(const char *text, const char *part) {
+        if (strstr(text, part))
+                fail_msg("'%s' in: %s", part, text);
+}
+
+static pid_t number_behind(const char *text, const char *word) {
+        const char *found = strstr(text, word);
+
+        assert_non_null(found);
+        return (pid_t)atoi(found + strlen(word));
+}
+
+/* A process that is not our child ends. */
+static void assert_ends(pid_t pid) {
+        int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+        if (fd < 0) {
+                assert_int_equal(errno, ESRCH);
+                return;
+        }
+        assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
+        close(fd);
+}
+
+/* ---- tests ----------------------------------------------------------------- */
+
+static void private_gpuqd_serves_and_leaves_nothing(void **state) {
+        char wanted[512];
+        struct stat st;
+
+        daemon_start_serving(&daemon_, true);
+        assert_return_code(stat(place.socket, &st), errno);
+        assert_int_equal(st.st_mode & 0777, 0600);
+        snprintf(wanted, sizeof(wanted),
+                 "--config %s --set socket=%s --set cache_dir=%s/cache --private "
+                 "--uid %u.",
+                 place.config, place.socket, place.folder, getuid());
+        assert_has(ask("about"), wanted);
+        daemon_stop(&daemon_);
+}
+
+static void second_gpuqd_at_the_path_is_refused(void **state) {
+        Daemon second;
+        int status;
+
+        daemon_start_serving(&daemon_, true);
+        daemon_start(&second, true, NULL);
+        status = daemon_wait(&second);
+        assert_int_equal(WEXITSTATUS(status), 1);
+        assert_has(second.text, "is in use by another gpuqd");
+        assert_has(ask("about"), "uid");
+        daemon_stop(&daemon_);
+}
+
+static void nothing_survives_a_killed_keeper_and_its_socket_is_taken_over(void **state) {
+        const char *answer;
+        pid_t worker;
+
+        daemon_start_serving(&daemon_, true);
+        answer = ask("spawn 1 %u %u", getuid(), getgid());
+        worker = number_behind(answer, "pid ");
+        kill(number_behind(answer, "child "), SIGKILL); /* a worker's children are its own affair */
+        kill(daemon_.pid, SIGKILL);
+        assert_true(WIFSIGNALED(
+                daemon_wait(&daemon_))); /* the log's end: the supervisor has ended too */
+        assert_ends(worker);
+        assert_return_code(access(place.socket, F_OK), errno);
+
+        daemon_start_serving(&daemon_, true);
+        assert_has(ask("about"), "uid");
+        daemon_stop(&daemon_);
+}
+
+static void supervisor_comes_back_with_what_was_kept(void **state) {
+        pid_t worker;
+
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("keep one"), ".");
+        assert_string_equal(ask("keep two"), ".");
+        assert_string_equal(ask("keep three"), ".");
+        assert_string_equal(ask("drop two"), ".");
+        worker = number_behind(ask("spawn 1 %u %u", getuid(), getgid()), "pid ");
+        assert_string_equal(ask("die"), "");
+        assert_true(daemon_logs(&daemon_, "the supervisor exited with status 9"));
+        assert_string_equal(ask("held"), "one=bytes-of-one three=bytes-of-three .");
+        assert_ends(worker);
+        daemon_stop(&daemon_);
+}
+
+static void supervisor_that_sends_nonsense_is_replaced(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("nonsense"), "");
+        assert_true(daemon_logs(&daemon_, "it sent nonsense"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is up again"));
+        daemon_forget_log(&daemon_);
+
+        /* A key longer than allowed, and a worker without descriptors, are nonsense too. */
+        assert_string_equal(ask("keep "
+                                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+                            ".");
+        assert_has(ask("about"), "uid");
+        daemon_stop(&daemon_);
+}
+
+static void worker_starts_with_what_it_needs_and_no_more(void **state) {
+        const char *answer;
+        char wanted[512];
+
+        setenv("LD_PRELOAD_OF_NOBODY", "x", 1);
+        daemon_start_serving(&daemon_, true);
+        answer = ask("spawn 1 %u %u", getuid(), getgid());
+        snprintf(wanted, sizeof(wanted),
+                 "--cpu-devices 1 --cpu-threads 0 --cache %s/cache/%u "
+                 "--compile-timeout 120\n",
+                 place.folder, getuid());
+        assert_has(answer, "args --device 5 --driver ");
+        assert_has(answer, wanted);
+        assert_has(answer, "fds 0 1 2 3 4 5 6\n");
+        assert_has(answer, "session 1 death 9 blocked 0");
+        assert_has(answer, "env CUDA_CACHE_DISABLE=1\n");
+        assert_has(answer, "env CUDA_DEVICE_ORDER=PCI_BUS_ID\n");
+        snprintf(wanted, sizeof(wanted), "env CUDA_MPS_PIPE_DIRECTORY=%s/cache/no-mps\n",
+                 place.folder);
+        assert_has(answer, wanted);
+        assert_has_not(answer, "LD_");
+        assert_has(ask("probe 2"), "args --probe --driver ");
+        daemon_stop(&daemon_);
+}
+
+static void killing_a_worker_ends_its_children_and_is_told(void **state) {
+        const char *answer;
+        pid_t worker, child;
+
+        daemon_start_serving(&daemon_, true);
+        answer = ask("spawn 7 %u %u", getuid(), getgid());
+        worker = number_behind(answer, "pid ");
+        child = number_behind(answer, "child ");
+        assert_string_equal(ask("kill 7"), "id 7 status 9.");
+        assert_ends(worker);
+        assert_ends(child);
+        daemon_stop(&daemon_);
+}
+
+static void worker_that_cannot_start_is_told_with_the_reason(void **state) {
+        daemon_start_serving(&daemon_, true);
+        shell("rm %s/gpuqd-worker", place.libexec);
+        assert_has(ask("spawn 1 %u %u", getuid(), getgid()),
+                   "gpuqd-worker: cannot execute it: No such file or directory.");
+        assert_has(ask("about"), "uid");
+        daemon_stop(&daemon_);
+}
+
+static void private_gpuqd_starts_nothing_for_others(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("spawn 1 %u 5", getuid() + 1),
+                            "status 32512: a private gpuqd serves its own uid alone.");
+        daemon_stop(&daemon_);
+}
+
+static void supervisor_that_never_comes_up_ends_gpuqd(void **state) {
+        shell("rm %s/gpuqd-supervisor", place.libexec);
+        daemon_start(&daemon_, true, NULL);
+        assert_int_equal(WEXITSTATUS(daemon_wait(&daemon_)), 1);
+        assert_has(daemon_.text, "gpuqd-supervisor: cannot execute it: No such file or directory");
+        assert_has(daemon_.text, "giving up");
+}
+
+static void reload_with_a_right_file_reaches_the_supervisor(void **state) {
+        daemon_start_serving(&daemon_, true);
+        kill(daemon_.pid, SIGHUP);
+        assert_true(daemon_logs(&daemon_, "the configuration was read again"));
+        daemon_stop(&daemon_);
+}
+
+static void reload_with_a_wrong_file_keeps_the_old_one(void **state) {
+        shell("echo '[gpuqd]\ncpu_devices = 3' > %s", place.config);
+        daemon_start_serving(&daemon_, true);
+        shell("echo '[gpuqd]\ncpu_devices = many' > %s", place.config);
+        kill(daemon_.pid, SIGHUP);
+        assert_true(daemon_logs(&daemon_, "gpuqd.conf:2: cpu_devices = many: not a number"));
+        assert_has(ask("spawn 1 %u %u", getuid(), getgid()), "--cpu-devices 3 ");
+
+        shell("echo '[gpuqd]\ncpu_devices = 4' > %s", place.config);
+        kill(daemon_.pid, SIGHUP);
+        assert_true(daemon_logs(&daemon_, "the configuration was read again"));
+        assert_has(ask("spawn 2 %u %u", getuid(), getgid()), "--cpu-devices 4 ");
+        daemon_stop(&daemon_);
+}
+
+static void supervisor_that_does_not_end_is_ended(void **state) {
+        int status;
+
+        daemon_start_serving(&daemon_, true);
+        if (fork() == 0) {
+                (void)ask("hang");
+                _exit(0);
+        }
+        assert_has(daemon_.text, "serving at");
+        kill(daemon_.pid, SIGTERM);
+        assert_true(daemon_logs(&daemon_, "ending"));
+        kill(daemon_.pid, SIGTERM);
+        status = daemon_wait(&daemon_);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        (void)wait(NULL);
+}
+
+static void wrong_command_lines_exit_with_2(void **state) {
+        daemon_start(&daemon_, true, "--nonsense");
+        assert_int_equal(WEXITSTATUS(daemon_wait(&daemon_)), 2);
+        daemon_start(&daemon_, true, "nonsense");
+        assert_int_equal(WEXITSTATUS(daemon_wait(&daemon_)), 2);
+        daemon_start(&daemon_, true, "--check");
+        assert_int_equal(WEXITSTATUS(daemon_wait(&daemon_)), 0);
+        shell("echo wrong > %s", place.config);
+        daemon_start(&daemon_, true, "--check");
+        assert_int_equal(WEXITSTATUS(daemon_wait(&daemon_)), 1);
+}
+
+static void service_runs_everything_as_somebody_else(void **state) {
+        const struct passwd *passwd;
+        const char *answer;
+        char wanted[128];
+        struct stat st;
+
+        if (getuid() != 0 || !getpwnam("daemon") || !getpwnam("nobody"))
+                return; /* cannot be seen here */
+        daemon_start_serving(&daemon_, false);
+        assert_return_code(stat(place.socket, &st), errno);
+        assert_int_equal(st.st_mode & 0777, 0666);
+
+        snprintf(wanted, sizeof(wanted), "uid %u groups 0 no_new_privs 1",
+                 getpwnam("daemon")->pw_uid);
+        assert_has(ask("about"), wanted);
+
+        answer = ask("spawn 1 54321 54322");
+        assert_has(answer, "uid 54321 gid 54322 groups 0\n");
+        assert_has(answer, "death 9");
+        assert_has(answer, "/cache/54321 ");
+        snprintf(wanted, sizeof(wanted), "%s/cache/54321", place.folder);
+        assert_return_code(stat(wanted, &st), errno);
+        assert_int_equal(st.st_uid, 54321);
+        assert_int_equal(st.st_mode & 0777, 0700);
+
+        passwd = getpwnam("nobody");
+        snprintf(wanted, sizeof(wanted), "uid %u gid %u ", passwd->pw_uid, passwd->pw_gid);
+        assert_has(ask("spawn 2 0 0"), wanted);
+        assert_has(ask("probe 3"), wanted);
+        assert_has(ask("spawn 4 54321 0"), "no worker for a user with gid 0");
+        assert_has(ask("spawn 5 4294967295 5"), "or an invalid uid");
+        assert_has(ask("spawn 6 54321 4294967295"), "or an invalid uid");
+        assert_string_equal(ask("kill 1"), "id 1 status 9.");
+        daemon_stop(&daemon_);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, clean_up)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(private_gpuqd_serves_and_leaves_nothing),
+                TEST(second_gpuqd_at_the_path_is_refused),
+                TEST(nothing_survives_a_killed_keeper_and_its_socket_is_taken_over),
+                TEST(supervisor_comes_back_with_what_was_kept),
+                TEST(supervisor_that_sends_nonsense_is_replaced),
+                TEST(worker_starts_with_what_it_needs_and_no_more),
+                TEST(killing_a_worker_ends_its_children_and_is_told),
+                TEST(worker_that_cannot_start_is_told_with_the_reason),
+                TEST(private_gpuqd_starts_nothing_for_others),
+                TEST(supervisor_that_never_comes_up_ends_gpuqd),
+                TEST(reload_with_a_right_file_reaches_the_supervisor),
+                TEST(reload_with_a_wrong_file_keeps_the_old_one),
+                TEST(supervisor_that_does_not_end_is_ended),
+                TEST(wrong_command_lines_exit_with_2),
+                TEST(service_runs_everything_as_somebody_else),
+        };
+
+        if (!getenv("GPUQD") || !getenv("STAND_INS")) {
+                fprintf(stderr,
+                        "GPUQD and STAND_INS must name gpuqd and the folder of the stand-ins\n");
+                return 1;
+        }
+        unsetenv("JOURNAL_STREAM");
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -20,9 +20,7 @@ static char *image;
 static size_t n_image;
 
 static int load(void **state) {
-        const char *path = getenv("GPUQ_TEST_FATBIN");
-
-        return path ? backend_read_file(path, &image, &n_image) : 0;
+        return backend_read_file(getenv("GPUQ_TEST_FATBIN"), &image, &n_image);
 }
 
 static int unload(void **state) {
@@ -33,8 +31,6 @@ static int unload(void **state) {
 static FatbinEntry find(unsigned sm) {
         FatbinEntry entry;
 
-        if (!image)
-                skip();
         assert_int_equal(fatbin_find(image, n_image, sm, &entry), 0);
         return entry;
 }
@@ -53,8 +49,6 @@ static void the_best_cubin_for_a_device_is_found(void **state) {
 static void a_fatbin_says_what_it_has(void **state) {
         char text[80];
 
-        if (!image)
-                skip();
         fatbin_describe(image, n_image, text, sizeof(text));
         assert_string_equal(text, "sm_80, sm_90, PTX for sm_90");
         fatbin_describe("", 0, text, sizeof(text));
@@ -78,8 +72,6 @@ static void a_cubin_tells_its_kernels_and_variables(void **state) {
 }
 
 static void every_shorter_image_is_broken_or_smaller(void **state) {
-        if (!image)
-                skip();
         for (size_t n = 0; n < n_image; n += 7) {
                 _cleanup_(freep) char *part = malloc(n + !n);
                 FatbinEntry entry;
@@ -135,6 +127,11 @@ static void other_elf_files_are_no_cubins(void **state) {
 }
 
 int main(void) {
+        if (!getenv("GPUQ_TEST_FATBIN")) {
+                printf("1..0 # SKIP no nvcc made anything to read\n");
+                return 0;
+        }
+
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_best_cubin_for_a_device_is_found),
                 cmocka_unit_test(a_fatbin_says_what_it_has),

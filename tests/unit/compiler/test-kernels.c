@@ -35,15 +35,11 @@ static const u64 sizes[] = {0, 1, 31, 1000, 4097};
 #define OK(call) assert_int_equal(driver->call, CUDA_SUCCESS)
 
 static int set_up(void **state) {
-        const char *path = getenv("GPUQ_TEST_BUILTIN"), *problem;
         _cleanup_(freep) char *image = NULL;
         CUdevice device;
         size_t n_image;
 
-        if (!path || driver_open(getenv("GPUQ_TEST_DRIVER"), &driver, &problem) < 0)
-                return 0;
-
-        assert_int_equal(backend_read_file(path, &image, &n_image), 0);
+        assert_int_equal(backend_read_file(getenv("GPUQ_TEST_BUILTIN"), &image, &n_image), 0);
         OK(cuInit(0));
         OK(cuDeviceGet(&device, 0));
         OK(cuCtxCreate(&context, 0, device));
@@ -53,9 +49,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-        if (!driver)
-                return 0;
-
         OK(cuStreamDestroy(stream));
         OK(cuModuleUnload(module));
         OK(cuCtxDestroy(context));
@@ -129,8 +122,6 @@ static void assert_near(const Array *a, u64 i, double wanted, double scale) {
 typedef void (*Check)(u64 n, bool is_f64, unsigned shape);
 
 static void for_each(Check check) {
-        if (!driver)
-                skip();
         for (unsigned shape = 0; shape < ARRAY_SIZE(shapes); shape++) {
                 for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
                         check(sizes[i], false, shape);
@@ -300,8 +291,6 @@ static void matrices_of_any_size(void **state) {
         static const u64 sides[][3] = {{0, 5, 5}, {5, 0, 5},    {5, 5, 0},   {1, 1, 1},
                                        {7, 3, 5}, {32, 32, 32}, {33, 65, 31}};
 
-        if (!driver)
-                skip();
         for (unsigned shape = 0; shape < ARRAY_SIZE(shapes); shape++) {
                 for (size_t i = 0; i < ARRAY_SIZE(sides) * 2; i++) {
                         check_gemv_of(sides[i / 2][0], sides[i / 2][1] * 50, i % 2, shape);
@@ -341,5 +330,11 @@ int main(void) {
                 cmocka_unit_test(matrices_of_any_size),
         };
 
+        const char *problem = NULL;
+
+        if (driver_open(getenv("GPUQ_TEST_DRIVER"), &driver, &problem) < 0) {
+                printf("1..0 # SKIP no driver: %s\n", problem);
+                return 0;
+        }
         return cmocka_run_group_tests(tests, set_up, tear_down);
 }

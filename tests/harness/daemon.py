@@ -56,6 +56,7 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.arguments(), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, **options)
+        processes.started.add(self.process.pid)
         return self
 
     def start(self, **options):

@@ -9,6 +9,7 @@ import signal
 from . import place
 
 PR_SET_CHILD_SUBREAPER = 36
+started = set()  # pids of daemons that the tests started themselves: no strays
 
 
 def adopt_orphans():
@@ -82,6 +83,8 @@ def reap_orphans():
     """Collects what has ended; returns the pids of strays that run a program of the installed tree, ended."""
     strays = []
     for child in children(os.getpid()):
+        if child in started:
+            continue
         try:
             path = os.readlink(f"/proc/{child}/exe")
         except OSError:

@@ -132,10 +132,10 @@ def test_a_socket_passed_by_the_service_manager(start_gpuqd, prepare):
     listener.listen(16)
     script = "exec 3<&$1; shift; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$@\""
     command = ["sh", "-c", script, "sh", str(listener.fileno()), *daemon.arguments()]
-    command = [part for part in command if part not in ("--socket", str(daemon.socket))]
     with open(daemon.log_path, "ab") as log:
         daemon.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                           pass_fds=[listener.fileno()])
+    processes.started.add(daemon.process.pid)
     listener.close()
     until(daemon.is_serving, "it to serve")
     daemon.process.send_signal(signal.SIGTERM)

@@ -99,10 +99,9 @@ static int find_libexec(char **ret_libexec) {
         return *ret_libexec ? 0 : -ENOMEM;
 }
 
-/* A change of user lets go of both of these, which the keeper had asked for. */
+/* A change of user lets go of the first, which the keeper had asked for. */
 static void harden(void) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        prctl(PR_SET_DUMPABLE, 0);
         prctl(PR_SET_TIMERSLACK, 1000); /* ns: naps are short */
         signal(SIGPIPE, SIG_IGN);
 }

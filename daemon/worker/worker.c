@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "util/log.h"
@@ -378,6 +379,8 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
 
         if (r == 0)
                 worker_init_objects(&worker);
+        /* Not before: libcuda names its threads in /proc, where an undumpable process may not write. */
+        prctl(PR_SET_DUMPABLE, 0);
         worker_check_sent(&worker, report_ready(&worker.outbox, &failure));
         if (r) {
                 log_error("no context: %s", failure.text ? failure.text : "out of memory");

@@ -35,7 +35,8 @@
  *     GPUQ_E_ code on failure; gpuq_error_text() then has the full text, per
  *     thread, until the next call of that thread fails. ret_ pointers are written
  *     only on success.
- *   - Every object is freed by its _free function, which accepts NULL. Freeing a
+ *   - Every object is freed by its _free function, which accepts NULL; elsewhere a
+ *     NULL handle is GPUQ_E_INVALID. Freeing a
  *     client last or first are both right: objects of a freed client stay valid
  *     to free and give GPUQ_E_CLOSED otherwise.
  *   - Safe with threads: any thread may use any object; one object is not to be

@@ -109,7 +109,7 @@ static int buffer_slice(gpuq_buffer *buffer, size_t offset, size_t size, gpuq_bu
 }
 
 int gpuq_buffer_slice(gpuq_buffer *buffer, size_t offset, size_t size, gpuq_buffer **ret_slice) {
-        gpuq_client *client = buffer->client;
+        gpuq_client *client = buffer ? buffer->client : NULL;
         int r;
 
         r = client_enter_open(client);
@@ -120,7 +120,7 @@ int gpuq_buffer_slice(gpuq_buffer *buffer, size_t offset, size_t size, gpuq_buff
 }
 
 int gpuq_buffer_get_ref(gpuq_buffer *buffer, gpuq_buffer_ref *ret_ref) {
-        gpuq_client *client = buffer->client;
+        gpuq_client *client = buffer ? buffer->client : NULL;
         int r;
 
         r = client_enter_open(client);
@@ -169,6 +169,8 @@ int gpuq_buffer_open(gpuq_client *client, const gpuq_buffer_ref *ref, gpuq_buffe
 }
 
 void *gpuq_buffer_data(gpuq_buffer *buffer) {
+        if (!buffer)
+                return NULL;
         if (client_forked(buffer->client)) {
                 error_remember("this buffer was inherited through fork() and is the parent's");
                 return NULL;

@@ -54,7 +54,7 @@ int build_buffer(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction,
         int r;
 
         if (buffer->client != job->client)
-                return error_set(GPUQ_E_INVALID, "a buffer of another connection");
+                return error_set(GPUQ_E_INVALID, "the buffer is another connection's");
         if ((unsigned)direction > GPUQ_INOUT)
                 return error_set(GPUQ_E_INVALID, "no direction has the number %d", (int)direction);
 
@@ -79,8 +79,9 @@ int build_kernel(gpuq_job *job, gpuq_module *module, const char *name, bool owne
         char *copy = NULL;
         int r;
 
-        if (module->client != job->client)
-                return error_set(GPUQ_E_INVALID, "a module of another connection");
+        if (!module || !name || module->client != job->client)
+                return error_set(GPUQ_E_INVALID,
+                                 "the module or name is NULL, or another connection's");
 
         for (size_t i = job->n_kernels; i-- > 0;)
                 if (job->kernels[i].module == module && strcmp(job->kernels[i].name, name) == 0) {
@@ -153,6 +154,8 @@ int build_leave(gpuq_job *job, BuildMark mark, int r) {
 /* ---- copies and fills ------------------------------------------------------------------ */
 
 static int build_check_range(const gpuq_buffer *buffer, size_t offset, size_t length) {
+        if (!buffer)
+                return error_set(GPUQ_E_INVALID, "the buffer is NULL");
         if (offset <= buffer->size && length <= buffer->size - offset)
                 return 0;
 
@@ -163,7 +166,7 @@ static int build_check_range(const gpuq_buffer *buffer, size_t offset, size_t le
 
 /* Writing a part leaves the rest as it was, so the job must find it: not OUT, which starts as zeros. */
 static gpuq_direction build_write_direction(const gpuq_buffer *buffer, size_t length) {
-        return length == buffer->size ? GPUQ_OUT : GPUQ_INOUT;
+        return buffer && length == buffer->size ? GPUQ_OUT : GPUQ_INOUT;
 }
 
 static int build_operand_buffer(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length,

@@ -117,6 +117,8 @@ bool client_forked(const gpuq_client *client) {
 }
 
 int client_enter(gpuq_client *client) {
+        if (!client)
+                return error_set(GPUQ_E_INVALID, "a handle is NULL");
         if (client_forked(client))
                 return error_set(GPUQ_E_FORKED,
                                  "this handle was inherited through fork() and is the "

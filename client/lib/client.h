@@ -94,7 +94,7 @@ bool client_forked(const gpuq_client *client);
 /**
  * client_enter() - take the lock and a reference
  *
- * Return: 0, or GPUQ_E_FORKED without either.
+ * Return: 0; without either GPUQ_E_FORKED, or GPUQ_E_INVALID if there is no client.
  */
 int client_enter(gpuq_client *client);
 /** client_enter_open() - the same, for what needs the daemon. Return: 0, or why it is not there. */

@@ -117,7 +117,7 @@ void gpuq_job_free(gpuq_job *job) {
 /* ---- settings ------------------------------------------------------------------ */
 
 int job_enter_building(gpuq_job *job) {
-        gpuq_client *client = job->client;
+        gpuq_client *client = job ? job->client : NULL;
         int r;
 
         r = client_enter_open(client);
@@ -249,7 +249,7 @@ int gpuq_job_set_timed(gpuq_job *job, bool timed) {
 }
 
 int gpuq_job_set_callback(gpuq_job *job, gpuq_job_func func, void *userdata) {
-        gpuq_client *client = job->client;
+        gpuq_client *client = job ? job->client : NULL;
         int r;
 
         r = client_enter(client);
@@ -352,7 +352,7 @@ bool job_has_ended(const gpuq_job *job) {
 }
 
 int gpuq_job_get_result(const gpuq_job *job, gpuq_result *ret_result) {
-        gpuq_client *client = job->client;
+        gpuq_client *client = job ? job->client : NULL;
         int r;
 
         r = client_enter(client);

@@ -153,6 +153,10 @@ static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
         uint32_t index;
         int r;
 
+        if (!module || !name || !config || (!args && n_args > 0))
+                return error_set(GPUQ_E_INVALID,
+                                 "a launch without module, kernel, config or arguments");
+
         r = module_find(module, name, &kernel);
         if (r < 0)
                 return r;

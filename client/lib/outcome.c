@@ -30,7 +30,7 @@ static int wait_job(gpuq_client *client, gpuq_job *job, int timeout_ms) {
 }
 
 int gpuq_wait(gpuq_job *job, int timeout_ms) {
-        gpuq_client *client = job->client;
+        gpuq_client *client = job ? job->client : NULL;
         int r;
 
         r = client_enter(client);
@@ -46,7 +46,7 @@ int gpuq_wait(gpuq_job *job, int timeout_ms) {
 }
 
 int gpuq_run(gpuq_job *job) {
-        gpuq_client *client = job->client;
+        gpuq_client *client = job ? job->client : NULL;
         int r;
 
         r = client_enter(client);
@@ -65,7 +65,7 @@ int gpuq_run(gpuq_job *job) {
 }
 
 int gpuq_poll(gpuq_job *job) {
-        gpuq_client *client = job->client;
+        gpuq_client *client = job ? job->client : NULL;
         int r;
 
         r = client_enter(client);
@@ -138,7 +138,7 @@ int gpuq_wait_id(gpuq_client *client, uint64_t id, int timeout_ms, gpuq_result *
 
 int gpuq_cancel(gpuq_job *job) {
         Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
-        gpuq_client *client = job->client;
+        gpuq_client *client = job ? job->client : NULL;
         int r;
 
         r = client_enter(client);

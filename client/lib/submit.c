@@ -110,8 +110,9 @@ typedef struct Submission {
 } Submission;
 
 static int submission_check_job(const Submission *submission, const gpuq_job *job) {
-        if (job->client != submission->client)
-                return error_set(GPUQ_E_INVALID, "jobs of several connections in one submission");
+        if (!job || job->client != submission->client)
+                return error_set(GPUQ_E_INVALID,
+                                 "a submission with a job that is NULL or another connection's");
         if (job->state != GPUQ_BUILDING)
                 return error_set(GPUQ_E_INVALID, "the job is submitted already");
         if (job->n_operations == 0)
@@ -280,7 +281,7 @@ int gpuq_submit_many(gpuq_job *const *jobs, size_t n_jobs) {
         if (n_jobs == 0)
                 return 0;
 
-        client = jobs[0]->client;
+        client = jobs[0] ? jobs[0]->client : NULL;
         r = client_enter_open(client);
         if (r < 0)
                 return r;

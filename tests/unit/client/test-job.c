@@ -286,6 +286,36 @@ static void wrong_settings_and_ranges_are_refused(void **state) {
         gpuq_buffer_free(x);
 }
 
+static void null_handles_are_refused(void **state) {
+        Session *session = *state;
+        gpuq_job *job = empty_job(session), *none[] = {NULL, NULL}, *other;
+        gpuq_buffer *x = made(session, 8), *slice;
+
+        assert_int_equal(gpuq_job_new(NULL, &other), GPUQ_E_INVALID);
+        assert_text("NULL");
+        assert_int_equal(gpuq_buffer_new(NULL, 8, &slice), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_buffer_slice(NULL, 0, 1, &slice), GPUQ_E_INVALID);
+        assert_null(gpuq_buffer_data(NULL));
+        assert_int_equal(gpuq_job_launch(NULL, session->module, "twice", &one, NULL, 0),
+                         GPUQ_E_INVALID);
+        assert_int_equal(gpuq_job_launch(job, NULL, "twice", &one, NULL, 0), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_job_launch(job, session->module, "twice", NULL, NULL, 0),
+                         GPUQ_E_INVALID);
+        assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, NULL, 3),
+                         GPUQ_E_INVALID);
+        assert_int_equal(gpuq_job_copy(job, NULL, 0, x, 0, 8), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_job_copy(job, x, 0, NULL, 0, 8), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_job_fill(job, NULL, 0, 8, 0, 4), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_job_read_variable(job, NULL, "v", 0, x, 0, 8), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_submit_many(none, 2), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_run(NULL), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_wait(NULL, -1), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_poll(NULL), GPUQ_E_INVALID);
+        assert_int_equal(gpuq_dispatch(NULL, 0), GPUQ_E_INVALID);
+        gpuq_job_free(job);
+        gpuq_buffer_free(x);
+}
+
 static void a_thousand_operations_make_one_job(void **state) {
         Session *session = *state;
         gpuq_buffer *x = made(session, 8);
@@ -448,6 +478,7 @@ int main(void) {
                 session_test(launch_is_packed_as_given),
                 session_test(variables_are_named_beside_kernels),
                 session_test(wrong_settings_and_ranges_are_refused),
+                session_test(null_handles_are_refused),
                 session_test(a_thousand_operations_make_one_job),
                 session_test(large_submission_is_split_and_one_job_is_not),
                 session_test(many_jobs_go_in_one_message_or_none),

@@ -17,7 +17,7 @@
 #include "util/macro.h"
 #include "worker/failure.h"
 
-#define OUTPUT_CUT "\n[more was printed; only the first MiB is kept]\n"
+#define OUTPUT_CUT "\n[more was printed than the MiB that is kept]\n"
 
 static int output_memfd(const char *name, int *ret_fd) {
         _cleanup_(closep) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -149,6 +149,9 @@ int probe_run(const WorkerOptions *options, Channel *channel) {
 
         (void)probe_ask(&probe, options); /* its failure is what is sent */
         r = probe_send(&probe, channel);
+        failure_clear(&probe.failure);
+        driver_close(probe.driver);
+        channel_free(channel);
         if (r) {
                 log_error("cannot tell the supervisor what devices there are");
                 return EXIT_FAILURE;

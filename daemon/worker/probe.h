@@ -11,7 +11,7 @@
 
 #include "worker/worker.h"
 
-/** probe_run() - ask the driver, send one Probed. Return: the exit status. */
+/** probe_run() - ask the driver, send one Probed. @channel: consumed. Return: the exit status. */
 int probe_run(const WorkerOptions *options, Channel *channel);
 
 #endif

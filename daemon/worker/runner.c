@@ -237,7 +237,9 @@ int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any) {
         if (r)
                 return r;
 
-        if (runner->streams->n_busy == 0 && drain_waiting(runner->drain)) {
+        /* Ends are told first: what is done at a drain point can take long. */
+        if (runner->streams->n_busy == 0 && TAILQ_EMPTY(&runner->ended) &&
+            drain_waiting(runner->drain)) {
                 r = drain_run(runner->drain);
                 if (r)
                         return r;

@@ -24,6 +24,9 @@ static const Source source = {
         "}\n"
         "extern \"C\" __global__ void count(int by) { atomicAdd(&counter, by + table[1]); }\n"
         "extern \"C\" __global__ void spin(volatile int *stop) { while (!*stop) { } }\n"
+        "extern \"C\" __global__ void busy(volatile int *x, int n) {\n"
+        "        for (int i = 0; i < n; ++i) *x = i;\n"
+        "}\n"
         "extern \"C\" __global__ void stray(int *p, long n) { p[n] = 1; }\n",
 };
 
@@ -40,7 +43,10 @@ static const Source plain_source = {
 static const Source printing_source = {
         "printing",
         "#include <stdio.h>\n"
-        "extern \"C\" __global__ void hello(int n) { printf(\"hello %d\\n\", n); }\n",
+        "extern \"C\" __global__ void hello(int n) { printf(\"hello %d\\n\", n); }\n"
+        "extern \"C\" __global__ void flood(int n) {\n"
+        "        for (int i = 0; i < n; ++i) printf(\"a line of twenty-three\\n\");\n"
+        "}\n",
 };
 
 static const Source broken_source = {"broken", "__global__ void f() { nonsense; }\n"};
@@ -498,6 +504,215 @@ static void what_a_kernel_prints_comes_with_its_job_alone(void **state) {
         supervisor_end(&supervisor);
 }
 
+static void builtin_kernels_come_with_their_text_and_run(void **state) {
+        enum { N_DOUBLES = 10000 };
+        Supervisor supervisor = supervisor_start(false);
+        Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
+        const Gpuq__Worker__ModuleAdded *added;
+        const Gpuq__V1__KernelInfo *info = NULL;
+        HostArena arena = host_arena(&supervisor, 1, (N_DOUBLES + 1) * sizeof(double));
+        double *data = (double *)arena.data, wanted = 0;
+        Work work;
+
+        add.id = 9;
+        add.format = GPUQ__V1__FORMAT__BUILTIN;
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, -1);
+        added = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED)
+                        ->module_added;
+        if (added->error)
+                fail_msg("%s", added->error->text);
+        for (size_t i = 0; i < added->n_kernels; ++i)
+                if (strcmp(added->kernels[i]->name, "sum_of_squares_f64") == 0)
+                        info = added->kernels[i];
+        assert_non_null(info);
+        assert_true(strlen(info->text) > 0);
+        assert_true(info->kinds_known);
+        assert_int_equal(info->n_parameters, 3);
+
+        for (int i = 0; i < N_DOUBLES; ++i) {
+                data[i] = i % 100;
+                wanted += data[i] * data[i];
+        }
+        work_init(&work, 1);
+        work_buffer(&work, 1, 0, N_DOUBLES * sizeof(double), IN);
+        work_buffer(&work, 1, N_DOUBLES * sizeof(double), sizeof(double), OUT);
+        work_launch(&work, work_kernel(&work, 9, "sum_of_squares_f64"), 1, 256, "bbl", 0, 1,
+                    (uint64_t)N_DOUBLES);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+        assert_true(data[N_DOUBLES] == wanted);
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void out_on_device_memory_starts_as_zeros_beside_what_is_read(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        Gpuq__Worker__ArenaMake make = GPUQ__WORKER__ARENA_MAKE__INIT;
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Work work;
+
+        make.id = 2;
+        make.size = ARENA;
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE, &make, -1);
+        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE);
+
+        work_init(&work, 1);
+        work_buffer(&work, 2, 0, ARENA, OUT);
+        work_fill(&work, 0, ARENA, 0x01010101);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+
+        /* out over all of it, of which two parts are in */
+        work_init(&work, 2);
+        work_buffer(&work, 2, 0, ARENA, OUT);
+        work_buffer(&work, 2, 100, 50, IN);
+        work_buffer(&work, 2, 4000, 96, INOUT);
+        work_buffer(&work, 1, 0, ARENA, OUT);
+        work_copy(&work, false, 3, false, 0, ARENA);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 2);
+        for (int i = 0; i < ARENA; ++i)
+                assert_int_equal(arena.data[i], (i >= 100 && i < 150) || (i >= 4000 && i < 4096));
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void job_of_a_thousand_operations_runs(void **state) {
+        enum { N_OPERATIONS = 1000 };
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Gpuq__V1__Operations operations = GPUQ__V1__OPERATIONS__INIT;
+        Gpuq__Worker__JobList list = GPUQ__WORKER__JOB_LIST__INIT;
+        Gpuq__V1__Operation *pointers[N_OPERATIONS];
+        static uint8_t packed[1 << 20];
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        work_init(&work, 1);
+        work_buffer(&work, 1, 0, 4, OUT);
+        work_kernel(&work, 7, "counter");
+        work_launch(&work, work_kernel(&work, 7, "count"), 1, 1, "i", 2u);
+        work_copy(&work, false, 0, true, 0, 4);
+        for (size_t i = 0; i < N_OPERATIONS; ++i)
+                pointers[i] = work.operation_pointers[i == N_OPERATIONS - 1];
+        operations.operations = pointers;
+        operations.n_operations = N_OPERATIONS;
+        work.job.operations.data = packed;
+        assert_true(gpuq__v1__operations__get_packed_size(&operations) <= sizeof(packed));
+        work.job.operations.len = gpuq__v1__operations__pack(&operations, packed);
+        list.jobs = &work.job_pointer;
+        list.n_jobs = 1;
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_JOBS, &list, -1);
+        await_done(&supervisor, 1);
+        assert_int_equal(*(int *)arena.data, 5 + 2 * (N_OPERATIONS - 1));
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void cooperative_launch_runs_where_it_fits(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Work work;
+
+        add_module(&supervisor, 7, &plain_source);
+        fill_inputs(&arena);
+        add_init(&work, 1, 7);
+        work.launches[0].cooperative = true;
+        work.launches[0].shared_bytes = 40 << 10;
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+        assert_sums(&arena, 1);
+
+        work.job.id = 2;
+        work.launches[0].grid_x = 1000000;
+        work_send(&supervisor, &work);
+        assert_int_equal(await_end(&supervisor, 2)->error->code, GPUQ__V1__CODE__E_INVALID);
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void without_device_memory_a_job_waits_for_others_or_fails_alone(void **state) {
+        enum { BIG = 40 << 20 };
+        Supervisor supervisor;
+        HostArena arena;
+        Work work;
+        size_t n_ended = 0;
+
+        if (supervisor_on_gpu())
+                skip(); /* there is too much of it */
+        setenv("GPUQ_CPU_MEMORY", "67108864", 1);
+        supervisor = supervisor_start(false);
+        unsetenv("GPUQ_CPU_MEMORY");
+        arena = host_arena(&supervisor, 1, 2 * BIG);
+        add_module(&supervisor, 7, &source);
+
+        for (uint64_t id = 1; id <= 2; ++id) {
+                work_init(&work, id);
+                work_buffer(&work, 1, (id - 1) * BIG, BIG, INOUT);
+                work_launch(&work, work_kernel(&work, 7, "busy"), 1, 1, "bi", 0, 1000000u);
+                work_send(&supervisor, &work);
+        }
+        while (n_ended < 2) {
+                const Gpuq__Worker__JobEnds *ends =
+                        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ENDS)->ends;
+
+                for (size_t i = 0; i < ends->n_ends; ++i, ++n_ended)
+                        assert_null(ends->ends[i]->error);
+        }
+
+        work_init(&work, 3);
+        work_buffer(&work, 1, 0, 2 * BIG, IN);
+        work_launch(&work, work_kernel(&work, 7, "count"), 1, 1, "i", 1u);
+        work_send(&supervisor, &work);
+        await_refusal(&supervisor, 3, GPUQ__V1__CODE__E_MEMORY,
+                      "the device has no 83886080 bytes left for the job's buffers");
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void module_is_loaded_only_when_nothing_runs(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        work_init(&work, 1);
+        work_buffer(&work, 1, 0, 4, INOUT);
+        work_launch(&work, work_kernel(&work, 7, "busy"), 1, 1, "bi", 0, 100000000u);
+        work_send(&supervisor, &work);
+        add.id = 8;
+        add.format = GPUQ__V1__FORMAT__BUILTIN;
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, -1);
+        await_done(&supervisor, 1);
+        assert_null(supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED)
+                            ->module_added->error);
+        assert_int_equal(*(int *)arena.data, 99999999);
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void flood_of_print_is_cut(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        const Gpuq__Worker__JobEnd *end;
+        Work work;
+
+        add_module(&supervisor, 7, &printing_source);
+        work_init(&work, 1);
+        work_launch(&work, work_kernel(&work, 7, "flood"), 1, 1, "i", 100000u);
+        work_send(&supervisor, &work);
+        end = await_end(&supervisor, 1);
+        assert_null(end->error);
+        assert_true(strlen(end->output) > 500000 && strlen(end->output) < 1100000);
+        assert_non_null(strstr(end->output, "\na line of twenty-three\n"));
+
+        work_init(&work, 2);
+        work_launch(&work, work_kernel(&work, 7, "hello"), 1, 1, "i", 4u);
+        work_send(&supervisor, &work);
+        assert_string_equal(await_end(&supervisor, 2)->output, "hello 4\n");
+        supervisor_end(&supervisor);
+}
+
 /* ---- those that end a worker ------------------------------------------------------------------------------ */
 
 /* Runs until data[0] of arena 1 would be set in its scratch: for ever. */
@@ -685,6 +900,13 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(device_arena_outlives_its_worker),
                 cmocka_unit_test(variables_are_read_and_written_and_each_module_has_its_own),
                 cmocka_unit_test(what_a_kernel_prints_comes_with_its_job_alone),
+                cmocka_unit_test(flood_of_print_is_cut),
+                cmocka_unit_test(builtin_kernels_come_with_their_text_and_run),
+                cmocka_unit_test(out_on_device_memory_starts_as_zeros_beside_what_is_read),
+                cmocka_unit_test(job_of_a_thousand_operations_runs),
+                cmocka_unit_test(cooperative_launch_runs_where_it_fits),
+                cmocka_unit_test(without_device_memory_a_job_waits_for_others_or_fails_alone),
+                cmocka_unit_test(module_is_loaded_only_when_nothing_runs),
                 cmocka_unit_test(chain_of_jobs_keeps_its_order),
                 cmocka_unit_test(small_job_runs_beside_one_that_never_ends),
                 cmocka_unit_test(arenas_and_modules_can_go_and_come_again),

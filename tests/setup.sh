@@ -86,10 +86,7 @@ install_packages $packages
 # A build folder remembers where it was made and how; one of another place or kind is made anew.
 wanted="$root ${GPUQ_MESON_ARGS:-}"
 if [ "$(cat "$build/setup-stamp" 2>/dev/null)" != "$wanted" ]; then
-        if [ -e "$build" ]; then
-                [ -d "$build/meson-private" ] || fail "$build is in the way: no build folder"
-                rm -rf "$build"
-        fi
+        [ ! -d "$build/meson-private" ] || rm -rf "$build"
         quietly meson setup "$build" "$root" --prefix="$build/stage" --libdir=lib --sysconfdir=etc \
                 ${GPUQ_MESON_ARGS:-}
         echo "$wanted" >"$build/setup-stamp"

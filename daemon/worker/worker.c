@@ -96,7 +96,6 @@ void worker_fault(Worker *worker) {
         Failure failure = {0};
         char *output = NULL;
 
-        output_forward(&worker->output); /* what is there now is older */
         worker_name_fault(worker, &failure);
         /* The driver writes what asserts said when the context is synchronised. */
         if (streams_query(&worker->streams) != CUDA_SUCCESS)
@@ -169,7 +168,9 @@ static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
 static void worker_on_stats(uv_timer_t *timer) {
         Worker *worker = timer->data;
 
-        output_forward(&worker->output);
+        /* Not while something runs: an assert's text belongs to its job. */
+        if (runner_is_idle(&worker->runner))
+                output_forward(&worker->output);
         memory_ask(&worker->memory);
 }
 

@@ -11,7 +11,7 @@
 
 static const Source source = {
         "source",
-        "#include <stdio.h>\n"
+        "#include <assert.h>\n"
         "__device__ int counter = 5;\n"
         "__constant__ int table[4];\n"
         "extern \"C\" __global__ void add(const float *a, const float *b, float *c, int n) {\n"
@@ -24,6 +24,7 @@ static const Source source = {
         "}\n"
         "extern \"C\" __global__ void count(int by) { atomicAdd(&counter, by + table[1]); }\n"
         "extern \"C\" __global__ void spin(volatile int *stop) { while (!*stop) { } }\n"
+        "extern \"C\" __global__ void claim(int x) { assert(x == 1); }\n"
         "extern \"C\" __global__ void busy(volatile int *x, int n) {\n"
         "        for (int i = 0; i < n; ++i) *x = i;\n"
         "}\n"
@@ -314,7 +315,7 @@ static void source_that_does_not_compile_gives_the_log(void **state) {
         Supervisor supervisor;
 
         if (supervisor_on_gpu())
-                skip(); /* there it was compiled before */
+                return; /* there it was compiled before */
         supervisor = supervisor_start(false);
         added = module_add_source(&supervisor, 7, &broken_source);
         assert_non_null(added->error);
@@ -639,7 +640,7 @@ static void without_device_memory_a_job_waits_for_others_or_fails_alone(void **s
         size_t n_ended = 0;
 
         if (supervisor_on_gpu())
-                skip(); /* there is too much of it */
+                return; /* there is too much of it */
         setenv("GPUQ_CPU_MEMORY", "67108864", 1);
         supervisor = supervisor_start(false);
         unsetenv("GPUQ_CPU_MEMORY");
@@ -666,6 +667,29 @@ static void without_device_memory_a_job_waits_for_others_or_fails_alone(void **s
         work_send(&supervisor, &work);
         await_refusal(&supervisor, 3, GPUQ__V1__CODE__E_MEMORY,
                       "the device has no 83886080 bytes left for the job's buffers");
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
+static void buffer_of_4_gib_is_staged_whole(void **state) {
+        const uint64_t size = (UINT64_C(4) << 30) + 4096;
+        Supervisor supervisor;
+        HostArena arena;
+        Work work;
+
+        if (!supervisor_on_gpu())
+                return; /* twice as much would have to be in this machine's memory */
+        supervisor = supervisor_start(false);
+        arena = host_arena(&supervisor, 1, size);
+        arena.data[0] = 77;
+        add_module(&supervisor, 7, &source);
+        work_init(&work, 1);
+        work_buffer(&work, 1, 0, size, INOUT);
+        work_launch(&work, work_kernel(&work, 7, "stray"), 1, 1, "bl", 0, size / 4 - 1);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+        assert_int_equal(arena.data[0], 77);
+        assert_int_equal(*(int *)(arena.data + size - 4), 1);
         host_arena_free(&arena);
         supervisor_end(&supervisor);
 }
@@ -753,6 +777,27 @@ static void stray_write_stops_the_worker_and_tells_who_was_in_flight(void **stat
         assert_int_equal(in_flight(stopped, 1)->phase, GPUQ__WORKER__PHASE__ISSUED);
         assert_int_equal(in_flight(stopped, 2)->phase, GPUQ__WORKER__PHASE__ISSUED);
         host_arena_free(&arena);
+        assert_int_equal(supervisor_wait(&supervisor), 0);
+}
+
+static void failed_assert_comes_with_its_text(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        const Gpuq__Worker__Stopped *stopped;
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        for (uint32_t i = 1; i <= 2; ++i) {
+                work_init(&work, i);
+                work_launch(&work, work_kernel(&work, 7, "claim"), 1, 1, "i", i);
+                work_send(&supervisor, &work);
+                if (i == 1)
+                        await_done(&supervisor, 1);
+        }
+        stopped = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED)->stopped;
+        assert_non_null(stopped->error);
+        assert_non_null(strstr(stopped->error->text, "CUDA_ERROR_ASSERT"));
+        assert_non_null(strstr(stopped->output, "x == 1"));
+        assert_int_equal(stopped->n_jobs, 1);
         assert_int_equal(supervisor_wait(&supervisor), 0);
 }
 
@@ -906,11 +951,13 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(job_of_a_thousand_operations_runs),
                 cmocka_unit_test(cooperative_launch_runs_where_it_fits),
                 cmocka_unit_test(without_device_memory_a_job_waits_for_others_or_fails_alone),
+                cmocka_unit_test(buffer_of_4_gib_is_staged_whole),
                 cmocka_unit_test(module_is_loaded_only_when_nothing_runs),
                 cmocka_unit_test(chain_of_jobs_keeps_its_order),
                 cmocka_unit_test(small_job_runs_beside_one_that_never_ends),
                 cmocka_unit_test(arenas_and_modules_can_go_and_come_again),
                 cmocka_unit_test(stray_write_stops_the_worker_and_tells_who_was_in_flight),
+                cmocka_unit_test(failed_assert_comes_with_its_text),
                 cmocka_unit_test(late_job_is_told_once_and_stop_ends_it),
         };
 

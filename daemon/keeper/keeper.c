@@ -402,6 +402,17 @@ static void keeper_reap(Keeper *keeper) {
         }
 }
 
+/* What the supervisor has been told, or what is bound, holds until the next start. */
+static void keeper_hold_fixed(const Keeper *keeper, Config *config) {
+        const Config *old = keeper->config;
+
+        if (strcmp(config->socket, old->socket) != 0 || config->device != old->device ||
+            config->cpu_devices != old->cpu_devices)
+                log_warning("socket, device and cpu_devices stay as they were until a restart");
+        config->device = old->device;
+        config->cpu_devices = old->cpu_devices;
+}
+
 static void keeper_reload(Keeper *keeper) {
         _cleanup_(freep) char *error = NULL;
         Config *config = NULL;
@@ -413,9 +424,7 @@ static void keeper_reload(Keeper *keeper) {
                 return;
         }
 
-        if (strcmp(config->socket, keeper->config->socket) != 0)
-                log_warning("another socket takes a restart: it stays %s",
-                            listener_path(keeper->listener));
+        keeper_hold_fixed(keeper, config);
         config_free(keeper->config);
         keeper->config = config;
         log_info("the configuration was read again");

@@ -361,17 +361,26 @@ static void reload_with_a_right_file_reaches_the_supervisor(void **state) {
 }
 
 static void reload_with_a_wrong_file_keeps_the_old_one(void **state) {
-        shell("echo '[gpuqd]\ncpu_devices = 3' > %s", place.config);
+        shell("echo '[gpuqd]\ncompile_timeout_s = 3' > %s", place.config);
         daemon_start_serving(&daemon_, true);
-        shell("echo '[gpuqd]\ncpu_devices = many' > %s", place.config);
+        shell("echo '[gpuqd]\ncompile_timeout_s = many' > %s", place.config);
         kill(daemon_.pid, SIGHUP);
-        assert_true(daemon_logs(&daemon_, "gpuqd.conf:2: cpu_devices = many: not a number"));
-        assert_has(ask("spawn 1 %u %u", getuid(), getgid()), "--cpu-devices 3 ");
+        assert_true(daemon_logs(&daemon_, "gpuqd.conf:2: compile_timeout_s = many: not a number"));
+        assert_has(ask("spawn 1 %u %u", getuid(), getgid()), "--compile-timeout 3\n");
 
-        shell("echo '[gpuqd]\ncpu_devices = 4' > %s", place.config);
+        shell("echo '[gpuqd]\ncompile_timeout_s = 4' > %s", place.config);
         kill(daemon_.pid, SIGHUP);
         assert_true(daemon_logs(&daemon_, "the configuration was read again"));
-        assert_has(ask("spawn 2 %u %u", getuid(), getgid()), "--cpu-devices 4 ");
+        assert_has(ask("spawn 2 %u %u", getuid(), getgid()), "--compile-timeout 4\n");
+        daemon_stop(&daemon_);
+}
+
+static void reload_leaves_the_devices_until_a_restart(void **state) {
+        daemon_start_serving(&daemon_, true);
+        shell("echo '[gpuqd]\ncpu_devices = 7' > %s", place.config);
+        kill(daemon_.pid, SIGHUP);
+        assert_true(daemon_logs(&daemon_, "stay as they were until a restart"));
+        assert_has(ask("spawn 1 %u %u", getuid(), getgid()), "--cpu-devices 1 ");
         daemon_stop(&daemon_);
 }
 
@@ -457,6 +466,7 @@ int main(void) {
                 TEST(supervisor_that_never_comes_up_ends_gpuqd),
                 TEST(reload_with_a_right_file_reaches_the_supervisor),
                 TEST(reload_with_a_wrong_file_keeps_the_old_one),
+                TEST(reload_leaves_the_devices_until_a_restart),
                 TEST(supervisor_that_does_not_end_is_ended),
                 TEST(wrong_command_lines_exit_with_2),
                 TEST(service_runs_everything_as_somebody_else),

@@ -23,7 +23,8 @@ static bool table_wants_color(void) {
 static int table_add_columns(Table *table, const TableColumn *columns, size_t n_columns) {
         for (size_t i = 0; i < n_columns; i++) {
                 int flags = (columns[i].right ? SCOLS_FL_RIGHT : 0) |
-                            (columns[i].shorten ? SCOLS_FL_TRUNC : 0);
+                            (columns[i].shorten ? SCOLS_FL_TRUNC : 0) |
+                            (columns[i].wrap ? SCOLS_FL_WRAP : 0);
 
                 if (!scols_table_new_column(table->scols, columns[i].name, 0, flags))
                         return -ENOMEM;
@@ -79,6 +80,13 @@ void table_cell(Table *table, const char *format, ...) {
                 if (r >= 0)
                         free(text);
         }
+}
+
+void table_sort(Table *table) {
+        struct libscols_column *column = scols_table_get_column(table->scols, 0);
+
+        scols_column_set_cmpfunc(column, scols_cmpstr_cells, NULL);
+        scols_sort_table(table->scols, column);
 }
 
 /* libsmartcols prints nothing at all of a table without rows. */

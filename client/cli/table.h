@@ -26,6 +26,7 @@ typedef struct TableColumn {
         const char *name;
         bool right;   /* numbers */
         bool shorten; /* may be cut where the terminal is narrow */
+        bool wrap;    /* may take several lines there */
 } TableColumn;
 
 typedef struct Table Table;
@@ -36,6 +37,8 @@ int table_new(const TableColumn *columns, size_t n_columns, bool heading, Table 
 void table_row(Table *table, TableColor color);
 /** table_cell() - the next cell of the row. */
 void table_cell(Table *table, const char *format, ...) _printf_(2, 3);
+/** table_sort() - by the first column's text. */
+void table_sort(Table *table);
 /** table_print() - to standard output. Return: 0 or -ENOMEM. */
 int table_print(Table *table);
 /** table_free() - NULL is fine. Return: NULL. */

@@ -4,6 +4,8 @@
  * gpuq kernels - the built-in kernels, their arguments and what they compute
  */
 
+#include <string.h>
+
 #include "json.h"
 #include "kernel.h"
 #include "table.h"
@@ -38,8 +40,39 @@ static int kernels_print_json(Cli *cli, const gpuq_module *module) {
         return 0;
 }
 
+/* A built-in's text: what it computes, its arguments, how to launch it; a line each. */
+static int kernel_text_line(const char *text, unsigned i, const char **ret_line) {
+        while (i-- > 0 && *text) {
+                text += strcspn(text, "\n");
+                text += *text == '\n';
+        }
+        *ret_line = text;
+        return (int)strcspn(text, "\n");
+}
+
+static void kernel_row(Table *table, const gpuq_kernel_info *kernel) {
+        _cleanup_(freep) char *parameters = kernel_parameters(kernel);
+        const char *line;
+        int length;
+
+        table_row(table, TABLE_PLAIN);
+        table_cell(table, "%s", kernel->name);
+        length = kernel_text_line(kernel->text, 1, &line);
+        if (length)
+                table_cell(table, "%.*s", length, line);
+        else
+                table_cell(table, "%s", parameters ? parameters : "");
+        length = kernel_text_line(kernel->text, 0, &line);
+        table_cell(table, "%.*s", length, line);
+        length = kernel_text_line(kernel->text, 2, &line);
+        table_cell(table, "%.*s", length, line);
+}
+
 static int kernels_print(Cli *cli, const gpuq_module *module, bool heading) {
-        static const TableColumn columns[] = {{"KERNEL"}, {"ARGUMENTS"}, {"WHAT IT DOES"}};
+        static const TableColumn columns[] = {{"KERNEL"},
+                                              {"ARGUMENTS"},
+                                              {"WHAT IT DOES", .wrap = true},
+                                              {"LAUNCH", .wrap = true}};
         _cleanup_(table_freep) Table *table = NULL;
         gpuq_kernel_info kernel;
         int r;
@@ -48,17 +81,10 @@ static int kernels_print(Cli *cli, const gpuq_module *module, bool heading) {
         if (r < 0)
                 return cli_no_memory(cli);
 
-        for (size_t i = 0; i < gpuq_module_n_kernels(module); i++) {
-                _cleanup_(freep) char *parameters = NULL;
-
-                if (gpuq_module_kernel(module, i, &kernel) < 0)
-                        continue;
-                parameters = kernel_parameters(&kernel);
-                table_row(table, TABLE_PLAIN);
-                table_cell(table, "%s", kernel.name);
-                table_cell(table, "%s", parameters ? parameters : "");
-                table_cell(table, "%s", kernel.text);
-        }
+        for (size_t i = 0; i < gpuq_module_n_kernels(module); i++)
+                if (gpuq_module_kernel(module, i, &kernel) == 0)
+                        kernel_row(table, &kernel);
+        table_sort(table);
         return table_print(table) < 0 ? cli_no_memory(cli) : 0;
 }
 

@@ -16,6 +16,8 @@ from harness.daemon import Daemon  # noqa: E402
 
 
 def pytest_sessionstart(session):
+    if not place.STAGE.is_dir():
+        pytest.exit(f"nothing is installed in {place.STAGE}: run tests/setup.sh, or set GPUQ_STAGE", 2)
     processes.adopt_orphans()
 
 

@@ -199,14 +199,16 @@ def test_the_cli_timeout(gpuqd, tmp_path):
 # ---- processes that die ----
 
 def test_a_killed_worker_is_replaced_and_its_jobs_run_again(gpuqd, client, module):
-    source, target = client.array(arange()), client.arena(4 * N)
-    job = client.submit(slow_job(module, source, target, N))
-    until(lambda: all_running(client, [job]), "it to run")
+    """Two in flight: neither is the only one, so neither is to blame."""
+    source, targets = client.array(arange()), [client.arena(4 * N) for _ in range(2)]
+    jobs = client.submit(*[slow_job(module, source, target, N) for target in targets])
+    until(lambda: all_running(client, jobs), "both to run")
     for pid in gpuqd.workers():
         os.kill(pid, signal.SIGKILL)
-    completion = client.wait(job)
-    assert completion.state == pb.DONE, completion
-    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * arange())
+    for job, target in zip(jobs, targets):
+        completion = client.wait(job)
+        assert completion.state == pb.DONE, completion
+        numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * arange())
 
 
 def test_a_stopped_worker_is_killed_at_the_timeout(gpuqd, client, module):

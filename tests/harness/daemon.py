@@ -10,11 +10,11 @@ import subprocess
 import tempfile
 
 from . import place, processes
-from .client import Client
+from .client import Client, Closed
 from .patience import until
 
 # What a sanitizer or an assertion prints when it has found a mistake of ours.
-MISTAKE = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|Assertion .* failed")
+MISTAKE = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|\.c(pp)?:\d+:.*(runtime error|Assertion .* failed)")
 
 
 class Daemon:
@@ -70,7 +70,7 @@ class Daemon:
         try:
             with Client(self.socket) as client:
                 return client.status().state == "ready"
-        except OSError:
+        except (OSError, Closed):
             return False
 
     def stop(self):

@@ -131,7 +131,7 @@ def test_a_socket_passed_by_the_service_manager(start_gpuqd, prepare):
     listener.bind(str(daemon.socket))
     listener.listen(16)
     script = "exec 3<&$1; shift; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$@\""
-    command = ["sh", "-c", script, "sh", str(listener.fileno()), *daemon.arguments()]
+    command = ["bash", "-c", script, "bash", str(listener.fileno()), *daemon.arguments()]
     with open(daemon.log_path, "ab") as log:
         daemon.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                           pass_fds=[listener.fileno()])

@@ -72,6 +72,8 @@ def test_a_job_named_for_another_device_than_its_buffers_is_refused(client):
 
 
 def test_the_least_loaded_device_is_chosen(gpuqd, client, module):
+    for device in (1, 2):  # both warm: otherwise the start of a worker counts too
+        client.run_well(Job(device=device).launch(module, "nothing"))
     gate = Gate(gpuqd, client, module, device=1)
     until(lambda: client.queue()[gate.id].state == pb.RUNNING, "the gate to run")
     source, target = client.array(numpy.arange(8, dtype=numpy.int32)), client.arena(32)

@@ -25,6 +25,7 @@ typedef struct Held {
 static Held held[16];
 static unsigned n_held;
 static int listener = -1;
+static bool is_hanging;
 static char answer[8192];
 
 static void say(const KeeperMessage *message, const int *fds, unsigned n_fds) {
@@ -183,7 +184,7 @@ static void obey(const char *command, char **argv) {
                 (void)!send(KEEPER_FD, "x", 1, 0);
                 pause();
         } else if (strcmp(command, "hang") == 0) {
-                pause();
+                is_hanging = true; /* once it has answered */
         } else if (strcmp(command, "die") == 0) {
                 _exit(9);
         }
@@ -201,6 +202,8 @@ static void serve_one(char **argv) {
                 (void)!send(fd, answer, strlen(answer), MSG_NOSIGNAL);
         }
         close(fd);
+        while (is_hanging)
+                pause();
 }
 
 int main(int argc, char **argv) {

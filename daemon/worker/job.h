@@ -92,7 +92,7 @@ typedef struct JobTables {
  * the same, with its failure set. Return: 0 or -ENOMEM.
  */
 int job_new(const Gpuq__Worker__WorkerJob *message, const JobTables *tables, Job **ret_job);
-/** job_free() - lets arenas' uses go to the caller: see job_release(). NULL is fine. Return: NULL. */
+/** job_free() - its uses of arenas and modules have been let go by the runner; NULL is fine. Return: NULL. */
 Job *job_free(Job *job);
 
 /** job_is_prepared() - whether its arenas and modules have come to an end of their own, good or bad. */

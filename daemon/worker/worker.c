@@ -22,7 +22,7 @@
 
 /* Figures: while busy, and a little after it fell idle, since small jobs make that happen often. */
 #define WORKER_STATS_BUSY_NS UINT64_C(1000000000)
-#define WORKER_STATS_IDLE_MS 50
+#define WORKER_STATS_IDLE_MS 200
 
 /* How long a worker that ends tries to say its last words to a supervisor that does not read. */
 #define WORKER_LAST_WORDS_NS UINT64_C(500000000)

@@ -160,12 +160,11 @@ static bool dependency_has_open_order(const Job *job) {
 }
 
 static void dependency_fail_dependent(Job *dependent, const Job *job) {
+        const Failure *failure = job->failure;
+
         ending_doom(dependent, JOB_FAILED,
-                    failure_new(FAILURE_DEPENDENCY,
-                                "it depends on job " JOB_ID_FORMAT ", which %s: %s",
-                                JOB_ID_PARTS(job->id),
-                                job->state == JOB_CANCELLED ? "was cancelled" : "failed",
-                                job->failure ? job->failure->text : ""));
+                    failure_depends(job->id, job->state == JOB_CANCELLED, failure->code,
+                                    failure->root, failure->text));
 }
 
 void dependency_ended(Job *job) {

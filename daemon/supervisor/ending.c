@@ -14,6 +14,7 @@ static void ending_remember(const Job *job) {
                                                 .id = job->id,
                                                 .state = job->state,
                                                 .code = job->failure ? job->failure->code : 0,
+                                                .root = job->failure ? job->failure->root : 0,
                                                 .device = job->device ? job->device->index : 0,
                                                 .waited_us = job_waited_us(job, job->ended_ns),
                                                 .ran_us = job->ran_us,

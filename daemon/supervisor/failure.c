@@ -37,8 +37,33 @@ Failure *failure_new(int code, const char *format, ...) {
                 return failure_out_of_memory();
 
         failure->code = code;
+        failure->root = 0;
         memcpy(failure->text, text, n);
         failure->text[n] = '\0';
+        return failure;
+}
+
+static const char failure_depends_on[] = "it depends on ";
+
+Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t root,
+                         const char *text) {
+        unsigned session = (unsigned)(id >> 32), tag = (unsigned)(id & UINT32_MAX);
+        Failure *failure;
+        char between[64];
+
+        if (code != FAILURE_DEPENDENCY || !root || root >= strlen(text)) {
+                failure = failure_new(FAILURE_DEPENDENCY, "%sjob %u.%u, which %s: %s",
+                                      failure_depends_on, session, tag,
+                                      was_cancelled ? "was cancelled" : "failed", text);
+                root = sizeof(failure_depends_on) - 1;
+        } else {
+                snprintf(between, sizeof(between), "job %u.%u, which depends on ", session, tag);
+                failure = failure_new(FAILURE_DEPENDENCY, "%s%s%s", failure_depends_on, between,
+                                      text + root);
+                root = sizeof(failure_depends_on) - 1 + strlen(between);
+        }
+        if (failure->code == FAILURE_DEPENDENCY)
+                failure->root = root;
         return failure;
 }
 

@@ -9,6 +9,9 @@
  * Making one never fails: without memory it is a constant that says so.
  */
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "proto/gpuq.pb-c.h"
 #include "util/macro.h"
 
@@ -38,11 +41,18 @@ enum {
 
 typedef struct Failure {
         int code;
+        uint32_t root; /* of DEPENDENCY: where the text tells the job that failed first */
         char text[];
 } Failure;
 
 /** failure_new() - Return: the caller's failure, never NULL. */
 Failure *failure_new(int code, const char *format, ...) _printf_(2, 3);
+/**
+ * failure_depends() - DEPENDENCY, on the job @id, which did not end well
+ * @code, @root, @text: of that job's failure; a chain names its first job, not every one between
+ */
+Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t root,
+                         const char *text);
 /** failure_from_proto() - a copy of what a worker said; NULL stays NULL. Unknown codes become INTERNAL. */
 Failure *failure_from_proto(const Gpuq__V1__Error *error);
 /** failure_copy() - NULL stays NULL. */

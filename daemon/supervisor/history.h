@@ -21,8 +21,9 @@ typedef struct History History;
 
 typedef struct HistoryEntry {
         uint64_t id;
-        int state; /* a JobState */
-        int code;  /* 0 when done */
+        int state;     /* a JobState */
+        int code;      /* 0 when done */
+        uint32_t root; /* as in Failure */
         uint32_t device;
         uint64_t waited_us;
         uint64_t ran_us;

@@ -85,12 +85,24 @@ static void scheduler_unload(Job *job) {
         job->device->n_queued--;
 }
 
+/* In the order of their numbers, so that one that comes back is where it was. */
+static void scheduler_enqueue_alone(Job *job, Slot *slot) {
+        Job *at = TAILQ_LAST(&slot->alone, SlotJobs);
+
+        while (at && at->id > job->id)
+                at = TAILQ_PREV(at, SlotJobs, link);
+        if (at)
+                TAILQ_INSERT_AFTER(&slot->alone, at, job, link);
+        else
+                TAILQ_INSERT_HEAD(&slot->alone, job, link);
+        job->place = JOB_ALONE;
+}
+
 static int scheduler_enqueue(Job *job, Lane *lane) {
         int r;
 
         if (job->is_alone) {
-                job->place = JOB_ALONE;
-                TAILQ_INSERT_TAIL(&lane->slot->alone, job, link);
+                scheduler_enqueue_alone(job, lane->slot);
         } else {
                 r = queue_push(&lane->queue, &job->entry);
                 if (r < 0)

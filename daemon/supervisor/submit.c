@@ -142,10 +142,8 @@ static Failure *submit_check_ended(const Session *session, uint64_t id) {
                                    JOB_ID_PARTS(id));
         if (entry->state == JOB_DONE)
                 return NULL;
-        return failure_new(FAILURE_DEPENDENCY, "it depends on job " JOB_ID_FORMAT ", which %s: %s",
-                           JOB_ID_PARTS(id),
-                           entry->state == JOB_CANCELLED ? "was cancelled" : "failed",
-                           entry->text ? entry->text : "");
+        return failure_depends(id, entry->state == JOB_CANCELLED, entry->code, entry->root,
+                               entry->text ? entry->text : "");
 }
 
 static Failure *submit_check_dependency(const Session *session, uint64_t own, uint64_t id,

@@ -378,7 +378,8 @@ void worker_exited(Worker *worker, int status, const char *text) {
         was_told = worker->state == WORKER_LOST;
         if (!was_told)
                 worker_lost(worker, FAULT_CRASH, failure, NULL);
-        log_info("worker %d ended: %s", worker->pid, failure->text);
+        if (worker->device)
+                log_info("worker %d ended: %s", worker->pid, failure->text);
         worker_close(worker);
 }
 

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "keeper/protocol.h"
+#include "util/log.h"
+
+static char *fake_no_settings[] = {NULL};
+
+/* ---- keeper ---------------------------------------------------------------- */
+
+static void keeper_say(Fake *fake, KeeperMessage message) {
+        assert_int_equal(send(fake->keeper, &message, sizeof(message), 0), sizeof(message));
+}
+
+static void worker_say(FakeWorker *worker, Gpuq__Worker__FromWorker *message, int fd) {
+        assert_int_equal(channel_send(worker->channel, &message->base, fd), 0);
+}
+
+static void fake_exit(Fake *fake, FakeWorker *worker, int status) {
+        worker->is_ended = true;
+        worker->channel = channel_free(worker->channel);
+        keeper_say(fake,
+                   (KeeperMessage){.kind = KEEPER_EXITED, .id = worker->id, .status = status});
+}
+
+static void fake_probe(Fake *fake, FakeWorker *worker) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__Probed probed = GPUQ__WORKER__PROBED__INIT;
+        Gpuq__Worker__DeviceInfo info = GPUQ__WORKER__DEVICE_INFO__INIT, *infos[8];
+        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+
+        info.name = "fake device";
+        for (size_t i = 0; i < 8; ++i)
+                infos[i] = &info;
+        error.code = GPUQ__V1__CODE__E_NO_DEVICE;
+        error.text = "no fake device";
+        probed.devices = infos;
+        probed.n_devices = fake->n_devices;
+        if (!fake->n_devices)
+                probed.error = &error;
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_PROBED;
+        message.probed = &probed;
+        worker_say(worker, &message, -1);
+        fake_exit(fake, worker, 0);
+}
+
+static void fake_come_up(Fake *fake, FakeWorker *worker) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__Ready ready = GPUQ__WORKER__READY__INIT;
+        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+
+        error.code = GPUQ__V1__CODE__E_NO_DEVICE;
+        error.text = (char *)fake->start_error;
+        if (fake->start_error)
+                ready.error = &error;
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_READY;
+        message.ready = &ready;
+        worker_say(worker, &message, -1);
+        if (fake->start_error)
+                fake_exit(fake, worker, 1 << 8);
+}
+
+static void keeper_spawn(Fake *fake, const KeeperMessage *message, const int *fds) {
+        FakeWorker probe = {.id = message->id}, *worker = &probe;
+
+        if (!message->probe) {
+                assert_true(fake->n_workers < FAKE_WORKERS);
+                worker = &fake->workers[fake->n_workers++];
+                *worker = (FakeWorker){
+                        .id = message->id,
+                        .uid = message->uid,
+                        .device = message->device,
+                };
+                fake->n_spawned++;
+        }
+        assert_int_equal(channel_adopt(fds, &worker->channel), 0);
+        keeper_say(fake, (KeeperMessage){.kind = KEEPER_SPAWNED, .id = message->id, .pid = 1000});
+        if (message->probe)
+                fake_probe(fake, worker);
+        else
+                fake_come_up(fake, worker);
+}
+
+static FakeWorker *keeper_find(Fake *fake, uint32_t id) {
+        for (size_t i = 0; i < fake->n_workers; ++i)
+                if (fake->workers[i].id == id)
+                        return &fake->workers[i];
+        return NULL;
+}
+
+static void keeper_hear(Fake *fake, const KeeperMessage *message, int *fds, size_t n_fds) {
+        FakeWorker *worker = keeper_find(fake, message->id);
+
+        switch (message->kind) {
+                case KEEPER_READY:
+                        fake->is_ready = true;
+                        break;
+                case KEEPER_KEEP:
+                        fake->n_kept++;
+                        break;
+                case KEEPER_DROP:
+                        fake->n_dropped++;
+                        break;
+                case KEEPER_SPAWN:
+                        assert_int_equal(n_fds, CHANNEL_N_FDS);
+                        keeper_spawn(fake, message, fds);
+                        return;
+                case KEEPER_KILL:
+                        if (!worker || worker->is_ended)
+                                break;
+                        worker->is_killed = true;
+                        fake_exit(fake, worker, 9);
+                        break;
+        }
+        for (size_t i = 0; i < n_fds; ++i)
+                close(fds[i]);
+}
+
+static bool keeper_turn(Fake *fake) {
+        union {
+                char bytes[CMSG_SPACE(4 * sizeof(int))];
+                struct cmsghdr align;
+        } control;
+        KeeperMessage message;
+        struct iovec iov = {.iov_base = &message, .iov_len = sizeof(message)};
+        struct msghdr header = {
+                .msg_iov = &iov,
+                .msg_iovlen = 1,
+                .msg_control = control.bytes,
+                .msg_controllen = sizeof(control.bytes),
+        };
+        struct cmsghdr *cmsg;
+        size_t n_fds = 0;
+        int fds[4];
+
+        if (recvmsg(fake->keeper, &header, MSG_DONTWAIT) != sizeof(message))
+                return false;
+        cmsg = CMSG_FIRSTHDR(&header);
+        if (cmsg) {
+                n_fds = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+                memcpy(fds, CMSG_DATA(cmsg), n_fds * sizeof(int));
+        }
+        keeper_hear(fake, &message, fds, n_fds);
+        return true;
+}
+
+/* ---- workers --------------------------------------------------------------- */
+
+static void fake_answer_module(Fake *fake, FakeWorker *worker, uint64_t id, int code) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__ModuleAdded added = GPUQ__WORKER__MODULE_ADDED__INIT;
+        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+
+        added.id = id;
+        added.has_variables = fake->has_variables;
+        error.code = (Gpuq__V1__Code)code;
+        error.text = "line 1: nonsense";
+        if (code)
+                added.error = &error;
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED;
+        message.module_added = &added;
+        worker_say(worker, &message, -1);
+}
+
+void fake_release_modules(Fake *fake, FakeWorker *worker, int code) {
+        fake->hold_modules = false;
+        for (size_t i = 0; i < fake->n_held; ++i)
+                fake_answer_module(fake, worker, fake->held[i], code);
+        fake->n_held = 0;
+        fake_turn(fake);
+}
+
+static void fake_answer_arena(FakeWorker *worker, uint64_t id) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__ArenaMade made = GPUQ__WORKER__ARENA_MADE__INIT;
+        int fd = memfd_create("fake-device-memory", MFD_CLOEXEC);
+
+        made.id = id;
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE;
+        message.arena_made = &made;
+        worker_say(worker, &message, fd);
+        close(fd);
+}
+
+static void worker_take_jobs(FakeWorker *worker, const Gpuq__Worker__JobList *list) {
+        worker->n_lists++;
+        for (size_t i = 0; i < list->n_jobs; ++i) {
+                assert_true(worker->n_jobs < FAKE_JOBS);
+                worker->after[worker->n_jobs] =
+                        list->jobs[i]->n_after ? list->jobs[i]->after[0] : 0;
+                worker->jobs[worker->n_jobs++] = list->jobs[i]->id;
+        }
+}
+
+static void worker_hear(Fake *fake, FakeWorker *worker, const Gpuq__Worker__ToWorker *message) {
+        int fd = -1;
+
+        switch (message->body_case) {
+                case GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD:
+                        fd = channel_take_fd(worker->channel);
+                        assert_true(fd >= 0);
+                        close(fd);
+                        worker->n_arenas++;
+                        break;
+                case GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE:
+                        fake_answer_arena(worker, message->arena_make->id);
+                        break;
+                case GPUQ__WORKER__TO_WORKER__BODY_ARENA_DROP:
+                        worker->n_dropped++;
+                        break;
+                case GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD:
+                        if (fake->hold_modules)
+                                fake->held[fake->n_held++] = message->module_add->id;
+                        else
+                                fake_answer_module(fake, worker, message->module_add->id, 0);
+                        break;
+                case GPUQ__WORKER__TO_WORKER__BODY_JOBS:
+                        worker_take_jobs(worker, message->jobs);
+                        break;
+                case GPUQ__WORKER__TO_WORKER__BODY_STOP:
+                        worker->is_stopping = true;
+                        break;
+                default:
+                        break;
+        }
+}
+
+static bool worker_turn(Fake *fake, FakeWorker *worker) {
+        Gpuq__Worker__ToWorker *message;
+        const uint8_t *data;
+        size_t n_data;
+
+        if (worker->is_ended || channel_receive(worker->channel, &data, &n_data) != 0)
+                return false;
+        message = gpuq__worker__to_worker__unpack(NULL, n_data, data);
+        assert_non_null(message);
+        worker_hear(fake, worker, message);
+        gpuq__worker__to_worker__free_unpacked(message, NULL);
+        return true;
+}
+
+void fake_turn(Fake *fake) {
+        bool again = true;
+
+        for (unsigned quiet = 0; quiet < 3;) {
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+                again = keeper_turn(fake);
+                for (size_t i = 0; i < fake->n_workers; ++i)
+                        again |= worker_turn(fake, &fake->workers[i]);
+                quiet = again ? 0 : quiet + 1;
+        }
+}
+
+void fake_wait(Fake *fake, bool (*done)(void *userdata), void *userdata) {
+        uint64_t until_ns = uv_hrtime() + 5000000000ull;
+
+        fake_turn(fake);
+        while (!done(userdata)) {
+                assert_true(uv_hrtime() < until_ns);
+                uv_run(&fake->supervisor->loop, UV_RUN_ONCE);
+                fake_turn(fake);
+        }
+}
+
+typedef struct FakeWant {
+        Fake *fake;
+        size_t index;
+        size_t n_jobs;
+} FakeWant;
+
+static bool fake_has_worker(void *userdata) {
+        FakeWant *want = userdata;
+
+        return want->fake->n_workers > want->index &&
+               want->fake->workers[want->index].n_jobs >= want->n_jobs;
+}
+
+FakeWorker *fake_worker(Fake *fake, size_t index, size_t n_jobs) {
+        fake_wait(fake, fake_has_worker, &(FakeWant){fake, index, n_jobs});
+        return &fake->workers[index];
+}
+
+void fake_end(FakeWorker *worker, uint64_t id, int code) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__JobEnds ends = GPUQ__WORKER__JOB_ENDS__INIT;
+        Gpuq__Worker__JobEnd end = GPUQ__WORKER__JOB_END__INIT, *list = &end;
+        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+
+        end.id = id;
+        end.ran_us = 5;
+        error.code = (Gpuq__V1__Code)code;
+        error.text = "refused";
+        if (code)
+                end.error = &error;
+        ends.ends = &list;
+        ends.n_ends = 1;
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_ENDS;
+        message.ends = &ends;
+        worker_say(worker, &message, -1);
+}
+
+void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint64_t *jobs,
+                  const Gpuq__Worker__Phase *phases, size_t n_jobs) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__Stopped stopped = GPUQ__WORKER__STOPPED__INIT;
+        Gpuq__Worker__InFlight inflight[FAKE_JOBS], *list[FAKE_JOBS];
+        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+
+        for (size_t i = 0; i < n_jobs; ++i) {
+                gpuq__worker__in_flight__init(&inflight[i]);
+                inflight[i].id = jobs[i];
+                inflight[i].phase = phases[i];
+                list[i] = &inflight[i];
+        }
+        error.code = GPUQ__V1__CODE__E_FAULT;
+        error.text = (char *)fault;
+        if (fault)
+                stopped.error = &error;
+        stopped.jobs = list;
+        stopped.n_jobs = n_jobs;
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_STOPPED;
+        message.stopped = &stopped;
+        worker_say(worker, &message, -1);
+        fake_turn(fake);
+        if (!worker->is_ended)
+                fake_exit(fake, worker, 0);
+        fake_turn(fake);
+}
+
+void fake_die(Fake *fake, FakeWorker *worker) {
+        fake_exit(fake, worker, 9);
+        fake_turn(fake);
+}
+
+void fake_late(FakeWorker *worker, uint64_t id) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__JobLate late = GPUQ__WORKER__JOB_LATE__INIT;
+
+        late.id = id;
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_LATE;
+        message.late = &late;
+        worker_say(worker, &message, -1);
+}
+
+/* ---- whole ----------------------------------------------------------------- */
+
+Fake *fake_new(unsigned n_devices, char **settings) {
+        Fake *fake = calloc(1, sizeof(*fake));
+        SupervisorOptions options = {
+                .config_path = "/dev/null",
+                .settings = settings ? settings : fake_no_settings,
+        };
+        int pair[2];
+
+        assert_non_null(fake);
+        log_open("test", LOG_ERR);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        options.keeper_fd = pair[0];
+        fake->keeper = pair[1];
+        fake->n_devices = n_devices;
+        assert_int_equal(supervisor_new(&options, &fake->supervisor), 0);
+        keeper_say(fake, (KeeperMessage){.kind = KEEPER_HELD_END});
+        fake_turn(fake);
+        assert_true(fake->is_ready);
+        return fake;
+}
+
+void fake_free(Fake *fake) {
+        fake_turn(fake);
+        supervisor_free(fake->supervisor);
+        for (size_t i = 0; i < fake->n_workers; ++i)
+                channel_free(fake->workers[i].channel);
+        close(fake->keeper);
+        free(fake);
+}
+
+/* ---- clients --------------------------------------------------------------- */
+
+FakeClient *fake_client_raw(Fake *fake, uint32_t uid, bool is_admin) {
+        FakeClient *client = calloc(1, sizeof(*client));
+        Peer peer = {.uid = uid, .gid = uid, .pid = 1, .is_admin = is_admin};
+        int pair[2];
+
+        assert_non_null(client);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
+                         0);
+        client->fake = fake;
+        client->fd = -1;
+        assert_int_equal(wire_new(pair[1], true, &client->wire), 0);
+        wire_set_frame_max(client->wire, WIRE_FRAME_MAX);
+        assert_int_equal(session_new(fake->supervisor, pair[0], &peer, NULL), 0);
+        return client;
+}
+
+static void fake_drop_reply(FakeClient *client) {
+        if (client->reply)
+                gpuq__v1__reply__free_unpacked(client->reply, NULL);
+        if (client->fd >= 0)
+                close(client->fd);
+        client->reply = NULL;
+        client->fd = -1;
+}
+
+void fake_client_close(FakeClient *client) {
+        Fake *fake = client->fake;
+
+        fake_drop_reply(client);
+        wire_free(client->wire);
+        free(client);
+        fake_turn(fake);
+}
+
+FakeClient *fake_client(Fake *fake, uint32_t uid) {
+        FakeClient *client = fake_client_raw(fake, uid, false);
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Hello hello = GPUQ__V1__HELLO__INIT;
+        Gpuq__V1__Reply *reply;
+
+        hello.version_min = hello.version_max = 1;
+        hello.client = "test";
+        request.body_case = GPUQ__V1__REQUEST__BODY_HELLO;
+        request.hello = &hello;
+        fake_send(client, &request);
+        reply = fake_receive(client);
+        assert_non_null(reply);
+        assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_WELCOME);
+        client->session = reply->welcome->session;
+        return client;
+}
+
+void fake_send(FakeClient *client, Gpuq__V1__Request *request) {
+        request->serial = 7;
+        assert_int_equal(wire_queue(client->wire, &request->base, -1), 0);
+        while (wire_flush(client->wire) == WIRE_E_AGAIN)
+                fake_turn(client->fake);
+        fake_turn(client->fake);
+}
+
+static bool fake_try_receive(void *userdata) {
+        FakeClient *client = userdata;
+        WireFrame frame;
+        int r;
+
+        if (wire_next(client->wire, &frame) != 0) {
+                r = wire_receive(client->wire);
+                client->is_closed = r == WIRE_E_CLOSED || r < 0;
+                if (client->is_closed)
+                        return true;
+                if (wire_next(client->wire, &frame) != 0)
+                        return false;
+        }
+        client->reply = gpuq__v1__reply__unpack(NULL, frame.n_data, frame.data);
+        client->fd = frame.fd;
+        assert_non_null(client->reply);
+        return true;
+}
+
+Gpuq__V1__Reply *fake_receive(FakeClient *client) {
+        fake_drop_reply(client);
+        fake_wait(client->fake, fake_try_receive, client);
+        return client->reply;
+}
+
+void fake_expect_error(FakeClient *client, int code, const char *words) {
+        Gpuq__V1__Reply *reply = fake_receive(client);
+
+        assert_non_null(reply);
+        assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_ERROR);
+        if (!strstr(reply->error->text, words))
+                fail_msg("'%s' is not in '%s'", words, reply->error->text);
+        assert_int_equal(reply->error->code, code);
+}
+
+uint64_t fake_arena(FakeClient *client, Gpuq__V1__Place place, uint64_t size) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ArenaCreate create = GPUQ__V1__ARENA_CREATE__INIT;
+        Gpuq__V1__Reply *reply;
+
+        create.place = place;
+        create.size = size;
+        request.body_case = GPUQ__V1__REQUEST__BODY_ARENA_CREATE;
+        request.arena_create = &create;
+        fake_send(client, &request);
+        reply = fake_receive(client);
+        assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_ARENA);
+        return reply->arena->arena;
+}
+
+void fake_module(FakeClient *client) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
+        Gpuq__V1__Reply *reply;
+
+        load.format = GPUQ__V1__FORMAT__BUILTIN;
+        request.body_case = GPUQ__V1__REQUEST__BODY_MODULE_LOAD;
+        request.module_load = &load;
+        fake_send(client, &request);
+        reply = fake_receive(client);
+        assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_MODULE);
+        client->module = reply->module->module;
+}
+
+uint64_t fake_submit_many(FakeClient *client, FakeJob job, size_t n) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Submit submit = GPUQ__V1__SUBMIT__INIT;
+        Gpuq__V1__Kernel kernel = GPUQ__V1__KERNEL__INIT, *kernels = &kernel;
+        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers = &buffer;
+        Gpuq__V1__Job *jobs = calloc(n, sizeof(*jobs)), **list = calloc(n, sizeof(*list));
+        uint32_t first = client->tag + 1;
+
+        kernel.module = client->module;
+        kernel.name = "add";
+        buffer.arena = job.arena;
+        buffer.offset = job.offset;
+        buffer.length = job.length;
+        buffer.direction = job.direction;
+        for (size_t i = 0; i < n; ++i) {
+                list[i] = &jobs[i];
+                gpuq__v1__job__init(&jobs[i]);
+                jobs[i].tag = ++client->tag;
+                jobs[i].kernels = &kernels;
+                jobs[i].n_kernels = client->module != 0;
+                jobs[i].buffers = &buffers;
+                jobs[i].n_buffers = job.arena != 0;
+                jobs[i].after = &job.after;
+                jobs[i].n_after = job.after != 0;
+                jobs[i].priority = job.priority;
+                jobs[i].timeout_ms = job.timeout_ms;
+                jobs[i].device = job.device;
+                jobs[i].repeatable = job.repeatable;
+                jobs[i].label = job.label ? (char *)job.label : (char *)"";
+        }
+        submit.jobs = list;
+        submit.n_jobs = n;
+        request.body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
+        request.submit = &submit;
+        fake_send(client, &request);
+        free(list);
+        free(jobs);
+        return (uint64_t)client->session << 32 | first;
+}
+
+uint64_t fake_submit(FakeClient *client, FakeJob job) {
+        return fake_submit_many(client, job, 1);
+}
+
+Gpuq__V1__Completion *fake_completion(FakeClient *client, uint64_t id) {
+        Gpuq__V1__Reply *reply;
+
+        for (;;) {
+                reply = client->reply;
+                if (reply && reply->body_case == GPUQ__V1__REPLY__BODY_COMPLETIONS)
+                        for (size_t i = 0; i < reply->completions->n_completions; ++i)
+                                if (reply->completions->completions[i]->id == id)
+                                        return reply->completions->completions[i];
+                assert_non_null(fake_receive(client));
+        }
+}
+
+void fake_expect_end(FakeClient *client, uint64_t id, Gpuq__V1__State state, int code,
+                     const char *words) {
+        Gpuq__V1__Completion *completion = fake_completion(client, id);
+
+        if (code) {
+                assert_non_null(completion->error);
+                if (!strstr(completion->error->text, words))
+                        fail_msg("'%s' is not in '%s'", words, completion->error->text);
+                assert_int_equal(completion->error->code, code);
+        } else if (completion->error) {
+                fail_msg("failed: %s", completion->error->text);
+        }
+        assert_int_equal(completion->state, state);
+}
+
+const char *fake_reason(FakeClient *client, uint64_t id) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__QueueGet get = GPUQ__V1__QUEUE_GET__INIT;
+        Gpuq__V1__Reply *reply;
+
+        request.body_case = GPUQ__V1__REQUEST__BODY_QUEUE_GET;
+        request.queue_get = &get;
+        fake_send(client, &request);
+        reply = fake_receive(client);
+        assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_QUEUE);
+        for (size_t i = 0; i < reply->queue->n_entries; ++i)
+                if (reply->queue->entries[i]->id == id)
+                        return reply->queue->entries[i]->reason;
+        return NULL;
+}

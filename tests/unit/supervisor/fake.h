@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_TEST_FAKE_H
+#define GPUQ_TEST_FAKE_H
+
+/*
+ * A supervisor with everything around it played by the test, in one process and
+ * one thread: the keeper at the other end of its socket, workers at the other end
+ * of their channels, clients at the other end of their connections.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "proto/wire.h"
+#include "proto/worker.pb-c.h"
+#include "supervisor/job.h"
+#include "supervisor/session.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/worker.h"
+#include "util/channel.h"
+
+#define FAKE_WORKERS 16u
+#define FAKE_JOBS    256u
+#define FAKE_UID     4242u
+
+typedef struct FakeWorker {
+        uint32_t id;
+        uint32_t uid;
+        uint32_t device;
+        Channel *channel;
+        uint64_t jobs[FAKE_JOBS]; /* given to it, in order */
+        size_t n_jobs;
+        size_t n_lists;            /* messages they came in */
+        uint64_t after[FAKE_JOBS]; /* the first it is to run after, 0 if none */
+        size_t n_arenas;
+        size_t n_dropped;
+        bool is_stopping;
+        bool is_killed;
+        bool is_ended;
+} FakeWorker;
+
+typedef struct Fake {
+        Supervisor *supervisor;
+        int keeper;
+        FakeWorker workers[FAKE_WORKERS];
+        size_t n_workers;
+        size_t n_kept;
+        size_t n_dropped;
+        unsigned n_devices;       /* that a probe finds; 0: it finds none */
+        bool hold_modules;        /* modules stay unanswered */
+        bool has_variables;       /* modules have them */
+        const char *start_error;  /* workers do not come up */
+        uint64_t held[FAKE_JOBS]; /* modules that wait for fake_release_modules() */
+        size_t n_held;
+        unsigned n_spawned;
+        bool is_ready;
+} Fake;
+
+typedef struct FakeClient {
+        Fake *fake;
+        Wire *wire;
+        uint32_t session;
+        uint32_t tag;
+        uint64_t module;
+        bool is_closed;
+        Gpuq__V1__Reply *reply; /* the last one */
+        int fd;                 /* that came with it */
+} FakeClient;
+
+/** fake_new() - with settings as on the command line, NULL-terminated, or NULL. */
+Fake *fake_new(unsigned n_devices, char **settings);
+/** fake_free() - also asserts that nothing is left charged. */
+void fake_free(Fake *fake);
+/** fake_turn() - let everybody do what can be done without waiting. */
+void fake_turn(Fake *fake);
+/** fake_wait() - turns, until @done is true; fails the test after 5 s. */
+void fake_wait(Fake *fake, bool (*done)(void *userdata), void *userdata);
+
+/** fake_client() - connected and greeted. */
+FakeClient *fake_client(Fake *fake, uint32_t uid);
+/** fake_client_raw() - connected only. @is_admin: of the admin group. */
+FakeClient *fake_client_raw(Fake *fake, uint32_t uid, bool is_admin);
+void fake_client_close(FakeClient *client);
+/** fake_send() - one request; serial 7. */
+void fake_send(FakeClient *client, Gpuq__V1__Request *request);
+/** fake_receive() - the next reply, the client's until the next one. NULL: it was closed. */
+Gpuq__V1__Reply *fake_receive(FakeClient *client);
+/** fake_expect_error() - the next reply is an error with this code and these words. */
+void fake_expect_error(FakeClient *client, int code, const char *words);
+
+/** fake_arena() - Return: its id. */
+uint64_t fake_arena(FakeClient *client, Gpuq__V1__Place place, uint64_t size);
+/** fake_module() - loads the built-in one. */
+void fake_module(FakeClient *client);
+
+typedef struct FakeJob {
+        uint64_t arena; /* 0: no buffer */
+        uint64_t offset;
+        uint64_t length;
+        Gpuq__V1__Direction direction;
+        uint64_t after; /* 0: none */
+        int priority;
+        uint32_t timeout_ms;
+        uint32_t device; /* index + 1 */
+        const char *label;
+        bool repeatable;
+} FakeJob;
+
+/** fake_submit() - one job with kernel "add". Return: its id. */
+uint64_t fake_submit(FakeClient *client, FakeJob job);
+/** fake_submit_many() - in one message, the same job. Return: the id of the first. */
+uint64_t fake_submit_many(FakeClient *client, FakeJob job, size_t n);
+/** fake_completion() - receive until the end of this job comes; valid until the next receive. */
+Gpuq__V1__Completion *fake_completion(FakeClient *client, uint64_t id);
+/** fake_expect_end() - it ends in this state, with this code and these words in its error. */
+void fake_expect_end(FakeClient *client, uint64_t id, Gpuq__V1__State state, int code,
+                     const char *words);
+
+/** fake_worker() - the n-th that was started, no probes counted; waits for it to have @n_jobs jobs. */
+FakeWorker *fake_worker(Fake *fake, size_t index, size_t n_jobs);
+/** fake_end() - the worker says the job is done, or failed with @code. */
+void fake_end(FakeWorker *worker, uint64_t id, int code);
+/** fake_stopped() - its last word; @fault NULL: it was asked to. Then it exits. */
+void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint64_t *jobs,
+                  const Gpuq__Worker__Phase *phases, size_t n_jobs);
+/** fake_die() - it exits without a word, by signal 9. */
+void fake_die(Fake *fake, FakeWorker *worker);
+/** fake_late() - a job of it ran past its timeout. */
+void fake_late(FakeWorker *worker, uint64_t id);
+/** fake_release_modules() - answer those that were held. */
+void fake_release_modules(Fake *fake, FakeWorker *worker, int code);
+/** fake_reason() - why this job waits, as the queue says. */
+const char *fake_reason(FakeClient *client, uint64_t id);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include <string.h>
+
+#include "supervisor/failure.h"
+
+static void only_the_drawn_moves_are_legal(void **state) {
+        const struct {
+                JobState from, to;
+        } legal[] = {
+                {JOB_WAITING, JOB_RUNNING},   {JOB_WAITING, JOB_FAILED},
+                {JOB_WAITING, JOB_CANCELLED}, {JOB_RUNNING, JOB_WAITING},
+                {JOB_RUNNING, JOB_DONE},      {JOB_RUNNING, JOB_FAILED},
+                {JOB_RUNNING, JOB_CANCELLED},
+        };
+
+        for (int from = 0; from < _JOB_STATE_N; ++from) {
+                for (int to = 0; to < _JOB_STATE_N; ++to) {
+                        bool want = false;
+
+                        for (size_t i = 0; i < ARRAY_SIZE(legal); ++i)
+                                want |= (int)legal[i].from == from && (int)legal[i].to == to;
+                        assert_int_equal(job_may_move((JobState)from, (JobState)to), want);
+                }
+        }
+}
+
+static void an_unknown_code_of_a_worker_becomes_internal(void **state) {
+        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+        Failure *failure;
+
+        error.code = (Gpuq__V1__Code)77;
+        error.text = "strange";
+        failure = failure_from_proto(&error);
+        assert_int_equal(failure->code, FAILURE_INTERNAL);
+        assert_string_equal(failure->text, "strange");
+        failure_free(failure);
+        assert_null(failure_from_proto(NULL));
+}
+
+static void names_of_kernels_fit_their_room(void **state) {
+        char small[12], large[64];
+        JobKernel kernels[] = {{.name = "add"}, {.name = "scale"}};
+        Job job = {.id = 1ull << 32 | 2, .kernels = kernels};
+
+        job_kernel_names(&job, large, sizeof(large));
+        assert_string_equal(large, "job 1.2");
+        job.n_kernels = 1;
+        job_kernel_names(&job, large, sizeof(large));
+        assert_string_equal(large, "kernel add");
+        job.n_kernels = 2;
+        job_kernel_names(&job, large, sizeof(large));
+        assert_string_equal(large, "kernels add, scale");
+        job_kernel_names(&job, small, sizeof(small));
+        assert_string_equal(small, "kernels add");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(only_the_drawn_moves_are_legal),
+                cmocka_unit_test(an_unknown_code_of_a_worker_becomes_internal),
+                cmocka_unit_test(names_of_kernels_fit_their_room),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include <string.h>
+
+#include "supervisor/queue.h"
+
+#define N_ENTRIES 64
+
+static QueueEntry entries[N_ENTRIES];
+static Queue queue;
+
+static int set_up(void **state) {
+        queue_init(&queue);
+        memset(entries, 0, sizeof(entries));
+        return 0;
+}
+
+static int tear_down(void **state) {
+        QueueEntry *entry;
+
+        while ((entry = queue_pick(&queue, NULL, NULL)))
+                queue_take(&queue, entry);
+        assert_int_equal(queue.n_entries, 0);
+        return 0;
+}
+
+static void push(size_t index, uint32_t session, int priority) {
+        entries[index].key = index;
+        entries[index].session = session;
+        entries[index].priority = priority;
+        assert_int_equal(queue_push(&queue, &entries[index]), 0);
+}
+
+static size_t take(void) {
+        QueueEntry *entry = queue_pick(&queue, NULL, NULL);
+
+        assert_non_null(entry);
+        queue_take(&queue, entry);
+        return (size_t)(entry - entries);
+}
+
+static void higher_priority_goes_first(void **state) {
+        push(0, 1, 0);
+        push(1, 1, -5);
+        push(2, 1, 100);
+        assert_int_equal(take(), 2);
+        assert_int_equal(take(), 0);
+        assert_int_equal(take(), 1);
+        assert_null(queue_pick(&queue, NULL, NULL));
+}
+
+static void sessions_of_one_band_take_turns(void **state) {
+        push(0, 1, 0);
+        push(1, 1, 0);
+        push(2, 1, 0);
+        push(3, 2, 0);
+        push(4, 2, 0);
+        assert_int_equal(take(), 0);
+        assert_int_equal(take(), 3);
+        assert_int_equal(take(), 1);
+        assert_int_equal(take(), 4);
+        assert_int_equal(take(), 2);
+}
+
+static void a_job_that_comes_back_is_first_of_its_session(void **state) {
+        push(0, 1, 0);
+        push(1, 1, 0);
+        push(2, 1, 0);
+        assert_int_equal(take(), 0);
+        assert_int_equal(take(), 1);
+        assert_int_equal(queue_push(&queue, &entries[1]), 0);
+        assert_int_equal(queue_push(&queue, &entries[0]), 0);
+        assert_int_equal(take(), 0);
+        assert_int_equal(take(), 1);
+        assert_int_equal(take(), 2);
+}
+
+static bool fits_session_2(QueueEntry *entry, void *userdata) {
+        ++*(unsigned *)userdata;
+        return entry->session == 2;
+}
+
+static void one_that_does_not_fit_lets_other_sessions_by(void **state) {
+        unsigned n_asked = 0;
+
+        push(0, 1, 0);
+        push(1, 2, 0);
+        assert_ptr_equal(queue_pick(&queue, fits_session_2, &n_asked), &entries[1]);
+        assert_int_equal(n_asked, 2);
+}
+
+static void many_misfits_cost_little(void **state) {
+        unsigned n_asked = 0;
+
+        for (size_t i = 0; i < N_ENTRIES; ++i)
+                push(i, 100 + (uint32_t)i, 0);
+        assert_null(queue_pick(&queue, fits_session_2, &n_asked));
+        assert_int_equal(n_asked, QUEUE_LOOK_MAX);
+}
+
+static void note_before(QueueEntry *entry, size_t n_before, void *userdata) {
+        ((size_t *)userdata)[entry - entries] = n_before;
+}
+
+static void those_before_are_counted_as_they_will_be_taken(void **state) {
+        size_t before[N_ENTRIES];
+
+        push(0, 1, 0);
+        push(1, 1, 0);
+        push(2, 1, 0);
+        push(3, 2, 0);
+        push(4, 3, 7);
+        push(5, 2, 0);
+        push(6, 1, -1);
+        queue_visit(&queue, note_before, before);
+        for (size_t i = 0; i < 7; ++i)
+                assert_int_equal(before[take()], i);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(higher_priority_goes_first, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(sessions_of_one_band_take_turns, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_job_that_comes_back_is_first_of_its_session,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(one_that_does_not_fit_lets_other_sessions_by,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(many_misfits_cost_little, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(those_before_are_counted_as_they_will_be_taken,
+                                                set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include <string.h>
+
+#define DONE       GPUQ__V1__STATE__DONE
+#define FAILED     GPUQ__V1__STATE__FAILED
+#define CANCELLED  GPUQ__V1__STATE__CANCELLED
+#define IN         GPUQ__V1__DIRECTION__IN
+#define OUT        GPUQ__V1__DIRECTION__OUT
+#define INOUT      GPUQ__V1__DIRECTION__INOUT
+#define QUEUED     GPUQ__WORKER__PHASE__QUEUED
+#define ISSUED     GPUQ__WORKER__PHASE__ISSUED
+#define COMMITTING GPUQ__WORKER__PHASE__COMMITTING
+
+#define ILLEGAL_ADDRESS "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"
+
+static FakeClient *client_with_module(Fake *fake, uint32_t uid) {
+        FakeClient *client = fake_client(fake, uid);
+
+        fake_module(client);
+        return client;
+}
+
+static void the_guilty_job_fails_and_names_its_kernel(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t id = fake_submit(client, (FakeJob){});
+        FakeWorker *worker = fake_worker(fake, 0, 1);
+
+        fake_stopped(fake, worker, ILLEGAL_ADDRESS, &id, (Gpuq__Worker__Phase[]){ISSUED}, 1);
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT,
+                        "kernel add: " ILLEGAL_ADDRESS "; found: it was the only job in flight");
+        /* and the next one gets a fresh worker */
+        id = fake_submit(client, (FakeJob){});
+        worker = fake_worker(fake, 1, 1);
+        fake_end(worker, id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void suspects_run_alone_one_by_one(void **state) {
+        Gpuq__Worker__Phase phases[] = {ISSUED, ISSUED, ISSUED, QUEUED};
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t first = fake_submit_many(client, (FakeJob){}, 4);
+        uint64_t ids[] = {first, first + 1, first + 2, first + 3};
+        FakeWorker *worker = fake_worker(fake, 0, 4);
+
+        fake_stopped(fake, worker, ILLEGAL_ADDRESS, ids, phases, 4);
+        worker = fake_worker(fake, 1, 1);
+        fake_turn(fake);
+        assert_int_equal(worker->n_jobs, 1);
+        assert_int_equal(worker->jobs[0], first);
+        assert_string_equal(fake_reason(client, first + 3), "a job runs alone after a fault");
+        fake_end(worker, first, 0);
+        worker = fake_worker(fake, 1, 2);
+        assert_int_equal(worker->jobs[1], first + 1);
+        fake_stopped(fake, worker, ILLEGAL_ADDRESS, &ids[1], phases, 1);
+        fake_expect_end(client, first + 1, FAILED, GPUQ__V1__CODE__E_FAULT,
+                        "run alone after a fault");
+        worker = fake_worker(fake, 2, 1);
+        assert_int_equal(worker->jobs[0], first + 2);
+        assert_int_equal(worker->n_jobs, 1);
+        fake_end(worker, first + 2, 0);
+        worker = fake_worker(fake, 2, 2);
+        assert_int_equal(worker->jobs[1], first + 3);
+        fake_end(worker, first + 3, 0);
+        fake_expect_end(client, first + 3, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void bystanders_that_cannot_run_twice_name_their_buffers(void **state) {
+        Gpuq__Worker__Phase phases[] = {ISSUED, ISSUED, ISSUED, COMMITTING};
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t device = fake_arena(client, GPUQ__V1__PLACE__DEVICE, 4096);
+        uint64_t host = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+        FakeJob in_place = {.arena = device, .offset = 16, .length = 32, .direction = INOUT};
+        uint64_t ids[4];
+        FakeWorker *worker;
+
+        ids[0] = fake_submit(client, (FakeJob){});
+        ids[1] = fake_submit(client, in_place);
+        in_place.offset = 1024;
+        in_place.repeatable = true;
+        ids[2] = fake_submit(client, in_place);
+        ids[3] = fake_submit(client, (FakeJob){.arena = host, .length = 8, .direction = INOUT});
+        worker = fake_worker(fake, 0, 4);
+        fake_stopped(fake, worker, ILLEGAL_ADDRESS, ids, phases, 4);
+        fake_expect_end(client, ids[1], FAILED, GPUQ__V1__CODE__E_HALF_WRITTEN,
+                        "bytes 16 to 48 of arena 1");
+        fake_expect_end(client, ids[3], FAILED, GPUQ__V1__CODE__E_HALF_WRITTEN,
+                        "bytes 0 to 8 of arena 2");
+        worker = fake_worker(fake, 1, 1);
+        fake_end(worker, ids[0], 0);
+        worker = fake_worker(fake, 1, 2);
+        assert_int_equal(worker->n_arenas, 1); /* the device arena is still there */
+        fake_end(worker, ids[2], 0);
+        fake_expect_end(client, ids[2], DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void order_is_kept_when_jobs_run_again(void **state) {
+        Gpuq__Worker__Phase phases[] = {ISSUED, QUEUED, ISSUED};
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+        uint64_t ids[3];
+        FakeWorker *worker;
+
+        ids[0] = fake_submit(client, (FakeJob){.arena = arena, .length = 8, .direction = OUT});
+        ids[1] = fake_submit(client, (FakeJob){.arena = arena, .length = 8, .direction = IN});
+        ids[2] = fake_submit(client, (FakeJob){});
+        worker = fake_worker(fake, 0, 3);
+        assert_int_equal(worker->after[1], ids[0]);
+        fake_stopped(fake, worker, ILLEGAL_ADDRESS, ids, phases, 3);
+        worker = fake_worker(fake, 1, 1);
+        assert_int_equal(worker->jobs[0], ids[0]);
+        fake_end(worker, ids[0], 0);
+        worker = fake_worker(fake, 1, 2);
+        assert_int_equal(worker->jobs[1], ids[2]); /* alone, so before the one that never ran */
+        fake_end(worker, ids[2], 0);
+        worker = fake_worker(fake, 1, 3);
+        assert_int_equal(worker->jobs[2], ids[1]);
+        fake_end(worker, ids[1], 0);
+        fake_expect_end(client, ids[1], DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void another_user_notices_nothing(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        FakeClient *other = client_with_module(fake, FAKE_UID + 1);
+        uint64_t id = fake_submit(client, (FakeJob){}), theirs = fake_submit(other, (FakeJob){});
+        FakeWorker *worker = fake_worker(fake, 0, 1), *beside = fake_worker(fake, 1, 1);
+
+        fake_die(fake, worker);
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT, "killed by signal 9");
+        assert_non_null(supervisor_find_job(fake->supervisor, theirs));
+        fake_end(beside, theirs, 0);
+        fake_expect_end(other, theirs, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+static void a_worker_that_lies_is_killed(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        FakeClient *other = client_with_module(fake, FAKE_UID + 1);
+        uint64_t id = fake_submit(client, (FakeJob){}), theirs = fake_submit(other, (FakeJob){});
+        FakeWorker *worker = fake_worker(fake, 0, 1), *beside = fake_worker(fake, 1, 1);
+
+        fake_end(worker, theirs, 0);
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT, "only job in flight");
+        assert_true(worker->is_killed);
+        fake_end(beside, theirs, 0);
+        fake_expect_end(other, theirs, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+static void a_late_job_times_out_and_the_others_run_again(void **state) {
+        Gpuq__Worker__Phase phases[] = {ISSUED, ISSUED};
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t late = fake_submit(client, (FakeJob){.timeout_ms = 2000});
+        uint64_t other = fake_submit(client, (FakeJob){});
+        FakeWorker *worker = fake_worker(fake, 0, 2);
+
+        fake_late(worker, late);
+        fake_turn(fake);
+        assert_true(worker->is_stopping);
+        fake_stopped(fake, worker, NULL, (uint64_t[]){late, other}, phases, 2);
+        fake_expect_end(client, late, FAILED, GPUQ__V1__CODE__E_TIMEOUT,
+                        "kernel add ran longer than its timeout of 2.000 s");
+        worker = fake_worker(fake, 1, 1);
+        assert_int_equal(worker->jobs[0], other);
+        fake_end(worker, other, 0);
+        fake_expect_end(client, other, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_worker_that_does_not_stop_is_killed(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t late = fake_submit(client, (FakeJob){.timeout_ms = 1});
+        uint64_t other = fake_submit(client, (FakeJob){});
+        FakeWorker *worker = fake_worker(fake, 0, 2);
+
+        fake_late(worker, late);
+        fake_expect_end(client, late, FAILED, GPUQ__V1__CODE__E_TIMEOUT, "timeout of 0.001 s");
+        assert_true(worker->is_killed);
+        worker = fake_worker(fake, 1, 1);
+        fake_end(worker, other, 0);
+        fake_expect_end(client, other, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_running_job_is_cancelled_by_stopping_its_worker(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t id = fake_submit(client, (FakeJob){});
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
+        FakeWorker *worker = fake_worker(fake, 0, 1);
+
+        cancel.ids = &id;
+        cancel.n_ids = 1;
+        request.body_case = GPUQ__V1__REQUEST__BODY_CANCEL;
+        request.cancel = &cancel;
+        fake_send(client, &request);
+        fake_expect_end(client, id, CANCELLED, GPUQ__V1__CODE__E_CANCELLED, "by uid");
+        assert_true(worker->is_killed); /* it never answered */
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_dead_clients_endless_job_is_ended(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t until_ns = uv_hrtime() + 10000000000ull;
+        FakeWorker *worker;
+
+        fake_submit(client, (FakeJob){});
+        worker = fake_worker(fake, 0, 1);
+        fake_client_close(client);
+        assert_int_equal(HASH_COUNT(fake->supervisor->jobs), 1);
+        while (HASH_COUNT(fake->supervisor->jobs) && uv_hrtime() < until_ns) {
+                uv_run(&fake->supervisor->loop, UV_RUN_ONCE);
+                fake_turn(fake);
+        }
+        assert_true(worker->is_stopping);
+        assert_int_equal(HASH_COUNT(fake->supervisor->jobs), 0);
+        fake_free(fake);
+}
+
+static void workers_that_do_not_start_give_their_jobs_up(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        FakeClient *other = client_with_module(fake, FAKE_UID + 1);
+        uint64_t id;
+
+        fake_die(fake, &fake->workers[0]);
+        fake->start_error = "out of fake memory";
+        id = fake_submit(client, (FakeJob){});
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_NO_DEVICE, "out of fake memory");
+        assert_int_equal(fake->n_spawned, 2 + 3);
+        id = fake_submit(other, (FakeJob){});
+        fake_end(fake_worker(fake, 1, 1), id, 0);
+        fake_expect_end(other, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+static void variables_that_died_are_told_once(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        FakeClient *client;
+        FakeWorker *worker;
+        uint64_t id;
+
+        fake->has_variables = true;
+        client = client_with_module(fake, FAKE_UID);
+        id = fake_submit(client, (FakeJob){});
+        worker = fake_worker(fake, 0, 1);
+        fake_end(worker, id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        id = fake_submit(client, (FakeJob){.device = 2});
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_INVALID, "are on device 0");
+        fake_die(fake, worker);
+        id = fake_submit(client, (FakeJob){});
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_VARIABLES_LOST, "initial values");
+        id = fake_submit(client, (FakeJob){});
+        fake_end(fake_worker(fake, 1, 1), id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_module_that_kills_its_worker_is_given_up(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t id;
+
+        fake->hold_modules = true;
+        id = fake_submit(client, (FakeJob){.device = 2});
+        fake_worker(fake, 1, 0);
+        fake_turn(fake);
+        fake_die(fake, &fake->workers[1]);
+        fake_worker(fake, 2, 0);
+        fake_turn(fake);
+        fake_die(fake, &fake->workers[2]);
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_INTERNAL,
+                        "died while it loaded builtin");
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void quitting_tells_clients_and_stops_workers(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        FakeWorker *worker;
+
+        fake_submit(client, (FakeJob){});
+        worker = fake_worker(fake, 0, 1);
+        supervisor_quit(fake->supervisor);
+        fake_expect_error(client, GPUQ__V1__CODE__E_SHUTDOWN, "gpuqd ends");
+        assert_null(fake_receive(client));
+        fake_turn(fake);
+        assert_true(worker->is_stopping);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_guilty_job_fails_and_names_its_kernel),
+                cmocka_unit_test(suspects_run_alone_one_by_one),
+                cmocka_unit_test(bystanders_that_cannot_run_twice_name_their_buffers),
+                cmocka_unit_test(order_is_kept_when_jobs_run_again),
+                cmocka_unit_test(another_user_notices_nothing),
+                cmocka_unit_test(a_worker_that_lies_is_killed),
+                cmocka_unit_test(a_late_job_times_out_and_the_others_run_again),
+                cmocka_unit_test(a_worker_that_does_not_stop_is_killed),
+                cmocka_unit_test(a_running_job_is_cancelled_by_stopping_its_worker),
+                cmocka_unit_test(a_dead_clients_endless_job_is_ended),
+                cmocka_unit_test(workers_that_do_not_start_give_their_jobs_up),
+                cmocka_unit_test(variables_that_died_are_told_once),
+                cmocka_unit_test(a_module_that_kills_its_worker_is_given_up),
+                cmocka_unit_test(quitting_tells_clients_and_stops_workers),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

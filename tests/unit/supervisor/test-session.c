@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void send_bytes(FakeClient *client, const void *data, size_t n_data) {
+        assert_int_equal(send(wire_fd(client->wire), data, n_data, MSG_NOSIGNAL), n_data);
+        fake_turn(client->fake);
+}
+
+static void send_hello(FakeClient *client, uint32_t min, uint32_t max) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Hello hello = GPUQ__V1__HELLO__INIT;
+
+        hello.version_min = min;
+        hello.version_max = max;
+        request.body_case = GPUQ__V1__REQUEST__BODY_HELLO;
+        request.hello = &hello;
+        fake_send(client, &request);
+}
+
+static void send_status_get(FakeClient *client) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__StatusGet get = GPUQ__V1__STATUS_GET__INIT;
+
+        request.body_case = GPUQ__V1__REQUEST__BODY_STATUS_GET;
+        request.status_get = &get;
+        fake_send(client, &request);
+}
+
+static void send_create(FakeClient *client, Gpuq__V1__Place place, uint64_t size) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ArenaCreate create = GPUQ__V1__ARENA_CREATE__INIT;
+
+        create.place = place;
+        create.size = size;
+        request.body_case = GPUQ__V1__REQUEST__BODY_ARENA_CREATE;
+        request.arena_create = &create;
+        fake_send(client, &request);
+}
+
+static void send_open(FakeClient *client, uint64_t arena) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ArenaOpen open = GPUQ__V1__ARENA_OPEN__INIT;
+
+        open.arena = arena;
+        request.body_case = GPUQ__V1__REQUEST__BODY_ARENA_OPEN;
+        request.arena_open = &open;
+        fake_send(client, &request);
+}
+
+static void send_load(FakeClient *client, uint64_t image, uint64_t length) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
+
+        load.image = image;
+        load.length = length;
+        load.name = "mine.cu";
+        request.body_case = GPUQ__V1__REQUEST__BODY_MODULE_LOAD;
+        request.module_load = &load;
+        fake_send(client, &request);
+}
+
+static void a_message_before_the_handshake_ends_the_connection(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client_raw(fake, FAKE_UID, false);
+
+        send_status_get(client);
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "a message before the handshake");
+        assert_null(fake_receive(client));
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_version_that_is_not_common_names_both_ranges(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client_raw(fake, FAKE_UID, false);
+
+        send_hello(client, 8, 9);
+        fake_expect_error(client, GPUQ__V1__CODE__E_VERSION, "8 to 9, this daemon 1 to 1");
+        assert_null(fake_receive(client));
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_second_handshake_ends_the_connection(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        send_hello(client, 1, 1);
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "a second handshake");
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void bytes_that_are_no_frame_end_the_connection(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client_raw(fake, FAKE_UID, false);
+
+        send_bytes(client, "GET / HTTP/1.0\r\n\r\n", 18);
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "a frame too long");
+        assert_null(fake_receive(client));
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_frame_that_is_not_protobuf_ends_the_connection(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID);
+
+        send_bytes(client, "\4\0\0\0\0\0\0\0\xff\xff\xff\xff", 12);
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "not protobuf");
+        send_status_get(other);
+        assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+/* 4 MiB of empty jobs would unpack to more than 300 MiB. */
+static void a_frame_that_swells_is_refused(void **state) {
+        size_t n_jobs = 700000, n_data = 2 * n_jobs;
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint8_t *data = malloc(n_data + 16), *cursor = data;
+
+        /* request.submit, of n_data bytes, then that many empty jobs */
+        *cursor++ = 8 << 3 | 2;
+        for (size_t rest = n_data; rest; rest >>= 7)
+                *cursor++ = (uint8_t)((rest & 127) | (rest > 127 ? 128 : 0));
+        for (size_t i = 0; i < n_jobs; ++i) {
+                *cursor++ = 1 << 3 | 2;
+                *cursor++ = 0;
+        }
+        n_data = (size_t)(cursor - data);
+        send_bytes(client,
+                   (uint8_t[8]){(uint8_t)n_data, (uint8_t)(n_data >> 8), (uint8_t)(n_data >> 16)},
+                   8);
+        for (size_t sent = 0; sent < n_data;) {
+                ssize_t n = send(wire_fd(client->wire), data + sent, n_data - sent, MSG_NOSIGNAL);
+
+                sent += n > 0 ? (size_t)n : 0;
+                fake_turn(fake);
+        }
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "not protobuf");
+        free(data);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void sessions_over_the_limit_are_told_which(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"sessions=1", NULL});
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        FakeClient *second = fake_client_raw(fake, FAKE_UID, false);
+        FakeClient *other = fake_client(fake, FAKE_UID + 1);
+
+        fake_expect_error(second, GPUQ__V1__CODE__E_QUOTA, "see sessions in gpuqd.conf");
+        assert_null(fake_receive(second));
+        fake_client_close(second);
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+static void a_host_arena_comes_sealed_against_resizing(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        struct stat st;
+
+        send_create(client, GPUQ__V1__PLACE__HOST, 12345);
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_ARENA);
+        assert_true(client->fd >= 0);
+        assert_int_equal(fstat(client->fd, &st), 0);
+        assert_int_equal(st.st_size, 12345);
+        assert_int_equal(fcntl(client->fd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+        fake_client_close(client);
+        assert_int_equal(fake->n_kept, fake->n_dropped);
+        fake_free(fake);
+}
+
+static void an_arena_of_nothing_or_over_the_limit_is_refused(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"arena_bytes=1M", NULL});
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        send_create(client, GPUQ__V1__PLACE__HOST, 0);
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "0 bytes");
+        fake_arena(client, GPUQ__V1__PLACE__HOST, 1000000);
+        send_create(client, GPUQ__V1__PLACE__HOST, 100000);
+        fake_expect_error(client, GPUQ__V1__CODE__E_QUOTA,
+                          "the limit is 1048576, 1000000 are used, 100000 were asked for; see "
+                          "arena_bytes in gpuqd.conf");
+        send_create(client, GPUQ__V1__PLACE__IMAGE, (256u << 20) + 1);
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "module image");
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void an_arena_lives_while_anybody_has_it_open(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID);
+        FakeClient *late = fake_client(fake, FAKE_UID);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+
+        send_open(other, arena);
+        assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_ARENA);
+        fake_client_close(client);
+        send_open(late, arena);
+        assert_int_equal(fake_receive(late)->body_case, GPUQ__V1__REPLY__BODY_ARENA);
+        fake_client_close(other);
+        fake_client_close(late);
+        assert_null(supervisor_find_arena(fake->supervisor, arena));
+        fake_free(fake);
+}
+
+static void another_users_arena_cannot_be_opened(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+
+        send_open(other, arena);
+        fake_expect_error(other, GPUQ__V1__CODE__E_DENIED, "not yours");
+        send_open(other, arena + 1);
+        fake_expect_error(other, GPUQ__V1__CODE__E_NOT_FOUND, "no arena");
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+static void a_device_arena_is_made_by_the_users_worker(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__DEVICE, 1 << 20);
+
+        assert_int_equal(fake->workers[0].uid, FAKE_UID);
+        assert_int_equal(client->fd, -1);
+        assert_int_equal(fake->supervisor->devices[0].arena_bytes, 1 << 20);
+        fake_client_close(client);
+        assert_null(supervisor_find_arena(fake->supervisor, arena));
+        assert_int_equal(fake->workers[0].n_dropped, 1);
+        assert_int_equal(fake->supervisor->devices[0].arena_bytes, 0);
+        fake_free(fake);
+}
+
+static void without_a_device_arenas_say_why(void **state) {
+        Fake *fake = fake_new(0, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        send_create(client, GPUQ__V1__PLACE__DEVICE, 4096);
+        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "no fake device");
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static bool has_devices(void *userdata) {
+        return ((Fake *)userdata)->supervisor->n_devices > 0;
+}
+
+static void a_module_waits_for_devices_to_appear(void **state) {
+        Fake *fake = fake_new(0, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
+
+        load.format = GPUQ__V1__FORMAT__BUILTIN;
+        request.body_case = GPUQ__V1__REQUEST__BODY_MODULE_LOAD;
+        request.module_load = &load;
+        fake_send(client, &request);
+        fake->n_devices = 1;
+        fake_wait(fake, has_devices, fake);
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_MODULE);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void an_image_must_be_sealed_before_it_is_a_module(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t image = fake_arena(client, GPUQ__V1__PLACE__IMAGE, 100);
+        int fd = dup(client->fd);
+
+        send_load(client, image, 100);
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "F_SEAL_WRITE");
+        assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+        close(fd);
+        send_load(client, image, 101);
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "101 bytes in an arena of 100");
+        fake->hold_modules = true;
+        send_load(client, image, 100);
+        fake_turn(fake);
+        assert_int_equal(fake->n_held, 1);
+        fake_release_modules(fake, &fake->workers[0], GPUQ__V1__CODE__E_COMPILE);
+        fake_expect_error(client, GPUQ__V1__CODE__E_COMPILE, "line 1: nonsense");
+        assert_null(supervisor_find_arena(fake->supervisor, image));
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_client_that_does_not_read_is_dropped(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID);
+        char label[] = "something long enough to make the answer large";
+        uint64_t first;
+
+        fake_module(client);
+        /* Every one fails its checks, with a text: more than may wait for it. */
+        for (unsigned i = 0; i < 16 && HASH_COUNT(fake->supervisor->sessions) == 2; ++i)
+                first = fake_submit_many(client, (FakeJob){.arena = 999, .label = label}, 20000);
+        (void)first;
+        fake_turn(fake);
+        assert_int_equal(HASH_COUNT(fake->supervisor->sessions), 1);
+        send_status_get(other);
+        assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_message_before_the_handshake_ends_the_connection),
+                cmocka_unit_test(a_version_that_is_not_common_names_both_ranges),
+                cmocka_unit_test(a_second_handshake_ends_the_connection),
+                cmocka_unit_test(bytes_that_are_no_frame_end_the_connection),
+                cmocka_unit_test(a_frame_that_is_not_protobuf_ends_the_connection),
+                cmocka_unit_test(a_frame_that_swells_is_refused),
+                cmocka_unit_test(sessions_over_the_limit_are_told_which),
+                cmocka_unit_test(a_host_arena_comes_sealed_against_resizing),
+                cmocka_unit_test(an_arena_of_nothing_or_over_the_limit_is_refused),
+                cmocka_unit_test(an_arena_lives_while_anybody_has_it_open),
+                cmocka_unit_test(another_users_arena_cannot_be_opened),
+                cmocka_unit_test(a_device_arena_is_made_by_the_users_worker),
+                cmocka_unit_test(without_a_device_arenas_say_why),
+                cmocka_unit_test(a_module_waits_for_devices_to_appear),
+                cmocka_unit_test(an_image_must_be_sealed_before_it_is_a_module),
+                cmocka_unit_test(a_client_that_does_not_read_is_dropped),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "supervisor/duration.h"
+#include "supervisor/history.h"
+#include "supervisor/user.h"
+#include "util/config.h"
+
+static Config config = {.limits = {.weight = 1, .sessions = 2, .jobs = 10, .arena_bytes = 100}};
+
+static User *make_user(void) {
+        User *user;
+
+        assert_int_equal(user_new(FAKE_UID, FAKE_UID, &config, &user), 0);
+        return user;
+}
+
+static void an_unknown_uid_is_its_own_name(void **state) {
+        User *user = make_user();
+
+        assert_string_equal(user->name, "4242");
+        user_free(user);
+}
+
+static void what_is_over_a_limit_is_not_charged(void **state) {
+        UserCharge first = {}, second = {};
+        User *user = make_user();
+
+        assert_int_equal(user_charge(user, &first, USER_ARENA_BYTES, 60), 0);
+        assert_int_equal(user_charge(user, &second, USER_ARENA_BYTES, 41), USER_E_QUOTA);
+        assert_int_equal(user_charge(user, &second, USER_ARENA_BYTES, UINT64_MAX), USER_E_QUOTA);
+        assert_int_equal(user->used[USER_ARENA_BYTES], 60);
+        assert_int_equal(user_charge(user, &second, USER_ARENA_BYTES, 40), 0);
+        user_uncharge(&first);
+        user_uncharge(&second);
+        user_free(user);
+}
+
+static void undoing_a_charge_twice_is_harmless(void **state) {
+        UserCharge first = {}, second = {};
+        User *user = make_user();
+
+        assert_int_equal(user_charge(user, &first, USER_JOBS, 1), 0);
+        assert_int_equal(user_charge(user, &second, USER_JOBS, 1), 0);
+        user_uncharge(&first);
+        user_uncharge(&first);
+        assert_int_equal(user->used[USER_JOBS], 1);
+        user_uncharge(&second);
+        user_free(user);
+}
+
+static void a_user_that_ends_with_a_charge_ends_the_program(void **state) {
+        pid_t pid;
+        int status;
+
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                UserCharge charge = {};
+                User *user = make_user();
+
+                close(STDERR_FILENO);
+                signal(SIGABRT, SIG_DFL);
+                user_charge(user, &charge, USER_JOBS, 1);
+                user_free(user);
+                _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+static void a_lower_limit_keeps_what_is_used(void **state) {
+        UserCharge first = {}, second = {};
+        User *user = make_user();
+        Config less = config;
+
+        assert_int_equal(user_charge(user, &first, USER_JOBS, 8), 0);
+        less.limits.jobs = 5;
+        user_configure(user, &less);
+        assert_int_equal(user_charge(user, &second, USER_JOBS, 1), USER_E_QUOTA);
+        user_uncharge(&first);
+        assert_int_equal(user_charge(user, &second, USER_JOBS, 5), 0);
+        user_uncharge(&second);
+        user_free(user);
+}
+
+static void gpu_time_decays_over_a_day(void **state) {
+        User *user = make_user();
+
+        user_add_gpu_time(user, 100000000000ull, 1000);
+        assert_true(user_day_seconds(user, 1000) > 99.9);
+        assert_true(user_day_seconds(user, 1000 + USER_DAY_NS) < 37);
+        assert_int_equal(user->gpu_ns, 100000000000ull);
+        user_free(user);
+}
+
+static void history_forgets_the_oldest_first(void **state) {
+        char text[32];
+        History *history;
+
+        assert_int_equal(history_new(&history), 0);
+        for (uint64_t id = 1; id <= 3 * HISTORY_MAX; ++id) {
+                snprintf(text, sizeof(text), "text %u", (unsigned)id);
+                history_add(history, &(HistoryEntry){.id = id, .state = JOB_FAILED, .text = text});
+        }
+        assert_null(history_find(history, 2 * HISTORY_MAX));
+        assert_null(history_find(history, 3 * HISTORY_MAX + 1));
+        for (uint64_t id = 2 * HISTORY_MAX + 1; id <= 3 * HISTORY_MAX; ++id) {
+                const HistoryEntry *entry = history_find(history, id);
+
+                assert_non_null(entry);
+                snprintf(text, sizeof(text), "text %u", (unsigned)id);
+                assert_string_equal(entry->text, text);
+        }
+        history_free(history);
+}
+
+static void durations_are_learnt_by_class(void **state) {
+        uint64_t add = duration_key(0, "add", 3), gemm = duration_key(0, "gemm", 4);
+        Duration *duration;
+
+        assert_int_equal(duration_new(&duration), 0);
+        assert_int_equal(duration_expected(duration, add), DURATION_UNKNOWN_NS);
+        duration_learn(duration, add, 20000);
+        assert_int_equal(duration_expected(duration, add), 20000);
+        assert_int_equal(duration_expected(duration, gemm), DURATION_UNKNOWN_NS);
+        duration_learn(duration, add, 40000);
+        assert_int_equal(duration_expected(duration, add), 25000);
+        for (uint64_t i = 0; i < 2 * DURATION_MAX; ++i)
+                duration_learn(duration, i, 1);
+        assert_int_equal(duration_expected(duration, add), DURATION_UNKNOWN_NS);
+        duration_free(duration);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(an_unknown_uid_is_its_own_name),
+                cmocka_unit_test(what_is_over_a_limit_is_not_charged),
+                cmocka_unit_test(undoing_a_charge_twice_is_harmless),
+                cmocka_unit_test(a_user_that_ends_with_a_charge_ends_the_program),
+                cmocka_unit_test(a_lower_limit_keeps_what_is_used),
+                cmocka_unit_test(gpu_time_decays_over_a_day),
+                cmocka_unit_test(history_forgets_the_oldest_first),
+                cmocka_unit_test(durations_are_learnt_by_class),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -263,6 +263,10 @@ unsigned gpuq_client_devices(const gpuq_client *client) {
 
 /* ---- the end ---------------------------------------------------------------------- */
 
+/*
+ * The socket is shut down, not only closed in the end: a child may hold a copy of
+ * it, and the daemon need not keep what nobody will read.
+ */
 void client_fail(gpuq_client *client, int error, const char *text) {
         if (client->error != 0)
                 return;
@@ -272,7 +276,8 @@ void client_fail(gpuq_client *client, int error, const char *text) {
         client->deaf = true;
         calls_end(client);
         jobs_end(client, error, text);
-        pthread_cond_broadcast(&client->cond);
+        shutdown(wire_fd(client->wire), SHUT_RDWR);
+        client_wake(client);
 }
 
 /*
@@ -304,10 +309,8 @@ void gpuq_client_free(gpuq_client *client) {
         client_fail(client, GPUQ_E_CLOSED, "the client was freed");
         client_run_callbacks(client);
 
-        /* A child may hold a copy of the socket, so closing ours alone would not end the session. */
         client->freed = true;
         client_close_epoll(client);
-        shutdown(wire_fd(client->wire), SHUT_RDWR);
         if (client->leading)
                 eventfd_write(client->wake_fd, 1); /* the leader closes it */
         else

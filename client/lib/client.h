@@ -121,6 +121,8 @@ int client_make_room(gpuq_client *client, size_t n_bytes, int timeout_ms);
  */
 int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
                 ClientFlags flags);
+/** client_wake() - all who wait look again, the leader too: something changed that no message tells. */
+void client_wake(gpuq_client *client);
 /** client_now_us() - CLOCK_MONOTONIC. */
 int64_t client_now_us(void);
 /** client_deadline_us() - @timeout_ms from now; -1: CLIENT_FOREVER, 0: CLIENT_NOW. */

@@ -341,6 +341,7 @@ void job_run_callback(gpuq_client *client, gpuq_job *job) {
 
         job->callback = JOB_CALLBACK_NONE;
         job_unref(job);
+        client_wake(client); /* somebody may wait for just this */
 }
 
 bool job_has_ended(const gpuq_job *job) {

@@ -5,7 +5,8 @@
  * A leader keeps the lead from one turn to the next without waking anybody; it
  * hands over when it leaves or runs callbacks, which may take long or wait for
  * what another thread does. Followers are woken after every turn in which
- * something moved, and look for themselves.
+ * something moved, and look for themselves. What changes without a message, such
+ * as a callback's return, wakes the leader as well: client_wake().
  */
 
 #include <poll.h>
@@ -62,6 +63,12 @@ static void client_follow(gpuq_client *client, int64_t deadline_us) {
 static void client_let_others(gpuq_client *client) {
         if (client->n_followers > 0)
                 pthread_cond_broadcast(&client->cond);
+}
+
+void client_wake(gpuq_client *client) {
+        client_let_others(client);
+        if (client->leading)
+                eventfd_write(client->wake_fd, 1);
 }
 
 /* What one turn of the leader found to do. */
@@ -157,7 +164,6 @@ void client_run_callbacks(gpuq_client *client) {
 
         if (client->notify_fd >= 0)
                 eventfd_read(client->notify_fd, &n);
-        client_let_others(client);
 }
 
 /* ---- room to write ---------------------------------------------------------------- */

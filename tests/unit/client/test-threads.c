@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 
 #define N_THREADS 8
@@ -200,6 +201,46 @@ static void callback_may_free_the_job_that_is_waited_for(void **state) {
         gpuq_buffer_free(to);
 }
 
+typedef struct Slow {
+        pthread_mutex_t lock; /* held by the test while the callback shall not return */
+        unsigned n_begun;     /* atomic */
+} Slow;
+
+static void slow_call(gpuq_job *job, void *userdata) {
+        Slow *slow = userdata;
+
+        __atomic_add_fetch(&slow->n_begun, 1, __ATOMIC_RELEASE);
+        pthread_mutex_lock(&slow->lock);
+        pthread_mutex_unlock(&slow->lock);
+}
+
+/* The waiter leads, in poll(), and no message comes when another thread's callback returns. */
+static void leader_learns_that_a_callback_returned(void **state) {
+        Slow slow = {.lock = PTHREAD_MUTEX_INITIALIZER};
+        Session *session = *state;
+        gpuq_buffer *from, *to;
+        gpuq_job *job = session_job(session, 3, &from, &to);
+        pthread_t caller, waiter;
+        void *r;
+
+        assert_ok(gpuq_job_set_callback(job, slow_call, &slow));
+        assert_ok(gpuq_submit(job));
+        pthread_mutex_lock(&slow.lock);
+        pthread_create(&caller, NULL, wait_main, job);
+        while (__atomic_load_n(&slow.n_begun, __ATOMIC_ACQUIRE) == 0)
+                sched_yield();
+        pthread_create(&waiter, NULL, wait_main, job);
+        poll(NULL, 0, 20); /* long enough, most times, to be in poll(); right either way */
+        pthread_mutex_unlock(&slow.lock);
+        pthread_join(waiter, &r);
+        assert_int_equal((intptr_t)r, 0);
+        pthread_join(caller, &r);
+        assert_int_equal((intptr_t)r, 0);
+        gpuq_job_free(job);
+        gpuq_buffer_free(from);
+        gpuq_buffer_free(to);
+}
+
 static bool readable(int fd, int timeout_ms) {
         struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 
@@ -385,6 +426,7 @@ int main(void) {
                 session_test(leader_that_gives_up_hands_over),
                 session_test(callbacks_may_free_submit_and_wait),
                 session_test(callback_may_free_the_job_that_is_waited_for),
+                session_test(leader_learns_that_a_callback_returned),
                 session_test(loop_learns_of_what_another_call_read),
                 session_test(loop_dispatches_when_readable),
                 session_test(callback_of_a_lost_job_is_called_once),

@@ -239,6 +239,7 @@ CUresult cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice ord
         if (!device)
                 return CUDA_ERROR_INVALID_DEVICE;
 
+        fault_install();
         current = context_new(device);
         if (!current)
                 return CUDA_ERROR_OUT_OF_MEMORY;

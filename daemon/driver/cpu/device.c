@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "driver/cpu/api.h"
-#include "driver/cpu/fault.h"
 #include "util/macro.h"
 
 #define DEVICE_DRIVER_VERSION 12040 /* the API that is spoken: CUDA 12.4 */
@@ -55,7 +54,6 @@ static void device_init(void) {
                 devices[i].total = device_setting("GPUQ_CPU_MEMORY", ram / 4, SIZE_MAX);
         }
 
-        fault_install();
         n_devices = n;
 }
 

@@ -60,16 +60,32 @@ static void fault_on_signal(int signal, siginfo_t *info, void *context) {
         }
 }
 
-void fault_install(void) {
+/* Whoever took a signal since then gets what is not a kernel's. */
+static void fault_take(size_t i) {
         /* The handler is left by a jump, so the signal must not stay blocked. */
-        struct sigaction action = {
+        struct sigaction ours = {
                 .sa_sigaction = fault_on_signal,
                 .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER,
         };
+        struct sigaction now;
 
-        sigemptyset(&action.sa_mask);
+        sigaction(faults[i].signal, NULL, &now);
+        if (now.sa_sigaction != fault_on_signal)
+                before[i] = now;
+        else if ((now.sa_flags & ours.sa_flags) == ours.sa_flags)
+                return;
+
+        sigemptyset(&ours.sa_mask);
+        sigaction(faults[i].signal, &ours, NULL);
+}
+
+void fault_install(void) {
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+        pthread_mutex_lock(&lock);
         for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
-                sigaction(faults[i].signal, &action, &before[i]);
+                fault_take(i);
+        pthread_mutex_unlock(&lock);
 }
 
 int fault_thread_open(void) {

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/** fault_install() - once a process. */
+/** fault_install() - take the signals, also from who took them since the last call. */
 void fault_install(void);
 /** fault_thread_open() - give the calling thread a stack for signals. Return: 0 or -ENOMEM. */
 int fault_thread_open(void);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #if defined(__SANITIZE_THREAD__)
@@ -68,6 +69,9 @@ Fiber::~Fiber() {
         if (!memory)
                 return;
 
+#if defined(__SANITIZE_ADDRESS__)
+        __asan_unpoison_memory_region(bottom, size);
+#endif
 #if defined(__SANITIZE_THREAD__)
         __tsan_destroy_fiber(sanitizer);
 #endif
@@ -78,6 +82,8 @@ void Fiber::prepare(void (*main_)()) {
         main = main_;
         context = make_fcontext((char *)bottom + size, size, start);
 #if defined(__SANITIZE_ADDRESS__)
+        /* Frames that were left by a jump are still marked as in use. */
+        __asan_unpoison_memory_region(bottom, size);
         sanitizer = nullptr;
 #endif
 #if defined(__SANITIZE_THREAD__)

@@ -23,7 +23,8 @@ struct Maps {
 };
 
 /* Never destroyed: threads of the driver outlive main(). */
-Maps &maps = *new Maps;
+alignas(Maps) char maps_memory[sizeof(Maps)];
+Maps &maps = *new (maps_memory) Maps;
 
 Map::iterator range_at(Map &map, uintptr_t address) {
         Map::iterator i = map.upper_bound(address);

@@ -100,9 +100,22 @@ void module_unuse(Module *module) {
 
 /* ---- the way to an image ---------------------------------------------------------- */
 
+static void module_follow_builtin(Module *module);
+
 static void module_finish(Module *module, ModuleState state) {
+        Modules *modules = module->modules;
+        Module *follower, *next;
+
         module->state = state;
-        module->modules->func(module, module->modules->userdata);
+        if (module != modules->builtin) {
+                modules->func(module, modules->userdata);
+                return;
+        }
+
+        HASH_ITER(hh, modules->by_id, follower, next) {
+                if (follower->is_builtin && follower->state == MODULE_COMPILING)
+                        module_follow_builtin(follower);
+        }
 }
 
 static void module_fail(Module *module) {
@@ -184,29 +197,83 @@ static void module_on_compiled(void *userdata, Compiled *compiled, void *data,
         drain_add(module->modules->drain, &module->task);
 }
 
-int module_add(Modules *modules, uint64_t id, const CompileRequest *request) {
+static int module_new(Modules *modules, uint64_t id, Module **ret_module) {
         Module *module = calloc(1, sizeof(*module));
-        int r;
 
-        if (!module) {
-                if (request->fd >= 0)
-                        close(request->fd);
+        if (!module)
                 return -ENOMEM;
-        }
 
         module->id = id;
         module->modules = modules;
         module->task.userdata = module;
-        HASH_ADD(hh, modules->by_id, id, sizeof(module->id), module);
+        *ret_module = module;
+        return 0;
+}
 
-        r = compile_start(modules->compilers, request, module_on_compiled, module,
+static void module_start(Module *module, const CompileRequest *request) {
+        int r;
+
+        r = compile_start(module->modules->compilers, request, module_on_compiled, module,
                           &module->compile);
+        if (r >= 0)
+                return;
+
+        if (request->fd >= 0)
+                close(request->fd);
+        failure_set(&module->failure, GPUQ__V1__CODE__E_INTERNAL, "cannot start gpuqd-compiler: %s",
+                    strerror(-r));
+        module_finish(module, MODULE_FAILED);
+}
+
+/* ---- built-in kernels ---------------------------------------------------------------- */
+
+static void module_follow_builtin(Module *module) {
+        Module *builtin = module->modules->builtin;
+
+        if (builtin->state == MODULE_READY) {
+                module_share(module, builtin->image);
+        } else if (builtin->state == MODULE_FAILED) {
+                failure_copy(&module->failure, &builtin->failure);
+                module_finish(module, MODULE_FAILED);
+        }
+}
+
+/* The first who asks starts it; after a failure the next who asks tries again. */
+static int modules_want_builtin(Modules *modules, const CompileRequest *request) {
+        int r;
+
+        if (modules->builtin && modules->builtin->state != MODULE_FAILED)
+                return 0;
+        if (modules->builtin)
+                module_free(modules->builtin);
+        modules->builtin = NULL;
+
+        r = module_new(modules, 0, &modules->builtin);
+        if (r < 0)
+                return r;
+        module_start(modules->builtin, request);
+        return 0;
+}
+
+int module_add(Modules *modules, uint64_t id, const CompileRequest *request) {
+        bool is_builtin = request->format == GPUQ__V1__FORMAT__BUILTIN;
+        Module *module;
+        int r;
+
+        r = is_builtin ? modules_want_builtin(modules, request) : 0;
+        if (r >= 0)
+                r = module_new(modules, id, &module);
         if (r < 0) {
                 if (request->fd >= 0)
                         close(request->fd);
-                failure_set(&module->failure, GPUQ__V1__CODE__E_INTERNAL,
-                            "cannot start gpuqd-compiler: %s", strerror(-r));
-                module_finish(module, MODULE_FAILED);
+                return r;
         }
+
+        module->is_builtin = is_builtin;
+        HASH_ADD(hh, modules->by_id, id, sizeof(module->id), module);
+        if (is_builtin)
+                module_follow_builtin(module);
+        else
+                module_start(module, request);
         return 0;
 }

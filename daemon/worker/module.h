@@ -7,7 +7,8 @@
  *
  * A session's module in this worker: compiled in a child, then loaded at a
  * drain point. Modules that compile to the same share an image, unless it has
- * variables; then each module has its own.
+ * variables; then each module has its own. The built-in kernels are compiled and
+ * loaded once in the worker's life, however many sessions ask for them.
  */
 
 #include <uthash.h>
@@ -35,6 +36,7 @@ struct Module {
         char *log;       /* warnings, or NULL */
         unsigned n_uses; /* jobs, waiting and in flight */
         bool dropped;    /* to be freed when nothing uses it */
+        bool is_builtin; /* takes its image from modules->builtin */
         Compile *compile;
         Compiled *compiled; /* while it waits to be loaded */
         void *data;
@@ -55,6 +57,7 @@ struct Modules {
         ModuleUnloadFunc unload_func;
         void *userdata;
         Module *by_id;
+        Module *builtin; /* nobody's, never dropped: holds the image that builtin modules share; or NULL */
         Image *images; /* every loaded one */
 };
 

@@ -34,6 +34,7 @@ static const u64 sizes[] = {0, 1, 31, 1000, 4097};
 
 #define OK(call) assert_int_equal(driver->call, CUDA_SUCCESS)
 
+/* A context a test: cmocka takes signals for each test that the CPU driver takes with each context. */
 static void set_up(void) {
         _cleanup_(freep) char *image = NULL;
         CUdevice device;
@@ -51,7 +52,6 @@ static void tear_down(void) {
         OK(cuStreamDestroy(stream));
         OK(cuModuleUnload(module));
         OK(cuCtxDestroy(context));
-        driver = driver_close(driver);
 }
 
 /* ---- memory that both sides see, of f32 or f64 ------------------------------------ */
@@ -120,12 +120,14 @@ static void assert_near(const Array *a, u64 i, double wanted, double scale) {
 typedef void (*Check)(u64 n, bool is_f64, unsigned shape);
 
 static void for_each(Check check) {
+        set_up();
         for (unsigned shape = 0; shape < ARRAY_SIZE(shapes); shape++) {
                 for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
                         check(sizes[i], false, shape);
                         check(sizes[i], true, shape);
                 }
         }
+        tear_down();
 }
 
 /* ---- element by element ------------------------------------------------------------ */
@@ -289,6 +291,7 @@ static void matrices_of_any_size(void **state) {
         static const u64 sides[][3] = {{0, 5, 5}, {5, 0, 5},    {5, 5, 0},   {1, 1, 1},
                                        {7, 3, 5}, {32, 32, 32}, {33, 65, 31}};
 
+        set_up();
         for (unsigned shape = 0; shape < ARRAY_SIZE(shapes); shape++) {
                 for (size_t i = 0; i < ARRAY_SIZE(sides) * 2; i++) {
                         check_gemv_of(sides[i / 2][0], sides[i / 2][1] * 50, i % 2, shape);
@@ -296,6 +299,7 @@ static void matrices_of_any_size(void **state) {
                         check_gemm_of(sides[i / 2], i % 2, shape, -0.5);
                 }
         }
+        tear_down();
 }
 
 static void add_of_any_size(void **state) {
@@ -336,9 +340,7 @@ int main(void) {
                 return 0;
         }
 
-        /* Outside of the group: cmocka takes the signals that the CPU driver ends its threads with. */
-        set_up();
         r = cmocka_run_group_tests(tests, NULL, NULL);
-        tear_down();
+        driver = driver_close(driver);
         return r;
 }

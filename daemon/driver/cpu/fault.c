@@ -8,7 +8,8 @@
 #include "driver/cpu/engine.h"
 #include "util/macro.h"
 
-#define FAULT_STACK (64u << 10) /* bytes: handlers that were there before may need more than ours */
+#define FAULT_INTERRUPT (SIGRTMAX - 2) /* nobody else's in a process of ours */
+#define FAULT_STACK     (64u << 10) /* bytes: handlers that were there before may need more than ours */
 
 /* What each signal is in CUDA's words. */
 static const struct {
@@ -23,7 +24,6 @@ static const struct {
 static struct sigaction before[ARRAY_SIZE(faults)];
 
 static _Thread_local void *stack;
-static char mark; /* what tells our own signals from others */
 
 /* A signal that is not a kernel's goes to who had it before us. */
 static void fault_pass_on(size_t i, siginfo_t *info, void *context) {
@@ -46,18 +46,19 @@ static void fault_pass_on(size_t i, siginfo_t *info, void *context) {
 }
 
 static void fault_on_signal(int signal, siginfo_t *info, void *context) {
-        bool interrupt = info->si_code == SI_QUEUE && info->si_value.sival_ptr == &mark;
-
         for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
                 if (faults[i].signal != signal)
                         continue;
                 if (engine_in_kernel())
-                        engine_leave(interrupt ? CUDA_SUCCESS : faults[i].error);
-                /* An interrupt that came late: the thread had left already. */
-                if (!interrupt)
-                        fault_pass_on(i, info, context);
-                return;
+                        engine_leave(faults[i].error);
+                fault_pass_on(i, info, context);
         }
+}
+
+/* One that comes late finds that the thread has left already. */
+static void fault_on_interrupt(int signal) {
+        if (engine_in_kernel())
+                engine_leave(CUDA_SUCCESS);
 }
 
 /* Whoever took a signal since then gets what is not a kernel's. */
@@ -81,11 +82,28 @@ static void fault_take(size_t i) {
 
 void fault_install(void) {
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+        struct sigaction interrupt = {
+                .sa_handler = fault_on_interrupt,
+                .sa_flags = SA_ONSTACK | SA_NODEFER,
+        };
 
+        sigemptyset(&interrupt.sa_mask);
         pthread_mutex_lock(&lock);
+        sigaction(FAULT_INTERRUPT, &interrupt, NULL);
         for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
                 fault_take(i);
         pthread_mutex_unlock(&lock);
+}
+
+/* All others are for the program's own threads. */
+static void fault_mask(void) {
+        sigset_t mask;
+
+        sigfillset(&mask);
+        sigdelset(&mask, FAULT_INTERRUPT);
+        for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
+                sigdelset(&mask, faults[i].signal);
+        pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
 int fault_thread_open(void) {
@@ -97,6 +115,7 @@ int fault_thread_open(void) {
 
         alternative.ss_sp = stack;
         sigaltstack(&alternative, NULL);
+        fault_mask();
         return 0;
 }
 
@@ -108,5 +127,5 @@ void fault_thread_close(void) {
 }
 
 void fault_interrupt(pthread_t thread) {
-        pthread_sigqueue(thread, SIGSEGV, (union sigval){.sival_ptr = &mark});
+        pthread_kill(thread, FAULT_INTERRUPT);
 }

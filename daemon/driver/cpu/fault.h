@@ -18,7 +18,7 @@ extern "C" {
 
 /** fault_install() - take the signals, also from who took them since the last call. */
 void fault_install(void);
-/** fault_thread_open() - give the calling thread a stack for signals. Return: 0 or -ENOMEM. */
+/** fault_thread_open() - give the calling thread a stack for signals, and no signals but ours. Return: 0 or -ENOMEM. */
 int fault_thread_open(void);
 /** fault_thread_close() - the other way, before the thread ends. */
 void fault_thread_close(void);

@@ -28,9 +28,12 @@
  *   OPTION     the client's: -DNAME[=VALUE], -UNAME, -std=c++NN, --use_fast_math
  *
  * It exits 0 whenever it wrote a result, which may be an error: see compiled.h
- * for reading it. Another exit status, or a signal (SIGXCPU and SIGALRM: its
- * time was up), is for the worker to report. Compilers it starts are in its own
- * process group: kill the group to end it.
+ * for reading it. That its time was up, or that a compiler crashed, is a result too.
+ * Another exit status, or a signal, is for the worker to report.
+ *
+ * It leads a process group of its own, where every compiler that it starts stays.
+ * SIGTERM to it ends them all and removes its temporary files; SIGKILL to the
+ * group ends them too, and the files go when a later one finds them a day old.
  *
  * PATH in its environment is where it looks for c++, g++, clang++ and clang; nothing else
  * of the environment is read but TMPDIR.

@@ -239,7 +239,6 @@ static void __attribute__((noreturn)) child(const Request *request, pid_t parent
         sigset_t none;
         int r;
 
-        (void)setpgid(0, 0);
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
                 _exit(1);
@@ -278,17 +277,17 @@ static int await(const sigset_t *signals, unsigned timeout_s) {
         return r < 0 ? 0 : r;
 }
 
-/* The child and what it started. */
+/* The child and what it started: all in our group, where SIGTERM is blocked for ourselves alone. */
 static int reap(pid_t pid, bool kill_first) {
         int status = 0;
 
         if (kill_first) {
-                (void)kill(-pid, SIGKILL);
+                (void)kill(0, SIGTERM);
                 (void)kill(pid, SIGKILL);
         }
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
                 ;
-        (void)kill(-pid, SIGKILL);
+        (void)kill(0, SIGTERM);
         return status;
 }
 
@@ -377,6 +376,8 @@ int main(int argc, char **argv) {
         if (r < 0)
                 return 2;
 
+        /* Whoever kills our group ends every compiler that we started. */
+        (void)setpgid(0, 0);
         (void)fcntl(request->in_fd, F_SETFD, FD_CLOEXEC);
         (void)fcntl(request->out_fd, F_SETFD, FD_CLOEXEC);
 

@@ -113,20 +113,24 @@ static char *find_include(const Nvrtc *nvrtc) {
 
 static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                    const char *architecture) {
-        _cleanup_(freep) char *toolkit = find_include(nvrtc), *include = NULL;
+        _cleanup_(freep) char *toolkit = find_include(nvrtc), *cccl = NULL, *include = NULL;
         const char *options[OPTIONS_MAX];
         char standard[32];
         size_t n = 0;
 
-        if (asprintf(&include, "-I%s/include", request->libexec) < 0)
+        /* From CUDA 13 on cooperative_groups.h needs what lies in a folder of its own. */
+        if (asprintf(&include, "-I%s/include", request->libexec) < 0 ||
+            asprintf(&cccl, "%s/cccl", toolkit ? toolkit : "") < 0)
                 return -ENOMEM;
 
         snprintf(standard, sizeof(standard), "-std=c++%u",
                  options_standard(request->options, request->n_options, 0) ?: 17);
         options[n++] = architecture;
         options[n++] = standard;
-        if (toolkit)
+        if (toolkit) {
                 options[n++] = toolkit;
+                options[n++] = cccl;
+        }
         options[n++] = include;
         if (options_fast_math(request->options, request->n_options))
                 options[n++] = "--use_fast_math";

@@ -7,11 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "compiler/compiler.h"
 
 #define SM_MIN 50
 #define SM_MAX 999
+
+#define WORK_PREFIX "compile-"
+#define STALE_S     (24 * 3600)
 
 static int parse_number(const char *text, unsigned long max, unsigned long *ret_number) {
         unsigned long number;
@@ -224,12 +228,43 @@ char *request_path(const char *dir, const char *name) {
         return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
+static void remove_folder(const char *path) {
+        struct dirent *entry;
+        DIR *dir = opendir(path);
+
+        while (dir && (entry = readdir(dir)))
+                (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        if (dir)
+                closedir(dir);
+        (void)rmdir(path);
+}
+
+/* What compilers left that were killed. */
+static void remove_stale(const char *cache) {
+        DIR *dir = opendir(cache);
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                _cleanup_(freep) char *path = request_path(cache, entry->d_name);
+                struct stat st;
+
+                if (strncmp(entry->d_name, WORK_PREFIX, strlen(WORK_PREFIX)) == 0 && path &&
+                    lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+                    st.st_mtime < time(NULL) - STALE_S)
+                        remove_folder(path);
+        }
+        if (dir)
+                closedir(dir);
+}
+
 /* Beside the cache, which is the user's own and on a disk; else where temporary files go. */
 int request_make_work(Request *request) {
         const char *dir = request->cache ? request->cache : getenv("TMPDIR");
         char *work;
 
-        work = request_path(dir ? dir : "/tmp", "compile-XXXXXX");
+        if (request->cache)
+                remove_stale(request->cache);
+        work = request_path(dir ? dir : "/tmp", WORK_PREFIX "XXXXXX");
         if (!work)
                 return -ENOMEM;
         if (!mkdtemp(work)) {
@@ -242,16 +277,6 @@ int request_make_work(Request *request) {
 }
 
 void request_clean(Request *request) {
-        struct dirent *entry;
-        DIR *dir;
-
-        if (!request->work)
-                return;
-
-        dir = opendir(request->work);
-        while (dir && (entry = readdir(dir)))
-                (void)unlinkat(dirfd(dir), entry->d_name, 0);
-        if (dir)
-                closedir(dir);
-        (void)rmdir(request->work);
+        if (request->work)
+                remove_folder(request->work);
 }

@@ -40,11 +40,11 @@ mkdir -p "$results"
 status=0
 
 meson test -C "$build" --suite unit --no-rebuild --print-errorlogs --timeout-multiplier 4 || status=1
-cp "$build/meson-logs/testlog.junit.xml" "$results/unit.xml" || status=1
-files=$results/unit.xml
+cp "$build/meson-logs/testlog.json" "$results/unit.json" || status=1
+files=$results/unit.json
 
 if [ -z "$unit_only" ]; then
-        GPUQ_STAGE=$build/stage GPUQ_BUILD=$build /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider \
+        GPUQ_STAGE=$build/stage GPUQ_BUILD=$build /usr/bin/python3 -m pytest -q -rsfE -p no:cacheprovider \
                 --junitxml="$results/system.xml" "$@" \
                 "$root/tests/integration" "$root/tests/fault" "$root/tests/gpu" || status=1
         files="$files $results/system.xml"

@@ -154,6 +154,8 @@ static void scenario_dependencies(void) {
 
         first = scale_job(q, m, 3, x, y);
         DO(gpuq_submit(first));
+        /* Two sockets have no order between them: once this is answered the job is known. */
+        DO(gpuq_wait_id(q, gpuq_job_id(first), -1, NULL));
         {
                 gpuq_arg args[] = {gpuq_f64(1), gpuq_in(theirs), gpuq_inout(theirs), gpuq_u64(N)};
                 gpuq_config config = {.grid = {4}, .block = {256}};

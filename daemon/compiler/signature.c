@@ -93,15 +93,41 @@ int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symb
         return 0;
 }
 
-/* What compilers call string literals in device memory: nobody's state. */
-static bool is_literal(const char *name, size_t n_name) {
-        static const char *const prefixes[] = {
-                "$", "_$_", "__unnamed_", "__PRETTY_FUNCTION__", "__func__", "__FUNCTION__",
-        };
+/* "$str", "_$_str": string literals; "__": names that are reserved for compilers and their libraries. */
+static bool is_compilers(const char *name, size_t n_name) {
+        return name[0] == '$' ||
+               (n_name > 1 && name[0] == '_' && (name[1] == '_' || name[1] == '$'));
+}
 
-        for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-                if (n_name >= strlen(prefixes[i]) &&
-                    memcmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+/* "N4cuda…": one part of a mangled name, its length before it. Return: how long both are, or 0. */
+static size_t read_part(const char *s, size_t n, const char **ret_part, size_t *ret_n_part) {
+        size_t digits = 0, length = 0;
+
+        while (digits < n && s[digits] >= '0' && s[digits] <= '9' && length < n)
+                length = length * 10 + (s[digits++] - '0');
+        if (digits == 0 || length == 0 || length > n - digits)
+                return 0;
+
+        *ret_part = s + digits;
+        *ret_n_part = length;
+        return digits + length;
+}
+
+/* In a namespace of the toolkit's headers, which keep nothing but constants. */
+static bool is_toolkits(const char *name, size_t n_name) {
+        static const char *const spaces[] = {"cuda", "cooperative_groups", "cub", "thrust"};
+        const char *part;
+        size_t n_part, n;
+
+        if (n_name < 4 || memcmp(name, "_ZN", 3) != 0)
+                return false;
+
+        n = read_part(name + 3, n_name - 3, &part, &n_part);
+        /* What is static is in a namespace of its own for each file first. */
+        if (n && n_part > 9 && memcmp(part, "_INTERNAL", 9) == 0)
+                n = read_part(name + 3 + n, n_name - 3 - n, &part, &n_part);
+        for (size_t i = 0; n && i < ARRAY_SIZE(spaces); i++)
+                if (n_part == strlen(spaces[i]) && memcmp(part, spaces[i], n_part) == 0)
                         return true;
 
         return false;
@@ -110,7 +136,7 @@ static bool is_literal(const char *name, size_t n_name) {
 int signature_add_variable(Signature *signature, const char *name, size_t n_name) {
         int r;
 
-        if (!name_is_plain(name, n_name) || is_literal(name, n_name))
+        if (!name_is_plain(name, n_name) || is_compilers(name, n_name) || is_toolkits(name, n_name))
                 return 0;
 
         r = grow((void **)&signature->variables, signature->n_variables,

@@ -45,7 +45,8 @@ int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symb
 /**
  * signature_add_variable() - a writable variable, by the name the driver knows
  *
- * Names that compilers give to string literals are left out. Return: 0 or -ENOMEM.
+ * What compilers and the toolkit's headers put beside a user's variables, string
+ * literals and constants, is left out. Return: 0 or -ENOMEM.
  */
 int signature_add_variable(Signature *signature, const char *name, size_t n_name);
 /**

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#if defined(__CUDACC_RTC__) && __has_include(<cuda/std/climits>)
+/* NVRTC has its own in the toolkit, which must not be defined twice. */
+#include <cuda/std/climits>
+#else
 #define CHAR_BIT 8
 #define SCHAR_MIN (-128)
 #define SCHAR_MAX 127
@@ -18,3 +22,4 @@
 #define LLONG_MIN (-9223372036854775807ll - 1)
 #define LLONG_MAX 9223372036854775807ll
 #define ULLONG_MAX 18446744073709551615ull
+#endif

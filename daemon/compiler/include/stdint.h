@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#if defined(__CUDACC_RTC__) && __has_include(<cuda/std/cstdint>)
+/* NVRTC has its own in the toolkit, which must not be defined twice. */
+#include <cuda/std/cstdint>
+#else
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
@@ -23,3 +27,4 @@ typedef unsigned long uintptr_t;
 #define INT64_MAX 9223372036854775807l
 #define UINT64_MAX 18446744073709551615ul
 #define SIZE_MAX UINT64_MAX
+#endif

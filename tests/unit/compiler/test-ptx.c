@@ -118,6 +118,34 @@ static void mangled_names_get_the_users_names(void **state) {
         assert_string_equal(variables, "");
 }
 
+static void constants_of_the_toolkit_are_no_variables(void **state) {
+        static const char *const names[] = {
+                "_ZN4cuda3std3__417integral_constantIbLb0EE5valueE",
+                "_ZN32_INTERNAL_00000000_9_kernel_cu_f18cooperative_groups4__v17details7_unusedE",
+                "__cudart_i2opi_f",
+                "_$_str1",
+                "$str",
+                "__PRETTY_FUNCTION___$__Z1fPi",
+        };
+        static const char *const users[] = {
+                "counter",
+                "_ZN2ns7counterE",
+                "_ZN38_INTERNAL_00000000_9_kernel_cu_counter2ns6hiddenE",
+                "_ZN4",
+                "_ZN99x",
+                "_Z",
+        };
+        _cleanup_(signature_freep) Signature *s = NULL;
+
+        assert_int_equal(signature_new(&s), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                assert_int_equal(signature_add_variable(s, names[i], strlen(names[i])), 0);
+        assert_int_equal(s->n_variables, 0);
+        for (size_t i = 0; i < ARRAY_SIZE(users); i++)
+                assert_int_equal(signature_add_variable(s, users[i], strlen(users[i])), 0);
+        assert_int_equal(s->n_variables, ARRAY_SIZE(users));
+}
+
 static void user_names_lose_type_and_parameters(void **state) {
         static const struct {
                 const char *demangled, *name;
@@ -146,6 +174,7 @@ int main(void) {
                 cmocka_unit_test(names_inside_of_functions_are_passed_over),
                 cmocka_unit_test(text_cut_anywhere_does_no_harm),
                 cmocka_unit_test(mangled_names_get_the_users_names),
+                cmocka_unit_test(constants_of_the_toolkit_are_no_variables),
                 cmocka_unit_test(user_names_lose_type_and_parameters),
         };
 

@@ -56,7 +56,7 @@
 #include <stdint.h>
 
 #define GPUQ_CPU_COMPILE_FLAGS                                                                     \
-        "-fPIC", "-shared", "-fno-exceptions", "-fno-semantic-interposition", "-fno-gnu-unique",   \
+        "-fPIC", "-shared", "-fno-exceptions", "-fno-semantic-interposition",                      \
                 "-fno-strict-aliasing", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,defs"
 
 #define GPUQ_CPU_IMAGE_VERSION 1u

@@ -49,24 +49,24 @@ static inline void module_freep(Module **module) {
                 module_free(*module);
 }
 
-static int module_copy(const void *image, size_t size) {
+/* A file of this load alone, and its contents, which the caller unmaps. */
+static int module_copy(const void *image, size_t size, void **ret_copy) {
         _cleanup_(closep) int fd = -1;
-        size_t n_written = 0;
-        ssize_t n;
+        void *copy;
 
         fd = memfd_create("gpuq-module", MFD_CLOEXEC | MFD_EXEC);
         if (fd < 0 && errno == EINVAL)
                 fd = memfd_create("gpuq-module", MFD_CLOEXEC);
-        if (fd < 0)
+        if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
                 return -errno;
 
-        while (n_written < size) {
-                n = write(fd, (const char *)image + n_written, size - n_written);
-                if (n < 0)
-                        return -errno;
-                n_written += (size_t)n;
-        }
+        copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (copy == MAP_FAILED)
+                return -errno;
 
+        memcpy(copy, image, size);
+        object_make_private(copy);
+        *ret_copy = copy;
         return TAKE_FD(fd);
 }
 
@@ -143,10 +143,23 @@ static CUresult module_find_variables(Module *module, const void *image) {
         return CUDA_SUCCESS;
 }
 
+static CUresult module_open_copy(Module *module, const void *copy) {
+        CUresult r;
+
+        module->handle = module_open(module->fd);
+        if (!module->handle)
+                return CUDA_ERROR_INVALID_IMAGE;
+        r = module_bind(module);
+        if (r)
+                return r;
+
+        return module_find_variables(module, copy);
+}
+
 static CUresult module_new(const void *image, Module **ret_module) {
         _cleanup_(module_freep) Module *module = NULL;
         size_t size;
-        void *copy;
+        void *copy = NULL;
         CUresult r;
 
         r = object_size(image, &size);
@@ -157,20 +170,10 @@ static CUresult module_new(const void *image, Module **ret_module) {
         if (!module)
                 return CUDA_ERROR_OUT_OF_MEMORY;
 
-        module->fd = module_copy(image, size);
+        module->fd = module_copy(image, size, &copy);
         if (module->fd < 0)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        module->handle = module_open(module->fd);
-        if (!module->handle)
-                return CUDA_ERROR_INVALID_IMAGE;
-        r = module_bind(module);
-        if (r)
-                return r;
-
-        copy = mmap(NULL, size, PROT_READ, MAP_PRIVATE, module->fd, 0);
-        if (copy == MAP_FAILED)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        r = module_find_variables(module, copy);
+        r = module_open_copy(module, copy);
         munmap(copy, size);
         if (r)
                 return r;

@@ -95,6 +95,20 @@ static const Elf64_Shdr *object_section(const Elf64_Ehdr *header, uint32_t type)
         return NULL;
 }
 
+void object_make_private(void *image) {
+        const Elf64_Shdr *table = object_section(image, SHT_DYNSYM);
+        Elf64_Sym *symbols;
+
+        if (!table)
+                return;
+
+        symbols = (void *)((char *)image + table->sh_offset);
+        for (size_t i = 0; i < table->sh_size / sizeof(*symbols); i++)
+                if (ELF64_ST_BIND(symbols[i].st_info) == STB_GNU_UNIQUE)
+                        symbols[i].st_info =
+                                ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(symbols[i].st_info));
+}
+
 static bool object_is_variable(const Elf64_Sym *symbol, const char *name) {
         return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT &&
                ELF64_ST_BIND(symbol->st_info) == STB_GLOBAL &&

@@ -22,6 +22,13 @@
  */
 CUresult object_size(const void *image, size_t *ret_size);
 /**
+ * object_make_private() - let it share no symbol with another load of the same code
+ * @image: a copy of one that object_size() took
+ *
+ * Compilers mark variables of templates and inline functions as unique in a process.
+ */
+void object_make_private(void *image);
+/**
  * object_variable() - a variable of the module, by number
  * @ret_name: inside the image
  *

@@ -10,5 +10,5 @@ cxx=$1 driver=$2 in=$3 out=$4
 grep -E '^extern "C" __global__' "$in" | sed -E 's/.* ([a-z_]+)\(.*/GPUQ_CPU_KERNEL(\1, "\1")/' >"$out.kernels"
 cat "$out.kernels" >>"$out.ii"
 "$cxx" -std=c++17 -O2 -g -x c++ -include "$driver/cpu/compile.h" -fPIC -shared -fno-exceptions \
-        -fno-semantic-interposition -fno-gnu-unique -fno-strict-aliasing -pthread -Wl,-Bsymbolic -Wl,-z,defs \
+        -fno-semantic-interposition -fno-strict-aliasing -pthread -Wl,-Bsymbolic -Wl,-z,defs \
         -o "$out" "$out.ii"

@@ -225,6 +225,15 @@ extern "C" __global__ void use_variables(float *x) {
         x[0] = table[1];
 }
 
+// Of a template, a variable that compilers mark as unique in a process.
+template <class T> struct Shared {
+        static inline T value = 5;
+};
+
+extern "C" __global__ void count_shared(int *x) {
+        x[0] = Shared<int>::value++;
+}
+
 extern "C" __global__ void parameters(char c, short s, int i, long long l, float f, double d, const int *p,
                                       Pair pair, float3 v, double *out) {
         out[0] = c + s + i + (double)l + f + d + *p + pair.a + pair.b + v.x + v.y + v.z;

@@ -64,6 +64,21 @@ FIXTURE_TEST(a_module_is_loaded_anew_each_time) {
         }
 }
 
+FIXTURE_TEST(variables_of_templates_are_a_loads_own_too) {
+        Fixture *fixture = *state;
+        CUmodule modules[2] = {fixture->module};
+        CUdeviceptr x = fixture_alloc(fixture, NULL, 4);
+        int value;
+
+        assert_ok(driver->cuModuleLoadData(&modules[1], image));
+        for (int i = 0; i < 4; i++) {
+                fixture->module = modules[i % 2];
+                assert_ok(fixture_launch(fixture, 0, "count_shared", 1, 1, 0, PARAMS(&x)));
+                fixture_fetch(fixture, &value, x, sizeof(value));
+                assert_int_equal(value, 5 + i / 2);
+        }
+}
+
 FIXTURE_TEST(functions_are_found_and_listed) {
         Fixture *fixture = *state;
         CUfunction functions[100], function;
@@ -184,6 +199,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(each_load_has_variables_of_its_own),
                 TEST(a_module_is_loaded_anew_each_time),
+                TEST(variables_of_templates_are_a_loads_own_too),
                 TEST(functions_are_found_and_listed),
                 TEST(what_is_no_module_for_it_is_refused),
                 TEST(a_library_is_not_a_module),

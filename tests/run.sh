@@ -22,8 +22,9 @@ while [ $# -gt 0 ]; do
                 GPUQ_MESON_ARGS="-Db_sanitize=address,undefined -Db_lundef=false ${GPUQ_WERROR:+-Dwerror=true}"
                 # The bounds of what a sanitizer finds: every finding ends its process.
                 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+                LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0
                 GPUQ_TEST_SANITIZE=1
-                export GPUQ_BUILD GPUQ_MESON_ARGS UBSAN_OPTIONS GPUQ_TEST_SANITIZE
+                export GPUQ_BUILD GPUQ_MESON_ARGS UBSAN_OPTIONS LSAN_OPTIONS GPUQ_TEST_SANITIZE
                 ;;
         --unit) unit_only=1 ;;
         --help) sed -n '3,10s/^# \{0,1\}//p' "$0"; exit 0 ;;

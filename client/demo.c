@@ -270,14 +270,10 @@ static void demo_print(const Options *options, const Tally *tally, const gpuq_st
 
 /* Workers tell what they hold when they fall idle, a moment after their last job has ended. */
 static bool demo_settled(const gpuq_status *status) {
-        unsigned n_contexts = 0;
-
-        for (size_t i = 0; i < status->n_workers; i++) {
-                n_contexts += status->workers[i].contexts;
-                if (strcmp(status->workers[i].state, "busy") == 0)
+        for (size_t i = 0; i < status->n_workers; i++)
+                if (strcmp(status->workers[i].state, "busy") == 0 || !status->workers[i].memory)
                         return false;
-        }
-        return n_contexts > 0;
+        return status->n_workers > 0;
 }
 
 static int demo_status(const char *socket, gpuq_status **ret_status) {

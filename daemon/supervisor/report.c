@@ -179,7 +179,7 @@ static void report_worker(const Worker *worker, Gpuq__V1__WorkerStatus *to) {
         to->memory = worker->memory;
         to->running = worker->n_inflight;
         to->jobs = worker->n_jobs;
-        to->contexts = worker->contexts;
+        to->contexts = worker->state == WORKER_READY || worker->state == WORKER_STOPPING;
 }
 
 static int report_workers(ReportStatus *report) {

@@ -106,7 +106,6 @@ struct Worker {
         Instance *instances;
 
         uint64_t memory; /* bytes */
-        uint32_t contexts;
         uint64_t n_jobs;
         char *waiting; /* for a drain point; NULL: nothing does */
 };

@@ -222,7 +222,6 @@ static const char *worker_on_stopped(Worker *worker, const Gpuq__Worker__Stopped
 
 static const char *worker_on_stats(Worker *worker, const Gpuq__Worker__Stats *stats) {
         worker->memory = stats->memory;
-        worker->contexts = stats->contexts;
         free(worker->waiting);
         worker->waiting = *stats->waiting ? strndup(stats->waiting, 256) : NULL;
         return NULL;

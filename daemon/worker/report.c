@@ -267,6 +267,5 @@ int report_stats(Outbox *outbox, uint64_t n_bytes, const char *waiting) {
 
         stats.memory = n_bytes;
         stats.waiting = (char *)waiting;
-        stats.contexts = 1;
         return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_STATS, &stats, -1);
 }

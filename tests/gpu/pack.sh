@@ -16,7 +16,7 @@ pack=${1:-$build/gpu-pack}
 
 rm -rf "$pack"
 mkdir -p "$pack/stage/lib" "$pack/stage/libexec/gpuq-tests" "$pack/stage/libexec/gpuq-unit"
-for folder in bin lib libexec; do
+for folder in bin lib libexec share; do
         cp -a "$build/stage/$folder/." "$pack/stage/$folder"
 done
 cp "$build/tests/integration/gpuq-test-client" "$pack/stage/libexec/gpuq-tests/"

@@ -32,7 +32,7 @@ void probe_failed(Supervisor *supervisor, const char *why) {
                 return;
 
         /* One line for each new reason, not one every two seconds. */
-        if (!supervisor->problem || strcmp(supervisor->problem, why) != 0) {
+        if (strcmp(supervisor_state(supervisor), why) != 0) {
                 log_warning("no device yet: %s", why);
                 free(supervisor->problem);
                 supervisor->problem = strdup(why);

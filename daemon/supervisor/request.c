@@ -414,6 +414,40 @@ static const char *session_on_status_get(Session *session, uint32_t serial,
         return NULL;
 }
 
+/* ---- what is yet to be said ------------------------------------------------ */
+
+/* Is this a job that another process of the user may have submitted already, on a
+ * connection whose turn to be read has not come yet? */
+static bool session_is_ahead(const Session *session, uint64_t id) {
+        uint32_t number = (uint32_t)(id >> 32);
+        Session *other;
+
+        HASH_FIND(hh, session->supervisor->sessions, &number, sizeof(number), other);
+        return other && other != session && other->user == session->user &&
+               (uint32_t)id > other->last_tag;
+}
+
+static bool session_any_is_ahead(const Session *session, const uint64_t *ids, size_t n_ids) {
+        for (size_t i = 0; i < n_ids; ++i)
+                if (session_is_ahead(session, ids[i]))
+                        return true;
+        return false;
+}
+
+static bool session_names_what_is_ahead(const Session *session, const Gpuq__V1__Request *request) {
+        if (request->body_case == GPUQ__V1__REQUEST__BODY_WAIT)
+                return session_is_ahead(session, request->wait->id);
+        if (request->body_case == GPUQ__V1__REQUEST__BODY_CANCEL)
+                return session_any_is_ahead(session, request->cancel->ids, request->cancel->n_ids);
+        if (request->body_case != GPUQ__V1__REQUEST__BODY_SUBMIT)
+                return false;
+        for (size_t i = 0; i < request->submit->n_jobs; ++i)
+                if (session_any_is_ahead(session, request->submit->jobs[i]->after,
+                                         request->submit->jobs[i]->n_after))
+                        return true;
+        return false;
+}
+
 static const char *session_dispatch(Session *session, const Gpuq__V1__Request *request) {
         static const RequestEntry entries[] = {
                 [GPUQ__V1__REQUEST__BODY_HELLO] = {session_on_hello},
@@ -443,7 +477,13 @@ const char *session_request(Session *session, const uint8_t *data, size_t n_data
         const char *problem;
 
         request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
-        problem = request ? session_dispatch(session, request) : "a message that is not protobuf";
+        if (!request)
+                problem = "a message that is not protobuf";
+        else if (!session->is_second_try && session_names_what_is_ahead(session, request) &&
+                 session_defer(session, data, n_data) == 0)
+                problem = NULL;
+        else
+                problem = session_dispatch(session, request);
         bump_reset(bump);
         return problem;
 }

@@ -166,6 +166,14 @@ static void session_drop_arenas(Session *session) {
                 session_close_arena(session, session->openings->id);
 }
 
+static void session_drop_deferred(Session *session) {
+        if (!session->deferred)
+                return;
+        TAILQ_REMOVE(&session->supervisor->deferring, session, deferred_link);
+        free(session->deferred);
+        session->deferred = NULL;
+}
+
 static void session_leave(Session *session) {
         char key[KEEPER_KEY_MAX];
 
@@ -185,9 +193,11 @@ void session_close(Session *session) {
                 return;
 
         session->state = SESSION_DEAD;
+        session->supervisor->is_stirred = true;
         if (session->is_flushing)
                 TAILQ_REMOVE(&session->supervisor->flushing, session, flush_link);
         HASH_DEL(session->supervisor->sessions, session);
+        session_drop_deferred(session);
         session_abandon_jobs(session);
         session_drop_watches(session);
         while ((module = LIST_FIRST(&session->modules)))
@@ -202,6 +212,7 @@ void session_close(Session *session) {
 void session_refuse(Session *session, Failure *failure) {
         if (session->state < SESSION_CLOSING) {
                 session_reply_failure(session, 0, failure);
+                session_drop_deferred(session);
                 session->state = SESSION_CLOSING;
                 session->closing_ns = uv_hrtime();
                 session_mark(session);
@@ -224,6 +235,20 @@ static void session_protocol_error(Session *session, const char *problem) {
         session_refuse(session, failure_new(FAILURE_PROTOCOL, "%s", problem));
 }
 
+int session_defer(Session *session, const uint8_t *data, size_t n_data) {
+        Supervisor *supervisor = session->supervisor;
+
+        session->deferred = malloc(n_data);
+        if (!session->deferred)
+                return -ENOMEM;
+
+        memcpy(session->deferred, data, n_data);
+        session->n_deferred = n_data;
+        session->deferred_turn = supervisor->turn;
+        TAILQ_INSERT_TAIL(&supervisor->deferring, session, deferred_link);
+        return 0;
+}
+
 /* What is whole of what came; stops while its answers are not read. */
 static void session_serve(Session *session) {
         const char *problem;
@@ -231,7 +256,7 @@ static void session_serve(Session *session) {
         int r;
 
         session->is_held_up = false;
-        while (session->state < SESSION_CLOSING && !session->is_broken) {
+        while (session->state < SESSION_CLOSING && !session->is_broken && !session->deferred) {
                 if (wire_pending(session->wire) > SESSION_UNREAD_MAX) {
                         session->is_held_up = true;
                         return;
@@ -244,6 +269,21 @@ static void session_serve(Session *session) {
                 if (problem)
                         session_protocol_error(session, problem);
         }
+}
+
+void session_serve_deferred(Session *session) {
+        _cleanup_(freep) uint8_t *data = session->deferred;
+        const char *problem;
+
+        TAILQ_REMOVE(&session->supervisor->deferring, session, deferred_link);
+        session->deferred = NULL;
+        session->is_second_try = true;
+        problem = session_request(session, data, session->n_deferred);
+        session->is_second_try = false;
+        if (problem)
+                session_protocol_error(session, problem);
+        session_serve(session);
+        session_mark(session);
 }
 
 /* Nothing it says counts any more; read on, so that closing does not reset the
@@ -359,8 +399,10 @@ void session_flush(Session *session) {
         }
         if (!session_write(session))
                 return;
-        if (session->is_held_up && wire_pending(session->wire) <= SESSION_UNREAD_MAX)
+        if (session->is_held_up && wire_pending(session->wire) <= SESSION_UNREAD_MAX) {
+                session->supervisor->is_stirred = true;
                 session_serve(session);
+        }
         if (session->state != SESSION_DEAD)
                 session_poll(session);
 }

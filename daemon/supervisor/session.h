@@ -93,11 +93,18 @@ struct Session {
         uint32_t last_tag;
         UserCharge charge;
 
-        bool is_flushing : 1; /* in supervisor->flushing */
-        bool is_broken : 1;   /* it does not read, or cannot be written to: close it */
-        bool is_held_up : 1;  /* requests wait until it has read more */
-        bool is_kept : 1;     /* the keeper holds its socket */
-        bool is_shut : 1;     /* CLOSING: all was written */
+        uint8_t *
+                deferred; /* a request that names what another session has yet to say; NULL: none */
+        size_t n_deferred;
+        uint64_t deferred_turn;
+        TAILQ_ENTRY(Session) deferred_link; /* supervisor->deferring */
+
+        bool is_second_try : 1; /* the deferred request is served: now or never */
+        bool is_flushing : 1;   /* in supervisor->flushing */
+        bool is_broken : 1;     /* it does not read, or cannot be written to: close it */
+        bool is_held_up : 1;    /* requests wait until it has read more */
+        bool is_kept : 1;       /* the keeper holds its socket */
+        bool is_shut : 1;       /* CLOSING: all was written */
 };
 
 /**
@@ -111,6 +118,10 @@ int session_new(Supervisor *supervisor, int fd, const Peer *peer, Failure *refus
 void session_close(Session *session);
 /** session_refuse() - say why, then close. Consumes @failure. */
 void session_refuse(Session *session, Failure *failure);
+/** session_defer() - keep this request until all that was sent before it has been read. Return: 0, or -ENOMEM. */
+int session_defer(Session *session, const uint8_t *data, size_t n_data);
+/** session_serve_deferred() - it has been: serve it, then what came behind it. */
+void session_serve_deferred(Session *session);
 /** session_tick() - CLOSING ones do not linger for ever. */
 void session_tick(Session *session, uint64_t now_ns);
 /** session_flush() - write what waits, completions first made to messages. */

@@ -49,17 +49,33 @@ static void supervisor_on_idle(uv_idle_t *idle) {
                 worker_read(worker);
 }
 
+/* A request deferred in one turn is served when every connection was read in the next. */
+static void supervisor_serve_deferred(Supervisor *supervisor) {
+        Session *session, *next;
+
+        supervisor->turn++;
+        TAILQ_FOREACH_SAFE(session, &supervisor->deferring, deferred_link, next)
+        if (supervisor->turn >= session->deferred_turn + 2)
+                session_serve_deferred(session);
+}
+
 static void supervisor_on_prepare(uv_prepare_t *prepare) {
         Supervisor *supervisor = prepare->data;
+        bool may_sleep;
         Session *session;
 
+        supervisor->is_stirred = false;
+        supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);
-        if (supervisor_flush_workers(supervisor) && TAILQ_EMPTY(&supervisor->doomed))
+        may_sleep = supervisor_flush_workers(supervisor);
+        if (may_sleep && TAILQ_EMPTY(&supervisor->doomed) && TAILQ_EMPTY(&supervisor->deferring))
                 uv_idle_stop(&supervisor->idle);
         else
                 uv_idle_start(&supervisor->idle, supervisor_on_idle);
         while ((session = TAILQ_FIRST(&supervisor->flushing)))
                 session_flush(session);
+        if (supervisor->is_stirred)
+                uv_idle_start(&supervisor->idle, supervisor_on_idle);
 }
 
 /* ---- now and then ---------------------------------------------------------- */
@@ -322,6 +338,7 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
         TAILQ_INIT(&supervisor->unplaced);
         TAILQ_INIT(&supervisor->unplaced_modules);
         TAILQ_INIT(&supervisor->flushing);
+        TAILQ_INIT(&supervisor->deferring);
         r = supervisor_init_loop(supervisor);
         if (r < 0) {
                 free(supervisor);

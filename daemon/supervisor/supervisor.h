@@ -75,6 +75,8 @@ struct Supervisor {
         struct SupervisorJobs unplaced;
         TAILQ_HEAD(, Module) unplaced_modules;
         TAILQ_HEAD(SupervisorSessions, Session) flushing; /* sessions with something to send */
+        struct SupervisorSessions deferring;              /* sessions with a deferred request */
+        uint64_t turn;                                    /* of the loop */
 
         uint64_t last_arena;
         uint64_t last_module;
@@ -84,6 +86,7 @@ struct Supervisor {
         uint64_t status_ns;  /* when the keeper last heard of us */
         int r;               /* how the run ended */
         unsigned quit_ms;    /* since we were told to quit */
+        bool is_stirred;     /* flushing brought new work: one more turn before the loop sleeps */
         bool is_taking_over; /* the keeper still hands over what it held */
         bool is_quitting;
 };

@@ -440,7 +440,17 @@ void fake_send(FakeClient *client, Gpuq__V1__Request *request) {
         assert_int_equal(wire_queue(client->wire, &request->base, -1), 0);
         while (wire_flush(client->wire) == WIRE_E_AGAIN)
                 fake_turn(client->fake);
-        fake_turn(client->fake);
+        if (!client->is_unseen)
+                fake_turn(client->fake);
+}
+
+uint64_t fake_submit_unseen(FakeClient *client, FakeJob job) {
+        uint64_t id;
+
+        client->is_unseen = true;
+        id = fake_submit(client, job);
+        client->is_unseen = false;
+        return id;
 }
 
 static bool fake_try_receive(void *userdata) {

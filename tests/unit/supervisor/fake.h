@@ -68,6 +68,7 @@ typedef struct FakeClient {
         uint32_t tag;
         uint64_t module;
         bool is_closed;
+        bool is_unseen;         /* requests are written without a turn of the loop */
         Gpuq__V1__Reply *reply; /* the last one */
         int fd;                 /* that came with it */
 } FakeClient;
@@ -115,6 +116,8 @@ typedef struct FakeJob {
 uint64_t fake_submit(FakeClient *client, FakeJob job);
 /** fake_submit_many() - in one message, the same job. Return: the id of the first. */
 uint64_t fake_submit_many(FakeClient *client, FakeJob job, size_t n);
+/** fake_submit_unseen() - the same, and nobody has read it yet. */
+uint64_t fake_submit_unseen(FakeClient *client, FakeJob job);
 /** fake_completion() - receive until the end of this job comes; valid until the next receive. */
 Gpuq__V1__Completion *fake_completion(FakeClient *client, uint64_t id);
 /** fake_expect_end() - it ends in this state, with this code and these words in its error. */

@@ -20,6 +20,12 @@ static void work_start(Work *work) {
         work->x = filled(work->client, 1);
 }
 
+static void work_end(Work *work) {
+        gpuq_buffer_free(work->x);
+        gpuq_module_free(work->builtin);
+        gpuq_client_free(work->client);
+}
+
 static gpuq_buffer *result_buffer(gpuq_client *client) {
         gpuq_buffer *y = NULL;
 
@@ -54,9 +60,9 @@ void scenario_loop(void) {
         for (int i = 0; i < COUNT; i++) {
                 CHECK(gpuq_poll(jobs[i]) == 1);
                 CHECK(is_scaled(y[i], i));
-                gpuq_job_free(jobs[i]);
+                drop(jobs[i], y[i]);
         }
-        gpuq_client_free(work.client);
+        work_end(&work);
 }
 
 typedef struct Runner {
@@ -96,7 +102,7 @@ void scenario_threads(void) {
         }
         for (int i = 0; i < COUNT; i++)
                 CHECK(pthread_join(threads[i], NULL) == 0);
-        gpuq_client_free(work.client);
+        work_end(&work);
 }
 
 static void on_end(gpuq_job *job, void *userdata) {
@@ -110,13 +116,14 @@ static void on_end(gpuq_job *job, void *userdata) {
 void scenario_callbacks(void) {
         enum { COUNT = 32 };
         atomic_int n_ended = 0;
+        gpuq_buffer *y[COUNT];
         gpuq_job *jobs[COUNT];
         Work work;
 
         work_start(&work);
         for (int i = 0; i < COUNT; i++) {
-                jobs[i] =
-                        scale_job(work.client, work.builtin, i, work.x, result_buffer(work.client));
+                y[i] = result_buffer(work.client);
+                jobs[i] = scale_job(work.client, work.builtin, i, work.x, y[i]);
                 DO(gpuq_job_set_callback(jobs[i], on_end, &n_ended));
         }
         DO(gpuq_submit_many(jobs, COUNT));
@@ -125,13 +132,15 @@ void scenario_callbacks(void) {
         CHECK(atomic_load(&n_ended) == COUNT); /* once each */
         DO(gpuq_dispatch(work.client, 0));
         CHECK(atomic_load(&n_ended) == COUNT);
-        gpuq_client_free(work.client);
+        for (int i = 0; i < COUNT; i++)
+                drop(jobs[i], y[i]);
+        work_end(&work);
 }
 
 /* Freed at once: they still run, and their results are in the buffers. */
 void scenario_many(void) {
         enum { COUNT = 2000 };
-        gpuq_buffer *y;
+        gpuq_buffer *y, *z;
         gpuq_job *last;
         Work work;
 
@@ -143,10 +152,13 @@ void scenario_many(void) {
                 DO(gpuq_submit(job));
                 gpuq_job_free(job);
         }
-        last = scale_job(work.client, work.builtin, 5, y, result_buffer(work.client));
+        z = result_buffer(work.client);
+        last = scale_job(work.client, work.builtin, 5, y, z);
         DO(gpuq_run(last));
         CHECK(is_scaled(y, COUNT - 1));
-        gpuq_client_free(work.client);
+        drop(last, z);
+        gpuq_buffer_free(y);
+        work_end(&work);
 }
 
 static const char FOREVER[] = "extern \"C\" __global__ void forever(int *x) {\n"
@@ -177,5 +189,7 @@ void scenario_cancel(void) {
         CHECK(gpuq_wait(job, -1) == GPUQ_E_CANCELLED);
         DO(gpuq_job_get_result(job, &result));
         CHECK(result.state == GPUQ_CANCELLED && result.text[0]);
-        gpuq_client_free(work.client);
+        drop(job, x);
+        gpuq_module_free(m);
+        work_end(&work);
 }

@@ -22,11 +22,14 @@ static void run_anew(void) {
         job = scale_job(q, m, 7, x, y);
         DO(gpuq_run(job));
         CHECK(is_scaled(y, 7));
-        gpuq_job_free(job);
+        drop(job, y);
+        gpuq_buffer_free(x);
+        gpuq_module_free(m);
         gpuq_client_free(q);
 }
 
-static void in_the_child(gpuq_client *q, gpuq_buffer *x, gpuq_job *job) {
+static void in_the_child(gpuq_client *q, gpuq_module *m, gpuq_buffer *x, gpuq_buffer *y,
+                         gpuq_job *job) {
         gpuq_buffer *other = NULL;
         gpuq_job *another = NULL;
 
@@ -36,11 +39,12 @@ static void in_the_child(gpuq_client *q, gpuq_buffer *x, gpuq_job *job) {
         CHECK(gpuq_job_new(q, &another) == GPUQ_E_FORKED && !another);
         CHECK(gpuq_submit(job) == GPUQ_E_FORKED);
         CHECK(strstr(gpuq_error_text(), "fork"));
-        gpuq_job_free(job);
+        drop(job, y);
         gpuq_buffer_free(x);
+        gpuq_module_free(m);
         gpuq_client_free(q);
         run_anew();
-        exit(0);
+        _exit(0); /* not exit(): what the inherited job holds stays, which is no leak */
 }
 
 void scenario_fork(void) {
@@ -60,12 +64,15 @@ void scenario_fork(void) {
         child = fork();
         CHECK(child >= 0);
         if (child == 0)
-                in_the_child(q, x, job);
+                in_the_child(q, m, x, y, job);
         CHECK(waitpid(child, &status, 0) == child);
         CHECK(status == 0);
 
         DO(gpuq_run(job)); /* the parent's session is as it was */
         CHECK(is_scaled(y, 2));
+        drop(job, y);
+        gpuq_buffer_free(x);
+        gpuq_module_free(m);
         gpuq_client_free(q);
 }
 

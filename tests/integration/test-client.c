@@ -27,6 +27,11 @@ gpuq_job *scale_job(gpuq_client *client, gpuq_module *builtin, double factor, gp
         return job;
 }
 
+void drop(gpuq_job *job, gpuq_buffer *y) {
+        gpuq_job_free(job);
+        gpuq_buffer_free(y);
+}
+
 int is_scaled(gpuq_buffer *y, double factor) {
         const double *data = gpuq_buffer_data(y);
 
@@ -174,6 +179,11 @@ static void scenario_dependencies(void) {
         CHECK(id == gpuq_job_id(first));
         CHECK(gpuq_wait_id(other, 123456789, 1000, NULL) == GPUQ_E_NOT_FOUND);
 
+        drop(first, x);
+        drop(second, y);
+        gpuq_buffer_free(theirs);
+        gpuq_module_free(m);
+        gpuq_module_free(their_m);
         gpuq_client_free(q);
         gpuq_client_free(other);
 }
@@ -217,6 +227,8 @@ static void scenario_modules(void) {
         DO(gpuq_run(job));
         CHECK(is_scaled(y, 3));
 
+        drop(job, y);
+        gpuq_buffer_free(x);
         gpuq_client_free(q);
 }
 

@@ -30,6 +30,8 @@ gpuq_buffer *filled(gpuq_client *client, double factor);
 /* A job that writes factor * x to y, on the built-in kernels. */
 gpuq_job *scale_job(gpuq_client *client, gpuq_module *builtin, double factor, gpuq_buffer *x,
                     gpuq_buffer *y);
+/* Frees the job's memory and its result's buffer. */
+void drop(gpuq_job *job, gpuq_buffer *y);
 /* Whether y is factor * (0, 1, 2, …). */
 int is_scaled(gpuq_buffer *y, double factor);
 

@@ -202,7 +202,10 @@ def test_dependencies_between_sessions(gpuqd, client, module):
     their_module = other.load(kernels.BASIC)
     gate = Gate(gpuqd, client, module)
 
+    # Two sockets have no order between them: the daemon must have seen the gate first.
+    until(lambda: gate.id in other.queue(), "the gate")
     second = other.submit(note_job(their_module, shared, 2, after=[gate.id]))
+    until(lambda: second in client.queue(), "the second job")
     third = client.submit(note_job(module, log, 3, after=[second]))
     queue = until(lambda: {second, third} <= set(client.queue()) and client.queue(), "both jobs")
     assert queue[second].state == queue[third].state == pb.WAITING
@@ -231,7 +234,9 @@ def test_a_cancelled_dependency_ends_those_behind_it(gpuqd, client, module):
 def test_the_end_of_a_session_ends_those_behind_its_jobs(gpuqd, client, module):
     gate = Gate(gpuqd, client, module)
     other = gpuqd.connect()
+    until(lambda: gate.id in other.queue(), "the gate")
     theirs = other.submit(Job(after=[gate.id]).launch(other.load(kernels.BASIC), "nothing"))
+    until(lambda: theirs in client.queue(), "their job")
     mine = client.submit(Job(after=[theirs]).launch(module, "nothing"))
     until(lambda: mine in client.queue(), "the job to wait")
     other.close()
@@ -289,6 +294,7 @@ def test_cancel_all_of_this_user(gpuqd, client, module):
     other = gpuqd.connect()
     their_module = other.load(kernels.BASIC)
     endless = client.submit(Job().launch(module, "forever", [Out(client.arena(4))]))
+    until(lambda: endless in other.queue(), "it to be known")
     waiting = [other.submit(Job(after=[endless]).launch(their_module, "nothing")) for _ in range(3)]
     until(lambda: len(client.queue()) == 4, "four jobs")
     cancelled = gpuqd.connect().cancel(all=True)
@@ -322,6 +328,7 @@ def test_a_default_timeout(start_gpuqd):
 def test_waiting_for_a_job_of_another_process(gpuqd, client, module):
     other = gpuqd.connect()
     gate = Gate(gpuqd, client, module)
+    until(lambda: gate.id in other.queue(), "the gate")
     serial = other.tell(wait=pb.Wait(id=gate.id))
     gate.open()
     reply, _fds = other.answer(serial)

@@ -58,6 +58,7 @@ def test_jobs_count_for_all_sessions_of_a_user_together(start_gpuqd):
     module, theirs = client.load(kernels.BASIC), other.load(kernels.BASIC)
     gate = Gate(daemon, client, module)
     mine = client.submit(Job(after=[gate.id]).launch(module, "nothing"))
+    until(lambda: mine in other.queue(), "both of the first session")
     others = other.submit(*[Job(after=[gate.id]).launch(theirs, "nothing") for _ in range(3)])
     assert other.wait(others[2]).error.code == pb.E_QUOTA
     client.cancel(mine)

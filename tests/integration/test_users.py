@@ -82,6 +82,7 @@ def test_another_users_module_is_not_there(alice, bob):
 def test_another_users_job_cannot_be_cancelled_waited_for_or_depended_on(service, alice, bob):
     module = alice.load(kernels.BASIC)
     gate = Gate(service, alice, module, uid=ALICE)
+    until(lambda: gate.id in alice.queue(), "the gate")
     cancelled = bob.cancel(gate.id)
     assert list(cancelled.denied) == [gate.id] and not cancelled.ids
     assert not bob.cancel(all=True).ids
@@ -146,7 +147,7 @@ def test_a_greedy_user_does_not_starve_another(start_gpuqd):
     alice, bob = service.connect(uid=ALICE), service.connect(uid=BOB)
     greedy, modest = alice.load(kernels.BASIC), bob.load(kernels.BASIC)
     source, target = alice.array(arange(8)), [alice.arena(32) for _ in range(8)]
-    jobs = alice.submit(*[slow_job(greedy, source, target[i % 8], 8, spins=kernels.SPINS // 100)
+    jobs = alice.submit(*[slow_job(greedy, source, target[i % 8], 8, spins=kernels.SPINS // 20)
                           for i in range(400)])
     log = bob.arena(64)
     assert bob.run(note_job(modest, log, 1)).state == pb.DONE

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hundred independent tasks from a pool of a hundred processes: CuPy, a CUDA context in each process."""
+
+import multiprocessing
+
+import cupy as cp
+import numpy as np
+
+from common import example
+
+
+def sum_of_squares(data):
+    with cp.cuda.Device(0):
+        return float(cp.sum(cp.asarray(data) ** 2))
+
+
+def run(datasets, processes, start):
+    with multiprocessing.get_context(start).Pool(processes) as pool:
+        return pool.map(sum_of_squares, datasets, chunksize=1)
+
+
+def make(n=10_000, tasks=100, processes=100, start="fork"):
+    rng = np.random.default_rng(2)
+    return [rng.random(n) for _ in range(tasks)], processes, start
+
+
+def expected(datasets, *_):
+    return [np.sum(data ** 2) for data in datasets]
+
+
+def main():
+    example(make, run, expected)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many equations a x + b = 0 at once: x = -b / a over vectors, in cuda.core's words."""
+
+import numpy as np
+
+import gpuq
+from common import example
+
+SOURCE = r"""
+extern "C" __global__ void solve(const float *a, const float *b, float *x, int n)
+{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+        if (i < n)
+                x[i] = -b[i] / a[i];
+}
+"""
+
+
+def run(a, b):
+    x = gpuq.empty(a.size, np.float32)
+    solve = gpuq.Program(SOURCE, code_type="c++").compile().get_kernel("solve")
+    config = gpuq.LaunchConfig(grid=-(-a.size // 256), block=256)
+    gpuq.launch(None, config, solve, gpuq.In(a), gpuq.In(b), gpuq.Out(x), np.int32(a.size)).wait()
+    return x
+
+
+def make(n=1_000_000):
+    return tuple(np.random.default_rng(7).uniform(1, 2, (2, n)).astype(np.float32))
+
+
+def expected(a, b):
+    return -b / a
+
+
+def main():
+    example(make, run, expected)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One sum of squares split over the machine's GPUs: a job for each, all in flight together."""
+
+import numpy as np
+
+import gpuq
+from common import example
+
+
+def run(x):
+    client = gpuq.default_client()
+    parts = np.array_split(x, client.devices)
+    sums = client.empty(len(parts))
+    kernel = client.builtin().get_kernel("sum_of_squares_f64")
+    jobs = [kernel.submit((1, 1024), gpuq.In(part), gpuq.Out(sums[i:i + 1]), part.size, device=i)
+            for i, part in enumerate(parts)]
+    for job in jobs:
+        job.wait()
+    return sums.sum()
+
+
+def make(n=1_000_000):
+    return (np.random.default_rng(11).random(n),)
+
+
+def expected(x):
+    return np.sum(x ** 2)
+
+
+def main():
+    example(make, run, expected)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Python examples beside the plain programs they replace, and the package's own figures.
+
+    python3 tests/bench/python_bench.py --prefix build/stage [--device gpu] [--json FILE] [--reduced]
+
+One run, one machine; medians of --repeat processes of each row, contenders in turn. A row that cannot be had (a package
+is missing, say) gives its reason. The interpreter that runs this runs the programs; those need numpy, the
+plain ones also CuPy, Numba or PyTorch.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from run import Daemon
+
+HERE = pathlib.Path(__file__).resolve().parent
+PACKAGE = HERE.parents[1] / "client" / "python"
+SLOW_S = 20  # what takes longer is run once
+
+# Program, what the plain one uses, how often each process runs it, sizes for --reduced.
+PROGRAMS = [
+    ("chunk_sum", "CuPy", 3, {"n": 10000}),
+    ("hundred_tasks", "CuPy", 1, {"tasks": 8, "processes": 4}),
+    ("refine", "CuPy", 1, {"n": 1000, "steps": 3}),
+    ("add_pool", "PyCUDA's form (CuPy)", 1, {"size": 1000, "chunks": 3, "processes": 2}),
+    ("producer_consumer", "PyCUDA's form (CuPy)", 1, {"size": 1000, "sets": 3}),
+    ("postprocess", "PyCUDA's form (CuPy)", 3, {"n": 10000, "chunks": 4, "processes": 2}),
+    ("solve_linear", "PyTorch", 5, {"n": 1000}),
+    ("squares", "PyTorch", 5, {"n": 1000}),
+    ("affine", "PyTorch", 5, {"n": 64}),
+    ("executor", "ProcessPoolExecutor", 3, {"n": 20, "processes": 2}),
+    ("split_devices", "CuPy", 5, {"n": 10000}),
+    ("double", "CuPy", 1, {"n": 1000}),
+    ("two_streams", "CuPy", 5, {"n": 1000}),
+    ("replay", "CuPy", 5, {"n": 1000, "replays": 3}),
+    ("polynomial", "Numba", 5, {"n": 1000}),
+    ("matmul", "CuPy", 5, {"n": 64}),
+    ("train", "PyTorch", 3, {"iterations": 20, "together": 10}),
+]
+
+
+class Runner:
+    """Runs programs against the daemon and reads the line of JSON that each prints."""
+
+    def __init__(self, prefix, socket, patience_s):
+        self.patience_s = patience_s
+        path = os.pathsep.join(filter(None, (str(PACKAGE / "src"), os.environ.get("PYTHONPATH"))))
+        self.environment = {**os.environ, "GPUQ_SOCKET": socket, "PYTHONPATH": path,
+                            "GPUQ_LIBRARY": str(pathlib.Path(prefix).resolve() / "lib" / "libgpuq.so.0")}
+
+    def run(self, *command):
+        """What it told, with its whole time in `whole_s`; or why there is nothing, in `reason`."""
+        start = time.perf_counter()
+        try:
+            ended = subprocess.run([str(word) for word in command], env=self.environment, capture_output=True,
+                                   text=True, timeout=self.patience_s, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            return {"reason": f"not ended after {self.patience_s} s"}
+        whole = time.perf_counter() - start
+        if ended.returncode:
+            return {"reason": (ended.stderr.strip() or f"exit status {ended.returncode}").split("\n")[-1][:200]}
+        return {**json.loads(ended.stdout.strip().split("\n")[-1]), "whole_s": whole}
+
+    def python(self, path, *options):
+        return self.run(sys.executable, path, *options)
+
+    def in_turn(self, contenders, repeat):
+        """Medians of several commands run in turn: {name: told}. What failed or is slow is run once."""
+        runs = {name: [] for name in contenders}
+        for _ in range(repeat):
+            for name, command in contenders.items():
+                done = runs[name]
+                if not done or ("reason" not in done[0] and done[0]["whole_s"] < SLOW_S):
+                    done.append(self.python(*command))
+        return {name: medians(done) for name, done in runs.items()}
+
+
+def medians(runs):
+    """Of each number that the runs told; `n` of them."""
+    good = [run for run in runs if "reason" not in run]
+    if len(good) < len(runs):
+        return next(run for run in runs if "reason" in run)
+    row = {key: statistics.median(run[key] for run in good)
+           for key, value in good[0].items() if isinstance(value, (int, float))}
+    return {**row, "n": len(good)}
+
+
+def as_options(sizes):
+    return [word for name, value in sizes.items() for word in (f"--{name}", value)]
+
+
+def measure_program(runner, program, arguments):
+    name, package, again, small = program
+    options = ["--json", "--repeat", 2 if arguments.reduced else again, *as_options(small if arguments.reduced else {})]
+    examples = PACKAGE / "examples"
+    row = runner.in_turn({"gpuq": [examples / f"{name}.py", *options],
+                          "plain": [examples / "plain" / f"{name}.py", *options]}, arguments.repeat)
+    for told in row.values():
+        if "again_s" in told:
+            told["whole_s"] -= told["again_s"] * (int(options[2]) - 1)
+    return {"program": name, "package": package, **row}
+
+
+# ---- figures ----
+
+
+def hundred_figures(runner, arguments):
+    tasks = 4 if arguments.reduced else 100
+    measure, examples = HERE / "python_measure.py", PACKAGE / "examples"
+
+    def pool(folder, processes, start):
+        return [measure, "hundred", folder, "--processes", processes, "--tasks", tasks, "--start", start]
+
+    some = 2 if arguments.reduced else 16
+    told = runner.in_turn({
+        f"gpuq, {tasks} processes, spawned": pool(examples, tasks, "spawn"),
+        f"gpuq, {tasks} processes, forked": pool(examples, tasks, "fork"),
+        f"CuPy, {some} processes, forked": pool(examples / "plain", some, "fork"),
+        f"CuPy, {tasks} processes, forked": pool(examples / "plain", tasks, "fork"),
+    }, arguments.repeat)
+    goals = {"spawned": "at most 1.5", "forked": "at most 0.3"}
+    return [figure(f"{tasks} tasks, {name}, to the last result", row, "seconds", "s",
+                   goals[name.rsplit(" ", 1)[1]] if name.startswith("gpuq") else "") for name, row in told.items()]
+
+
+def import_figure(runner, arguments):
+    told = runner.in_turn({"import": [HERE / "python_measure.py", "import"]}, 3 if arguments.reduced else 15)["import"]
+    return figure("import gpuq, over numpy", told, "import_s", "ms", "at most 30", 1e3)
+
+
+def job_figures(runner, arguments):
+    seconds = 0.1 if arguments.reduced else 1.0
+    figures = []
+    for data in ("copies", "device"):
+        python = [HERE / "python_measure.py", "job", "--data", data, "--seconds", seconds]
+        c = [f"{arguments.prefix}/libexec/gpuq/gpuq-bench", "--contender", "gpuq", "--processes", 1, "--in-flight", 1,
+             "--seconds", seconds, "--n", 10000, "--socket", runner.environment["GPUQ_SOCKET"],
+             *(["--device-data"] if data == "device" else [])]
+        runs = {"python": [], "c": []}
+        for _ in range(arguments.repeat):
+            runs["python"].append(runner.python(*python))
+            runs["c"].append(runner.run(*c))
+        told = {name: medians(done) for name, done in runs.items()}
+        figures += [figure(f"small job, {data}, p50 from Python", told["python"], "p50_us", "µs"),
+                    figure(f"small job, {data}, p50 from C", told["c"], "p50_us", "µs"),
+                    figure(f"small job, {data}, Python over C", difference(told), "p50_us", "µs", "at most 15")]
+    return figures
+
+
+def difference(told):
+    for row in told.values():
+        if "reason" in row:
+            return row
+    return {"p50_us": told["python"]["p50_us"] - told["c"]["p50_us"], "n": told["python"]["n"]}
+
+
+def training_figure(rows):
+    row = next((row for row in rows if row["program"] == "train"), None)
+    if not row:
+        return []
+    for way in ("gpuq", "plain"):
+        if "reason" in row[way]:
+            return [figure("training loop, PyTorch's eager time over gpuq's", row[way], "", "×")]
+    ratio = {"ratio": row["plain"]["again_s"] / row["gpuq"]["again_s"], "n": row["gpuq"]["n"]}
+    return [figure("training loop, PyTorch's eager time over gpuq's", ratio, "ratio", "×", "above 1")]
+
+
+def figure(what, told, key, unit, goal="", factor=1):
+    if "reason" in told:
+        return {"figure": what, "unit": unit, "goal": goal, "reason": told["reason"]}
+    return {"figure": what, "value": told[key] * factor, "unit": unit, "goal": goal, "n": told["n"]}
+
+
+# ---- the tables ----
+
+
+def seconds(told, key):
+    if "reason" in told:
+        return "–"
+    return f"{told[key]:,.4f}" if key in told else ""
+
+
+def note(row):
+    notes = [f"{way}: {row[way]['reason']}" for way in ("gpuq", "plain") if "reason" in row[way]]
+    return "; ".join(notes + [f"{way} run {row[way]['n']}×" for way in ("gpuq", "plain") if row[way].get("n") == 1])
+
+
+def print_table(result):
+    print("| program | the plain one's way | whole process, s: gpuq | plain | first run, s: gpuq | plain "
+          "| again, s: gpuq | plain | note |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for row in result["programs"]:
+        cells = [seconds(row[way], key) for key in ("whole_s", "first_s", "again_s") for way in ("gpuq", "plain")]
+        print(f"| {row['program']} | {row['package']} | {' | '.join(cells)} | {note(row)} |")
+    for row in result["figures"]:
+        value = f"{row['value']:,.4g} {row['unit']}" if "value" in row else "–"
+        goal = f"goal: {row['goal']} {row['unit']}" if row["goal"] else ""
+        once = "run 1×" if row.get("n") == 1 else ""
+        notes = "; ".join(filter(None, (goal, row.get("reason"), once)))
+        print(f"| **{row['figure']}** | | {value} | | | | | | {notes} |")
+
+
+def measure(runner, arguments):
+    names = set(arguments.programs.split(",")) if arguments.programs else None
+    programs = [measure_program(runner, program, arguments) for program in PROGRAMS if not names or program[0] in names]
+    figures = training_figure(programs)
+    if arguments.figures or not names:
+        figures = [*hundred_figures(runner, arguments), import_figure(runner, arguments),
+                   *job_figures(runner, arguments), *figures]
+    return {"programs": programs, "figures": figures}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prefix", default="build/stage")
+    parser.add_argument("--device", default="gpu", choices=["gpu", "cpu"])
+    parser.add_argument("--json", default=None)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--programs", default="", help="names with commas between; then no figures, but for --figures")
+    parser.add_argument("--figures", action="store_true")
+    parser.add_argument("--patience", type=float, default=150, help="seconds for one process")
+    parser.add_argument("--reduced", action="store_true", help="for rightness only")
+    arguments = parser.parse_args()
+    if arguments.reduced:
+        arguments.repeat = 1
+
+    with tempfile.TemporaryDirectory() as folder:
+        daemon = Daemon(arguments.prefix, arguments.device, folder)
+        try:
+            result = measure(Runner(arguments.prefix, daemon.socket, arguments.patience), arguments)
+        finally:
+            daemon.end()
+
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1))
+    print_table(result)
+    failed = any("reason" in row["gpuq"] for row in result["programs"])
+    sys.exit(failed or any("reason" in row for row in result["figures"] if row["figure"].startswith(("import", "small"))))
+
+
+if __name__ == "__main__":
+    main()

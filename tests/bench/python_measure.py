@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+One measurement in a process of its own, told as a line of JSON; python_bench.py runs these.
+
+    python_measure.py hundred EXAMPLES --processes 100 --start spawn    100 tasks of a pool, with gpuq or CuPy
+    python_measure.py import                                            import of gpuq after numpy's
+    python_measure.py job --data copies                                 one small job at a time
+"""
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+
+
+def in_pool(examples, barrier):
+    global gate
+    sys.path.insert(0, examples)
+    gate = barrier
+
+
+def one_task(data):
+    """Ends only when every process of the pool has done one, so that none does two."""
+    from hundred_tasks import sum_of_squares
+    total = sum_of_squares(data)
+    if gate:
+        gate.wait(300)
+    return total
+
+
+def hundred(arguments):
+    """From before the first process starts to the last result, and to the end of the last process."""
+    import numpy as np
+    sys.path.insert(0, arguments.examples)
+    if arguments.start == "fork":
+        import hundred_tasks  # noqa: F401 - a script has its imports done when it forks
+    rng = np.random.default_rng(2)
+    datasets = [rng.random(10_000) for _ in range(arguments.tasks)]
+    context = multiprocessing.get_context(arguments.start)
+    start = time.perf_counter()
+    gate = context.Barrier(arguments.processes) if arguments.processes == arguments.tasks else None
+    with context.Pool(arguments.processes, in_pool, (arguments.examples, gate)) as pool:
+        totals = pool.map(one_task, datasets, chunksize=1)
+        seconds = time.perf_counter() - start
+    closed = time.perf_counter() - start
+    np.testing.assert_allclose(totals, [np.sum(data ** 2) for data in datasets], rtol=1e-12)
+    return {"seconds": seconds, "closed_s": closed}
+
+
+def import_time(_):
+    import numpy  # noqa: F401
+    start = time.perf_counter()
+    import gpuq  # noqa: F401
+    return {"import_s": time.perf_counter() - start}
+
+
+def small_jobs(kernel, config, arguments, check, seconds):
+    clock, times = time.perf_counter, []
+    end = clock() + seconds
+    number = 0
+    while clock() < end:
+        number += 1
+        check.before(number)
+        start = clock()
+        kernel.run(config, *arguments)
+        times.append(clock() - start)
+        check.after()
+    return times
+
+
+class Check:
+    """In host memory each job gets an input of its own, so that a stale result shows."""
+
+    def __init__(self, a, b, c):
+        self.a, self.b, self.c = a, b, c
+
+    def before(self, number):
+        self.b[0] = number % 1000000
+
+    def after(self):
+        for i in (0, self.a.size // 2, self.a.size - 1):
+            assert self.c[i] == self.a[i] + self.b[i]
+
+
+class NoCheck:
+    """On the device the result is read back once, at the end."""
+
+    def before(self, number):
+        pass
+
+    def after(self):
+        pass
+
+
+def job(arguments):
+    """c = a + b, as gpuq-bench does it with one job in flight."""
+    import statistics
+
+    import gpuq
+    import numpy as np
+    n = arguments.n
+    a, b, c = gpuq.empty(n, np.float32), gpuq.empty(n, np.float32), gpuq.empty(n, np.float32)
+    a[:], b[:] = np.arange(n) % 4096 * 0.5, np.arange(n) % 1021
+    check, arrays = Check(a, b, c), (a, b, c)
+    if arguments.data == "device":
+        check, arrays = NoCheck(), (gpuq.to_device(a), gpuq.to_device(b), gpuq.device_array(n, np.float32))
+    kernel = gpuq.builtin().get_kernel("add_f32")
+    config = gpuq.LaunchConfig(grid=-(-n // 256), block=256)
+    given = gpuq.In(arrays[0]), gpuq.In(arrays[1]), gpuq.Out(arrays[2]), n
+    small_jobs(kernel, config, given, check, min(0.1, arguments.seconds))
+    times = small_jobs(kernel, config, given, check, arguments.seconds)
+    if arguments.data == "device":
+        np.testing.assert_array_equal(arrays[2].get(), a + b)
+    times.sort()
+    return {"p50_us": 1e6 * statistics.median(times), "p99_us": 1e6 * times[len(times) * 99 // 100], "jobs": len(times)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(required=True)
+    verb = verbs.add_parser("hundred")
+    verb.add_argument("examples", help="the folder of hundred_tasks.py")
+    verb.add_argument("--processes", type=int, default=100)
+    verb.add_argument("--tasks", type=int, default=100)
+    verb.add_argument("--start", default="fork")
+    verb.set_defaults(measure=hundred)
+    verbs.add_parser("import").set_defaults(measure=import_time)
+    verb = verbs.add_parser("job")
+    verb.add_argument("--data", default="copies", choices=["copies", "device"])
+    verb.add_argument("--n", type=int, default=10000)
+    verb.add_argument("--seconds", type=float, default=1.0)
+    verb.set_defaults(measure=job)
+    arguments = parser.parse_args()
+    print(json.dumps(arguments.measure(arguments)))
+
+
+if __name__ == "__main__":
+    main()

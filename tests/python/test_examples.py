@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example, small, against numpy (each compares itself); and what an example and its plain twin have in common."""
+
+import difflib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness import place
+
+PACKAGE = place.ROOT / "client" / "python"
+EXAMPLES = PACKAGE / "examples"
+
+SIZES = {
+    "add_pool": {"size": 1000, "chunks": 4, "processes": 2},
+    "affine": {"n": 37},
+    "chunk_sum": {"n": 10_001, "processes": 3},
+    "double": {"n": 1000},
+    "executor": {"n": 40, "processes": 2},
+    "hundred_tasks": {"n": 500, "tasks": 12, "processes": 4},
+    "matmul": {"n": 45},
+    "polynomial": {"n": 1000},
+    "postprocess": {"n": 10_001, "chunks": 4, "processes": 2},
+    "producer_consumer": {"size": 1000, "sets": 4},
+    "refine": {"n": 1000, "steps": 4},
+    "replay": {"n": 1000, "replays": 5},
+    "solve_linear": {"n": 1000},
+    "split_devices": {"n": 10_001},
+    "squares": {"n": 1000, "batches": 3},
+    "train": {"iterations": 50, "together": 20},
+    "two_streams": {"n": 1000},
+}
+POOLS = ["add_pool", "chunk_sum", "double", "hundred_tasks", "postprocess", "producer_consumer", "refine"]
+PLAIN_NEEDS = {"executor": None, "polynomial": "numba", **dict.fromkeys(("solve_linear", "squares", "affine", "train"), "torch")}
+
+
+def environment(daemon):
+    return {**daemon.environment(), "GPUQ_LIBRARY": str(place.STAGE / "lib" / "libgpuq.so.0"),
+            "PYTHONPATH": str(PACKAGE / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def told_by(daemon, path, *arguments, **sizes):
+    """What the example says of itself, as JSON; it fails where numpy disagrees."""
+    options = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+    ended = subprocess.run([sys.executable, str(path), "--json", *arguments, *options], env=environment(daemon),
+                           capture_output=True, text=True, timeout=place.PATIENCE_S, stdin=subprocess.DEVNULL)
+    assert ended.returncode == 0, ended.stderr
+    assert not ended.stderr, ended.stderr
+    assert ended.stdout.count("\n") == 1
+    return json.loads(ended.stdout)
+
+
+def test_each_example_is_tested_and_has_its_plain_twin():
+    for folder in (EXAMPLES, EXAMPLES / "plain"):
+        assert {path.stem for path in folder.glob("*.py")} - {"common"} == set(SIZES)
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_example(gpuqd, name):
+    told = told_by(gpuqd, EXAMPLES / f"{name}.py", "--repeat", "2", **SIZES[name])
+    assert (told["program"], told["way"]) == (name, "gpuq")
+    assert 0 < told["first_s"] and 0 < told["again_s"]
+    assert SIZES[name].items() <= told["sizes"].items()
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_example_with_spawned_processes(gpuqd, name):
+    told_by(gpuqd, EXAMPLES / f"{name}.py", start="spawn", **SIZES[name])
+
+
+def test_example_with_a_forkserver(gpuqd):
+    told_by(gpuqd, EXAMPLES / "hundred_tasks.py", start="forkserver", **SIZES["hundred_tasks"])
+
+
+@pytest.mark.cpu
+def test_work_is_split_over_several_devices(start_gpuqd):
+    daemon = start_gpuqd(cpu_devices=2)
+    told_by(daemon, EXAMPLES / "split_devices.py", **SIZES["split_devices"])
+    with daemon.connect() as client:
+        assert {worker.device for worker in client.status().workers} == {0, 1}
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_plain_twin_takes_the_same_sizes(gpuqd, name):
+    """Where its package is, and a GPU (the executor's twin needs neither)."""
+    package = PLAIN_NEEDS.get(name, "cupy")
+    if package and not place.on_gpu():
+        pytest.skip("no GPU in this run")
+    if package and not importlib.util.find_spec(package):
+        pytest.skip(f"no {package} here")
+    told = told_by(gpuqd, EXAMPLES / "plain" / f"{name}.py", **SIZES[name])
+    assert (told["program"], told["way"]) == (name, "plain")
+
+
+def test_one_changed_line_turns_a_process_pool_into_gpuqs_executor():
+    ours, plain = ((EXAMPLES / folder / "executor.py").read_text().splitlines() for folder in ("", "plain"))
+    changed = [line for line in difflib.ndiff(plain, ours) if line[0] in "+-"]
+    assert changed == ["- from concurrent.futures import ProcessPoolExecutor",
+                       "+ from gpuq import Executor as ProcessPoolExecutor"]
+
+
+def test_an_example_tells_its_result_in_one_line(gpuqd):
+    ended = subprocess.run([sys.executable, str(EXAMPLES / "polynomial.py"), "--n", "4"], env=environment(gpuqd),
+                           capture_output=True, text=True, timeout=place.PATIENCE_S)
+    assert ended.stdout.startswith("polynomial (gpuq): 30, as numpy says; "), ended.stderr
+
+
+def test_bench_degrades_with_a_reason(tmp_path):
+    """The side-by-side run: where a plain program's package is missing its row says so, and the others have times."""
+    bench = place.ROOT / "tests" / "bench" / "python_bench.py"
+    ended = subprocess.run(
+        [sys.executable, str(bench), "--prefix", str(place.STAGE), "--device", place.DEVICE, "--reduced",
+         "--programs", "executor,matmul", "--json", str(tmp_path / "table.json")],
+        capture_output=True, text=True, timeout=4 * place.PATIENCE_S, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    rows = {row["program"]: row for row in json.loads((tmp_path / "table.json").read_text())["programs"]}
+    assert rows["executor"]["gpuq"]["first_s"] > 0 and rows["executor"]["plain"]["first_s"] > 0
+    assert rows["matmul"]["gpuq"]["first_s"] > 0
+    if not importlib.util.find_spec("cupy"):
+        assert "No module named 'cupy'" in rows["matmul"]["plain"]["reason"]
+    assert "| matmul |" in ended.stdout

@@ -17,15 +17,15 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-#define WIRE_HEADER_BYTES   8u
-#define WIRE_FRAME_MAX      (4u << 20) /* payload, after the handshake */
-#define WIRE_HELLO_MAX      4096u      /* payload, before it */
-#define WIRE_OUTPUT_MAX     (8u << 20) /* bytes waiting for a peer that does not read */
+#define WIRE_HEADER_BYTES 8u
+#define WIRE_FRAME_MAX    (4u << 20) /* payload, after the handshake */
+#define WIRE_HELLO_MAX    4096u      /* payload, before it */
+#define WIRE_OUTPUT_MAX   (8u << 20) /* bytes waiting for a peer that does not read */
 
 enum {
         _WIRE_E_SUCCESS,
-        WIRE_E_AGAIN,    /* no whole frame yet, or the socket is full */
-        WIRE_E_CLOSED,   /* the peer closed, cleanly, between frames */
+        WIRE_E_AGAIN,  /* no whole frame yet, or the socket is full */
+        WIRE_E_CLOSED, /* the peer closed, cleanly, between frames */
         WIRE_E_PROTOCOL, /* too long, cut short, reserved bytes set, a descriptor where none belongs */
         WIRE_E_OVERFLOW, /* more than the output limit would wait */
 };

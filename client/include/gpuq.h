@@ -87,11 +87,11 @@ typedef enum gpuq_error {
         GPUQ_E_SHUTDOWN = -19,
         GPUQ_E_INTERNAL = -20,
         /* the library's own */
-        GPUQ_E_CONNECT = -100,  /* no daemon there; the text has the path and what to do */
-        GPUQ_E_CLOSED = -101,   /* the connection ended, or the client was freed */
-        GPUQ_E_FORKED = -102,   /* a handle inherited through fork() */
-        GPUQ_E_AGAIN = -103,    /* not ended within the time given */
-        GPUQ_E_SYSTEM = -104,   /* a system call failed; the text has errno's word */
+        GPUQ_E_CONNECT = -100, /* no daemon there; the text has the path and what to do */
+        GPUQ_E_CLOSED = -101,  /* the connection ended, or the client was freed */
+        GPUQ_E_FORKED = -102,  /* a handle inherited through fork() */
+        GPUQ_E_AGAIN = -103,   /* not ended within the time given */
+        GPUQ_E_SYSTEM = -104,  /* a system call failed; the text has errno's word */
 } gpuq_error;
 
 /** gpuq_error_text() - what went wrong in this thread's last failed call. Never NULL; valid until the next failure. */
@@ -156,13 +156,16 @@ typedef struct gpuq_buffer_ref {
 /** gpuq_buffer_new() - host memory that the daemon sees too; zeroed. @size > 0. */
 GPUQ_API int gpuq_buffer_new(gpuq_client *client, size_t size, gpuq_buffer **ret_buffer);
 /** gpuq_buffer_new_device() - device memory, zeroed, kept between jobs. @device: index, or -1 for the daemon's choice. */
-GPUQ_API int gpuq_buffer_new_device(gpuq_client *client, size_t size, int device, gpuq_buffer **ret_buffer);
+GPUQ_API int gpuq_buffer_new_device(gpuq_client *client, size_t size, int device,
+                                    gpuq_buffer **ret_buffer);
 /** gpuq_buffer_slice() - a part of a buffer; keeps the whole alive. */
-GPUQ_API int gpuq_buffer_slice(gpuq_buffer *buffer, size_t offset, size_t size, gpuq_buffer **ret_slice);
+GPUQ_API int gpuq_buffer_slice(gpuq_buffer *buffer, size_t offset, size_t size,
+                               gpuq_buffer **ret_slice);
 /** gpuq_buffer_get_ref() - the name under which another process of this user can open it. */
 GPUQ_API int gpuq_buffer_get_ref(gpuq_buffer *buffer, gpuq_buffer_ref *ret_ref);
 /** gpuq_buffer_open() - a buffer by name; it lives as long as any session has it. */
-GPUQ_API int gpuq_buffer_open(gpuq_client *client, const gpuq_buffer_ref *ref, gpuq_buffer **ret_buffer);
+GPUQ_API int gpuq_buffer_open(gpuq_client *client, const gpuq_buffer_ref *ref,
+                              gpuq_buffer **ret_buffer);
 /** gpuq_buffer_data() - its host memory, yours to fill between jobs; NULL for device memory. Valid until freed. */
 GPUQ_API void *gpuq_buffer_data(gpuq_buffer *buffer);
 /** gpuq_buffer_size() - bytes. */
@@ -204,7 +207,7 @@ typedef struct gpuq_kernel_info {
         const char *text; /* of a built-in: what it computes; else "" */
         const gpuq_parameter *parameters;
         size_t n_parameters;
-        bool kinds_known; /* false (a cubin): only number and size are checked */
+        bool kinds_known;   /* false (a cubin): only number and size are checked */
         unsigned max_block; /* threads in a block */
 } gpuq_kernel_info;
 
@@ -217,8 +220,9 @@ typedef struct gpuq_kernel_info {
  * Waits until it is compiled and loaded. Return: 0; GPUQ_E_COMPILE (the text is
  * the compiler's log), GPUQ_E_IMAGE, GPUQ_E_QUOTA, …
  */
-GPUQ_API int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image, size_t n_image,
-                              const char *const *options, const char *name, gpuq_module **ret_module);
+GPUQ_API int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image,
+                              size_t n_image, const char *const *options, const char *name,
+                              gpuq_module **ret_module);
 /** gpuq_module_builtin() - the kernels that come with the daemon; see `gpuq kernels`. */
 GPUQ_API int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module);
 /** gpuq_module_n_kernels() - how many it has. */
@@ -297,30 +301,32 @@ static inline gpuq_arg gpuq_bytes(const void *bytes, size_t size) {
 }
 
 typedef struct gpuq_config {
-        unsigned grid[3];    /* blocks; 0 counts as 1, in block and cluster too */
-        unsigned block[3];   /* threads */
+        unsigned grid[3];      /* blocks; 0 counts as 1, in block and cluster too */
+        unsigned block[3];     /* threads */
         unsigned shared_bytes; /* dynamic shared memory */
-        unsigned cluster[3]; /* blocks; all 0: no clusters */
-        bool cooperative;    /* all blocks resident at once */
+        unsigned cluster[3];   /* blocks; all 0: no clusters */
+        bool cooperative;      /* all blocks resident at once */
 } gpuq_config;
 
 /** gpuq_job_new() - an empty job. Build it, then submit it once. */
 GPUQ_API int gpuq_job_new(gpuq_client *client, gpuq_job **ret_job);
 /** gpuq_job_launch() - append a kernel launch. Return: 0; GPUQ_E_NOT_FOUND lists the module's kernels; GPUQ_E_INVALID. */
-GPUQ_API int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *kernel, const gpuq_config *config,
-                             const gpuq_arg *args, size_t n_args);
+GPUQ_API int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *kernel,
+                             const gpuq_config *config, const gpuq_arg *args, size_t n_args);
 /** gpuq_job_copy() - append a copy between buffers of any place; @to is written. */
-GPUQ_API int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer *from, size_t from_offset,
-                           size_t length);
+GPUQ_API int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer *from,
+                           size_t from_offset, size_t length);
 /** gpuq_job_fill() - append a fill with a value of @width 1, 2 or 4 bytes; @length is a multiple of it. */
-GPUQ_API int gpuq_job_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length, uint32_t value,
-                           unsigned width);
+GPUQ_API int gpuq_job_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length,
+                           uint32_t value, unsigned width);
 /** gpuq_job_read_variable() - append a copy of a __device__ or __constant__ variable to a buffer. */
-GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name, size_t offset,
-                                    gpuq_buffer *to, size_t to_offset, size_t length);
+GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name,
+                                    size_t offset, gpuq_buffer *to, size_t to_offset,
+                                    size_t length);
 /** gpuq_job_write_variable() - append a copy of a buffer to a variable. */
-GPUQ_API int gpuq_job_write_variable(gpuq_job *job, gpuq_module *module, const char *name, size_t offset,
-                                     gpuq_buffer *from, size_t from_offset, size_t length);
+GPUQ_API int gpuq_job_write_variable(gpuq_job *job, gpuq_module *module, const char *name,
+                                     size_t offset, gpuq_buffer *from, size_t from_offset,
+                                     size_t length);
 /** gpuq_job_after() - wait for another job of this user, of any process; if it does not end well, neither does this. */
 GPUQ_API int gpuq_job_after(gpuq_job *job, uint64_t id);
 
@@ -347,13 +353,13 @@ typedef enum gpuq_state {
 
 typedef struct gpuq_result {
         gpuq_state state;
-        int error;           /* 0, or why it did not end well: a GPUQ_E_ code */
-        const char *text;    /* in full, "" if done; owned by the job */
-        const char *output;  /* what its kernels printed, or ""; owned by the job */
-        uint64_t waited_us;  /* from submit to start, by the daemon's clock */
-        uint64_t ran_us;     /* from start to end, by the daemon's clock */
-        uint64_t gpu_ns;     /* on the GPU, if asked for with gpuq_job_set_timed() */
-        int device;          /* index of where it ran */
+        int error;          /* 0, or why it did not end well: a GPUQ_E_ code */
+        const char *text;   /* in full, "" if done; owned by the job */
+        const char *output; /* what its kernels printed, or ""; owned by the job */
+        uint64_t waited_us; /* from submit to start, by the daemon's clock */
+        uint64_t ran_us;    /* from start to end, by the daemon's clock */
+        uint64_t gpu_ns;    /* on the GPU, if asked for with gpuq_job_set_timed() */
+        int device;         /* index of where it ran */
 } gpuq_result;
 
 typedef void (*gpuq_job_func)(gpuq_job *job, void *userdata);
@@ -378,7 +384,8 @@ GPUQ_API int gpuq_submit_many(gpuq_job *const *jobs, size_t n_jobs);
 /** gpuq_wait() - until it ends. @timeout_ms: -1: for ever. Return: 0 if done, its GPUQ_E_ code, or GPUQ_E_AGAIN. */
 GPUQ_API int gpuq_wait(gpuq_job *job, int timeout_ms);
 /** gpuq_wait_id() - for any job of this user by id, of any process. @ret_result may be NULL; its texts live until this thread's next call of this function. */
-GPUQ_API int gpuq_wait_id(gpuq_client *client, uint64_t id, int timeout_ms, gpuq_result *ret_result);
+GPUQ_API int gpuq_wait_id(gpuq_client *client, uint64_t id, int timeout_ms,
+                          gpuq_result *ret_result);
 /** gpuq_run() - submit and wait. Return: as gpuq_wait(). */
 GPUQ_API int gpuq_run(gpuq_job *job);
 /** gpuq_poll() - without waiting: 1 ended, 0 not yet, or a negative GPUQ_E_. */
@@ -464,7 +471,8 @@ typedef struct gpuq_cancelled {
 } gpuq_cancelled;
 
 /** gpuq_cancel_ids() - jobs of any process; @n_ids 0: every unfinished job of this user (of everybody's never). */
-GPUQ_API int gpuq_cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids, gpuq_cancelled *ret_cancelled);
+GPUQ_API int gpuq_cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
+                             gpuq_cancelled *ret_cancelled);
 
 #ifdef __cplusplus
 }

@@ -47,14 +47,14 @@ typedef struct Config {
         char *cache_dir;       /* compile caches, one folder a uid */
         ConfigDriver device;
         unsigned cpu_devices;
-        unsigned cpu_threads;  /* host threads of each CPU device; 0: one a core */
+        unsigned cpu_threads; /* host threads of each CPU device; 0: one a core */
         bool isolation_shared;
         unsigned worker_idle_s;
         unsigned inflight_jobs; /* at once in one worker */
         unsigned inflight_ms;   /* of expected GPU time in one worker, beyond one job */
         unsigned job_timeout_s; /* default, 0: none */
         unsigned compile_timeout_s;
-        ConfigLimits limits;    /* for users without a section */
+        ConfigLimits limits; /* for users without a section */
         ConfigUser *users;
 } Config;
 

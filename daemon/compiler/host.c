@@ -80,7 +80,6 @@ static void begin(Host *host) {
         add(host, options_standard(host->request->options, host->request->n_options, 17) >= 20
                           ? "-std=c++20"
                           : "-std=c++17");
-        add(host, "-w");
 }
 
 static int run(Host *host, bool *ret_ok) {
@@ -139,6 +138,8 @@ static int compile(Host *host, bool *ret_ok) {
         const Request *request = host->request;
 
         begin(host);
+        /* It would warn of what was rewritten; the preprocessor's own #warning is told. */
+        add(host, "-w");
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 add(host, flags[i]);
         if (options_fast_math(request->options, request->n_options)) {

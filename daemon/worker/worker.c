@@ -88,6 +88,9 @@ static void worker_name_fault(Worker *worker, Failure *failure) {
         TAILQ_FOREACH(job, &worker->runner.waiting, link)
         if (job->failure.code == GPUQ__V1__CODE__E_FAULT)
                 failure_copy(failure, &job->failure);
+        TAILQ_FOREACH(job, &worker->runner.in_flight, link)
+        if (job->failure.code == GPUQ__V1__CODE__E_FAULT)
+                failure_copy(failure, &job->failure);
         if (!failure_is_set(failure))
                 failure_set(failure, GPUQ__V1__CODE__E_FAULT, "the CUDA context is spent");
 }

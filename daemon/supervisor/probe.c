@@ -33,9 +33,9 @@ void probe_failed(Supervisor *supervisor, const char *why) {
 
         /* One line for each new reason, not one every two seconds. */
         if (strcmp(supervisor_state(supervisor), why) != 0) {
-                log_warning("no device yet: %s", why);
                 free(supervisor->problem);
                 supervisor->problem = strdup(why);
+                log_warning("no device yet: %s", supervisor_state(supervisor));
         }
         uv_timer_start(&supervisor->probe_timer, probe_on_timer, PROBE_RETRY_MS, 0);
 }

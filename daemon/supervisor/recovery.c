@@ -69,12 +69,17 @@ static Failure *recovery_half_written(const Job *job) {
 /* ---- deeds ----------------------------------------------------------------- */
 
 static void recovery_punish(Job *job, const Failure *failure, const char *output, bool alone) {
+        char fields[96];
+
         if (output && *output) {
                 free(job->output);
                 job->output = strdup(output);
         }
-        log_notice("job " JOB_ID_FORMAT " of uid %u faulted: %s", JOB_ID_PARTS(job->id),
-                   (unsigned)job->user->uid, failure ? failure->text : "its worker died");
+        snprintf(fields, sizeof(fields), "GPUQ_JOB=" JOB_ID_FORMAT " GPUQ_UID=%u GPUQ_DEVICE=%u",
+                 JOB_ID_PARTS(job->id), (unsigned)job->user->uid, job->device->index);
+        log_full(LOG_NOTICE, fields, "job " JOB_ID_FORMAT " of uid %u faulted: %s",
+                 JOB_ID_PARTS(job->id), (unsigned)job->user->uid,
+                 failure ? failure->text : "its worker died");
         ending_fail(job, recovery_guilty(job, failure, alone));
 }
 

@@ -300,23 +300,32 @@ static void an_image_must_be_sealed_before_it_is_a_module(void **state) {
         fake_free(fake);
 }
 
+/* All but one are over the limit, and the text that says so is long. */
 static void a_client_that_does_not_read_is_dropped(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        char *settings[] = {"jobs=1", NULL};
+        Fake *fake = fake_new(1, settings);
         FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID);
-        char label[] = "something long enough to make the answer large";
-        uint64_t first;
 
-        fake_module(client);
-        /* Every one fails its checks, with a text: more than may wait for it. */
-        for (unsigned i = 0; i < 16 && HASH_COUNT(fake->supervisor->sessions) == 2; ++i)
-                first = fake_submit_many(client, (FakeJob){.arena = 999, .label = label}, 20000);
-        (void)first;
-        fake_turn(fake);
+        fake_submit_many(client, (FakeJob){}, 100000);
         assert_int_equal(HASH_COUNT(fake->supervisor->sessions), 1);
         send_status_get(other);
         assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
         fake_client_close(client);
         fake_client_close(other);
+        fake_free(fake);
+}
+
+static void requests_wait_until_earlier_answers_are_read(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, 40000);
+        Session *session = fake->supervisor->sessions;
+
+        send_status_get(client);
+        assert_true(wire_pending(session->wire) > SESSION_UNREAD_MAX);
+        fake_completion(client, first + 39999);
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        fake_client_close(client);
         fake_free(fake);
 }
 
@@ -338,6 +347,7 @@ int main(void) {
                 cmocka_unit_test(a_module_waits_for_devices_to_appear),
                 cmocka_unit_test(an_image_must_be_sealed_before_it_is_a_module),
                 cmocka_unit_test(a_client_that_does_not_read_is_dropped),
+                cmocka_unit_test(requests_wait_until_earlier_answers_are_read),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

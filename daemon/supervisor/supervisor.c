@@ -108,6 +108,12 @@ static void supervisor_check_idle(Worker *worker, uint64_t now_ns) {
                 worker_stop(worker);
 }
 
+static void supervisor_check_start(Worker *worker, uint64_t now_ns) {
+        if (worker->state == WORKER_STARTING &&
+            now_ns - worker->idle_ns > WORKER_START_MS * 1000000ull)
+                worker_kill(worker);
+}
+
 static void supervisor_check_worker(Worker *worker, uint64_t now_ns) {
         Job *job;
 
@@ -115,6 +121,7 @@ static void supervisor_check_worker(Worker *worker, uint64_t now_ns) {
         supervisor_check_orphan(job, now_ns);
         supervisor_check_backstop(worker, now_ns);
         supervisor_check_idle(worker, now_ns);
+        supervisor_check_start(worker, now_ns);
 }
 
 static void supervisor_tell_keeper(Supervisor *supervisor, uint64_t now_ns) {

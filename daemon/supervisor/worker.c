@@ -120,6 +120,7 @@ int worker_new(Supervisor *supervisor, Slot *slot, Worker **ret_worker) {
         worker->domain = slot ? slot->key.domain : 0;
         worker->cause = FAULT_CRASH;
         worker->is_awake = true;
+        worker->idle_ns = uv_hrtime();
         TAILQ_INIT(&worker->inflight);
         outbox_init(&worker->outbox);
 

@@ -31,7 +31,9 @@
 #include "supervisor/outbox.h"
 #include "util/channel.h"
 
-#define WORKER_STOP_MS   200u /* from Stop to SIGKILL */
+#define WORKER_STOP_MS 200u /* from Stop to SIGKILL */
+#define WORKER_START_MS                                                                            \
+        60000u /* a context may take long on a machine with many GPUs, but not for ever */
 #define WORKER_CANCEL_MS 50u  /* a cancelled job may end by itself so long */
 #define WORKER_READ_MAX  256u /* messages read in one go */
 
@@ -100,7 +102,7 @@ struct Worker {
         uint64_t short_ns; /* expected, of those that are not long */
         uint32_t n_long;
         uint64_t last_end_ns;
-        uint64_t idle_ns; /* since when, when nothing is in flight */
+        uint64_t idle_ns; /* since when nothing is in flight; STARTING: since when */
 
         Mapping *mappings;
         Instance *instances;

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuq: the machine's GPUs, shared through gpuqd.
+
+No process that uses this package makes a CUDA context: kernels and data go to a daemon that has one for all.
+
+    import numpy as np
+    import gpuq
+
+    a, b = np.random.rand(2, 10000)
+    c = np.empty_like(a)
+    add = gpuq.builtin().get_kernel("add_f64")
+    add.run(gpuq.LaunchConfig(grid=40, block=256), gpuq.In(a), gpuq.In(b), gpuq.Out(c), a.size)
+
+Everything is imported at its first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "arrays": ("Array", "array", "empty", "zeros"),
+    "argument": ("In", "InOut", "Out"),
+    "client": ("Client", "connect", "default_client"),
+    "config": ("LaunchConfig",),
+    "cupy_style": ("RawKernel", "RawModule"),
+    "device": ("DeviceArray", "device_array", "to_device"),
+    "errors": ("CancelledError", "ClosedError", "CompileError", "ConnectError", "DeniedError", "DependencyError", "Error",
+               "ForkedError", "HalfWrittenError", "ImageError", "InvalidError", "KernelFault", "LaunchError",
+               "NoDeviceError", "NotFoundError", "OutOfMemoryError", "ProtocolError", "QuotaError", "TimeoutError",
+               "VariablesLostError"),
+    "executor": ("Executor",),
+    "jobs": ("Job", "job", "submit_many"),
+    "kernel": ("Kernel",),
+    "cuda_style": ("ObjectCode", "Program", "ProgramOptions", "launch"),
+    "modules": ("Module", "Variable", "builtin", "module"),
+    "numba_adapter": ("from_numba",),
+    "pycuda_style": ("SourceModule",),
+    "result": ("Result",),
+    "daemon": ("cancel", "queue", "status", "wait_id"),
+    "triton_adapter": ("from_triton",),
+}
+_WHERE = {name: module for module, names in _HOME.items() for name in names}
+__all__ = sorted(_WHERE)
+
+if TYPE_CHECKING:
+    from .argument import In, InOut, Out
+    from .arrays import Array, array, empty, zeros
+    from .client import Client, connect, default_client
+    from .config import LaunchConfig
+    from .cupy_style import RawKernel, RawModule
+    from .device import DeviceArray, device_array, to_device
+    from .errors import (CancelledError, ClosedError, CompileError, ConnectError, DeniedError, DependencyError, Error,
+                         ForkedError, HalfWrittenError, ImageError, InvalidError, KernelFault, LaunchError, NoDeviceError,
+                         NotFoundError, OutOfMemoryError, ProtocolError, QuotaError, TimeoutError, VariablesLostError)
+    from .executor import Executor
+    from .jobs import Job, job, submit_many
+    from .kernel import Kernel
+    from .cuda_style import ObjectCode, Program, ProgramOptions, launch
+    from .modules import Module, Variable, builtin, module
+    from .numba_adapter import from_numba
+    from .pycuda_style import SourceModule
+    from .result import Result
+    from .daemon import cancel, queue, status, wait_id
+    from .triton_adapter import from_triton
+
+
+def __getattr__(name: str):
+    home = _WHERE.get(name)
+    if home is None:
+        raise AttributeError(f"module 'gpuq' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"gpuq.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

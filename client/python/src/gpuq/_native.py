@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libgpuq.so.0 by ctypes: finds it, loads it at the first use, declares what the package calls.
+
+Structs that each job passes (arguments, configuration) are packed with `struct` and given as bytes, which
+costs a tenth of filling a ctypes.Structure. Calls that may wait release the interpreter lock; the short
+ones of a job's making keep it, or another thread could take it for a switch interval in the midst of a job.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import threading
+from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+
+from . import errors
+
+SONAME = "libgpuq.so.0"
+
+BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64 = range(9)
+KIND_NAMES = ("bytes", "a buffer", "a 32-bit integer", "a 64-bit integer", "a float", "a double", "an 8-bit integer",
+              "a 16-bit integer", "a buffer or a 64-bit integer")
+
+IN, OUT, INOUT = range(3)
+BUILDING, PENDING, DONE, FAILED, CANCELLED = -1, 0, 2, 3, 4
+STATE_NAMES = {BUILDING: "building", PENDING: "pending", DONE: "done", FAILED: "failed", CANCELLED: "cancelled"}
+FORMATS = {None: 0, "c++": 1, "ptx": 2, "cubin": 3, "fatbin": 4}
+
+
+class BufferRef(ctypes.Structure):
+    _fields_ = [("arena", c_uint64), ("offset", c_uint64), ("length", c_uint64)]
+
+
+class Parameter(ctypes.Structure):
+    _fields_ = [("kind", c_int), ("size", c_size_t)]
+
+
+class KernelInfo(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("text", c_char_p), ("parameters", POINTER(Parameter)), ("n_parameters", c_size_t),
+                ("kinds_known", c_bool), ("max_block", c_uint)]
+
+
+class Result(ctypes.Structure):
+    _fields_ = [("state", c_int), ("error", c_int), ("text", c_char_p), ("output", c_char_p), ("waited_us", c_uint64),
+                ("ran_us", c_uint64), ("gpu_ns", c_uint64), ("device", c_int)]
+
+
+class DeviceStatus(ctypes.Structure):
+    _fields_ = [("index", c_uint), ("name", c_char_p), ("uuid", c_char_p), ("pci", c_char_p), ("state", c_char_p),
+                ("memory_total", c_uint64), ("memory_arenas", c_uint64), ("queued", c_uint), ("running", c_uint)]
+
+
+class WorkerStatus(ctypes.Structure):
+    _fields_ = [("pid", c_int), ("device", c_uint), ("uid", c_uint32), ("state", c_char_p), ("memory", c_uint64),
+                ("running", c_uint), ("contexts", c_uint), ("jobs", c_uint64)]
+
+
+class UserStatus(ctypes.Structure):
+    _fields_ = [("uid", c_uint32), ("user", c_char_p), ("weight", c_double), ("share", c_double),
+                ("gpu_seconds", c_double), ("sessions", c_uint), ("queued", c_uint), ("running", c_uint),
+                ("modules", c_uint), ("arena_bytes", c_uint64), ("device_bytes", c_uint64)]
+
+
+class Status(ctypes.Structure):
+    _fields_ = [("daemon", c_char_p), ("driver", c_char_p), ("driver_version", c_char_p), ("state", c_char_p),
+                ("devices", POINTER(DeviceStatus)), ("workers", POINTER(WorkerStatus)), ("users", POINTER(UserStatus)),
+                ("n_devices", c_size_t), ("n_workers", c_size_t), ("n_users", c_size_t), ("queued", c_uint),
+                ("running", c_uint), ("uptime_us", c_uint64)]
+
+
+class QueueEntry(ctypes.Structure):
+    _fields_ = [("id", c_uint64), ("uid", c_uint32), ("user", c_char_p), ("label", c_char_p), ("kernel", c_char_p),
+                ("reason", c_char_p), ("state", c_char_p), ("waited_us", c_uint64), ("ran_us", c_uint64),
+                ("priority", c_int), ("device", c_int), ("retries", c_uint)]
+
+
+class Queue(ctypes.Structure):
+    _fields_ = [("entries", POINTER(QueueEntry)), ("n_entries", c_size_t)]
+
+
+class Cancelled(ctypes.Structure):
+    _fields_ = [("n_ended", c_size_t), ("n_unknown", c_size_t), ("n_denied", c_size_t)]
+
+
+JobFunc = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+
+# Calls that may wait for the daemon or run a callback: without the interpreter lock.
+_WAITING = {
+    "connect": (c_int, c_char_p, POINTER(c_void_p)),
+    "client_free": (None, c_void_p),
+    "dispatch": (c_int, c_void_p, c_int),
+    "buffer_new": (c_int, c_void_p, c_size_t, POINTER(c_void_p)),
+    "buffer_new_device": (c_int, c_void_p, c_size_t, c_int, POINTER(c_void_p)),
+    "buffer_open": (c_int, c_void_p, POINTER(BufferRef), POINTER(c_void_p)),
+    "module_load": (c_int, c_void_p, c_int, c_char_p, c_size_t, c_void_p, c_char_p, POINTER(c_void_p)),
+    "module_builtin": (c_int, c_void_p, POINTER(c_void_p)),
+    "submit": (c_int, c_void_p),
+    "submit_many": (c_int, c_void_p, c_size_t),
+    "wait": (c_int, c_void_p, c_int),
+    "wait_id": (c_int, c_void_p, c_uint64, c_int, POINTER(Result)),
+    "poll": (c_int, c_void_p),
+    "cancel": (c_int, c_void_p),
+    "get_status": (c_int, c_void_p, POINTER(POINTER(Status))),
+    "get_queue": (c_int, c_void_p, c_int64, POINTER(POINTER(Queue))),
+    "cancel_ids": (c_int, c_void_p, c_void_p, c_size_t, POINTER(Cancelled)),
+}
+
+# Calls that only take the client's lock, which nobody holds while waiting.
+_SHORT = {
+    "error_text": (c_char_p,),
+    "version": (c_char_p,),
+    "client_session": (c_uint32, c_void_p),
+    "client_devices": (c_uint, c_void_p),
+    "buffer_slice": (c_int, c_void_p, c_size_t, c_size_t, POINTER(c_void_p)),
+    "buffer_get_ref": (c_int, c_void_p, POINTER(BufferRef)),
+    "buffer_data": (c_void_p, c_void_p),
+    "buffer_device": (c_int, c_void_p),
+    "buffer_free": (None, c_void_p),
+    "module_n_kernels": (c_size_t, c_void_p),
+    "module_kernel": (c_int, c_void_p, c_size_t, POINTER(KernelInfo)),
+    "module_log": (c_char_p, c_void_p),
+    "module_has_variables": (c_bool, c_void_p),
+    "module_free": (None, c_void_p),
+    "job_new": (c_int, c_void_p, POINTER(c_void_p)),
+    "job_launch": (c_int, c_void_p, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),
+    "job_copy": (c_int, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_size_t),
+    "job_fill": (c_int, c_void_p, c_void_p, c_size_t, c_size_t, c_uint32, c_uint),
+    "job_read_variable": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, c_void_p, c_size_t, c_size_t),
+    "job_write_variable": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, c_void_p, c_size_t, c_size_t),
+    "job_after": (c_int, c_void_p, c_uint64),
+    "job_set_priority": (c_int, c_void_p, c_int),
+    "job_set_timeout": (c_int, c_void_p, c_uint),
+    "job_set_label": (c_int, c_void_p, c_char_p),
+    "job_set_device": (c_int, c_void_p, c_int),
+    "job_set_repeatable": (c_int, c_void_p, c_bool),
+    "job_set_timed": (c_int, c_void_p, c_bool),
+    "job_set_callback": (c_int, c_void_p, JobFunc, c_void_p),
+    "job_get_result": (c_int, c_void_p, POINTER(Result)),
+    "job_id": (c_uint64, c_void_p),
+    "job_free": (None, c_void_p),
+    "id_parse": (c_int, c_char_p, POINTER(c_uint64)),
+    "status_free": (None, c_void_p),
+    "queue_free": (None, c_void_p),
+}
+
+_lock = threading.Lock()
+
+
+def candidates() -> list[str]:
+    """Where the library is looked for, in this order."""
+    named = os.environ.get("GPUQ_LIBRARY")
+    if named:
+        return [named]
+
+    package = pathlib.Path(__file__).resolve().parent
+    folders = [package]  # a wheel carries it
+    if len(package.parents) > 3:
+        lib = package.parents[2]  # PREFIX/lib of PREFIX/lib/python3/dist-packages/gpuq
+        folders += [lib, *sorted(lib.glob("*-linux-gnu"))]
+        checkout = package.parents[3]
+        if (checkout / "client" / "include" / "gpuq.h").exists():
+            folders.append(checkout / "build" / "stage" / "lib")
+    return [str(folder / SONAME) for folder in folders if (folder / SONAME).exists()] + [SONAME]
+
+
+def _open() -> str:
+    problems = []
+    for path in candidates():
+        try:
+            ctypes.CDLL(path)
+            return path
+        except OSError as error:
+            problems.append(str(error))
+    raise errors.Error(
+        f"cannot load {SONAME}: {'; '.join(problems)}; install gpuq, build it (sh tests/setup.sh), or set GPUQ_LIBRARY",
+        errors.SYSTEM)
+
+
+def _declare(library: ctypes.CDLL, table: dict) -> None:
+    for name, (restype, *argtypes) in table.items():
+        function = getattr(library, f"gpuq_{name}")
+        function.restype = restype
+        function.argtypes = argtypes
+        globals()[name] = function
+
+
+def load() -> None:
+    """Load the library, once. Raises Error with the places that were tried."""
+    with _lock:
+        if "path" in globals():
+            return
+        path = _open()
+        _declare(ctypes.CDLL(path), _WAITING)
+        _declare(ctypes.PyDLL(path), _SHORT)
+        globals()["path"] = path
+
+
+def __getattr__(name: str):
+    if name not in _WAITING and name not in _SHORT and name != "path":
+        raise AttributeError(f"module 'gpuq._native' has no attribute {name!r}")
+    load()
+    return globals()[name]
+
+
+def text() -> str:
+    """Of this thread's last failed call."""
+    return globals()["error_text"]().decode(errors="replace")
+
+
+def check(r: int) -> int:
+    """Raise what an error code of the library says, else give it back."""
+    if r < 0:
+        raise errors.from_code(r, text())
+    return r
+
+
+def decode(value: bytes | None) -> str:
+    return value.decode(errors="replace") if value else ""

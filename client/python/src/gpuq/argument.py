@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In, Out, InOut, and how values become kernel arguments.
+
+A Packer belongs to one parameter of one kernel and turns a value into the 32 bytes of a `gpuq_arg`. All it
+can know of its parameter is settled when the kernel is made, so that a call only looks up a type.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+import numpy as np
+
+from . import _native as native
+from .arrays import check_dtype
+
+_BUFFER = struct.Struct("=Qiiqq")  # buffer, direction, kind, size, value
+
+
+class Argument:
+    """An array with its direction; make it with In, Out or InOut."""
+
+    __slots__ = ("value",)
+    direction = native.INOUT
+
+    def __init__(self, value):
+        self.value = value.value if isinstance(value, Argument) else value
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({_describe(self.value)})"
+
+
+class In(Argument):
+    """The kernel reads it. `value`: Array, DeviceArray, numpy array, buffer or DLPack CPU tensor; the latter three are
+    copied when the launch is made."""
+
+    __slots__ = ()
+    direction = native.IN
+
+
+class Out(Argument):
+    """The kernel writes it; it starts as zeros. What is not an Array or DeviceArray is filled when the job has ended."""
+
+    __slots__ = ()
+    direction = native.OUT
+
+
+class InOut(Argument):
+    """The kernel reads and writes it."""
+
+    __slots__ = ()
+    direction = native.INOUT
+
+
+def _describe(value) -> str:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        return type(value).__name__
+    return f"{type(value).__name__} of {dtype}, shape {tuple(shape)}"
+
+
+# ---- scalars ---------------------------------------------------------------------------
+
+
+def _scalar_struct(kind: int, letter: str) -> tuple[int, int, struct.Struct]:
+    size = struct.calcsize("=" + letter)
+    return kind, size, struct.Struct(f"=Qiiq{letter}{8 - size}x")
+
+
+_LETTERS = {
+    "?": native.I8, "b": native.I8, "B": native.I8, "h": native.I16, "H": native.I16, "i": native.I32,
+    "I": native.I32, "q": native.I64, "Q": native.I64, "f": native.F32, "d": native.F64,
+}
+_BY_LETTER = {letter: _scalar_struct(kind, letter) for letter, kind in _LETTERS.items()}
+_BY_TYPE = {
+    np.bool_: "?", np.int8: "b", np.uint8: "B", np.int16: "h", np.uint16: "H", np.int32: "i", np.uint32: "I",
+    np.int64: "q", np.uint64: "Q", np.longlong: "q", np.ulonglong: "Q", np.float32: "f", np.float64: "d",
+}
+_BY_CTYPE = {
+    ctypes.c_bool: "?", ctypes.c_int8: "b", ctypes.c_uint8: "B", ctypes.c_int16: "h", ctypes.c_uint16: "H",
+    ctypes.c_int32: "i", ctypes.c_uint32: "I", ctypes.c_int64: "q", ctypes.c_uint64: "Q", ctypes.c_longlong: "q",
+    ctypes.c_ulonglong: "Q", ctypes.c_float: "f", ctypes.c_double: "d",
+}
+_ADVICE = {
+    native.I8: "numpy.int8(x)", native.I16: "numpy.int16(x)", native.I32: "numpy.int32(x)",
+    native.I64: "numpy.int64(x)", native.F32: "numpy.float32(x)", native.F64: "numpy.float64(x)",
+}
+_BOUNDS = {native.I8: 8, native.I16: 16, native.I32: 32, native.I64: 64, native.WORD64: 64}
+_SIGNED = {8: "b", 16: "h", 32: "i", 64: "q"}
+_LARGEST_EXACT = {native.F32: 1 << 24, native.F64: 1 << 53}
+
+
+class Packer:
+    """For one parameter. `kind` and `size`: what the daemon says; `known`: parameter of the Signature, or None."""
+
+    def __init__(self, kernel: str, index: int, kind: int, size: int, kinds_known: bool, known=None):
+        self.index = index
+        self.kind = kind
+        self.size = size
+        self.kinds_known = kinds_known
+        self.known = known
+        self.dtype = known.dtype if known is not None and known.pointer else None
+        self.takes_buffer = (kind in (native.POINTER_KIND, native.WORD64)) if kinds_known else size == 8
+        what = f"`{known.text}`" if known is not None else f"{size} bytes, {native.KIND_NAMES[kind]}"
+        self.where = f"{kernel}: argument {index} ({what})"
+
+    def scalar(self, value, keep: list) -> bytes:
+        """Of a value that is no buffer. `keep`: what must live until the call. Raises TypeError or OverflowError."""
+        kind = type(value)
+        letter = _BY_TYPE.get(kind)
+        if letter is not None:
+            return self._typed(value, letter)
+        letter = _BY_CTYPE.get(kind)
+        if letter is not None:
+            return self._typed(value.value, letter)
+        if kind is int or kind is bool:
+            return self._int(value)
+        if kind is float:
+            return self._float(value)
+        if value is None:
+            return self._null()
+        return self._other(value, keep)
+
+    def _typed(self, value, letter: str) -> bytes:
+        kind, size, packed = _BY_LETTER[letter]
+        if size != self.size or (self.kinds_known and kind != self.kind and self.kind != native.BYTES and
+                                 not (self.kind == native.WORD64 and kind == native.I64)):
+            raise self._mismatch(np.dtype(letter).name)
+        return packed.pack(0, 0, kind, size, value)
+
+    def _mismatch(self, given: str) -> TypeError:
+        if self.kind == native.POINTER_KIND:
+            return TypeError(f"{self.where} is an array; given is a {given}: wrap an array, as in gpuq.Out(a)")
+        advice = _ADVICE.get(self.kind) if self.kinds_known else f"a numpy scalar of {self.size} bytes"
+        return TypeError(f"{self.where}: given is a {given}" + (f"; use {advice}" if advice else ""))
+
+    def _int(self, value: int) -> bytes:
+        if not self.kinds_known:
+            raise TypeError(f"{self.where}: this kernel's image does not tell its parameters' types, so a Python "
+                            "int has no width: use numpy.int32(x), numpy.int64(x), …")
+        bits = _BOUNDS.get(self.kind)
+        if bits is not None:
+            return self._int_of(value, bits)
+        if self.kind in _LARGEST_EXACT and abs(value) <= _LARGEST_EXACT[self.kind]:
+            return self._typed(value, "f" if self.kind == native.F32 else "d")
+        raise self._mismatch("Python int")
+
+    def _int_of(self, value: int, bits: int) -> bytes:
+        letter = _SIGNED[bits] if value < 0 else _SIGNED[bits].upper()
+        kind, size, packed = _BY_LETTER[letter]
+        dtype = self.known.dtype if self.known is not None and not self.known.pointer else None
+        if dtype is not None and dtype.kind in "iu" and dtype.itemsize == size:
+            letter = dtype.char if dtype.char in _BY_LETTER else letter
+            kind, size, packed = _BY_LETTER[letter]
+        try:
+            return packed.pack(0, 0, kind, size, value)
+        except struct.error:
+            raise OverflowError(f"{self.where}: {value} does not fit") from None
+
+    def _float(self, value: float) -> bytes:
+        if self.kinds_known and self.kind in _LARGEST_EXACT:
+            return self._typed(value, "f" if self.kind == native.F32 else "d")
+        if not self.kinds_known:
+            raise TypeError(f"{self.where}: this kernel's image does not tell its parameters' types, so a Python "
+                            "float has no width: use numpy.float32(x) or numpy.float64(x)")
+        if self.kind in _BOUNDS and self.kind != native.WORD64:
+            raise TypeError(f"{self.where} is an integer; given is the float {value!r}: use int(x), or "
+                            f"{_ADVICE[self.kind]} if that is what is meant")
+        raise self._mismatch("Python float")
+
+    def _null(self) -> bytes:
+        if self.kinds_known and self.kind == native.POINTER_KIND:
+            raise TypeError(f"{self.where}: None is no array: give one of at least one element")
+        if self.size != 8 or not self.takes_buffer:
+            raise self._mismatch("None")
+        return _BY_LETTER["Q"][2].pack(0, 0, native.I64, 8, 0)
+
+    def _other(self, value, keep: list) -> bytes:
+        """Structs by value: numpy records, complex and half scalars, ctypes.Structure."""
+        if isinstance(value, (np.ndarray, Argument)) or not self._is_bytes(value):
+            raise self._mismatch(_describe(value))
+        raw = bytes(value) if isinstance(value, (ctypes.Structure, ctypes.Union, bytes)) else value.tobytes()
+        if len(raw) != self.size:
+            raise TypeError(f"{self.where}: given are {len(raw)} bytes, {type(value).__name__}")
+        held = ctypes.create_string_buffer(raw, len(raw))
+        keep.append(held)
+        return _BUFFER.pack(0, 0, native.BYTES, len(raw), ctypes.addressof(held))
+
+    @staticmethod
+    def _is_bytes(value) -> bool:
+        return isinstance(value, (np.generic, ctypes.Structure, ctypes.Union, bytes))
+
+    # ---- buffers ----
+
+    def check_direction(self, direction: int) -> None:
+        known = self.known
+        if known is None or known.writes is None:
+            return
+        if known.must_write and direction == native.IN:
+            raise TypeError(f"{self.where} is written by the kernel; it is given as In: use gpuq."
+                            f"{'InOut' if known.text.startswith('inout') else 'Out'}(a), or its result is lost")
+        if not known.writes and direction == native.OUT:
+            raise TypeError(f"{self.where} is only read by the kernel; it is given as Out, which starts as zeros: "
+                            "use gpuq.In(a)")
+
+    def bare(self, value) -> int:
+        """The direction of an array without In, Out or InOut: a GPU's is InOut; a host's must be known as const."""
+        if self.known is not None and self.known.writes is False:
+            return native.IN
+        raise TypeError(f"{self.where}: is this array read or written? Wrap it: gpuq.In(a) to read it, gpuq.Out(a) to "
+                        f"have the result in it, gpuq.InOut(a) for both; given is a bare {_describe(value)}")
+
+    def check_dtype(self, dtype: np.dtype) -> None:
+        wanted = self.dtype
+        if wanted is None or dtype == wanted:
+            return
+        if wanted.itemsize == dtype.itemsize and wanted.kind in "iub" and dtype.kind in "iubSV":
+            return  # the same bits, counted otherwise
+        raise TypeError(f"{self.where} is of {wanted}; given is an array of {dtype}: convert it, "
+                        f"a.astype(numpy.{wanted}), or take its bits as they are, a.view(numpy.{wanted})")
+
+
+def pack_buffer(handle: int, direction: int) -> bytes:
+    return _BUFFER.pack(handle, direction, native.POINTER_KIND, 8, 0)
+
+
+# ---- host arrays -------------------------------------------------------------------------
+
+
+def check_array(array: np.ndarray, direction: int, where: str) -> np.ndarray:
+    """An array that a job may use as it lies there. Raises TypeError or ValueError with what to do."""
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{where}: the array is not contiguous, row by row (strides {array.strides}): "
+                         "numpy.ascontiguousarray(a) makes a copy that is" +
+                         ("" if direction == native.IN else "; copy the result back from it"))
+    dtype = array.dtype
+    if dtype.hasobject or not dtype.isnative or dtype.itemsize == 0:
+        try:
+            check_dtype(dtype)
+        except TypeError as error:
+            raise TypeError(f"{where}: {error}") from None
+    if direction != native.IN and not array.flags.writeable:
+        raise ValueError(f"{where}: the array is read-only, and the job would write it: give a writable copy, a.copy()")
+    return array

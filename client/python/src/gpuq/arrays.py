@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Array: a numpy array that lives in memory which the daemon sees, so jobs take it without a copy."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from . import client as clients
+from . import memory
+
+
+class Array(np.ndarray):
+    """A numpy array in gpuqd's memory; make it with `gpuq.array`, `gpuq.empty` or `gpuq.zeros`.
+
+    All of numpy works on it. Its contiguous slices are taken by jobs without a copy too; what numpy computes from it
+    is an ordinary array. Do not touch it between the submission of a job that uses it and the job's end.
+
+    It pickles by reference: the process that unpickles it sees the same memory, changes included. For the values
+    alone pickle `numpy.array(a)`.
+    """
+
+    _whole = None  # the Memory that this array is all of; its views find theirs by their base
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        if self is array:
+            return array
+        if return_scalar or array.ndim == 0:
+            return array[()]
+        return array.view(np.ndarray)
+
+    def __reduce_ex__(self, protocol):
+        held = memory.of(self)
+        if held is None or not self.flags.c_contiguous:
+            return np.array(self).__reduce_ex__(protocol)
+
+        ticket = memory.send(held)
+        offset = self.ctypes.data - held.address
+        return _receive, (held.client.path, held.name(), ticket, held.nbytes, offset, self.shape, self.dtype)
+
+    __reduce__ = None
+
+    def __repr__(self) -> str:
+        held = memory.of(self)
+        if held is None:
+            where = "not in gpuqd's memory"
+        elif held.client.closed:
+            where = "client closed"
+        else:
+            where = f"{self.nbytes} bytes in gpuqd's memory"
+        return f"<gpuq.Array {where}>\n{np.ndarray.__repr__(self.view(np.ndarray))}"
+
+
+def wrap(held: memory.Memory, shape, dtype, offset: int = 0) -> Array:
+    """The Array of a whole or a part of host memory."""
+    dtype = np.dtype(dtype)
+    raw = np.asarray(held)
+    nbytes = _count(shape) * dtype.itemsize
+    if offset or nbytes != held.nbytes:
+        return raw[offset:offset + nbytes].view(dtype).reshape(shape).view(Array)
+    array = raw.view(dtype).reshape(shape).view(Array)
+    array._whole = held
+    return array
+
+
+def _count(shape) -> int:
+    if isinstance(shape, tuple):
+        n = 1
+        for length in shape:
+            n *= length
+        return n
+    return shape
+
+
+def check_shape(shape) -> tuple[int, ...]:
+    try:
+        shape = (operator.index(shape),)
+    except TypeError:
+        shape = tuple(map(operator.index, shape))
+    if any(length < 0 for length in shape):
+        raise ValueError(f"a shape has no negative length; given is {shape}")
+    return shape
+
+
+def check_dtype(dtype) -> np.dtype:
+    dtype = np.dtype(dtype)
+    if dtype.hasobject:
+        raise TypeError("an array of Python objects cannot go to a GPU: give it a numeric dtype, "
+                        "such as a.astype(numpy.float64)")
+    if not dtype.isnative:
+        raise TypeError(f"dtype {dtype} is of the other byte order: a.astype(a.dtype.newbyteorder('='))")
+    if dtype.itemsize == 0:
+        raise TypeError(f"dtype {dtype} has no size")
+    return dtype
+
+
+def zeros(shape, dtype=float, *, client=None) -> Array:
+    """A new Array of zeros.
+
+    `shape`: int or tuple; `dtype`: any numeric numpy dtype. Raises QuotaError, ConnectError; TypeError for object dtypes.
+    """
+    shape = check_shape(shape)
+    dtype = check_dtype(dtype)
+    held = memory.new_host(client or clients.default_client(), _count(shape) * dtype.itemsize)
+    return wrap(held, shape, dtype)
+
+
+def empty(shape, dtype=float, *, client=None) -> Array:
+    """A new Array, to be filled by you or by a job. It starts as zeros, since memory never shows who had it before."""
+    return zeros(shape, dtype, client=client)
+
+
+def array(a, dtype=None, *, client=None) -> Array:
+    """A copy of an array, buffer, DLPack CPU tensor or (nested) sequence as an Array, row by row.
+
+    `dtype`: of the copy; None: `a`'s own. Raises as `zeros`.
+    """
+    if not isinstance(a, np.ndarray):
+        from .convert import as_numpy
+        a = as_numpy(a, sequences=True)
+    dtype = a.dtype if dtype is None else np.dtype(dtype)
+    new = zeros(a.shape, dtype, client=client)
+    new[...] = a
+    return new
+
+
+def _receive(path, name, ticket, nbytes, offset, shape, dtype) -> Array:
+    held = memory.receive(clients.for_path(path), name, ticket, nbytes)
+    return wrap(held, shape, dtype, offset)

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Client: one connection to gpuqd, and the default one of a process.
+
+The default client connects at its first use, anew in a forked child and after the daemon went away.
+Everything made from it follows: modules load again, arrays are opened by name. A client of your own does
+not follow: in a child it raises ForkedError.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import sys
+import threading
+import weakref
+from ctypes import byref, c_uint64, c_void_p
+
+from . import _native as native
+from . import errors, memory
+
+_epochs = itertools.count(1)
+_clients: "weakref.WeakSet[Client]" = weakref.WeakSet()
+_lock = threading.RLock()
+_default: "Client | None" = None
+_by_path: "dict[str, Client]" = {}
+
+
+class Client:
+    """A session with gpuqd. Make it with `gpuq.connect()`; safe to use from any thread.
+
+    As a context manager it closes itself. Closing cancels the unfinished jobs and gives the memory back;
+    arrays that still exist keep their values but cannot be used in jobs.
+    """
+
+    def __init__(self, path: str | os.PathLike | None = None, *, _follows: bool = False):
+        self._path = None if path is None else os.fspath(path)
+        self._follows = _follows  # connects again by itself
+        self._handle = None
+        self._epoch = 0
+        self._closed = False
+        self._forked = False
+        self._was_told = None  # why the last connection ended
+        self._left = []  # handles of connections that ended; other threads may be in them
+        self._dispatcher_ = None
+        self._outbox_ = None
+        self._builtin = None
+        self._lock = threading.RLock()
+        _clients.add(self)
+        if not _follows:
+            self._connect()
+
+    # ---- life ----
+
+    def _connect(self) -> None:
+        handle = c_void_p()
+        path = None if self._path is None else os.fsencode(self._path)
+        native.check(native.connect(path, byref(handle)))
+        self._handle = handle.value
+        self._epoch = next(_epochs)
+        self._forked = False
+
+    def _revive(self) -> None:
+        """There is no connection: make one, or say why not."""
+        with self._lock:
+            if self._handle is not None:
+                return
+            if self._closed:
+                raise errors.ClosedError("this client is closed: use gpuq.connect() for a new one", errors.CLOSED)
+            if self._forked and not self._follows:
+                raise errors.ForkedError("this client was made before fork() and is the parent's: call gpuq.connect() in "
+                                         "the child, or use the default client, which connects there by itself",
+                                         errors.FORKED)
+            if self._was_told and not self._follows:
+                raise errors.ClosedError(f"{self._was_told}; use gpuq.connect() for a new connection", errors.CLOSED)
+            self._connect()
+
+    def _connection(self) -> int:
+        if self._handle is None:
+            self._revive()
+        return self._handle
+
+    def _check(self, r: int) -> int:
+        if r < 0:
+            raise self._error(r, native.text())
+        return r
+
+    def _error(self, code: int, text: str) -> errors.Error:
+        """The exception; after the end of the connection the next use makes a new one, or says why not."""
+        if code == errors.CLOSED and self._handle is not None:
+            self._lose(text)
+            text += ("; the next use of the default client connects again" if self._follows else
+                     "; use gpuq.connect() for a new connection")
+        return errors.from_code(code, text)
+
+    def _lose(self, text: str) -> None:
+        with self._lock:
+            if self._handle is None:
+                return
+            self._left.append(self._handle)
+            self._handle = None
+            self._was_told = text
+            self._outbox_ = None
+            self._dispatcher_ = None
+
+    def _after_fork(self) -> None:
+        """In the child: the parent's session is not disturbed by letting go of it."""
+        self._lock = threading.RLock()
+        handles = [*self._left, *([self._handle] if self._handle is not None else [])]
+        self._handle = None
+        self._left = []
+        self._forked = True
+        self._dispatcher_ = None
+        self._outbox_ = None
+        for handle in handles:
+            native.client_free(handle)
+
+    def close(self) -> None:
+        """End the session. Its unfinished jobs are cancelled. Closing twice is harmless."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            handle, self._handle = self._handle, None
+            dispatcher, self._dispatcher_ = self._dispatcher_, None
+            self._outbox_ = None
+            self._builtin = None
+            left, self._left = self._left, []
+        if dispatcher is not None:
+            dispatcher.stop()
+        for old in [*left, *([handle] if handle is not None else [])]:
+            native.client_free(old)
+        if dispatcher is not None:
+            dispatcher.abandon()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:  # at the interpreter's end anything may be gone
+            pass
+
+    def __reduce__(self):
+        return for_path, (self._path,)
+
+    def __repr__(self) -> str:
+        if self._closed:
+            state = "closed"
+        elif self._handle is not None:
+            state = f"session {self.session}, {self.devices} device{'s' if self.devices != 1 else ''}"
+        elif self._forked:
+            state = "of the parent process"
+        else:
+            state = f"not connected: {self._was_told}" if self._was_told else "not connected yet"
+        return f"<gpuq.Client {self._path or 'default path'}: {state}>"
+
+    # ---- what it is ----
+
+    @property
+    def path(self) -> str | None:
+        """The socket; None: where gpuq_connect() looks by itself."""
+        return self._path
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def session(self) -> int:
+        """The daemon's number of this session: the first part of its jobs' ids."""
+        return native.client_session(self._connection())
+
+    @property
+    def devices(self) -> int:
+        """How many devices the daemon has."""
+        return native.client_devices(self._connection())
+
+    # ---- memory ----
+
+    def array(self, a, dtype=None):
+        """A copy of an array-like in memory that the daemon sees: see `gpuq.array`."""
+        from .arrays import array
+        return array(a, dtype, client=self)
+
+    def empty(self, shape, dtype=float):
+        """As `gpuq.empty`."""
+        from .arrays import zeros
+        return zeros(shape, dtype, client=self)
+
+    def zeros(self, shape, dtype=float):
+        """As `gpuq.zeros`."""
+        from .arrays import zeros
+        return zeros(shape, dtype, client=self)
+
+    def device_array(self, shape, dtype=float, device: int | None = None):
+        """As `gpuq.device_array`."""
+        from .device import DeviceArray
+        return DeviceArray._new(self, shape, dtype, device)
+
+    def to_device(self, a, device: int | None = None):
+        """As `gpuq.to_device`."""
+        from .device import to_device
+        return to_device(a, device, client=self)
+
+    def _outbox(self):
+        with self._lock:
+            if self._outbox_ is None:
+                self._outbox_ = memory.Outbox(self)
+                _linger_at_exit()
+            return self._outbox_
+
+    # ---- modules and jobs ----
+
+    def module(self, code: str | bytes, code_type: str | None = None, options=(), name: str | None = None):
+        """As `gpuq.module`."""
+        from .modules import Module
+        return Module(code, code_type, options, name, client=self)
+
+    def builtin(self):
+        """As `gpuq.builtin`."""
+        from .modules import Module
+        if self._builtin is None:
+            self._builtin = Module._of_builtins(self)
+        return self._builtin
+
+    def job(self, **options):
+        """As `gpuq.job`."""
+        from .jobs import Job
+        return Job(self, **options)
+
+    def _dispatcher(self):
+        from .dispatcher import Dispatcher
+        with self._lock:
+            if self._dispatcher_ is None:
+                self._dispatcher_ = Dispatcher(self._connection())
+            return self._dispatcher_
+
+    # ---- the daemon's state ----
+
+    def cancel(self, *ids) -> int:
+        """Cancel jobs by id, of any process of this user; none given: every unfinished one of this user.
+
+        Returns how many ended by it. Raises NotFoundError or DeniedError if one is unknown or another user's.
+        """
+        numbers = (c_uint64 * len(ids))(*map(job_id, ids))
+        told = native.Cancelled()
+        self._check(native.cancel_ids(self._connection(), numbers, len(ids), byref(told)))
+        if told.n_denied:
+            raise errors.DeniedError(f"{told.n_denied} of these jobs are another user's")
+        if told.n_unknown:
+            raise errors.NotFoundError(f"{told.n_unknown} of these jobs do not exist, or ended long ago")
+        return told.n_ended
+
+    def wait_id(self, id, timeout: float | None = None):
+        """Wait for a job of this user by id, of any process. Returns its Result, or raises as `Job.wait`."""
+        from .jobs import wait_id
+        return wait_id(self, job_id(id), timeout)
+
+    def status(self):
+        """What the daemon is and does: devices, workers, users. A namespace."""
+        from .daemon import status
+        return status(self)
+
+    def queue(self, everybody: bool = False):
+        """The jobs that wait or run, this user's or everybody's: a list of namespaces."""
+        from .daemon import queue
+        return queue(self, everybody)
+
+
+def job_id(job) -> int:
+    """The id of a Job, a number, or text such as "12.3"."""
+    if isinstance(job, str):
+        value = c_uint64()
+        native.check(native.id_parse(job.encode(), byref(value)))
+        return value.value
+    number = getattr(job, "id", job)
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"a job is wanted, or its id; given is {job!r}")
+    if number == 0:
+        raise ValueError("this job is not submitted yet, so it has no id: submit it first")
+    return number
+
+
+# ---- the default client ------------------------------------------------------------------
+
+
+def connect(path: str | os.PathLike | None = None) -> Client:
+    """Open a session of your own.
+
+    `path`: the daemon's socket; None: $GPUQ_SOCKET, else $XDG_RUNTIME_DIR/gpuq.sock if there is one, else
+    /run/gpuq/gpuqd.sock. Raises ConnectError, DeniedError or QuotaError.
+    """
+    return Client(path)
+
+
+def default_client() -> Client:
+    """The process's own client, which the functions of the module use; after fork() the child's own."""
+    global _default
+    client = _default
+    if client is None or client._closed:
+        with _lock:
+            if _default is None or _default._closed:
+                _default = Client(None, _follows=True)
+            client = _default
+    return client
+
+
+def for_path(path: str | None) -> Client:
+    """What unpickled arrays and modules use: the default client, or one for that socket."""
+    if path is None:
+        return default_client()
+    with _lock:
+        client = _by_path.get(path)
+        if client is None or client._closed:
+            client = _by_path[path] = Client(path, _follows=True)
+        return client
+
+
+def _before_fork() -> None:
+    memory.name_all()
+
+
+def _in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+    for client in list(_clients):
+        client._after_fork()
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+
+
+def _linger() -> None:
+    for client in list(_clients):
+        if client._outbox_ is not None and client._handle is not None:
+            client._outbox_.linger()
+
+
+def _linger_at_exit() -> None:
+    """Processes of multiprocessing leave by os._exit(), after its own finalizers: the queues' feeders end at -5."""
+    multiprocessing = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:
+        multiprocessing.Finalize(None, _linger, exitpriority=-100)
+
+
+def _at_exit() -> None:
+    _linger()
+    for client in list(_clients):
+        client.close()
+
+
+atexit.register(_at_exit)

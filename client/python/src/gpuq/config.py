@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LaunchConfig: grid, block, clusters and dynamic shared memory, under cuda.core's names."""
+
+from __future__ import annotations
+
+import operator
+import struct
+
+_PACKED = struct.Struct("=3I3II3I?3x")
+
+
+class LaunchConfig:
+    """How a kernel is launched; never changes, so make it once and use it often.
+
+    `grid`: blocks, `block`: threads of a block, `cluster`: blocks of a cluster, each an int or a tuple of up to three
+    ints; `shmem_size`: bytes of dynamic shared memory; `cooperative_launch`: all blocks are resident at once.
+    """
+
+    __slots__ = ("grid", "block", "cluster", "shmem_size", "cooperative_launch", "_packed")
+
+    def __init__(self, grid=1, block=1, cluster=None, shmem_size: int = 0, cooperative_launch: bool = False):
+        fill = object.__setattr__
+        fill(self, "grid", _three(grid, "grid"))
+        fill(self, "block", _three(block, "block"))
+        fill(self, "cluster", None if cluster is None else _three(cluster, "cluster"))
+        fill(self, "shmem_size", operator.index(shmem_size))
+        fill(self, "cooperative_launch", bool(cooperative_launch))
+        if not 0 <= self.shmem_size < 1 << 32:
+            raise ValueError(f"shmem_size is bytes, 0 or more; given is {shmem_size}")
+        fill(self, "_packed", _PACKED.pack(*self.grid, *self.block, self.shmem_size, *(self.cluster or (0, 0, 0)),
+                                           self.cooperative_launch))
+
+    def __setattr__(self, name, value):
+        raise AttributeError("a LaunchConfig does not change: make another one")
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, LaunchConfig) and self._packed == other._packed
+
+    def __hash__(self) -> int:
+        return hash(self._packed)
+
+    def __reduce__(self):
+        return LaunchConfig, (self.grid, self.block, self.cluster, self.shmem_size, self.cooperative_launch)
+
+    def __repr__(self) -> str:
+        more = "".join(f", {name}={value!r}" for name, value in (("cluster", self.cluster), (
+            "shmem_size", self.shmem_size), ("cooperative_launch", self.cooperative_launch)) if value)
+        return f"LaunchConfig(grid={self.grid}, block={self.block}{more})"
+
+
+def _three(value, name: str) -> tuple[int, int, int]:
+    try:
+        lengths = (operator.index(value),)
+    except TypeError:
+        try:
+            lengths = tuple(map(operator.index, value))
+        except TypeError:
+            raise TypeError(f"{name} is an int or a tuple of up to three ints; given is {value!r}") from None
+    if not 1 <= len(lengths) <= 3:
+        raise ValueError(f"{name} has one to three lengths; given is {value!r}")
+    if not all(0 < length < 1 << 32 for length in lengths):
+        raise ValueError(f"{name}: each length is 1 or more; given is {value!r}")
+    return (*lengths, *(1,) * (3 - len(lengths)))
+
+
+def as_config(config) -> LaunchConfig:
+    """A LaunchConfig of one, or of a tuple (grid, block)."""
+    if isinstance(config, LaunchConfig):
+        return config
+    if isinstance(config, tuple) and 2 <= len(config) <= 4:
+        return LaunchConfig(*config)
+    raise TypeError(f"a gpuq.LaunchConfig(grid=, block=) is wanted first, or a tuple (grid, block); given is {config!r}")

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Anything with memory as a numpy array that shares it: buffers, tensors of other libraries by DLPack."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_DL_CPU = 1
+
+
+class _Pointer:
+    """Memory of somebody else's, writable; holds its owner."""
+
+    def __init__(self, array: np.ndarray):
+        self.owner = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}
+
+
+def _from_dlpack(a, writes: bool) -> np.ndarray:
+    kind = a.__dlpack_device__()[0]
+    if kind != _DL_CPU:
+        raise TypeError(f"{type(a).__name__} is in a GPU's memory, of a context of its own, which gpuqd cannot reach: "
+                        "give its CPU copy (t.cpu() of a torch tensor), or keep data on the GPU with gpuq.to_device()")
+    if getattr(a, "requires_grad", False):
+        a = a.detach()
+    array = np.from_dlpack(a)
+    if writes and not array.flags.writeable:
+        array = np.asarray(_Pointer(array))  # numpy marks it read-only because DLPack could not say
+    return array
+
+
+def as_numpy(a, writes: bool = False, sequences: bool = False) -> np.ndarray:
+    """A numpy array of the same memory. `writes`: it will be written; `sequences`: lists and numbers are copied.
+
+    Raises TypeError for what has no memory of its own, or only a GPU's.
+    """
+    if isinstance(a, np.ndarray):
+        return a
+    if hasattr(a, "__dlpack_device__"):
+        return _from_dlpack(a, writes)
+    if hasattr(a, "__cuda_array_interface__"):
+        raise TypeError(f"{type(a).__name__} is in a GPU's memory, of a context of its own, which gpuqd cannot reach: "
+                        "give a CPU copy, or keep data on the GPU with gpuq.to_device()")
+    if hasattr(a, "__array_interface__"):
+        return np.asarray(a)
+    try:
+        return np.asarray(memoryview(a))
+    except TypeError:
+        pass
+    if sequences:
+        return np.asarray(a)
+    raise TypeError(f"a numpy array, a buffer or a DLPack CPU tensor is wanted; given is {type(a).__name__}: "
+                    "numpy.asarray(x, dtype=...) makes one")

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RawKernel and RawModule: kernels called as CuPy's are."""
+
+from __future__ import annotations
+
+from .argument import InOut
+from .arrays import Array
+from .config import LaunchConfig
+from .jobs import Job
+from .modules import Module
+
+
+class RawModule:
+    """CUDA C++ from `code`, or PTX or cubin from `path`; loaded at its first use.
+
+    `options`: of the compiler; `client`: a Client, None for the default one.
+    """
+
+    def __init__(self, code: str | None = None, *, path: str | None = None, options=(), backend: str = "nvrtc",
+                 translate_cucomplex: bool = False, enable_cooperative_groups: bool = False, name_expressions=None,
+                 jitify: bool = False, client=None):
+        if (code is None) == (path is None):
+            raise TypeError("RawModule: give code or path, one of them")
+        if translate_cucomplex or jitify:
+            raise NotImplementedError("RawModule: translate_cucomplex and jitify are not there; use cuda/std/complex in the source")
+        self.code = code
+        self.path = path
+        self.options = tuple(options)
+        self.cooperative = enable_cooperative_groups
+        self._client = client
+        self._module = None
+
+    @property
+    def module(self) -> Module:
+        """The gpuq Module."""
+        if self._module is None:
+            code = self.code
+            if code is None:
+                with open(self.path, "rb") as file:
+                    code = file.read()
+            self._module = Module(code, None, self.options, self.path, client=self._client)
+        return self._module
+
+    def compile(self, log_stream=None) -> None:
+        """Load it now; the compiler's warnings go to `log_stream`."""
+        log = self.module.log
+        if log_stream is not None:
+            log_stream.write(log)
+
+    def get_function(self, name: str) -> "RawKernel":
+        """A kernel by name."""
+        return RawKernel._of(self, name)
+
+    def get_global(self, name: str):
+        """A variable: see `Module.get_global`."""
+        return self.module.get_global(name)
+
+    def __reduce__(self):
+        return _module, (self.code, self.path, self.options, self.cooperative)
+
+    def __repr__(self) -> str:
+        return f"<gpuq.RawModule {self.path or 'of source'}{'' if self._module is None else ', loaded'}>"
+
+
+def _module(code, path, options, cooperative) -> RawModule:
+    return RawModule(code, path=path, options=options, enable_cooperative_groups=cooperative)
+
+
+class RawKernel:
+    """A kernel that is called `kernel(grid, block, args, shared_mem=0)`; the call waits for the end."""
+
+    def __init__(self, code: str, name: str, options=(), backend: str = "nvrtc", *, translate_cucomplex: bool = False,
+                 enable_cooperative_groups: bool = False, jitify: bool = False, client=None):
+        self.raw_module = RawModule(code, options=options, translate_cucomplex=translate_cucomplex,
+                                    enable_cooperative_groups=enable_cooperative_groups, jitify=jitify, client=client)
+        self.name = name
+
+    @classmethod
+    def _of(cls, raw_module: RawModule, name: str) -> "RawKernel":
+        self = cls.__new__(cls)
+        self.raw_module = raw_module
+        self.name = name
+        self.kernel  # a wrong name is told here
+        return self
+
+    @property
+    def kernel(self):
+        """The gpuq Kernel."""
+        return self.raw_module.module.get_kernel(self.name)
+
+    def compile(self, log_stream=None) -> None:
+        """Load it now."""
+        self.raw_module.compile(log_stream)
+
+    def submit(self, grid, block, args, *, shared_mem: int = 0, **options) -> Job:
+        """As a call, without waiting."""
+        config = LaunchConfig(grid, block, None, shared_mem, self.raw_module.cooperative)
+        return self.kernel.submit(config, *map(as_inout, args), **options)
+
+    def __call__(self, grid, block, args, *, shared_mem: int = 0, **options):
+        """Launch and wait. `grid`, `block`: tuples of up to three; `args`: a tuple; an Array or DeviceArray without In, Out or
+        InOut counts as InOut; `options`: of `gpuq.job`. Returns the Result."""
+        return self.submit(grid, block, args, shared_mem=shared_mem, **options).wait()
+
+    def __reduce__(self):
+        return RawKernel._of, (self.raw_module, self.name)
+
+    def __repr__(self) -> str:
+        return f"<gpuq.RawKernel {self.name}>"
+
+
+def as_inout(arg):
+    """An Array stands for memory that both sides see, as the originals' arrays do."""
+    return InOut(arg) if isinstance(arg, Array) else arg

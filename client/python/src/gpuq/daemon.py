@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Status: what the daemon tells of itself and its queue, and the module's functions for jobs by id."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref
+from types import SimpleNamespace
+
+from . import _native as native
+from . import client as clients
+
+
+def _plain(struct: ctypes.Structure) -> SimpleNamespace:
+    values = {}
+    for name, kind in struct._fields_:
+        if not isinstance(kind, type(ctypes.POINTER(ctypes.c_int))):
+            value = getattr(struct, name)
+            values[name] = native.decode(value) if kind is ctypes.c_char_p else value
+    return SimpleNamespace(**values)
+
+
+def _status(client) -> SimpleNamespace:
+    told = ctypes.POINTER(native.Status)()
+    client._check(native.get_status(client._connection(), byref(told)))
+    try:
+        status = told.contents
+        plain = _plain(status)
+        for name in ("devices", "workers", "users"):
+            setattr(plain, name, [_plain(getattr(status, name)[i]) for i in range(getattr(status, f"n_{name}"))])
+            delattr(plain, f"n_{name}")
+    finally:
+        native.status_free(told)
+    plain.uptime = plain.__dict__.pop("uptime_us") / 1e6
+    return plain
+
+
+def _entry(struct: native.QueueEntry) -> SimpleNamespace:
+    entry = _plain(struct)
+    entry.waited = entry.__dict__.pop("waited_us") / 1e6
+    entry.ran = entry.__dict__.pop("ran_us") / 1e6
+    return entry
+
+
+def _queue(client, everybody: bool) -> list[SimpleNamespace]:
+    import os
+    told = ctypes.POINTER(native.Queue)()
+    client._check(native.get_queue(client._connection(), -1 if everybody else os.getuid(), byref(told)))
+    try:
+        return [_entry(told.contents.entries[i]) for i in range(told.contents.n_entries)]
+    finally:
+        native.queue_free(told)
+
+
+def status(client=None) -> SimpleNamespace:
+    """What the daemon is and does: `daemon`, `driver`, `driver_version`, `state`, `queued`, `running`, `uptime` (seconds), and
+    lists of namespaces `devices`, `workers`, `users` with the fields of `gpuq status --json`; memory in bytes."""
+    return _status(client or clients.default_client())
+
+
+def queue(client=None, everybody: bool = False) -> list[SimpleNamespace]:
+    """The jobs that wait or run: `id`, `user`, `label`, `kernel`, `state`, `reason`, `priority`, `waited` and `ran` in seconds."""
+    return _queue(client or clients.default_client(), everybody)
+
+
+def cancel(*ids) -> int:
+    """Cancel jobs of this user by id; none given: every unfinished one. Returns how many ended by it."""
+    return clients.default_client().cancel(*ids)
+
+
+def wait_id(id, timeout: float | None = None):
+    """Wait for a job of this user by id, of any process: as `Job.wait`."""
+    return clients.default_client().wait_id(id, timeout)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executor: concurrent.futures' contract, with kernels among the callables.
+
+Kernels go to the daemon; what is no kernel goes to a pool of processes or threads, made at its first use. So
+`ProcessPoolExecutor()` becomes `gpuq.Executor()` by one changed line, and the parts that are kernels follow.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+import time
+from concurrent import futures
+
+import numpy as np
+
+from .config import LaunchConfig
+from .jobs import Job
+from .kernel import Kernel
+
+
+class Executor(futures.Executor):
+    """Runs kernels through gpuqd and other callables in a pool.
+
+    `client`: a Client, None for the default one. For the pool: `max_workers`, `mp_context`, `initializer`, `initargs`
+    as of concurrent.futures; `processes`: False for threads.
+    """
+
+    def __init__(self, max_workers: int | None = None, mp_context=None, initializer=None, initargs=(), *, client=None,
+                 processes: bool = True):
+        if max_workers is not None and max_workers <= 0:
+            raise ValueError("max_workers must be greater than 0")
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        self._client = client
+        self._processes = processes
+        self._pool_options = {"max_workers": max_workers, "initializer": initializer, "initargs": initargs}
+        if processes and mp_context is not None:
+            self._pool_options["mp_context"] = mp_context
+        self._pool = None
+        self._lock = threading.Lock()
+        self._cond = threading.Condition(self._lock)
+        self._pending = set()
+        self._n_done = 0
+        self._is_shut = False
+
+    # ---- submitting ----
+
+    def submit(self, fn, /, *args, **kwargs) -> futures.Future:
+        """Schedule a call.
+
+        A kernel: `submit(kernel, config, *args, **options)` as of `Kernel.submit`; the future's result is what Out and InOut
+        named, one array or a tuple of them, or the job's Result if there is none. A Job: its Result. Anything else is
+        called as `fn(*args, **kwargs)` in the pool. Raises RuntimeError after shutdown.
+        """
+        kernel = _kernel_of(fn)
+        with self._lock:
+            if self._is_shut:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            if kernel is None and not isinstance(fn, Job):
+                return self._pool_made().submit(fn, *args, **kwargs)
+        if kernel is None:
+            return self._watch(fn._future(lambda job: job._result))
+        return self._watch(self._launch(kernel, args, kwargs))
+
+    def _launch(self, kernel: Kernel, args, options) -> futures.Future:
+        if not args:
+            raise TypeError("submit(kernel, config, *args): the LaunchConfig is missing")
+        job = Job(self._client or kernel.module.client, **options).launch(kernel, *args)
+        outputs = _unique(job._outputs)
+        return job._future(lambda ended: _value(ended, outputs))
+
+    def _watch(self, future: futures.Future) -> futures.Future:
+        with self._lock:
+            self._pending.add(future)
+        future.add_done_callback(self._on_done)
+        return future
+
+    def _on_done(self, future: futures.Future) -> None:
+        with self._cond:
+            self._pending.discard(future)
+            self._n_done += 1
+            self._cond.notify_all()
+
+    def _pool_made(self) -> futures.Executor:
+        if self._pool is None:
+            kind = futures.ProcessPoolExecutor if self._processes else futures.ThreadPoolExecutor
+            self._pool = kind(**self._pool_options)
+        return self._pool
+
+    # ---- map ----
+
+    def map(self, fn, *iterables, timeout: float | None = None, chunksize: int = 1, progress=None, **options):
+        """Like the builtin, all at once; results in order.
+
+        A kernel: `map(kernel, configs, as, bs, …)`, where a single LaunchConfig stands for all, and so does any argument that is
+        a Python or numpy scalar; `options` are of `gpuq.job`. `progress`: called as progress(1) once per ended call, such
+        as `tqdm.update`; or an object with `update`, such as a tqdm. `timeout`: seconds for all of it, then TimeoutError.
+        """
+        progress = getattr(progress, "update", progress)
+        if _kernel_of(fn) is None:
+            return self._map_calls(fn, iterables, timeout, chunksize, progress)
+        if not iterables:
+            raise TypeError("map(kernel, configs, *iterables): the LaunchConfig is missing")
+        columns = [itertools.repeat(column) if _is_single(column) else column for column in iterables]
+        if all(_is_single(column) for column in iterables):
+            raise TypeError("map(kernel, configs, *iterables): one of them must be an iterable, to tell how many")
+        end = None if timeout is None else time.monotonic() + timeout
+        return _results(self._submit_all(fn, columns, options, progress), end)
+
+    def _submit_all(self, fn, columns, options, progress) -> list[futures.Future]:
+        submitted = []
+        try:
+            for args in zip(*columns):
+                submitted.append(_tell(self.submit(fn, *args, **options), progress))
+        except BaseException:
+            for future in submitted:
+                future.cancel()
+            raise
+        return submitted
+
+    def _map_calls(self, fn, iterables, timeout, chunksize, progress):
+        if progress is not None:
+            end = None if timeout is None else time.monotonic() + timeout
+            return _results(self._submit_all(fn, iterables, {}, progress), end)
+        with self._lock:
+            if self._is_shut:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            pool = self._pool_made()
+        return pool.map(fn, *iterables, timeout=timeout, chunksize=chunksize)
+
+    # ---- the end ----
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """No more submissions. `wait`: until all have ended; `cancel_futures`: those that have not ended are cancelled, in the
+        daemon too; calls that a pool runs already go on."""
+        with self._lock:
+            self._is_shut = True
+            pool, pending = self._pool, list(self._pending)
+        if cancel_futures:
+            for future in pending:
+                future.cancel()
+        if pool is not None:
+            pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+        if wait:
+            for future in pending:
+                _wait_for_end(future)
+
+    def __repr__(self) -> str:
+        state = "shut down" if self._is_shut else "open"
+        return f"<gpuq.Executor {state}: {len(self._pending)} jobs pending, {self._n_done} ended>"
+
+
+def _kernel_of(fn) -> Kernel | None:
+    if isinstance(fn, Kernel):
+        return fn
+    kernel = getattr(fn, "kernel", None)  # of RawKernel, PyCUDA's Function
+    return kernel if isinstance(kernel, Kernel) else None
+
+
+def _unique(outputs) -> tuple:
+    return tuple({id(output): output for output in outputs}.values())
+
+
+def _value(job: Job, outputs: tuple):
+    if not outputs:
+        return job._result
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _is_single(column) -> bool:
+    return column is None or isinstance(column, (LaunchConfig, int, float, np.generic, ctypes._SimpleCData))
+
+
+def _tell(future: futures.Future, progress) -> futures.Future:
+    if progress is not None:
+        future.add_done_callback(lambda _: progress(1))
+    return future
+
+
+def _wait_for_end(future: futures.Future) -> None:
+    """A cancelled future's job may still run for a moment, on arrays that the caller would touch next."""
+    futures.wait([future])
+
+
+def _results(submitted: list[futures.Future], end: float | None):
+    """In order; what is left is cancelled when the consumer stops."""
+    submitted.reverse()
+    try:
+        while submitted:
+            left = None if end is None else end - time.monotonic()
+            yield submitted[-1].result(left)
+            submitted.pop()
+    finally:
+        for future in submitted:
+            future.cancel()

@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Job: a list of operations on arrays; it is submitted, runs by itself, and ends once.
+
+Waiting goes straight to the library, unless the client's dispatcher is at work: its thread alone runs
+callbacks then, or a Ctrl-C in a thread that waits could end up in one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import threading
+import time
+from ctypes import byref, c_void_p
+
+import numpy as np
+
+from . import _native as native
+from . import client as clients
+from . import errors, memory
+from .argument import check_array, pack_buffer
+from .arrays import Array
+from .config import LaunchConfig, as_config
+from .convert import as_numpy
+from .device import DeviceArray
+from .result import Result, id_text
+
+_SLICE_MS = 50  # how long a wait of the main thread keeps Python's signal handlers waiting
+_main_thread = threading.main_thread().ident
+
+
+class _Nothing:
+    """Stands for a parameter where there is no kernel: copies, fills, variables."""
+
+    def __init__(self, where: str):
+        self.where = where
+        self.takes_buffer = True
+
+    def check_direction(self, direction: int) -> None:
+        pass
+
+    check_dtype = check_direction
+
+
+class _Staged:
+    """The copy of an array that is not in the daemon's memory, for the time of the job."""
+
+    __slots__ = ("array", "held", "writes", "start", "end")
+
+    def __init__(self, client, array: np.ndarray, reads: bool):
+        self.array = array
+        self.start = array.__array_interface__["data"][0]
+        self.end = self.start + array.nbytes
+        self.held = memory.new_host(client, array.nbytes)
+        self.writes = False
+        if reads:
+            ctypes.memmove(self.held.address, self.start, array.nbytes)
+
+    def back(self) -> None:
+        if self.writes:
+            ctypes.memmove(self.start, self.held.address, self.array.nbytes)
+
+
+class Job:
+    """A job; make it with `gpuq.job(**options)`, build it, submit it once.
+
+    The building methods return the job, so that they chain. Operations of one job run in order, as one CUDA graph
+    where there are several. `await job` submits it if need be and gives its Result.
+    """
+
+    def __init__(self, client=None, *, after=(), timeout: float | None = None, priority: int = 0,
+                 label: str | None = None, device: int | None = None, repeatable: bool = False, timed: bool = False):
+        self._handle = None
+        self._client = client = client or clients.default_client()
+        handle = c_void_p()
+        r = native.job_new(client._handle or client._connection(), byref(handle))
+        if r < 0:
+            client._check(r)
+        self._handle = handle.value
+        self._epoch = client._epoch
+        self._lock = threading.Lock()
+        self._id = 0
+        self._submitted = False
+        self._ended = False
+        self._result = None
+        self._error = None
+        self._event = None
+        self._futures = None
+        self._watched = False
+        self._staged = None
+        self._outputs = []
+        self._label = label
+        if timeout is not None or priority or label is not None or device is not None or repeatable or timed or after:
+            self._set(after, timeout, priority, label, device, repeatable, timed)
+
+    def _set(self, after, timeout, priority, label, device, repeatable, timed) -> None:
+        check, handle = self._client._check, self._handle
+        if timeout is not None:
+            if not timeout > 0:
+                raise ValueError(f"timeout is seconds, more than 0; given is {timeout!r}")
+            check(native.job_set_timeout(handle, min(math.ceil(timeout * 1000), 0xFFFFFFFF)))
+        if priority:
+            check(native.job_set_priority(handle, priority))
+        if label is not None:
+            check(native.job_set_label(handle, label.encode()))
+        if device is not None:
+            check(native.job_set_device(handle, device))
+        if repeatable:
+            check(native.job_set_repeatable(handle, True))
+        if timed:
+            check(native.job_set_timed(handle, True))
+        self.after(*(after if isinstance(after, (list, tuple, set)) else (after,)))
+
+    def __del__(self):
+        try:
+            if self._handle is not None:
+                native.job_free(self._handle)
+        except (AttributeError, TypeError):
+            pass
+
+    # ---- building ----
+
+    def _building(self) -> int:
+        if self._submitted:
+            raise errors.InvalidError("this job is submitted already: make another one")
+        if self._epoch != self._client._epoch or self._client._handle is None:
+            self._stale()
+        return self._handle
+
+    def _stale(self) -> None:
+        self._client._connection()
+        raise errors.ForkedError("this job was made in another connection, before fork() or before the daemon went "
+                                 "away: make it anew", errors.FORKED)
+
+    def launch(self, kernel, config, *args) -> "Job":
+        """Append a launch; `config` and `args` as of `Kernel.submit`."""
+        handle = self._building()
+        if type(config) is not LaunchConfig:
+            config = as_config(config)
+        keep = []
+        packed, n_args = kernel._pack(self, args, keep)
+        module = kernel.module._handle_for(self._client)
+        r = native.job_launch(handle, module, kernel._symbol, config._packed, packed, n_args)
+        if r < 0:
+            raise self._refused(r)
+        return self
+
+    def _refused(self, r: int) -> Exception:
+        """What the library's check of arguments says is a TypeError in Python's words."""
+        error = self._client._error(r, native.text())
+        if type(error) is errors.InvalidError and "argument" in error.text:
+            return TypeError(error.text)
+        return error
+
+    def copy(self, to, from_) -> "Job":
+        """Append a copy between arrays of the same number of bytes, host or device, each way."""
+        self._building()
+        to_handle, to_bytes = self._place(to, native.OUT, "copy, to")
+        from_handle, from_bytes = self._place(from_, native.IN, "copy, from")
+        if to_bytes != from_bytes:
+            raise ValueError(f"copy: from has {from_bytes} bytes, to has {to_bytes}")
+        self._client._check(native.job_copy(self._handle, to_handle, 0, from_handle, 0, to_bytes))
+        return self
+
+    def fill(self, a, value) -> "Job":
+        """Append a fill of every element with a value; wider dtypes than 4 bytes take a copy of the whole."""
+        self._building()
+        dtype = np.dtype(getattr(a, "dtype", np.uint8))
+        one = np.asarray(value, dtype)
+        if one.ndim:
+            raise ValueError(f"fill: one value is wanted; given is one of shape {one.shape}")
+        raw = one.tobytes()
+        for width in (1, 2, 4):
+            if dtype.itemsize % width == 0 and raw == raw[:width] * (dtype.itemsize // width):
+                handle, nbytes = self._place(a, native.OUT, "fill")
+                self._client._check(native.job_fill(self._handle, handle, 0, nbytes, int.from_bytes(raw[:width], "little"),
+                                                    width))
+                return self
+        return self.copy(a, np.full(a.shape, one))
+
+    def read_variable(self, variable, to, offset: int = 0) -> "Job":
+        """Append a copy of a module's variable, from `offset` bytes on, to an array."""
+        self._building()
+        handle, nbytes = self._place(to, native.OUT, f"read_variable {variable.name}")
+        module = variable.module._handle_for(self._client)
+        self._client._check(native.job_read_variable(self._handle, module, variable.name.encode(), offset, handle, 0, nbytes))
+        return self
+
+    def write_variable(self, variable, from_, offset: int = 0) -> "Job":
+        """Append a copy of an array to a module's variable, from `offset` bytes on."""
+        self._building()
+        handle, nbytes = self._place(from_, native.IN, f"write_variable {variable.name}")
+        module = variable.module._handle_for(self._client)
+        self._client._check(native.job_write_variable(self._handle, module, variable.name.encode(), offset, handle, 0, nbytes))
+        return self
+
+    def after(self, *jobs) -> "Job":
+        """Wait for other jobs of this user: Jobs, or ids of any process. If one does not end well, neither does this."""
+        for job in jobs:
+            if isinstance(job, Job) and job._submitted and job._ended and job._error is None:
+                continue
+            self._client._check(native.job_after(self._handle, clients.job_id(job)))
+        return self
+
+    # ---- arrays ----
+
+    def _place(self, a, direction: int, where: str) -> tuple[int, int]:
+        handle, nbytes = self._handle_of(_Nothing(where), a, direction)
+        return handle, nbytes
+
+    def _buffer(self, packer, value, direction: int) -> bytes:
+        """The packed argument for an array of any kind."""
+        if not packer.takes_buffer:
+            raise TypeError(f"{packer.where} is no array; given is {type(value).__name__}: give a scalar")
+        packer.check_direction(direction)
+        handle = self._handle_of(packer, value, direction)[0]
+        return pack_buffer(handle, direction)
+
+    def _handle_of(self, packer, value, direction: int) -> tuple[int, int]:
+        if direction != native.IN:
+            self._outputs.append(value)
+        if isinstance(value, DeviceArray):
+            packer.check_dtype(value.dtype)
+            return self._part(value._memory, value._offset, value.nbytes), value.nbytes
+
+        array = value if isinstance(value, np.ndarray) else self._converted(packer, value, direction)
+        check_array(array, direction, packer.where)
+        packer.check_dtype(array.dtype)
+        nbytes = array.nbytes
+        held = array._whole if type(array) is Array else None
+        if held is not None and nbytes == held.nbytes:
+            return (held.handle if held.epoch == self._epoch else held.handle_for(self._client)), nbytes
+        held = memory.of(array)
+        if held is None:
+            return self._stage(array, direction, packer.where), nbytes
+        return self._part(held, array.__array_interface__["data"][0] - held.address, nbytes), nbytes
+
+    @staticmethod
+    def _converted(packer, value, direction: int) -> np.ndarray:
+        try:
+            return as_numpy(value, writes=direction != native.IN)
+        except TypeError as error:
+            raise TypeError(f"{packer.where}: {error}") from None
+
+    def _part(self, held: memory.Memory, offset: int, nbytes: int) -> int:
+        handle = held.handle_for(self._client)
+        if offset == 0 and nbytes == held.nbytes:
+            return handle
+        slice_ = c_void_p()
+        self._client._check(native.buffer_slice(handle, offset if nbytes else 0, nbytes or 1, byref(slice_)))
+        self._hold(slice_.value)
+        return slice_.value
+
+    def _hold(self, handle: int) -> None:
+        """Until the job is built the library borrows the handle; one holder keeps it until the end."""
+        self._outputs_handles().append(_Handle(handle))
+
+    def _outputs_handles(self) -> list:
+        handles = self.__dict__.get("_slices")
+        if handles is None:
+            handles = self._slices = []
+        return handles
+
+    def _stage(self, array: np.ndarray, direction: int, where: str) -> int:
+        if self._staged is None:
+            self._staged = {}
+        key = (array.__array_interface__["data"][0], array.nbytes)
+        staged = self._staged.get(key)
+        if staged is None:
+            staged = _Staged(self._client, array, reads=direction != native.OUT)
+            self._check_overlap(staged, direction, where)
+            self._staged[key] = staged
+        staged.writes = staged.writes or direction != native.IN
+        return staged.held.handle
+
+    def _check_overlap(self, new: _Staged, direction: int, where: str) -> None:
+        for other in self._staged.values():
+            if new.start < other.end and other.start < new.end and (other.writes or direction != native.IN):
+                raise ValueError(f"{where}: the array overlaps another one of this job, and one of them is written; copies "
+                                 "would part them: put them in one gpuq.array() and give slices of it")
+
+    # ---- submitting and waiting ----
+
+    def submit(self) -> "Job":
+        """Queue it; does not wait. Its arrays may not be touched until it has ended."""
+        r = native.submit(self._building())
+        if r < 0:
+            self._client._check(r)
+        self._submitted = True
+        return self
+
+    def run(self) -> Result:
+        """Submit and wait."""
+        return self.submit().wait()
+
+    def wait(self, timeout: float | None = None) -> Result:
+        """Wait for its end, at most `timeout` seconds. Returns the Result.
+
+        Raises what made it fail: KernelFault, TimeoutError, CancelledError, LaunchError, DependencyError …; TimeoutError
+        also when it has not ended in time (it goes on). Ctrl-C cancels the job.
+        """
+        if not self._ended:
+            if not self._submitted:
+                raise errors.InvalidError("this job is not submitted: call submit(), or run()")
+            try:
+                self._wait(timeout)
+            except KeyboardInterrupt:
+                self._give_up()
+                raise
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def _wait(self, timeout: float | None) -> None:
+        end = None if timeout is None else time.monotonic() + timeout
+        in_main = threading.get_ident() == _main_thread
+        while not self._ended:
+            dispatcher = self._client._dispatcher_
+            if dispatcher is not None and dispatcher.busy and not dispatcher.is_here():
+                self._wait_beside(dispatcher, end)
+                return
+            left_ms = -1 if end is None else max(0, math.ceil((end - time.monotonic()) * 1000))
+            limit_ms = _SLICE_MS if in_main or dispatcher is not None else -1
+            r = native.wait(self._alive(), _shorter(left_ms, limit_ms))
+            if r != errors.AGAIN:
+                self._finish()
+            elif 0 <= left_ms <= _SLICE_MS:
+                raise errors.from_code(r, f"{self._words()} has not ended within {timeout} s; it goes on: wait again, or cancel() it")
+
+    def _alive(self) -> int:
+        if self._handle is None or self._epoch != self._client._epoch or self._client._handle is None:
+            self._lost()
+        return self._handle
+
+    def _lost(self) -> None:
+        """Its connection is no more. In the process that had it the library has ended the job; a child has not."""
+        if self._client._forked or self._client._closed or self._handle is None:
+            self._client._connection()
+        if self._handle is not None and self._try_finish():
+            return
+        raise errors.ForkedError(f"{self._words()} was submitted by the parent process: wait for it by its id, with "
+                                 "gpuq.wait_id(id)", errors.FORKED)
+
+    def _wait_beside(self, dispatcher, end: float | None) -> None:
+        with self._lock:
+            if self._event is None:
+                self._event = threading.Event()
+        dispatcher.watch(self)
+        left = None if end is None else max(0.0, end - time.monotonic())
+        if not self._event.wait(left) and not self._ended:
+            raise errors.from_code(errors.AGAIN, f"{self._words()} has not ended in the time given; it goes on")
+
+    def _give_up(self) -> None:
+        try:
+            self.cancel()
+        except errors.Error:
+            pass
+
+    def done(self) -> bool:
+        """Has it ended, one way or another? Does not wait."""
+        if self._ended or not self._submitted:
+            return self._ended
+        dispatcher = self._client._dispatcher_
+        if dispatcher is not None and dispatcher.busy:
+            return self._ended
+        if native.poll(self._alive()) != 0:
+            self._finish()
+        return self._ended
+
+    def cancel(self) -> None:
+        """Ask the daemon to end it, running or not. It still ends once: `wait()` tells how."""
+        if self._submitted and not self._ended:
+            self._client._check(native.cancel(self._alive()))
+
+    # ---- the end ----
+
+    def _try_finish(self) -> bool:
+        """Take over how it ended, if it has."""
+        with self._lock:
+            if self._ended:
+                return True
+            told = native.Result()
+            if native.job_get_result(self._handle, byref(told)) < 0:
+                return False
+            self._id = native.job_id(self._handle)
+            self._result = Result(self._id, told)
+            if told.error:
+                self._error = self._failure(told.error, self._result.text)
+            elif self._staged:
+                for staged in self._staged.values():
+                    staged.back()
+            native.job_free(self._handle)
+            self._handle = None
+            self._staged = None
+            self.__dict__.pop("_slices", None)
+            self._ended = True
+            event = self._event
+        if event is not None:
+            event.set()
+        return True
+
+    def _failure(self, code: int, text: str) -> errors.Error:
+        error = self._client._error(code, text) if self._epoch == self._client._epoch else errors.from_code(code, text)
+        error.job = self._result
+        return error
+
+    def _finish(self) -> None:
+        if not self._try_finish():
+            self._client._check(native.wait(self._handle, 0))
+
+    def _on_end(self) -> None:
+        """By the dispatcher, in its thread."""
+        self._try_finish()
+        futures, self._futures = self._futures, None
+        for future in futures or ():
+            future._on_end()
+
+    def future(self):
+        """A concurrent.futures.Future of its Result; submits the job if need be. Cancelling it cancels the job."""
+        return self._future(lambda job: job._result)
+
+    def _future(self, value):
+        from .future import JobFuture
+        if not self._submitted:
+            self.submit()
+        future = JobFuture(self, value)
+        with self._lock:
+            ended = self._ended
+            if not ended:
+                self._futures = [*(self._futures or ()), future]
+        if ended:
+            future._on_end()
+        else:
+            self._client._dispatcher().watch(self)
+        return future
+
+    def __await__(self):
+        import asyncio
+        return asyncio.wrap_future(self.future()).__await__()
+
+    # ---- what it is ----
+
+    @property
+    def id(self) -> int:
+        """For `after`, `gpuq queue`, `gpuq.wait_id`; 0 before it is submitted."""
+        if not self._id and self._submitted and self._handle is not None:
+            self._id = native.job_id(self._handle)
+        return self._id
+
+    @property
+    def state(self) -> str:
+        """ "building", "pending", "done", "failed" or "cancelled"; does not wait."""
+        if not self._submitted:
+            return "building"
+        return self._result.state if self.done() else "pending"
+
+    @property
+    def result(self) -> Result | None:
+        """How it ended; None while it has not. Does not wait, nor raise what made it fail."""
+        return self._result if self.done() else None
+
+    @property
+    def client(self):
+        return self._client
+
+    def _words(self) -> str:
+        label = f" ({self._label})" if self._label else ""
+        return f"job {id_text(self.id)}{label}" if self.id else f"a job{label}"
+
+    def __repr__(self) -> str:
+        state = self._result.state if self._ended else "pending" if self._submitted else "building"
+        return f"<gpuq.Job {self._words()}: {state}{': ' + str(self._error) if self._error else ''}>"
+
+
+class _Handle:
+    """A buffer handle that is freed with this object."""
+
+    __slots__ = ("handle",)
+
+    def __init__(self, handle: int):
+        self.handle = handle
+
+    def __del__(self):
+        try:
+            native.buffer_free(self.handle)
+        except (AttributeError, TypeError):
+            pass
+
+
+def _shorter(a_ms: int, b_ms: int) -> int:
+    """Of two limits, where -1 is none."""
+    if a_ms < 0:
+        return b_ms
+    return a_ms if b_ms < 0 else min(a_ms, b_ms)
+
+
+def job(**options) -> Job:
+    """A job to build.
+
+    `after`: a Job or id, or several, that must end well before; `timeout`: seconds of running, not of waiting;
+    `priority`: among this user's jobs, -100 to 100, first; `label`: for `gpuq queue`, at most 64 bytes; `device`: index;
+    `repeatable`: running it twice is harmless, though it changes device arrays in place; `timed`: measure `gpu_time`.
+    """
+    return Job(**options)
+
+
+def submit_many(jobs) -> list[Job]:
+    """Submit several jobs of one client in one message, in this order; none is submitted if one cannot be."""
+    jobs = list(jobs)
+    if not jobs:
+        return jobs
+    handles = (c_void_p * len(jobs))(*(job._building() for job in jobs))
+    jobs[0]._client._check(native.submit_many(handles, len(jobs)))
+    for job in jobs:
+        job._submitted = True
+    return jobs
+
+
+def wait_id(client, id: int, timeout: float | None) -> Result:
+    """See `Client.wait_id`."""
+    end = None if timeout is None else time.monotonic() + timeout
+    told = native.Result()
+    while True:
+        left_ms = -1 if end is None else max(0, math.ceil((end - time.monotonic()) * 1000))
+        r = native.wait_id(client._connection(), id, _shorter(left_ms, _SLICE_MS), byref(told))
+        if r == errors.AGAIN and not 0 <= left_ms <= _SLICE_MS:
+            continue
+        if r == errors.AGAIN or told.error == 0:
+            client._check(r)
+        result = Result(id, told)
+        if told.error:
+            raise errors.from_code(told.error, result.text)
+        return result
+
+
+def _in_child() -> None:
+    global _main_thread
+    _main_thread = threading.get_ident()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel: one function of a module, with what is known of its parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import _native as native
+from .argument import Argument, Packer
+from .device import DeviceArray
+from .jobs import Job
+
+
+class Kernel:
+    """A kernel; get it with `module.get_kernel(name)`. It pickles as its module's code and its name."""
+
+    def __init__(self, module, name: str, symbol: str, doc: str, parameters, kinds_known: bool, max_block: int,
+                 known=None):
+        self.module = module
+        self.name = name
+        self.doc = doc
+        self.max_block = max_block
+        self.kinds_known = kinds_known
+        self._symbol = symbol.encode()
+        if known is not None and len(known) != len(parameters):
+            known = None
+        self._packers = [
+            Packer(name, i, kind, size, kinds_known, known[i] if known else None)
+            for i, (kind, size) in enumerate(parameters)
+        ]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """In words: as written in the source, else their kinds."""
+        return tuple(packer.where.split("(", 1)[1][:-1].strip("`") for packer in self._packers)
+
+    def submit(self, config, *args, **options) -> Job:
+        """Submit one launch as a job; does not wait.
+
+        `config`: LaunchConfig, or (grid, block). `args`: one per parameter: In, Out or InOut around an array; a
+        numpy or ctypes scalar; a Python int, float or bool where the parameter is known to be one. `options`: of
+        `gpuq.job`. Raises TypeError, ValueError or OverflowError for what does not fit.
+        """
+        return Job(self.module.client, **options).launch(self, config, *args).submit()
+
+    def run(self, config, *args, **options):
+        """Submit one launch and wait for its end: see `submit`. Returns its Result; raises what made it fail."""
+        return Job(self.module.client, **options).launch(self, config, *args).run()
+
+    def _pack(self, job: Job, args, keep: list) -> tuple[bytes, int]:
+        """The arguments as the library takes them, and how many. `keep`: what must live until the call."""
+        packers = self._packers
+        if len(args) != len(packers):
+            raise TypeError(f"{self.name} takes {len(packers)} arguments ({', '.join(self.parameters)}); given are {len(args)}")
+        parts = []
+        for packer, arg in zip(packers, args):
+            if isinstance(arg, Argument):
+                parts.append(job._buffer(packer, arg.value, arg.direction))
+            elif isinstance(arg, DeviceArray):
+                parts.append(job._buffer(packer, arg, native.INOUT if _may_write(packer) else native.IN))
+            elif isinstance(arg, np.ndarray):
+                parts.append(job._buffer(packer, arg, packer.bare(arg)))
+            else:
+                parts.append(self._value(job, packer, arg, keep))
+        return b"".join(parts), len(parts)
+
+    def _value(self, job: Job, packer: Packer, arg, keep: list) -> bytes:
+        if packer.kind == native.POINTER_KIND and arg is not None and not isinstance(arg, (int, float, np.generic)):
+            return job._buffer(packer, arg, packer.bare(arg))
+        return packer.scalar(arg, keep)
+
+    def __reduce__(self):
+        return _get, (self.module, self.name)
+
+    def __repr__(self) -> str:
+        return f"<gpuq.Kernel {self.name}({', '.join(self.parameters)})>"
+
+
+def _may_write(packer: Packer) -> bool:
+    return packer.known is None or packer.known.writes is not False
+
+
+def _get(module, name: str) -> Kernel:
+    return module.get_kernel(name)

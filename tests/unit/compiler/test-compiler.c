@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -310,6 +311,42 @@ static void asked_to_end_it_cleans_up(void **state) {
         assert_int_equal(count_files(cache, true), 0);
 }
 
+static void what_a_macro_includes_is_not_cached(void **state) {
+        COMPILE(.target = "cpu", .image = "#define HEADER <stdint.h>\n# include HEADER\n",
+                .use_cache = true);
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(count_files(cache, true), 0);
+}
+
+/* The worker that asked is killed: its compiler becomes ours, and ends with all that it started. */
+static void it_ends_with_who_asked(void **state) {
+        _cleanup_(freep) char *endless = endless_source();
+        _cleanup_(run_finish) Run run = {
+                .in_fd = -1, .out_fd = -1, .target = "cpu", .image = endless, .use_cache = true};
+        int fd, told[2];
+        pid_t asking;
+
+        assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+        assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+        asking = fork();
+        if (asking == 0) {
+                start(&run);
+                (void)!write(told[1], &run.pid, sizeof(run.pid));
+                pause();
+        }
+        assert_int_equal(read(told[0], &run.pid, sizeof(run.pid)), sizeof(run.pid));
+        fd = open(fifo, O_WRONLY | O_CLOEXEC); /* returns once the compiler reads it */
+        assert_true(fd >= 0);
+        assert_int_equal(kill(asking, SIGKILL), 0);
+        assert_int_equal(waitpid(asking, NULL, 0), asking);
+        assert_int_not_equal(finish(&run), 0);
+        close(fd);
+        close(told[0]);
+        close(told[1]);
+        assert_int_equal(count_files(cache, true), 0);
+}
+
 static void a_wrong_command_line_is_refused(void **state) {
         Run run = {.target = "sm_x", .image = source};
 
@@ -333,6 +370,8 @@ int main(void) {
                 cmocka_unit_test(errors_are_not_cached),
                 cmocka_unit_test(a_compile_that_takes_too_long_is_ended),
                 cmocka_unit_test(asked_to_end_it_cleans_up),
+                cmocka_unit_test(what_a_macro_includes_is_not_cached),
+                cmocka_unit_test(it_ends_with_who_asked),
                 cmocka_unit_test(a_wrong_command_line_is_refused),
         };
 

@@ -39,7 +39,11 @@ int arena_new(uint64_t id, Gpuq__V1__Place place, uint64_t size, Context *contex
         return 0;
 }
 
+static void arena_release(Arena *arena);
+
+/* What it has got so far goes at once: nobody can use it, and who asked for it may ask again. */
 static int arena_fail(Arena *arena, int r) {
+        arena_release(arena);
         arena->state = ARENA_FAILED;
         return r;
 }
@@ -85,7 +89,7 @@ static void arena_register(Arena *arena) {
                 failure_set(&arena->failure, GPUQ__V1__CODE__E_MEMORY,
                             "no memory for an arena of %llu bytes: %s",
                             (unsigned long long)arena->size, strerror(-arena->work_error));
-                arena->state = ARENA_FAILED;
+                arena_fail(arena, FAILURE_E_SET);
                 return;
         }
 
@@ -94,8 +98,12 @@ static void arena_register(Arena *arena) {
                                                               CU_MEMHOSTREGISTER_PORTABLE |
                                                                       CU_MEMHOSTREGISTER_DEVICEMAP),
                         "cuMemHostRegister");
-        arena->registered = r == 0;
-        arena->state = r ? ARENA_FAILED : ARENA_READY;
+        if (r) {
+                arena_fail(arena, r);
+                return;
+        }
+        arena->registered = true;
+        arena->state = ARENA_READY;
 }
 
 static void arena_on_populated(uv_work_t *work, int status) {
@@ -157,6 +165,8 @@ static void arena_free_host(Arena *arena) {
         if (arena->registered)
                 arena->context->cu->cuMemHostUnregister(arena->memory);
         munmap(arena->memory - arena->n_guard, arena->n_mapped + 2 * arena->n_guard);
+        arena->memory = NULL;
+        arena->registered = false;
 }
 
 /* ---- device ----------------------------------------------------------------- */
@@ -312,16 +322,23 @@ static void arena_free_device(Arena *arena) {
         }
         if (arena->handle)
                 cu->cuMemRelease(arena->handle);
+        arena->address = 0;
+        arena->handle = 0;
+}
+
+static void arena_release(Arena *arena) {
+        arena_free_host(arena);
+        arena_free_device(arena);
+        if (arena->fd >= 0)
+                close(arena->fd);
+        arena->fd = -1;
 }
 
 Arena *arena_free(Arena *arena) {
         if (!arena)
                 return NULL;
 
-        arena_free_host(arena);
-        arena_free_device(arena);
-        if (arena->fd >= 0)
-                close(arena->fd);
+        arena_release(arena);
         failure_clear(&arena->failure);
         free(arena);
         return NULL;

@@ -44,10 +44,14 @@ static void arenas_maybe_free(Arena *arena) {
 static void arenas_on_end(Arena *arena, void *userdata) {
         Arenas *arenas = userdata;
 
-        if (arena->dropped)
+        if (arena->dropped) {
                 arenas_maybe_free(arena);
-        else
-                arenas->func(arena, arenas->userdata);
+                return;
+        }
+        arenas->func(arena, arenas->userdata);
+        /* One that could not be made is nobody's; one that could not be added is kept to tell jobs why. */
+        if (arena->made && arena->state == ARENA_FAILED)
+                arenas_drop(arenas, arena);
 }
 
 static int arenas_new(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64_t size,

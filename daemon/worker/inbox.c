@@ -22,9 +22,12 @@ static int worker_take_fd(Worker *worker) {
 
 static int worker_on_arena_add(Worker *worker, const Gpuq__Worker__ArenaAdd *message) {
         _cleanup_(closep) int fd = worker_take_fd(worker);
+        Arena *arena = arenas_find(&worker->arenas, message->id);
 
-        if (arenas_find(&worker->arenas, message->id))
+        if (arena && arena->state != ARENA_FAILED)
                 worker_refuse(worker, "an arena that is there already");
+        if (arena) /* once more, for the next job that needs it */
+                arenas_drop(&worker->arenas, arena);
         return arenas_add(&worker->arenas, message->id, message->place, message->size, fd);
 }
 

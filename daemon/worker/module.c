@@ -109,6 +109,9 @@ static void module_finish(Module *module, ModuleState state) {
         module->state = state;
         if (module != modules->builtin) {
                 modules->func(module, modules->userdata);
+                /* Told and of no more use: the supervisor drops only those that were loaded. */
+                if (state == MODULE_FAILED && !module->dropped)
+                        module_drop(module);
                 return;
         }
 

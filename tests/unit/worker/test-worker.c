@@ -5,7 +5,9 @@
  */
 #include "supervisor.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -907,6 +909,61 @@ static void arenas_and_modules_can_go_and_come_again(void **state) {
         assert_int_equal(supervisor_end(&supervisor), 0);
 }
 
+/* Memory that was short may be there the next time; a worker that ended instead took other jobs with it. */
+static void arena_that_could_not_be_added_can_be_added_again(void **state) {
+        Gpuq__Worker__ArenaAdd add = GPUQ__WORKER__ARENA_ADD__INIT;
+        Gpuq__Worker__ArenaMake make = GPUQ__WORKER__ARENA_MAKE__INIT;
+        const Gpuq__Worker__FromWorker *answer;
+        Supervisor supervisor = supervisor_start(false);
+        int fd = memfd_create("test-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        HostArena arena;
+        Work work;
+
+        assert_int_equal(ftruncate(fd, ARENA), 0);
+        assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0); /* cannot be mapped */
+        add.id = 1;
+        add.place = GPUQ__V1__PLACE__HOST;
+        add.size = ARENA;
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD, &add, fd);
+        answer = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_ADDED);
+        assert_int_equal(answer->arena_added->id, 1);
+        assert_non_null(answer->arena_added->error);
+        close(fd);
+
+        add_module(&supervisor, 7, &plain_source);
+        add_init(&work, 1, 7);
+        work_send(&supervisor, &work);
+        assert_non_null(await_end(&supervisor, 1)->error);
+
+        arena = host_arena(&supervisor, 1, ARENA);
+        fill_inputs(&arena);
+        add_init(&work, 2, 7);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 2);
+        assert_sums(&arena, 1);
+
+        make.id = 5;
+        make.size = UINT64_C(1) << 46; /* more than any device has */
+        for (unsigned i = 0; i < 2; ++i) {
+                supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE, &make, -1);
+                answer = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE);
+                assert_non_null(answer->arena_made->error);
+        }
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
+static void module_that_failed_can_come_again(void **state) {
+        Supervisor supervisor;
+
+        if (supervisor_on_gpu())
+                return; /* nothing is compiled there */
+        supervisor = supervisor_start(false);
+        assert_non_null(module_add_source(&supervisor, 7, &broken_source)->error);
+        add_module(&supervisor, 7, &plain_source); /* it is not kept for nobody */
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
 static void worker_ends_when_its_supervisor_is_gone(void **state) {
         Supervisor supervisor = supervisor_start(false);
 
@@ -956,6 +1013,8 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(chain_of_jobs_keeps_its_order),
                 cmocka_unit_test(small_job_runs_beside_one_that_never_ends),
                 cmocka_unit_test(arenas_and_modules_can_go_and_come_again),
+                cmocka_unit_test(arena_that_could_not_be_added_can_be_added_again),
+                cmocka_unit_test(module_that_failed_can_come_again),
                 cmocka_unit_test(stray_write_stops_the_worker_and_tells_who_was_in_flight),
                 cmocka_unit_test(failed_assert_comes_with_its_text),
                 cmocka_unit_test(late_job_is_told_once_and_stop_ends_it),

@@ -180,7 +180,7 @@ static const ConfigKey config_keys[] = {
          .parse = parse_name,
          AT(worker_user),
          .allowed = "one name",
-         .initial = "gpuq"},
+         .initial = "gpuq-worker"},
         {.name = "cache_dir",
          .what = "a folder's path",
          .parse = parse_path,

@@ -83,7 +83,7 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_null(config->allow_groups);
         assert_string_equal(config->admin_group, "gpuq-admin");
         assert_string_equal(config->supervisor_user, "gpuq");
-        assert_string_equal(config->worker_user, "gpuq");
+        assert_string_equal(config->worker_user, "gpuq-worker");
         assert_string_equal(config->cache_dir, "/var/cache/gpuq");
         assert_int_equal(config->device, CONFIG_DRIVER_AUTO);
         assert_int_equal(config->cpu_devices, 1);

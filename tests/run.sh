@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
         --gpu) GPUQ_TEST_DEVICE=gpu; export GPUQ_TEST_DEVICE ;;
         --sanitize)
                 GPUQ_BUILD=${GPUQ_BUILD:-$root/build-sanitize}
-                GPUQ_MESON_ARGS="-Db_sanitize=address,undefined -Db_lundef=false ${GPUQ_WERROR:+-Dwerror=true}"
+                GPUQ_MESON_ARGS="-Db_sanitize=address,undefined -Db_lundef=false"
                 # The bounds of what a sanitizer finds: every finding ends its process.
                 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
                 LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0

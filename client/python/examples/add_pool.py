@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pool of processes adds vectors with a kernel from source, launched as in PyCUDA; each fills its part of one array."""
 
+import functools
 import multiprocessing
 
 import numpy as np
@@ -23,10 +24,15 @@ def generate(number, size):
     return np.random.default_rng(number).random((2, size), np.float32)
 
 
+@functools.cache
+def add():
+    """Compiled at its first use in each process, if the daemon has not done so before."""
+    return gpuq.SourceModule(SOURCE).get_function("add")
+
+
 def add_chunk(number, c):
     a, b = generate(number, c.size)
-    add = gpuq.SourceModule(SOURCE).get_function("add")
-    add(gpuq.In(a), gpuq.In(b), gpuq.Out(c), np.int32(c.size), block=(256, 1, 1), grid=(-(-c.size // 256), 1))
+    add()(gpuq.In(a), gpuq.In(b), gpuq.Out(c), np.int32(c.size), block=(256, 1, 1), grid=(-(-c.size // 256), 1))
 
 
 def run(size, chunks, processes, start):

@@ -15,11 +15,11 @@ extern "C" __global__ void polynomial(const float *x, float *y, int n)
                 y[i] = x[i] * x[i] + 2 * x[i] + 1;
 }
 """
+polynomial = gpuq.RawKernel(SOURCE, "polynomial")
 
 
 def run(x):
     y = gpuq.empty(x.size, np.float32)
-    polynomial = gpuq.RawKernel(SOURCE, "polynomial")
     polynomial((-(-x.size // 256),), (256,), (gpuq.In(x), gpuq.Out(y), np.int32(x.size)))
     return y
 

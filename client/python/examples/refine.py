@@ -6,6 +6,7 @@ The estimate stays on the GPU. What the processes pass on is the id of a job: ea
 before, and nobody waits but for the last.
 """
 
+import functools
 import multiprocessing
 
 import numpy as np
@@ -24,9 +25,14 @@ extern "C" __global__ void refine(const double *a, double *x, int n)
 """
 
 
+@functools.cache
+def kernel():
+    """Compiled at its first use in each process, if the daemon has not done so before."""
+    return gpuq.module(SOURCE).get_kernel("refine")
+
+
 def step(a, x, last):
-    kernel = gpuq.module(SOURCE).get_kernel("refine")
-    return kernel.submit((-(-x.size // 256), 256), gpuq.In(a), gpuq.InOut(x), x.size, after=last).id
+    return kernel().submit((-(-x.size // 256), 256), gpuq.In(a), gpuq.InOut(x), x.size, after=last).id
 
 
 def run(a, steps, start):

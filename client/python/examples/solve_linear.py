@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many equations a x + b = 0 at once: x = -b / a over vectors, in cuda.core's words."""
 
+import functools
+
 import numpy as np
 
 import gpuq
@@ -17,11 +19,16 @@ extern "C" __global__ void solve(const float *a, const float *b, float *x, int n
 """
 
 
+@functools.cache
+def kernel():
+    """Compiled at its first use."""
+    return gpuq.Program(SOURCE, code_type="c++").compile().get_kernel("solve")
+
+
 def run(a, b):
     x = gpuq.empty(a.size, np.float32)
-    solve = gpuq.Program(SOURCE, code_type="c++").compile().get_kernel("solve")
     config = gpuq.LaunchConfig(grid=-(-a.size // 256), block=256)
-    gpuq.launch(None, config, solve, gpuq.In(a), gpuq.In(b), gpuq.Out(x), np.int32(a.size)).wait()
+    gpuq.launch(None, config, kernel(), gpuq.In(a), gpuq.In(b), gpuq.Out(x), np.int32(a.size)).wait()
     return x
 
 

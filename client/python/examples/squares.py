@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Squares of tasks through an executor whose work runs on the GPU: a kernel is submitted where a function would be."""
 
+import functools
+
 import numpy as np
 
 import gpuq
@@ -17,14 +19,19 @@ extern "C" __global__ void square(const float *tasks, float *squares, int n)
 """
 
 
+@functools.cache
+def kernel():
+    """Compiled at its first use."""
+    return gpuq.module(SOURCE).get_kernel("square")
+
+
 def run(tasks, batches):
-    square = gpuq.module(SOURCE).get_kernel("square")
     futures = []
     with gpuq.Executor() as executor:
         for batch in np.array_split(tasks, batches):
             config = gpuq.LaunchConfig(grid=-(-batch.size // 256), block=256)
             squares = gpuq.empty(batch.size, np.float32)
-            futures.append(executor.submit(square, config, gpuq.In(batch), gpuq.Out(squares), batch.size))
+            futures.append(executor.submit(kernel(), config, gpuq.In(batch), gpuq.Out(squares), batch.size))
         return np.concatenate([future.result() for future in futures])
 
 

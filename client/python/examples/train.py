@@ -6,6 +6,8 @@ x, y and the weights stay on the GPU. A job holds many iterations of forward, ba
 one CUDA graph and keeps that graph for the next job, which has the same shape.
 """
 
+import functools
+
 import numpy as np
 
 import gpuq
@@ -48,10 +50,16 @@ extern "C" __global__ void update(float *w, const float *gradient, float rate, i
 """
 
 
+@functools.cache
+def kernels():
+    """Compiled at their first use."""
+    module = gpuq.module(SOURCE)
+    return [module.get_kernel(name) for name in ("forward", "backward", "update")]
+
+
 def run(x, y, w, iterations, together, rate):
     n, d = x.shape
-    module = gpuq.module(SOURCE)
-    forward, backward, update = (module.get_kernel(name) for name in ("forward", "backward", "update"))
+    forward, backward, update = kernels()
     rows = gpuq.LaunchConfig(grid=-(-n // 64), block=64)
     columns = gpuq.LaunchConfig(grid=-(-(d + 2) // 64), block=64)
     x, y, w = gpuq.to_device(x), gpuq.to_device(y), gpuq.to_device(w)

@@ -4,15 +4,23 @@
 import functools
 
 import numpy as np
-from numba import vectorize
 
-from common import example
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack  # numba-cuda 0.30 asks numpy 2.5 for what is no more there
+
+from numba import vectorize  # noqa: E402
+
+from common import example  # noqa: E402
 
 
 @functools.cache
 def polynomial():
-    """Compiled once, at its first use."""
-    return vectorize(["float32(float32)"], target="cuda")(lambda v: v * v + np.float32(2) * v + np.float32(1))
+    """Compiled at its first use."""
+    @vectorize(["float32(float32)"], target="cuda")
+    def polynomial_of(v):
+        return v * v + np.float32(2) * v + np.float32(1)
+
+    return polynomial_of
 
 
 def run(x):

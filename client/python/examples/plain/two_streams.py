@@ -15,10 +15,10 @@ extern "C" __global__ void double_all(int *data, int n)
                 data[i] *= 2;
 }
 """
+kernel = cp.RawKernel(SOURCE, "double_all")
 
 
 def run(*arrays):
-    kernel = cp.RawKernel(SOURCE, "double_all")
     streams = [cp.cuda.Stream(non_blocking=True) for _ in arrays]
     results = []
     for stream, array in zip(streams, arrays):

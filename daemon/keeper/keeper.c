@@ -77,7 +77,11 @@ static bool keeper_is_quitting(const Keeper *keeper) {
 
 /* ---- life ------------------------------------------------------------------ */
 
-/* Every client and arena is a descriptor here, so: as many as we may have. */
+/*
+ * Every client and arena is a descriptor here, so: as many as we may have. Half of
+ * them for the store: a new supervisor gets a duplicate of each, which waits here
+ * until it reads.
+ */
 static size_t keeper_raise_fd_limit(void) {
         struct rlimit limit;
 
@@ -85,7 +89,7 @@ static size_t keeper_raise_fd_limit(void) {
                 return 0;
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
-        return limit.rlim_max > STORE_SPARE ? limit.rlim_max - STORE_SPARE : 0;
+        return limit.rlim_max > STORE_SPARE ? (limit.rlim_max - STORE_SPARE) / 2 : 0;
 }
 
 static int keeper_open_signals(Keeper *keeper) {

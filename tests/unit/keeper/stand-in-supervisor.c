@@ -89,7 +89,9 @@ static void take_over(void) {
                 else if (message.kind == KEEPER_HELD && n_held < 16) {
                         snprintf(held[n_held].key, sizeof(held[n_held].key), "%.64s", message.text);
                         held[n_held++].fd = fd;
-                } else if (message.kind == KEEPER_HELD_END)
+                } else if (message.kind == KEEPER_HELD)
+                        close(fd);
+                else if (message.kind == KEEPER_HELD_END)
                         return;
                 else
                         _exit(1);
@@ -169,6 +171,11 @@ static void obey(const char *command, char **argv) {
                 snprintf(answer, sizeof(answer), "id %u status %d", message.id, message.status);
         } else if (sscanf(command, "keep %63s", key) == 1) {
                 do_keep(key);
+        } else if (sscanf(command, "fill %u", &id) == 1) {
+                for (unsigned i = 0; i < id; i++) {
+                        snprintf(key, sizeof(key), "key-%u", i);
+                        do_keep(key);
+                }
         } else if (sscanf(command, "drop %63s", key) == 1) {
                 message.kind = KEEPER_DROP;
                 strncpy(message.text, key, sizeof(message.text) - 1);

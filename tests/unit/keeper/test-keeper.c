@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -76,6 +77,8 @@ static int clean_up(void **state) {
         return 0;
 }
 
+static rlim_t n_fds_max; /* of the next gpuqd; 0: as we have */
+
 static void daemon_start(Daemon *daemon, bool is_private, const char *more) {
         char cache[128],
                 *argv[16] = {"gpuqd",    "--socket",   place.socket, "--libexec", place.libexec,
@@ -101,6 +104,8 @@ static void daemon_start(Daemon *daemon, bool is_private, const char *more) {
                 dup2(fds[1], STDERR_FILENO);
                 dup2(fds[1], STDOUT_FILENO);
                 prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (n_fds_max)
+                        setrlimit(RLIMIT_NOFILE, &(struct rlimit){n_fds_max, n_fds_max});
                 execv(getenv("GPUQD"), argv);
                 _exit(127);
         }
@@ -272,6 +277,21 @@ static void supervisor_comes_back_with_what_was_kept(void **state) {
         assert_true(daemon_logs(&daemon_, "the supervisor exited with status 9"));
         assert_string_equal(ask("held"), "one=bytes-of-one three=bytes-of-three .");
         assert_ends(worker);
+        daemon_stop(&daemon_);
+}
+
+/* Each was duplicated for the new one, more than there could be: every new supervisor was killed. */
+static void supervisor_comes_back_to_a_store_that_is_full(void **state) {
+        n_fds_max = 1024;
+        daemon_start_serving(&daemon_, true);
+        n_fds_max = 0;
+
+        assert_string_equal(ask("fill 1000"), ".");
+        daemon_forget_log(&daemon_);
+        (void)ask("die");
+        assert_true(daemon_logs(&daemon_, "is up again"));
+        assert_null(strstr(daemon_.text, "killing the supervisor"));
+        assert_has(ask("held"), "key-0=bytes-of-key-0 ");
         daemon_stop(&daemon_);
 }
 
@@ -453,6 +473,7 @@ int main(void) {
                 TEST(second_gpuqd_at_the_path_is_refused),
                 TEST(nothing_survives_a_killed_keeper_and_its_socket_is_taken_over),
                 TEST(supervisor_comes_back_with_what_was_kept),
+                TEST(supervisor_comes_back_to_a_store_that_is_full),
                 TEST(supervisor_that_sends_nonsense_is_replaced),
                 TEST(worker_starts_with_what_it_needs_and_no_more),
                 TEST(killing_a_worker_ends_its_children_and_is_told),

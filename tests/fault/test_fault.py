@@ -201,7 +201,8 @@ def test_the_cli_timeout(gpuqd, tmp_path):
 def test_a_killed_worker_is_replaced_and_its_jobs_run_again(gpuqd, client, module):
     """Two in flight: neither is the only one, so neither is to blame."""
     source, targets = client.array(arange()), [client.arena(4 * N) for _ in range(2)]
-    jobs = client.submit(*[slow_job(module, source, target, N, 3 * kernels.SPINS) for target in targets])
+    spins = (15 if place.on_gpu() else 3) * kernels.SPINS  # a GPU at full clock is soon done
+    jobs = client.submit(*[slow_job(module, source, target, N, spins) for target in targets])
     until(lambda: all_running(client, jobs), "both to run")
     for pid in gpuqd.workers():
         os.kill(pid, signal.SIGKILL)

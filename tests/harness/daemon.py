@@ -17,6 +17,11 @@ from .patience import until
 MISTAKE = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|\.c(pp)?:\d+:.*(runtime error|Assertion .* failed)")
 
 
+def shared_memory_names():
+    """Ours alone: other programs of the machine come and go."""
+    return {name for name in os.listdir("/dev/shm") if "gpuq" in name}
+
+
 class Daemon:
     """Started by start(); its folder goes with stop(), which also looks for what it left behind."""
 
@@ -36,7 +41,7 @@ class Daemon:
         self.sections = config
         self.process = None
         self.clients = []
-        self.shm_before = set(os.listdir("/dev/shm"))
+        self.shm_before = shared_memory_names()
         self.write_config()
 
     # ---- life ----
@@ -94,7 +99,7 @@ class Daemon:
             shutil.rmtree(self.folder, ignore_errors=True)
         assert not left and not strays, f"left behind: {left} {strays}\n{log}"
         assert not socket_left, "the socket is left behind"
-        assert not set(os.listdir("/dev/shm")) - self.shm_before, "left behind in /dev/shm"
+        assert not shared_memory_names() - self.shm_before, "left behind in /dev/shm"
         assert not MISTAKE.search(log), log
         return self.process.returncode
 

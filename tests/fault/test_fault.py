@@ -7,7 +7,7 @@ import signal
 import numpy
 import pytest
 
-from harness import kernels, processes
+from harness import kernels, place, processes
 from harness.client import Client, Closed, In, InOut, Job, Out, Refused, u64
 from harness.kernels import FAR, assert_failed, copy_job, slow_job
 from harness.messages import pb

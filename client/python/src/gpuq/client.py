@@ -87,7 +87,7 @@ class Client:
 
     def _error(self, code: int, text: str) -> errors.Error:
         """The exception; after the end of the connection the next use makes a new one, or says why not."""
-        if code == errors.CLOSED and self._handle is not None:
+        if code in (errors.CLOSED, errors.SHUTDOWN) and self._handle is not None:
             self._lose(text)
             text += ("; the next use of the default client connects again" if self._follows else
                      "; use gpuq.connect() for a new connection")

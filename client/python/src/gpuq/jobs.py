@@ -21,7 +21,6 @@ from . import client as clients
 from . import errors, memory
 from .argument import check_array, pack_buffer
 from .arrays import Array
-from .config import LaunchConfig, as_config
 from .convert import as_numpy
 from .device import DeviceArray
 from .result import Result, id_text
@@ -136,8 +135,8 @@ class Job:
     def launch(self, kernel, config, *args) -> "Job":
         """Append a launch; `config` and `args` as of `Kernel.submit`."""
         handle = self._building()
-        if type(config) is not LaunchConfig:
-            config = as_config(config)
+        config = kernel._config(config)
+        self._grid = config.grid
         keep = []
         packed, n_args = kernel._pack(self, args, keep)
         module = kernel.module._handle_for(self._client)
@@ -284,15 +283,21 @@ class Job:
 
     def submit(self) -> "Job":
         """Queue it; does not wait. Its arrays may not be touched until it has ended."""
-        r = native.submit(self._building())
+        handle = self._building()
+        self._submitted = True  # first, so that a Ctrl-C in between finds it so
+        r = native.submit(handle)
         if r < 0:
+            self._submitted = False
             self._client._check(r)
-        self._submitted = True
         return self
 
     def run(self) -> Result:
-        """Submit and wait."""
-        return self.submit().wait()
+        """Submit and wait: see `wait`."""
+        try:
+            return self.submit().wait()
+        except KeyboardInterrupt:
+            self._give_up()
+            raise
 
     def wait(self, timeout: float | None = None) -> Result:
         """Wait for its end, at most `timeout` seconds. Returns the Result.

@@ -7,6 +7,7 @@ import numpy as np
 
 from . import _native as native
 from .argument import Argument, Packer
+from .config import LaunchConfig, as_config
 from .device import DeviceArray
 from .jobs import Job
 
@@ -46,6 +47,10 @@ class Kernel:
     def run(self, config, *args, **options):
         """Submit one launch and wait for its end: see `submit`. Returns its Result; raises what made it fail."""
         return Job(self.module.client, **options).launch(self, config, *args).run()
+
+    @staticmethod
+    def _config(config) -> LaunchConfig:
+        return config if type(config) is LaunchConfig else as_config(config)
 
     def _pack(self, job: Job, args, keep: list) -> tuple[bytes, int]:
         """The arguments as the library takes them, and how many. `keep`: what must live until the call."""

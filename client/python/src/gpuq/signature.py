@@ -88,7 +88,7 @@ def _split(text: str) -> list[str]:
     """At the commas that are outside of brackets."""
     parts, depth, start = [], 0, 0
     for at, letter in enumerate(text):
-        depth += {"(": 1, "<": 1, "[": 1, ")": -1, ">": -1, "]": -1}.get(letter, 0)
+        depth += {"(": 1, "<": 1, "[": 1, "{": 1, ")": -1, ">": -1, "]": -1, "}": -1}.get(letter, 0)
         if letter == "," and depth == 0:
             parts.append(text[start:at])
             start = at + 1

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that Numba has compiled: Python functions as PTX, their arrays as Numba passes them.
+
+Numba's own ABI for an array is meminfo, parent, number of items, bytes of an item, data, then shape and strides
+of each axis; the first two are null on a GPU. Numba is imported when `from_numba` is called, never before, and only
+compiles: it needs its NVVM (a CUDA Toolkit, or its packages), no GPU.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from . import _native as native
+from .argument import Argument, Packer
+from .convert import as_numpy
+from .device import DeviceArray
+from .kernel import Kernel
+from .modules import Module
+from .signature import Parameter
+
+_WORD = struct.Struct("=Qiiqq")
+_KINDS = {"f4": native.F32, "f8": native.F64, "i1": native.I8, "u1": native.I8, "b1": native.I8, "i2": native.I16,
+          "u2": native.I16, "i4": native.I32, "u4": native.I32, "i8": native.I64, "u8": native.I64}
+
+
+class Spec:
+    """One parameter of the Python function: `ndim` -1 for a scalar."""
+
+    def __init__(self, text: str, dtype: str, ndim: int = -1, readonly: bool = False):
+        self.text = text
+        self.dtype = np.dtype(dtype)
+        self.ndim = ndim
+        self.readonly = readonly
+
+    def packer(self, kernel: str, index: int) -> Packer:
+        if self.ndim >= 0:
+            known = Parameter(self.text, self.dtype, True, not self.readonly)
+            return Packer(kernel, index, native.POINTER_KIND, 8, True, known)
+        code = self.dtype.str[1:]
+        return Packer(kernel, index, _KINDS[code], self.dtype.itemsize, True, Parameter(self.text, self.dtype))
+
+    def __reduce__(self):
+        return Spec, (self.text, self.dtype.str, self.ndim, self.readonly)
+
+
+class NumbaKernel(Kernel):
+    """A Kernel whose arrays are passed as Numba does. `symbol`: of the PTX; `specs`: the function's parameters."""
+
+    def __init__(self, module: Module, symbol: str, name: str, doc: str, specs):
+        inner = module.get_kernel(symbol)
+        super().__init__(module, name, symbol, doc, (), inner.kinds_known, inner.max_block)
+        self._specs = tuple(specs)
+        self._packers = [spec.packer(name, i) for i, spec in enumerate(self._specs)]
+        wanted = sum(1 if spec.ndim < 0 else 5 + 2 * spec.ndim for spec in self._specs)
+        given = len(inner._packers)
+        if wanted != given:
+            raise TypeError(f"{name}: its PTX has {given} parameters where Numba's ABI has {wanted}; this version of Numba "
+                            "passes some of its types in another way")
+
+    def _pack(self, job, args, keep: list) -> tuple[bytes, int]:
+        if len(args) != len(self._specs):
+            raise TypeError(f"{self.name} takes {len(self._specs)} arguments ({', '.join(self.parameters)}); given are {len(args)}")
+        parts = []
+        for spec, packer, arg in zip(self._specs, self._packers, args):
+            if spec.ndim < 0:
+                parts.append(packer.scalar(arg, keep))
+            else:
+                parts += self._array(job, spec, packer, arg)
+        return b"".join(parts), len(parts)
+
+    def _array(self, job, spec: Spec, packer: Packer, arg) -> list[bytes]:
+        direction, array = self._direction(packer, arg)
+        if not isinstance(array, (np.ndarray, DeviceArray)):
+            array = as_numpy(array, writes=direction != native.IN)
+        if array.ndim != spec.ndim:
+            raise ValueError(f"{packer.where} has {spec.ndim} axes; given is an array of shape {tuple(array.shape)}")
+        size = array.dtype.itemsize
+        strides = [size] * spec.ndim
+        for axis in range(spec.ndim - 2, -1, -1):
+            strides[axis] = strides[axis + 1] * array.shape[axis + 1]
+        data = job._buffer(packer, array, direction)
+        return [_word(0), _word(0), _word(array.size), _word(size), data, *map(_word, array.shape), *map(_word, strides)]
+
+    @staticmethod
+    def _direction(packer: Packer, arg):
+        if isinstance(arg, Argument):
+            return arg.direction, arg.value
+        if isinstance(arg, DeviceArray):
+            return (native.INOUT if packer.known.writes else native.IN), arg
+        return packer.bare(arg), arg
+
+    def __reduce__(self):
+        return NumbaKernel, (self.module, self._symbol.decode(), self.name, self.doc, self._specs)
+
+
+def _word(value: int) -> bytes:
+    return _WORD.pack(0, 0, native.I64, 8, value)
+
+
+def _spec(kind, name: str) -> Spec:
+    """Of a Numba type."""
+    text = f"{name}: {kind}"
+    if hasattr(kind, "layout") and hasattr(kind, "ndim"):
+        return Spec(text, _dtype(kind.dtype, text).str, kind.ndim, not kind.mutable)
+    dtype = _dtype(kind, text)
+    if dtype.str[1:] not in _KINDS:
+        raise TypeError(f"{text}: Numba passes this type in parts; give arrays, integers, floats and booleans")
+    return Spec(text, dtype.str)
+
+
+def _dtype(kind, text: str) -> np.dtype:
+    """By the type's name, which Numba keeps equal to numpy's."""
+    name = {"bool": "bool_", "boolean": "bool_", "char": "int8", "uchar": "uint8"}.get(str(kind), str(kind))
+    try:
+        return np.dtype(name.rstrip("_"))
+    except TypeError:
+        raise TypeError(f"{text}: from_numba takes arrays and scalars of integers, floats and booleans") from None
+
+
+def _normalised(cuda, signature):
+    """(argument types, text) of a signature in any of the forms that Numba takes."""
+    for home in ("numba.cuda.core.sigutils", "numba.core.sigutils"):
+        try:
+            sigutils = __import__(home, fromlist=["normalize_signature"])
+            break
+        except ImportError:
+            continue
+    arguments, result = sigutils.normalize_signature(signature)
+    if result is not None and str(result) != "none":
+        raise TypeError(f"a kernel returns nothing; the signature's result is {result}: use void(...)")
+    return arguments
+
+
+def compile_ptx(function, signature, cc=None, fastmath: bool = False) -> tuple[str, list[Spec]]:
+    """PTX of a Python function, by numba.cuda.compile, and its parameters. `function`: plain, or made by @cuda.jit."""
+    import inspect
+
+    from numba import cuda
+    function = getattr(function, "py_func", function)
+    arguments = _normalised(cuda, signature)
+    names = list(inspect.signature(function).parameters)
+    if len(names) != len(arguments):
+        raise TypeError(f"{function.__name__} has {len(names)} parameters, the signature {len(arguments)}")
+    specs = [_spec(kind, name) for kind, name in zip(arguments, names)]
+    options = {} if cc is None else {"cc": cc}
+    ptx, _ = cuda.compile(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, **options)
+    return (ptx.decode() if isinstance(ptx, bytes) else ptx), specs
+
+
+def from_numba(function, signature, *, cc=None, fastmath: bool = False, client=None) -> NumbaKernel:
+    """A Kernel of a Python function that Numba compiles for the GPU.
+
+    `signature`: its parameters' types as Numba writes them, such as "void(float32[::1], float32, int64)" or a tuple of
+    types; arrays are passed as they lie, row by row. `cc`: compute capability, (9, 0), None for Numba's default, which
+    newer devices run too. The kernel is used as any other: `kernel.run(config, Out(r), 2.0, n)`. Raises what Numba raises.
+    """
+    ptx, specs = compile_ptx(function, signature, cc, fastmath)
+    function = getattr(function, "py_func", function)
+    module = Module(ptx, "ptx", (), f"{function.__name__}.ptx", client=client)
+    if len(module.kernels) != 1:
+        raise TypeError(f"{function.__name__}: one kernel is expected in Numba's PTX; there are {len(module.kernels)}")
+    return NumbaKernel(module, module.kernels[0], function.__name__, function.__doc__ or "", specs)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the Python package's tests: the package over the library under test, its default client at a daemon of the test's own."""
+
+import os
+import sys
+
+import pytest
+
+from harness import place
+
+SOURCES = str(place.ROOT / "client" / "python" / "src")
+sys.path.insert(0, SOURCES)
+
+SOURCE = r"""
+extern "C" __global__ void add(const float *a, const float *b, float *c, int n)
+{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n)
+                c[i] = a[i] + b[i];
+}
+
+extern "C" __global__ void twice(float *x, int n)
+{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n)
+                x[i] *= 2;
+}
+
+extern "C" __global__ void add_int(const int *in, int *out, int k, int n)
+{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n)
+                out[i] = in[i] + k;
+}
+
+extern "C" __global__ void forever(int *out)
+{
+        for (volatile int i = 0; i >= 0; i = 0)
+                ;
+        out[0] = 1;
+}
+
+extern "C" __global__ void slow(const int *in, int *out, unsigned long long spins)
+{
+        for (volatile unsigned long long i = 0; i < spins; i = i + 1)
+                ;
+        out[0] = 3 * in[0];
+}
+
+extern "C" __global__ void wild(int *data, unsigned long long index)
+{
+        data[index] = 1;
+}
+"""
+
+SPINS = 5_000_000 if place.on_gpu() else 100_000_000  # of `slow`: a few tenths of a second
+
+
+def pytest_collection_modifyitems(items):
+    if place.SANITIZED:
+        for item in items:
+            if "tests/python" in str(item.path):
+                item.add_marker(pytest.mark.skip(reason="the interpreter is not built with the sanitizers"))
+
+
+@pytest.fixture
+def environment(gpuqd, monkeypatch):
+    """This process and its children find the library under test and the test's daemon."""
+    monkeypatch.setenv("GPUQ_LIBRARY", str(place.STAGE / "lib" / "libgpuq.so.0"))
+    monkeypatch.setenv("GPUQ_SOCKET", str(gpuqd.socket))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [SOURCES, os.environ.get("PYTHONPATH")])))
+
+
+@pytest.fixture
+def gpuq(environment):
+    """The package. Its default client is new for each test."""
+    import gpuq
+    from gpuq import client
+    yield gpuq
+    for other in list(client._clients):
+        if not other.closed:
+            other.close()
+
+
+@pytest.fixture
+def module(gpuq):
+    """The kernels above, in the default client."""
+    return gpuq.module(SOURCE)
+
+
+@pytest.fixture
+def add(module):
+    return module.get_kernel("add")

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays: in the daemon's memory, numpy's own, buffers, tensors, and those that stay on the device."""
+
+import array as arrays
+import copy
+import gc
+
+import numpy as np
+import pytest
+
+N = 1000
+CONFIG = (4, 256)
+
+
+def check_add(gpuq, add, a, b, c):
+    add.run(CONFIG, gpuq.In(a), gpuq.In(b), gpuq.Out(c), N)
+    np.testing.assert_array_equal(np.asarray(c), np.asarray(a) + np.asarray(b))
+
+
+@pytest.fixture
+def values():
+    return np.random.default_rng(3).random((2, N), np.float32)
+
+
+def test_a_new_array_is_zeros_and_numpy_throughout(gpuq):
+    a = gpuq.zeros((3, 5), np.int16)
+    assert a.shape == (3, 5) and a.dtype == np.int16 and not a.any() and a.flags.writeable
+    a[1] = 7
+    assert a.sum() == 35 and isinstance(a.sum(), np.int64) and type(a + 1) is np.ndarray
+    assert gpuq.empty(7).dtype == np.float64 and gpuq.empty((0, 4)).size == 0
+    assert gpuq.array([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+    assert gpuq.array(np.arange(3), np.float32).dtype == np.float32
+    assert gpuq.array(np.arange(6).reshape(2, 3).T).flags.c_contiguous
+
+
+def test_arrays_are_used_where_they_are(gpuq, add, values):
+    from gpuq import memory
+    a, b, c = gpuq.array(values[0]), gpuq.array(values[1]), gpuq.empty(N, np.float32)
+    assert memory.of(a) is not None and memory.of(np.asarray(a)[3:]) is memory.of(a)
+    check_add(gpuq, add, a, b, c)
+
+
+def test_parts_of_an_array_are_used_where_they_are(gpuq, add, values):
+    both, c = gpuq.array(values), gpuq.zeros((3, N), np.float32)
+    job = gpuq.job().launch(add, CONFIG, gpuq.In(both[0]), gpuq.In(both[1]), gpuq.Out(c[1]), N)
+    assert not job._staged
+    job.run()
+    np.testing.assert_array_equal(c[1], values[0] + values[1])
+    assert not c[0].any() and not c[2].any()
+
+
+def test_plain_arrays_are_copied_in_and_back(gpuq, add, values):
+    c = np.full(N, -1, np.float32)
+    check_add(gpuq, add, values[0], values[1], c)
+
+
+@pytest.mark.parametrize("make", [
+    lambda v: bytearray(v.tobytes()), lambda v: memoryview(v.tobytes()), lambda v: arrays.array("f", v.tolist())])
+def test_buffers_are_taken(gpuq, add, values, make):
+    a, c = make(values[0]), arrays.array("f", bytes(4 * N))
+    if not isinstance(a, arrays.array):
+        a = np.frombuffer(a, np.float32)
+    add.run(CONFIG, gpuq.In(a), gpuq.In(values[1]), gpuq.Out(c), N)
+    np.testing.assert_array_equal(np.asarray(c), values[0] + values[1])
+
+
+class Tensor:
+    """Speaks DLPack, as a CPU tensor of another library does, and nothing else."""
+
+    def __init__(self, values, device=(1, 0)):
+        self._values, self._device = values, device
+
+    def __dlpack_device__(self):
+        return self._device
+
+    def __dlpack__(self, **options):
+        return self._values.__dlpack__()
+
+
+def test_dlpack_cpu_tensors_are_taken_both_ways(gpuq, add, values):
+    c = np.zeros(N, np.float32)
+    add.run(CONFIG, gpuq.In(Tensor(values[0])), gpuq.In(Tensor(values[1])), gpuq.Out(Tensor(c)), N)
+    np.testing.assert_array_equal(c, values[0] + values[1])
+    np.testing.assert_array_equal(gpuq.array(Tensor(c)), c)
+
+
+def test_torch_cpu_tensors_are_taken_both_ways(gpuq, add, values):
+    torch = pytest.importorskip("torch")
+    c = torch.zeros(N)
+    add.run(CONFIG, gpuq.In(torch.from_numpy(values[0])), gpuq.In(values[1]), gpuq.Out(c), N)
+    np.testing.assert_array_equal(c.numpy(), values[0] + values[1])
+
+
+def test_a_tensor_of_a_gpu_is_refused_with_what_to_do(gpuq, add, values):
+    with pytest.raises(TypeError, match=r"t\.cpu\(\)"):
+        add.run(CONFIG, gpuq.In(Tensor(values[0], (2, 0))), gpuq.In(values[1]), gpuq.Out(values[0]), N)
+
+
+def test_the_same_plain_array_in_and_out_is_one_copy(gpuq, module, values):
+    x = values[0].copy()
+    job = gpuq.job()
+    for _ in range(3):
+        job.launch(module["twice"], CONFIG, gpuq.InOut(x), N)
+    job.run()
+    np.testing.assert_array_equal(x, 8 * values[0])
+
+
+def test_overlapping_plain_arrays_of_which_one_is_written_are_refused(gpuq, add, values):
+    x = np.zeros(N + 1, np.float32)
+    with pytest.raises(ValueError, match=r"overlaps.*gpuq\.array"):
+        add.run(CONFIG, gpuq.In(x[:-1]), gpuq.In(values[0]), gpuq.Out(x[1:]), N)
+
+
+def test_a_failed_job_leaves_plain_arrays_as_they_were(gpuq, module):
+    out = np.array([5], np.int32)
+    with pytest.raises(gpuq.KernelFault):
+        module["wild"].run((1, 1), gpuq.InOut(out), np.uint64(1 << 40))
+    assert out[0] == 5
+
+
+def test_memory_outlives_what_it_was_made_by(gpuq, add, values):
+    client = gpuq.connect()
+    a = client.array(values[0])
+    part = a[10:20]
+    del a
+    client.close()
+    gc.collect()
+    np.testing.assert_array_equal(part, values[0][10:20])
+    assert "client closed" in repr(part)
+
+
+def test_copies_are_ordinary_values(gpuq):
+    a = gpuq.array(np.arange(5))
+    for b in (a.copy(), copy.copy(a), copy.deepcopy(a)):
+        b[0] = 9
+        assert a[0] == 0
+    assert "not in gpuqd's memory" in repr(a.copy()) and "40 bytes in gpuqd's memory" in repr(a)
+
+
+# ---- on the device ----
+
+
+def test_device_arrays_stay_between_jobs(gpuq, add, values):
+    a, b, c = gpuq.to_device(values[0]), gpuq.to_device(values[1]), gpuq.device_array(N, np.float32)
+    assert not c.get().any()
+    for _ in range(3):
+        add.run(CONFIG, a, b, gpuq.Out(c), N)
+    np.testing.assert_array_equal(c.get(), values[0] + values[1])
+    assert "on device 0" in repr(c) and c.device == 0 and c.nbytes == 4 * N and len(c) == N
+    np.testing.assert_array_equal(np.asarray(c), values[0] + values[1])
+
+
+def test_parts_of_device_arrays(gpuq, add, values):
+    both = gpuq.to_device(values)
+    c = gpuq.device_array((2, N), np.float32)
+    add.run(CONFIG, both[0], both[-1], gpuq.Out(c[1]), N)
+    np.testing.assert_array_equal(c.get()[1], values[0] + values[1])
+    np.testing.assert_array_equal(both[1:].get(), values[1:])
+    np.testing.assert_array_equal(both.reshape(-1)[5:9].get(), values.reshape(-1)[5:9])
+    assert both.view(np.int32).get().dtype == np.int32
+    with pytest.raises(IndexError):
+        both[2]
+    with pytest.raises(IndexError, match="step 1"):
+        both[::2]
+
+
+def test_device_arrays_are_set_copied_and_filled(gpuq):
+    a = gpuq.device_array((4, 3), np.int32)
+    a.set(np.arange(12).reshape(4, 3))
+    b = a.copy()
+    a.fill(7)
+    assert (a.get() == 7).all() and b.get().tolist() == np.arange(12).reshape(4, 3).tolist()
+    a[1:3].set(b[0:2])
+    assert a.get()[1:3].tolist() == b.get()[0:2].tolist()
+    out = np.zeros((4, 3))
+    assert b.get(out) is out and out[3, 2] == 11
+    wide = gpuq.device_array(5, np.float64).fill(2.5)
+    assert wide.get().tolist() == [2.5] * 5
+    with pytest.raises(ValueError):
+        a.set(np.zeros(5))
+    with pytest.raises(ValueError):
+        a.set(gpuq.device_array(12, np.int32))

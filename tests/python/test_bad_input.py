@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input: each an exception that says what to do, and the client stays usable."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from conftest import SOURCE
+from harness.patience import until
+
+N = 64
+CONFIG = (1, 64)
+
+
+@pytest.fixture
+def arrays():
+    return [np.ones(N, np.float32), np.ones(N, np.float32), np.zeros(N, np.float32)]
+
+
+def works(gpuq, add, a, b, c):
+    add.run(CONFIG, gpuq.In(a), gpuq.In(b), gpuq.Out(c), N)
+    return (np.asarray(c) == np.asarray(a) + np.asarray(b)).all()
+
+
+@pytest.mark.parametrize("wrap", ["In", "Out"])
+def test_a_non_contiguous_array(gpuq, add, arrays, wrap):
+    a, b, c = arrays
+    strided = np.zeros(2 * N, np.float32)[::2]
+    args = (gpuq.In(strided), gpuq.In(b), gpuq.Out(c)) if wrap == "In" else (gpuq.In(a), gpuq.In(b), gpuq.Out(strided))
+    with pytest.raises(ValueError, match=r"not contiguous.*numpy\.ascontiguousarray"):
+        add.run(CONFIG, *args, N)
+    with pytest.raises(ValueError, match="ascontiguousarray"):
+        add.run(CONFIG, gpuq.In(gpuq.zeros(2 * N, np.float32)[::2]), gpuq.In(b), gpuq.Out(c), N)
+    assert works(gpuq, add, *arrays)
+
+
+def test_an_object_dtype(gpuq, add, arrays):
+    with pytest.raises(TypeError, match=r"Python objects.*astype"):
+        add.run(CONFIG, gpuq.In(arrays[0].astype(object)), gpuq.In(arrays[1]), gpuq.Out(arrays[2]), N)
+    with pytest.raises(TypeError, match=r"Python objects.*astype"):
+        gpuq.array(["a", None])
+    with pytest.raises(TypeError, match=r"Python objects"):
+        gpuq.zeros(4, object)
+    with pytest.raises(TypeError, match=r"byte order.*newbyteorder"):
+        add.run(CONFIG, gpuq.In(arrays[0].astype(">f4")), gpuq.In(arrays[1]), gpuq.Out(arrays[2]), N)
+
+
+def test_a_wrong_dtype_for_the_kernels_argument(gpuq, add, arrays):
+    a, b, c = arrays
+    with pytest.raises(TypeError, match=r"argument 0 \(`const float \*a`\) is of float32.*array of float64.*astype\(numpy.float32\)"):
+        add.run(CONFIG, gpuq.In(a.astype(np.float64)), gpuq.In(b), gpuq.Out(c), N)
+    with pytest.raises(TypeError, match="argument 1.*float32.*int32"):
+        add.run(CONFIG, gpuq.In(a), gpuq.to_device(b.astype(np.int32)), gpuq.Out(c), N)
+    with pytest.raises(TypeError, match="argument 0.*float64.*float32"):
+        gpuq.builtin()["add_f64"].run(CONFIG, gpuq.In(a), gpuq.In(b), gpuq.Out(c), N)
+    assert works(gpuq, add, *arrays)
+
+
+def test_a_missing_out(gpuq, add, arrays):
+    a, b, c = arrays
+    with pytest.raises(TypeError, match=r"argument 2 \(`float \*c`\).*gpuq\.Out\(a\)"):
+        add.run(CONFIG, a, b, c, N)
+    with pytest.raises(TypeError, match=r"argument 2 \(`out:c`\).*gpuq\.Out\(a\)"):
+        gpuq.builtin()["add_f32"].run(CONFIG, gpuq.In(a), gpuq.In(b), gpuq.In(c), N)
+    with pytest.raises(TypeError, match=r"argument 0.*only read.*gpuq\.In"):
+        add.run(CONFIG, gpuq.Out(a), b, gpuq.Out(c), N)
+    with pytest.raises(TypeError, match=r"add takes 4 arguments \(const float \*a.*given are 3"):
+        add.run(CONFIG, a, b, N)
+    with pytest.raises(ValueError, match="read-only.*copy"):
+        c.flags.writeable = False
+        add.run(CONFIG, a, b, gpuq.Out(c), N)
+
+
+def test_a_float_where_an_int32_is_wanted(gpuq, add, arrays):
+    a, b, c = arrays
+    with pytest.raises(TypeError, match=r"argument 3 \(`int n`\) is an integer.*64\.0.*int\(x\)"):
+        add.run(CONFIG, a, b, gpuq.Out(c), float(N))
+    with pytest.raises(TypeError, match=r"argument 3 .*float32.*numpy\.int32"):
+        add.run(CONFIG, a, b, gpuq.Out(c), np.float32(N))
+    assert works(gpuq, add, *arrays)
+
+
+def test_no_launch_configuration(gpuq, add, arrays):
+    with pytest.raises(TypeError, match=r"LaunchConfig"):
+        add.run(*arrays, N)
+    for bad in ({"grid": 0}, {"grid": (1, 2, 3, 4)}, {"block": -1}, {"shmem_size": -1}):
+        with pytest.raises(ValueError):
+            gpuq.LaunchConfig(**{"grid": 1, "block": 1, **bad})
+    with pytest.raises(TypeError, match="grid"):
+        gpuq.LaunchConfig(1.5, 1)
+    with pytest.raises(gpuq.Error, match="(?i)thread|block"):
+        add.run((1, 5000), arrays[0], arrays[1], gpuq.Out(arrays[2]), N)
+
+
+def test_an_array_of_a_closed_client(gpuq, add, arrays):
+    client = gpuq.connect()
+    a = client.array(arrays[0])
+    client.close()
+    with pytest.raises(gpuq.ClosedError, match="client is closed.*gpuq.array"):
+        add.run(CONFIG, gpuq.In(a), gpuq.In(arrays[1]), gpuq.Out(arrays[2]), N)
+    with pytest.raises(ConnectionError, match=r"gpuq\.connect\(\)"):
+        client.zeros(4)
+    assert a.sum() == N and works(gpuq, add, *arrays)
+
+
+def test_a_client_used_after_fork(gpuq, arrays):
+    client = gpuq.connect()
+    kernel = client.module(SOURCE)["add"]
+    job = client.job()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            told = []
+            for action in (client.status, lambda: client.zeros(4), lambda: works(gpuq, kernel, *arrays), job.submit):
+                try:
+                    action()
+                    told.append("nothing raised")
+                except gpuq.ForkedError as error:
+                    told.append(str(error))
+                except BaseException as error:
+                    told.append(f"{type(error)} {error}")
+            os.write(writer, "\n".join(told).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    told = os.read(reader, 10000).decode().split("\n")
+    os.close(reader)
+    os.waitpid(child, 0)
+    assert len(told) == 4 and all("gpuq.connect() in the child" in line for line in told), told
+    assert works(gpuq, kernel, *arrays)
+
+
+def test_the_daemon_going_away_in_mid_job(gpuq, gpuqd, module, start_gpuqd, monkeypatch):
+    out = np.zeros(1, np.int32)
+    client = gpuq.connect()
+    job = client.module(SOURCE)["forever"].submit((1, 1), gpuq.Out(out))
+    waiting = module["forever"].submit((1, 1), gpuq.Out(out)).future()
+    until(lambda: any(entry.state == "running" for entry in gpuq.queue()), "a job to run")
+    threading.Timer(0.1, gpuqd.stop).start()
+    with pytest.raises(gpuq.ClosedError):
+        job.wait(60)
+    with pytest.raises(ConnectionError):
+        waiting.result(60)
+    until(lambda: not gpuqd.folder.exists(), "gpuqd to be gone")
+    with pytest.raises(gpuq.ClosedError, match=r"gpuq\.connect\(\)"):
+        client.zeros(4)
+    with pytest.raises(gpuq.ConnectError, match=str(gpuqd.socket)):
+        gpuq.zeros(4)
+
+    monkeypatch.setenv("GPUQ_SOCKET", str(start_gpuqd().socket))
+    gpuq.builtin()["add_f32"].run(CONFIG, *np.ones((2, N), np.float32), gpuq.Out(np.zeros(N, np.float32)), N)
+
+
+@pytest.mark.parametrize("way", ["wait", "run", "beside", "future"])
+def test_ctrl_c_while_waiting_cancels_the_job(gpuq, module, add, arrays, way):
+    out = np.zeros(1, np.int32)
+    other = module["slow"].submit((1, 1), gpuq.In(out), gpuq.Out(np.zeros(1, np.int32)), 1000).future() if way == "beside" else None
+    job = gpuq.job(label="to be interrupted").launch(module["forever"], (1, 1), gpuq.Out(out))
+
+    def interrupt():
+        until(lambda: any(entry.label and entry.state == "running" for entry in queue_of.queue()), "the job to run")
+        time.sleep(0.2)  # by now it is in the midst of waiting, which nothing tells
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with gpuq.connect() as queue_of:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            if way == "run":
+                job.run()
+            elif way == "future":
+                with gpuq.Executor() as executor:
+                    try:
+                        executor.submit(job).result()
+                    finally:
+                        executor.shutdown(cancel_futures=True)
+            else:
+                job.submit()
+                if way == "beside":
+                    job.future()
+                job.wait()
+        thread.join()
+    with pytest.raises(gpuq.CancelledError):
+        job.wait(60)
+    assert job.state == "cancelled" and (other is None or other.result(60))
+    assert works(gpuq, add, *arrays)
+
+
+def test_no_daemon_there(gpuq, tmp_path):
+    with pytest.raises(gpuq.ConnectError, match=f"{tmp_path}.*gpuqd"):
+        gpuq.connect(tmp_path / "none")
+    with pytest.raises(ConnectionError):
+        gpuq.connect(tmp_path / "none")
+
+
+def test_a_quota_is_named(gpuq, start_gpuqd):
+    client = gpuq.connect(start_gpuqd(arena_bytes="4M").socket)
+    with pytest.raises(gpuq.QuotaError) as caught:
+        client.zeros(1 << 24, np.uint8)
+    assert caught.value.name == "GPUQ_E_QUOTA" and caught.value.code == -6 and "arena" in str(caught.value)
+
+
+def test_errors_carry_text_code_and_name_and_pickle(gpuq):
+    import pickle
+    with pytest.raises(gpuq.CompileError) as caught:
+        gpuq.module('extern "C" __global__ void k() { broken; }')
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert type(error) is gpuq.CompileError and error.name == "GPUQ_E_COMPILE" and error.code == -8
+    assert error.text == str(caught.value) and "broken" in error.text
+    assert issubclass(gpuq.CancelledError, gpuq.Error) and issubclass(gpuq.TimeoutError, TimeoutError)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules and kernels: where they come from, typed scalars, variables."""
+
+import ctypes
+import pickle
+
+import numpy as np
+import pytest
+
+from gpuq import signature
+from harness import place
+
+SCALARS = r"""
+struct Pair { float x; int y; };
+
+extern "C" __global__ void scalars(bool t, char c, short s, int i, unsigned u, long long l, unsigned long long w, float f,
+                                   double d, Pair p, double *out)
+{
+        double values[] = {(double)t, (double)c, (double)s, (double)i, (double)u, (double)l, (double)w, f, d, p.x, (double)p.y};
+        for (int k = 0; k < 11; k++)
+                out[k] = values[k];
+}
+
+extern "C" __global__ void real(float f, double d, double *out)
+{
+        out[0] = f;
+        out[1] = d;
+}
+"""
+PAIR = np.dtype([("x", np.float32), ("y", np.int32)])
+LIKE = (True, -3, -300, -70000, 4000000000, -(1 << 40), 1 << 63, 0.5, 0.1)
+
+
+class Pair(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_float), ("y", ctypes.c_int)]
+
+
+@pytest.fixture
+def scalars(gpuq):
+    return gpuq.module(SCALARS)["scalars"]
+
+
+def given(*values):
+    return np.array([float(value) for value in values])
+
+
+def test_python_scalars_take_the_type_that_the_source_has(gpuq, scalars):
+    out = np.zeros(11)
+    scalars.run((1, 1), *LIKE, np.array((1.5, 2), PAIR)[()], gpuq.Out(out))
+    np.testing.assert_array_equal(out, given(*LIKE, 1.5, 2))
+
+
+def test_numpy_and_ctypes_scalars_are_taken_as_they_are(gpuq, scalars):
+    out = np.zeros(11)
+    types = (np.bool_, np.int8, np.int16, np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64)
+    scalars.run((1, 1), *(kind(value) for kind, value in zip(types, LIKE)), Pair(1.5, 2), gpuq.Out(out))
+    np.testing.assert_array_equal(out, given(*LIKE, 1.5, 2))
+    types = (ctypes.c_bool, ctypes.c_int8, ctypes.c_int16, ctypes.c_int, ctypes.c_uint, ctypes.c_longlong, ctypes.c_ulonglong,
+             ctypes.c_float, ctypes.c_double)
+    out[:] = 0
+    scalars.run((1, 1), *(kind(value) for kind, value in zip(types, LIKE)), Pair(1.5, 2), gpuq.Out(out))
+    np.testing.assert_array_equal(out, given(*LIKE, 1.5, 2))
+
+
+@pytest.mark.parametrize("at, value, error", [
+    (1, 128, OverflowError), (3, 1 << 31, OverflowError), (4, -1, OverflowError), (6, 1 << 64, OverflowError),
+    (3, 1.5, TypeError), (3, np.int64(1), TypeError), (3, np.float32(1), TypeError), (7, np.float64(1), TypeError),
+    (8, np.float32(1), TypeError), (8, "1", TypeError), (3, None, TypeError), (9, b"1", TypeError), (9, 3, TypeError),
+    (3, np.zeros(1, np.int32), TypeError), (10, 3, TypeError), (10, None, TypeError)])
+def test_a_scalar_that_does_not_fit_is_told(gpuq, scalars, at, value, error):
+    args = [*LIKE, Pair(1.5, 2), gpuq.Out(np.zeros(11))]
+    args[at] = value
+    with pytest.raises(error, match=rf"scalars: argument {at} "):
+        scalars.run((1, 1), *args)
+
+
+def test_a_whole_number_is_a_float_where_one_is_wanted(gpuq):
+    out = np.zeros(2)
+    gpuq.module(SCALARS)["real"].run((1, 1), 3, 1 << 40, gpuq.Out(out))
+    assert out.tolist() == [3, 1 << 40]
+    with pytest.raises(TypeError):
+        gpuq.module(SCALARS)["real"].run((1, 1), (1 << 40) + 1, 1, gpuq.Out(out))
+
+
+# ---- where they come from ----
+
+
+def test_source_tells_names_parameters_and_errors(gpuq, module, add):
+    assert "add" in module.kernels and module["add"].name == "add"
+    assert add.parameters == ("const float *a", "const float *b", "float *c", "int n")
+    assert repr(add) == "<gpuq.Kernel add(const float *a, const float *b, float *c, int n)>" and "add" in repr(module)
+    with pytest.raises(gpuq.NotFoundError, match="it has: .*add"):
+        module.get_kernel("no_such_kernel")
+    with pytest.raises(gpuq.CompileError, match="nonsense"):
+        gpuq.module('extern "C" __global__ void k() { nonsense; }')
+    with pytest.raises(ValueError, match="code_type"):
+        gpuq.module("", "fortran")
+
+
+def test_options_reach_the_compiler(gpuq):
+    source = 'extern "C" __global__ void k(int *out) { out[0] = VALUE; }'
+    out = np.zeros(1, np.int32)
+    gpuq.module(source, options=["-DVALUE=42"])["k"].run((1, 1), gpuq.Out(out))
+    assert out[0] == 42
+
+
+def test_kernels_without_extern_c_are_found_by_their_plain_name(gpuq):
+    out = np.zeros(1, np.int32)
+    gpuq.module("__global__ void plain(int *out, int n) { out[0] = n; }")["plain"].run((1, 1), gpuq.Out(out), 5)
+    assert out[0] == 5
+
+
+def test_the_builtins_say_what_they_are(gpuq):
+    kernel = gpuq.builtin()["sum_f64"]
+    assert gpuq.builtin() is gpuq.builtin() and "sum of x[i]" in kernel.doc and kernel.parameters == ("in:x", "out:s", "u64:n")
+    x, s = np.arange(1000.0), np.zeros(1)
+    kernel.run((1, 256), x, gpuq.Out(s), x.size)
+    assert s[0] == x.sum()
+
+
+@pytest.mark.cpu
+def test_ptx_without_a_gpu_is_the_drivers_own_error(gpuq):
+    with pytest.raises(gpuq.Error):
+        gpuq.module(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }")
+
+
+@pytest.mark.gpu
+def test_ptx_runs(gpuq):
+    ptx = """.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry set(.param .u64 out, .param .u32 value)
+{
+        .reg .u64 %rd<3>;
+        .reg .u32 %r<2>;
+        ld.param.u64 %rd1, [out];
+        ld.param.u32 %r1, [value];
+        cvta.to.global.u64 %rd2, %rd1;
+        st.global.u32 [%rd2], %r1;
+        ret;
+}
+"""
+    out = np.zeros(1, np.uint32)
+    gpuq.module(ptx)["set"].run((1, 1), gpuq.Out(out), 17)
+    assert out[0] == 17
+    with pytest.raises(TypeError):
+        gpuq.module(ptx)["set"].run((1, 1), gpuq.Out(out), 1.5)
+
+
+def test_modules_and_kernels_pickle_as_their_code(gpuq, module, add):
+    again = pickle.loads(pickle.dumps(add))
+    c = np.zeros(3, np.float32)
+    again.run((1, 4), np.ones(3, np.float32), np.ones(3, np.float32), gpuq.Out(c), 3)
+    assert c.tolist() == [2, 2, 2]
+    assert pickle.loads(pickle.dumps(gpuq.builtin()["sum_f32"])).module is gpuq.builtin()
+
+
+# ---- variables ----
+
+
+def test_variables_are_read_and_written(gpuq):
+    module = gpuq.module("""
+        __constant__ float factor;
+        __device__ int counts[4];
+        extern "C" __global__ void scale(const float *x, float *y, int n) {
+                for (int i = 0; i < n; i++) y[i] = factor * x[i];
+                counts[1] += n;
+        }""")
+    assert module.has_variables
+    module.get_global("factor").set(np.float32(2.5))
+    module.get_global("counts").set([1, 2, 3, 4], dtype=np.int32)
+    y = np.zeros(3, np.float32)
+    module["scale"].run((1, 1), np.arange(3, dtype=np.float32), gpuq.Out(y), 3)
+    assert y.tolist() == [0, 2.5, 5] and module.get_global("factor").get() == np.float32(2.5)
+    assert module.get_global("counts").get(4, np.int32).tolist() == [1, 5, 3, 4]
+    assert module.get_global("counts").get((), np.int32, offset=8) == 3
+    with pytest.raises(TypeError, match="dtype="):
+        module.get_global("factor").set(2.5)
+    with pytest.raises(gpuq.Error, match="no_such"):
+        module.get_global("no_such").get()
+
+
+# ---- what source says ----
+
+
+def test_signatures_are_read_from_source():
+    read = signature.of_source("""
+        // __global__ void commented(int *x)
+        /* __global__ void commented_too(int *x) */
+        extern "C" __global__ void __launch_bounds__(256, 2) k(const float *__restrict__ a, unsigned long long int n,
+                double b[], T *t, Thing thing, float const *c, const char *const *names, std::pair<int, int> p = {1, 2});
+        template <class T> __global__ void templated(T *x, size_t n) {}
+        __global__ void none(void) {}
+        __global__ void twice(int *x) {}
+        __global__ void twice(float *x) {}
+    """)
+    assert sorted(read) == ["k", "none", "templated"] and read["none"] == []
+    a, n, b, t, thing, c, names, p = read["k"]
+    assert (a.dtype, a.pointer, a.writes) == (np.float32, True, False)
+    assert (n.dtype, n.pointer) == (np.uint64, False)
+    assert (b.dtype, b.pointer, b.writes) == (np.float64, True, True)
+    assert (t.dtype, t.pointer, thing.dtype, p.dtype) == (None, True, None, None)
+    assert c.writes is False and names.dtype is None
+    assert read["templated"][1].dtype == np.uint64
+
+
+@pytest.mark.parametrize("text, dtype", [
+    ("unsigned", np.uint32), ("unsigned int", np.uint32), ("long", np.int64), ("long long int", np.int64), ("short int", np.int16),
+    ("unsigned char", np.uint8), ("signed char", np.int8), ("signed int", np.int32), ("uint16_t", np.uint16), ("half", np.float16),
+    ("int unsigned long", np.uint64), ("whatever", None)])
+def test_scalar_types_are_known(text, dtype):
+    read = signature.of_source(f"__global__ void k({text} *x)")["k"][0]
+    assert read.dtype == dtype and read.writes
+
+
+def test_the_library_is_the_one_under_test(gpuq):
+    gpuq.connect()
+    from gpuq import _native
+    assert _native.path == str(place.STAGE / "lib" / "libgpuq.so.0")

@@ -3,7 +3,7 @@
 """
 One measurement in a process of its own, told as a line of JSON; python_bench.py runs these.
 
-    python_measure.py hundred EXAMPLES --processes 100 --start spawn    100 tasks of a pool, with gpuq or CuPy
+    python_measure.py hundred EXAMPLES --processes 100 --start spawn    100 tasks of a pool, with gpuq or CuPy, or - for neither
     python_measure.py import                                            import of gpuq after numpy's
     python_measure.py job --data copies                                 one small job at a time
 """
@@ -11,19 +11,27 @@ One measurement in a process of its own, told as a line of JSON; python_bench.py
 import argparse
 import json
 import multiprocessing
+import os
 import sys
 import time
 
+NO_GPU = "-"  # as EXAMPLES: each process computes with numpy, which tells what the processes alone cost
+
+
+def sum_in_numpy(data):
+    return float((data ** 2).sum())
+
 
 def in_pool(examples, barrier):
-    global gate
-    sys.path.insert(0, examples)
-    gate = barrier
+    global gate, sum_of_squares
+    gate, sum_of_squares = barrier, sum_in_numpy
+    if examples != NO_GPU:
+        sys.path.insert(0, examples)
+        from hundred_tasks import sum_of_squares
 
 
 def one_task(data):
     """Ends only when every process of the pool has done one, so that none does two."""
-    from hundred_tasks import sum_of_squares
     total = sum_of_squares(data)
     if gate:
         gate.wait(300)
@@ -32,9 +40,12 @@ def one_task(data):
 
 def hundred(arguments):
     """From before the first process starts to the last result, and to the end of the last process."""
+    if arguments.lone:
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
     import numpy as np
     sys.path.insert(0, arguments.examples)
-    if arguments.start == "fork":
+    multiprocessing.set_forkserver_preload(["numpy", "gpuq"])
+    if arguments.start == "fork" and arguments.examples != NO_GPU:
         import hundred_tasks  # noqa: F401 - a script has its imports done when it forks
     rng = np.random.default_rng(2)
     datasets = [rng.random(10_000) for _ in range(arguments.tasks)]
@@ -124,10 +135,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(required=True)
     verb = verbs.add_parser("hundred")
-    verb.add_argument("examples", help="the folder of hundred_tasks.py")
+    verb.add_argument("examples", help="the folder of hundred_tasks.py, or -")
     verb.add_argument("--processes", type=int, default=100)
     verb.add_argument("--tasks", type=int, default=100)
     verb.add_argument("--start", default="fork")
+    verb.add_argument("--lone", action="store_true", help="OPENBLAS_NUM_THREADS=1: importing numpy starts no threads")
     verb.set_defaults(measure=hundred)
     verbs.add_parser("import").set_defaults(measure=import_time)
     verb = verbs.add_parser("job")

@@ -147,5 +147,10 @@ class Daemon:
         return {**os.environ, "GPUQ_SOCKET": str(self.socket)}
 
 
+def shared_memory():
+    """What is ours or CUDA's in /dev/shm; other programs come and go there as they like."""
+    return {name for name in os.listdir("/dev/shm") if "gpuq" in name or "cuda" in name}
+
+
 def as_user(uid):
     return {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}

@@ -18,3 +18,10 @@ def until(condition, what, timeout_s=None):
             raise AssertionError(f"waited in vain: {what}")
         time.sleep(pause)
         pause = min(2 * pause, 0.1)
+
+
+def while_short(condition, timeout_s=5):
+    """Gives what ends by itself, soon, the time to do so."""
+    end = time.monotonic() + timeout_s
+    while condition() and time.monotonic() < end:
+        time.sleep(0.01)

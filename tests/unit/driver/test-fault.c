@@ -220,7 +220,8 @@ FIXTURE_TEST(the_oldest_text_is_lost_when_there_is_too_much) {
 
 /* A signal that no kernel is to blame for still ends the process. */
 static void a_fault_of_the_process_itself_kills_it(void **state) {
-        volatile int *volatile nowhere = NULL;
+        /* Not NULL, which UBSan would find first. */
+        volatile int *volatile nowhere = (volatile int *)4096;
         int status;
         pid_t pid;
 

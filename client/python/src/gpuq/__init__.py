@@ -30,7 +30,7 @@ _HOME = {
     "device": ("DeviceArray", "device_array", "to_device"),
     "errors": ("CancelledError", "ClosedError", "CompileError", "ConnectError", "DeniedError", "DependencyError", "Error",
                "ForkedError", "HalfWrittenError", "ImageError", "InvalidError", "KernelFault", "LaunchError",
-               "NoDeviceError", "NotFoundError", "OutOfMemoryError", "ProtocolError", "QuotaError", "TimeoutError",
+               "NoDeviceError", "NotFoundError", "OutOfMemoryError", "ProtocolError", "QuotaError", "ReceiveError", "TimeoutError",
                "VariablesLostError"),
     "executor": ("Executor",),
     "jobs": ("Job", "job", "submit_many"),
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from .device import DeviceArray, device_array, to_device
     from .errors import (CancelledError, ClosedError, CompileError, ConnectError, DeniedError, DependencyError, Error,
                          ForkedError, HalfWrittenError, ImageError, InvalidError, KernelFault, LaunchError, NoDeviceError,
-                         NotFoundError, OutOfMemoryError, ProtocolError, QuotaError, TimeoutError, VariablesLostError)
+                         NotFoundError, OutOfMemoryError, ProtocolError, QuotaError, ReceiveError, TimeoutError,
+                         VariablesLostError)
     from .executor import Executor
     from .jobs import Job, job, submit_many
     from .kernel import Kernel

@@ -59,6 +59,7 @@ class Client:
         self._handle = handle.value
         self._epoch = next(_epochs)
         self._forked = False
+        _linger_at_exit()
 
     def _revive(self) -> None:
         """There is no connection: make one, or say why not."""
@@ -140,10 +141,8 @@ class Client:
         self.close()
 
     def __del__(self):
-        try:
+        if not sys.is_finalizing():  # the session ends with the process anyway
             self.close()
-        except Exception:  # at the interpreter's end anything may be gone
-            pass
 
     def __reduce__(self):
         return for_path, (self._path,)
@@ -211,7 +210,6 @@ class Client:
         with self._lock:
             if self._outbox_ is None:
                 self._outbox_ = memory.Outbox(self)
-                _linger_at_exit()
             return self._outbox_
 
     # ---- modules and jobs ----
@@ -342,16 +340,11 @@ def _linger() -> None:
 
 
 def _linger_at_exit() -> None:
-    """Processes of multiprocessing leave by os._exit(), after its own finalizers: the queues' feeders end at -5."""
-    multiprocessing = sys.modules.get("multiprocessing.util")
-    if multiprocessing is not None:
-        multiprocessing.Finalize(None, _linger, exitpriority=-100)
+    """Processes of multiprocessing leave by os._exit(), after its own finalizers: the queues' feeders end at -5. They
+    pickle as late as then, so this is to be known from the first connection on."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.Finalize(None, _linger, exitpriority=-100)
 
 
-def _at_exit() -> None:
-    _linger()
-    for client in list(_clients):
-        client.close()
-
-
-atexit.register(_at_exit)
+atexit.register(_linger)

@@ -152,6 +152,12 @@ class ClosedError(Error, builtins.ConnectionError):
     __str__ = Error.__str__
 
 
+class ReceiveError(Error):
+    """An array that another process sent cannot be had. No OSError, which multiprocessing's pools would swallow."""
+
+    code = NOT_FOUND
+
+
 class ForkedError(Error):
     """A client of the parent process, used in a forked child."""
 

@@ -7,10 +7,12 @@ Kernels go to the daemon; what is no kernel goes to a pool of processes or threa
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import itertools
 import threading
 import time
+import weakref
 from concurrent import futures
 
 import numpy as np
@@ -18,6 +20,9 @@ import numpy as np
 from .config import LaunchConfig
 from .jobs import Job
 from .kernel import Kernel
+
+
+_executors: "weakref.WeakSet[Executor]" = weakref.WeakSet()
 
 
 class Executor(futures.Executor):
@@ -44,6 +49,7 @@ class Executor(futures.Executor):
         self._pending = set()
         self._n_done = 0
         self._is_shut = False
+        _executors.add(self)
 
     # ---- submitting ----
 
@@ -195,3 +201,12 @@ def _results(submitted: list[futures.Future], end: float | None):
     finally:
         for future in submitted:
             future.cancel()
+
+
+def _at_exit() -> None:
+    """As with the executors of concurrent.futures, what was submitted is done before the process ends."""
+    for executor in list(_executors):
+        executor.shutdown()
+
+
+atexit.register(_at_exit)

@@ -207,15 +207,15 @@ def send(memory: Memory) -> tuple[tuple[int, int, int], int] | None:
 
 
 def receive(client, name: tuple[int, int, int], ticket, nbytes: int) -> Memory:
-    """The receiving end of a pickle. Raises ClosedError if the sender has ended meanwhile."""
-    device = False
+    """The receiving end of a pickle. Raises ReceiveError if the sender has ended meanwhile, or there is no daemon."""
     try:
         handle = open_handle(client, name)
     except errors.NotFoundError as error:
-        raise errors.ClosedError(f"the process that sent this array has ended or closed its client: {error}; keep it "
-                                 "alive until the array is received", errors.CLOSED) from None
-    device = native.buffer_device(handle) >= 0
-    memory = Memory(client, handle, nbytes, device)
+        raise errors.ReceiveError(f"the process that sent this array has ended or closed its client: {error}; keep it "
+                                  "alive until the array is received") from None
+    except errors.Error as error:
+        raise errors.ReceiveError(f"an array that was sent cannot be had: {error}", error.code) from error
+    memory = Memory(client, handle, nbytes, device=native.buffer_device(handle) >= 0)
     memory.ref = name
     if ticket is not None:
         _acknowledge(client, *ticket)

@@ -47,7 +47,7 @@ files=$results/unit.json
 if [ -z "$unit_only" ]; then
         GPUQ_STAGE=$build/stage GPUQ_BUILD=$build /usr/bin/python3 -m pytest -q -rsfE -p no:cacheprovider \
                 --junitxml="$results/system.xml" "$@" \
-                "$root/tests/integration" "$root/tests/fault" "$root/tests/gpu" || status=1
+                "$root/tests/integration" "$root/tests/fault" "$root/tests/gpu" "$root/tests/python" || status=1
         files="$files $results/system.xml"
 fi
 

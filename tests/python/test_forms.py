@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches in the words of other packages, and what the Numba and Triton adapters pass, on kernels of the same parameters."""
+
+import io
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from conftest import SOURCE
+from gpuq import triton_adapter
+from gpuq.numba_adapter import NumbaKernel, Spec
+
+N = 64
+PLAIN = """
+__global__ void add(const float *a, const float *b, float *c)
+{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        c[i] = a[i] + b[i];
+}
+__device__ int seen;
+"""
+
+
+@pytest.fixture
+def abc():
+    return np.arange(N, dtype=np.float32), np.ones(N, np.float32), np.zeros(N, np.float32)
+
+
+# ---- cuda.core ----
+
+
+def test_cuda_cores_names(gpuq, abc):
+    a, b, c = abc
+    options = gpuq.ProgramOptions(std="c++17", define_macro=[("ONE", 1), "TWO=2"], use_fast_math=True, name="mine.cu")
+    assert options.as_options() == ["-std=c++17", "-DONE=1", "-DTWO=2", "--use_fast_math"]
+    code = gpuq.Program(SOURCE, code_type="c++", options=options).compile("cubin", name_expressions=("add",))
+    kernel = code.get_kernel("add")
+    config = gpuq.LaunchConfig(grid=2, block=32)
+    job = gpuq.launch(None, config, kernel, a, b, gpuq.Out(c), N)
+    job.wait()
+    assert c[5] == 6 and isinstance(code, gpuq.ObjectCode) and "mine.cu" in repr(code)
+    with gpuq.connect() as client:
+        c[:] = 0
+        job = gpuq.launch(client, config, kernel, a, b, gpuq.Out(c), N, label="elsewhere")
+        job.wait()
+        assert c[5] == 6 and job.client is client
+
+
+def test_a_launch_configuration_is_a_value(gpuq):
+    config = gpuq.LaunchConfig((2, 3), 64, shmem_size=16)
+    assert config.grid == (2, 3, 1) and config.block == (64, 1, 1) and config.cluster is None
+    assert config == gpuq.LaunchConfig((2, 3, 1), (64,), None, 16) == pickle.loads(pickle.dumps(config))
+    assert len({config, gpuq.LaunchConfig((2, 3), 64, shmem_size=16)}) == 1 and "shmem_size=16" in repr(config)
+    with pytest.raises(AttributeError):
+        config.grid = (1, 1, 1)
+
+
+# ---- CuPy ----
+
+
+def test_cupys_call_form(gpuq, abc):
+    a, b, c = abc
+    kernel = gpuq.RawKernel(SOURCE, "add")
+    assert kernel((1,), (N,), (gpuq.In(a), gpuq.In(b), gpuq.Out(c), N), shared_mem=128).state == "done"
+    assert c[5] == 6
+    x, y, z = gpuq.array(a), gpuq.to_device(b), gpuq.zeros(N, np.float32)
+    module = gpuq.RawModule(code=SOURCE, options=("-std=c++17",))
+    module.get_function("add")((2,), (N // 2,), (x, y, z, np.int32(N)))
+    assert z[5] == 6
+    log = io.StringIO()
+    module.compile(log)
+    again = pickle.loads(pickle.dumps(kernel))
+    again((1,), (N,), (x, y, z, N))
+    with pytest.raises(TypeError, match="gpuq.In"):
+        kernel((1,), (N,), (a, b, c, N))
+    with pytest.raises(gpuq.NotFoundError):
+        module.get_function("none")
+    with pytest.raises(TypeError):
+        gpuq.RawModule()
+
+
+def test_cupys_module_from_a_file(gpuq, abc, tmp_path):
+    path = tmp_path / "k.cu"
+    path.write_text(SOURCE)
+    gpuq.RawModule(path=str(path)).get_function("add")((1,), (N,), (*abc[:2], gpuq.Out(abc[2]), N))
+    assert abc[2][5] == 6
+
+
+# ---- PyCUDA ----
+
+
+class In:
+    """As pycuda.driver.In looks from outside."""
+
+    def __init__(self, array):
+        self.array = array
+
+
+class Out(In):
+    pass
+
+
+def test_pycudas_call_form(gpuq, abc):
+    a, b, c = abc
+    module = gpuq.SourceModule(PLAIN)
+    add = module.get_function("add")
+    add(In(a), gpuq.In(b), Out(c), block=(32, 1, 1), grid=(2, 1))
+    assert c[5] == 6
+    assert add(gpuq.array(a), gpuq.to_device(b), gpuq.zeros(N, np.float32), block=(N, 1, 1), time_kernel=True) > 0
+    module.get_global("seen").set(np.int32(4))
+    assert module.get_global("seen").get((), np.int32) == 4
+    job = add.submit(In(a), In(b), Out(c), block=(N, 1, 1), label="later")
+    assert job.wait().state == "done"
+    with gpuq.Executor() as executor:
+        assert executor.submit(add, (1, N), gpuq.In(a), gpuq.In(b), gpuq.Out(c)).result() is c
+    with pytest.raises(gpuq.CompileError, match="kernel.cu:3"):
+        gpuq.SourceModule("\n__global__ void k()\n{ wrong; }\n")
+
+
+# ---- Numba's ABI ----
+
+NUMBA = """
+typedef unsigned long long u64;
+extern "C" __global__ void scale(u64, u64, long long n, long long size, float *r, long long n0, long long stride,
+                                 float factor,
+                                 u64, u64, long long m, long long wide, const double *x, long long rows, long long columns,
+                                 long long row, long long column, char flag)
+{
+        for (int i = 0; i < rows; i++)
+                for (int j = 0; j < columns; j++)
+                        r[i * columns + j] = flag ? factor * *(const double *)((const char *)x + i * row + j * column) : 0;
+        r[n - 1] += n0 * size * stride * wide * 1000000 + m;
+}
+"""
+SPECS = [Spec("r: array(float32, 1d, C)", "float32", 1), Spec("factor: float32", "float32"),
+         Spec("x: array(float64, 2d, C)", "float64", 2, readonly=True), Spec("flag: bool", "bool")]
+
+
+def test_arrays_are_passed_as_numba_does(gpuq):
+    kernel = NumbaKernel(gpuq.module(NUMBA), "scale", "scale", "", SPECS)
+    x, r = np.arange(6.0).reshape(2, 3), np.zeros(7, np.float32)
+    kernel.run((1, 1), gpuq.Out(r), 2.0, x, True)
+    assert r[:6].tolist() == [0, 2, 4, 6, 8, 10] and r[6] == np.float32(7 * 4 * 4 * 8 * 1000000 + 6)
+    d = gpuq.to_device(x)
+    pickle.loads(pickle.dumps(kernel)).run((1, 1), gpuq.Out(r), np.float32(3), d, np.bool_(True))
+    assert r[1] == 3 and "factor: float32" in repr(kernel)
+    with pytest.raises(ValueError, match="2 axes"):
+        kernel.run((1, 1), gpuq.Out(r), 2.0, r.astype(float), True)
+    with pytest.raises(TypeError, match="float64"):
+        kernel.run((1, 1), gpuq.Out(r), 2.0, x.astype(np.float32), True)
+    with pytest.raises(TypeError, match="takes 4 arguments"):
+        kernel.run((1, 1), gpuq.Out(r))
+    with pytest.raises(TypeError, match="18 parameters.*wants|18 parameters where"):
+        NumbaKernel(gpuq.module(NUMBA), "scale", "scale", "", SPECS[:2])
+
+
+# ---- Triton's metadata ----
+
+TRITON = """
+extern "C" __global__ void kernel(const float *x, float *y, int n, unsigned long long scratch, unsigned long long profile)
+{
+        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
+                y[i] = 2 * x[i] + (scratch != 0) + (profile != 0) + blockDim.x;
+}
+"""
+
+
+def compiled(signature, **metadata):
+    fields = {"name": "kernel", "num_warps": 2, "num_ctas": 1, "cluster_dims": (1, 1, 1), "shared": 256, **metadata}
+    return SimpleNamespace(metadata=SimpleNamespace(**fields), name="kernel", src=SimpleNamespace(
+        signature=signature, constants={}, fn=SimpleNamespace(arg_names=["x", "y", "n", "BLOCK"])))
+
+
+@pytest.mark.parametrize("signature", [
+    {"x": "*fp32", "y": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {0: "*fp32", 1: "*fp32", 2: "i32"}])
+def test_a_launch_is_filled_in_as_triton_does(gpuq, signature):
+    given = compiled(signature)
+    types = triton_adapter._types(given)
+    assert types[:3] == [("x", "*fp32"), ("y", "*fp32"), ("n", "i32")] and [kind for _, kind in types[3:]] in ([], [None])
+    kernel = triton_adapter.TritonKernel(gpuq.module(TRITON), "kernel", types, triton_adapter._launch(given.metadata))
+    x, y = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
+    kernel.run(1, gpuq.In(x), gpuq.Out(y), N)
+    np.testing.assert_array_equal(y, 2 * x + 64)
+    kernel.run((2, 1), *(gpuq.In(x), gpuq.Out(y), N, 64)[:len(types)])
+    np.testing.assert_array_equal(y, 2 * x + 64)
+    with gpuq.Executor() as executor:
+        assert executor.submit(pickle.loads(pickle.dumps(kernel)), 2, gpuq.In(x), gpuq.Out(y), N).result() is y
+    with pytest.raises(TypeError, match="float32"):
+        kernel.run(1, gpuq.In(x.astype(float)), gpuq.Out(y), N)
+
+
+def test_scratch_memory_and_clusters_come_from_the_metadata(gpuq):
+    launch = triton_adapter._launch({"num_warps": 4, "shared": 0, "num_ctas": 2, "global_scratch_size": 128})
+    config = launch.config((3, 2))
+    assert (config.grid, config.block, config.cluster) == ((6, 2, 1), (128, 1, 1), (2, 1, 1)) and launch.scratch == (128, 0)
+
+
+def test_a_constant_of_the_signature_takes_no_parameter():
+    given = compiled({"x": "*fp32", "n": "i32"})
+    given.src.constants = {(2,): 1, "BLOCK": 64}
+    given.src.fn.arg_names = ["x", "y", "n"]
+    assert triton_adapter._types(given) == [("x", "*fp32"), ("n", None)]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package as a package: what it exports, how fast it is imported, that it installs from the checkout."""
+
+import importlib.util
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+from harness import place
+
+PROGRAM = """
+import numpy, gpuq
+s = numpy.zeros(1)
+gpuq.builtin()["sum_f64"].run((1, 64), numpy.arange(10.0), gpuq.Out(s), 10)
+assert s[0] == 45
+print(gpuq.__file__)
+print(gpuq._native.path)
+"""
+
+
+def python(program, **environment):
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd="/",
+                           env={**os.environ, **environment}, timeout=place.PATIENCE_S)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.split("\n")
+
+
+def test_every_name_is_there_documented_and_typed(gpuq):
+    for name in gpuq.__all__:
+        thing = getattr(gpuq, name)
+        assert thing.__doc__, name
+    assert set(gpuq.__all__) <= set(dir(gpuq))
+    with pytest.raises(AttributeError):
+        gpuq.no_such_name
+    assert (place.ROOT / "client/python/src/gpuq/py.typed").exists()
+
+
+def test_importing_it_takes_little_over_numpy(gpuq):
+    program = "import numpy, time; t = time.perf_counter(); import gpuq; gpuq.connect, gpuq.In; print(time.perf_counter() - t)"
+    times = [float(python(program)[0]) for _ in range(5)]
+    assert statistics.median(times) < 0.030 * (3 if not place.on_gpu() else 1), times
+
+
+def test_nothing_of_others_is_imported(gpuq):
+    program = "import sys, gpuq; gpuq.builtin(); print([m for m in ('numba', 'triton', 'torch', 'cupy', 'concurrent.futures') if m in sys.modules])"
+    assert python(program)[0] == "[]"
+
+
+def test_the_installed_tree_finds_its_library(gpuq):
+    folder = place.STAGE / "lib" / "python3" / "dist-packages"
+    if not folder.exists():
+        pytest.skip("the tree under test was installed without the package")
+    told = python(PROGRAM, PYTHONPATH=str(folder), GPUQ_LIBRARY="")
+    assert told[0].startswith(str(folder)) and told[1].startswith(str(place.STAGE))
+
+
+def test_pip_installs_it_with_the_builds_library(gpuq, tmp_path):
+    if not all(map(importlib.util.find_spec, ("pip", "setuptools"))):
+        pytest.skip("no pip or no setuptools here")
+    source = shutil.copytree(place.ROOT / "client" / "python", tmp_path / "source", ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    target = tmp_path / "site"
+    ended = subprocess.run([sys.executable, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--no-deps", "--quiet",
+                            "--target", str(target), str(source)], capture_output=True, text=True,
+                           env={**os.environ, "PYTHONPATH": "", "PIP_BREAK_SYSTEM_PACKAGES": "1"})
+    assert ended.returncode == 0, ended.stderr
+    told = python(PROGRAM, PYTHONPATH=str(target), GPUQ_LIBRARY="")
+    assert told[:2] == [str(target / "gpuq" / "__init__.py"), str(target / "gpuq" / "libgpuq.so.0")]

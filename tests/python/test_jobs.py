@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from conftest import SPINS
-from harness import place
 from harness.patience import until
 
 ONE = (1, 1)
@@ -156,7 +155,6 @@ def test_waiting_by_id(gpuq, module):
         gpuq.wait_id(failed)
 
 
-@pytest.mark.skipif(place.on_gpu(), reason="a fault of the CPU driver's kernel")
 def test_a_fault_names_its_kernel_and_the_client_goes_on(gpuq, module, add):
     with pytest.raises(gpuq.KernelFault, match="wild"):
         module["wild"].run(ONE, gpuq.InOut(number()), np.uint64(1 << 40))

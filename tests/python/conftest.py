@@ -8,7 +8,10 @@ import pytest
 
 from harness import place
 
-SOURCES = str(place.ROOT / "client" / "python" / "src")
+SOURCES = place.ROOT / "client" / "python" / "src"
+if not SOURCES.exists():  # a packed tree has it installed
+    SOURCES = place.STAGE / "lib" / "python3" / "dist-packages"
+SOURCES = str(SOURCES)
 sys.path.insert(0, SOURCES)
 
 SOURCE = r"""

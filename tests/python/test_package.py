@@ -3,6 +3,7 @@
 
 import importlib.util
 import os
+import pathlib
 import shutil
 import statistics
 import subprocess
@@ -36,7 +37,7 @@ def test_every_name_is_there_documented_and_typed(gpuq):
     assert set(gpuq.__all__) <= set(dir(gpuq))
     with pytest.raises(AttributeError):
         gpuq.no_such_name
-    assert (place.ROOT / "client/python/src/gpuq/py.typed").exists()
+    assert (pathlib.Path(gpuq.__file__).parent / "py.typed").exists()
 
 
 def test_importing_it_takes_little_over_numpy(gpuq):
@@ -61,6 +62,8 @@ def test_the_installed_tree_finds_its_library(gpuq):
 def test_pip_installs_it_with_the_builds_library(gpuq, tmp_path):
     if not all(map(importlib.util.find_spec, ("pip", "setuptools"))):
         pytest.skip("no pip or no setuptools here")
+    if not (place.ROOT / "client" / "python").exists():
+        pytest.skip("a packed tree has no sources")
     source = shutil.copytree(place.ROOT / "client" / "python", tmp_path / "source", ignore=shutil.ignore_patterns("build", "*.egg-info"))
     target = tmp_path / "site"
     ended = subprocess.run([sys.executable, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--no-deps", "--quiet",

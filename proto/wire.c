@@ -30,6 +30,7 @@ typedef struct WireBuffer {
         uint8_t *data;
         size_t start; /* first byte not used yet */
         size_t end;   /* behind the last byte */
+        size_t reach; /* the highest end: what is behind it was never written and costs nothing */
         size_t capacity;
 } WireBuffer;
 
@@ -64,6 +65,12 @@ static size_t buffer_used(const WireBuffer *buffer) {
 static void buffer_release(WireBuffer *buffer) {
         free(buffer->data);
         *buffer = (WireBuffer){};
+}
+
+static void buffer_extend(WireBuffer *buffer, size_t n) {
+        buffer->end += n;
+        if (buffer->end > buffer->reach)
+                buffer->reach = buffer->end;
 }
 
 /* Moves what is used to the front, then doubles until @room bytes are free behind it. */
@@ -228,7 +235,7 @@ int wire_receive(Wire *wire) {
         if (n < 0)
                 return -errno;
 
-        wire->input.end += (size_t)n;
+        buffer_extend(&wire->input, (size_t)n);
         return wire_take_fds(wire, &message);
 }
 
@@ -346,7 +353,7 @@ int wire_queue(Wire *wire, const ProtobufCMessage *message, int fd) {
                                             fd >= 0},
                WIRE_HEADER_BYTES);
         protobuf_c_message_pack(message, header + WIRE_HEADER_BYTES);
-        wire->output.end += n_bytes;
+        buffer_extend(&wire->output, n_bytes);
         return 0;
 }
 
@@ -416,4 +423,12 @@ int wire_flush(Wire *wire) {
 
 size_t wire_pending(const Wire *wire) {
         return buffer_used(&wire->output);
+}
+
+size_t wire_buffered(const Wire *wire) {
+        return wire->input.reach + wire->output.reach;
+}
+
+void wire_drop_input(Wire *wire) {
+        buffer_release(&wire->input);
 }

@@ -90,5 +90,9 @@ int wire_queue(Wire *wire, const ProtobufCMessage *message, int fd);
 int wire_flush(Wire *wire);
 /** wire_pending() - bytes that wait to be written. */
 size_t wire_pending(const Wire *wire);
+/** wire_buffered() - bytes of memory held for input and output; more than waits, until a buffer is empty. */
+size_t wire_buffered(const Wire *wire);
+/** wire_drop_input() - forget what was received; frames are invalid, and none may be asked for again. */
+void wire_drop_input(Wire *wire);
 
 #endif

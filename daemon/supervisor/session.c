@@ -206,6 +206,7 @@ void session_close(Session *session) {
         session_leave(session);
         order_free(session->order);
         user_uncharge(&session->charge);
+        user_uncharge(&session->buffered);
         uv_close((uv_handle_t *)&session->poll, session_on_close);
 }
 
@@ -224,6 +225,48 @@ void session_tick(Session *session, uint64_t now_ns) {
         if (session->state == SESSION_CLOSING &&
             now_ns - session->closing_ns > SESSION_LINGER_MS * 1000000ull)
                 session_close(session);
+}
+
+/* ---- memory ---------------------------------------------------------------- */
+
+/* What came is forgotten at once, what is to go out has a moment: only one that reads is told,
+ * or each connection over the limit would keep its share of memory for that moment. */
+static void session_end_oversized(Session *session) {
+        if (limit_log(&session->supervisor->log_limit))
+                log_notice("session %u of user %s is ended: over %u bytes of unfinished messages",
+                           session->id, session->user->name, USER_BUFFERS_MAX);
+        if (wire_pending(session->wire) > SESSION_UNREAD_MAX) {
+                session_close(session);
+                return;
+        }
+        session_refuse(session,
+                       failure_new(FAILURE_QUOTA,
+                                   "all connections of user %s together have more than %u MiB of "
+                                   "messages half sent or not read; this limit is fixed",
+                                   session->user->name, USER_BUFFERS_MAX >> 20));
+        wire_drop_input(session->wire);
+}
+
+/* Makes its buffers count for its user; may end it. Not while a frame of it is looked at. */
+static void session_account(Session *session) {
+        size_t n_bytes;
+
+        if (!session->user || session->state == SESSION_DEAD)
+                return;
+        if (session->state == SESSION_CLOSING)
+                wire_drop_input(session->wire);
+
+        n_bytes = wire_buffered(session->wire) + (session->deferred ? session->n_deferred : 0);
+        if (n_bytes <= SESSION_BUFFER_FREE)
+                n_bytes = 0;
+        if (n_bytes == session->buffered.amount)
+                return;
+
+        user_uncharge(&session->buffered);
+        if (user_charge(session->user, &session->buffered, USER_BUFFER_BYTES, n_bytes) ==
+                    USER_E_QUOTA &&
+            session->state != SESSION_CLOSING)
+                session_end_oversized(session);
 }
 
 /* ---- in -------------------------------------------------------------------- */
@@ -312,6 +355,7 @@ static void session_read(Session *session) {
                 session_protocol_error(session, wire_problem(session->wire));
         else if (r == 0)
                 session_serve(session);
+        session_account(session);
 }
 
 static void session_on_event(uv_poll_t *poll, int status, int events) {
@@ -403,6 +447,7 @@ void session_flush(Session *session) {
                 session->supervisor->is_stirred = true;
                 session_serve(session);
         }
+        session_account(session);
         if (session->state != SESSION_DEAD)
                 session_poll(session);
 }

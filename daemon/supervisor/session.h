@@ -34,9 +34,10 @@
 
 #define SESSION_VERSION_MIN 1u
 #define SESSION_VERSION_MAX 1u
-#define SESSION_UNREAD_MAX  (1u << 20) /* bytes waiting for it before its requests wait too */
-#define SESSION_LINGER_MS   1000u      /* to read the last words */
-#define SESSION_REPLY_BYTES (1u << 20) /* of completions in one message */
+#define SESSION_UNREAD_MAX  (1u << 20)  /* bytes waiting for it before its requests wait too */
+#define SESSION_BUFFER_FREE (32u << 10) /* of buffers, not counted: `sessions` bounds them */
+#define SESSION_LINGER_MS   1000u       /* to read the last words */
+#define SESSION_REPLY_BYTES (1u << 20)  /* of completions in one message */
 #define SESSION_GROUPS_MAX  65536u
 #define SESSION_CLIENT_MAX  64u
 
@@ -92,6 +93,7 @@ struct Session {
         struct SessionJobs ended; /* to be reported */
         uint32_t last_tag;
         UserCharge charge;
+        UserCharge buffered; /* what its buffers were when last looked at */
 
         uint8_t *
                 deferred; /* a request that names what another session has yet to say; NULL: none */

@@ -25,7 +25,8 @@
 #include "util/config.h"
 #include "util/macro.h"
 
-#define USER_DAY_NS 86400000000000ull
+#define USER_DAY_NS      86400000000000ull
+#define USER_BUFFERS_MAX (64u << 20) /* bytes held for all connections of one user */
 
 typedef struct User User;
 typedef struct Lane Lane;
@@ -38,6 +39,7 @@ typedef enum UserResource {
         USER_ARENA_BYTES,
         USER_DEVICE_BYTES,
         USER_MODULES,
+        USER_BUFFER_BYTES, /* of messages, half received or not read yet */
         _USER_RESOURCE_N,
 } UserResource;
 
@@ -99,7 +101,7 @@ int user_charge(User *user, UserCharge *charge, UserResource resource, uint64_t 
 void user_uncharge(UserCharge *charge);
 /** user_limit() - of a resource. */
 uint64_t user_limit(const User *user, UserResource resource);
-/** user_resource_key() - its key in gpuqd.conf. */
+/** user_resource_key() - its key in gpuqd.conf; NULL: its limit is fixed. */
 const char *user_resource_key(UserResource resource);
 
 /** user_add_gpu_time() - it used the GPU for so long, up to now. */

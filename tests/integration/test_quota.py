@@ -6,8 +6,8 @@ import os
 import numpy
 import pytest
 
-from harness import kernels
-from harness.client import Job, Refused
+from harness import kernels, processes
+from harness.client import HEADER, Job, Refused
 from harness.kernels import Gate, copy_job
 from harness.messages import pb
 from harness.patience import until
@@ -135,3 +135,36 @@ def test_a_new_limit_counts_after_a_reload(start_gpuqd):
     until(loads, "the new limit to count")
     source = client.array(numpy.arange(4, dtype=numpy.int32))
     client.run_well(copy_job(first, source, client.arena(16), 4))
+
+
+def is_ended(client):
+    """With E_QUOTA as the last word. One that is not says nothing, for as long as one cares to listen."""
+    client.socket.settimeout(0.2)
+    try:
+        reply = client.receive()[0]
+    except TimeoutError:
+        return False
+    assert reply.serial == 0 and reply.error.code == pb.E_QUOTA and "64 MiB" in reply.error.text
+    client.socket.settimeout(10)
+    assert client.assert_closed() == []
+    return True
+
+
+def test_memory_of_half_sent_messages(start_gpuqd):
+    """Each connection may hold a frame of 4 MiB but for its last byte; all of a user's together, 64 MiB."""
+    daemon = start_gpuqd()
+    bystander = daemon.connect()
+    before = processes.resident_bytes(daemon.supervisor())
+    frame = HEADER.pack(4 << 20, 0, b"\0\0\0") + bytes((4 << 20) - 1)
+    ended = 0
+    for _ in range(60):
+        client = daemon.connect()
+        try:
+            client.send_bytes(frame)
+        except BrokenPipeError:
+            pass
+        ended += is_ended(client)
+    assert ended >= 60 - 16
+    assert processes.resident_bytes(daemon.supervisor()) - before < 96 << 20
+    assert "unfinished messages" in daemon.log()
+    assert_works(bystander)

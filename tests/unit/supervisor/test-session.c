@@ -329,6 +329,65 @@ static void requests_wait_until_earlier_answers_are_read(void **state) {
         fake_free(fake);
 }
 
+/* A frame of 4 MiB, all but its last byte, as far as it is taken. */
+static void send_most_of_a_frame(FakeClient *client) {
+        const size_t n_data = WIRE_HEADER_BYTES + WIRE_FRAME_MAX - 1;
+        uint8_t *data = calloc(1, n_data);
+        ssize_t n = 0;
+
+        data[2] = WIRE_FRAME_MAX >> 16;
+        for (size_t sent = 0; sent < n_data && (n >= 0 || errno == EAGAIN);) {
+                n = send(wire_fd(client->wire), data + sent, n_data - sent, MSG_NOSIGNAL);
+                sent += n > 0 ? (size_t)n : 0;
+                fake_turn(client->fake);
+        }
+        free(data);
+}
+
+static void half_frames_count_for_their_user(void **state) {
+        enum { N_FIT = USER_BUFFERS_MAX / WIRE_FRAME_MAX - 1 };
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *clients[N_FIT + 1], *idle = fake_client(fake, FAKE_UID);
+        FakeClient *other = fake_client(fake, FAKE_UID + 1);
+        User *user = fake->supervisor->users;
+
+        for (size_t i = 0; i <= N_FIT; ++i) {
+                clients[i] = fake_client(fake, FAKE_UID);
+                send_most_of_a_frame(clients[i]);
+        }
+        assert_in_range(user->used[USER_BUFFER_BYTES], (uint64_t)N_FIT * WIRE_FRAME_MAX,
+                        USER_BUFFERS_MAX - WIRE_FRAME_MAX / 2);
+        fake_expect_error(clients[N_FIT], GPUQ__V1__CODE__E_QUOTA, "half sent or not read");
+        assert_null(fake_receive(clients[N_FIT]));
+
+        /* The others go on, with whole frames too. */
+        send_status_get(idle);
+        assert_int_equal(fake_receive(idle)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        send_most_of_a_frame(other);
+        send_bytes(other, "", 1);
+        fake_expect_error(other, GPUQ__V1__CODE__E_PROTOCOL, "not protobuf");
+        for (size_t i = 0; i <= N_FIT; ++i)
+                fake_client_close(clients[i]);
+        assert_int_equal(user->used[USER_BUFFER_BYTES], 0);
+        fake_client_close(idle);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+static void replies_that_wait_count_for_their_user(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, 40000);
+        User *user = fake->supervisor->users;
+
+        assert_true(user->used[USER_BUFFER_BYTES] > SESSION_UNREAD_MAX);
+        fake_completion(client, first + 39999);
+        fake_turn(fake);
+        assert_int_equal(user->used[USER_BUFFER_BYTES], 0);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_message_before_the_handshake_ends_the_connection),
@@ -348,6 +407,8 @@ int main(void) {
                 cmocka_unit_test(an_image_must_be_sealed_before_it_is_a_module),
                 cmocka_unit_test(a_client_that_does_not_read_is_dropped),
                 cmocka_unit_test(requests_wait_until_earlier_answers_are_read),
+                cmocka_unit_test(half_frames_count_for_their_user),
+                cmocka_unit_test(replies_that_wait_count_for_their_user),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -388,6 +388,49 @@ static void descriptors_that_wait_are_bounded_and_closed(void **state) {
         assert_int_equal(count_fds(), n_before);
 }
 
+static void memory_of_half_a_frame_is_told_until_it_is_dropped(void **state) {
+        const size_t n = 100000;
+        Pair pair = pair_new(false);
+        uint8_t *data = calloc(1, n);
+        WireFrame frame;
+
+        assert_int_equal(wire_buffered(pair.wire), 0);
+        wire_set_frame_max(pair.wire, WIRE_FRAME_MAX);
+        memcpy(data, (uint8_t[4]){(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16)}, 4);
+        peer_send(&pair, data, n);
+        while (wire_receive(pair.wire) == 0)
+                assert_int_equal(wire_next(pair.wire, &frame), WIRE_E_AGAIN);
+        assert_int_equal(wire_buffered(pair.wire), n);
+        /* The rest, and one byte of another: the memory is still held. */
+        peer_send(&pair, data, WIRE_HEADER_BYTES + 1);
+        assert_int_equal(wire_receive_and_next(pair.wire, &frame), 0);
+        assert_int_equal(wire_next(pair.wire, &frame), WIRE_E_AGAIN);
+        assert_true(wire_buffered(pair.wire) >= n);
+        wire_drop_input(pair.wire);
+        assert_int_equal(wire_buffered(pair.wire), 0);
+        free(data);
+        pair_end(&pair);
+}
+
+static void memory_of_output_is_told_until_it_is_read(void **state) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Pair pair = pair_new(false);
+        char scratch[4096];
+        size_t n_queued;
+
+        reply.serial = 7;
+        for (unsigned i = 0; i < 200000; ++i)
+                assert_int_equal(wire_queue(pair.wire, &reply.base, -1), 0);
+        n_queued = wire_pending(pair.wire);
+        assert_int_equal(wire_buffered(pair.wire), n_queued);
+        assert_int_equal(wire_flush(pair.wire), WIRE_E_AGAIN);
+        assert_int_equal(wire_buffered(pair.wire), n_queued);
+        while (wire_flush(pair.wire) == WIRE_E_AGAIN)
+                assert_true(recv(pair.peer, scratch, sizeof(scratch), 0) > 0);
+        assert_int_equal(wire_buffered(pair.wire), 0);
+        pair_end(&pair);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(message_arrives_whole),
@@ -404,6 +447,8 @@ int main(void) {
                 cmocka_unit_test(descriptors_and_frames_out_of_step_are_a_protocol_error),
                 cmocka_unit_test(peer_that_does_not_read_overflows_its_limit),
                 cmocka_unit_test(descriptors_that_wait_are_bounded_and_closed),
+                cmocka_unit_test(memory_of_half_a_frame_is_told_until_it_is_dropped),
+                cmocka_unit_test(memory_of_output_is_told_until_it_is_read),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

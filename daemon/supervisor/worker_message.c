@@ -4,7 +4,9 @@
  * stop it, and on the CPU driver it runs its user's native code.
  */
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "supervisor/bump.h"
 #include "supervisor/ending.h"
@@ -50,12 +52,22 @@ static const char *worker_on_arena_added(Worker *worker, const Gpuq__Worker__Are
         return NULL;
 }
 
+/* Device memory is shared as a character device by CUDA and as a memfd by the CPU driver. What
+ * else a worker might hand up (a socket, a pipe, a file of a network) could hold up its holder. */
+static bool worker_is_device_memory(int fd) {
+        struct stat st;
+
+        return (fstat(fd, &st) == 0 && S_ISCHR(st.st_mode)) || fcntl(fd, F_GET_SEALS) >= 0;
+}
+
 static const char *worker_on_arena_made(Worker *worker, const Gpuq__Worker__ArenaMade *made) {
         _cleanup_(closep) int fd = made->error ? -1 : channel_take_fd(worker->channel);
         Arena *arena = supervisor_find_arena(worker->supervisor, made->id);
 
         if (!made->error && fd < 0)
                 return "an arena without its descriptor";
+        if (fd >= 0 && !worker_is_device_memory(fd))
+                return "an arena that is no device memory";
         if (!arena || !worker->slot || arena->slot != worker->slot ||
             arena->asked_worker != worker->id)
                 return "an arena that was not asked for";

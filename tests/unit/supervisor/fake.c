@@ -177,10 +177,11 @@ void fake_release_modules(Fake *fake, FakeWorker *worker, int code) {
         fake_turn(fake);
 }
 
-static void fake_answer_arena(FakeWorker *worker, uint64_t id) {
+static void fake_answer_arena(Fake *fake, FakeWorker *worker, uint64_t id) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
         Gpuq__Worker__ArenaMade made = GPUQ__WORKER__ARENA_MADE__INIT;
-        int fd = memfd_create("fake-device-memory", MFD_CLOEXEC);
+        int fd = fake->arena_fd ? fcntl(fake->arena_fd, F_DUPFD_CLOEXEC, 3)
+                                : memfd_create("fake-device-memory", MFD_CLOEXEC);
 
         made.id = id;
         message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE;
@@ -210,7 +211,7 @@ static void worker_hear(Fake *fake, FakeWorker *worker, const Gpuq__Worker__ToWo
                         worker->n_arenas++;
                         break;
                 case GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE:
-                        fake_answer_arena(worker, message->arena_make->id);
+                        fake_answer_arena(fake, worker, message->arena_make->id);
                         break;
                 case GPUQ__WORKER__TO_WORKER__BODY_ARENA_DROP:
                         worker->n_dropped++;

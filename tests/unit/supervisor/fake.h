@@ -52,6 +52,7 @@ typedef struct Fake {
         size_t n_kept;
         size_t n_dropped;
         unsigned n_devices;       /* that a probe finds; 0: it finds none */
+        int arena_fd;             /* handed up as each device arena; 0: a memfd */
         bool hold_modules;        /* modules stay unanswered */
         bool has_variables;       /* modules have them */
         const char *start_error;  /* workers do not come up */

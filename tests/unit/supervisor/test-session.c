@@ -246,6 +246,38 @@ static void a_device_arena_is_made_by_the_users_worker(void **state) {
         fake_free(fake);
 }
 
+static void a_device_arena_may_be_a_character_device(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        fake->arena_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        fake_arena(client, GPUQ__V1__PLACE__DEVICE, 1 << 20);
+        assert_false(fake->workers[0].is_killed);
+        close(fake->arena_fd);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* Whatever the client is told then, nothing counts that is not there. */
+static void a_worker_that_passes_something_else_for_device_memory_is_killed(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        int pair[2];
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+        fake->arena_fd = pair[0];
+        send_create(client, GPUQ__V1__PLACE__DEVICE, 1 << 20);
+        assert_true(fake->workers[0].is_killed);
+        fake->arena_fd = 0;
+        close(pair[0]);
+        close(pair[1]);
+        assert_non_null(fake_receive(client));
+        assert_int_equal(fake->supervisor->devices[0].arena_bytes,
+                         client->reply->body_case == GPUQ__V1__REPLY__BODY_ARENA ? 1 << 20 : 0);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void without_a_device_arenas_say_why(void **state) {
         Fake *fake = fake_new(0, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
@@ -402,6 +434,8 @@ int main(void) {
                 cmocka_unit_test(an_arena_lives_while_anybody_has_it_open),
                 cmocka_unit_test(another_users_arena_cannot_be_opened),
                 cmocka_unit_test(a_device_arena_is_made_by_the_users_worker),
+                cmocka_unit_test(a_device_arena_may_be_a_character_device),
+                cmocka_unit_test(a_worker_that_passes_something_else_for_device_memory_is_killed),
                 cmocka_unit_test(without_a_device_arenas_say_why),
                 cmocka_unit_test(a_module_waits_for_devices_to_appear),
                 cmocka_unit_test(an_image_must_be_sealed_before_it_is_a_module),

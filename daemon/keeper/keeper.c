@@ -26,6 +26,7 @@
 #include "keeper/store.h"
 #include "keeper/supervisor.h"
 #include "keeper/worker.h"
+#include "util/config-seal.h"
 #include "util/log.h"
 
 #define DELAY_MIN_MS 100u /* before a dead supervisor is started again, doubling */
@@ -40,6 +41,7 @@
 struct Keeper {
         Options *options;
         Config *config;
+        int config_fd; /* the same, sealed: the last that was right, for every supervisor */
         Listener *listener;
         Store *store;
         Workers *workers;
@@ -63,6 +65,7 @@ struct Keeper {
 };
 
 DEFINE_CLEANUP(Keeper, keeper_free)
+DEFINE_CLEANUP(Config, config_free)
 
 static uint64_t now_ms(void) {
         struct timespec now;
@@ -116,7 +119,7 @@ int keeper_new(Options *options, Config *config, Listener *listener, Keeper **re
 
         keeper->options = options;
         keeper->listener = listener;
-        keeper->signals = -1;
+        keeper->signals = keeper->config_fd = -1;
         keeper->quit_at_ms = NEVER;
         keeper->delay_ms = DELAY_MIN_MS;
         keeper->watchdog_ms = notify_watchdog_ms();
@@ -125,6 +128,9 @@ int keeper_new(Options *options, Config *config, Listener *listener, Keeper **re
         if (r < 0)
                 return r;
         r = workers_new(options->libexec, options->is_private, &keeper->workers);
+        if (r < 0)
+                return r;
+        r = config_seal(config, &keeper->config_fd);
         if (r < 0)
                 return r;
         r = keeper_open_signals(keeper);
@@ -144,6 +150,7 @@ Keeper *keeper_free(Keeper *keeper) {
 
         link_free(keeper->link);
         closep(&keeper->signals);
+        closep(&keeper->config_fd);
         workers_free(keeper->workers);
         store_free(keeper->store);
         config_free(keeper->config);
@@ -195,7 +202,8 @@ static int keeper_try_supervisor(Keeper *keeper) {
         r = link_new(&keeper->link, &peer);
         if (r < 0)
                 return r;
-        r = supervisor_start(keeper->options, keeper->config, peer, &keeper->supervisor, &error);
+        r = supervisor_start(keeper->options, keeper->config, peer, keeper->config_fd,
+                             &keeper->supervisor, &error);
         if (r < 0) {
                 log_error("%s", error ? error : strerror(-r));
                 keeper->supervisor = 0;
@@ -417,22 +425,37 @@ static void keeper_hold_fixed(const Keeper *keeper, Config *config) {
         config->cpu_devices = old->cpu_devices;
 }
 
+/* The whole of a reload that may fail; the keeper changes only on success. */
+static int keeper_read_config(Keeper *keeper, char **ret_error) {
+        _cleanup_(config_freep) Config *config = NULL;
+        int fd, r;
+
+        r = options_load_config(keeper->options, &config, ret_error);
+        if (r < 0)
+                return r;
+        keeper_hold_fixed(keeper, config);
+        r = config_seal(config, &fd);
+        if (r < 0)
+                return r;
+
+        closep(&keeper->config_fd);
+        keeper->config_fd = fd;
+        config_free(keeper->config);
+        keeper->config = TAKE_PTR(config);
+        return 0;
+}
+
 static void keeper_reload(Keeper *keeper) {
         _cleanup_(freep) char *error = NULL;
-        Config *config = NULL;
         int r;
 
-        r = options_load_config(keeper->options, &config, &error);
+        r = keeper_read_config(keeper, &error);
         if (r < 0) {
                 log_error("the configuration stays as it was: %s", error ? error : strerror(-r));
                 return;
         }
-
-        keeper_hold_fixed(keeper, config);
-        config_free(keeper->config);
-        keeper->config = config;
         log_info("the configuration was read again");
-        keeper_tell(keeper, &(KeeperMessage){.kind = KEEPER_RELOAD}, -1);
+        keeper_tell(keeper, &(KeeperMessage){.kind = KEEPER_RELOAD}, keeper->config_fd);
 }
 
 static void keeper_quit(Keeper *keeper) {

@@ -38,7 +38,7 @@ Options *options_free(Options *options);
  *
  * In private mode the machine's own file is not read unless it is named, and
  * socket and cache_dir lie in the user's folders unless they are set; what was
- * chosen becomes part of @options->settings, for the supervisor.
+ * chosen becomes part of @options->settings, and holds for every reload.
  *
  * Return: 0, or a negative errno with @ret_error, the caller's.
  */

@@ -7,13 +7,15 @@
  * SOCK_SEQPACKET pair, one struct a packet, descriptors beside it. No byte of a
  * client is in them but its uid and gid, which the kernel told the supervisor.
  *
- * The supervisor finds its end of the pair as descriptor 3.
+ * The supervisor finds its end of the pair as descriptor 3, and as descriptor 4 the
+ * configuration that holds: a memfd, see util/config-seal.h. It never reads the files.
  */
 
 #include <stdint.h>
 
-#define KEEPER_FD      3
-#define KEEPER_KEY_MAX 64
+#define KEEPER_FD        3
+#define KEEPER_CONFIG_FD 4
+#define KEEPER_KEY_MAX   64
 #define KEEPER_N_FDS                                                                               \
         4 /* at most, beside one packet; SPAWN has all of them, equal to CHANNEL_N_FDS */
 #define KEEPER_STATUS_S  5  /* the supervisor sends STATUS at least this often */
@@ -34,7 +36,7 @@ typedef enum KeeperKind {
         KEEPER_HELD_END, /* no more of them */
         KEEPER_SPAWNED,  /* worker id runs as pid */
         KEEPER_EXITED, /* worker id ended, or could not be started; status as of waitpid(), or 127 << 8 */
-        KEEPER_RELOAD, /* SIGHUP came: read the configuration again */
+        KEEPER_RELOAD, /* SIGHUP came: another configuration holds, one descriptor */
         KEEPER_QUIT,   /* SIGTERM came: end clients and workers, then exit 0 */
 } KeeperKind;
 

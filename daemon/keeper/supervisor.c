@@ -16,14 +16,6 @@ DEFINE_CLEANUP(Identity, identity_free)
 
 static void supervisor_make_args(Words *args, const Options *options) {
         words_add(args, "gpuqd-supervisor");
-        if (options->config || options->is_private) {
-                words_add(args, "--config");
-                words_add(args, "%s", options->config ? options->config : "/dev/null");
-        }
-        for (size_t i = 0; i < options->settings.n_items; i++) {
-                words_add(args, "--set");
-                words_add(args, "%s", options->settings.items[i]);
-        }
         if (options->is_private) {
                 words_add(args, "--private");
                 words_add(args, "--uid");
@@ -63,12 +55,17 @@ static int supervisor_identity(const Config *config, Identity **ret_identity, ch
         return -EINVAL;
 }
 
-int supervisor_start(const Options *options, const Config *config, int fd, pid_t *ret_pid,
-                     char **ret_error) {
+int supervisor_start(const Options *options, const Config *config, int link_fd, int config_fd,
+                     pid_t *ret_pid, char **ret_error) {
         _cleanup_(identity_freep) Identity *identity = NULL;
         _cleanup_(words_finish) Words args = {}, env = {};
         _cleanup_(freep) char *path = NULL;
-        ProcessPlan plan = {.fds = &fd, .n_fds = 1, .no_new_privs = !options->is_private};
+        const int fds[] = {link_fd, config_fd}; /* KEEPER_FD, KEEPER_CONFIG_FD */
+        ProcessPlan plan = {
+                .fds = fds,
+                .n_fds = ARRAY_SIZE(fds),
+                .no_new_privs = !options->is_private,
+        };
         int r;
 
         *ret_error = NULL;

@@ -13,12 +13,13 @@
 
 /**
  * supervisor_start() - start gpuqd-supervisor
- * @fd:        its end of the link, which becomes KEEPER_FD; the caller keeps its own
+ * @link_fd:   its end of the link, which becomes KEEPER_FD; the caller keeps its own
+ * @config_fd: @config sealed, which becomes KEEPER_CONFIG_FD; the caller keeps its own
  * @ret_error: on failure why, the caller's; NULL if out of memory
  *
  * Return: 0 or a negative errno.
  */
-int supervisor_start(const Options *options, const Config *config, int fd, pid_t *ret_pid,
-                     char **ret_error);
+int supervisor_start(const Options *options, const Config *config, int link_fd, int config_fd,
+                     pid_t *ret_pid, char **ret_error);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpuqd-supervisor: decides what runs where and when. Started by gpuqd, the
- * keeper, with the same options and its end of their socket as descriptor 3.
+ * keeper, with its end of their socket as descriptor 3 and the configuration that
+ * holds as descriptor 4.
  */
 
 #include <getopt.h>
@@ -18,25 +19,15 @@
 
 static int main_parse(int argc, char **argv, SupervisorOptions *options) {
         static const struct option names[] = {
-                {"config", required_argument, NULL, 'c'},
-                {"set", required_argument, NULL, 's'},
                 {"private", no_argument, NULL, 'p'},
                 {"uid", required_argument, NULL, 'u'},
                 {},
         };
-        size_t n_settings = 0;
         int c;
 
         options->private_uid = getuid();
-        options->settings = calloc((size_t)argc + 1, sizeof(char *));
-        if (!options->settings)
-                return -ENOMEM;
-        while ((c = getopt_long(argc, argv, "c:s:", names, NULL)) >= 0) {
-                if (c == 'c')
-                        options->config_path = optarg;
-                else if (c == 's')
-                        options->settings[n_settings++] = optarg;
-                else if (c == 'p')
+        while ((c = getopt_long(argc, argv, "", names, NULL)) >= 0) {
+                if (c == 'p')
                         options->is_private = true;
                 else if (c == 'u')
                         options->private_uid = (uid_t)strtoul(optarg, NULL, 10);
@@ -52,7 +43,7 @@ static void main_prepare_process(void) {
         struct rlimit limit;
 
         prctl(PR_SET_DUMPABLE, 0);
-        close_range(KEEPER_FD + 1, ~0u, 0);
+        close_range(KEEPER_CONFIG_FD + 1, ~0u, 0);
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
                 limit.rlim_cur = limit.rlim_max;
                 setrlimit(RLIMIT_NOFILE, &limit);
@@ -60,7 +51,10 @@ static void main_prepare_process(void) {
 }
 
 int main(int argc, char **argv) {
-        SupervisorOptions options = {.keeper_fd = KEEPER_FD};
+        SupervisorOptions options = {
+                .keeper_fd = KEEPER_FD,
+                .config_fd = KEEPER_CONFIG_FD,
+        };
         Supervisor *supervisor;
         int r;
 
@@ -72,6 +66,7 @@ int main(int argc, char **argv) {
         }
         main_prepare_process();
         r = supervisor_new(&options, &supervisor);
+        close(KEEPER_CONFIG_FD);
         if (r < 0) {
                 log_error("cannot start: %s", strerror(-r));
                 return 1;
@@ -79,7 +74,6 @@ int main(int argc, char **argv) {
 
         r = supervisor_run(supervisor);
         supervisor_free(supervisor);
-        free(options.settings);
         log_info("ended: %s", r < 0 ? strerror(-r) : "as asked");
         return r < 0 ? 1 : 0;
 }

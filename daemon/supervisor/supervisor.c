@@ -13,6 +13,7 @@
 #include "supervisor/session.h"
 #include "supervisor/slot.h"
 #include "supervisor/worker.h"
+#include "util/config-seal.h"
 #include "util/log.h"
 
 #define SUPERVISOR_ROUNDS_MAX 64u /* of ending and dispatching in one turn */
@@ -236,7 +237,8 @@ static void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t 
                                 worker_exited(worker, message->status, message->text);
                         break;
                 case KEEPER_RELOAD:
-                        supervisor_reload(supervisor);
+                        if (n_fds == 1)
+                                supervisor_reload(supervisor, fds[0]);
                         break;
                 case KEEPER_QUIT:
                         supervisor_quit(supervisor);
@@ -255,24 +257,14 @@ static void supervisor_on_keeper_end(void *userdata) {
 
 /* ---- configuration --------------------------------------------------------- */
 
-static int supervisor_load_config(const SupervisorOptions *options, Config **ret_config) {
-        _cleanup_(freep) char *error = NULL;
-        int r;
-
-        r = config_load(options->config_path, options->settings, ret_config, &error);
-        if (r < 0)
-                log_error("%s", error ? error : strerror(-r));
-        return r;
-}
-
-void supervisor_reload(Supervisor *supervisor) {
+void supervisor_reload(Supervisor *supervisor, int fd) {
         Config *config;
         User *user;
         int r;
 
-        r = supervisor_load_config(&supervisor->options, &config);
+        r = config_unseal(fd, &config);
         if (r < 0) {
-                log_warning("the configuration stays as it was");
+                log_error("the configuration stays as it was: %s", strerror(-r));
                 return;
         }
 
@@ -317,9 +309,11 @@ static int supervisor_init_loop(Supervisor *supervisor) {
 static int supervisor_init(Supervisor *supervisor) {
         int r;
 
-        r = supervisor_load_config(&supervisor->options, &supervisor->config);
-        if (r < 0)
+        r = config_unseal(supervisor->options.config_fd, &supervisor->config);
+        if (r < 0) {
+                log_error("no configuration from the keeper: %s", strerror(-r));
                 return r;
+        }
         r = bump_new(&supervisor->bump);
         if (r < 0)
                 return r;

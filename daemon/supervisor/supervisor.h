@@ -36,9 +36,8 @@ typedef struct Listener Listener;
 typedef struct Supervisor Supervisor;
 
 typedef struct SupervisorOptions {
-        const char *config_path; /* NULL: the installed one */
-        char **settings;         /* "key=value", NULL-terminated */
-        bool is_private;         /* serves private_uid alone */
+        int config_fd;   /* sealed, read at start; stays the caller's */
+        bool is_private; /* serves private_uid alone */
         uid_t private_uid;
         int keeper_fd; /* -1: none, for tests */
 } SupervisorOptions;
@@ -101,8 +100,8 @@ DEFINE_CLEANUP(Supervisor, supervisor_free)
 
 /** supervisor_quit() - tell clients, stop workers, then leave the loop. */
 void supervisor_quit(Supervisor *supervisor);
-/** supervisor_reload() - read the configuration again; a wrong one changes nothing. */
-void supervisor_reload(Supervisor *supervisor);
+/** supervisor_reload() - another configuration holds, sealed in @fd, which stays the caller's. */
+void supervisor_reload(Supervisor *supervisor, int fd);
 
 /** supervisor_get_user() - found or made. Return: 0, or a negative errno. */
 int supervisor_get_user(Supervisor *supervisor, uid_t uid, gid_t gid, User **ret_user);

@@ -9,6 +9,7 @@
 #include "util/config-keys.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -115,15 +116,15 @@ static bool parse_path(const ConfigKey *key, const char *value, void *place) {
         return *value == '/' && strlen(value) <= key->max && set_text(value, place);
 }
 
-static bool parse_device(const ConfigKey *key, const char *value, void *place) {
-        static const char *const names[] = {
-                [CONFIG_DRIVER_AUTO] = "auto",
-                [CONFIG_DRIVER_GPU] = "gpu",
-                [CONFIG_DRIVER_CPU] = "cpu",
-        };
+static const char *const device_names[] = {
+        [CONFIG_DRIVER_AUTO] = "auto",
+        [CONFIG_DRIVER_GPU] = "gpu",
+        [CONFIG_DRIVER_CPU] = "cpu",
+};
 
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (strcmp(value, names[i]) == 0) {
+static bool parse_device(const ConfigKey *key, const char *value, void *place) {
+        for (size_t i = 0; i < ARRAY_SIZE(device_names); i++)
+                if (strcmp(value, device_names[i]) == 0) {
                         *(ConfigDriver *)place = (ConfigDriver)i;
                         return true;
                 }
@@ -139,20 +140,68 @@ static bool parse_isolation(const ConfigKey *key, const char *value, void *place
         return true;
 }
 
+/* ---- and back to text ------------------------------------------------------ */
+
+static char *format_text(const char *format, ...) _printf_(1, 2);
+
+static char *format_text(const char *format, ...) {
+        va_list args;
+        char *text;
+
+        va_start(args, format);
+        if (vasprintf(&text, format, args) < 0)
+                text = NULL;
+        va_end(args);
+        return text;
+}
+
+static char *format_unsigned(const void *place) {
+        return format_text("%u", *(const unsigned *)place);
+}
+
+static char *format_u64(const void *place) {
+        return format_text("%llu", (unsigned long long)*(const uint64_t *)place);
+}
+
+static char *format_size(const void *place) {
+        return *(const uint64_t *)place == UINT64_MAX ? strdup("unlimited") : format_u64(place);
+}
+
+/* No exponent, and digits enough for the very same double. */
+static char *format_weight(const void *place) {
+        return format_text("%.20f", *(const double *)place);
+}
+
+static char *format_string(const void *place) {
+        const char *text = *(char *const *)place;
+
+        return strdup(text ? text : "");
+}
+
+static char *format_device(const void *place) {
+        return strdup(device_names[*(const ConfigDriver *)place]);
+}
+
+static char *format_isolation(const void *place) {
+        return strdup(*(const bool *)place ? "shared" : "user");
+}
+
 /* ---- the table ------------------------------------------------------------- */
 
 #define AT(member)     .offset = offsetof(Config, member)
 #define RANGE(a, b)    .min = (a), .max = (b), .allowed = #a " to " #b
 #define NUMBER(member) .name = #member, .what = "a number of that range", AT(member)
 #define LIMIT(member)  .name = #member, AT(limits.member), .user = true
-#define COUNT          .what = "a number of that range", .parse = parse_u64
+#define COUNT          .what = "a number of that range", .parse = parse_u64, .format = format_u64
 #define SIZE                                                                                       \
-        .what = "a size", .parse = parse_size, .allowed = "bytes, with K, M, G or T, or unlimited"
+        .what = "a size", .parse = parse_size, .format = format_size,                              \
+        .allowed = "bytes, with K, M, G or T, or unlimited"
 
 static const ConfigKey config_keys[] = {
         {.name = "socket",
          .what = "a socket's path",
          .parse = parse_path,
+         .format = format_string,
          AT(socket),
          .max = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
          .allowed = "a path from / on, 107 bytes at most",
@@ -160,30 +209,35 @@ static const ConfigKey config_keys[] = {
         {.name = "allow_groups",
          .what = "a list of groups",
          .parse = parse_words,
+         .format = format_string,
          AT(allow_groups),
          .allowed = "names with blanks between, or nothing",
          .initial = ""},
         {.name = "admin_group",
          .what = "a group",
          .parse = parse_optional_name,
+         .format = format_string,
          AT(admin_group),
          .allowed = "one name, or nothing",
          .initial = "gpuq-admin"},
         {.name = "supervisor_user",
          .what = "a user",
          .parse = parse_name,
+         .format = format_string,
          AT(supervisor_user),
          .allowed = "one name",
          .initial = "gpuq"},
         {.name = "worker_user",
          .what = "a user",
          .parse = parse_name,
+         .format = format_string,
          AT(worker_user),
          .allowed = "one name",
          .initial = "gpuq-worker"},
         {.name = "cache_dir",
          .what = "a folder's path",
          .parse = parse_path,
+         .format = format_string,
          AT(cache_dir),
          .max = 3000,
          .allowed = "a path from / on",
@@ -191,24 +245,33 @@ static const ConfigKey config_keys[] = {
         {.name = "device",
          .what = "a driver",
          .parse = parse_device,
+         .format = format_device,
          AT(device),
          .allowed = "auto, gpu, cpu",
          .initial = "auto"},
-        {NUMBER(cpu_devices), .parse = parse_unsigned, RANGE(1, 64), .initial = "1"},
-        {NUMBER(cpu_threads), .parse = parse_unsigned, RANGE(0, 1024), .initial = "0"},
+        {NUMBER(cpu_devices), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 64),
+         .initial = "1"},
+        {NUMBER(cpu_threads), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 1024),
+         .initial = "0"},
         {.name = "isolation",
          .what = "a kind of isolation",
          .parse = parse_isolation,
+         .format = format_isolation,
          AT(isolation_shared),
          .allowed = "user, shared",
          .initial = "user"},
-        {NUMBER(worker_idle_s), .parse = parse_unsigned, RANGE(0, 31536000), .initial = "60"},
-        {NUMBER(inflight_jobs), .parse = parse_unsigned, RANGE(1, 65536), .initial = "128"},
-        {NUMBER(inflight_ms), .parse = parse_unsigned, RANGE(1, 60000), .initial = "4"},
-        {NUMBER(job_timeout_s), .parse = parse_unsigned, RANGE(0, 4000000), .initial = "0"},
-        {NUMBER(compile_timeout_s), .parse = parse_unsigned, RANGE(1, 86400), .initial = "120"},
-        {LIMIT(weight), .what = "a weight", .parse = parse_weight, .allowed = "0.001 to 1000",
-         .initial = "1"},
+        {NUMBER(worker_idle_s), .parse = parse_unsigned, .format = format_unsigned,
+         RANGE(0, 31536000), .initial = "60"},
+        {NUMBER(inflight_jobs), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 65536),
+         .initial = "128"},
+        {NUMBER(inflight_ms), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 60000),
+         .initial = "4"},
+        {NUMBER(job_timeout_s), .parse = parse_unsigned, .format = format_unsigned,
+         RANGE(0, 4000000), .initial = "0"},
+        {NUMBER(compile_timeout_s), .parse = parse_unsigned, .format = format_unsigned,
+         RANGE(1, 86400), .initial = "120"},
+        {LIMIT(weight), .what = "a weight", .parse = parse_weight, .format = format_weight,
+         .allowed = "0.001 to 1000", .initial = "1"},
         {LIMIT(sessions), COUNT, RANGE(1, 1000000), .initial = "1024"},
         {LIMIT(jobs), COUNT, RANGE(1, 1000000000), .initial = "100000"},
         {LIMIT(arena_bytes), SIZE},
@@ -250,6 +313,14 @@ char *config_key_names(bool user) {
 
 bool config_key_parse(const ConfigKey *key, const char *value, void *place) {
         return key->parse(key, value, place);
+}
+
+char *config_key_format(const ConfigKey *key, const void *place) {
+        return key->format(place);
+}
+
+void *config_key_user_place(const ConfigKey *key, ConfigUser *user) {
+        return (char *)&user->limits + (key->offset - offsetof(Config, limits));
 }
 
 /* Half of the machine's memory: arenas are pinned, and the rest of the machine must live. */

@@ -23,7 +23,8 @@ struct ConfigKey {
         const char *allowed; /* completes "allowed: …" */
         const char *initial; /* default, as it would be written; NULL: computed */
         bool (*parse)(const ConfigKey *key, const char *value, void *place);
-        size_t offset; /* in Config */
+        char *(*format)(const void *place); /* what parse() reads as the same value again */
+        size_t offset;                      /* in Config */
         uint64_t min;
         uint64_t max;
         bool user; /* may stand in a [user NAME] section */
@@ -37,6 +38,10 @@ const ConfigKey *config_key_find(const char *name, bool user);
 char *config_key_names(bool user);
 /** config_key_parse() - read a value into its place. Return: false if it is none of those allowed. */
 bool config_key_parse(const ConfigKey *key, const char *value, void *place);
+/** config_key_format() - a value as it would be written, the caller's; NULL if out of memory. */
+char *config_key_format(const ConfigKey *key, const void *place);
+/** config_key_user_place() - where a user's own value of it is. */
+void *config_key_user_place(const ConfigKey *key, ConfigUser *user);
 /** config_key_set_defaults() - of all keys. Return: 0 or -ENOMEM. */
 int config_key_set_defaults(Config *config);
 /** config_trim() - take the blanks off both ends, in place. */

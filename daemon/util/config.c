@@ -122,9 +122,7 @@ static void *parser_place(Parser *parser, const char *section, const ConfigKey *
                 return (char *)parser->config + key->offset;
 
         user = config_add_user(parser->config, name);
-        if (!user)
-                return NULL;
-        return (char *)&user->limits + (key->offset - offsetof(Config, limits));
+        return user ? config_key_user_place(key, user) : NULL;
 }
 
 static int parser_assign(Parser *parser, const char *section, const char *name, const char *value) {

@@ -6,8 +6,8 @@
  * Config
  *
  * gpuqd.conf and conf.d, read whole and checked; a new configuration is made
- * before the old one is let go. Keeper and supervisor read the same files; each
- * looks at its own keys. Section [gpuqd] holds everything but the users'
+ * before the old one is let go. The keeper reads the files and hands what it read
+ * to its supervisor (config-seal.h); each looks at its own keys. Section [gpuqd] holds everything but the users'
  * [user NAME] sections, which override weight and quotas (a uid is a NAME too).
  */
 

@@ -200,6 +200,40 @@ def test_a_reload_with_a_wrong_file_keeps_the_old_configuration(start_gpuqd):
     client.run_well(Job().launch(module, "nothing"))
 
 
+def test_a_supervisor_started_again_beside_a_wrong_file_has_the_old_configuration(start_gpuqd):
+    daemon = start_gpuqd(modules=2)
+    daemon.config.write_text("[gpuqd]\nmodules = 1\nnonsense = yes\n")
+    daemon.reload()
+    until(lambda: "nonsense" in daemon.log(), "the mistake to be logged")
+    first = daemon.supervisor()
+    os.kill(first, signal.SIGKILL)
+    until(lambda: daemon.log().count("the supervisor is up again"), "another supervisor")
+    assert daemon.supervisor() != first
+    until(daemon.is_serving, "it to serve")
+    client = daemon.connect()
+    module = client.load(kernels.BASIC)
+    client.load(kernels.BASIC)
+    with pytest.raises(Refused):
+        client.load(kernels.BASIC)
+    client.run_well(Job().launch(module, "nothing"))
+
+
+def test_a_supervisor_started_again_has_what_the_last_reload_brought(start_gpuqd):
+    daemon = start_gpuqd(modules=1)
+    daemon.write_config(modules=2)
+    daemon.reload()
+    until(lambda: "the configuration was read again" in daemon.log(), "it to be read")
+    daemon.config.unlink()
+    os.kill(daemon.supervisor(), signal.SIGKILL)
+    until(lambda: daemon.log().count("the supervisor is up again"), "another supervisor")
+    until(daemon.is_serving, "it to serve")
+    client = daemon.connect()
+    client.load(kernels.BASIC)
+    client.load(kernels.BASIC)
+    with pytest.raises(Refused):
+        client.load(kernels.BASIC)
+
+
 def test_help_and_version():
     for option in ("--help", "--version"):
         result = subprocess.run([place.program("gpuqd"), option], capture_output=True, text=True)

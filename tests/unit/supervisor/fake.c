@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include "keeper/protocol.h"
+#include "util/config-seal.h"
 #include "util/log.h"
-
-static char *fake_no_settings[] = {NULL};
 
 /* ---- keeper ---------------------------------------------------------------- */
 
@@ -354,19 +353,23 @@ void fake_late(FakeWorker *worker, uint64_t id) {
 
 Fake *fake_new(unsigned n_devices, char **settings) {
         Fake *fake = calloc(1, sizeof(*fake));
-        SupervisorOptions options = {
-                .config_path = "/dev/null",
-                .settings = settings ? settings : fake_no_settings,
-        };
+        SupervisorOptions options = {};
+        Config *config = NULL;
+        char *error = NULL;
         int pair[2];
 
         assert_non_null(fake);
         log_open("test", LOG_ERR);
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        if (config_load("/dev/null", settings, &config, &error) != 0)
+                fail_msg("%s", error);
+        assert_int_equal(config_seal(config, &options.config_fd), 0);
+        config_free(config);
         options.keeper_fd = pair[0];
         fake->keeper = pair[1];
         fake->n_devices = n_devices;
         assert_int_equal(supervisor_new(&options, &fake->supervisor), 0);
+        close(options.config_fd);
         keeper_say(fake, (KeeperMessage){.kind = KEEPER_HELD_END});
         fake_turn(fake);
         assert_true(fake->is_ready);

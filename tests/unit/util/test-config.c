@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "util/config-keys.h"
+#include "util/config-seal.h"
 #include "util/config.h"
 
 static char folder[64];
@@ -271,6 +272,103 @@ static void user_sections_start_from_the_defaults_of_all_files(void **state) {
         config_free(config);
 }
 
+static void assert_same_text(const ConfigKey *key, const void *one, const void *other) {
+        char *a = config_key_format(key, one), *b = config_key_format(key, other);
+
+        assert_non_null(a);
+        if (strcmp(a, b) != 0)
+                fail_msg("%s: %s became %s", key->name, a, b);
+        free(a);
+        free(b);
+}
+
+/* By the words of each value; those that words could hide are compared by the caller. */
+static void assert_same(const Config *one, const Config *other) {
+        ConfigUser *a = one->users, *b = other->users;
+        const ConfigKey *key;
+
+        for (size_t i = 0; (key = config_key_at(i)); i++)
+                assert_same_text(key, (const char *)one + key->offset,
+                                 (const char *)other + key->offset);
+        for (; a && b; a = a->next, b = b->next) {
+                assert_string_equal(a->name, b->name);
+                assert_memory_equal(&a->limits, &b->limits, sizeof(a->limits));
+        }
+        assert_null(a);
+        assert_null(b);
+        assert_memory_equal(&one->limits, &other->limits, sizeof(one->limits));
+}
+
+static Config *seal_and_unseal(const Config *config) {
+        Config *read = NULL;
+        int fd = -1;
+
+        assert_int_equal(config_seal(config, &fd), 0);
+        assert_int_equal(pwrite(fd, "x", 1, 0), -1);
+        assert_int_equal(errno, EPERM);
+        /* Twice, as by one supervisor after another. */
+        assert_int_equal(config_unseal(fd, &read), 0);
+        config_free(read);
+        assert_int_equal(config_unseal(fd, &read), 0);
+        close(fd);
+        return read;
+}
+
+static void sealed_configuration_is_read_back_whole(void **state) {
+        char long_path[600] = "cache_dir=/";
+        char *const settings[] = {long_path, "allow_groups=a ; b\nc", NULL};
+        Config *config, *read;
+
+        memset(long_path + strlen(long_path), 'p', 400);
+        config = load("[gpuqd]\nsocket = /tmp/s\nadmin_group =\nsupervisor_user = one\n"
+                      "worker_user = two\ndevice = cpu\ncpu_devices = 4\ncpu_threads = 3\n"
+                      "isolation = shared\nworker_idle_s = 0\ninflight_jobs = 1\n"
+                      "inflight_ms = 9\njob_timeout_s = 5\ncompile_timeout_s = 6\n"
+                      "weight = 0.1\nsessions = 7\njobs = 8\narena_bytes = 3G\n"
+                      "device_bytes = unlimited\nmodules = 10\ngpu_seconds = 11\n"
+                      "[user alice]\nweight = 0.001\ndevice_bytes = 1K\n"
+                      "[user 1234]\nweight = 333.333333\nsessions = 1\njobs = 2\n"
+                      "arena_bytes = unlimited\nmodules = 3\ngpu_seconds = 4\n",
+                      settings);
+        read = seal_and_unseal(config);
+        assert_same(config, read);
+        assert_null(read->admin_group);
+        assert_string_equal(read->allow_groups, "a ; b\nc");
+        assert_int_equal(strlen(read->cache_dir), 401);
+        assert_int_equal(read->device, CONFIG_DRIVER_CPU);
+        assert_true(read->isolation_shared);
+        config_free(read);
+        config_free(config);
+
+        config = load("", NULL);
+        read = seal_and_unseal(config);
+        assert_same(config, read);
+        assert_null(read->users);
+        config_free(read);
+        config_free(config);
+}
+
+static void what_is_no_sealed_configuration_is_refused(void **state) {
+        static const char *const texts[] = {"", "jobs", "jobs\0x", "nonsense\0x",
+                                            "user\0a\0socket\0/x"};
+        static const size_t sizes[] = {0, 5, 7, 11, 17};
+        char path[160];
+
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+                Config *config = NULL;
+                FILE *stream;
+
+                snprintf(path, sizeof(path), "%s/sealed", folder);
+                stream = fopen(path, "w+e");
+                assert_non_null(stream);
+                assert_int_equal(fwrite(texts[i], 1, sizes[i], stream), sizes[i]);
+                fflush(stream);
+                assert_int_equal(config_unseal(fileno(stream), &config), -EINVAL);
+                assert_null(config);
+                fclose(stream);
+        }
+}
+
 static void named_file_must_be_there(void **state) {
         Config *config = NULL;
         char *error = NULL;
@@ -329,6 +427,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(command_line_is_strongest, make_folder,
                                                 remove_folder),
                 cmocka_unit_test_setup_teardown(user_sections_start_from_the_defaults_of_all_files,
+                                                make_folder, remove_folder),
+                cmocka_unit_test_setup_teardown(sealed_configuration_is_read_back_whole,
+                                                make_folder, remove_folder),
+                cmocka_unit_test_setup_teardown(what_is_no_sealed_configuration_is_refused,
                                                 make_folder, remove_folder),
                 cmocka_unit_test(named_file_must_be_there),
                 cmocka_unit_test(installed_file_is_right_and_has_every_key),

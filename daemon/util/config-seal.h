@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CONFIG_SEAL_H
+#define GPUQ_CONFIG_SEAL_H
+
+/*
+ * Sealed configuration
+ *
+ * A whole Config as a sealed memfd: how the keeper hands down the last one that
+ * was right, so that nobody else reads files that may be wrong by now. It holds
+ * every key of the table and every user, as "name\0value\0"; a pair "user\0NAME\0"
+ * starts those of a user.
+ */
+
+#include "util/config.h"
+
+/** config_seal() - @ret_fd: the memfd, the caller's, read with config_unseal(). Return: 0 or a negative errno. */
+int config_seal(const Config *config, int *ret_fd);
+/**
+ * config_unseal() - the same configuration again
+ * @fd: from config_seal(); stays the caller's, its offset too
+ *
+ * Return: 0, -EINVAL if it is none, or another negative errno.
+ */
+int config_unseal(int fd, Config **ret_config);
+
+#endif

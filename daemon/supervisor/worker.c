@@ -142,15 +142,23 @@ int worker_new(Supervisor *supervisor, Slot *slot, Worker **ret_worker) {
         return 0;
 }
 
+static void worker_log_ready(const Worker *worker) {
+        log_info("worker %d is ready on device %u for uid %u", worker->pid, worker->device->index,
+                 worker->domain);
+}
+
+/* The keeper may tell after the worker itself: these are two sockets. */
 void worker_spawned(Worker *worker, int32_t pid) {
         worker->pid = pid;
+        if (worker->state == WORKER_READY)
+                worker_log_ready(worker);
 }
 
 void worker_ready(Worker *worker) {
         worker->state = WORKER_READY;
         worker->idle_ns = uv_hrtime();
-        log_info("worker %d is ready on device %u for uid %u", worker->pid, worker->device->index,
-                 worker->domain);
+        if (worker->pid)
+                worker_log_ready(worker);
         slot_worker_ready(worker->slot);
 }
 

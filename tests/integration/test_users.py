@@ -51,6 +51,13 @@ def test_roots_kernels_do_not_run_as_root(service):
     assert 0 not in {processes.uid(pid) for pid in service.workers()}
 
 
+def test_the_log_names_the_worker_that_is_ready(service, alice):
+    alice.run_well(Job().launch(alice.load(kernels.BASIC), "nothing"))
+    pids = service.workers()
+    until(lambda: all(f"worker {pid} is ready" in service.log() for pid in pids), "each worker to be told of")
+    assert pids and "worker 0 " not in service.log()
+
+
 def test_no_process_of_the_daemon_but_the_keeper_is_root(service, alice):
     alice.run_well(Job().launch(alice.load(kernels.BASIC), "nothing"))
     family = processes.descendants(service.process.pid)

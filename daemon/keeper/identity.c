@@ -10,6 +10,8 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <string.h>
+#include <stdio.h>
 
 #include "util/macro.h"
 
@@ -93,6 +95,39 @@ int identity_by_uid(uid_t uid, gid_t gid, Identity **ret_identity) {
         if (r < 0)
                 return r;
         return identity_new(uid, gid, NULL, ret_identity);
+}
+
+static int identity_check_name(const char *key, const char *name, char **ret_error) {
+        Identity *identity = NULL;
+        int r;
+
+        r = identity_by_name(name, false, &identity);
+        identity_free(identity);
+        if (r == 0)
+                return 0;
+
+        if (r == IDENTITY_E_UNKNOWN)
+                r = asprintf(ret_error,
+                             "%s = %s: no such user; run systemd-sysusers, set %s, or serve "
+                             "yourself alone with --private",
+                             key, name, key);
+        else if (r == IDENTITY_E_ROOT)
+                r = asprintf(ret_error, "%s = %s: has uid or gid 0, which it may not have", key,
+                             name);
+        else
+                r = asprintf(ret_error, "%s = %s: %s", key, name, strerror(-r));
+        if (r < 0)
+                *ret_error = NULL;
+        return -EINVAL;
+}
+
+int identity_check(const Config *config, char **ret_error) {
+        int r;
+
+        r = identity_check_name("supervisor_user", config->supervisor_user, ret_error);
+        if (r < 0)
+                return r;
+        return identity_check_name("worker_user", config->worker_user, ret_error);
 }
 
 Identity *identity_free(Identity *identity) {

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "util/config.h"
+
 enum {
         _IDENTITY_E_SUCCESS,
         IDENTITY_E_UNKNOWN, /* no such user */
@@ -27,6 +29,13 @@ typedef struct Identity {
 
 /** identity_by_name() - a user of the system. @with_groups: its supplementary groups too. */
 int identity_by_name(const char *name, bool with_groups, Identity **ret_identity);
+/**
+ * identity_check() - whether the users that the service runs as can be
+ * @ret_error: on failure which key names whom, and what to do; the caller's; NULL if out of memory
+ *
+ * Return: 0 or a negative errno.
+ */
+int identity_check(const Config *config, char **ret_error);
 /** identity_by_uid() - with its groups; a uid without a name gets @gid and no groups. */
 int identity_by_uid(uid_t uid, gid_t gid, Identity **ret_identity);
 /** identity_free() - NULL is fine. Return: NULL. */

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "keeper/identity.h"
 #include "keeper/link.h"
 #include "keeper/notify.h"
 #include "keeper/store.h"
@@ -433,6 +434,11 @@ static int keeper_read_config(Keeper *keeper, char **ret_error) {
         r = options_load_config(keeper->options, &config, ret_error);
         if (r < 0)
                 return r;
+        if (!keeper->options->is_private) {
+                r = identity_check(config, ret_error);
+                if (r < 0)
+                        return r;
+        }
         keeper_hold_fixed(keeper, config);
         r = config_seal(config, &fd);
         if (r < 0)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "keeper/identity.h"
 #include "keeper/keeper.h"
 #include "util/log.h"
 
@@ -52,6 +53,11 @@ static int main_serve(Options *options, Config **config) {
         _cleanup_(freep) char *error = NULL;
         int r;
 
+        if (!options->is_private) {
+                r = identity_check(*config, &error);
+                if (r < 0)
+                        return main_fail(r, error);
+        }
         r = listener_new((*config)->socket, options->is_private, &listener, &error);
         if (r < 0)
                 return main_fail(r, error);

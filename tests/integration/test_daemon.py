@@ -234,6 +234,26 @@ def test_a_supervisor_started_again_has_what_the_last_reload_brought(start_gpuqd
         client.load(kernels.BASIC)
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root's gpuqd runs as others")
+@pytest.mark.parametrize("key", ("supervisor_user", "worker_user"))
+def test_a_user_that_is_not_there_is_told_at_start(prepare, key):
+    status, log = ends(prepare(private=False, **{key: "gpuq-nobody-here"}))
+    assert status == 1
+    assert f"{key} = gpuq-nobody-here" in log and "systemd-sysusers" in log
+    assert "serving" not in log and "giving up" not in log
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root's gpuqd runs as others")
+def test_a_reload_with_a_user_that_is_not_there_keeps_the_old_configuration(start_gpuqd):
+    daemon = start_gpuqd(private=False)
+    daemon.write_config(worker_user="gpuq-nobody-here")
+    daemon.reload()
+    until(lambda: "worker_user = gpuq-nobody-here" in daemon.log(), "the mistake to be logged")
+    assert "the configuration stays as it was" in daemon.log()
+    client = daemon.connect()
+    client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
+
+
 def test_help_and_version():
     for option in ("--help", "--version"):
         result = subprocess.run([place.program("gpuqd"), option], capture_output=True, text=True)

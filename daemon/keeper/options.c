@@ -241,7 +241,8 @@ int options_load_config(Options *options, Config **ret_config, char **ret_error)
         if (r < 0)
                 return r;
 
-        if (options->is_private) {
+        /* A check starts nothing, so it needs no place for anything. */
+        if (options->is_private && !options->check) {
                 r = options_set_private_paths(options, config, ret_error);
                 if (r == 0 && options->settings.n_items > n_before) {
                         config = config_free(config);

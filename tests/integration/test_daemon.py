@@ -254,6 +254,19 @@ def test_a_reload_with_a_user_that_is_not_there_keeps_the_old_configuration(star
     client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
 
 
+def test_a_check_needs_no_place_for_a_socket_or_a_cache(tmp_path):
+    config = tmp_path / "gpuqd.conf"
+    config.write_text("[gpuqd]\njobs = 1\n")
+    result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
+                            capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{config}: ok\n"
+    config.write_text("[gpuqd]\njobs = many\n")
+    result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
+                            capture_output=True, text=True)
+    assert result.returncode == 1 and "gpuqd.conf:2" in result.stderr
+
+
 def test_help_and_version():
     for option in ("--help", "--version"):
         result = subprocess.run([place.program("gpuqd"), option], capture_output=True, text=True)

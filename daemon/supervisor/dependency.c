@@ -11,6 +11,7 @@
 #include "supervisor/scheduler.h"
 #include "supervisor/session.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/worker.h"
 
 #define DEPENDENCY_ON_STACK  32u
 #define DEPENDENCY_VARIABLES (1ull << 63) /* marks a module among the arenas */
@@ -152,7 +153,7 @@ void dependency_returned(Job *job) {
         }
 }
 
-static bool dependency_has_open_order(const Job *job) {
+bool dependency_is_behind(const Job *job) {
         for (size_t i = 0; i < job->n_order; ++i)
                 if (job->order[i].before)
                         return true;
@@ -167,8 +168,14 @@ static void dependency_fail_dependent(Job *dependent, const Job *job) {
                                     failure->root, failure->text));
 }
 
+/* It was doomed while it was in flight behind others, which its end would have cost their work. */
+static void dependency_stop_for(Job *job) {
+        if (job->state == JOB_RUNNING && job->doom && !dependency_is_behind(job))
+                worker_stop_soon(job->worker);
+}
+
 void dependency_ended(Job *job) {
-        bool out_of_turn = dependency_has_open_order(job);
+        bool out_of_turn = dependency_is_behind(job);
         JobEdge *edge;
 
         while ((edge = LIST_FIRST(&job->successors))) {
@@ -182,6 +189,7 @@ void dependency_ended(Job *job) {
                         dependency_fail_dependent(after, job);
                 else if (is_order && out_of_turn)
                         dependency_rederive(after);
+                dependency_stop_for(after);
                 scheduler_consider(after);
         }
 }

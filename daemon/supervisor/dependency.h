@@ -19,6 +19,8 @@ int dependency_derive(Job *job);
 void dependency_started(Job *job);
 /** dependency_returned() - it is WAITING again: those behind it wait again too. */
 void dependency_returned(Job *job);
+/** dependency_is_behind() - whether a job that its buffers put before it has not ended. */
+bool dependency_is_behind(const Job *job);
 /** dependency_ended() - it ended; when not well, dependents are doomed. */
 void dependency_ended(Job *job);
 

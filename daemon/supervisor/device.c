@@ -156,10 +156,13 @@ static uint64_t device_gate_age(Device *device, uint64_t now_ns) {
 
                         if (!job->counted_ns)
                                 continue;
-                        if (due_ns <= now_ns)
-                                device_gate_leave(device, job);
-                        else
+                        if (due_ns > now_ns) {
                                 next_ns = MIN(next_ns, due_ns);
+                                continue;
+                        }
+                        /* Nor does it keep its own user's other jobs out. */
+                        device_gate_leave(device, job);
+                        worker_unbound(worker, job);
                 }
         }
         return next_ns;

@@ -100,7 +100,8 @@ void ending_doom(Job *job, JobState state, Failure *failure) {
         job->doom = failure;
         job->doom_state = state;
         if (job->state == JOB_RUNNING && !job->item.is_queued) {
-                worker_stop_soon(job->worker);
+                if (!dependency_is_behind(job))
+                        worker_stop_soon(job->worker);
                 return;
         }
         if (job->state == JOB_RUNNING)

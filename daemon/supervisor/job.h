@@ -169,10 +169,11 @@ struct Job {
         uint64_t timeout_ms; /* 0: none */
         UserCharge charge;
 
-        bool is_made : 1;   /* in the tables; else it failed its checks and only reports that */
-        bool is_alone : 1;  /* after a fault: runs with nothing beside it */
-        bool is_long : 1;   /* expected to outlast the quantum */
-        bool is_loaded : 1; /* in its device's load */
+        bool is_made : 1;     /* in the tables; else it failed its checks and only reports that */
+        bool is_alone : 1;    /* after a fault: runs with nothing beside it */
+        bool is_bounding : 1; /* counted in worker->short_ns, unless it is long */
+        bool is_long : 1;     /* expected to outlast the quantum */
+        bool is_loaded : 1;   /* in its device's load */
         bool repeatable : 1;
         bool timed : 1;
         bool has_device_inout : 1;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "supervisor/dependency.h"
 #include "supervisor/ending.h"
 #include "supervisor/keeper_link.h"
 #include "supervisor/list.h"
@@ -323,11 +324,12 @@ void worker_stop_soon(Worker *worker) {
         uv_timer_start(&worker->timer, worker_on_timer, WORKER_CANCEL_MS, 0);
 }
 
+/* One that waits behind others in the worker is no reason to stop those. */
 static bool worker_has_doomed(const Worker *worker) {
         const Job *job;
 
         TAILQ_FOREACH(job, &worker->inflight, link)
-        if (job->doom)
+        if (job->doom && !dependency_is_behind(job))
                 return true;
         return false;
 }
@@ -434,7 +436,15 @@ int worker_run(Worker *worker, Job *job) {
                 worker->n_long++;
         else
                 worker->short_ns += job->expected_ns;
+        job->is_bounding = true;
         return 0;
+}
+
+void worker_unbound(Worker *worker, Job *job) {
+        if (job->is_long || !job->is_bounding)
+                return;
+        job->is_bounding = false;
+        worker->short_ns -= job->expected_ns;
 }
 
 void worker_remove(Worker *worker, Job *job) {
@@ -444,7 +454,7 @@ void worker_remove(Worker *worker, Job *job) {
         if (job->is_long)
                 worker->n_long--;
         else
-                worker->short_ns -= job->expected_ns;
+                worker_unbound(worker, job);
         if (!worker->n_inflight)
                 worker->idle_ns = uv_hrtime();
 }

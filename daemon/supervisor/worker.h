@@ -138,6 +138,8 @@ void worker_close(Worker *worker);
 
 /** worker_run() - a job goes in flight: arenas it lacks go first. Return: 0, or -ENOMEM. */
 int worker_run(Worker *worker, Job *job);
+/** worker_unbound() - it is overdue: what it was expected to take bounds what is in flight no more. */
+void worker_unbound(Worker *worker, Job *job);
 /** worker_remove() - a job is in flight no more. */
 void worker_remove(Worker *worker, Job *job);
 /** worker_make_arena() - unless it was asked already. */

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs: operations, order, dependencies, priorities, cancel, wait, and how they are told."""
 
+import time
+
 import numpy
 import pytest
 
@@ -288,6 +290,20 @@ def test_cancel_a_running_job(client, module):
     client.cancel(endless)
     assert_failed(client.wait(endless), pb.E_CANCELLED)
     client.run_well(Job().launch(module, "nothing"))
+
+
+def test_cancelling_a_job_behind_another_costs_nobody_else(gpuqd, client, module):
+    """Neither of the others may run twice: once, the worker was stopped for the cancelled one, and both were lost."""
+    gate, log = Gate(gpuqd, client, module), client.device_arena(40)
+    first = client.submit(Job().launch(module, "gate", [In(gate.flag)]).launch(module, "note", [InOut(log), i32(1)]))
+    second, third = client.submit(note_job(module, log, 2), note_job(module, log, 3))
+    until(lambda: all(client.queue()[job].state == pb.RUNNING for job in (first, second, third)), "all to be in flight")
+    client.cancel(second)
+    time.sleep(0.3)  # what must not happen has no event: it took 50 ms
+    gate.open()  # its job must get past four that were thought to be short
+    assert client.wait(first).state == pb.DONE
+    assert client.wait(second).state in (pb.DONE, pb.CANCELLED)
+    assert client.wait(third).state == pb.DONE
 
 
 def test_cancel_all_of_this_user(gpuqd, client, module):

@@ -28,7 +28,9 @@ done
 
 mkdir "$pack/tests"
 cp -a "$root/tests/conftest.py" "$root/tests/pytest.ini" "$root/tests/summary.py" "$root/tests/harness" \
-        "$root/tests/integration" "$root/tests/fault" "$root/tests/gpu" "$pack/tests/"
+        "$root/tests/integration" "$root/tests/fault" "$root/tests/gpu" "$root/tests/python" "$pack/tests/"
+mkdir "$pack/client"
+cp -a "$root/client/python" "$pack/client/"
 [ ! -d "$root/tests/bench" ] || cp -a "$root/tests/bench" "$pack/tests/"
 cp "$root/tests/gpu/run.sh" "$pack/run.sh"
 find "$pack" -name __pycache__ -prune -exec rm -rf {} +

@@ -46,7 +46,7 @@ for test in "$pack"/stage/libexec/gpuq-unit/test-*; do
 done
 
 python3 -m pytest -q -rfE --tb=short --junitxml="$out/gpu.xml" "$@" \
-        "$pack/tests/fault" "$pack/tests/gpu" "$pack/tests/integration" || status=1
+        "$pack/tests/fault" "$pack/tests/gpu" "$pack/tests/python" "$pack/tests/integration" || status=1
 
 printf '\n%s' "${units:-}"
 python3 - "$out/gpu.xml" <<'TABLE'

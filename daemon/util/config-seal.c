@@ -197,7 +197,7 @@ static int unseal_pairs(Config *config, const char *text, const char *end) {
 int config_unseal(int fd, Config **ret_config) {
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_(freep) char *text = NULL;
-        size_t n_text;
+        size_t n_text = 0;
         int r;
 
         r = unseal_read(fd, &text, &n_text);

@@ -165,6 +165,7 @@ def test_memory_of_half_sent_messages(start_gpuqd):
             pass
         ended += is_ended(client)
     assert ended >= 60 - 16
-    assert processes.resident_bytes(daemon.supervisor()) - before < 96 << 20
+    if not place.SANITIZED:  # a sanitizer keeps freed memory
+        assert processes.resident_bytes(daemon.supervisor()) - before < 96 << 20
     assert "unfinished messages" in daemon.log()
     assert_works(bystander)

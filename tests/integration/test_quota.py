@@ -6,7 +6,7 @@ import os
 import numpy
 import pytest
 
-from harness import kernels, processes
+from harness import kernels, place, processes
 from harness.client import HEADER, Job, Refused
 from harness.kernels import Gate, copy_job
 from harness.messages import pb

@@ -219,7 +219,50 @@ static void usage(void) {
              "Runs the small job and prints one line of JSON.");
 }
 
-int main(int argc, char **argv) {
+typedef struct Arguments {
+        BenchOptions options;
+        const Contender *contender;
+        unsigned n_processes;
+        double seconds;
+} Arguments;
+
+static void arguments_take(Arguments *arguments, int c, char *value) {
+        switch (c) {
+                case 'c':
+                        arguments->contender =
+                                strcmp(value, "own") ? &contender_gpuq : &contender_own;
+                        break;
+                case 'd':
+                        arguments->options.on_device = true;
+                        break;
+                case 'p':
+                        arguments->n_processes = (unsigned)atoi(value);
+                        break;
+                case 'i':
+                        arguments->options.n_slots = (unsigned)atoi(value);
+                        break;
+                case 'n':
+                        arguments->options.n = (size_t)atoll(value);
+                        break;
+                case 's':
+                        arguments->seconds = atof(value);
+                        break;
+                case 'S':
+                        arguments->options.socket = value;
+                        break;
+                case 'D':
+                        arguments->options.driver = value;
+                        break;
+                case 'k':
+                        arguments->options.kernels = value;
+                        break;
+                default:
+                        usage();
+                        exit(c == 'h' ? 0 : 2);
+        }
+}
+
+static void arguments_parse(Arguments *arguments, int argc, char **argv) {
         static const struct option longs[] = {
                 {"contender", required_argument, NULL, 'c'},
                 {"device-data", no_argument, NULL, 'd'},
@@ -233,61 +276,39 @@ int main(int argc, char **argv) {
                 {"help", no_argument, NULL, 'h'},
                 {0},
         };
-        BenchOptions options = {.driver = "libcuda.so.1", .kernels = ".", .n_slots = 1, .n = 10000};
-        const Contender *contender = &contender_gpuq;
-        unsigned n_processes = 1, n_failed;
-        double seconds = 1;
-        Shared *shared;
         int c;
 
-        while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-                switch (c) {
-                        case 'c':
-                                contender =
-                                        strcmp(optarg, "own") ? &contender_gpuq : &contender_own;
-                                break;
-                        case 'd':
-                                options.on_device = true;
-                                break;
-                        case 'p':
-                                n_processes = (unsigned)atoi(optarg);
-                                break;
-                        case 'i':
-                                options.n_slots = (unsigned)atoi(optarg);
-                                break;
-                        case 'n':
-                                options.n = (size_t)atoll(optarg);
-                                break;
-                        case 's':
-                                seconds = atof(optarg);
-                                break;
-                        case 'S':
-                                options.socket = optarg;
-                                break;
-                        case 'D':
-                                options.driver = optarg;
-                                break;
-                        case 'k':
-                                options.kernels = optarg;
-                                break;
-                        default:
-                                usage();
-                                return c == 'h' ? 0 : 2;
-                }
-        }
-        if (!n_processes || n_processes > PROCESSES_MAX || !options.n_slots ||
-            options.n_slots > BENCH_SLOTS_MAX || !options.n)
+        *arguments = (Arguments){
+                .options = {.driver = "libcuda.so.1", .kernels = ".", .n_slots = 1, .n = 10000},
+                .contender = &contender_gpuq,
+                .n_processes = 1,
+                .seconds = 1,
+        };
+        while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1)
+                arguments_take(arguments, c, optarg);
+
+        if (!arguments->n_processes || arguments->n_processes > PROCESSES_MAX ||
+            !arguments->options.n_slots || arguments->options.n_slots > BENCH_SLOTS_MAX ||
+            !arguments->options.n)
                 errx(2, "processes: 1 to %u, in-flight: 1 to %u, n: at least 1", PROCESSES_MAX,
                      BENCH_SLOTS_MAX);
+}
 
-        shared = mmap(NULL, sizeof(*shared) + n_processes * sizeof(Report), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+int main(int argc, char **argv) {
+        Arguments arguments;
+        unsigned n_failed;
+        Shared *shared;
+
+        arguments_parse(&arguments, argc, argv);
+        shared = mmap(NULL, sizeof(*shared) + arguments.n_processes * sizeof(Report),
+                      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (shared == MAP_FAILED)
                 err(1, "mmap");
 
-        n_failed = run(contender, &options, n_processes, seconds, shared);
+        n_failed = run(arguments.contender, &arguments.options, arguments.n_processes,
+                       arguments.seconds, shared);
         if (n_failed)
-                errx(1, "%u of %u processes failed", n_failed, n_processes);
-        print(contender, &options, n_processes, shared);
+                errx(1, "%u of %u processes failed", n_failed, arguments.n_processes);
+        print(arguments.contender, &arguments.options, arguments.n_processes, shared);
         return 0;
 }

@@ -17,8 +17,7 @@ export GPUQ_STAGE="$pack/stage" GPUQ_BUILD="$pack" GPUQ_TEST_DEVICE=gpu GPUQ_DES
 export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 export PATH="$pack/stage/bin:$PATH"
 
-# The driver lets a GPU go when nobody has it open, and then takes half a second more to open it again:
-# one worker holds it while the tests start theirs.
+# The driver lets a GPU go when nobody has it open: one worker holds it while the tests start theirs.
 hold=$(mktemp -d)
 gpuqd --private --socket "$hold/socket" --set device=gpu --set cache_dir="$hold/cache" \
         --set worker_idle_s=86400 2>"$hold/log" &

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Built from a checkout whose library is built too, the package carries it, so that it works from anywhere.
 
-$GPUQ_LIBRARY names another one to carry; "none": none. All else is in pyproject.toml.
+$GPUQ_LIBRARY names another one to carry; "none": none. What that one needs beside libc comes along where it lies in the
+same folder, as in a tree that was packed to be moved. All else is in pyproject.toml.
 """
 
 import os
@@ -12,6 +13,7 @@ from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 SONAME = "libgpuq.so.0"
+NEEDED = "libprotobuf-c.so.1"
 
 
 def library():
@@ -28,7 +30,11 @@ class BuildPy(build_py):
     def run(self):
         super().run()
         if library() and not getattr(self, "editable_mode", False):
-            shutil.copyfile(library(), pathlib.Path(self.build_lib) / "gpuq" / SONAME)
+            package = pathlib.Path(self.build_lib) / "gpuq"
+            shutil.copyfile(library(), package / SONAME)
+            needed = library().with_name(NEEDED)
+            if needed.exists():
+                shutil.copyfile(needed, package / NEEDED)
 
 
 class GpuqDistribution(Distribution):

@@ -40,7 +40,8 @@ PLAIN_NEEDS = {"executor": None, "polynomial": "numba", **dict.fromkeys(("solve_
 
 def environment(daemon):
     return {**daemon.environment(), "GPUQ_LIBRARY": str(place.STAGE / "lib" / "libgpuq.so.0"),
-            "PYTHONPATH": str(PACKAGE / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+            "PYTHONPATH": str(PACKAGE / "src"), "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0"}  # sizes are small on purpose
 
 
 def told_by(daemon, path, *arguments, **sizes):

@@ -7,7 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
+from gpuq import _native as native
 from gpuq import signature
+from gpuq.argument import Packer
 from harness import place
 
 SCALARS = r"""
@@ -72,6 +74,21 @@ def test_a_scalar_that_does_not_fit_is_told(gpuq, scalars, at, value, error):
     args[at] = value
     with pytest.raises(error, match=rf"scalars: argument {at} "):
         scalars.run((1, 1), *args)
+
+
+@pytest.mark.parametrize("text, scalar, null", [
+    ("float *x", TypeError, TypeError), ("size_t n", None, TypeError), ("Handle h", None, None)])
+def test_source_parts_pointers_from_words_where_the_image_does_not(text, scalar, null):
+    """As PTX has it: `.param .u64` for either. A type that source leaves open may be both."""
+    known = signature.of_source(f"__global__ void k({text})")["k"][0]
+    packer = Packer("k", 0, native.WORD64, 8, True, known)
+    for value, error in ((3, scalar), (None, null)):
+        if error:
+            with pytest.raises(error, match="argument 0"):
+                packer.scalar(value, [])
+        else:
+            assert packer.scalar(value, [])
+    assert packer.takes_buffer == (text != "size_t n")
 
 
 def test_a_whole_number_is_a_float_where_one_is_wanted(gpuq):

@@ -91,10 +91,19 @@ _SIGNED = {8: "b", 16: "h", 32: "i", 64: "q"}
 _LARGEST_EXACT = {native.F32: 1 << 24, native.F64: 1 << 53}
 
 
+def _refined(known) -> int:
+    """PTX calls a pointer and a 64-bit integer the same; source does not."""
+    if known.pointer:
+        return native.POINTER_KIND
+    return native.I64 if known.dtype is not None else native.WORD64
+
+
 class Packer:
     """For one parameter. `kind` and `size`: what the daemon says; `known`: parameter of the Signature, or None."""
 
     def __init__(self, kernel: str, index: int, kind: int, size: int, kinds_known: bool, known=None):
+        if kind == native.WORD64 and known is not None:
+            kind = _refined(known)
         self.index = index
         self.kind = kind
         self.size = size

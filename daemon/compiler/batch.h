@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_COMPILER_BATCH_H
+#define GPUQ_COMPILER_BATCH_H
+
+/*
+ * Batch
+ *
+ * A kernel's twin that runs many jobs in one launch: blockIdx.z picks the job's
+ * arguments. The compiler makes it, the worker launches it, both know this page.
+ *
+ * The twin of K is the entry K followed by BATCH_SUFFIX in the same module. It
+ * takes one parameter, a table of BATCH_TABLE_BYTES by value: rows of
+ * batch_pitch() bytes, each laid out as K's own parameters are (the offsets of
+ * cuFuncGetParamInfo). Launched with K's grid, its z being the number of rows, it
+ * does for row z what K does alone with those arguments.
+ *
+ * There is none for a kernel that reads %ctaid.z, %nctaid.z or %gridid, that uses clusters,
+ * a cooperative launch, printf, device-side launch or module variables, or whose
+ * arguments are too large for two rows. No twin is no error: such jobs run one by one.
+ */
+
+#include <stddef.h>
+
+#define BATCH_SUFFIX      "$gpuq_batch"
+#define BATCH_TABLE_BYTES 4096u /* what every supported driver takes as arguments */
+#define BATCH_ROWS_MIN    2u
+
+/** batch_pitch() - bytes from row to row, of a kernel whose parameters end at @n_bytes. */
+static inline size_t batch_pitch(size_t n_bytes) {
+        return (n_bytes + 15) / 16 * 16;
+}
+
+/** batch_rows() - how many rows a table holds. @n_bytes: > 0. */
+static inline size_t batch_rows(size_t n_bytes) {
+        return BATCH_TABLE_BYTES / batch_pitch(n_bytes);
+}
+
+#endif

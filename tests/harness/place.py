@@ -32,3 +32,9 @@ def test_program(name):
         if (folder / name).exists():
             return str(folder / name)
     raise FileNotFoundError(f"{name} was not built")
+
+
+def n_gpus():
+    """GPUs that the NVIDIA driver has."""
+    folder = pathlib.Path("/proc/driver/nvidia/gpus")
+    return len(list(folder.iterdir())) if folder.is_dir() else 0

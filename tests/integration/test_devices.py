@@ -4,18 +4,18 @@
 import numpy
 import pytest
 
-from harness import kernels
+from harness import kernels, place
 from harness.client import In, InOut, Job, Out, Refused, u64
 from harness.kernels import Gate, copy_job
 from harness.messages import pb
 from harness.patience import until
 
-pytestmark = pytest.mark.cpu
+pytestmark = pytest.mark.skipif(place.on_gpu() and place.n_gpus() != 2, reason="needs a machine with two GPUs")
 
 
 @pytest.fixture
 def gpuqd(start_gpuqd):
-    return start_gpuqd(cpu_devices=2)
+    return start_gpuqd() if place.on_gpu() else start_gpuqd(cpu_devices=2)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ level=${1:-build}
 packages="build-essential meson ninja-build pkg-config protobuf-c-compiler protobuf-compiler clang
         libprotobuf-c-dev libuv1-dev libsystemd-dev libinih-dev libjson-c-dev libsmartcols-dev uthash-dev
         libboost-context-dev libcmocka-dev libgcrypt20-dev"
-test_packages="python3 python3-pytest python3-numpy python3-protobuf"
+test_packages="systemd util-linux python3 python3-pytest python3-numpy python3-protobuf"
 ci_packages="clang-format clang-tidy"
 pack_packages="patchelf"
 

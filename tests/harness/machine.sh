@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Boots systemd as process 1 of new namespaces, on a copy-on-write view of this machine's files, with an
+# installed gpuq as /opt/gpuq. Called by machine.py through unshare; nothing that it mounts or writes is
+# seen outside, and all ends with its process 1.
+#
+#     machine.sh FOLDER STAGE      FOLDER: an empty one, whose root/ becomes the machine's /
+set -eu
+
+folder=$1 stage=$2 root=$1/root
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$folder"
+mkdir "$folder/changes" "$folder/work" "$root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$folder/changes,workdir=$folder/work" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs sysfs "$root/sys"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs tmpfs "$root/run"
+mount -t tmpfs tmpfs "$root/tmp"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+
+cp -a "$stage" "$root/opt/gpuq"
+for unit in gpuqd.service gpuqd.socket; do
+        sed "s|$stage|/opt/gpuq|g" "$stage/lib/systemd/system/$unit" >"$root/etc/systemd/system/$unit"
+done
+mkdir -p "$root/etc/sysusers.d" "$root/etc/tmpfiles.d" "$root/opt/gpuq/etc/gpuq/gpuqd.conf.d"
+cp "$stage/lib/sysusers.d/gpuq.conf" "$root/etc/sysusers.d/"
+cp "$stage/lib/tmpfiles.d/gpuq.conf" "$root/etc/tmpfiles.d/"
+# No journal in here.
+mkdir "$root/etc/systemd/system/gpuqd.service.d"
+printf '[Service]\nStandardOutput=append:/gpuqd.log\nStandardError=append:/gpuqd.log\n' >"$root/etc/systemd/system/gpuqd.service.d/log.conf"
+: >"$root/gpuqd.log"
+echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
+
+exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin NOTIFY_SOCKET="$NOTIFY_SOCKET" \
+        chroot "$root" /lib/systemd/systemd --system --unit=basic.target --log-target=console --show-status=no

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The units under a real systemd: activation, readiness, rights, restart, watchdog, reload, stop."""
+
+import json
+import os
+import pathlib
+import signal
+
+import numpy
+import pytest
+
+from harness import processes
+from harness.machine import Machine, why_not
+from harness.patience import until
+
+REASON = why_not()
+pytestmark = [pytest.mark.cpu, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+
+USER = 12345
+PROGRAMS = ("gpuqd", "gpuqd-supervisor", "gpuqd-worker", "gpuqd-compiler")
+
+
+@pytest.fixture(scope="module")
+def booted():
+    with Machine("[gpuqd]\ndevice = cpu\n") as machine:
+        yield machine
+
+
+@pytest.fixture
+def machine(booted):
+    """With the socket enabled, and nobody connected yet."""
+    booted.run("systemctl", "enable", "--now", "gpuqd.socket")
+    yield booted
+    for folder in ("/run/systemd/system/gpuqd.service.d", "/opt/gpuq/etc/gpuq/gpuqd.conf.d"):
+        booted.path(f"{folder}/more.conf").unlink(missing_ok=True)
+    booted.run("systemctl", "daemon-reload")
+    booted.run("systemctl", "stop", "gpuqd.socket", "gpuqd.service")
+
+
+def run_job(machine):
+    """A job of an ordinary user, by the command line."""
+    numpy.save(machine.path("/tmp/x.npy"), numpy.arange(64, dtype=numpy.float32))
+    told = machine.run("sh", "-c", "cd $(mktemp -d) && gpuq run --json builtin:scale_f32 f32:2 in:/tmp/x.npy out:y.npy:f4:64 u64:64 "
+                       ">&2 && od -An -v -w4 -tf4 y.npy", uid=USER)
+    assert [float(word) for word in told.split()][-64:] == [2.0 * i for i in range(64)]
+
+
+def members(machine, program):
+    return [pid for pid in processes.descendants(machine.init) if processes.name(pid) == program]
+
+
+def only(machine, program):
+    (pid,) = members(machine, program)
+    return pid
+
+
+def status_exit(machine):
+    """How a user's `gpuq status` exits."""
+    return int(machine.run("sh", "-c", "gpuq status >/dev/null 2>&1; echo $?", uid=USER))
+
+
+def is_active(machine):
+    return machine.show("gpuqd.service", "ActiveState") == "active"
+
+
+def test_the_first_client_starts_it(machine):
+    assert machine.show("gpuqd.service", "ActiveState") == "inactive"
+    assert "sum_of_squares" in machine.run("gpuq", "kernels", uid=USER)
+    assert is_active(machine) and machine.show("gpuqd.service", "Type") == "notify"
+    run_job(machine)
+
+
+def test_each_part_has_its_user_and_no_right_too_many(machine):
+    run_job(machine)
+    users = dict(line.split(":")[0:3:2] for line in machine.path("/etc/passwd").read_text().splitlines())
+
+    def capabilities(pid):
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        return int(status.split("CapEff:")[1].split()[0], 16), "NoNewPrivs:\t1" in status
+
+    assert processes.uid(only(machine, "gpuqd-supervisor")) == int(users["gpuq"])
+    assert processes.uid(only(machine, "gpuqd-worker")) == USER
+    allowed = sum(1 << bit for bit in (0, 5, 6, 7))  # chown, kill, setgid, setuid
+    assert capabilities(only(machine, "gpuqd")) == (allowed, True)
+    assert capabilities(only(machine, "gpuqd-supervisor")) == (0, True)
+    assert capabilities(only(machine, "gpuqd-worker")) == (0, True)
+
+
+def test_roots_jobs_run_as_the_worker_user(machine):
+    machine.run("gpuq", "kernels")
+    users = dict(line.split(":")[0:3:2] for line in machine.path("/etc/passwd").read_text().splitlines())
+    assert processes.uid(only(machine, "gpuqd-worker")) == int(users["gpuq-worker"])
+
+
+def test_a_killed_supervisor_is_the_keepers_affair(machine):
+    run_job(machine)
+    keeper = only(machine, "gpuqd")
+    os.kill(only(machine, "gpuqd-supervisor"), signal.SIGKILL)
+    run_job(machine)
+    assert only(machine, "gpuqd") == keeper and machine.show("gpuqd.service", "NRestarts") == "0"
+
+
+def test_a_killed_keeper_is_started_again(machine):
+    run_job(machine)
+    before = {pid for name in PROGRAMS for pid in members(machine, name)}
+    os.kill(only(machine, "gpuqd"), signal.SIGKILL)
+    until(lambda: machine.show("gpuqd.service", "NRestarts") == "1" and is_active(machine), "a restart")
+    run_job(machine)
+    assert not any(processes.is_alive(pid) for pid in before)
+
+
+def test_a_keeper_that_hangs_is_noticed_by_the_watchdog(machine):
+    machine.write("/run/systemd/system/gpuqd.service.d/more.conf", "[Service]\nWatchdogSec=500ms\nLimitCORE=0\n")
+    machine.run("systemctl", "daemon-reload")
+    run_job(machine)
+    keeper = only(machine, "gpuqd")
+    os.kill(keeper, signal.SIGSTOP)
+    until(lambda: machine.show("gpuqd.service", "NRestarts") == "1" and is_active(machine), "a restart")
+    assert only(machine, "gpuqd") != keeper
+    run_job(machine)
+
+
+def test_a_reload_takes_a_right_change_and_leaves_a_wrong_one(machine):
+    run_job(machine)
+    more = "/opt/gpuq/etc/gpuq/gpuqd.conf.d/more.conf"
+    machine.write(more, "[gpuqd]\ndevise = cpu\n")
+    machine.run("systemctl", "reload", "gpuqd")
+    until(lambda: "devise" in machine.log(), "the wrong key to be told")
+    run_job(machine)
+    machine.write(more, "[gpuqd]\nallow_groups = gpuq-admin\n")
+    machine.run("systemctl", "reload", "gpuqd")
+    until(lambda: status_exit(machine) == 5, "others to be shut out")
+    machine.path(more).unlink()
+    machine.run("systemctl", "reload", "gpuqd")
+    until(lambda: status_exit(machine) == 0, "others to be let in")
+
+
+def test_stopping_leaves_no_process_and_no_socket(machine):
+    run_job(machine)
+    machine.run("systemctl", "stop", "gpuqd.socket", "gpuqd.service")
+    assert [name for name in PROGRAMS if members(machine, name)] == []
+    assert not machine.path("/run/gpuq/gpuqd.sock").exists()
+    assert machine.show("gpuqd.service", "Result") == "success"
+    machine.run("gpuq", "status", uid=USER, check=3)
+
+
+def test_a_wrong_configuration_is_told_by_the_unit(machine):
+    machine.write("/opt/gpuq/etc/gpuq/gpuqd.conf.d/more.conf", "[gpuqd]\ndevise = cpu\n")
+    machine.run("systemctl", "start", "gpuqd.service", check=1)
+    assert "devise" in machine.log()
+
+
+def test_without_a_gpu_it_says_what_it_waits_for(machine):
+    machine.write("/opt/gpuq/etc/gpuq/gpuqd.conf.d/more.conf", "[gpuqd]\ndevice = gpu\n")
+
+
+    def state():
+        return json.loads(machine.run("gpuq", "status", "--json", uid=USER))["state"]
+
+    until(lambda: state() != "looking for devices", "a first look for devices")
+    assert is_active(machine) and "libcuda" in state(), state()

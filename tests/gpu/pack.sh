@@ -20,6 +20,8 @@ for folder in bin lib libexec share; do
         cp -a "$build/stage/$folder/." "$pack/stage/$folder"
 done
 cp "$build/tests/integration/gpuq-test-client" "$pack/stage/libexec/gpuq-tests/"
+unit=$(find "$build/stage" -name gpuqd.service)
+sh "$root/tests/gpu/unit-calls.sh" "$unit" >"$pack/stage/libexec/gpuq-tests/unit-calls"
 
 # The worker's unit tests; those of the CPU driver have nothing to say there.
 for test in "$build"/tests/unit/worker/test-*; do

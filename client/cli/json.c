@@ -75,6 +75,13 @@ void json_id(struct json_object *object, const char *name, uint64_t id) {
         json_text(object, name, gpuq_id_format(id, text));
 }
 
+struct json_object *json_member(struct json_object *object, const char *name) {
+        struct json_object *member = json_object_new_object();
+
+        json_object_object_add(object, name, member);
+        return member;
+}
+
 struct json_object *json_array(struct json_object *object, const char *name) {
         struct json_object *array = json_object_new_array();
 

@@ -25,6 +25,8 @@ void json_signed(struct json_object *object, const char *name, int64_t value);
 void json_real(struct json_object *object, const char *name, double value);
 /** json_id() - a job's id, as text: "12.3". */
 void json_id(struct json_object *object, const char *name, uint64_t id);
+/** json_member() - an empty object as a member. */
+struct json_object *json_member(struct json_object *object, const char *name);
 /** json_array() - an empty array as a member, for json_array_object(). */
 struct json_object *json_array(struct json_object *object, const char *name);
 /** json_array_object() - append an empty object. */

@@ -30,6 +30,19 @@ static void status_json_devices(struct json_object *document, const gpuq_status 
         }
 }
 
+static void status_json_counters(struct json_object *worker, const gpuq_worker_counters *counters) {
+        struct json_object *object = json_member(worker, "counters");
+
+        json_number(object, "batches", counters->batches);
+        json_number(object, "coalesced", counters->coalesced);
+        json_number(object, "in_place", counters->in_place);
+        json_number(object, "staged_by_kernel", counters->staged_by_kernel);
+        json_number(object, "staged_by_copy", counters->staged_by_copy);
+        json_number(object, "graph_hits", counters->graph_hits);
+        json_number(object, "graph_misses", counters->graph_misses);
+        json_number(object, "graph_evictions", counters->graph_evictions);
+}
+
 static void status_json_workers(struct json_object *document, const gpuq_status *status) {
         struct json_object *array = json_array(document, "workers");
 
@@ -45,6 +58,7 @@ static void status_json_workers(struct json_object *document, const gpuq_status 
                 json_number(object, "contexts", worker->contexts);
                 json_number(object, "running", worker->running);
                 json_number(object, "jobs", worker->jobs);
+                status_json_counters(object, &worker->counters);
         }
 }
 

@@ -413,6 +413,14 @@ typedef struct gpuq_device_status {
         unsigned queued, running;
 } gpuq_device_status;
 
+/* How a worker ran its jobs, counted since it started; told at least once a second while it works. */
+typedef struct gpuq_worker_counters {
+        uint64_t batches, coalesced; /* launches that ran several jobs, and how many jobs those were */
+        uint64_t in_place;           /* jobs whose kernel worked on host memory itself */
+        uint64_t staged_by_kernel, staged_by_copy; /* jobs whose host data was moved, and how */
+        uint64_t graph_hits, graph_misses, graph_evictions;
+} gpuq_worker_counters;
+
 typedef struct gpuq_worker_status {
         int pid;
         unsigned device;
@@ -421,6 +429,7 @@ typedef struct gpuq_worker_status {
         uint64_t memory; /* bytes of device memory of its process */
         unsigned running, contexts;
         uint64_t jobs;
+        gpuq_worker_counters counters;
 } gpuq_worker_status;
 
 typedef struct gpuq_user_status {

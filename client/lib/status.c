@@ -71,6 +71,22 @@ static void status_fill_devices(gpuq_status *to, const Gpuq__V1__Status *from, B
         }
 }
 
+static gpuq_worker_counters status_counters(const Gpuq__V1__WorkerCounters *from) {
+        if (!from)
+                return (gpuq_worker_counters){0};
+
+        return (gpuq_worker_counters){
+                .batches = from->batches,
+                .coalesced = from->coalesced,
+                .in_place = from->in_place,
+                .staged_by_kernel = from->staged_by_kernel,
+                .staged_by_copy = from->staged_by_copy,
+                .graph_hits = from->graph_hits,
+                .graph_misses = from->graph_misses,
+                .graph_evictions = from->graph_evictions,
+        };
+}
+
 static void status_fill_workers(gpuq_status *to, const Gpuq__V1__Status *from, Block *block) {
         for (size_t i = 0; i < from->n_workers; i++) {
                 const Gpuq__V1__WorkerStatus *worker = from->workers[i];
@@ -84,6 +100,7 @@ static void status_fill_workers(gpuq_status *to, const Gpuq__V1__Status *from, B
                         .running = worker->running,
                         .contexts = worker->contexts,
                         .jobs = worker->jobs,
+                        .counters = status_counters(worker->counters),
                 };
         }
 }

@@ -180,6 +180,8 @@ static void report_worker(const Worker *worker, Gpuq__V1__WorkerStatus *to) {
         to->running = worker->n_inflight;
         to->jobs = worker->n_jobs;
         to->contexts = worker->state == WORKER_READY || worker->state == WORKER_STOPPING;
+        if (worker->counters.base.descriptor)
+                to->counters = (Gpuq__V1__WorkerCounters *)&worker->counters;
 }
 
 static int report_workers(ReportStatus *report) {

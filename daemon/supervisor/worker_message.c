@@ -235,6 +235,12 @@ static const char *worker_on_stopped(Worker *worker, const Gpuq__Worker__Stopped
 static const char *worker_on_stats(Worker *worker, const Gpuq__Worker__Stats *stats) {
         worker->memory = stats->memory;
         free(worker->waiting);
+        if (stats->counters) {
+                worker->counters = *stats->counters;
+                /* Without the unknown fields, which go with the message. */
+                worker->counters.base = (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(
+                        &gpuq__v1__worker_counters__descriptor);
+        }
         worker->waiting = *stats->waiting ? strndup(stats->waiting, 256) : NULL;
         return NULL;
 }

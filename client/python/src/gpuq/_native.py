@@ -51,9 +51,15 @@ class DeviceStatus(ctypes.Structure):
                 ("memory_total", c_uint64), ("memory_arenas", c_uint64), ("queued", c_uint), ("running", c_uint)]
 
 
+class WorkerCounters(ctypes.Structure):
+    _fields_ = [(name, c_uint64) for name in ("batches", "coalesced", "in_place", "staged_by_kernel", "staged_by_copy",
+                                              "graph_hits", "graph_misses", "graph_evictions")]
+
+
 class WorkerStatus(ctypes.Structure):
     _fields_ = [("pid", c_int), ("device", c_uint), ("uid", c_uint32), ("state", c_char_p), ("memory", c_uint64),
-                ("running", c_uint), ("contexts", c_uint), ("jobs", c_uint64)]
+                ("running", c_uint), ("contexts", c_uint), ("jobs", c_uint64),
+                ("counters", WorkerCounters)]
 
 
 class UserStatus(ctypes.Structure):

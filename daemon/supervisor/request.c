@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "supervisor/bump.h"
+#include "util/bump.h"
 #include "supervisor/ending.h"
 #include "supervisor/limit.h"
 #include "supervisor/list.h"

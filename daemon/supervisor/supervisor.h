@@ -18,7 +18,7 @@
 #include <uv.h>
 
 #include "supervisor/arena.h"
-#include "supervisor/bump.h"
+#include "util/bump.h"
 #include "supervisor/device.h"
 #include "supervisor/job.h"
 #include "supervisor/keeper_link.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "supervisor/bump.h"
+#include "util/bump.h"
 #include "supervisor/ending.h"
 #include "supervisor/list.h"
 #include "supervisor/probe.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "supervisor/bump.h"
+#include "util/bump.h"
 
 #include <stddef.h>
 #include <stdlib.h>

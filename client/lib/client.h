@@ -29,6 +29,7 @@
 #include "proto/gpuq.pb-c.h"
 #include "proto/wire.h"
 
+#include "spin.h"
 #include "util/macro.h"
 
 #define CLIENT_FOREVER INT64_MAX
@@ -67,6 +68,7 @@ struct gpuq_client {
         uint64_t n_ended;     /* jobs */
         unsigned n_followers; /* threads on the condition */
         unsigned n_unread;    /* jobs submitted since the socket was last read */
+        Spin spin;            /* of the leader */
 
         bool leading;     /* some thread polls the socket */
         bool leading_out; /* it also polls for room to write */
@@ -123,7 +125,9 @@ int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t de
                 ClientFlags flags);
 /** client_wake() - all who wait look again, the leader too: something changed that no message tells. */
 void client_wake(gpuq_client *client);
-/** client_now_us() - CLOCK_MONOTONIC. */
+/** client_now_ns() - CLOCK_MONOTONIC. */
+uint64_t client_now_ns(void);
+/** client_now_us() - the same in microseconds. */
 int64_t client_now_us(void);
 /** client_deadline_us() - @timeout_ms from now; -1: CLIENT_FOREVER, 0: CLIENT_NOW. */
 int64_t client_deadline_us(int timeout_ms);

@@ -120,6 +120,7 @@ static int connect_hello(gpuq_client *client, const char *path) {
 
         client->session = reply->welcome->session;
         client->n_devices = reply->welcome->n_devices;
+        spin_init(&client->spin, reply->welcome->poll_us * 1000ull);
         wire_set_frame_max(client->wire, WIRE_FRAME_MAX);
         return 0;
 }

@@ -17,11 +17,15 @@
 #include "error.h"
 #include "job.h"
 
-int64_t client_now_us(void) {
+uint64_t client_now_ns(void) {
         struct timespec now;
 
         clock_gettime(CLOCK_MONOTONIC, &now);
-        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+        return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+int64_t client_now_us(void) {
+        return (int64_t)(client_now_ns() / 1000);
 }
 
 int64_t client_deadline_us(int timeout_ms) {
@@ -86,6 +90,22 @@ static void client_turn(gpuq_client *client, const struct pollfd *fds) {
         client_let_others(client);
 }
 
+/* Looks for a while without sleeping, since being woken takes longer than most small jobs. */
+static int client_spin(Spin *spin, struct pollfd fds[static 2]) {
+        uint64_t now_ns = client_now_ns();
+        int n;
+
+        if (!spin_begin(spin, now_ns))
+                return 0;
+
+        do {
+                n = poll(fds, 2, 0);
+                now_ns = client_now_ns();
+        } while (n == 0 && spin_go_on(spin, now_ns));
+        spin_end(spin, n != 0, now_ns);
+        return n;
+}
+
 /* Return: 0, or -EINTR. */
 static int client_lead(gpuq_client *client, int64_t deadline_us) {
         bool out = !client->deaf && wire_pending(client->wire) > 0;
@@ -98,7 +118,9 @@ static int client_lead(gpuq_client *client, int64_t deadline_us) {
         client->leading = true;
         client->leading_out = out;
         pthread_mutex_unlock(&client->lock);
-        n = poll(fds, ARRAY_SIZE(fds), timeout_ms);
+        n = timeout_ms ? client_spin(&client->spin, fds) : 0;
+        if (n == 0)
+                n = poll(fds, ARRAY_SIZE(fds), timeout_ms);
         if (n < 0)
                 r = -errno;
         pthread_mutex_lock(&client->lock);

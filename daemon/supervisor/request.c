@@ -31,6 +31,7 @@ static void session_welcome(Session *session, uint32_t serial) {
         welcome.session = session->id;
         welcome.uid = session->peer.uid;
         welcome.n_devices = (uint32_t)session->supervisor->n_devices;
+        welcome.poll_us = session->supervisor->config->poll_us;
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_WELCOME;
         reply.welcome = &welcome;

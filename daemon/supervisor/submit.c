@@ -297,6 +297,7 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job) {
 }
 
 const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
+        supervisor_event(session->supervisor);
         for (size_t i = 0; i < submit->n_jobs; ++i) {
                 const Gpuq__V1__Job *job = submit->jobs[i];
 

@@ -29,14 +29,37 @@ static void supervisor_settle(Supervisor *supervisor) {
         }
 }
 
-/* Return: false: one has more to say already. */
-static bool supervisor_flush_workers(Supervisor *supervisor) {
-        bool all_sleep = true;
+void supervisor_event(Supervisor *supervisor) {
+        supervisor->is_eventful = true;
+}
+
+/* Whether to look again rather than sleep. */
+static bool supervisor_is_polling(Supervisor *supervisor) {
+        uint64_t poll_ns = supervisor->config->poll_us * 1000ull, now_ns;
+
+        if (!poll_ns || (!supervisor->is_eventful && !supervisor->event_ns))
+                return false;
+
+        now_ns = uv_hrtime();
+        if (supervisor->is_eventful)
+                supervisor->event_ns = now_ns;
+        else if (now_ns - supervisor->event_ns >= poll_ns)
+                supervisor->event_ns = 0;
+        supervisor->is_eventful = false;
+        return supervisor->event_ns != 0;
+}
+
+/* Return: false: one is awake, or has more to say already. */
+static bool supervisor_flush_workers(Supervisor *supervisor, bool may_sleep) {
+        bool all_sleep = may_sleep;
         Worker *worker, *next;
 
         HASH_ITER(hh, supervisor->workers, worker, next) {
                 worker_flush(worker);
-                all_sleep &= worker_sleep(worker);
+                if (may_sleep)
+                        all_sleep &= worker_sleep(worker);
+                else if (worker->n_inflight)
+                        worker_wake(worker);
         }
         return all_sleep;
 }
@@ -68,7 +91,7 @@ static void supervisor_on_prepare(uv_prepare_t *prepare) {
         supervisor->is_stirred = false;
         supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);
-        may_sleep = supervisor_flush_workers(supervisor);
+        may_sleep = supervisor_flush_workers(supervisor, !supervisor_is_polling(supervisor));
         if (may_sleep && TAILQ_EMPTY(&supervisor->doomed) && TAILQ_EMPTY(&supervisor->deferring))
                 uv_idle_stop(&supervisor->idle);
         else

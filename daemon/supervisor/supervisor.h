@@ -8,6 +8,9 @@
  * Owns the loop and every table. One turn of the loop: events change objects;
  * then, before it sleeps, doomed jobs end, what can be dispatched is, and what
  * came together goes out together, one message to each worker and each session.
+ *
+ * For poll_us after a job came or ended it does not sleep: the loop turns without
+ * blocking, and workers, seeing it awake, ring no bell.
  */
 
 #include <stdbool.h>
@@ -83,8 +86,10 @@ struct Supervisor {
         uint32_t last_session;
         uint64_t started_ns;
         uint64_t status_ns;  /* when the keeper last heard of us */
+        uint64_t event_ns;   /* when a job last came or ended */
         int r;               /* how the run ended */
         unsigned quit_ms;    /* since we were told to quit */
+        bool is_eventful;    /* one did in this turn */
         bool is_stirred;     /* flushing brought new work: one more turn before the loop sleeps */
         bool is_taking_over; /* the keeper still hands over what it held */
         bool is_quitting;
@@ -102,6 +107,9 @@ DEFINE_CLEANUP(Supervisor, supervisor_free)
 void supervisor_quit(Supervisor *supervisor);
 /** supervisor_reload() - another configuration holds, sealed in @fd, which stays the caller's. */
 void supervisor_reload(Supervisor *supervisor, int fd);
+
+/** supervisor_event() - a job came or ended: the next may come soon. */
+void supervisor_event(Supervisor *supervisor);
 
 /** supervisor_get_user() - found or made. Return: 0, or a negative errno. */
 int supervisor_get_user(Supervisor *supervisor, uid_t uid, gid_t gid, User **ret_user);

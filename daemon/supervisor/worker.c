@@ -187,6 +187,13 @@ bool worker_sleep(Worker *worker) {
         return !worker->is_awake;
 }
 
+void worker_wake(Worker *worker) {
+        if (worker->is_awake || worker->state == WORKER_LOST)
+                return;
+        channel_wake(worker->channel);
+        worker->is_awake = true;
+}
+
 void worker_read(Worker *worker) {
         const char *problem;
         const uint8_t *data;

@@ -119,6 +119,8 @@ int worker_new(Supervisor *supervisor, Slot *slot, Worker **ret_worker);
 void worker_flush(Worker *worker);
 /** worker_sleep() - before the loop blocks. Return: false: it has more to read. */
 bool worker_sleep(Worker *worker);
+/** worker_wake() - the loop does not block for a while: it is read without its bell. */
+void worker_wake(Worker *worker);
 /** worker_read() - take what it said. */
 void worker_read(Worker *worker);
 

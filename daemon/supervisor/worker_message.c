@@ -184,6 +184,7 @@ static const char *worker_on_end(Worker *worker, const Gpuq__Worker__JobEnd *end
 static const char *worker_on_ends(Worker *worker, const Gpuq__Worker__JobEnds *ends) {
         const char *problem;
 
+        supervisor_event(worker->supervisor);
         for (size_t i = 0; i < ends->n_ends; ++i) {
                 problem = worker_on_end(worker, ends->ends[i]);
                 if (problem)

@@ -9,12 +9,16 @@
 #include "util/config-keys.h"
 
 #include <ctype.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
 #include "util/macro.h"
+
+#define CONFIG_POLL_US    100u
+#define CONFIG_POLL_CORES 4 /* with fewer, nobody spins */
 
 /* ---- types ----------------------------------------------------------------- */
 
@@ -266,6 +270,7 @@ static const ConfigKey config_keys[] = {
          .initial = "128"},
         {NUMBER(inflight_ms), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 60000),
          .initial = "4"},
+        {NUMBER(poll_us), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 100000)},
         {NUMBER(job_timeout_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(0, 4000000), .initial = "0"},
         {NUMBER(compile_timeout_s), .parse = parse_unsigned, .format = format_unsigned,
@@ -330,8 +335,18 @@ static uint64_t config_default_arena_bytes(void) {
         return pages > 0 && page > 0 ? (uint64_t)pages / 2 * (uint64_t)page : 1u << 30;
 }
 
+/* Supervisor, worker and client may spin at once, and one core is to be left for others. */
+static unsigned config_default_poll_us(void) {
+        cpu_set_t set;
+
+        if (sched_getaffinity(0, sizeof(set), &set) < 0)
+                return 0;
+        return CPU_COUNT(&set) >= CONFIG_POLL_CORES ? CONFIG_POLL_US : 0;
+}
+
 int config_key_set_defaults(Config *config) {
         config->limits.arena_bytes = config_default_arena_bytes();
+        config->poll_us = config_default_poll_us();
         for (size_t i = 0; i < ARRAY_SIZE(config_keys); i++) {
                 const ConfigKey *key = &config_keys[i];
 

@@ -52,6 +52,8 @@ typedef struct Config {
         unsigned worker_idle_s;
         unsigned inflight_jobs; /* at once in one worker */
         unsigned inflight_ms;   /* of expected GPU time in one worker, beyond one job */
+        unsigned
+                poll_us; /* supervisor and clients look so long for what comes next before they sleep */
         unsigned job_timeout_s; /* default, 0: none */
         unsigned compile_timeout_s;
         ConfigLimits limits; /* for users without a section */

@@ -148,8 +148,8 @@ int main(int argc, char **argv) {
 
         load.fake = fake_new(1, settings);
         load.client = fake_client(load.fake, FAKE_UID);
-        load.arena = fake_arena(load.client, GPUQ__V1__PLACE__HOST,
-                                3ull * load.n_jobs * LOAD_SLICE);
+        load.arena =
+                fake_arena(load.client, GPUQ__V1__PLACE__HOST, 3ull * load.n_jobs * LOAD_SLICE);
         fake_module(load.client);
         load.worker = fake_worker(load.fake, 0, 0);
         for (unsigned i = 0; i < n_rounds / 10 + 1; ++i)

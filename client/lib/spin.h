@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_LIB_SPIN_H
+#define GPUQ_LIB_SPIN_H
+
+/*
+ * Spin
+ *
+ * How long a thread that waits looks again and again before it sleeps. Less and
+ * less where that finds nothing, and not at all for a while once somebody else
+ * turns out to want the core. Pure: time comes in as an argument.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SPIN_GAP_NS   UINT64_C(30000)    /* between two looks: the core was taken away */
+#define SPIN_PAUSE_NS UINT64_C(20000000) /* no spinning for so long then */
+#define SPIN_LESS     16u                /* at least the limit's so many-th part */
+
+typedef struct Spin {
+        uint64_t limit_ns;  /* 0: never */
+        uint64_t budget_ns; /* of the next wait */
+        uint64_t pause_ns;  /* until then nobody spins */
+        uint64_t until_ns;  /* of this wait */
+        uint64_t last_ns;   /* the last look */
+} Spin;
+
+/** spin_init() - @limit_ns: at most so long at a time, 0: never. */
+void spin_init(Spin *spin, uint64_t limit_ns);
+/** spin_begin() - a wait begins. Return: false: sleep at once. */
+bool spin_begin(Spin *spin, uint64_t now_ns);
+/** spin_go_on() - that look found nothing. Return: false: sleep. */
+bool spin_go_on(Spin *spin, uint64_t now_ns);
+/** spin_end() - after the last look. @found: there was something. */
+void spin_end(Spin *spin, bool found, uint64_t now_ns);
+
+#endif

@@ -16,6 +16,7 @@
 
 #include "call.h"
 #include "error.h"
+#include "spare.h"
 
 #define ARENA_SHARED_MIN                                                                           \
         (UINT64_C(1) << 20) /* the first shared host arena; from here on a buffer has its own */
@@ -82,6 +83,22 @@ static int arena_new(gpuq_client *client, const Gpuq__V1__ArenaReady *ready, int
         return 0;
 }
 
+/* Where a limit is met, the spares go first: they count on it too. */
+static int arena_request(gpuq_client *client, Gpuq__V1__ArenaCreate *create,
+                         Gpuq__V1__Reply **ret_reply, int *ret_fd) {
+        int r;
+
+        r = call_run(client, GPUQ__V1__REQUEST__BODY_ARENA_CREATE, create,
+                     GPUQ__V1__REPLY__BODY_ARENA, CLIENT_FOREVER, ret_reply, ret_fd);
+        if (r != GPUQ_E_QUOTA && r != GPUQ_E_MEMORY)
+                return r;
+        if (create->place == GPUQ__V1__PLACE__DEVICE || !spare_release(client))
+                return r;
+
+        return call_run(client, GPUQ__V1__REQUEST__BODY_ARENA_CREATE, create,
+                        GPUQ__V1__REPLY__BODY_ARENA, CLIENT_FOREVER, ret_reply, ret_fd);
+}
+
 static int arena_create(gpuq_client *client, uint64_t size, int device, Arena **ret_arena) {
         Gpuq__V1__ArenaCreate create = GPUQ__V1__ARENA_CREATE__INIT;
         _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
@@ -91,8 +108,7 @@ static int arena_create(gpuq_client *client, uint64_t size, int device, Arena **
         create.place = device == ARENA_HOST ? GPUQ__V1__PLACE__HOST : GPUQ__V1__PLACE__DEVICE;
         create.size = size;
         create.device = device >= 0 ? (uint32_t)device + 1 : 0;
-        r = call_run(client, GPUQ__V1__REQUEST__BODY_ARENA_CREATE, &create,
-                     GPUQ__V1__REPLY__BODY_ARENA, CLIENT_FOREVER, &reply, &fd);
+        r = arena_request(client, &create, &reply, &fd);
         if (r < 0)
                 return r;
 
@@ -177,8 +193,7 @@ int arena_create_image(gpuq_client *client, uint64_t size, uint64_t *ret_id, int
 
         create.place = GPUQ__V1__PLACE__IMAGE;
         create.size = size;
-        r = call_run(client, GPUQ__V1__REQUEST__BODY_ARENA_CREATE, &create,
-                     GPUQ__V1__REPLY__BODY_ARENA, CLIENT_FOREVER, &reply, &fd);
+        r = arena_request(client, &create, &reply, &fd);
         if (r < 0)
                 return r;
 
@@ -233,6 +248,36 @@ static int arena_take_shared(gpuq_client *client, uint64_t size, int device, Are
         return SPACE_E_FULL;
 }
 
+/* Return: as arena_take_shared(). */
+static int arena_take_spare(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
+                            Extent **ret_extent) {
+        Arena *arena;
+        int r;
+
+        arena = device == ARENA_HOST ? spare_take(client, size) : NULL;
+        if (!arena)
+                return SPACE_E_FULL;
+
+        r = space_take(&arena->space, size, ret_extent);
+        if (r != 0) {
+                arena_end(client, arena);
+                return r;
+        }
+
+        TAILQ_INSERT_TAIL(&client->arenas, arena, arenas);
+        *ret_arena = arena;
+        return 0;
+}
+
+/* In an arena that is there: no message is needed. Return: 0, SPACE_E_FULL, or -ENOMEM. */
+static int arena_take_present(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
+                              Extent **ret_extent) {
+        if (size < ARENA_SHARED_MIN)
+                return arena_take_shared(client, size, device, ret_arena, ret_extent);
+
+        return arena_take_spare(client, size, device, ret_arena, ret_extent);
+}
+
 /* Each further one is twice as large: few arenas for many buffers, little memory for few. */
 static uint64_t arena_next_shared_size(gpuq_client *client, int device) {
         uint64_t size = ARENA_SHARED_MIN;
@@ -273,10 +318,9 @@ static int arena_make(gpuq_client *client, uint64_t size, int device, Arena **re
 
 static int arena_take_locked(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
                              Extent **ret_extent) {
-        int r = SPACE_E_FULL;
+        int r;
 
-        if (size < ARENA_SHARED_MIN)
-                r = arena_take_shared(client, size, device, ret_arena, ret_extent);
+        r = arena_take_present(client, size, device, ret_arena, ret_extent);
         if (r == SPACE_E_FULL) {
                 r = arena_make(client, size, device, ret_arena);
                 if (r < 0)
@@ -305,11 +349,9 @@ static void arena_clear(gpuq_client *client, Arena *arena, const Extent *extent)
 int arena_take(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
                Extent **ret_extent) {
         bool alone = false;
-        int r = SPACE_E_FULL;
+        int r;
 
-        /* The usual way: there is room, and no message is needed. */
-        if (size < ARENA_SHARED_MIN)
-                r = arena_take_shared(client, size, device, ret_arena, ret_extent);
+        r = arena_take_present(client, size, device, ret_arena, ret_extent); /* the usual way */
         if (r == SPACE_E_FULL) {
                 arena_lock_both(client);
                 alone = true;
@@ -342,6 +384,12 @@ static bool arena_is_kept(gpuq_client *client, const Arena *arena) {
         return true;
 }
 
+/* What another process may know by name is nobody else's. */
+static bool arena_may_be_spare(const gpuq_client *client, const Arena *arena) {
+        return arena->ours && !arena->shared && arena->data && arena->space.n_retired == 0 &&
+               client->error == 0;
+}
+
 void arena_give(gpuq_client *client, Arena *arena, Extent *extent, bool named) {
         /* Device memory could be cleared for the next one only by a job, so it is not handed out again. */
         if (extent && (named || !arena->data))
@@ -352,9 +400,9 @@ void arena_give(gpuq_client *client, Arena *arena, Extent *extent, bool named) {
         if (--arena->n_buffers > 0 || arena_is_kept(client, arena))
                 return;
 
-        arena_close(client, arena->id);
         TAILQ_REMOVE(&client->arenas, arena, arenas);
-        arena_free(arena);
+        if (!arena_may_be_spare(client, arena) || !spare_put(client, arena))
+                arena_end(client, arena);
 }
 
 void arena_give_forked(Arena *arena) {
@@ -365,9 +413,15 @@ void arena_give_forked(Arena *arena) {
         arena->data = NULL;
 }
 
+void arena_end(gpuq_client *client, Arena *arena) {
+        arena_close(client, arena->id);
+        arena_free(arena);
+}
+
 void arenas_free(gpuq_client *client) {
         Arena *arena;
 
+        (void)spare_release(client);
         while ((arena = TAILQ_FIRST(&client->arenas))) {
                 TAILQ_REMOVE(&client->arenas, arena, arenas);
                 arena_free(arena);

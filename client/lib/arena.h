@@ -8,7 +8,8 @@
  * Memory that the daemon made: of this session, or another's of the same user
  * opened by id. Small buffers share arenas, host memory of 1, 2, 4 … 64 MiB and
  * device memory of 2 MiB; a large one has its own. An arena without buffers is
- * closed, but for one shared host arena that is kept for the next buffer.
+ * closed, but for one shared host arena that is kept for the next buffer, and for
+ * those of large host buffers, which become spares (spare.h).
  */
 
 #include "client.h"
@@ -19,12 +20,13 @@
 
 typedef struct Arena {
         uint64_t id;
-        TAILQ_ENTRY(Arena) arenas; /* client->arenas */
+        TAILQ_ENTRY(Arena) arenas; /* client->arenas or client->spares */
         uint64_t size;
         int device;    /* index, or ARENA_HOST */
         uint8_t *data; /* NULL: device memory */
         size_t n_buffers;
-        Space space; /* of an arena that is ours: what of it is taken */
+        int64_t spare_since_us; /* of a spare */
+        Space space;            /* of an arena that is ours: what of it is taken */
         bool ours;
         bool shared; /* by small buffers */
 } Arena;
@@ -49,6 +51,8 @@ int arena_open(gpuq_client *client, uint64_t id, Arena **ret_arena);
 void arena_give(gpuq_client *client, Arena *arena, Extent *extent, bool named);
 /** arena_give_forked() - the same in a child, where lists and lock are not to be touched: unmaps only. */
 void arena_give_forked(Arena *arena);
+/** arena_end() - close and free one that is in no list. */
+void arena_end(gpuq_client *client, Arena *arena);
 /** arenas_free() - of a client that nobody holds any more. */
 void arenas_free(gpuq_client *client);
 

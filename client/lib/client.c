@@ -19,6 +19,7 @@
 #include "error.h"
 #include "generation.h"
 #include "job.h"
+#include "spare.h"
 
 static int client_init_threads(gpuq_client *client) {
         pthread_condattr_t attributes;
@@ -55,6 +56,7 @@ int client_new(int fd, gpuq_client **ret_client) {
         TAILQ_INIT(&client->calls);
         TAILQ_INIT(&client->callbacks);
         TAILQ_INIT(&client->arenas);
+        TAILQ_INIT(&client->spares);
 
         client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (client->wake_fd < 0) {
@@ -142,6 +144,8 @@ int client_enter_open(gpuq_client *client) {
 }
 
 int client_leave(gpuq_client *client, int r) {
+        if (client->spares_due_us != 0)
+                spare_expire(client);
         pthread_mutex_unlock(&client->lock);
         client_unref(client);
         return r;

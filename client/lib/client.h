@@ -61,6 +61,10 @@ struct gpuq_client {
         gpuq_job *jobs;                   /* submitted and not ended, by tag */
         TAILQ_HEAD(, gpuq_job) callbacks; /* ended, callback not run yet */
         TAILQ_HEAD(, Arena) arenas;
+        TAILQ_HEAD(, Arena) spares; /* arenas without buffers, see spare.h */
+        unsigned n_spares;
+        uint64_t n_spare_bytes;
+        int64_t spares_due_us; /* when the first of them is to go; 0: there is none */
         pthread_mutex_t
                 arena_lock; /* one thread at a time makes or opens an arena; before `lock` */
 

@@ -126,9 +126,14 @@ static void fake_tell_arena(Fake *fake, unsigned peer, uint32_t serial, const Fa
 static void fake_arena_create(Fake *fake, unsigned peer, uint32_t serial,
                               const Gpuq__V1__ArenaCreate *create) {
         FakeArena *arena = &fake->arenas[fake->n_arenas];
+        uint64_t n_bytes_max = fake->manners.arena_bytes_max;
 
         if (fake->manners.arena_code) {
                 fake_error(fake, peer, serial, fake->manners.arena_code, "no arena for you");
+                return;
+        }
+        if (n_bytes_max && fake->counts.arena_bytes + create->size > n_bytes_max) {
+                fake_error(fake, peer, serial, GPUQ__V1__CODE__E_QUOTA, "no more arenas for you");
                 return;
         }
 
@@ -139,6 +144,7 @@ static void fake_arena_create(Fake *fake, unsigned peer, uint32_t serial,
         else
                 fake->counts.n_arenas++;
         fake->counts.last_arena_size = create->size;
+        fake->counts.arena_bytes += create->size;
 
         if (create->place != GPUQ__V1__PLACE__DEVICE) {
                 arena->fd = memfd_create("arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -166,6 +172,14 @@ static void fake_arena_open(Fake *fake, unsigned peer, uint32_t serial, uint64_t
                 fake_error(fake, peer, serial, GPUQ__V1__CODE__E_NOT_FOUND, "no such arena");
         else
                 fake_tell_arena(fake, peer, serial, arena, GPUQ__V1__PLACE__HOST, 0);
+}
+
+static void fake_arena_close(Fake *fake, uint64_t id) {
+        const FakeArena *arena = fake_find_arena(fake, id);
+
+        fake->counts.n_closes++;
+        if (arena)
+                fake->counts.arena_bytes -= arena->size;
 }
 
 static void fake_module_load(Fake *fake, unsigned peer, uint32_t serial,
@@ -399,7 +413,7 @@ static void fake_request(Fake *fake, unsigned peer, const Gpuq__V1__Request *req
                         fake_arena_open(fake, peer, serial, request->arena_open->arena);
                         break;
                 case GPUQ__V1__REQUEST__BODY_ARENA_CLOSE:
-                        fake->counts.n_closes++;
+                        fake_arena_close(fake, request->arena_close->arena);
                         break;
                 case GPUQ__V1__REQUEST__BODY_MODULE_LOAD:
                         fake_module_load(fake, peer, serial, request->module_load);

@@ -29,7 +29,8 @@ typedef struct FakeCounts {
                 n_ends; /* ends: connections that the client closed */
         uint32_t last_tag;
         uint64_t last_arena_size;
-        int image_seals; /* of the last image */
+        uint64_t arena_bytes; /* created and not closed */
+        int image_seals;      /* of the last image */
         size_t image_length;
 } FakeCounts;
 
@@ -42,6 +43,7 @@ typedef struct FakeManners {
         bool deaf;                 /* read nothing */
         Gpuq__V1__Code job_code;   /* if not 0: jobs fail with it */
         Gpuq__V1__Code arena_code; /* if not 0: arenas are refused with it */
+        uint64_t arena_bytes_max;  /* if not 0: what would be more is over the quota */
 } FakeManners;
 
 /** fake_new() - listening; aborts the test on failure. */

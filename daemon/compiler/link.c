@@ -105,9 +105,35 @@ static int nvjitlink_take(const NvJitLink *link, Linker linker, Result *result) 
         return 0;
 }
 
+/*
+ * PTX for one architecture's own instructions says so by a letter (".target sm_90a"), and links for nothing
+ * else. What is written for another architecture is refused by the linker, in its words.
+ */
+static char ptx_letter(const char *ptx, size_t n_ptx, unsigned sm) {
+        const char *target = memmem(ptx, n_ptx, ".target", strlen(".target"));
+        char wanted[16];
+        size_t n;
+
+        if (!target)
+                return '\0';
+
+        target += strlen(".target");
+        n = n_ptx - (target - ptx);
+        while (n > 0 && (*target == ' ' || *target == '\t')) {
+                ++target;
+                --n;
+        }
+        snprintf(wanted, sizeof(wanted), "sm_%u", sm);
+        if (n <= strlen(wanted) || strncmp(target, wanted, strlen(wanted)))
+                return '\0';
+
+        target += strlen(wanted);
+        return *target == 'a' || *target == 'f' ? *target : '\0';
+}
+
 static int nvjitlink_run(const Request *request, Result *result, Format format, const void *image,
                          size_t n_image) {
-        char architecture[16];
+        char architecture[24], letter = '\0';
         const char *options[] = {architecture};
         Linker linker = NULL;
         NvJitLink link;
@@ -118,7 +144,9 @@ static int nvjitlink_run(const Request *request, Result *result, Format format, 
                 return r;
 
         /* A device that this version does not know is left to the driver. */
-        snprintf(architecture, sizeof(architecture), "-arch=sm_%u", request->sm);
+        if (format == FORMAT_PTX)
+                letter = ptx_letter(image, n_image, request->sm);
+        snprintf(architecture, sizeof(architecture), "-arch=sm_%u%.1s", request->sm, &letter);
         if (link.create(&linker, ARRAY_SIZE(options), options))
                 return BACKEND_E_MISSING;
 

@@ -9,7 +9,21 @@
 #include "supervisor/supervisor.h"
 #include "supervisor/worker.h"
 
-static void device_on_gate(uv_timer_t *timer);
+static int device_init_timers(Device *device) {
+        int r;
+
+        r = uv_timer_init(&device->supervisor->loop, &device->gate);
+        if (r < 0)
+                return r;
+        r = uv_timer_init(&device->supervisor->loop, &device->turn);
+        if (r < 0) {
+                uv_close((uv_handle_t *)&device->gate, NULL);
+                return r;
+        }
+        device->gate.data = device->turn.data = device;
+        device->has_timers = true;
+        return 0;
+}
 
 int device_init(Device *device, Supervisor *supervisor, unsigned index, const char *name,
                 const char *uuid, const char *pci, uint64_t memory_total) {
@@ -27,22 +41,29 @@ int device_init(Device *device, Supervisor *supervisor, unsigned index, const ch
         r = fairshare_new(&device->share);
         if (r < 0)
                 return r;
-        r = uv_timer_init(&supervisor->loop, &device->gate);
-        if (r < 0)
-                return r;
-        device->gate.data = device;
-        device->has_gate = true;
-        return 0;
+        device_configure(device);
+        return device_init_timers(device);
+}
+
+void device_configure(Device *device) {
+        const Config *config = device->supervisor->config;
+
+        fairshare_configure(device->share, config->usage_half_life_s * 1000000000ull,
+                            config->limits.weight);
+        /* In one context there is nothing to switch between. */
+        device->quanta.quantum_ns = config->isolation_shared ? 0 : config->quantum_ms * 1000000ull;
 }
 
 void device_close(Device *device) {
-        if (device->has_gate)
-                uv_close((uv_handle_t *)&device->gate, NULL);
-        device->has_gate = false;
+        if (!device->has_timers)
+                return;
+        uv_close((uv_handle_t *)&device->gate, NULL);
+        uv_close((uv_handle_t *)&device->turn, NULL);
+        device->has_timers = false;
 }
 
 void device_fini(Device *device) {
-        assert(!device->has_gate);
+        assert(!device->has_timers);
         fairshare_free(device->share);
         free(device->problem);
         free(device->pci);
@@ -65,7 +86,7 @@ static uint64_t device_cost(Device *device, User *user, uint64_t now_ns) {
         Worker *worker;
 
         if (!slot || !slot->worker)
-                return cost_ns + DEVICE_START_NS + (device->problem ? USER_DAY_NS : 0);
+                return cost_ns + DEVICE_START_NS + (device->problem ? DEVICE_BROKEN_NS : 0);
 
         worker = slot->worker;
         if (!TAILQ_EMPTY(&worker->inflight))
@@ -132,14 +153,25 @@ Lane *device_lane(Device *device, User *user) {
 
 /* ---- gate ------------------------------------------------------------------ */
 
-static uint64_t device_quantum_ns(const Device *device) {
+static void device_on_timer(uv_timer_t *timer) {
+        Device *device = timer->data;
+
+        device->is_dirty = true;
+}
+
+static uint64_t device_inflight_ns(const Device *device) {
         return MAX(device->supervisor->config->inflight_ms, 1u) * 1000000ull;
 }
 
 static uint64_t device_grace_ns(const Device *device, const Job *job) {
-        uint64_t grace_ns = MAX(device_quantum_ns(device), 2 * job->expected_ns);
+        uint64_t grace_ns = MAX(device_inflight_ns(device), 2 * job->expected_ns);
 
         return MIN(grace_ns, DEVICE_GRACE_MAX_NS);
+}
+
+static void device_gate_leave(Device *device, Job *job) {
+        device->counted_ns -= job->counted_ns;
+        job->counted_ns = 0;
 }
 
 /* Lets those out that are overdue. Return: when the next one will be, UINT64_MAX for nobody. */
@@ -168,16 +200,10 @@ static uint64_t device_gate_age(Device *device, uint64_t now_ns) {
         return next_ns;
 }
 
-static void device_on_gate(uv_timer_t *timer) {
-        Device *device = timer->data;
-
-        device->is_dirty = true;
-}
-
 bool device_gate_is_open(Device *device) {
         uint64_t now_ns, next_ns;
 
-        if (device->counted_ns < device_quantum_ns(device))
+        if (device->counted_ns < device_inflight_ns(device))
                 return true;
         /* Armed: somebody asked before, and nobody in there is overdue yet. */
         if (uv_is_active((uv_handle_t *)&device->gate))
@@ -185,19 +211,81 @@ bool device_gate_is_open(Device *device) {
 
         now_ns = uv_hrtime();
         next_ns = device_gate_age(device, now_ns);
-        if (device->counted_ns < device_quantum_ns(device))
+        if (device->counted_ns < device_inflight_ns(device))
                 return true;
-        uv_timer_start(&device->gate, device_on_gate, (next_ns - now_ns) / 1000000 + 1, 0);
+        uv_timer_start(&device->gate, device_on_timer, (next_ns - now_ns) / 1000000 + 1, 0);
         return false;
 }
 
-void device_gate_enter(Device *device, Job *job) {
+/* ---- quanta ---------------------------------------------------------------- */
+
+static Slot *device_slot_of(QuantaDomain *domain) {
+        return container_of(domain, Slot, domain);
+}
+
+/* There is more than one lane in a slot only where all are in one, and no quanta. */
+static Lane *device_lane_of(QuantaDomain *domain) {
+        return LIST_FIRST(&device_slot_of(domain)->lanes);
+}
+
+static bool device_holder_works(const Device *device) {
+        QuantaDomain *holder = device->quanta.holder;
+
+        return holder && shareuser_is_awake(&device_lane_of(holder)->share);
+}
+
+/* What overran its quantum keeps nobody out, its own user's other jobs neither. */
+static void device_let_by(Device *device, QuantaDomain *domain) {
+        Worker *worker = device_slot_of(domain)->worker;
+        Job *job;
+
+        if (!worker)
+                return;
+        TAILQ_FOREACH(job, &worker->inflight, link) {
+                device_gate_leave(device, job);
+                worker_unbound(worker, job);
+        }
+}
+
+static void device_ask_again(Device *device, uint64_t until_ns, uint64_t now_ns) {
+        if (uv_is_active((uv_handle_t *)&device->turn) && device->turn_ns <= until_ns)
+                return;
+        device->turn_ns = until_ns;
+        uv_timer_start(&device->turn, device_on_timer, (until_ns - now_ns) / 1000000 + 1, 0);
+}
+
+Lane *device_turn(Device *device, Lane *pick, uint64_t now_ns) {
+        bool is_contended = fairshare_n_awake(device->share) > 1;
+        QuantaTurn turn = quanta_turn(&device->quanta, &pick->slot->domain,
+                                      device_holder_works(device), is_contended, now_ns);
+
+        if (turn.overran)
+                device_let_by(device, turn.overran);
+        if (turn.domain == &pick->slot->domain)
+                return pick;
+        if (turn.domain)
+                return device_lane_of(turn.domain);
+        device_ask_again(device, turn.until_ns, now_ns);
+        return NULL;
+}
+
+/* ---- jobs ------------------------------------------------------------------ */
+
+static QuantaDomain *device_domain(const Device *device, const Job *job) {
+        return &job->user->lanes[device->index]->slot->domain;
+}
+
+/* One that nobody waits for at a quantum's end keeps nobody out of the gate either. */
+void device_enter(Device *device, Job *job) {
         assert(!job->counted_ns);
-        job->counted_ns = MAX(MIN(job->expected_ns, device_quantum_ns(device)), 1u);
+        if (!quanta_enter(&device->quanta, device_domain(device, job), &job->quantum,
+                          job->expected_ns, job->started_ns))
+                return;
+        job->counted_ns = MAX(MIN(job->expected_ns, device_inflight_ns(device)), 1u);
         device->counted_ns += job->counted_ns;
 }
 
-void device_gate_leave(Device *device, Job *job) {
-        device->counted_ns -= job->counted_ns;
-        job->counted_ns = 0;
+void device_leave(Device *device, Job *job, uint64_t now_ns) {
+        device_gate_leave(device, job);
+        quanta_leave(device_domain(device, job), &job->quantum, now_ns);
 }

@@ -5,10 +5,11 @@
 /*
  * Device
  *
- * One GPU: who shares it, how much is expected to run on it, and the gate that
- * bounds what is in flight on it by expected time, whichever user's it is, so
- * that the next pick counts. A job that outlasts its quantum holds the gate no
- * longer: others then run beside it.
+ * One GPU: who shares it, how much is expected to run on it, the quanta in which
+ * one trust domain after the other runs on it, and the gate that bounds what is in
+ * flight on it by expected time, whichever user's it is, so that the next pick
+ * counts. A job that outlasts its time holds neither any longer: others then run
+ * beside it.
  */
 
 #include <stdbool.h>
@@ -19,9 +20,11 @@
 
 #include "supervisor/fairshare.h"
 #include "supervisor/job.h"
+#include "supervisor/quanta.h"
 
 #define DEVICE_GRACE_MAX_NS 50000000ull /* how long a long job may hold the gate */
 #define DEVICE_START_NS     20000000ull /* what starting a worker counts when a device is chosen */
+#define DEVICE_BROKEN_NS    86400000000000ull /* and what a device counts on which none started */
 
 typedef struct Device Device;
 typedef struct Slot Slot;
@@ -48,6 +51,7 @@ struct Device {
         char *problem; /* NULL: ready */
 
         FairShare *share;
+        Quanta quanta;
         uint64_t load_ns;    /* expected, of jobs that could run or do */
         uint64_t counted_ns; /* of it, what is in the gate */
         uint32_t n_queued;
@@ -55,8 +59,10 @@ struct Device {
         uint64_t gpu_ns; /* all users together, in all */
         bool is_dirty;   /* something may be dispatched */
 
-        uv_timer_t gate; /* when the first job in it has outlasted its quantum */
-        bool has_gate;
+        uv_timer_t gate;  /* when the first job in it has outlasted its quantum */
+        uv_timer_t turn;  /* when a quantum has ended, or its domain did not drain */
+        uint64_t turn_ns; /* what that is set to */
+        bool has_timers;
 };
 
 /** device_init() - in zeroed memory; names are copied. Return: 0, or a negative errno. */
@@ -64,7 +70,9 @@ int device_init(Device *device, Supervisor *supervisor, unsigned index, const ch
                 const char *uuid, const char *pci, uint64_t memory_total);
 /** device_fini() - its timer was closed by device_close(). */
 void device_fini(Device *device);
-/** device_close() - end its timer; the loop must run once more. */
+/** device_configure() - take from the configuration what concerns its users' shares. */
+void device_configure(Device *device);
+/** device_close() - end its timers; the loop must run once more. */
 void device_close(Device *device);
 /** device_set_problem() - NULL: it is well. */
 void device_set_problem(Device *device, const char *problem);
@@ -76,9 +84,12 @@ Lane *device_lane(Device *device, User *user);
 
 /** device_gate_is_open() - may one more job go? Else the gate will say when. */
 bool device_gate_is_open(Device *device);
-/** device_gate_enter() - it is dispatched. */
-void device_gate_enter(Device *device, Job *job);
-/** device_gate_leave() - it ended, or went back. Twice is harmless. */
-void device_gate_leave(Device *device, Job *job);
+/** device_turn() - whose job goes next: @pick's, to whom fair share points and who has one that
+ * could go now, or that of the user whose quantum it is. Return: NULL: nobody's; it will be said when. */
+Lane *device_turn(Device *device, Lane *pick, uint64_t now_ns);
+/** device_enter() - a job is dispatched. */
+void device_enter(Device *device, Job *job);
+/** device_leave() - it ended, or went back. Twice is harmless. */
+void device_leave(Device *device, Job *job, uint64_t now_ns);
 
 #endif

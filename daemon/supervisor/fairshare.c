@@ -14,6 +14,8 @@ struct FairShare {
         size_t n_in_flight; /* charged and not settled */
         double virtual;     /* tag of the latest dispatch; never goes back */
         double finish_max;
+        uint64_t half_life_ns;
+        double usage_full; /* of an ordinary user who had the device to himself for ever */
         uint64_t turns;
         uint64_t n_compared;
 };
@@ -114,12 +116,41 @@ static double weight_clamp(double weight) {
 }
 
 void shareuser_init(ShareUser *user, double weight) {
-        *user = (ShareUser){.weight = weight_clamp(weight), .index = ASLEEP};
+        weight = weight_clamp(weight);
+        *user = (ShareUser){.weight = weight, .rate = weight, .index = ASLEEP};
+}
+
+void fairshare_configure(FairShare *fs, uint64_t half_life_ns, double weight) {
+        fs->half_life_ns = half_life_ns;
+        fs->usage_full = (double)half_life_ns / M_LN2 / weight_clamp(weight);
 }
 
 void fairshare_set_weight(FairShare *fs, ShareUser *user, double weight) {
         (void)fs;
+        user->rate *= weight_clamp(weight) / user->weight;
         user->weight = weight_clamp(weight);
+}
+
+/* ---- the past -------------------------------------------------------------- */
+
+/*
+ * Only the ratio of two users' rates matters. It is that of their weights when they used
+ * the same for their weights, which is where competing leads: who used more gets less.
+ * It does not depend on who is awake, or a user with one job at a time, asleep between
+ * them, would be judged by another measure than one who always waits.
+ */
+static void fairshare_rate(FairShare *fs, ShareUser *user, uint64_t now_ns) {
+        double used;
+
+        if (user->rated_ns && now_ns - user->rated_ns < fs->half_life_ns / DECAY_STEPS)
+                return;
+
+        user->rated_ns = now_ns;
+        user->rate = user->weight;
+        if (!fs->half_life_ns)
+                return;
+        used = fairshare_usage(fs, user, now_ns) / user->weight / fs->usage_full;
+        user->rate /= fmin(1 + (FAIRSHARE_YIELD_MAX - 1) * used, FAIRSHARE_YIELD_MAX);
 }
 
 /* ---- the virtual clock ---- */
@@ -178,17 +209,25 @@ ShareUser *fairshare_pick(FairShare *fs) {
         return fs->n_heap > 0 ? fs->heap[0] : NULL;
 }
 
-void fairshare_charge(FairShare *fs, ShareUser *user, uint64_t expected_ns) {
+size_t fairshare_n_awake(const FairShare *fs) {
+        return fs->n_heap;
+}
+
+void fairshare_charge(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint64_t now_ns) {
         double start = user->start;
 
-        /* Only those who compete move the clock: a job run again for a sleeping user does not. */
+        fairshare_rate(fs, user, now_ns);
+
+        /* Only those who compete move the clock: a job run again for a sleeping user does not.
+         * Nor does one who goes before his turn, in a quantum of his, move it past those who wait:
+         * who wakes then would come after his whole quantum. */
         if (shareuser_is_awake(user))
-                fs->virtual = fmax(fs->virtual, start);
+                fs->virtual = fmax(fs->virtual, fs->heap[0]->start);
         else
                 start = user->floor = fmax(user->finish, fs->virtual);
 
         fs->n_in_flight++;
-        shareuser_set_finish(fs, user, start + (double)expected_ns / user->weight);
+        shareuser_set_finish(fs, user, start + (double)expected_ns / user->rate);
         user->turn = fs->turns++;
         if (shareuser_is_awake(user))
                 heap_down(fs, user);
@@ -196,13 +235,13 @@ void fairshare_charge(FairShare *fs, ShareUser *user, uint64_t expected_ns) {
 
 void fairshare_settle(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint64_t actual_ns,
                       uint64_t now_ns) {
-        double error = ((double)actual_ns - (double)expected_ns) / user->weight;
+        double error = ((double)actual_ns - (double)expected_ns) / user->rate;
 
         assert(fs->n_in_flight > 0);
         fs->n_in_flight--;
 
-        user->usage = shareuser_usage(user, now_ns) + (double)actual_ns;
-        user->usage_ns = now_ns;
+        decay_add(&user->recent, FAIRSHARE_RECENT_NS, (double)actual_ns, now_ns);
+        decay_add(&user->usage, fs->half_life_ns, (double)actual_ns, now_ns);
 
         shareuser_set_finish(fs, user, user->finish + error);
         if (shareuser_is_awake(user))
@@ -212,13 +251,12 @@ void fairshare_settle(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint
 
 /* ---- queries ---- */
 
-double shareuser_usage(const ShareUser *user, uint64_t now_ns) {
-        double passed;
+double shareuser_recent(const ShareUser *user, uint64_t now_ns) {
+        return decay_sum(&user->recent, FAIRSHARE_RECENT_NS, now_ns);
+}
 
-        if (now_ns <= user->usage_ns)
-                return user->usage;
-        passed = (double)(now_ns - user->usage_ns);
-        return user->usage * exp2(-passed / (double)FAIRSHARE_HALF_LIFE_NS);
+double fairshare_usage(const FairShare *fs, const ShareUser *user, uint64_t now_ns) {
+        return decay_sum(&user->usage, fs->half_life_ns, now_ns);
 }
 
 bool shareuser_is_awake(const ShareUser *user) {

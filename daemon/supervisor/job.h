@@ -20,6 +20,7 @@
 #include "supervisor/failure.h"
 #include "supervisor/fault.h"
 #include "supervisor/outbox.h"
+#include "supervisor/quanta.h"
 #include "supervisor/queue.h"
 #include "supervisor/user.h"
 #include "util/macro.h"
@@ -166,6 +167,7 @@ struct Job {
         uint64_t duration_class;
         uint64_t expected_ns;
         uint64_t counted_ns; /* in its device's gate; 0: not in it */
+        QuantaJob quantum;   /* of its domain's quanta */
         uint64_t timeout_ms; /* 0: none */
         UserCharge charge;
 

@@ -24,19 +24,23 @@ struct QueueTurn {
         size_t n_entries;
         struct QueueEntryList entries;
         TAILQ_ENTRY(QueueTurn) link; /* band->turns */
-        UT_hash_handle hh;           /* queue->turns */
+        STAILQ_ENTRY(QueueTurn) round_link;
+        QueueEntry *next;  /* to be visited */
+        UT_hash_handle hh; /* queue->turns */
 };
 
 void queue_init(Queue *queue) {
         TAILQ_INIT(&queue->bands);
         queue->turns = NULL;
         queue->n_entries = 0;
+        queue->n_steps = 0;
 }
 
 static QueueBand *queue_band(Queue *queue, int priority) {
         QueueBand *at, *band;
 
         TAILQ_FOREACH(at, &queue->bands, link) {
+                queue->n_steps++;
                 if (at->priority == priority)
                         return at;
                 if (at->priority < priority)
@@ -96,18 +100,25 @@ static void queue_drop_turn(Queue *queue, QueueTurn *turn) {
         queue_drop_band(queue, band);
 }
 
-static void queue_turn_insert(QueueTurn *turn, QueueEntry *entry) {
-        QueueEntry *at = TAILQ_FIRST(&turn->entries);
+/* New jobs go last, and those that come back go among the first, in any order: looked
+ * for from both ends at once, either is found in a few steps. */
+static void queue_turn_insert(Queue *queue, QueueTurn *turn, QueueEntry *entry) {
+        QueueEntry *above = TAILQ_FIRST(&turn->entries);
+        QueueEntry *below = TAILQ_LAST(&turn->entries, QueueEntryList);
 
-        /* New jobs go last and those that come back go first: both without a search. */
-        if (!at || entry->key < at->key) {
-                TAILQ_INSERT_HEAD(&turn->entries, entry, link);
-                return;
+        while (above && above->key < entry->key && below->key > entry->key) {
+                queue->n_steps++;
+                above = TAILQ_NEXT(above, link);
+                below = TAILQ_PREV(below, QueueEntryList, link);
         }
-        at = TAILQ_LAST(&turn->entries, QueueEntryList);
-        while (at->key > entry->key)
-                at = TAILQ_PREV(at, QueueEntryList, link);
-        TAILQ_INSERT_AFTER(&turn->entries, at, entry, link);
+
+        queue->n_steps++;
+        if (!above)
+                TAILQ_INSERT_TAIL(&turn->entries, entry, link);
+        else if (above->key > entry->key)
+                TAILQ_INSERT_BEFORE(above, entry, link);
+        else
+                TAILQ_INSERT_AFTER(&turn->entries, below, entry, link);
 }
 
 int queue_push(Queue *queue, QueueEntry *entry) {
@@ -119,7 +130,7 @@ int queue_push(Queue *queue, QueueEntry *entry) {
         if (!turn)
                 return -ENOMEM;
 
-        queue_turn_insert(turn, entry);
+        queue_turn_insert(queue, turn, entry);
         entry->turn = turn;
         turn->n_entries++;
         queue->n_entries++;
@@ -135,6 +146,7 @@ QueueEntry *queue_pick(Queue *queue, QueueFits fits, void *userdata) {
         TAILQ_FOREACH(band, &queue->bands, link) {
                 TAILQ_FOREACH(turn, &band->turns, link) {
                         entry = TAILQ_FIRST(&turn->entries);
+                        queue->n_steps++;
                         if (!fits || fits(entry, userdata))
                                 return entry;
                         if (++n_looked >= QUEUE_LOOK_MAX)
@@ -163,40 +175,35 @@ void queue_remove(Queue *queue, QueueEntry *entry) {
                 queue_drop_turn(queue, turn);
 }
 
-/* With sessions in turn, the i-th of a session comes after i of each other, and
- * one more of those whose turn comes first. */
-static size_t queue_turn_before(QueueTurn *turn, size_t i) {
-        bool comes_first = true;
-        QueueTurn *other;
-        size_t n = 0;
+STAILQ_HEAD(QueueRound, QueueTurn);
 
-        TAILQ_FOREACH(other, &turn->band->turns, link) {
-                if (other == turn) {
-                        comes_first = false;
-                        n += i;
-                } else {
-                        n += MIN(other->n_entries, i + comes_first);
-                }
+/* Round by round as they will be taken; who has no more drops out of the next round. */
+static void queue_visit_rounds(Queue *queue, struct QueueRound *round, size_t *n_before,
+                               QueueVisit visit, void *userdata) {
+        QueueTurn *turn;
+
+        while ((turn = STAILQ_FIRST(round))) {
+                queue->n_steps++;
+                visit(turn->next, (*n_before)++, userdata);
+                turn->next = TAILQ_NEXT(turn->next, link);
+                STAILQ_REMOVE_HEAD(round, round_link);
+                if (turn->next)
+                        STAILQ_INSERT_TAIL(round, turn, round_link);
         }
-        return n;
 }
 
 void queue_visit(Queue *queue, QueueVisit visit, void *userdata) {
-        QueueEntry *entry;
+        struct QueueRound round;
         QueueBand *band;
         QueueTurn *turn;
-        size_t n_above = 0;
+        size_t n_before = 0;
 
         TAILQ_FOREACH(band, &queue->bands, link) {
-                size_t n_band = 0;
-
+                STAILQ_INIT(&round);
                 TAILQ_FOREACH(turn, &band->turns, link) {
-                        size_t i = 0;
-
-                        TAILQ_FOREACH(entry, &turn->entries, link)
-                        visit(entry, n_above + queue_turn_before(turn, i++), userdata);
-                        n_band += turn->n_entries;
+                        turn->next = TAILQ_FIRST(&turn->entries);
+                        STAILQ_INSERT_TAIL(&round, turn, round_link);
                 }
-                n_above += n_band;
+                queue_visit_rounds(queue, &round, &n_before, visit, userdata);
         }
 }

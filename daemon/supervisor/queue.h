@@ -6,8 +6,9 @@
  * Queue
  *
  * The jobs of one user that could run on one device now: bands of priority, in a
- * band the sessions in turn, in a session first come first served. Pure; its
- * cost does not grow with the number of jobs.
+ * band the sessions in turn, in a session first come first served. Pure; what it costs
+ * to add, pick and remove one does not grow with the number of jobs or sessions; visiting
+ * costs the same for each.
  */
 
 #include <stdbool.h>
@@ -35,6 +36,7 @@ typedef struct Queue {
         struct QueueBandList bands; /* highest priority first */
         QueueTurn *turns;           /* by session and priority */
         size_t n_entries;
+        uint64_t n_steps; /* of all searches so far: what adding, picking and visiting has cost */
 } Queue;
 
 typedef bool (*QueueFits)(QueueEntry *entry, void *userdata);
@@ -50,7 +52,7 @@ QueueEntry *queue_pick(Queue *queue, QueueFits fits, void *userdata);
 void queue_take(Queue *queue, QueueEntry *entry);
 /** queue_remove() - remove it, wherever it is. */
 void queue_remove(Queue *queue, QueueEntry *entry);
-/** queue_visit() - every entry, with how many go before it as things are now. */
+/** queue_visit() - every entry in the order of their turns, with how many go before it as things are now. */
 void queue_visit(Queue *queue, QueueVisit visit, void *userdata);
 
 #endif

@@ -209,7 +209,7 @@ static double report_usage(const User *user, uint64_t now_ns) {
 
         for (size_t i = 0; i < user->n_lanes; ++i)
                 if (user->lanes[i])
-                        usage += shareuser_usage(&user->lanes[i]->share, now_ns);
+                        usage += shareuser_recent(&user->lanes[i]->share, now_ns);
         return usage;
 }
 

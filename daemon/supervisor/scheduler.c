@@ -2,6 +2,7 @@
 #include "supervisor/scheduler.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "supervisor/dependency.h"
@@ -204,6 +205,12 @@ static bool scheduler_runs_alone(const Worker *worker) {
         return job && job->is_alone;
 }
 
+/* Woken again by scheduler_tick(). */
+static bool scheduler_is_held(User *user) {
+        user->is_held = user->limits.gpu_seconds && user_over_seconds(user, uv_hrtime()) > 0;
+        return user->is_held;
+}
+
 static Job *scheduler_next(Lane *lane, Worker *worker) {
         Job *alone = TAILQ_FIRST(&lane->slot->alone);
         QueueEntry *entry;
@@ -212,6 +219,8 @@ static Job *scheduler_next(Lane *lane, Worker *worker) {
                 return NULL;
         if (alone)
                 return alone->user == lane->user && !worker->n_inflight ? alone : NULL;
+        if (scheduler_is_held(lane->user))
+                return NULL;
         if (worker->n_inflight >= MAX(worker->supervisor->config->inflight_jobs, 1u))
                 return NULL;
 
@@ -309,39 +318,49 @@ static void scheduler_start(Lane *lane, Worker *worker, Job *job) {
         job_set_state(job, JOB_RUNNING);
         device->n_running++;
         device->load_ns += job->expected_ns;
-        device_gate_enter(device, job);
-        fairshare_charge(device->share, &lane->share, job->expected_ns);
+        device_enter(device, job);
+        fairshare_charge(device->share, &lane->share, job->expected_ns, job->started_ns);
         scheduler_claim_variables(job);
         dependency_started(job);
 }
 
-/* Return: false: nothing of this user can go here now; something will wake it. */
-static bool scheduler_step(Lane *lane) {
+/* Return: NULL: nothing of this user can go here now; something will wake it. */
+static Job *scheduler_look(Lane *lane) {
         Worker *worker = lane->slot->worker;
-        Job *job;
 
         if (!worker) {
                 slot_poke(lane->slot);
-                return false;
+                return NULL;
         }
-        if (worker->state != WORKER_READY)
-                return false;
+        return worker->state == WORKER_READY ? scheduler_next(lane, worker) : NULL;
+}
 
-        job = scheduler_next(lane, worker);
-        if (!job)
-                return false;
-        scheduler_start(lane, worker, job);
-        return true;
+/* Who asks for another's quantum has a job that could go: else a holder would drain for nobody. */
+static bool scheduler_may_ask(Lane *lane) {
+        return !quanta_is_shut(&lane->device->quanta, &lane->slot->domain) || scheduler_look(lane);
 }
 
 static void scheduler_run_device(Device *device) {
+        uint64_t now_ns = uv_hrtime();
         ShareUser *share;
+        Lane *lane;
+        Job *job;
 
         device->is_dirty = false;
-        while ((share = fairshare_pick(device->share)) && device_gate_is_open(device)) {
-                Lane *lane = container_of(share, Lane, share);
+        while ((share = fairshare_pick(device->share))) {
+                lane = container_of(share, Lane, share);
+                if (!scheduler_may_ask(lane)) {
+                        fairshare_sleep(device->share, share);
+                        continue;
+                }
 
-                if (!scheduler_step(lane))
+                lane = device_turn(device, lane, now_ns);
+                if (!lane || !device_gate_is_open(device))
+                        return;
+                job = scheduler_look(lane);
+                if (job)
+                        scheduler_start(lane, lane->slot->worker, job);
+                else
                         fairshare_sleep(device->share, &lane->share);
         }
 }
@@ -350,6 +369,21 @@ void scheduler_run(Supervisor *supervisor) {
         for (size_t i = 0; i < supervisor->n_devices; ++i)
                 if (supervisor->devices[i].is_dirty)
                         scheduler_run_device(&supervisor->devices[i]);
+}
+
+static void scheduler_release(User *user) {
+        user->is_held = false;
+        for (size_t i = 0; i < user->n_lanes; ++i)
+                if (user->lanes[i])
+                        slot_wake(user->lanes[i]->slot);
+}
+
+void scheduler_tick(Supervisor *supervisor, uint64_t now_ns) {
+        User *user;
+
+        for (user = supervisor->users; user; user = user->hh.next)
+                if (user->is_held && user_over_seconds(user, now_ns) <= 0)
+                        scheduler_release(user);
 }
 
 /* ---- end ------------------------------------------------------------------- */
@@ -376,7 +410,7 @@ void scheduler_leave_worker(Job *job) {
         device->gpu_ns += busy_ns;
         device->load_ns -= job->expected_ns;
         device->n_running--;
-        device_gate_leave(device, job);
+        device_leave(device, job, now_ns);
         worker_remove(job->worker, job);
         job->worker = NULL;
         job->place = JOB_NOWHERE;
@@ -420,6 +454,21 @@ static bool scheduler_reason_edges(const Job *job, char *text, size_t n_text) {
         return false;
 }
 
+static void scheduler_reason_turn(const Job *job, const Worker *worker, size_t n_before, char *text,
+                                  size_t n_text) {
+        const Slot *slot = worker->slot;
+
+        if (quanta_is_shut(&slot->device->quanta, &slot->domain))
+                snprintf(text, n_text,
+                         "another user's quantum (%zu of its own user's jobs before it)", n_before);
+        else if (n_before)
+                snprintf(text, n_text, "its turn (%zu jobs before it)", n_before);
+        else if (job->is_long && worker->n_long)
+                snprintf(text, n_text, "another long job of its user runs");
+        else
+                snprintf(text, n_text, "its turn (%u jobs in flight)", slot->device->n_running);
+}
+
 static void scheduler_reason_queued(const Job *job, size_t n_before, char *text, size_t n_text) {
         const Slot *slot = scheduler_lane(job)->slot;
         const Worker *worker = slot->worker;
@@ -430,8 +479,11 @@ static void scheduler_reason_queued(const Job *job, size_t n_before, char *text,
                 snprintf(text, n_text, "worker starts");
         else if (!TAILQ_EMPTY(&slot->alone) || scheduler_runs_alone(worker))
                 snprintf(text, n_text, "a job runs alone after a fault");
+        else if (job->user->is_held)
+                snprintf(text, n_text, "over gpu_seconds: its user has some again in about %.0f s",
+                         ceil(user_over_seconds(job->user, uv_hrtime())));
         else
-                snprintf(text, n_text, "its turn (%zu jobs before it)", n_before);
+                scheduler_reason_turn(job, worker, n_before, text, n_text);
 }
 
 void scheduler_reason(const Job *job, size_t n_before, char *text, size_t n_text) {

@@ -24,6 +24,8 @@ void scheduler_place_all(Supervisor *supervisor);
 void scheduler_wake(Lane *lane);
 /** scheduler_run() - dispatch what can be. */
 void scheduler_run(Supervisor *supervisor);
+/** scheduler_tick() - now and then: users who were over their GPU seconds may go on. */
+void scheduler_tick(Supervisor *supervisor, uint64_t now_ns);
 
 /** scheduler_leave_worker() - a RUNNING job is in flight no more: settle what it cost. */
 void scheduler_leave_worker(Job *job);

@@ -69,6 +69,7 @@ void slot_close(Slot *slot) {
                 LIST_REMOVE(lane, slot_link);
                 free(lane);
         }
+        quanta_forget(&slot->device->quanta, &slot->domain);
         HASH_DEL(slot->supervisor->slots, slot);
         uv_close((uv_handle_t *)&slot->retry, slot_on_close);
 }

@@ -38,6 +38,7 @@ struct Slot {
         UT_hash_handle hh; /* supervisor->slots */
 
         Worker *worker;                  /* NULL: none; else starting, ready or stopping */
+        QuantaDomain domain;             /* of device->quanta */
         LIST_HEAD(, Lane) lanes;         /* one; with isolation=shared one for each user */
         TAILQ_HEAD(SlotJobs, Job) alone; /* to be run with nothing beside them */
         TAILQ_HEAD(, Arena) making;      /* device arenas */

@@ -195,14 +195,18 @@ static Failure *submit_check_device(const Session *session, const Gpuq__V1__Job 
 }
 
 static Failure *submit_check_gpu_time(const User *user) {
-        double used = user_day_seconds(user, uv_hrtime());
+        uint64_t now_ns;
 
-        if (!user->limits.gpu_seconds || used <= (double)user->limits.gpu_seconds)
+        if (!user->limits.gpu_seconds)
+                return NULL;
+        now_ns = uv_hrtime();
+        if (user_over_seconds(user, now_ns) <= 0)
                 return NULL;
         return failure_new(FAILURE_QUOTA,
-                           "over the limit gpu_seconds of user %s: the limit is %llu a day, %.0f "
-                           "are used; see gpu_seconds in gpuqd.conf",
-                           user->name, (unsigned long long)user->limits.gpu_seconds, used);
+                           "over the limit gpu_seconds of user %s: the limit is %llu in %.0f s, "
+                           "%.0f are used; see gpu_seconds in gpuqd.conf",
+                           user->name, (unsigned long long)user->limits.gpu_seconds,
+                           (double)user->window_ns / 1e9, user_window_seconds(user, now_ns));
 }
 
 static Failure *submit_check(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {

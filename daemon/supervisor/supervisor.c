@@ -173,6 +173,7 @@ static void supervisor_on_tick(uv_timer_t *timer) {
         session_tick(session, now_ns);
         HASH_ITER(hh, supervisor->workers, worker, next_worker)
         supervisor_check_worker(worker, now_ns);
+        scheduler_tick(supervisor, now_ns);
         supervisor_tell_keeper(supervisor, now_ns);
 }
 
@@ -298,6 +299,8 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
         }
         config_free(supervisor->config);
         supervisor->config = config;
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                device_configure(&supervisor->devices[i]);
         for (user = supervisor->users; user; user = user->hh.next) {
                 user_configure(user, config);
                 for (size_t i = 0; i < user->n_lanes; ++i)

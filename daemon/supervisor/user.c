@@ -68,6 +68,7 @@ User *user_free(User *user) {
 
 void user_configure(User *user, const Config *config) {
         user->limits = *config_limits(config, user->name, user->uid);
+        user->window_ns = config->gpu_window_s * 1000000000ull;
 }
 
 uint64_t user_limit(const User *user, UserResource resource) {
@@ -123,18 +124,25 @@ void user_uncharge(UserCharge *charge) {
         *charge = (UserCharge){};
 }
 
-static double user_day_decayed(const User *user, uint64_t now_ns) {
-        uint64_t age_ns = now_ns > user->day_at_ns ? now_ns - user->day_at_ns : 0;
-
-        return user->day_ns * exp(-(double)age_ns / (double)USER_DAY_NS);
+/* A half-life of ln 2 windows makes a steady use count as much as it is in one window. */
+static uint64_t user_half_life_ns(const User *user) {
+        return (uint64_t)((double)user->window_ns * M_LN2);
 }
 
 void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns) {
         user->gpu_ns += ns;
-        user->day_ns = user_day_decayed(user, now_ns) + (double)ns;
-        user->day_at_ns = now_ns;
+        decay_add(&user->window, user_half_life_ns(user), (double)ns, now_ns);
 }
 
-double user_day_seconds(const User *user, uint64_t now_ns) {
-        return user_day_decayed(user, now_ns) / 1e9;
+double user_window_seconds(const User *user, uint64_t now_ns) {
+        return decay_sum(&user->window, user_half_life_ns(user), now_ns) / 1e9;
+}
+
+double user_over_seconds(const User *user, uint64_t now_ns) {
+        double limit = (double)user->limits.gpu_seconds, used;
+
+        if (!user->limits.gpu_seconds)
+                return 0;
+        used = user_window_seconds(user, now_ns);
+        return used > limit ? log(used / limit) * (double)user->window_ns / 1e9 : 0;
 }

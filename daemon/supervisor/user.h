@@ -20,12 +20,12 @@
 
 #include <uthash.h>
 
+#include "supervisor/decay.h"
 #include "supervisor/duration.h"
 #include "supervisor/history.h"
 #include "util/config.h"
 #include "util/macro.h"
 
-#define USER_DAY_NS      86400000000000ull
 #define USER_BUFFERS_MAX (64u << 20) /* bytes held for all connections of one user */
 
 typedef struct User User;
@@ -76,8 +76,9 @@ struct User {
         History *history;
         Duration *duration;
         uint64_t gpu_ns; /* in all */
-        double day_ns;   /* decayed up to day_at_ns */
-        uint64_t day_at_ns;
+        Decay window;    /* GPU-ns */
+        uint64_t window_ns;
+        bool is_held; /* over its GPU seconds: what waits is not dispatched */
 
         UT_hash_handle hh; /* supervisor->users */
 };
@@ -106,7 +107,9 @@ const char *user_resource_key(UserResource resource);
 
 /** user_add_gpu_time() - it used the GPU for so long, up to now. */
 void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns);
-/** user_day_seconds() - of GPU time, decaying over a day. */
-double user_day_seconds(const User *user, uint64_t now_ns);
+/** user_window_seconds() - of GPU time, decaying over the window: at a steady use, what was used in one. */
+double user_window_seconds(const User *user, uint64_t now_ns);
+/** user_over_seconds() - until its GPU seconds are below their limit, if it runs nothing. 0: they are. */
+double user_over_seconds(const User *user, uint64_t now_ns);
 
 #endif

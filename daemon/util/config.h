@@ -29,7 +29,7 @@ typedef struct ConfigLimits {
         uint64_t arena_bytes;  /* host memory in arenas and module images */
         uint64_t device_bytes; /* device memory in arenas, all devices together */
         uint64_t modules;      /* loaded */
-        uint64_t gpu_seconds;  /* a day, decaying; 0: no limit */
+        uint64_t gpu_seconds;  /* in a window of gpu_window_s, decaying; 0: no limit */
 } ConfigLimits;
 
 typedef struct ConfigUser {
@@ -54,7 +54,10 @@ typedef struct Config {
         unsigned inflight_ms;   /* of expected GPU time in one worker, beyond one job */
         unsigned
                 poll_us; /* supervisor and clients look so long for what comes next before they sleep */
-        unsigned job_timeout_s; /* default, 0: none */
+        unsigned quantum_ms; /* for which one user's context has a device to itself; 0: none has */
+        unsigned usage_half_life_s; /* of what a user used before; 0: only the present counts */
+        unsigned gpu_window_s;      /* of gpu_seconds */
+        unsigned job_timeout_s;     /* default, 0: none */
         unsigned compile_timeout_s;
         ConfigLimits limits; /* for users without a section */
         ConfigUser *users;

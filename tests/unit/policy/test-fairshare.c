@@ -61,7 +61,7 @@ static SimUser *sim_step(Sim *sim) {
                 return NULL;
 
         assert_true(user->n_queued > 0);
-        fairshare_charge(sim->fs, &user->share, user->expected_ns);
+        fairshare_charge(sim->fs, &user->share, user->expected_ns, sim->now_ns);
         if (--user->n_queued == 0)
                 fairshare_sleep(sim->fs, &user->share);
         sim->now_ns += user->cost_ns;
@@ -136,7 +136,7 @@ static void a_correction_after_sleep_gives_no_credit_either(void **state) {
         late = &sim.users[1].share;
         sim_queue(&sim, 0, UINT32_MAX);
         assert_int_equal(fairshare_wake(sim.fs, late), 0);
-        fairshare_charge(sim.fs, late, 100 * S); /* thought to be very long */
+        fairshare_charge(sim.fs, late, 100 * S, sim.now_ns); /* thought to be very long */
         fairshare_sleep(sim.fs, late);
         sim_run(&sim, 500 * S);
 
@@ -242,14 +242,128 @@ static void usage_halves_in_a_half_life(void **state) {
         ShareUser user;
 
         assert_int_equal(fairshare_new(&fs), 0);
+        fairshare_configure(fs, 10 * S, 1);
         shareuser_init(&user, 1);
-        fairshare_charge(fs, &user, 0);
+        fairshare_charge(fs, &user, 0, S);
         fairshare_settle(fs, &user, 0, 8 * S, S);
 
-        assert_near(shareuser_usage(&user, S), 8e9, 1e-9);
-        assert_near(shareuser_usage(&user, S + FAIRSHARE_HALF_LIFE_NS), 4e9, 1e-9);
-        assert_near(shareuser_usage(&user, S + 3 * FAIRSHARE_HALF_LIFE_NS), 1e9, 1e-9);
+        assert_near(shareuser_recent(&user, S), 8e9, 1e-9);
+        assert_near(shareuser_recent(&user, S + FAIRSHARE_RECENT_NS), 4e9, 1e-9);
+        assert_near(fairshare_usage(fs, &user, S + 10 * S), 4e9, 1e-9);
+        assert_near(fairshare_usage(fs, &user, S + 30 * S), 1e9, 1e-9);
         fairshare_free(fs);
+}
+
+/* ---- the past counts -------------------------------------------------------- */
+
+#define HALF_LIFE (100 * S)
+
+static void sim_init_with_past(Sim *sim, size_t n_users) {
+        sim_init(sim, n_users);
+        fairshare_configure(sim->fs, HALF_LIFE, 1);
+}
+
+static void who_used_much_of_late_yields_to_who_did_not(void **state) {
+        Sim sim;
+
+        sim_init_with_past(&sim, 2);
+        sim_queue(&sim, 0, UINT32_MAX);
+        sim_run(&sim, 10 * HALF_LIFE);
+        sim.users[0].served_ns = 0;
+        sim_queue(&sim, 1, UINT32_MAX);
+        sim_run(&sim, S);
+
+        assert_near((double)sim.users[1].served_ns / (double)sim.users[0].served_ns,
+                    FAIRSHARE_YIELD_MAX, 0.05);
+        sim_finish(&sim);
+}
+
+static void yielding_ends_when_both_used_the_same(void **state) {
+        Sim sim;
+
+        sim_init_with_past(&sim, 2);
+        sim_queue(&sim, 0, UINT32_MAX);
+        sim_run(&sim, 10 * HALF_LIFE);
+        sim_queue(&sim, 1, UINT32_MAX);
+        sim_run(&sim, 10 * HALF_LIFE);
+        sim.users[0].served_ns = sim.users[1].served_ns = 0;
+        sim_run(&sim, 20 * S);
+
+        assert_near((double)sim.users[1].served_ns, (double)sim.users[0].served_ns, 0.01);
+        sim_finish(&sim);
+}
+
+static void the_past_is_forgotten(void **state) {
+        Sim sim;
+
+        sim_init_with_past(&sim, 2);
+        sim_queue(&sim, 0, UINT32_MAX);
+        sim_run(&sim, 5 * HALF_LIFE);
+        fairshare_sleep(sim.fs, &sim.users[0].share);
+        sim.now_ns += 10 * HALF_LIFE;
+        sim_queue(&sim, 0, 0);
+        sim_queue(&sim, 1, UINT32_MAX);
+        sim.users[0].served_ns = 0;
+        sim_run(&sim, S);
+
+        assert_near((double)sim.users[1].served_ns, (double)sim.users[0].served_ns, 0.01);
+        sim_finish(&sim);
+}
+
+static void weights_hold_in_the_long_run_whatever_the_past(void **state) {
+        static const double pairs[][2] = {{1, 3}, {0.01, 0.03}, {100, 300}};
+
+        for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+                Sim sim;
+
+                sim_init_with_past(&sim, 2);
+                fairshare_set_weight(sim.fs, &sim.users[0].share, pairs[i][0]);
+                fairshare_set_weight(sim.fs, &sim.users[1].share, pairs[i][1]);
+                sim_queue(&sim, 0, UINT32_MAX);
+                sim_queue(&sim, 1, UINT32_MAX);
+                sim_run(&sim, 10 * HALF_LIFE);
+                assert_near((double)sim.users[1].served_ns / (double)sim.users[0].served_ns, 3,
+                            0.02);
+                sim_finish(&sim);
+        }
+}
+
+/* One job at a time is asleep between them: that must not make the past count double. */
+static void one_job_at_a_time_is_judged_by_the_same_measure(void **state) {
+        Sim sim;
+
+        sim_init_with_past(&sim, 2);
+        sim_queue(&sim, 0, UINT32_MAX);
+        while (sim.now_ns < 3 * HALF_LIFE) {
+                if (sim.users[1].n_queued == 0)
+                        sim_queue(&sim, 1, 1);
+                assert_non_null(sim_step(&sim));
+        }
+
+        assert_near((double)sim.users[0].served_ns, (double)sim.users[1].served_ns, 0.05);
+        sim_finish(&sim);
+}
+
+/* ---- out of turn ------------------------------------------------------------- */
+
+static void who_wakes_beside_one_out_of_turn_is_not_put_behind_him(void **state) {
+        Sim sim;
+        ShareUser *holder, *waiting, *late;
+
+        sim_init(&sim, 3);
+        holder = &sim.users[0].share;
+        waiting = &sim.users[1].share;
+        late = &sim.users[2].share;
+        sim_queue(&sim, 0, UINT32_MAX);
+        sim_queue(&sim, 1, UINT32_MAX);
+        for (int i = 0; i < 100; i++) /* a quantum of its own, whoever waits */
+                fairshare_charge(sim.fs, holder, MS, sim.now_ns);
+        sim_queue(&sim, 2, UINT32_MAX);
+
+        assert_ptr_equal(fairshare_pick(sim.fs), waiting);
+        assert_true(late->start <= waiting->start + (double)MS);
+        assert_int_equal(fairshare_n_awake(sim.fs), 3);
+        sim_finish(&sim);
 }
 
 static void useless_weights_are_bounded(void **state) {
@@ -343,6 +457,12 @@ int main(void) {
                 cmocka_unit_test(equal_users_take_turns_also_when_jobs_cost_nothing),
                 cmocka_unit_test(cost_grows_no_faster_than_log_n),
                 cmocka_unit_test(usage_halves_in_a_half_life),
+                cmocka_unit_test(who_used_much_of_late_yields_to_who_did_not),
+                cmocka_unit_test(yielding_ends_when_both_used_the_same),
+                cmocka_unit_test(the_past_is_forgotten),
+                cmocka_unit_test(weights_hold_in_the_long_run_whatever_the_past),
+                cmocka_unit_test(one_job_at_a_time_is_judged_by_the_same_measure),
+                cmocka_unit_test(who_wakes_beside_one_out_of_turn_is_not_put_behind_him),
                 cmocka_unit_test(useless_weights_are_bounded),
                 cmocka_unit_test(freeing_it_puts_everybody_to_sleep),
                 cmocka_unit_test(random_workloads_stay_fair),

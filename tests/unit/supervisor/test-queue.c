@@ -118,6 +118,46 @@ static void those_before_are_counted_as_they_will_be_taken(void **state) {
                 assert_int_equal(before[take()], i);
 }
 
+static void those_that_come_back_are_put_in_place_in_a_few_steps(void **state) {
+        static QueueEntry many[20000];
+        uint64_t before;
+
+        for (size_t i = 0; i < ARRAY_SIZE(many); ++i) {
+                many[i] = (QueueEntry){.key = i, .session = 1};
+                assert_int_equal(queue_push(&queue, &many[i]), 0);
+        }
+        for (size_t i = 0; i < 100; ++i)
+                queue_take(&queue, &many[i]);
+        before = queue.n_steps;
+        for (size_t i = 0; i < 100; ++i) { /* 1, 0, 3, 2, … */
+                assert_int_equal(queue_push(&queue, &many[i ^ 1]), 0);
+        }
+        assert_true(queue.n_steps - before < 100 * 100);
+        for (size_t i = 0; i < ARRAY_SIZE(many); ++i) {
+                assert_ptr_equal(queue_pick(&queue, NULL, NULL), &many[i]);
+                queue_take(&queue, &many[i]);
+        }
+}
+
+static void count_visit(QueueEntry *entry, size_t n_before, void *userdata) {
+        ++*(size_t *)userdata;
+}
+
+static void visiting_costs_the_same_for_each(void **state) {
+        static QueueEntry many[20000];
+        size_t n_visited = 0;
+        uint64_t before;
+
+        for (size_t i = 0; i < ARRAY_SIZE(many); ++i) { /* one session with half, 10,000 with one */
+                many[i] = (QueueEntry){.key = i, .session = i % 2 ? (uint32_t)i : 0};
+                assert_int_equal(queue_push(&queue, &many[i]), 0);
+        }
+        before = queue.n_steps;
+        queue_visit(&queue, count_visit, &n_visited);
+        assert_int_equal(n_visited, ARRAY_SIZE(many));
+        assert_int_equal(queue.n_steps - before, ARRAY_SIZE(many));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(higher_priority_goes_first, set_up, tear_down),
@@ -129,6 +169,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(many_misfits_cost_little, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(those_before_are_counted_as_they_will_be_taken,
                                                 set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        those_that_come_back_are_put_in_place_in_a_few_steps, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(visiting_costs_the_same_for_each, set_up,
+                                                tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,10 @@
 #include "supervisor/user.h"
 #include "util/config.h"
 
-static Config config = {.limits = {.weight = 1, .sessions = 2, .jobs = 10, .arena_bytes = 100}};
+static Config config = {
+        .limits = {.weight = 1, .sessions = 2, .jobs = 10, .arena_bytes = 100},
+        .gpu_window_s = 3600,
+};
 
 static User *make_user(void) {
         User *user;
@@ -90,13 +93,42 @@ static void a_lower_limit_keeps_what_is_used(void **state) {
         user_free(user);
 }
 
-static void gpu_time_decays_over_a_day(void **state) {
+static void gpu_time_decays_over_the_window(void **state) {
         User *user = make_user();
 
         user_add_gpu_time(user, 100000000000ull, 1000);
-        assert_true(user_day_seconds(user, 1000) > 99.9);
-        assert_true(user_day_seconds(user, 1000 + USER_DAY_NS) < 37);
+        assert_true(user_window_seconds(user, 1000) > 99.9);
+        assert_true(user_window_seconds(user, 1000 + user->window_ns) < 37);
         assert_int_equal(user->gpu_ns, 100000000000ull);
+        user_free(user);
+}
+
+static void a_steady_use_counts_as_it_is_in_one_window(void **state) {
+        User *user = make_user();
+        uint64_t now_ns = 0;
+
+        while (now_ns < 10 * user->window_ns) { /* a tenth of the time */
+                now_ns += 1000000000ull;
+                user_add_gpu_time(user, 100000000ull, now_ns);
+        }
+        assert_true(user_window_seconds(user, now_ns) > 355);
+        assert_true(user_window_seconds(user, now_ns) < 365);
+        user_free(user);
+}
+
+static void over_the_limit_it_says_for_how_long(void **state) {
+        User *user = make_user();
+        uint64_t later_ns;
+
+        user_add_gpu_time(user, 100000000000ull, 1000);
+        assert_true(user_over_seconds(user, 1000) == 0); /* no limit */
+        user->limits.gpu_seconds = 100;
+        assert_true(user_over_seconds(user, 1000) == 0);
+        user->limits.gpu_seconds = 50;
+        later_ns = 1000 + (uint64_t)(user_over_seconds(user, 1000) * 1e9);
+        assert_true(later_ns > 1000000000ull);
+        assert_true(user_over_seconds(user, later_ns - 1000000000ull) > 0);
+        assert_true(user_over_seconds(user, later_ns + 1000) == 0);
         user_free(user);
 }
 
@@ -145,7 +177,9 @@ int main(void) {
                 cmocka_unit_test(undoing_a_charge_twice_is_harmless),
                 cmocka_unit_test(a_user_that_ends_with_a_charge_ends_the_program),
                 cmocka_unit_test(a_lower_limit_keeps_what_is_used),
-                cmocka_unit_test(gpu_time_decays_over_a_day),
+                cmocka_unit_test(gpu_time_decays_over_the_window),
+                cmocka_unit_test(a_steady_use_counts_as_it_is_in_one_window),
+                cmocka_unit_test(over_the_limit_it_says_for_how_long),
                 cmocka_unit_test(history_forgets_the_oldest_first),
                 cmocka_unit_test(durations_are_learnt_by_class),
         };

@@ -129,7 +129,7 @@ static int node_list_predecessors(const OrderNode *node, uint64_t **ret_ids, siz
                         return -ENOMEM;
         }
         for (size_t i = 0; i < set->n; i++)
-                ids[i] = set->nodes[i]->id;
+                ids[i] = ordernodeset_at(set)[i]->id;
 
         *ret_ids = ids;
         *ret_n = set->n;

@@ -3,31 +3,44 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
+
+#include "util/pool.h"
+
+#define ORDERNODE_SPARES 1024
 
 /* ---- sets ---- */
 
-int ordernodeset_reserve(OrderNodeSet *set, size_t n_more) {
-        size_t size = MAX(set->size, (size_t)4);
+/* Out of the set itself, or larger. */
+static int ordernodeset_grow(OrderNodeSet *set, size_t room) {
         OrderNode **nodes;
 
-        if (set->n + n_more <= set->size)
-                return 0;
-
-        while (size < set->n + n_more)
-                size *= 2;
-        nodes = reallocarray(set->nodes, size, sizeof(*nodes));
+        nodes = reallocarray(set->room ? set->nodes.many : NULL, room, sizeof(*nodes));
         if (!nodes)
                 return -ENOMEM;
 
-        set->nodes = nodes;
-        set->size = size;
+        if (!set->room)
+                memcpy(nodes, set->nodes.few, set->n * sizeof(*nodes));
+        set->nodes.many = nodes;
+        set->room = room;
         return 0;
 }
 
+int ordernodeset_reserve(OrderNodeSet *set, size_t n_more) {
+        size_t room = MAX(set->room, (size_t)ORDERNODE_FEW);
+
+        if (set->n + n_more <= room)
+                return 0;
+
+        while (room < set->n + n_more)
+                room *= 2;
+        return ordernodeset_grow(set, room);
+}
+
 void ordernodeset_push(OrderNodeSet *set, OrderNode *node) {
-        assert(set->n < set->size);
+        assert(set->n < MAX(set->room, (size_t)ORDERNODE_FEW));
         node->n_refs++;
-        set->nodes[set->n++] = node;
+        ordernodeset_at(set)[set->n++] = node;
 }
 
 static int ordernodeset_append(OrderNodeSet *set, OrderNode *node) {
@@ -42,14 +55,17 @@ static int ordernodeset_append(OrderNodeSet *set, OrderNode *node) {
 }
 
 void ordernodeset_clear(OrderNodeSet *set) {
+        OrderNode **nodes = ordernodeset_at(set);
+
         for (size_t i = 0; i < set->n; i++)
-                ordernode_unref(set->nodes[i]);
+                ordernode_unref(nodes[i]);
         set->n = 0;
 }
 
 void ordernodeset_finish(OrderNodeSet *set) {
         ordernodeset_clear(set);
-        free(set->nodes);
+        if (set->room)
+                free(set->nodes.many);
         *set = (OrderNodeSet){0};
 }
 
@@ -61,11 +77,21 @@ int ordernodeset_copy(OrderNodeSet *set, const OrderNodeSet *from) {
                 return r;
 
         for (size_t i = 0; i < from->n; i++)
-                ordernodeset_push(set, from->nodes[i]);
+                ordernodeset_push(set, ordernodeset_at(from)[i]);
         return 0;
 }
 
 /* ---- nodes ---- */
+
+static Pool ordernode_pool = POOL(sizeof(OrderNode), ORDERNODE_SPARES);
+
+static void ordernode_free(OrderNode *node) {
+        if (node->predecessors.room)
+                free(node->predecessors.nodes.many);
+        if (node->objects != node->few_objects)
+                free(node->objects);
+        pool_put(&ordernode_pool, node);
+}
 
 /* Not by recursion: jobs cancelled last to first leave long chains. */
 void ordernode_unref(OrderNode *node) {
@@ -78,40 +104,39 @@ void ordernode_unref(OrderNode *node) {
 
                 node = dead->next;
                 for (size_t i = 0; i < dead->predecessors.n; i++) {
-                        OrderNode *predecessor = dead->predecessors.nodes[i];
+                        OrderNode *predecessor = ordernodeset_at(&dead->predecessors)[i];
 
                         if (--predecessor->n_refs > 0)
                                 continue;
                         predecessor->next = node;
                         node = predecessor;
                 }
-                free(dead->predecessors.nodes);
-                free(dead->objects);
-                free(dead);
+                ordernode_free(dead);
         }
 }
 
 int ordernode_new(uint64_t id, size_t n_accesses, OrderNode **ret_node) {
-        _cleanup_(ordernode_unrefp) OrderNode *node = calloc(1, sizeof(*node));
+        OrderNode *node = pool_get(&ordernode_pool);
 
         if (!node)
                 return -ENOMEM;
 
-        node->id = id;
-        node->n_refs = 1;
-        node->live = true;
-        node->n_objects = n_accesses;
-        node->objects = calloc(MAX(n_accesses, (size_t)1), sizeof(*node->objects));
-        if (!node->objects)
+        *node = (OrderNode){.id = id, .n_refs = 1, .live = true, .n_objects = n_accesses};
+        node->objects = node->few_objects;
+        if (n_accesses > ORDERNODE_ACCESSES)
+                node->objects = calloc(n_accesses, sizeof(*node->objects));
+        if (!node->objects) {
+                pool_put(&ordernode_pool, node);
                 return -ENOMEM;
+        }
 
-        *ret_node = TAKE_PTR(node);
+        *ret_node = node;
         return 0;
 }
 
 static OrderNode *walk_push(OrderNode *list, const OrderNodeSet *set, uint64_t mark) {
         for (size_t i = 0; i < set->n; i++) {
-                OrderNode *node = set->nodes[i];
+                OrderNode *node = ordernodeset_at(set)[i];
 
                 if (node->mark == mark)
                         continue;
@@ -161,7 +186,7 @@ bool ordernode_is_waiting(OrderNode *node, uint64_t *marks) {
         OrderNodeSet *set = &node->predecessors;
 
         while (set->n > 0) {
-                OrderNode *last = set->nodes[set->n - 1];
+                OrderNode *last = ordernodeset_at(set)[set->n - 1];
 
                 if (last->live)
                         return true;
@@ -178,12 +203,13 @@ static bool ordernode_is_spent(OrderNode *node, uint64_t *marks) {
 }
 
 void ordernodeset_drop_spent(OrderNodeSet *set, uint64_t *marks) {
+        OrderNode **nodes = ordernodeset_at(set);
         size_t n = 0;
 
         for (size_t i = 0; i < set->n; i++)
-                if (ordernode_is_spent(set->nodes[i], marks))
-                        ordernode_unref(set->nodes[i]);
+                if (ordernode_is_spent(nodes[i], marks))
+                        ordernode_unref(nodes[i]);
                 else
-                        set->nodes[n++] = set->nodes[i];
+                        nodes[n++] = nodes[i];
         set->n = n;
 }

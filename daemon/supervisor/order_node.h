@@ -23,11 +23,19 @@
 typedef struct OrderNode OrderNode;
 typedef struct OrderObject OrderObject;
 
+#define ORDERNODE_FEW 2u
+
+/* Few as a rule, and then without memory of its own; may be moved by assignment. */
 typedef struct OrderNodeSet {
-        OrderNode **nodes; /* each holds a reference */
+        union {
+                OrderNode *few[ORDERNODE_FEW];
+                OrderNode **many; /* room for more than that */
+        } nodes;                  /* each holds a reference */
         size_t n;
-        size_t size;
+        size_t room; /* 0: few */
 } OrderNodeSet;
+
+#define ORDERNODE_ACCESSES 8u /* a node of more needs memory for them */
 
 struct OrderNode {
         uint64_t id;
@@ -36,6 +44,7 @@ struct OrderNode {
         bool live;
         OrderNodeSet predecessors;
         OrderObject **objects; /* one an access, while live; NULL for an empty one */
+        OrderObject *few_objects[ORDERNODE_ACCESSES];
         size_t n_objects;
         uint64_t mark;   /* the walk that saw it last */
         OrderNode *next; /* of those to be walked or freed */
@@ -56,6 +65,10 @@ int ordernode_resolve(OrderNode *node, uint64_t *marks);
 /** ordernode_is_waiting() - a predecessor of it is left. */
 bool ordernode_is_waiting(OrderNode *node, uint64_t *marks);
 
+/** ordernodeset_at() - all its nodes, one after the other. */
+static inline OrderNode **ordernodeset_at(const OrderNodeSet *set) {
+        return set->room ? set->nodes.many : (OrderNode **)set->nodes.few;
+}
 /** ordernodeset_reserve() - room for @n_more. Return: 0, or -ENOMEM. */
 int ordernodeset_reserve(OrderNodeSet *set, size_t n_more);
 /** ordernodeset_push() - needs reserved room. */

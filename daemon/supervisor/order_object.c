@@ -3,8 +3,12 @@
 
 #include <assert.h>
 
+#include "util/pool.h"
+
 #define CELLS_MIN        1024 /* below that an object is never seen as a whole */
 #define CELLS_PER_ACCESS 64
+#define SEGMENT_SPARES   4096
+#define OBJECT_SPARES    256
 
 /* A range in which every byte has the same history. */
 struct OrderSegment {
@@ -22,13 +26,16 @@ RB_GENERATE_STATIC(OrderSegmentTree, OrderSegment, entry, ordersegment_compare)
 
 /* ---- segments ---- */
 
+static Pool ordersegment_pool = POOL(sizeof(OrderSegment), SEGMENT_SPARES);
+static Pool orderobject_pool = POOL(sizeof(OrderObject), OBJECT_SPARES);
+
 static OrderSegment *ordersegment_free(OrderSegment *segment) {
         if (!segment)
                 return NULL;
 
         ordernodeset_finish(&segment->readers);
         ordernodeset_finish(&segment->writers);
-        free(segment);
+        pool_put(&ordersegment_pool, segment);
         return NULL;
 }
 DEFINE_CLEANUP(OrderSegment, ordersegment_free)
@@ -36,15 +43,14 @@ DEFINE_CLEANUP(OrderSegment, ordersegment_free)
 /* With a place for one reader and one writer, so that nothing fails once all segments stand. */
 static int orderobject_add_segment(OrderObject *object, uint64_t start, uint64_t end,
                                    const OrderSegment *like) {
-        _cleanup_(ordersegment_freep) OrderSegment *segment = calloc(1, sizeof(*segment));
+        _cleanup_(ordersegment_freep) OrderSegment *segment = pool_get(&ordersegment_pool);
         static const OrderSegment empty;
         int r;
 
         if (!segment)
                 return -ENOMEM;
 
-        segment->start = start;
-        segment->end = end;
+        *segment = (OrderSegment){.start = start, .end = end};
         r = ordernodeset_copy(&segment->writers, like ? &like->writers : &empty.writers);
         if (r < 0)
                 return r;
@@ -134,13 +140,12 @@ int orderobject_cover(OrderObject *object, const OrderAccess *access) {
 /* ---- life ---- */
 
 int orderobject_new(uint64_t id, OrderObject **ret_object) {
-        OrderObject *object = calloc(1, sizeof(*object));
+        OrderObject *object = pool_get(&orderobject_pool);
 
         if (!object)
                 return -ENOMEM;
 
-        object->id = id;
-        object->sweep_at = CELLS_MIN;
+        *object = (OrderObject){.id = id, .sweep_at = CELLS_MIN};
         *ret_object = object;
         return 0;
 }
@@ -153,7 +158,7 @@ OrderObject *orderobject_free(OrderObject *object) {
 
         while ((segment = RB_MIN(OrderSegmentTree, &object->segments)))
                 orderobject_drop_segment(object, segment);
-        free(object);
+        pool_put(&orderobject_pool, object);
         return NULL;
 }
 
@@ -251,7 +256,7 @@ void orderobject_read(OrderObject *object, const OrderAccess *access, OrderNode 
         for (; segment; segment = orderobject_next(object, segment, end)) {
                 OrderNodeSet *readers = &segment->readers;
 
-                if (readers->n > 0 && readers->nodes[readers->n - 1] == node)
+                if (readers->n > 0 && ordernodeset_at(readers)[readers->n - 1] == node)
                         continue;
                 ordernodeset_push(readers, node);
                 object->n_grown++;

@@ -3,7 +3,9 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "proto/pack.h"
 #include "proto/worker.pb-c.h"
 #include "supervisor/arena.h"
 #include "supervisor/job.h"
@@ -12,6 +14,7 @@
 #include "util/macro.h"
 
 void outbox_init(Outbox *outbox) {
+        *outbox = (Outbox){};
         TAILQ_INIT(&outbox->items);
 }
 
@@ -40,6 +43,9 @@ void outbox_clear(Outbox *outbox) {
 
         while ((item = TAILQ_FIRST(&outbox->items)))
                 outbox_drop(outbox, item);
+        free(outbox->packed);
+        outbox->packed = NULL;
+        outbox->n_packed = 0;
 }
 
 void outbox_push_job(Outbox *outbox, Job *job) {
@@ -174,150 +180,130 @@ static int outbox_send_one(Channel *channel, const OutboxItem *item) {
 
 /* ---- jobs ------------------------------------------------------------------ */
 
-/* The messages of one job list, which point into the jobs; one block of memory. */
-typedef struct OutboxPack {
-        Gpuq__Worker__WorkerJob *jobs;
-        Gpuq__Worker__WorkerJob **job_list;
-        Gpuq__V1__Buffer *buffers;
-        Gpuq__V1__Buffer **buffer_list;
-        Gpuq__V1__Kernel *kernels;
-        Gpuq__V1__Kernel **kernel_list;
-        uint64_t *after;
-        void *memory;
-} OutboxPack;
+/* The numbers are worker.proto's and gpuq.proto's. */
+static uint8_t *outbox_pack_buffer(uint8_t *p, const JobBuffer *buffer) {
+        uint8_t *begin = p = pack_begin(p, 3);
 
-typedef struct OutboxBatch {
-        size_t n_jobs;
-        size_t n_buffers;
-        size_t n_kernels;
-        size_t n_after;
-} OutboxBatch;
-
-static size_t job_n_bytes(const Job *job) {
-        return 64 + job->n_operations + job->n_buffers * 32 + job->n_kernels * 64 +
-               job->n_order * 10;
+        p = pack_number(p, 1, buffer->arena->id);
+        p = pack_number(p, 2, buffer->offset);
+        p = pack_number(p, 3, buffer->length);
+        p = pack_number(p, 4, buffer->direction);
+        pack_end(begin, p);
+        return p;
 }
 
-/* How many of the jobs at the front go as one message. */
-static OutboxBatch outbox_batch(const Outbox *outbox) {
-        OutboxBatch batch = {};
-        const OutboxItem *item;
-        size_t n_bytes = 0;
+static uint8_t *outbox_pack_kernel(uint8_t *p, const JobKernel *kernel) {
+        uint8_t *begin = p = pack_begin(p, 4);
 
-        TAILQ_FOREACH(item, &outbox->items, link) {
-                if (item->kind != OUTBOX_JOB || batch.n_jobs >= OUTBOX_LIST_JOBS)
-                        break;
-                n_bytes += job_n_bytes(item->job);
-                if (batch.n_jobs && n_bytes > OUTBOX_LIST_BYTES)
-                        break;
-                batch.n_jobs++;
-                batch.n_buffers += item->job->n_buffers;
-                batch.n_kernels += item->job->n_kernels;
-                batch.n_after += item->job->n_order;
-        }
-        return batch;
-}
-
-static int outbox_pack_alloc(const OutboxBatch *batch, OutboxPack *ret_pack) {
-        OutboxPack pack = {};
-        size_t n_bytes;
-        char *cursor;
-
-        n_bytes = batch->n_jobs * (sizeof(*pack.jobs) + sizeof(*pack.job_list)) +
-                  batch->n_buffers * (sizeof(*pack.buffers) + sizeof(*pack.buffer_list)) +
-                  batch->n_kernels * (sizeof(*pack.kernels) + sizeof(*pack.kernel_list)) +
-                  batch->n_after * sizeof(*pack.after);
-        cursor = pack.memory = malloc(n_bytes);
-        if (!cursor)
-                return -ENOMEM;
-
-        pack.jobs = (void *)cursor;
-        pack.job_list = (void *)(pack.jobs + batch->n_jobs);
-        pack.buffers = (void *)(pack.job_list + batch->n_jobs);
-        pack.buffer_list = (void *)(pack.buffers + batch->n_buffers);
-        pack.kernels = (void *)(pack.buffer_list + batch->n_buffers);
-        pack.kernel_list = (void *)(pack.kernels + batch->n_kernels);
-        pack.after = (void *)(pack.kernel_list + batch->n_kernels);
-        *ret_pack = pack;
-        return 0;
-}
-
-static void outbox_pack_buffers(OutboxPack *pack, Gpuq__Worker__WorkerJob *to, const Job *job) {
-        to->buffers = pack->buffer_list;
-        to->n_buffers = job->n_buffers;
-        for (size_t i = 0; i < job->n_buffers; ++i) {
-                Gpuq__V1__Buffer *buffer = pack->buffers++;
-
-                gpuq__v1__buffer__init(buffer);
-                buffer->arena = job->buffers[i].arena->id;
-                buffer->offset = job->buffers[i].offset;
-                buffer->length = job->buffers[i].length;
-                buffer->direction = (Gpuq__V1__Direction)job->buffers[i].direction;
-                *pack->buffer_list++ = buffer;
-        }
-}
-
-static void outbox_pack_kernels(OutboxPack *pack, Gpuq__Worker__WorkerJob *to, const Job *job) {
-        to->kernels = pack->kernel_list;
-        to->n_kernels = job->n_kernels;
-        for (size_t i = 0; i < job->n_kernels; ++i) {
-                Gpuq__V1__Kernel *kernel = pack->kernels++;
-
-                gpuq__v1__kernel__init(kernel);
-                kernel->module = job->kernels[i].module->id;
-                kernel->name = (char *)job->kernels[i].name;
-                *pack->kernel_list++ = kernel;
-        }
+        p = pack_number(p, 1, kernel->module->id);
+        p = pack_bytes(p, 2, kernel->name, strlen(kernel->name));
+        pack_end(begin, p);
+        return p;
 }
 
 /* Whoever goes before it by its buffers and has not ended is in this worker. */
-static void outbox_pack_after(OutboxPack *pack, Gpuq__Worker__WorkerJob *to, const Job *job) {
-        to->after = pack->after;
+static uint8_t *outbox_pack_after(uint8_t *p, const Job *job) {
+        uint8_t *begin = p = pack_begin(p, 6);
+
         for (size_t i = 0; i < job->n_order; ++i)
                 if (job->order[i].before)
-                        to->after[to->n_after++] = job->order[i].before->id;
-        pack->after += to->n_after;
+                        p = pack_varint(p, job->order[i].before->id);
+        pack_end(begin, p);
+        return p;
 }
 
-static void outbox_pack_job(OutboxPack *pack, Job *job) {
-        Gpuq__Worker__WorkerJob *to = pack->jobs++;
+static uint8_t *outbox_pack_job(uint8_t *p, const Job *job) {
+        uint8_t *begin = p = pack_begin(p, 1);
 
-        gpuq__worker__worker_job__init(to);
-        to->id = job->id;
-        to->priority = job->entry.priority;
-        to->operations.data = job->operations;
-        to->operations.len = job->n_operations;
-        to->timed = job->timed;
-        to->timeout_ms = (uint32_t)MIN(job->timeout_ms, (uint64_t)UINT32_MAX);
-        outbox_pack_buffers(pack, to, job);
-        outbox_pack_kernels(pack, to, job);
-        outbox_pack_after(pack, to, job);
-        *pack->job_list++ = to;
+        p = pack_number(p, 1, job->id);
+        p = pack_signed(p, 2, job->entry.priority);
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                p = outbox_pack_buffer(p, &job->buffers[i]);
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                p = outbox_pack_kernel(p, &job->kernels[i]);
+        p = pack_bytes(p, 5, job->operations, job->n_operations);
+        if (job->n_order)
+                p = outbox_pack_after(p, job);
+        p = pack_number(p, 7, job->timed);
+        p = pack_number(p, 8, MIN(job->timeout_ms, (uint64_t)UINT32_MAX));
+        pack_end(begin, p);
+        return p;
+}
+
+/* No less than its message needs. */
+static size_t outbox_job_bytes(const Job *job) {
+        size_t n_bytes = 2 * PACK_PREFIX_BYTES + 4 * PACK_FIELD_BYTES + job->n_operations +
+                         job->n_buffers * (PACK_PREFIX_BYTES + 4 * PACK_FIELD_BYTES) +
+                         PACK_PREFIX_BYTES + job->n_order * PACK_FIELD_BYTES;
+
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                n_bytes += 2 * PACK_PREFIX_BYTES + PACK_FIELD_BYTES + strlen(job->kernels[i].name);
+        return n_bytes;
+}
+
+/* How many of the jobs at the front go as one message. */
+static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
+        size_t n_bytes = PACK_PREFIX_BYTES, n_jobs = 0;
+        const OutboxItem *item;
+
+        TAILQ_FOREACH(item, &outbox->items, link) {
+                size_t n_more;
+
+                if (item->kind != OUTBOX_JOB || n_jobs >= OUTBOX_LIST_JOBS)
+                        break;
+                n_more = outbox_job_bytes(item->job);
+                if (n_jobs && n_bytes + n_more > OUTBOX_LIST_BYTES)
+                        break;
+                n_bytes += n_more;
+                n_jobs++;
+        }
+        *ret_n_bytes = n_bytes;
+        return n_jobs;
+}
+
+static int outbox_reserve(Outbox *outbox, size_t n_bytes) {
+        uint8_t *packed;
+
+        if (n_bytes <= outbox->n_packed)
+                return 0;
+
+        packed = realloc(outbox->packed, n_bytes);
+        if (!packed)
+                return -ENOMEM;
+        outbox->packed = packed;
+        outbox->n_packed = n_bytes;
+        return 0;
+}
+
+/* A large list's memory is not kept. */
+static void outbox_trim(Outbox *outbox) {
+        if (outbox->n_packed <= OUTBOX_KEEP)
+                return;
+        free(outbox->packed);
+        outbox->packed = NULL;
+        outbox->n_packed = 0;
 }
 
 static int outbox_send_jobs(Outbox *outbox, Channel *channel) {
-        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
-        Gpuq__Worker__JobList list = GPUQ__WORKER__JOB_LIST__INIT;
-        OutboxBatch batch = outbox_batch(outbox);
         OutboxItem *item = TAILQ_FIRST(&outbox->items);
-        OutboxPack pack;
+        size_t n_bytes, n_jobs = outbox_batch(outbox, &n_bytes);
+        uint8_t *p, *begin;
         int r;
 
-        r = outbox_pack_alloc(&batch, &pack);
+        r = outbox_reserve(outbox, n_bytes);
         if (r < 0)
                 return r;
 
-        list.jobs = pack.job_list;
-        list.n_jobs = batch.n_jobs;
-        for (size_t i = 0; i < batch.n_jobs; ++i, item = TAILQ_NEXT(item, link))
-                outbox_pack_job(&pack, item->job);
-        message.body_case = GPUQ__WORKER__TO_WORKER__BODY_JOBS;
-        message.jobs = &list;
+        begin = p = pack_begin(outbox->packed, 6);
+        for (size_t i = 0; i < n_jobs; ++i, item = TAILQ_NEXT(item, link))
+                p = outbox_pack_job(p, item->job);
+        pack_end(begin, p);
+        assert((size_t)(p - outbox->packed) <= n_bytes);
 
-        r = channel_send(channel, &message.base, -1);
-        free(pack.memory);
-        for (size_t i = 0; r == 0 && i < batch.n_jobs; ++i)
+        r = channel_send_packed(channel, outbox->packed, (size_t)(p - outbox->packed));
+        for (size_t i = 0; r == 0 && i < n_jobs; ++i)
                 outbox_drop(outbox, TAILQ_FIRST(&outbox->items));
+        outbox_trim(outbox);
         return r;
 }
 

@@ -319,6 +319,20 @@ int channel_send(Channel *channel, const ProtobufCMessage *message, int fd) {
         return 0;
 }
 
+int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data) {
+        int r;
+
+        if (n_data > CHANNEL_CAPACITY)
+                return -EMSGSIZE;
+
+        r = channel_from_ring(ring_write(&channel->out, data, (uint32_t)n_data));
+        if (r)
+                return r;
+        if (ring_needs_bell(&channel->out))
+                channel_ring_bell(channel);
+        return 0;
+}
+
 int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_data) {
         uint32_t n_data;
         int r;

@@ -1,33 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The small job through gpuqd. With --device-data the inputs are copied to
- * device buffers once and c is read back only to be checked.
+ * Jobs through gpuqd. Copies and in place are the same request here: a job on host
+ * buffers, and the service chooses. What ended together is started again together.
  */
 
 #include "bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpuq.h"
+#include "util/macro.h"
+
+#define GPUQ_NAN UINT32_C(0x7fc00000)
 
 typedef struct Slot {
-        gpuq_buffer *host[3]; /* a, b, c */
-        gpuq_buffer *data[3]; /* what the kernel gets: those, or device buffers */
+        gpuq_buffer *host[3];   /* a, b, c */
+        gpuq_buffer *device[3]; /* NULL: not wanted yet */
+        gpuq_buffer **args;     /* what the kernel gets: one of these two */
         gpuq_job *job;
         struct State *state;
 } Slot;
 
 typedef struct State {
+        const BenchOptions *options;
         gpuq_client *client;
         gpuq_module *module;
-        size_t n;
-        bool on_device;
-        unsigned n_slots;
+        const char *kernel;
+        size_t n_bytes; /* of a, b or c */
         Slot slots[BENCH_SLOTS_MAX];
-        unsigned ended[BENCH_SLOTS_MAX]; /* slots whose job ended, not yet told */
-        unsigned n_ended;
+        gpuq_job *started[BENCH_SLOTS_MAX]; /* not submitted yet */
+        unsigned n_started;
+        unsigned ended[BENCH_SLOTS_MAX]; /* slots whose job ended, not told yet */
+        unsigned n_ended, n_told;
 } State;
 
 static int failed(void) {
@@ -35,19 +42,31 @@ static int failed(void) {
         return -1;
 }
 
-static int slot_open(State *state, Slot *slot) {
-        size_t size = state->n * sizeof(float);
+/* ---- making ready ------------------------------------------------------------------ */
 
-        slot->state = state;
-        for (unsigned i = 0; i < 3; i++) {
-                if (gpuq_buffer_new(state->client, size, &slot->host[i]) < 0)
-                        return failed();
-                slot->data[i] = slot->host[i];
-                if (state->on_device &&
-                    gpuq_buffer_new_device(state->client, size, -1, &slot->data[i]) < 0)
-                        return failed();
+/* PTX for a GPU; the CPU driver takes no PTX, and compiles the source. */
+static int gpuq_open_spin(State *state) {
+        static const char *const names[] = {"spin.ptx", "spin.cu"};
+        int r = GPUQ_E_NOT_FOUND;
+
+        state->kernel = "spin_add_f32";
+        for (unsigned i = 0; i < ARRAY_SIZE(names) && r < 0; i++) {
+                size_t n = 0;
+                _cleanup_(freep) char *image = bench_file(state->options->spins, names[i], &n);
+
+                if (image)
+                        r = gpuq_module_load(state->client, GPUQ_FORMAT_AUTO, image, n, NULL,
+                                             names[i], &state->module);
         }
-        return 0;
+        return r < 0 ? failed() : 0;
+}
+
+static int gpuq_open_module(State *state) {
+        if (state->options->spin_ns)
+                return gpuq_open_spin(state);
+
+        state->kernel = "add_f32";
+        return gpuq_module_builtin(state->client, &state->module) < 0 ? failed() : 0;
 }
 
 static int gpuq_open(const BenchOptions *options, void **ret_state) {
@@ -55,15 +74,21 @@ static int gpuq_open(const BenchOptions *options, void **ret_state) {
 
         if (!state)
                 return -1;
-        state->n = options->n;
-        state->on_device = options->on_device;
-        state->n_slots = options->n_slots;
-        if (gpuq_connect(options->socket, &state->client) < 0 ||
-            gpuq_module_builtin(state->client, &state->module) < 0)
+        state->options = options;
+        state->n_bytes = options->n * sizeof(float);
+
+        if (gpuq_connect(options->socket, &state->client) < 0)
                 return failed();
-        for (unsigned i = 0; i < options->n_slots; i++)
-                if (slot_open(state, &state->slots[i]) < 0)
-                        return -1;
+        if (gpuq_open_module(state) < 0)
+                return -1;
+        for (unsigned i = 0; i < options->n_slots; i++) {
+                Slot *slot = &state->slots[i];
+
+                slot->state = state;
+                for (unsigned k = 0; k < 3; k++)
+                        if (gpuq_buffer_new(state->client, state->n_bytes, &slot->host[k]) < 0)
+                                return failed();
+        }
         *ret_state = state;
         return 0;
 }
@@ -75,61 +100,109 @@ static void gpuq_inputs(void *p, unsigned slot, float **ret_a, float **ret_b) {
         *ret_b = gpuq_buffer_data(state->slots[slot].host[1]);
 }
 
-/* One copy between a slot's host and device buffers, waited for. */
-static int slot_copy(Slot *slot, gpuq_buffer *to, gpuq_buffer *from) {
+/* a and b onto the device, and c spoilt, in one job that is waited for. */
+static int slot_place(Slot *slot) {
+        State *state = slot->state;
         gpuq_job *job = NULL;
         int r;
 
-        if (gpuq_job_new(slot->state->client, &job) < 0)
-                return failed();
-        r = gpuq_job_copy(job, to, 0, from, 0, slot->state->n * sizeof(float));
+        r = gpuq_job_new(state->client, &job);
+        for (unsigned i = 0; i < 2 && r >= 0; i++)
+                r = gpuq_job_copy(job, slot->device[i], 0, slot->host[i], 0, state->n_bytes);
+        if (r >= 0)
+                r = gpuq_job_fill(job, slot->device[2], 0, state->n_bytes, GPUQ_NAN, 4);
         if (r >= 0)
                 r = gpuq_run(job);
         gpuq_job_free(job);
         return r < 0 ? failed() : 0;
 }
 
-static int gpuq_ready(void *p) {
-        State *state = p;
-
-        for (unsigned i = 0; state->on_device && i < state->n_slots; i++)
-                for (unsigned k = 0; k < 2; k++)
-                        if (slot_copy(&state->slots[i], state->slots[i].data[k],
-                                      state->slots[i].host[k]) < 0)
-                                return -1;
+static int slot_want_device(Slot *slot) {
+        for (unsigned i = 0; i < 3; i++)
+                if (!slot->device[i] &&
+                    gpuq_buffer_new_device(slot->state->client, slot->state->n_bytes, -1,
+                                           &slot->device[i]) < 0)
+                        return failed();
         return 0;
 }
+
+static int gpuq_prepare(void *p, BenchData data) {
+        State *state = p;
+
+        for (unsigned i = 0; i < state->options->n_slots; i++) {
+                Slot *slot = &state->slots[i];
+
+                memset(gpuq_buffer_data(slot->host[2]), 0xff, state->n_bytes); /* NaN */
+                slot->args = slot->host;
+                if (data != BENCH_DEVICE)
+                        continue;
+                if (slot_want_device(slot) < 0 || slot_place(slot) < 0)
+                        return -1;
+                slot->args = slot->device;
+        }
+        return 0;
+}
+
+/* ---- jobs -------------------------------------------------------------------------- */
 
 static void on_end(gpuq_job *job, void *userdata) {
         Slot *slot = userdata;
         State *state = slot->state;
 
-        state->ended[state->n_ended++] = (unsigned)(slot - state->slots);
+        state->ended[state->n_ended++ % BENCH_SLOTS_MAX] = (unsigned)(slot - state->slots);
+}
+
+/* c = a + b, then c = c + b as often as is left. */
+static int slot_build(Slot *slot) {
+        const BenchOptions *options = slot->state->options;
+        gpuq_config config = {.grid = {(unsigned)((options->n + BENCH_BLOCK - 1) / BENCH_BLOCK)},
+                              .block = {BENCH_BLOCK}};
+        gpuq_arg args[] = {gpuq_in(slot->args[0]), gpuq_in(slot->args[1]), gpuq_out(slot->args[2]),
+                           gpuq_u64(options->n), gpuq_u64(options->spin_ns)};
+        size_t n_args = ARRAY_SIZE(args) - (options->spin_ns ? 0 : 1);
+        int r = 0;
+
+        if (options->spin_ns)
+                config.grid[0] = options->n_blocks;
+        for (unsigned i = 0; i < options->n_launches && r >= 0; i++) {
+                if (i)
+                        args[0] = gpuq_in(slot->args[2]);
+                r = gpuq_job_launch(slot->job, slot->state->module, slot->state->kernel, &config,
+                                    args, n_args);
+        }
+        return r;
 }
 
 static int gpuq_start(void *p, unsigned index) {
         State *state = p;
         Slot *slot = &state->slots[index];
-        gpuq_config config = {.grid = {(unsigned)((state->n + 255) / 256)}, .block = {256}};
-        gpuq_arg args[] = {gpuq_in(slot->data[0]), gpuq_in(slot->data[1]), gpuq_out(slot->data[2]),
-                           gpuq_u64(state->n)};
 
-        if (gpuq_job_new(state->client, &slot->job) < 0 ||
-            gpuq_job_launch(slot->job, state->module, "add_f32", &config, args, 4) < 0 ||
-            gpuq_job_set_callback(slot->job, on_end, slot) < 0 || gpuq_submit(slot->job) < 0)
+        if (gpuq_job_new(state->client, &slot->job) < 0 || slot_build(slot) < 0 ||
+            gpuq_job_set_callback(slot->job, on_end, slot) < 0)
                 return failed();
+
+        state->started[state->n_started++] = slot->job;
         return 0;
+}
+
+static int gpuq_flush(State *state) {
+        unsigned n = state->n_started;
+
+        state->n_started = 0;
+        return n && gpuq_submit_many(state->started, n) < 0 ? failed() : 0;
 }
 
 static int gpuq_next(void *p, unsigned *ret_slot) {
         State *state = p;
-        Slot *slot;
         gpuq_result result;
+        Slot *slot;
 
-        while (!state->n_ended)
+        if (state->n_ended == state->n_told && gpuq_flush(state) < 0)
+                return -1;
+        while (state->n_ended == state->n_told)
                 if (gpuq_dispatch(state->client, -1) < 0)
                         return failed();
-        *ret_slot = state->ended[--state->n_ended];
+        *ret_slot = state->ended[state->n_told++ % BENCH_SLOTS_MAX];
 
         slot = &state->slots[*ret_slot];
         if (gpuq_job_get_result(slot->job, &result) < 0)
@@ -146,19 +219,27 @@ static int gpuq_next(void *p, unsigned *ret_slot) {
 static const float *gpuq_result_of(void *p, unsigned index) {
         State *state = p;
         Slot *slot = &state->slots[index];
+        gpuq_job *job = NULL;
+        int r;
 
-        if (state->on_device && slot_copy(slot, slot->host[2], slot->data[2]) < 0)
-                return NULL;
-        return gpuq_buffer_data(slot->host[2]);
+        if (slot->args == slot->host)
+                return gpuq_buffer_data(slot->host[2]);
+
+        r = gpuq_job_new(state->client, &job);
+        if (r >= 0)
+                r = gpuq_job_copy(job, slot->host[2], 0, slot->device[2], 0, state->n_bytes);
+        if (r >= 0)
+                r = gpuq_run(job);
+        gpuq_job_free(job);
+        return r < 0 ? NULL : gpuq_buffer_data(slot->host[2]);
 }
 
 static void gpuq_close(void *p) {
         State *state = p;
 
-        for (unsigned i = 0; i < state->n_slots; i++)
+        for (unsigned i = 0; i < state->options->n_slots; i++)
                 for (unsigned k = 0; k < 3; k++) {
-                        if (state->on_device)
-                                gpuq_buffer_free(state->slots[i].data[k]);
+                        gpuq_buffer_free(state->slots[i].device[k]);
                         gpuq_buffer_free(state->slots[i].host[k]);
                 }
         gpuq_module_free(state->module);
@@ -170,7 +251,7 @@ const Contender contender_gpuq = {
         .name = "gpuq",
         .open = gpuq_open,
         .inputs = gpuq_inputs,
-        .ready = gpuq_ready,
+        .prepare = gpuq_prepare,
         .start = gpuq_start,
         .next = gpuq_next,
         .result = gpuq_result_of,

@@ -1,119 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The small job from a context of the process's own, as a good program does it:
- * pinned host memory, a stream for each job in flight, completion by polling.
+ * Jobs in a context of the process's own, as a good program does them: pinned host
+ * memory, a stream for each job in flight (or a few for all), a chain as a graph
+ * that is made once, completion by polling. Under MPS it is the same program.
  */
 
 #include "bench.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/driver.h"
+#include "cuda.h"
+#include "util/macro.h"
 
 typedef struct Slot {
-        float *host[3]; /* a, b, c, pinned */
-        CUdeviceptr data[3];
-        CUstream stream;
-        bool busy;
+        float *host[3]; /* a, b, c */
+        CUdeviceptr in_place[3];
+        CUdeviceptr device[3];
+        CUdeviceptr *args; /* what the kernel gets: one of these two */
+        CUstream stream;   /* shared with other slots if there are fewer streams */
+        CUevent ended;     /* then only */
+        CUgraphExec chain;
 } Slot;
 
 typedef struct State {
         const BenchOptions *options;
-        Driver *cu;
-        CUcontext context;
-        CUmodule module;
-        CUfunction add;
-        unsigned next;
+        Cuda cuda;
+        BenchData data;
+        unsigned long long n;
+        size_t n_bytes; /* of a, b or c */
         Slot slots[BENCH_SLOTS_MAX];
+        unsigned flying[BENCH_SLOTS_MAX]; /* slots in the order of their start, a ring */
+        unsigned n_started, n_ended;
 } State;
 
-#define TRY(call)                                                                                  \
-        do {                                                                                       \
-                CUresult _r = (call);                                                              \
-                if (_r != CUDA_SUCCESS) {                                                          \
-                        fprintf(stderr, "own: %s: error %d\n", #call, (int)_r);                    \
-                        return -1;                                                                 \
-                }                                                                                  \
-        } while (0)
-
-static void *read_file(const char *folder, const char *name) {
-        char path[4096];
-        void *data = NULL;
-        long size;
-        FILE *file;
-
-        snprintf(path, sizeof(path), "%s/%s", folder, name);
-        file = fopen(path, "rb");
-        if (!file)
-                return NULL;
-        fseek(file, 0, SEEK_END);
-        size = ftell(file);
-        rewind(file);
-        data = calloc(1, (size_t)size + 1);
-        if (data && fread(data, 1, (size_t)size, file) != (size_t)size) {
-                free(data);
-                data = NULL;
-        }
-        fclose(file);
-        return data;
+static size_t own_stride(const State *state) {
+        return (state->n_bytes + 255) / 256 * 256;
 }
 
-/* The same images that the daemon loads. */
-static int load_module(State *state) {
-        static const char *const names[] = {"builtin.fatbin", "builtin.ptx", "builtin.cpu.so"};
+static int own_open_slot(State *state, unsigned index) {
+        const BenchOptions *options = state->options;
+        Slot *slot = &state->slots[index];
 
         for (unsigned i = 0; i < 3; i++) {
-                void *image = read_file(state->options->kernels, names[i]);
-                CUresult r = image ? state->cu->cuModuleLoadData(&state->module, image)
-                                   : CUDA_ERROR_FILE_NOT_FOUND;
+                size_t at = (index * 3 + i) * own_stride(state);
 
-                free(image);
-                if (r == CUDA_SUCCESS)
-                        return 0;
+                slot->host[i] = (float *)(state->cuda.host + at);
+                slot->in_place[i] = state->cuda.in_place + at;
         }
-        fprintf(stderr, "own: no image of the built-in kernels in %s loads\n",
-                state->options->kernels);
-        return -1;
-}
-
-static int slot_open(State *state, Slot *slot) {
-        size_t size = state->options->n * sizeof(float);
-        CUmemoryPool pool;
-        CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
-
-        TRY(state->cu->cuMemPoolCreate(&pool, &props));
-        TRY(state->cu->cuStreamCreateWithPriority(&slot->stream, CU_STREAM_NON_BLOCKING, 0));
-        for (unsigned i = 0; i < 3; i++) {
-                TRY(state->cu->cuMemHostAlloc((void **)&slot->host[i], size, 0));
-                memset(slot->host[i], 0, size);
-                TRY(state->cu->cuMemAllocFromPoolAsync(&slot->data[i], size, pool, slot->stream));
-        }
-        TRY(state->cu->cuStreamSynchronize(slot->stream));
+        if (options->n_streams && index >= options->n_streams)
+                slot->stream = state->slots[index % options->n_streams].stream;
+        else
+                CUDA_TRY(&state->cuda, cuStreamCreateWithPriority, &slot->stream,
+                         CU_STREAM_NON_BLOCKING, 0);
+        if (options->n_streams && options->n_streams < options->n_slots)
+                CUDA_TRY(&state->cuda, cuEventCreate, &slot->ended, CU_EVENT_DISABLE_TIMING);
         return 0;
 }
 
 static int own_open(const BenchOptions *options, void **ret_state) {
-        const char *problem = NULL;
         State *state = calloc(1, sizeof(*state));
 
         if (!state)
                 return -1;
         state->options = options;
-        if (driver_open(options->driver, &state->cu, &problem) < 0) {
-                fprintf(stderr, "own: %s\n", problem ? problem : options->driver);
+        state->n = options->n;
+        state->n_bytes = options->n * sizeof(float);
+
+        if (cuda_open(&state->cuda, options, options->n_slots * 3 * own_stride(state)) < 0)
                 return -1;
-        }
-        TRY(state->cu->cuInit(0));
-        TRY(state->cu->cuCtxCreate(&state->context, 0, 0));
-        if (load_module(state) < 0)
-                return -1;
-        TRY(state->cu->cuModuleGetFunction(&state->add, state->module, "add_f32"));
         for (unsigned i = 0; i < options->n_slots; i++)
-                if (slot_open(state, &state->slots[i]) < 0)
+                if (own_open_slot(state, i) < 0)
                         return -1;
         *ret_state = state;
         return 0;
@@ -126,74 +86,136 @@ static void own_inputs(void *p, unsigned slot, float **ret_a, float **ret_b) {
         *ret_b = state->slots[slot].host[1];
 }
 
-static int own_ready(void *p) {
-        State *state = p;
-        size_t size = state->options->n * sizeof(float);
+/* c = a + b, then c = c + b as often as is left. */
+static int own_make_chain(State *state, Slot *slot) {
+        CUDA_KERNEL_NODE_PARAMS params = {
+                .func = state->cuda.add,
+                .gridDimX = (unsigned)((state->n + BENCH_BLOCK - 1) / BENCH_BLOCK),
+                .gridDimY = 1,
+                .gridDimZ = 1,
+                .blockDimX = BENCH_BLOCK,
+                .blockDimY = 1,
+                .blockDimZ = 1};
+        CUgraphNode node = NULL;
+        CUgraph graph;
 
-        for (unsigned i = 0; i < state->options->n_slots; i++) {
-                Slot *slot = &state->slots[i];
+        if (slot->chain)
+                CUDA_TRY(&state->cuda, cuGraphExecDestroy, slot->chain);
+        slot->chain = NULL;
 
-                for (unsigned k = 0; k < 2; k++)
-                        TRY(state->cu->cuMemcpyHtoDAsync(slot->data[k], slot->host[k], size,
-                                                         slot->stream));
-                TRY(state->cu->cuStreamSynchronize(slot->stream));
+        CUDA_TRY(&state->cuda, cuGraphCreate, &graph, 0);
+        for (unsigned i = 0; i < state->options->n_launches; i++) {
+                void *args[] = {&slot->args[i ? 2 : 0], &slot->args[1], &slot->args[2], &state->n};
+                CUgraphNode before = node;
+
+                params.kernelParams = args;
+                CUDA_TRY(&state->cuda, cuGraphAddKernelNode, &node, graph, before ? &before : NULL,
+                         before ? 1 : 0, &params);
         }
+        CUDA_TRY(&state->cuda, cuGraphInstantiateWithFlags, &slot->chain, graph, 0);
+        CUDA_TRY(&state->cuda, cuGraphDestroy, graph);
+        return 0;
+}
+
+static int own_prepare_slot(State *state, unsigned index) {
+        Slot *slot = &state->slots[index];
+
+        for (unsigned i = 0; i < 3; i++)
+                slot->device[i] = state->cuda.device + (index * 3 + i) * own_stride(state);
+        slot->args = state->data == BENCH_IN_PLACE ? slot->in_place : slot->device;
+
+        memset(slot->host[2], 0xff, state->n_bytes); /* NaN */
+        for (unsigned i = 0; state->data == BENCH_DEVICE && i < 3; i++)
+                CUDA_TRY(&state->cuda, cuMemcpyHtoDAsync, slot->device[i], slot->host[i],
+                         state->n_bytes, slot->stream);
+        CUDA_TRY(&state->cuda, cuStreamSynchronize, slot->stream);
+        return state->options->n_launches > 1 ? own_make_chain(state, slot) : 0;
+}
+
+static int own_prepare(void *p, BenchData data) {
+        State *state = p;
+
+        state->data = data;
+        if (data != BENCH_IN_PLACE && cuda_want_device(&state->cuda) < 0)
+                return -1;
+        for (unsigned i = 0; i < state->options->n_slots; i++)
+                if (own_prepare_slot(state, i) < 0)
+                        return -1;
+        return 0;
+}
+
+static int own_launch(State *state, Slot *slot) {
+        unsigned long long spin_ns = state->options->spin_ns;
+        void *args[] = {&slot->args[0], &slot->args[1], &slot->args[2], &state->n, &spin_ns};
+        CUlaunchConfig config = {.gridDimX = (unsigned)((state->n + BENCH_BLOCK - 1) / BENCH_BLOCK),
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = BENCH_BLOCK,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .hStream = slot->stream};
+
+        if (spin_ns)
+                config.gridDimX = state->options->n_blocks;
+        CUDA_TRY(&state->cuda, cuLaunchKernelEx, &config,
+                 spin_ns ? state->cuda.spin : state->cuda.add, args, NULL);
         return 0;
 }
 
 static int own_start(void *p, unsigned index) {
         State *state = p;
         Slot *slot = &state->slots[index];
-        unsigned long long n = state->options->n;
-        size_t size = n * sizeof(float);
-        void *args[] = {&slot->data[0], &slot->data[1], &slot->data[2], &n};
-        CUlaunchConfig config = {.gridDimX = (unsigned)((n + 255) / 256),
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 256,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .hStream = slot->stream};
+        bool copies = state->data == BENCH_COPIES;
 
-        for (unsigned k = 0; !state->options->on_device && k < 2; k++)
-                TRY(state->cu->cuMemcpyHtoDAsync(slot->data[k], slot->host[k], size, slot->stream));
-        TRY(state->cu->cuLaunchKernelEx(&config, state->add, args, NULL));
-        if (!state->options->on_device)
-                TRY(state->cu->cuMemcpyDtoHAsync(slot->host[2], slot->data[2], size, slot->stream));
-        slot->busy = true;
+        for (unsigned i = 0; copies && i < 2; i++)
+                CUDA_TRY(&state->cuda, cuMemcpyHtoDAsync, slot->device[i], slot->host[i],
+                         state->n_bytes, slot->stream);
+        if (slot->chain)
+                CUDA_TRY(&state->cuda, cuGraphLaunch, slot->chain, slot->stream);
+        else if (own_launch(state, slot) < 0)
+                return -1;
+        if (copies)
+                CUDA_TRY(&state->cuda, cuMemcpyDtoHAsync, slot->host[2], slot->device[2],
+                         state->n_bytes, slot->stream);
+        if (slot->ended)
+                CUDA_TRY(&state->cuda, cuEventRecord, slot->ended, slot->stream);
+
+        state->flying[state->n_started++ % BENCH_SLOTS_MAX] = index;
         return 0;
 }
 
+/* The oldest: jobs of one size end nearly in the order of their start, and every look costs. */
 static int own_next(void *p, unsigned *ret_slot) {
         State *state = p;
+        unsigned index = state->flying[state->n_ended % BENCH_SLOTS_MAX];
+        Slot *slot = &state->slots[index];
+        CUresult r;
 
         for (;;) {
-                Slot *slot = &state->slots[state->next];
-                unsigned index = state->next;
-                CUresult r;
-
-                state->next = (state->next + 1) % state->options->n_slots;
-                if (!slot->busy)
-                        continue;
-                r = state->cu->cuStreamQuery(slot->stream);
-                if (r == CUDA_ERROR_NOT_READY)
-                        continue;
-                TRY(r);
-                slot->busy = false;
-                *ret_slot = index;
-                return 0;
+                r = slot->ended ? state->cuda.driver->cuEventQuery(slot->ended)
+                                : state->cuda.driver->cuStreamQuery(slot->stream);
+                if (r != CUDA_ERROR_NOT_READY)
+                        break;
+                if (state->options->crowded)
+                        sched_yield();
         }
+        if (cuda_check(&state->cuda, r, "a job") < 0)
+                return -1;
+
+        state->n_ended++;
+        *ret_slot = index;
+        return 0;
 }
 
 static const float *own_result(void *p, unsigned index) {
         State *state = p;
+        Driver *driver = state->cuda.driver;
         Slot *slot = &state->slots[index];
-        size_t size = state->options->n * sizeof(float);
 
-        if (state->options->on_device &&
-            (state->cu->cuMemcpyDtoHAsync(slot->host[2], slot->data[2], size, slot->stream) !=
-                     CUDA_SUCCESS ||
-             state->cu->cuStreamSynchronize(slot->stream) != CUDA_SUCCESS))
+        if (state->data == BENCH_DEVICE &&
+            (driver->cuMemcpyDtoHAsync(slot->host[2], slot->device[2], state->n_bytes,
+                                       slot->stream) != CUDA_SUCCESS ||
+             driver->cuStreamSynchronize(slot->stream) != CUDA_SUCCESS))
                 return NULL;
         return slot->host[2];
 }
@@ -201,8 +223,7 @@ static const float *own_result(void *p, unsigned index) {
 static void own_close(void *p) {
         State *state = p;
 
-        state->cu->cuCtxDestroy(state->context);
-        driver_close(state->cu);
+        cuda_close(&state->cuda);
         free(state);
 }
 
@@ -210,7 +231,7 @@ const Contender contender_own = {
         .name = "own",
         .open = own_open,
         .inputs = own_inputs,
-        .ready = own_ready,
+        .prepare = own_prepare,
         .start = own_start,
         .next = own_next,
         .result = own_result,

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from run import Daemon
+from services import Daemon
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "client" / "python"

@@ -1,161 +1,125 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Small jobs through gpuq beside processes with contexts of their own, and the demo's 100 processes.
+"""gpuq beside processes with contexts of their own, the same under MPS, and one process with streams.
 
-    python3 tests/bench/run.py --prefix build/stage [--device gpu] [--json FILE] [--reduced]
+    python3 tests/bench/run.py --prefix build/stage [--device gpu] [--json FILE] [--quick] [--only small,chain]
+    python3 tests/bench/run.py --from FILE [--svg docs]
 
-One run, one machine, one table; medians of --repeat runs of each row, contenders in turn.
+One run, one machine; medians of --repeats, contenders in turn. Prints the tables of docs/benchmarks.md; --svg
+also draws the curves. --from shows a run that was made elsewhere. As root, jobs of two users are measured too.
 """
 
 import argparse
 import json
 import pathlib
-import re
-import statistics
-import subprocess
+import os
 import sys
 import tempfile
-import time
+
+import contenders
+import curves
+import machine
+import report
+import sections
+from services import Daemon, Mps
 
 
-class Daemon:
-    """A private gpuqd in a folder of its own."""
-
-    def __init__(self, prefix, device, folder):
-        self.prefix = prefix
-        self.socket = f"{folder}/gpuqd.sock"
-        self.process = subprocess.Popen(
-            [f"{prefix}/bin/gpuqd", "--private", "--socket", self.socket,
-             "--set", f"device={device}", "--set", f"cache_dir={folder}/cache"])
-        self.wait_until_ready()
-
-    def wait_until_ready(self):
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                sys.exit("bench: gpuqd ended at its start")
-            status = self.status()
-            if status and status["devices"] and status["devices"][0]["state"] == "ready":
-                return
-            time.sleep(0.05)
-        sys.exit("bench: gpuqd is not ready after 30 s")
-
-    def status(self):
-        answer = subprocess.run([f"{self.prefix}/bin/gpuq", "--socket", self.socket, "status", "--json"],
-                                capture_output=True, text=True)
-        return json.loads(answer.stdout) if answer.returncode == 0 else None
-
-    def supervisor_rss(self):
-        """Bytes of memory of the supervisor, its own and its part of what it shares."""
-        children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(self.process.pid)],
-                                  capture_output=True, text=True).stdout.split("\n")
-        for line in children:
-            pid, _, name = line.strip().partition(" ")
-            if name.strip().startswith("gpuqd-superviso"):
-                rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-                return 1024 * int(re.search(r"^Rss:\s+(\d+)", rollup, re.M).group(1))
-        return 0
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(timeout=20)
+def numbers(text):
+    return tuple(int(word) for word in text.split(","))
 
 
-def measure(arguments, daemon, row, seconds):
-    contender, data, processes, in_flight = row
-    command = [arguments.bench, "--contender", contender, "--processes", str(processes),
-               "--in-flight", str(in_flight), "--seconds", str(seconds), "--n", str(arguments.n),
-               "--socket", daemon.socket, "--kernels", f"{arguments.prefix}/libexec/gpuq/kernels",
-               "--driver", arguments.driver]
-    if data == "device":
-        command.append("--device-data")
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if answer.returncode:
-        return {"contender": contender, "data": data, "processes": processes, "in_flight": in_flight,
-                "error": answer.stderr.strip().split("\n")[-1]}
-    return json.loads(answer.stdout)
+def names_of(allowed):
+    def parse(text):
+        words = text.split(",")
+        unknown = set(words) - set(allowed)
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: allowed are {', '.join(allowed)}")
+        return words
+    return parse
 
 
-def median(runs):
-    good = [run for run in runs if "error" not in run]
-    if not good:
-        return runs[0]
-    row = dict(good[0])
-    for key in ("jobs_per_s", "p50_us", "p99_us", "open_s"):
-        row[key] = statistics.median(run[key] for run in good)
-    return row
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--prefix", default="build/stage", help="the installed tree")
+    parser.add_argument("--device", default="gpu", choices=["gpu", "cpu"])
+    parser.add_argument("--json", help="where to leave all figures")
+    parser.add_argument("--svg", help="the folder to draw the curves into")
+    parser.add_argument("--from", dest="source", help="show this JSON of an earlier run, measure nothing")
+    parser.add_argument("--only", type=names_of(sections.ALL), default=list(sections.ALL), help=",".join(sections.ALL))
+    parser.add_argument("--contenders", type=names_of(("own", "alone", "mps", "gpuq")), default=["own", "alone", "mps", "gpuq"])
+    parser.add_argument("--processes", type=numbers, default=(1, 2, 4, 8, 16, 32, 48, 100))
+    parser.add_argument("--own-max", type=int, default=48, help="own contexts from at most so many processes (48); 100 take 30 s to start")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of each phase (0.4)")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of gpuqd")
+    parser.add_argument("--quick", action="store_true", help="in a minute: 1 and 16 processes, one repeat")
+    parser.add_argument("--reduced", action="store_true", help="in seconds, on any machine: for rightness only")
+    return sizes(parser.parse_args())
 
 
-def demo(arguments, daemon, repeat):
-    """The main job: seconds from the first fork to the last result of 100 processes."""
-    times, last = [], ""
-    for _ in range(repeat):
-        answer = subprocess.run([f"{arguments.prefix}/libexec/gpuq/gpuq-demo", str(arguments.processes)],
-                                env={"GPUQ_SOCKET": daemon.socket}, capture_output=True, text=True, timeout=300)
-        if answer.returncode:
-            sys.exit(f"bench: demo: {answer.stdout}{answer.stderr}")
-        last = answer.stdout.strip().split("\n")[-1]
-        times.append(float(re.search(r"in ([\d.]+) s", last).group(1)))
-    return {"median_s": statistics.median(times), "runs_s": times, "last_line": last}
+def sizes(arguments):
+    """How large each section is: whole, --quick, --reduced."""
+    arguments.n, arguments.burst, arguments.idle_s, arguments.user_processes = 10000, 100, 10, 8
+    arguments.large_processes, arguments.cpu_processes = (1, 4, 16), (1, 16)
+    arguments.spins, arguments.blocks = (("2 s kernels", 2_000_000), ("0.1 ms kernels", 100)), 1056
+    if arguments.quick:
+        arguments.repeats, arguments.seconds, arguments.processes = 1, 0.25, (1, 16)
+        arguments.large_processes, arguments.cpu_processes, arguments.idle_s = (4,), (16,), 3
+        arguments.own_max = 16
+    if arguments.reduced:
+        arguments.repeats, arguments.seconds, arguments.processes = 1, 0.05, (1, 2)
+        arguments.n, arguments.burst, arguments.idle_s, arguments.user_processes = 1000, 4, 0.2, 1
+        arguments.large_processes, arguments.cpu_processes = (1,), (1,)
+        arguments.spins, arguments.blocks = (("20 ms kernels", 20_000),), 1
+    libexec = pathlib.Path(arguments.prefix).resolve() / "libexec/gpuq"
+    arguments.driver = "libcuda.so.1" if arguments.device == "gpu" else str(libexec / "libgpuq-cpu.so")
+    return arguments
 
 
-def table(rows):
-    print("| data | processes | in flight | contender | jobs/s | p50 µs | p99 µs | open s |")
-    print("|---|---|---|---|---|---|---|---|")
-    for row in rows:
-        head = f"| {row['data']} | {row['processes']} | {row['in_flight']} | {row['contender']} "
-        if "error" in row:
-            print(f"{head}| failed: {row['error']} | | | |")
-        else:
-            print(f"{head}| {row['jobs_per_s']:,.0f} | {row['p50_us']:,.1f} | {row['p99_us']:,.1f} "
-                  f"| {row['open_s']:.2f} |")
+def measure(arguments):
+    on_gpu = arguments.device == "gpu"
+    arguments.gpu_before_mib = machine.gpu_used_mib() if on_gpu else None
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        daemon = Daemon(arguments.prefix, arguments.device, folder, arguments.set, private=os.getuid() != 0)
+        mps = {}
+        if on_gpu and "mps" in arguments.contenders:
+            mps = {"mps": Mps(f"{folder}/mps"), "mps-all": Mps(f"{folder}/mps-all", "-multiuser-server")}
+        try:
+            found = contenders.contenders(arguments, daemon.socket, mps)
+            bench = sections.Bench(arguments, found, daemon)
+            result = {"machine": machine.description(), "seconds": arguments.seconds, "n": arguments.n}
+            for name in arguments.only:
+                result[name] = sections.ALL[name](bench)
+                if arguments.json:
+                    pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1))
+            bench.note("done")
+            result["status"] = daemon.status()
+        finally:
+            for service in mps.values():
+                service.end()
+            daemon.end()
+    return result
+
+
+def errors(result):
+    """What gpuq could not do: the peers' own refusals are results."""
+    return [row for section in sections.ALL for row in result.get(section, []) if isinstance(row, dict)
+            and row.get("contender") == "gpuq" and "error" in row]
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--prefix", default="build/stage")
-    parser.add_argument("--bench", default=None, help="the bench program; default PREFIX/libexec/gpuq/gpuq-bench")
-    parser.add_argument("--device", default="gpu", choices=["gpu", "cpu"])
-    parser.add_argument("--json", default=None)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--n", type=int, default=10000)
-    parser.add_argument("--processes", type=int, default=100, help="of the demo")
-    parser.add_argument("--reduced", action="store_true", help="for rightness only")
-    arguments = parser.parse_args()
-    libexec = f"{arguments.prefix}/libexec/gpuq"
-    arguments.bench = arguments.bench or f"{libexec}/gpuq-bench"
-    arguments.driver = "libcuda.so.1" if arguments.device == "gpu" else f"{libexec}/libgpuq-cpu.so"
-    if arguments.reduced:
-        arguments.repeat, arguments.seconds, arguments.processes = 1, 0.1, 4
-    counts = (1, 2) if arguments.reduced else (1, 16)
-
-    with tempfile.TemporaryDirectory() as folder:
-        daemon = Daemon(arguments.prefix, arguments.device, folder)
-        try:
-            result = {"demo": demo(arguments, daemon, arguments.repeat)}
-            rows = []
-            for data in ("copies", "device"):
-                for processes in counts:
-                    for in_flight in (1, 32):
-                        runs = {"own": [], "gpuq": []}
-                        for _ in range(arguments.repeat):
-                            for contender, done in runs.items():
-                                done.append(measure(arguments, daemon, (contender, data, processes, in_flight),
-                                                    arguments.seconds))
-                        rows += [median(done) for done in runs.values()]
-            result["rows"] = rows
-            result["status"] = daemon.status()
-            result["supervisor_rss_bytes"] = daemon.supervisor_rss()
-        finally:
-            daemon.end()
-
-    if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1))
-    table(result["rows"])
-    print(f"demo, median of {arguments.repeat}: {result['demo']['median_s']:.2f} s; {result['demo']['last_line']}")
-    print(f"supervisor after it: {result['supervisor_rss_bytes'] / 2**20:.1f} MiB")
-    sys.exit(any("error" in row for row in result["rows"]))
+    arguments = parse()
+    if arguments.source:
+        result = json.loads(pathlib.Path(arguments.source).read_text())
+    else:
+        result = measure(arguments)
+        if arguments.json:
+            pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1))
+    report.show(result)
+    if arguments.svg:
+        curves.draw(result, arguments.svg)
+    sys.exit(1 if errors(result) else 0)
 
 
 if __name__ == "__main__":

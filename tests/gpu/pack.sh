@@ -74,7 +74,7 @@ set_path() {
         esac
         chmod u+w "$1"
         case $1 in
-        *.cubin | *.fatbin | *builtin*) ;; # a module, not a program
+        *.cubin | *.fatbin | *.cpu.so | *builtin*) ;; # a module, not a program
         *) patchelf --force-rpath --set-rpath "$path" "$1" ;;
         esac
 }

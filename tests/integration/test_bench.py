@@ -2,18 +2,92 @@
 """The benchmark's programs give right results; how fast is for a machine with a GPU to say."""
 
 import json
+import os
 import subprocess
 import sys
+import xml.etree.ElementTree
+
+import pytest
 
 from harness import place
 
+RUN = place.ROOT / "tests/bench/run.py"
 
-def test_the_benchmark_runs_and_every_result_is_right(tmp_path):
-    report = tmp_path / "bench.json"
-    answer = subprocess.run(
-        [sys.executable, place.ROOT / "tests/bench/run.py", "--prefix", place.STAGE, "--reduced", "--device", place.DEVICE,
-         "--json", report], capture_output=True, text=True)
+
+def run(*arguments):
+    answer = subprocess.run([sys.executable, RUN, *map(str, arguments)], capture_output=True, text=True,
+                            timeout=place.PATIENCE_S * 3)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    rows = json.loads(report.read_text())["rows"]
-    assert len(rows) == 16
-    assert all(row["jobs"] > 0 for row in rows)
+    return answer.stdout
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    run("--prefix", place.STAGE, "--reduced", "--device", place.DEVICE, "--json", folder / "bench.json", "--contenders",
+        "own,alone,gpuq")
+    return folder / "bench.json"
+
+
+@pytest.fixture(scope="module")
+def result(report):
+    return json.loads(report.read_text())
+
+
+def done(rows, contender):
+    """How many rows; each is of jobs that were checked."""
+    mine = [row for row in rows if row["contender"] == contender]
+    assert all(row.get("jobs_per_s", 1) > 0 and "error" not in row for row in mine), mine
+    return len(mine)
+
+
+def test_every_contender_does_the_small_job_every_way(result):
+    assert done(result["small"], "own") == 2 * 3 * 2  # processes, ways, in flight
+    assert done(result["small"], "gpuq") == 2 * 2 * 2
+    assert done(result["small"], "alone") == 3
+
+
+def test_large_jobs_and_chains_are_right(result):
+    assert done(result["large"], "own") == 4 and done(result["large"], "gpuq") == 2
+    assert done(result["chain"], "own") == 6 and done(result["chain"], "gpuq") == 4
+
+
+def test_short_lived_processes_are_timed_from_the_first_fork(result):
+    assert [row["processes"] for row in result["burst"]] == [4, 4]
+    assert all(0 < row["burst_s"] < 60 for row in result["burst"])
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="two users need root")
+def test_two_users_are_measured_at_once(result):
+    assert done(result["users"], "own") == 2 and done(result["users"], "gpuq") == 2
+
+
+def test_a_client_is_measured_beside_one_that_fills_the_device(result):
+    rows = [row for row in result["latency"] if row["contender"] == "gpuq"]
+    assert {row["beside"] for row in rows} == {"nothing", "20 ms kernels"}
+    if os.getuid() == 0:
+        assert {row["user"] for row in rows} == {"own", "another"}
+        assert not [row for row in rows if "error" in row]
+
+
+def test_cpu_time_is_told_by_process(result):
+    assert all(row["supervisor_us"] > 0 and row["worker_us"] > 0 for row in result["cpu"])
+    assert set(result["idle"]["percent"]) == {"keeper", "supervisor", "worker"}
+
+
+def test_a_report_is_shown_again_and_its_curves_are_drawn(report, tmp_path):
+    shown = run("--from", report, "--svg", tmp_path)
+    assert "### The small job with copies, one at a time" in shown
+    for name in ("jobs", "latency"):
+        root = xml.etree.ElementTree.parse(tmp_path / f"benchmarks-{name}.svg").getroot()
+        assert root.tag.endswith("svg")
+        assert len(root.findall("{http://www.w3.org/2000/svg}circle")) >= 2 * 6 * 2  # processes, panels, contenders
+
+
+def test_a_wrong_result_is_no_figure():
+    """A driver whose kernels are somebody else's: the program says so, and prints no line."""
+    libexec = place.STAGE / "libexec/gpuq"
+    answer = subprocess.run([libexec / "gpuq-bench", "--contender", "own", "--driver", libexec / "libgpuq-cpu.so", "--kernels",
+                             libexec / "bench", "copies/1/0.01"], capture_output=True, text=True, timeout=place.PATIENCE_S)
+    assert answer.returncode != 0 and answer.stdout == ""
+    assert "no image of add_f32" in answer.stderr

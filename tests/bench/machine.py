@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the machine says: a daemon's processes, their CPU time and memory, the GPU's memory."""
+
+import os
+import pathlib
+import platform
+import re
+import subprocess
+
+
+def _parent(pid):
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    return int(text[text.rindex(")") + 2:].split()[1])
+
+
+def family(pid):
+    """The process and what descends from it, as {pid: program}."""
+    parents, found = {}, {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parents[int(entry)] = _parent(entry)
+        except (OSError, ValueError):
+            continue
+    for child in parents:
+        ancestor = child
+        while ancestor and ancestor != pid:
+            ancestor = parents.get(ancestor, 0)
+        if ancestor == pid:
+            found[child] = program(child)
+    return found
+
+
+def program(pid):
+    try:
+        return pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name
+    except OSError:
+        return ""
+
+
+def cpu_ns(pid):
+    """CPU time of all threads. The scheduler's own count, where the kernel keeps it; else in ticks of 10 ms."""
+    try:
+        return sum(int(task.joinpath("schedstat").read_text().split()[0])
+                   for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+    except (OSError, IndexError):
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        user, system = text[text.rindex(")") + 2:].split()[11:13]
+        return (int(user) + int(system)) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def rss_bytes(pid):
+    """Resident memory, its own and its part of what it shares."""
+    rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return 1024 * int(re.search(r"^Rss:\s+(\d+)", rollup, re.M).group(1))
+
+
+def _nvidia_smi(query):
+    try:
+        answer = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits", "-i", "0"],
+                                capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def gpu_used_mib():
+    """Memory of GPU 0 that is in use, whoever uses it; None without nvidia-smi."""
+    used = _nvidia_smi("memory.used")
+    return int(used) if used and used.isdigit() else None
+
+
+def description():
+    return {"gpu": _nvidia_smi("name"), "driver": _nvidia_smi("driver_version"), "cores": os.cpu_count(),
+            "kernel": platform.release()}

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured, a function a section. Each returns the rows that report.py shows."""
+
+import os
+import statistics
+import sys
+import time
+
+import contenders
+import machine
+from contenders import Crew, Failed
+
+SLOW_S = 8  # what takes so long to start is timed once
+IN_FLIGHT = (1, 32)
+USERS = (12345, 12346)  # no passwd entry is needed
+MEDIANS = ("jobs_per_s", "p50_us", "p99_us", "open_s", "burst_s", "gpu_mib")
+
+
+class Bench:
+    """The contenders, the daemon and how long to measure."""
+
+    def __init__(self, arguments, found, daemon):
+        self.arguments, self.contenders, self.daemon = arguments, found, daemon
+        self.seconds, self.repeats = arguments.seconds, arguments.repeats
+        self.started = time.monotonic()
+        self.gpu_before_mib = arguments.gpu_before_mib
+
+    def note(self, text):
+        print(f"{time.monotonic() - self.started:6.1f} s  {text}", file=sys.stderr, flush=True)
+
+    def get(self, *names):
+        return [self.contenders[name] for name in names if name in self.contenders]
+
+    def gpu_mib(self, contender, before):
+        """What the contender holds: gpuqd's part has been there since it started."""
+        used = machine.gpu_used_mib()
+        if used is None or before is None:
+            return None
+        return used - (self.gpu_before_mib if contender.name == "gpuq" else before)
+
+
+class Tally:
+    """Repeats of the same rows, and their medians. What failed, or was slow to start, is not repeated."""
+
+    def __init__(self):
+        self.runs = {}
+        self.finished = set()
+
+    def wants(self, key):
+        return key not in self.finished
+
+    def add(self, turn, row):
+        self.runs.setdefault((turn, row.get("way"), row.get("in_flight")), []).append(row)
+
+    def finish(self, turn):
+        self.finished.add(turn)
+
+    def rows(self):
+        return [median(runs) for runs in self.runs.values()]
+
+
+def median(runs):
+    good = [run for run in runs if "error" not in run]
+    if not good:
+        return runs[0]
+    row = {**good[0], "repeats": len(good)}
+    for key in MEDIANS:
+        values = [run[key] for run in good if run.get(key) is not None]
+        if values:
+            row[key] = statistics.median(values)
+    return row
+
+
+def turn(bench, tally, contender, ways, in_flight, processes, *options):
+    """One set of processes through all phases of a contender, unless that was slow or failed before."""
+    key = (contender.name, processes, options)
+    head = {"contender": contender.name, "processes": processes}
+    if not tally.wants(key):
+        return
+    plan = [(way, n) for way in ways for n in in_flight]
+    before = machine.gpu_used_mib() if contender.name != "gpuq" else bench.gpu_before_mib
+    began, memory = time.monotonic(), None
+    try:
+        crew = Crew(contender, [contender.phase(way, n, bench.seconds) for way, n in plan], processes, *options)
+        for i, (way, n) in enumerate(plan):
+            crew.ready()
+            if i == 0:
+                memory = bench.gpu_mib(contender, before)
+                if time.monotonic() - began > SLOW_S:
+                    tally.finish(key)
+            crew.go()
+            tally.add(key, {**crew.row(), **head, "way": way, "gpu_mib": memory})
+        crew.end()
+    except Failed as e:
+        bench.note(f"{contender.title}, {processes} processes: {e}")
+        tally.add(key, {**head, "way": None, "in_flight": None, "error": str(e)})
+        tally.finish(key)
+
+
+def small(bench):
+    """The small job three ways, one at a time and 32 in flight, from many processes."""
+    tally = Tally()
+    for repeat in range(bench.repeats):
+        for processes in bench.arguments.processes:
+            bench.note(f"small, repeat {repeat + 1}, {processes} processes")
+            for contender in bench.get("own", "mps", "gpuq"):
+                if contender.name != "own" or processes <= bench.arguments.own_max:
+                    turn(bench, tally, contender, contender.ways, IN_FLIGHT, processes)
+            if processes == 1:
+                for contender in bench.get("alone"):
+                    turn(bench, tally, contender, contender.ways, IN_FLIGHT[1:], 1)
+    return tally.rows()
+
+
+def large(bench):
+    """1,000,000 elements in host memory."""
+    tally = Tally()
+    for repeat in range(bench.repeats):
+        for processes in bench.arguments.large_processes:
+            bench.note(f"large, repeat {repeat + 1}, {processes} processes")
+            for contender in bench.get("own", "mps", "gpuq"):
+                turn(bench, tally, contender, contender.best_host_ways(), (1, 4), processes,
+                     "--n", str(100 * bench.arguments.n))
+    return tally.rows()
+
+
+def chain(bench):
+    """16 launches on 64 KiB, each on what the last one wrote; the peers run it as a graph."""
+    tally = Tally()
+    for repeat in range(bench.repeats):
+        bench.note(f"chain, repeat {repeat + 1}")
+        for contender in bench.get("own", "mps", "gpuq"):
+            turn(bench, tally, contender, contender.ways, (1, 8), 1, "--n", "16384", "--launches", "16")
+    return tally.rows()
+
+
+def burst(bench):
+    """Short-lived processes with one job each. The peers also with fewer, where all are refused or take too long."""
+    tally = Tally()
+    wanted = bench.arguments.burst
+    for contender in bench.get("gpuq"):
+        contenders.burst(contender, "host", 1, 60)  # its worker is there before anybody asks, as it is in use
+    for repeat in range(bench.repeats):
+        for contender in bench.get("own", "mps", "gpuq"):
+            counts = [wanted]
+            if contender.name != "gpuq" and wanted > 48:
+                counts = [48] if contender.name == "own" and bench.arguments.own_max < wanted else [wanted, 48]
+            for processes in counts:
+                key = (contender.name, processes)
+                if not tally.wants(key):
+                    continue
+                bench.note(f"burst, repeat {repeat + 1}, {contender.title}, {processes} processes")
+                try:
+                    row = contenders.burst(contender, contender.best_host_ways()[-1], processes, 60)
+                    tally.add(key, {**row, "contender": contender.name})
+                    if row["burst_s"] > SLOW_S / 2:
+                        tally.finish(key)
+                except Failed as e:
+                    tally.add(key, {"contender": contender.name, "processes": processes, "error": str(e)})
+                    tally.finish(key)
+    return tally.rows()
+
+
+def users(bench):
+    """Two users at once, half of the processes each."""
+    if os.getuid() != 0:
+        return [{"contender": name, "error": "two users need root"} for name in bench.contenders]
+    tally = Tally()
+    for repeat in range(bench.repeats):
+        bench.note(f"two users, repeat {repeat + 1}")
+        for contender in bench.get("own", "mps", "mps-all", "gpuq"):
+            if not tally.wants(contender.name):
+                continue
+            try:
+                for row in two_crews(bench, contender):
+                    tally.add(contender.name, row)
+            except Failed as e:
+                tally.add(contender.name, {"contender": contender.name, "error": str(e)})
+                tally.finish(contender.name)
+    return tally.rows()
+
+
+def two_crews(bench, contender):
+    half = bench.arguments.user_processes
+    way = contender.best_host_ways()[-1]
+    phases = [contender.phase(way, n, bench.seconds) for n in IN_FLIGHT]
+    crews, rows = [], []
+    try:
+        for uid in USERS:
+            crews.append(Crew(contender, phases, half, uid=uid, limit_s=15))
+        for n in IN_FLIGHT:
+            for crew in crews:
+                crew.ready()
+            for crew in crews:
+                crew.go()
+            both = [crew.row() for crew in crews]
+            rows.append({"contender": contender.name, "way": way, "processes": 2 * half, "in_flight": n,
+                         "jobs_per_s": sum(row["jobs_per_s"] for row in both),
+                         "p50_us": max(row["p50_us"] for row in both), "p99_us": max(row["p99_us"] for row in both)})
+    except Failed:
+        for crew in crews:
+            crew.kill()
+        raise
+    for crew in crews:
+        crew.end()
+    return rows
+
+
+def latency(bench):
+    """One small job at a time, beside nothing and beside what fills the GPU, of another user and of its own."""
+    rows = []
+    another = USERS if os.getuid() == 0 else None
+    for contender in bench.get("own", "mps", "mps-all", "gpuq"):
+        for name, spin_us in (("nothing", 0), *bench.arguments.spins):
+            for same in (True, False) if spin_us else (True,):
+                if contender.name == "own" and spin_us and same and another:
+                    continue  # to the driver a context is a context, whoever owns it
+                if contender.name == "mps-all" and same:
+                    continue
+                head = {"contender": contender.name, "beside": name, "user": "own" if same else "another"}
+                bench.note(f"latency, {contender.title}, beside {name}, {head['user']} user")
+                if not same and not another:
+                    rows.append({**head, "error": "two users need root"})
+                    continue
+                try:
+                    uids = (None, None) if not another else (another[0], another[0] if same else another[1])
+                    rows.append({**beside(bench, contender, spin_us, uids), **head})
+                except Failed as e:
+                    rows.append({**head, "error": str(e)})
+    return rows
+
+
+def beside(bench, contender, spin_us, uids):
+    """The client is ready before the GPU is filled, and measured while it is: two spins in flight, then none."""
+    way = contender.best_host_ways()[-1]
+    seconds = max(bench.seconds, 1.75e-6 * spin_us)
+    crews = [Crew(contender, [contender.phase(way, 1, seconds)], uid=uids[0], limit_s=25)]
+    try:
+        crews[0].ready()
+        if spin_us:
+            spinning = contender.phase(way, 2, 0 if spin_us > 1e6 else seconds + 0.5)
+            crews.append(Crew(contender, [spinning], 1, "--cold", "--spin-us", str(spin_us), "--blocks",
+                              str(bench.arguments.blocks), uid=uids[1], limit_s=20))
+            crews[1].ready()
+            crews[1].go()
+            time.sleep(0.05)  # the first spin is on the GPU by now
+        crews[0].go()
+        row = crews[0].row()
+        if spin_us:
+            crews[1].row()
+    except Failed:
+        for crew in crews:
+            crew.kill()
+        raise
+    for crew in crews:
+        crew.end()
+    return row
+
+
+def cpu(bench):
+    """CPU time of gpuqd's processes for a job, and of all of them while nobody wants anything."""
+    rows = []
+    for contender in bench.get("gpuq"):
+        for processes in bench.arguments.cpu_processes:
+            bench.note(f"CPU time, {processes} processes")
+            plan = [(way, n) for way in contender.ways for n in IN_FLIGHT]
+            crew = Crew(contender, [contender.phase(way, n, bench.seconds) for way, n in plan], processes)
+            for way, n in plan:
+                crew.ready()
+                before = bench.daemon.cpu_ns()
+                crew.go()
+                row = crew.row()
+                after = bench.daemon.cpu_ns()
+                rows.append({**row, "way": way, "processes": processes,
+                             **{f"{role}_us": (after[role] - before[role]) / row["jobs"] / 1e3 for role in after}})
+            crew.end()
+    return rows
+
+
+def idle(bench):
+    """Of the daemon with a worker that is warm: CPU time over some seconds of nothing, and memory."""
+    time.sleep(min(1, bench.arguments.idle_s))  # what still tells or tidies up after the last job has done so
+    bench.note(f"idle for {bench.arguments.idle_s} s")
+    before, began = bench.daemon.cpu_ns(), time.monotonic()
+    time.sleep(bench.arguments.idle_s)
+    took, after = time.monotonic() - began, bench.daemon.cpu_ns()
+    return {"seconds": took, "percent": {role: (after[role] - before[role]) / took / 1e7 for role in after},
+            "supervisor_rss_mib": bench.daemon.supervisor_rss() / 2**20}
+
+
+ALL = {"small": small, "large": large, "chain": chain, "burst": burst, "users": users, "latency": latency,
+       "cpu": cpu, "idle": idle}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the contenders need beside them: a gpuqd and an MPS, of this run alone."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import machine
+
+
+class Daemon:
+    """A gpuqd in a folder of its own: for all users if this is root, else for one."""
+
+    def __init__(self, prefix, device, folder, settings=(), private=True):
+        self.prefix = prefix
+        self.socket = f"{folder}/gpuqd.sock"
+        settings = [f"device={device}", f"cache_dir={folder}/cache", "worker_idle_s=86400", *settings]
+        if not private:
+            settings += ["supervisor_user=daemon", "worker_user=nobody"]
+        self.process = subprocess.Popen(
+            [f"{prefix}/bin/gpuqd", *(["--private"] if private else []), "--socket", self.socket,
+             *(word for setting in settings for word in ("--set", setting))], stdin=subprocess.DEVNULL)
+        self.wait_until_ready()
+
+    def wait_until_ready(self):
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                sys.exit("bench: gpuqd ended at its start")
+            status = self.status()
+            if status and status["devices"] and status["devices"][0]["state"] == "ready":
+                return
+            time.sleep(0.05)
+        sys.exit("bench: gpuqd is not ready after 30 s")
+
+    def status(self):
+        answer = subprocess.run([f"{self.prefix}/bin/gpuq", "--socket", self.socket, "status", "--json"],
+                                capture_output=True, text=True)
+        return json.loads(answer.stdout) if answer.returncode == 0 else None
+
+    def family(self):
+        return machine.family(self.process.pid)
+
+    def cpu_ns(self):
+        """CPU time so far of each kind of process."""
+        spent = {"keeper": 0, "supervisor": 0, "worker": 0}
+        for pid, name in self.family().items():
+            role = name.removeprefix("gpuqd-") if name != "gpuqd" else "keeper"
+            if role in spent:
+                spent[role] += machine.cpu_ns(pid)
+        return spent
+
+    def supervisor_rss(self):
+        return sum(machine.rss_bytes(pid) for pid, name in self.family().items() if name == "gpuqd-supervisor")
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(timeout=20)
+
+
+class Mps:
+    """An MPS control daemon with pipes and logs of its own: only who gets environment() is served by it."""
+
+    PROGRAM = "nvidia-cuda-mps-control"
+
+    def __init__(self, folder, *options):
+        self.folder = pathlib.Path(folder)
+        self.problem = None
+        for name in ("pipe", "log"):
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "pipe").chmod(0o755)
+        if not shutil.which(self.PROGRAM):
+            self.problem = f"{self.PROGRAM} is not installed"
+            return
+        answer = subprocess.run([self.PROGRAM, "-d", *options], env=self.environment(), stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=60)
+        if answer.returncode:
+            self.problem = f"{self.PROGRAM}: {(answer.stdout + answer.stderr).strip()}"
+
+    def environment(self):
+        return {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "pipe"),
+                "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "log")}
+
+    def ours(self):
+        """Its processes: those that were given our folder."""
+        found, wanted = [], f"CUDA_MPS_PIPE_DIRECTORY={self.folder / 'pipe'}".encode()
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            if machine.program(entry).startswith("nvidia-cuda-mps"):
+                try:
+                    environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
+                except OSError:
+                    continue
+                if wanted in environment:
+                    found.append(int(entry))
+        return found
+
+    def end(self):
+        if self.problem:
+            return
+        try:
+            subprocess.run([self.PROGRAM], input="quit\n", env=self.environment(), text=True, capture_output=True, timeout=20)
+        except subprocess.TimeoutExpired:
+            pass
+        deadline = time.monotonic() + 10
+        while self.ours() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for pid in self.ours():
+            os.kill(pid, signal.SIGKILL)

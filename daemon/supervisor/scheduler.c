@@ -2,8 +2,6 @@
 #include "supervisor/scheduler.h"
 
 #include <assert.h>
-#include <math.h>
-#include <stdio.h>
 
 #include "supervisor/dependency.h"
 #include "supervisor/ending.h"
@@ -432,77 +430,4 @@ void scheduler_return(Job *job, bool alone) {
         else
                 ending_doom(job, JOB_CANCELLED,
                             failure_new(FAILURE_CANCELLED, "its client is gone"));
-}
-
-/* ---- why it waits ---------------------------------------------------------- */
-
-static bool scheduler_reason_edges(const Job *job, char *text, size_t n_text) {
-        for (size_t i = 0; i < job->n_after; ++i) {
-                if (!job->after[i].before)
-                        continue;
-                snprintf(text, n_text, "waits for job " JOB_ID_FORMAT,
-                         JOB_ID_PARTS(job->after[i].before->id));
-                return true;
-        }
-        for (size_t i = 0; i < job->n_order; ++i) {
-                if (!job->order[i].before)
-                        continue;
-                snprintf(text, n_text, "job " JOB_ID_FORMAT " runs first (same buffers)",
-                         JOB_ID_PARTS(job->order[i].before->id));
-                return true;
-        }
-        return false;
-}
-
-static void scheduler_reason_turn(const Job *job, const Worker *worker, size_t n_before, char *text,
-                                  size_t n_text) {
-        const Slot *slot = worker->slot;
-
-        if (quanta_is_shut(&slot->device->quanta, &slot->domain))
-                snprintf(text, n_text,
-                         "another user's quantum (%zu of its own user's jobs before it)", n_before);
-        else if (n_before)
-                snprintf(text, n_text, "its turn (%zu jobs before it)", n_before);
-        else if (job->is_long && worker->n_long)
-                snprintf(text, n_text, "another long job of its user runs");
-        else
-                snprintf(text, n_text, "its turn (%u jobs in flight)", slot->device->n_running);
-}
-
-static void scheduler_reason_queued(const Job *job, size_t n_before, char *text, size_t n_text) {
-        const Slot *slot = scheduler_lane(job)->slot;
-        const Worker *worker = slot->worker;
-
-        if (!worker && slot->n_failures && slot->device->problem)
-                snprintf(text, n_text, "device: %s", slot->device->problem);
-        else if (!worker || worker->state != WORKER_READY)
-                snprintf(text, n_text, "worker starts");
-        else if (!TAILQ_EMPTY(&slot->alone) || scheduler_runs_alone(worker))
-                snprintf(text, n_text, "a job runs alone after a fault");
-        else if (job->user->is_held)
-                snprintf(text, n_text, "over gpu_seconds: its user has some again in about %.0f s",
-                         ceil(user_over_seconds(job->user, uv_hrtime())));
-        else
-                scheduler_reason_turn(job, worker, n_before, text, n_text);
-}
-
-void scheduler_reason(const Job *job, size_t n_before, char *text, size_t n_text) {
-        switch (job->place) {
-                case JOB_UNPLACED:
-                        snprintf(text, n_text, "device: %s", job->supervisor->problem);
-                        return;
-                case JOB_PARKED:
-                        snprintf(text, n_text, "%s",
-                                 job->instance->worker->waiting
-                                         ? "module load waits for running jobs"
-                                         : "its module is being compiled");
-                        return;
-                case JOB_QUEUED:
-                case JOB_ALONE:
-                        scheduler_reason_queued(job, n_before, text, n_text);
-                        return;
-                default:
-                        if (!scheduler_reason_edges(job, text, n_text))
-                                snprintf(text, n_text, "its turn");
-        }
 }

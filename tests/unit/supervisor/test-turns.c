@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Users beside each other on one device: whose quantum it is, what it is bounded by,
+ * and who is over his GPU seconds. Real time passes, but nothing here measures it.
+ */
+#include "fake.h"
+
+#include <string.h>
+
+#include "supervisor/slot.h"
+
+#define DONE GPUQ__V1__STATE__DONE
+
+typedef struct Two {
+        Fake *fake;
+        FakeClient *a, *b;
+        FakeWorker *a_worker, *b_worker;
+        Quanta *quanta;
+} Two;
+
+static FakeClient *client_with_module(Fake *fake, uint32_t uid) {
+        FakeClient *client = fake_client(fake, uid);
+
+        fake_module(client);
+        return client;
+}
+
+static Two two_users(char **settings) {
+        Two two = {.fake = fake_new(1, settings)};
+
+        two.a = client_with_module(two.fake, FAKE_UID);
+        two.b = client_with_module(two.fake, FAKE_UID + 1);
+        two.a_worker = fake_worker(two.fake, 0, 0);
+        two.b_worker = two.fake->n_workers > 1 ? &two.fake->workers[1] : two.a_worker;
+        two.quanta = &two.fake->supervisor->devices[0].quanta;
+        return two;
+}
+
+static void two_close(Two *two) {
+        fake_client_close(two->a);
+        fake_client_close(two->b);
+        fake_free(two->fake);
+}
+
+static void end_all(Two *two, FakeWorker *worker, uint64_t first, size_t n) {
+        for (size_t i = 0; i < n; ++i)
+                fake_end(worker, first + i, 0);
+        fake_turn(two->fake);
+}
+
+static User *user_of(FakeClient *client) {
+        return supervisor_find_module(client->fake->supervisor, client->module)->user;
+}
+
+static void another_user_waits_until_the_holder_has_drained(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=1000", NULL});
+        uint64_t a, b;
+
+        a = fake_submit_many(two.a, (FakeJob){}, 3);
+        b = fake_submit_many(two.b, (FakeJob){}, 2);
+        assert_int_equal(two.a_worker->n_jobs, 3);
+        assert_int_equal(two.b_worker->n_jobs, 0);
+        assert_string_equal(fake_reason(two.b, b + 1),
+                            "another user's quantum (1 jobs of its user before it)");
+
+        end_all(&two, two.a_worker, a, 2);
+        assert_int_equal(two.b_worker->n_jobs, 0);
+        end_all(&two, two.a_worker, a + 2, 1);
+        assert_int_equal(two.b_worker->n_jobs, 2);
+        assert_int_equal(two.quanta->n_quanta, 2);
+        assert_int_equal(two.quanta->n_overruns, 0);
+        end_all(&two, two.b_worker, b, 2);
+        two_close(&two);
+}
+
+static void the_holder_goes_on_in_its_quantum(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=1000", "inflight_jobs=1", NULL});
+        uint64_t a = fake_submit_many(two.a, (FakeJob){}, 3);
+        uint64_t b = fake_submit(two.b, (FakeJob){});
+
+        for (size_t i = 0; i < 3; ++i) {
+                assert_int_equal(two.a_worker->n_jobs, i + 1);
+                assert_int_equal(two.b_worker->n_jobs, 0);
+                end_all(&two, two.a_worker, a + i, 1);
+        }
+        assert_int_equal(two.b_worker->n_jobs, 1);
+        end_all(&two, two.b_worker, b, 1);
+        two_close(&two);
+}
+
+static void a_kernel_that_overruns_stops_nobody(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=1", NULL});
+        uint64_t a = fake_submit(two.a, (FakeJob){}), b, next;
+
+        b = fake_submit(two.b, (FakeJob){});
+        fake_worker(two.fake, 1, 1); /* nothing ended before */
+        assert_int_equal(two.quanta->n_overruns, 1);
+
+        /* It keeps its own user's other jobs out as little. */
+        end_all(&two, two.b_worker, b, 1);
+        next = fake_submit(two.a, (FakeJob){});
+        fake_worker(two.fake, 0, 2);
+        end_all(&two, two.a_worker, next, 1);
+        fake_expect_end(two.a, next, DONE, 0, NULL);
+        assert_int_equal(two.quanta->n_overruns, 1);
+        end_all(&two, two.a_worker, a, 1);
+        two_close(&two);
+}
+
+static void who_starts_a_worker_interrupts_nobody(void **state) {
+        Two two = {.fake = fake_new(1, (char *[]){"quantum_ms=1000", NULL})};
+        uint64_t a, b;
+
+        two.a = client_with_module(two.fake, FAKE_UID);
+        two.b = fake_client(two.fake, FAKE_UID + 1);
+        two.quanta = &two.fake->supervisor->devices[0].quanta;
+        two.a_worker = fake_worker(two.fake, 0, 0);
+        a = fake_submit(two.a, (FakeJob){});
+        b = fake_submit(two.b, (FakeJob){}); /* its worker is still to be started */
+        two.b_worker = fake_worker(two.fake, 1, 0);
+        assert_int_equal(two.b_worker->n_jobs, 0);
+        assert_ptr_equal(two.quanta->holder, &user_of(two.a)->lanes[0]->slot->domain);
+        end_all(&two, two.a_worker, a, 1);
+        fake_worker(two.fake, 1, 1);
+        end_all(&two, two.b_worker, b, 1);
+        two_close(&two);
+}
+
+static void one_alone_is_not_bounded(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=1", "inflight_ms=1000", NULL});
+        uint64_t a = fake_submit_many(two.a, (FakeJob){}, 100);
+
+        assert_int_equal(two.a_worker->n_jobs, 100);
+        assert_int_equal(two.quanta->n_quanta, 1);
+        end_all(&two, two.a_worker, a, 100);
+        two_close(&two);
+}
+
+static void a_worker_that_dies_hands_over(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=1000", NULL});
+        uint64_t a = fake_submit(two.a, (FakeJob){}), b = fake_submit(two.b, (FakeJob){});
+
+        assert_int_equal(two.b_worker->n_jobs, 0);
+        fake_die(two.fake, two.a_worker);
+        fake_expect_end(two.a, a, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_FAULT, "");
+        fake_worker(two.fake, 1, 1);
+        end_all(&two, two.b_worker, b, 1);
+        two_close(&two);
+}
+
+static void without_quanta_all_run_beside_each_other(void **state) {
+        static char *settings[][3] = {{"quantum_ms=0"}, {"isolation=shared", "quantum_ms=1000"}};
+
+        for (size_t i = 0; i < ARRAY_SIZE(settings); ++i) {
+                Two two = two_users(settings[i]);
+                uint64_t a = fake_submit(two.a, (FakeJob){}), b = fake_submit(two.b, (FakeJob){});
+
+                assert_int_equal(two.b_worker->n_jobs, two.a_worker == two.b_worker ? 2 : 1);
+                assert_int_equal(two.quanta->n_quanta, 0);
+                end_all(&two, two.a_worker, a, 1);
+                end_all(&two, two.b_worker, b, 1);
+                two_close(&two);
+        }
+}
+
+static bool is_dispatched(void *userdata) {
+        return ((FakeWorker *)userdata)->n_jobs > 1;
+}
+
+static void jobs_of_a_user_over_his_gpu_seconds_are_held(void **state) {
+        Two two = two_users((char *[]){"gpu_seconds=100", "inflight_jobs=1", NULL});
+        uint64_t first = fake_submit_many(two.a, (FakeJob){}, 2), refused, b;
+
+        user_add_gpu_time(user_of(two.a), 200000000000ull, uv_hrtime());
+        end_all(&two, two.a_worker, first, 1);
+        fake_expect_end(two.a, first, DONE, 0, NULL);
+        assert_int_equal(two.a_worker->n_jobs, 1);
+        assert_non_null(strstr(fake_reason(two.a, first + 1), "over gpu_seconds"));
+        refused = fake_submit(two.a, (FakeJob){});
+        fake_expect_end(two.a, refused, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_QUOTA,
+                        "the limit is 100 in 86400 s, 200 are used");
+
+        b = fake_submit(two.b, (FakeJob){}); /* nobody else waits for that */
+        fake_worker(two.fake, 1, 1);
+        end_all(&two, two.b_worker, b, 1);
+
+        user_of(two.a)->limits.gpu_seconds = 300;
+        fake_wait(two.fake, is_dispatched, two.a_worker);
+        end_all(&two, two.a_worker, first + 1, 1);
+        fake_expect_end(two.a, first + 1, DONE, 0, NULL);
+        two_close(&two);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(another_user_waits_until_the_holder_has_drained),
+                cmocka_unit_test(the_holder_goes_on_in_its_quantum),
+                cmocka_unit_test(a_kernel_that_overruns_stops_nobody),
+                cmocka_unit_test(who_starts_a_worker_interrupts_nobody),
+                cmocka_unit_test(one_alone_is_not_bounded),
+                cmocka_unit_test(a_worker_that_dies_hands_over),
+                cmocka_unit_test(without_quanta_all_run_beside_each_other),
+                cmocka_unit_test(jobs_of_a_user_over_his_gpu_seconds_are_held),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -39,6 +39,15 @@ int clang_compile(const Request *request, Result *result, Ptx *ret_ptx);
  */
 int link_image(const Request *request, Result *result, Format format, const void *image,
                size_t n_image);
+/**
+ * link_twins() - replace the image by one of the same PTX in which kernels have twins (batch.h)
+ *
+ * Leaves the result as it is where there are no twins, or no linker takes them.
+ * Return: 1 if there is such an image now, 0 if not, or a negative errno.
+ */
+int link_twins(const Request *request, Result *result, const char *ptx, size_t n_ptx);
+/** link_ptx() - PTX to a cubin, with twins where that can be. */
+int link_ptx(const Request *request, Result *result, const char *ptx, size_t n_ptx);
 /** gpu_compile() - anything to a cubin, by the above. */
 int gpu_compile(const Request *request, Result *result);
 /** builtin_find() - the built-in kernels for the target. */

@@ -11,12 +11,16 @@
  * The twin of K is the entry K followed by BATCH_SUFFIX in the same module. It
  * takes one parameter, a table of BATCH_TABLE_BYTES by value: rows of
  * batch_pitch() bytes, each laid out as K's own parameters are (the offsets of
- * cuFuncGetParamInfo). Launched with K's grid, its z being the number of rows, it
- * does for row z what K does alone with those arguments.
+ * cuFuncGetParamInfo). Launched with K's grid, its z being the number of rows
+ * instead of 1, it does for row z what K does alone with those arguments: K's own
+ * reads of blockIdx.z and gridDim.z give 0 and 1 there. So only launches whose
+ * grid has one layer, and that are neither cooperative nor in clusters, can be rows.
  *
- * There is none for a kernel that reads %ctaid.z, %nctaid.z or %gridid, that uses clusters,
- * a cooperative launch, printf, device-side launch or module variables, or whose
- * arguments are too large for two rows. No twin is no error: such jobs run one by one.
+ * There is none for a kernel that reads %gridid, that asks for its layer of the grid
+ * inside of a function that was not inlined, that uses clusters, a cooperative launch,
+ * printf, device-side launch or module variables, or whose arguments are too large for
+ * two rows. No twin is no error: such jobs run one by one. A twin has limits of its
+ * own, as of threads a block, which may be lower than K's.
  */
 
 #include <stddef.h>
@@ -34,5 +38,15 @@ static inline size_t batch_pitch(size_t n_bytes) {
 static inline size_t batch_rows(size_t n_bytes) {
         return BATCH_TABLE_BYTES / batch_pitch(n_bytes);
 }
+
+/* ---- for gpuqd-compiler -------------------------------------------------------- */
+
+/**
+ * batch_rewrite() - PTX with the twin of each kernel behind it, where there can be one
+ * @ret_text: the caller's; written, as @ret_n_text, if there are any
+ *
+ * What is valid stays valid, for the same version and target. Return: how many twins, or -ENOMEM.
+ */
+int batch_rewrite(const char *text, size_t n_text, char **ret_text, size_t *ret_n_text);
 
 #endif

@@ -3,7 +3,7 @@
  * Built-in kernels
  *
  * Compiled when gpuq was built: a shared object for the CPU driver, and for GPUs
- * a fatbin where nvcc was at hand, else PTX. builtin.txt tells their arguments,
+ * PTX, with a fatbin where nvcc was at hand, for when PTX cannot be linked. builtin.txt tells their arguments,
  * one line a kernel, in the form of compiled.h's signature.
  */
 
@@ -73,7 +73,24 @@ static int find_for_cpu(const Request *request, Result *result) {
         return 0;
 }
 
-static int link_ptx(const Request *request, Result *result) {
+/* Return: 0, BACKEND_E_MISSING, or a negative errno. */
+static int take_cubin(const Request *request, Result *result) {
+        _cleanup_(freep) char *fatbin = NULL;
+        FatbinEntry entry;
+        size_t n_fatbin;
+        int r;
+
+        r = read_kernels(request, "builtin.fatbin", &fatbin, &n_fatbin);
+        if (r < 0)
+                return r == -ENOENT ? BACKEND_E_MISSING : r;
+
+        r = fatbin_find(fatbin, n_fatbin, request->sm, &entry);
+        if (r || entry.compressed)
+                return BACKEND_E_MISSING;
+        return result_set_image(result, entry.data, entry.n_data);
+}
+
+static int find_for_gpu(const Request *request, Result *result) {
         _cleanup_(freep) char *ptx = NULL;
         size_t n_ptx;
         int r;
@@ -81,25 +98,13 @@ static int link_ptx(const Request *request, Result *result) {
         r = read_kernels(request, "builtin.ptx", &ptx, &n_ptx);
         if (r < 0)
                 return r;
-        return link_image(request, result, FORMAT_PTX, ptx, n_ptx);
-}
 
-static int find_for_gpu(const Request *request, Result *result) {
-        _cleanup_(freep) char *fatbin = NULL;
-        FatbinEntry entry;
-        size_t n_fatbin;
-        int r;
-
-        r = read_kernels(request, "builtin.fatbin", &fatbin, &n_fatbin);
-        if (r == -ENOENT)
-                return link_ptx(request, result);
+        r = take_cubin(request, result);
         if (r < 0)
                 return r;
-
-        r = fatbin_find(fatbin, n_fatbin, request->sm, &entry);
-        if (r || entry.compressed)
-                return link_ptx(request, result);
-        return result_set_image(result, entry.data, entry.n_data);
+        if (r == BACKEND_E_MISSING)
+                return link_ptx(request, result, ptx, n_ptx);
+        return MIN(link_twins(request, result, ptx, n_ptx), 0);
 }
 
 int builtin_find(const Request *request, Result *result) {

@@ -132,6 +132,7 @@ static int add_gpu_compiler(Hash hash, const Request *request) {
 
 static int add_request(Hash hash, const Request *request) {
         char text[80];
+        int r;
 
         snprintf(text, sizeof(text), "%s sm_%u %s", GPUQ_VERSION, request->sm,
                  format_name(request->format));
@@ -146,7 +147,10 @@ static int add_request(Hash hash, const Request *request) {
         /* The built-in kernels are files of ours instead. */
         if (request->format != FORMAT_BUILTIN)
                 return 0;
-        return add_own_file(hash, request, "kernels/builtin.ptx");
+        r = add_own_file(hash, request, "kernels/builtin.ptx");
+        if (r < 0)
+                return r;
+        return add_own_file(hash, request, "kernels/builtin.fatbin");
 }
 
 int cache_key(const Request *request, CacheKey *ret_key) {

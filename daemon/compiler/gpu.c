@@ -32,9 +32,11 @@ static int compile_source(const Request *request, Result *result) {
                 return r;
 
         r = ptx_scan(ptx.text, ptx.n_text, result->signature);
-        if (r < 0 || result->image)
+        if (r < 0)
                 return r;
-        return link_image(request, result, FORMAT_PTX, ptx.text, ptx.n_text);
+        if (result->image)
+                return MIN(link_twins(request, result, ptx.text, ptx.n_text), 0);
+        return link_ptx(request, result, ptx.text, ptx.n_text);
 }
 
 static int assemble(const Request *request, Result *result) {
@@ -44,7 +46,7 @@ static int assemble(const Request *request, Result *result) {
         r = ptx_scan(request->image, n, result->signature);
         if (r < 0)
                 return r;
-        return link_image(request, result, FORMAT_PTX, request->image, n);
+        return link_ptx(request, result, request->image, n);
 }
 
 static int take_cubin(const Request *request, Result *result, const void *image, size_t n_image) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "compiler/backend.h"
+#include "compiler/batch.h"
 #include "driver/driver.h"
 
 #define LOG_BYTES (64u << 10)
@@ -261,4 +262,48 @@ int link_image(const Request *request, Result *result, Format format, const void
                                    request->sm);
 
         return driver_run(request, result, format, image, n_image);
+}
+
+/* ---- twins ------------------------------------------------------------------------ */
+
+/* What was no fault of the text may go well another time. */
+static void take_twins(Result *result, Result *twins) {
+        if (twins->status != COMPILED_OK) {
+                result->uncacheable = twins->status == COMPILED_INTERNAL;
+                return;
+        }
+
+        free(result->image);
+        result->image = TAKE_PTR(twins->image);
+        result->n_image = twins->n_image;
+}
+
+int link_twins(const Request *request, Result *result, const char *ptx, size_t n_ptx) {
+        _cleanup_(result_freep) Result *twins = NULL;
+        _cleanup_(freep) char *text = NULL;
+        size_t n_text;
+        int r;
+
+        if (request->plain)
+                return 0;
+        r = batch_rewrite(ptx, n_ptx, &text, &n_text);
+        if (r <= 0)
+                return r;
+
+        r = result_new(&twins);
+        if (r == 0)
+                r = link_image(request, twins, FORMAT_PTX, text, n_text);
+        if (r < 0)
+                return r;
+
+        take_twins(result, twins);
+        return twins->status == COMPILED_OK;
+}
+
+int link_ptx(const Request *request, Result *result, const char *ptx, size_t n_ptx) {
+        int r = link_twins(request, result, ptx, n_ptx);
+
+        if (r)
+                return MIN(r, 0);
+        return link_image(request, result, FORMAT_PTX, ptx, n_ptx);
 }

@@ -26,6 +26,12 @@
 #define OPTIONS_MAX    256u
 #define FILE_BYTES_MAX (1ull << 30) /* of a temporary file */
 
+enum {
+        _CHILD_E_SUCCESS,
+        _CHILD_E_FAILURE,
+        CHILD_UNCACHEABLE, /* there is a result, but not for the cache */
+};
+
 /* ---- the result ------------------------------------------------------------- */
 
 static int write_out(int fd, const void *data, size_t n_data) {
@@ -232,6 +238,7 @@ static int compile(const Request *request, Result *result) {
         return request->sm ? gpu_compile(request, result) : host_compile(request, result);
 }
 
+/* Return: 0, CHILD_UNCACHEABLE, or a negative errno. */
 static int work(const Request *request) {
         _cleanup_(result_freep) Result *result = NULL;
         int r;
@@ -241,7 +248,10 @@ static int work(const Request *request) {
                 r = compile(request, result);
         if (r < 0)
                 return r;
-        return write_result(request, result);
+        r = write_result(request, result);
+        if (r < 0)
+                return r;
+        return result->uncacheable ? CHILD_UNCACHEABLE : 0;
 }
 
 static void __attribute__((noreturn)) child(const Request *request, pid_t parent) {
@@ -259,7 +269,7 @@ static void __attribute__((noreturn)) child(const Request *request, pid_t parent
         if (r < 0)
                 fprintf(stderr, "%s: %s\n", COMPILER_PROGRAM, strerror(-r));
         fflush(NULL);
-        _exit(r < 0);
+        _exit(r < 0 ? 1 : r);
 }
 
 /* ---- the parent ---------------------------------------------------------------- */
@@ -316,8 +326,14 @@ static int explain(const Request *request, int status, int why) {
         return write_failure(request, COMPILED_INTERNAL, "the compiler could not do its work");
 }
 
-/* Return: 0 if there is a result, or a negative errno. */
-static int run_child(const Request *request) {
+/* The crash may be of what twins add to a module: it is compiled again as it came. */
+static bool may_be_twins(const Request *request, int status, int why) {
+        return why == SIGCHLD && WIFSIGNALED(status) && WTERMSIG(status) != SIGXCPU &&
+               request->sm && !request->plain;
+}
+
+/* Return: 0 if there is a result, CHILD_UNCACHEABLE if it is not to be kept, or a negative errno. */
+static int run_child(Request *request) {
         pid_t parent = getpid(), pid;
         sigset_t signals;
         int why, status;
@@ -333,8 +349,13 @@ static int run_child(const Request *request) {
         status = reap(pid, why != SIGCHLD);
         if (why != 0 && why != SIGCHLD)
                 return -EINTR;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-                return 0;
+        if (WIFEXITED(status) &&
+            (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == CHILD_UNCACHEABLE))
+                return WEXITSTATUS(status);
+        if (may_be_twins(request, status, why)) {
+                request->plain = true;
+                return run_child(request);
+        }
         return explain(request, status, why);
 }
 
@@ -355,7 +376,7 @@ static int answer(Request *request) {
         request_clean(request);
         if (r == 0 && cacheable)
                 keep(request, &key);
-        return r;
+        return MIN(r, 0);
 }
 
 static int run(Request *request) {

@@ -2,104 +2,27 @@
 /*
  * PTX
  *
- * Tokens, and one loop over the outer level. Some directives end with a newline
+ * One loop over the outer level. Some directives end with a newline
  * and others with a semicolon, so the loop looks for the few words it knows and
  * lets everything else pass; bodies in braces are skipped whole.
  */
 
 #include "compiler/ptx.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/ptx_tokens.h"
+
 #define PARAMETERS_MAX 4096u
 
-typedef struct Token {
-        const char *s;
-        size_t n; /* 0: the end */
-} Token;
-
 typedef struct Scan {
-        const char *at;
-        const char *end;
+        PtxTokens tokens;
         Signature *signature;
         bool is_extern; /* of the directive being read */
 } Scan;
 
-static bool is_word(char c) {
-        return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.' || c == '%';
-}
-
-static void skip_past(Scan *scan, const char *what) {
-        const char *found = memmem(scan->at, scan->end - scan->at, what, strlen(what));
-
-        scan->at = found ? found + strlen(what) : scan->end;
-}
-
-static void skip_blanks(Scan *scan) {
-        while (scan->at < scan->end) {
-                size_t left = scan->end - scan->at;
-
-                if (left >= 2 && memcmp(scan->at, "//", 2) == 0)
-                        skip_past(scan, "\n");
-                else if (left >= 2 && memcmp(scan->at, "/*", 2) == 0)
-                        skip_past(scan, "*/");
-                else if (isspace((unsigned char)*scan->at) || *scan->at == '\0')
-                        scan->at++;
-                else
-                        return;
-        }
-}
-
-static Token next(Scan *scan) {
-        Token token;
-
-        skip_blanks(scan);
-        token.s = scan->at;
-        if (scan->at < scan->end && *scan->at == '"') {
-                scan->at++;
-                skip_past(scan, "\"");
-        } else if (scan->at < scan->end && is_word(*scan->at)) {
-                while (scan->at < scan->end && is_word(*scan->at))
-                        scan->at++;
-        } else if (scan->at < scan->end) {
-                scan->at++;
-        }
-        token.n = scan->at - token.s;
-        return token;
-}
-
-static bool is(Token token, const char *word) {
-        return token.n == strlen(word) && memcmp(token.s, word, token.n) == 0;
-}
-
-static bool starts(Token token, const char *prefix) {
-        return token.n >= strlen(prefix) && memcmp(token.s, prefix, strlen(prefix)) == 0;
-}
-
-static bool is_name(Token token) {
-        return token.n > 0 && is_word(*token.s) && *token.s != '.' &&
-               !isdigit((unsigned char)*token.s);
-}
-
-/* After an opening brace or bracket: to behind the one that closes it. */
-static void skip_balanced(Scan *scan, const char *opening, const char *closing) {
-        unsigned depth = 1;
-
-        while (depth > 0) {
-                Token token = next(scan);
-
-                if (token.n == 0)
-                        return;
-                if (is(token, opening))
-                        depth++;
-                if (is(token, closing))
-                        depth--;
-        }
-}
-
-static char kind_of_type(Token type, bool is_pointer) {
+static char kind_of_type(PtxToken type, bool is_pointer) {
         static const struct {
                 const char *types;
                 char letter;
@@ -124,24 +47,24 @@ static char kind_of_type(Token type, bool is_pointer) {
 
 /* One parameter, after its comma or parenthesis. Return: its letter, or 0 when there is none. */
 static char read_parameter(Scan *scan, bool *ret_last) {
-        Token type = {}, token;
+        PtxToken type = {}, token;
         bool is_pointer = false, is_array = false, any = false;
 
         for (;;) {
-                token = next(scan);
-                if (token.n == 0 || is(token, ")") || is(token, ","))
+                token = ptx_tokens_next(&scan->tokens);
+                if (token.n == 0 || ptx_token_is(token, ")") || ptx_token_is(token, ","))
                         break;
                 any = true;
-                if (is(token, ".ptr"))
+                if (ptx_token_is(token, ".ptr"))
                         is_pointer = true;
-                else if (is(token, "["))
+                else if (ptx_token_is(token, "["))
                         is_array = true;
-                else if (!type.n && starts(token, ".") && !is(token, ".param") &&
-                         !is(token, ".align"))
+                else if (!type.n && ptx_token_starts(token, ".") &&
+                         !ptx_token_is(token, ".param") && !ptx_token_is(token, ".align"))
                         type = token;
         }
 
-        *ret_last = !is(token, ",");
+        *ret_last = !ptx_token_is(token, ",");
         if (!any)
                 return 0;
         return is_array ? 'b' : kind_of_type(type, is_pointer);
@@ -149,15 +72,15 @@ static char read_parameter(Scan *scan, bool *ret_last) {
 
 static int read_entry(Scan *scan) {
         char kinds[PARAMETERS_MAX + 1];
-        Token name = next(scan);
-        const char *before = scan->at;
+        PtxToken name = ptx_tokens_next(&scan->tokens);
+        const char *before = scan->tokens.at;
         size_t n = 0;
         bool last = false;
 
-        if (!is_name(name))
+        if (!ptx_token_is_name(name))
                 return 0;
-        if (!is(next(scan), "(")) {
-                scan->at = before;
+        if (!ptx_token_is(ptx_tokens_next(&scan->tokens), "(")) {
+                scan->tokens.at = before;
                 last = true;
         }
         while (!last && n < PARAMETERS_MAX) {
@@ -172,16 +95,16 @@ static int read_entry(Scan *scan) {
 /* A function's head, to see whether it is printf. */
 static void read_function(Scan *scan) {
         for (;;) {
-                const char *before = scan->at;
-                Token token = next(scan);
+                const char *before = scan->tokens.at;
+                PtxToken token = ptx_tokens_next(&scan->tokens);
 
-                if (token.n == 0 || is(token, ";"))
+                if (token.n == 0 || ptx_token_is(token, ";"))
                         return;
-                if (is(token, "{")) {
-                        scan->at = before;
+                if (ptx_token_is(token, "{")) {
+                        scan->tokens.at = before;
                         return;
                 }
-                if (is(token, "vprintf"))
+                if (ptx_token_is(token, "vprintf"))
                         scan->signature->has_printf = true;
         }
 }
@@ -192,17 +115,17 @@ static int read_variables(Scan *scan) {
         int r;
 
         for (;;) {
-                Token token = next(scan);
+                PtxToken token = ptx_tokens_next(&scan->tokens);
 
-                if (token.n == 0 || is(token, ";"))
+                if (token.n == 0 || ptx_token_is(token, ";"))
                         return 0;
-                if (is(token, "{"))
-                        skip_balanced(scan, "{", "}");
-                else if (is(token, "("))
-                        skip_balanced(scan, "(", ")");
-                else if (is(token, ","))
+                if (ptx_token_is(token, "{"))
+                        ptx_tokens_skip(&scan->tokens, "{", "}");
+                else if (ptx_token_is(token, "("))
+                        ptx_tokens_skip(&scan->tokens, "(", ")");
+                else if (ptx_token_is(token, ","))
                         named = scan->is_extern;
-                else if (is_name(token) && !named) {
+                else if (ptx_token_is_name(token) && !named) {
                         named = true;
                         r = signature_add_variable(scan->signature, token.s, token.n);
                         if (r < 0)
@@ -211,15 +134,15 @@ static int read_variables(Scan *scan) {
         }
 }
 
-static int scan_directive(Scan *scan, Token token) {
-        if (is(token, ".entry"))
+static int scan_directive(Scan *scan, PtxToken token) {
+        if (ptx_token_is(token, ".entry"))
                 return read_entry(scan);
-        if (is(token, ".global") || is(token, ".const"))
+        if (ptx_token_is(token, ".global") || ptx_token_is(token, ".const"))
                 return read_variables(scan);
-        if (is(token, ".func"))
+        if (ptx_token_is(token, ".func"))
                 read_function(scan);
-        if (is(token, "{"))
-                skip_balanced(scan, "{", "}");
+        if (ptx_token_is(token, "{"))
+                ptx_tokens_skip(&scan->tokens, "{", "}");
         return 0;
 }
 
@@ -227,11 +150,11 @@ static int scan_all(Scan *scan) {
         int r;
 
         for (;;) {
-                Token token = next(scan);
+                PtxToken token = ptx_tokens_next(&scan->tokens);
 
                 if (token.n == 0)
                         return 0;
-                if (is(token, ".extern")) {
+                if (ptx_token_is(token, ".extern")) {
                         scan->is_extern = true;
                         continue;
                 }
@@ -244,7 +167,7 @@ static int scan_all(Scan *scan) {
 }
 
 int ptx_scan(const char *text, size_t n_text, Signature *signature) {
-        Scan scan = {.at = text, .end = text + n_text, .signature = signature};
+        Scan scan = {.tokens = {text, text + n_text}, .signature = signature};
 
         return scan_all(&scan);
 }

@@ -26,6 +26,7 @@ typedef struct Request {
         unsigned timeout_s;
         bool cuda_driver;
         int device;
+        bool plain; /* no twins (batch.h): with them, the compiler crashed */
         const char *const *options;
         size_t n_options;
         char *image; /* a copy, as nobody else can change it, with a zero byte behind it */

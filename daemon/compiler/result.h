@@ -19,7 +19,7 @@ typedef struct Result {
         size_t n_image;
         char *log; /* malloc()ed, or NULL */
         Signature *signature;
-        bool uncacheable; /* made from more than the request's image */
+        bool uncacheable; /* another time there may be a better one */
 } Result;
 
 /** result_new() - COMPILED_OK, with nothing in it. Return: 0 or -ENOMEM. */

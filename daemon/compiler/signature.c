@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/batch.h"
+#include "compiler/grow.h"
+
 /* Of the C++ runtime, which every C++ compiler's library has under this name. */
 char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
@@ -54,19 +57,11 @@ static bool name_is_plain(const char *name, size_t n_name) {
         return true;
 }
 
-/* Makes room for one more in steps of powers of two. */
-static int grow(void **array, size_t n, size_t size) {
-        void *bigger;
+/* Kernels' twins (batch.h) are the service's, not the user's. */
+static bool is_twin(const char *symbol, size_t n_symbol) {
+        size_t n = strlen(BATCH_SUFFIX);
 
-        if (n & (n - 1))
-                return 0;
-
-        bigger = reallocarray(*array, n ? n * 2 : 1, size);
-        if (!bigger)
-                return -ENOMEM;
-
-        *array = bigger;
-        return 0;
+        return n_symbol >= n && memcmp(symbol + n_symbol - n, BATCH_SUFFIX, n) == 0;
 }
 
 int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symbol,
@@ -74,10 +69,10 @@ int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symb
         SignatureKernel kernel = {};
         int r;
 
-        if (!name_is_plain(symbol, n_symbol))
+        if (!name_is_plain(symbol, n_symbol) || is_twin(symbol, n_symbol))
                 return 0;
 
-        r = grow((void **)&signature->kernels, signature->n_kernels, sizeof(kernel));
+        r = grow(&signature->kernels, signature->n_kernels, sizeof(kernel));
         if (r < 0)
                 return r;
 
@@ -133,14 +128,18 @@ static bool is_toolkits(const char *name, size_t n_name) {
         return false;
 }
 
+bool signature_is_variable(const char *name, size_t n_name) {
+        return name_is_plain(name, n_name) && !is_compilers(name, n_name) &&
+               !is_toolkits(name, n_name);
+}
+
 int signature_add_variable(Signature *signature, const char *name, size_t n_name) {
         int r;
 
-        if (!name_is_plain(name, n_name) || is_compilers(name, n_name) || is_toolkits(name, n_name))
+        if (!signature_is_variable(name, n_name))
                 return 0;
 
-        r = grow((void **)&signature->variables, signature->n_variables,
-                 sizeof(*signature->variables));
+        r = grow(&signature->variables, signature->n_variables, sizeof(*signature->variables));
         if (r < 0)
                 return r;
 

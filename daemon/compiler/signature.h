@@ -38,10 +38,13 @@ DEFINE_CLEANUP(Signature, signature_free)
  * signature_add_kernel() - a kernel, by the name the driver knows
  * @kinds: letters, one a parameter, or NULL; copied, as is @symbol
  *
- * Names with bytes that have a meaning in the sections are left out. Return: 0 or -ENOMEM.
+ * Names with bytes that have a meaning in the sections are left out, as are twins
+ * (batch.h). Return: 0 or -ENOMEM.
  */
 int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symbol,
                          const char *kinds);
+/** signature_is_variable() - whether signature_add_variable() would take it. */
+bool signature_is_variable(const char *name, size_t n_name);
 /**
  * signature_add_variable() - a writable variable, by the name the driver knows
  *

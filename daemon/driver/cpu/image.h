@@ -144,7 +144,7 @@ typedef struct GpuqCpuEntry {
         const uint32_t *sizes; /* a parameter each */
         const uint32_t *offsets;
         uint32_t n_params;
-        uint32_t reserved;
+        uint32_t align; /* the most that a parameter asks for; 0 if there is none */
 } GpuqCpuEntry;
 
 /* What the symbol gpuq_cpu_image is. */

@@ -7,6 +7,7 @@
 #include "driver/cpu/api.h"
 #include "driver/cpu/gang.h"
 #include "driver/cpu/stream.h"
+#include "driver/cpu/twin.h"
 
 #define LAUNCH_ALIGN 64u /* of arguments: more than any type asks for */
 
@@ -22,6 +23,17 @@ static GpuqCpuIndex launch_index(uint64_t i, GpuqCpuIndex dim) {
                 .y = (uint32_t)(i / dim.x % dim.y),
                 .z = (uint32_t)(i / dim.x / dim.y),
         };
+}
+
+/* A block of a twin's row is one of the kernel's, of a grid with one layer. */
+static void launch_row(const LaunchWork *work, EngineBlock *block) {
+        const GpuqCpuEntry *kernel = work->function->kernel;
+
+        block->entry = kernel;
+        block->params = work->params + (size_t)block->block.z * kernel->n_params;
+        block->grid_dim.z = 1;
+        block->block.z = 0;
+        block->cluster.z = 0;
 }
 
 /* Block number @i: clusters in their order, and in each its blocks. */
@@ -49,6 +61,8 @@ static CUresult launch_block(const LaunchWork *work, Engine *engine, uint64_t i,
                 .gang = gang,
                 .rank = rank,
         };
+        if (work->function->kernel)
+                launch_row(work, &block);
         return engine_run_block(engine, &block);
 }
 
@@ -214,6 +228,11 @@ static CUresult launch_check(Function *function, const LaunchShape *shape, void 
         if (!params && function->entry->n_params)
                 return CUDA_ERROR_INVALID_VALUE;
 
+        if (function->kernel &&
+            !twin_check_grid(function, grid,
+                             !shape->cooperative && launch_volume(shape->cluster) == 1))
+                return CUDA_ERROR_INVALID_VALUE;
+
         r = launch_check_cluster(function, shape);
         if (!r && shape->cooperative)
                 r = launch_check_cooperative(function, shape);
@@ -229,13 +248,19 @@ static CUresult launch_copy_params(LaunchWork *work, void **params) {
                 n_bytes = entry->offsets[n - 1] + (size_t)entry->sizes[n - 1];
         n_bytes = (n_bytes / LAUNCH_ALIGN + 1) * LAUNCH_ALIGN;
         work->data = aligned_alloc(LAUNCH_ALIGN, n_bytes);
-        work->params = calloc(MAX(n, 1), sizeof(*work->params));
-        if (!work->data || !work->params)
+        if (!work->data)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+
+        work->params = work->function->kernel
+                               ? twin_rows(work->function, work->data, work->shape.grid.z)
+                               : calloc(MAX(n, 1), sizeof(*work->params));
+        if (!work->params)
                 return CUDA_ERROR_OUT_OF_MEMORY;
 
         for (size_t i = 0; i < n; i++) {
-                work->params[i] = work->data + entry->offsets[i];
-                memcpy(work->params[i], params[i], entry->sizes[i]);
+                memcpy(work->data + entry->offsets[i], params[i], entry->sizes[i]);
+                if (!work->function->kernel)
+                        work->params[i] = work->data + entry->offsets[i];
         }
         return CUDA_SUCCESS;
 }

@@ -31,7 +31,7 @@ typedef struct LaunchWork {
         Function *function;
         LaunchShape shape;
         uint64_t n_blocks;
-        void **params; /* into data */
+        void **params; /* into data; of a twin, a row after the other */
         char *data;
 } LaunchWork;
 

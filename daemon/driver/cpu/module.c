@@ -12,6 +12,7 @@
 #include "driver/cpu/object.h"
 #include "driver/cpu/print.h"
 #include "driver/cpu/range.h"
+#include "driver/cpu/twin.h"
 #include "util/macro.h"
 
 #define MODULE_MAGIC 0x6d6f6475u
@@ -39,6 +40,8 @@ void module_free(Module *module) {
         if (module->handle)
                 dlclose(module->handle);
         closep(&module->fd);
+        for (size_t i = 0; i < module->n_functions; i++)
+                twin_finish(&module->functions[i]);
         free(module->functions);
         module->magic = 0;
         free(module);
@@ -153,7 +156,11 @@ static CUresult module_open_copy(Module *module, const void *copy) {
         if (r)
                 return r;
 
-        return module_find_variables(module, copy);
+        r = module_find_variables(module, copy);
+        if (r)
+                return r;
+
+        return twin_add(module, copy);
 }
 
 static CUresult module_new(const void *image, Module **ret_module) {

@@ -20,9 +20,10 @@ typedef struct CUfunc_st {
         uint32_t magic;
         struct CUmod_st *module;
         const GpuqCpuEntry *entry;
-        int max_shared;      /* bytes of dynamic shared memory that it may ask for */
-        int carveout;        /* kept, without effect */
-        bool large_clusters; /* of more than DEVICE_CLUSTER blocks */
+        const GpuqCpuEntry *kernel; /* of a twin: what runs each row; NULL for a kernel */
+        int max_shared;             /* bytes of dynamic shared memory that it may ask for */
+        int carveout;               /* kept, without effect */
+        bool large_clusters;        /* of more than DEVICE_CLUSTER blocks */
 } Function;
 
 typedef struct ModuleVariable {
@@ -38,7 +39,7 @@ typedef struct CUmod_st {
         int fd; /* of the copy; its number is part of the name it was loaded by */
         void *handle;
         GpuqCpuImage *image;
-        Function *functions;
+        Function *functions; /* twins behind kernels */
         size_t n_functions;
         ModuleVariable *variables;
         size_t n_variables;

@@ -95,6 +95,22 @@ static const Elf64_Shdr *object_section(const Elf64_Ehdr *header, uint32_t type)
         return NULL;
 }
 
+bool object_has_section(const void *image, const char *name) {
+        const Elf64_Ehdr *header = image;
+        const Elf64_Shdr *sections = (const void *)((const char *)image + header->e_shoff);
+        const char *names;
+
+        if (header->e_shstrndx >= header->e_shnum)
+                return false;
+
+        names = (const char *)image + sections[header->e_shstrndx].sh_offset;
+        for (size_t i = 0; i < header->e_shnum; i++)
+                if (strcmp(names + sections[i].sh_name, name) == 0)
+                        return true;
+
+        return false;
+}
+
 void object_make_private(void *image) {
         const Elf64_Shdr *table = object_section(image, SHT_DYNSYM);
         Elf64_Sym *symbols;

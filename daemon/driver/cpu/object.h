@@ -10,6 +10,7 @@
  * long it is, as they do for NVIDIA's driver.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "driver/cuda_types.h"
@@ -28,6 +29,8 @@ CUresult object_size(const void *image, size_t *ret_size);
  * Compilers mark variables of templates and inline functions as unique in a process.
  */
 void object_make_private(void *image);
+/** object_has_section() - whether a section of that name is in an image that object_size() took. */
+bool object_has_section(const void *image, const char *name);
 /**
  * object_variable() - a variable of the module, by number
  * @ret_name: inside the image

@@ -39,6 +39,7 @@ template <class... P> struct gpuq_cpu_layout {
         static constexpr size_t count = sizeof...(P);
         uint32_t sizes[count + 1] = {};
         uint32_t offsets[count + 1] = {};
+        uint32_t align = 0;
 
         constexpr gpuq_cpu_layout() {
                 const size_t all_sizes[] = {sizeof(P)..., 0}, aligns[] = {alignof(P)..., 1};
@@ -49,6 +50,8 @@ template <class... P> struct gpuq_cpu_layout {
                         sizes[i] = (uint32_t)all_sizes[i];
                         offsets[i] = (uint32_t)end;
                         end += all_sizes[i];
+                        if (aligns[i] > align)
+                                align = (uint32_t)aligns[i];
                 }
         }
 };
@@ -89,7 +92,7 @@ template <class... P, void (*function)(P...)> struct gpuq_cpu_kernel<void (*)(P.
         }
 
         static constexpr GpuqCpuEntry entry(const char *name) {
-                return {name, threads, layout.sizes, layout.offsets, sizeof...(P), 0};
+                return {name, threads, layout.sizes, layout.offsets, sizeof...(P), layout.align};
         }
 
         template <size_t N>

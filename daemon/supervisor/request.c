@@ -13,6 +13,7 @@
 #include "supervisor/list.h"
 #include "supervisor/session.h"
 #include "supervisor/slot.h"
+#include "supervisor/submit_scan.h"
 #include "supervisor/supervisor.h"
 #include "util/log.h"
 
@@ -477,7 +478,9 @@ const char *session_request(Session *session, const uint8_t *data, size_t n_data
         Gpuq__V1__Request *request;
         const char *problem;
 
-        request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
+        request = submit_scan(bump, data, n_data);
+        if (!request)
+                request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
         if (!request)
                 problem = "a message that is not protobuf";
         else if (!session->is_second_try && session_names_what_is_ahead(session, request) &&

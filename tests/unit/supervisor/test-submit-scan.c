@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Submit scan against protobuf-c: what one returns the other would have returned.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/submit_scan.h"
+
+#define N_LISTED 5u
+
+static uint64_t random_state = 88172645463325252ull;
+
+static uint64_t random_next(void) {
+        random_state ^= random_state << 13;
+        random_state ^= random_state >> 7;
+        random_state ^= random_state << 17;
+        return random_state;
+}
+
+/* Small, large or 0. */
+static uint64_t random_number(void) {
+        return random_next() >> random_next() % 64 & (random_next() % 3 ? UINT64_MAX : 0);
+}
+
+typedef struct Message {
+        Gpuq__V1__Request request;
+        Gpuq__V1__Submit submit;
+        Gpuq__V1__Job jobs[N_LISTED], *job_list[N_LISTED];
+        Gpuq__V1__Buffer buffers[N_LISTED], *buffer_list[N_LISTED];
+        Gpuq__V1__Kernel kernels[N_LISTED], *kernel_list[N_LISTED];
+        uint64_t after[N_LISTED];
+        uint8_t operations[64];
+} Message;
+
+static void message_fill_lists(Message *message) {
+        static char *const names[] = {"", "add_f32", "a name of some length, longer than most"};
+
+        for (size_t i = 0; i < N_LISTED; i++) {
+                Gpuq__V1__Buffer *buffer = message->buffer_list[i] = &message->buffers[i];
+                Gpuq__V1__Kernel *kernel = message->kernel_list[i] = &message->kernels[i];
+
+                gpuq__v1__buffer__init(buffer);
+                buffer->arena = random_number();
+                buffer->offset = random_number();
+                buffer->length = random_number();
+                buffer->direction = (Gpuq__V1__Direction)(random_next() % 4);
+                gpuq__v1__kernel__init(kernel);
+                kernel->module = random_number();
+                kernel->name = names[random_next() % 3];
+                message->after[i] = random_number();
+        }
+}
+
+static void message_fill_job(Message *message, Gpuq__V1__Job *job) {
+        gpuq__v1__job__init(job);
+        job->tag = (uint32_t)random_number();
+        job->buffers = message->buffer_list;
+        job->n_buffers = random_next() % N_LISTED;
+        job->kernels = message->kernel_list;
+        job->n_kernels = random_next() % N_LISTED;
+        job->operations.data = message->operations;
+        job->operations.len = random_next() % sizeof(message->operations);
+        job->after = message->after;
+        job->n_after = random_next() % 4 ? 0 : random_next() % N_LISTED;
+        job->priority = (int32_t)random_number();
+        job->timeout_ms = (uint32_t)random_number();
+        job->label = random_next() % 2 ? "a label" : "";
+        job->device = (uint32_t)random_number();
+        job->repeatable = random_next() % 2;
+        job->timed = random_next() % 2;
+}
+
+static size_t message_pack(uint8_t **ret_data) {
+        Message message;
+
+        message_fill_lists(&message);
+        memset(message.operations, 7, sizeof(message.operations));
+        gpuq__v1__submit__init(&message.submit);
+        message.submit.jobs = message.job_list;
+        message.submit.n_jobs = random_next() % N_LISTED;
+        for (size_t i = 0; i < N_LISTED; i++) {
+                message.job_list[i] = &message.jobs[i];
+                message_fill_job(&message, &message.jobs[i]);
+        }
+        gpuq__v1__request__init(&message.request);
+        message.request.serial = (uint32_t)random_number();
+        message.request.body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
+        message.request.submit = &message.submit;
+
+        *ret_data = malloc(gpuq__v1__request__get_packed_size(&message.request) + 1);
+        assert_non_null(*ret_data);
+        return gpuq__v1__request__pack(&message.request, *ret_data);
+}
+
+static void assert_same_request(const Gpuq__V1__Request *a, const Gpuq__V1__Request *b) {
+        size_t n = gpuq__v1__request__get_packed_size(a);
+        uint8_t *data_a, *data_b;
+
+        assert_int_equal(gpuq__v1__request__get_packed_size(b), n);
+        data_a = malloc(n + 1);
+        data_b = malloc(n + 1);
+        gpuq__v1__request__pack(a, data_a);
+        gpuq__v1__request__pack(b, data_b);
+        assert_memory_equal(data_a, data_b, n);
+        free(data_a);
+        free(data_b);
+}
+
+/* Return: whether the scan took it. */
+static bool compare(Bump *bump, const uint8_t *data, size_t n_data) {
+        Gpuq__V1__Request *scanned = submit_scan(bump, data, n_data), *unpacked;
+
+        if (scanned) {
+                unpacked = gpuq__v1__request__unpack(NULL, n_data, data);
+                assert_non_null(unpacked);
+                assert_same_request(scanned, unpacked);
+                gpuq__v1__request__free_unpacked(unpacked, NULL);
+        }
+        bump_reset(bump);
+        return scanned != NULL;
+}
+
+static void what_a_library_packs_is_taken_but_for_dependencies(void **state) {
+        unsigned n_taken = 0;
+        Bump *bump;
+
+        assert_int_equal(bump_new(&bump), 0);
+        for (unsigned i = 0; i < 2000; i++) {
+                uint8_t *data;
+                size_t n_data = message_pack(&data);
+
+                n_taken += compare(bump, data, n_data);
+                free(data);
+        }
+        assert_in_range(n_taken, 200, 1900);
+        bump_free(bump);
+}
+
+static void broken_bytes_are_never_read_another_way(void **state) {
+        unsigned n_taken = 0;
+        Bump *bump;
+
+        assert_int_equal(bump_new(&bump), 0);
+        for (unsigned i = 0; i < 4000; i++) {
+                uint8_t *data;
+                size_t n_data = message_pack(&data);
+
+                for (unsigned k = 0; k < 20 && n_data; k++) {
+                        data[random_next() % n_data] = (uint8_t)random_next();
+                        n_taken += compare(bump, data, n_data);
+                }
+                for (size_t n = n_data > 40 ? n_data - 40 : 0; n < n_data; n++) {
+                        uint8_t *exact = malloc(n + 1);
+
+                        memcpy(exact + 1, data, n);
+                        compare(bump, exact + 1, n);
+                        free(exact);
+                }
+                free(data);
+        }
+        assert_true(n_taken > 100);
+        bump_free(bump);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_a_library_packs_is_taken_but_for_dependencies),
+                cmocka_unit_test(broken_bytes_are_never_read_another_way),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -2,15 +2,18 @@
 """Modules and kernels: where they come from, typed scalars, variables."""
 
 import ctypes
+import gc
 import pickle
 
 import numpy as np
 import pytest
 
+from conftest import SOURCE
 from gpuq import _native as native
-from gpuq import signature
+from gpuq import image, signature
 from gpuq.argument import Packer
 from harness import place
+from harness.patience import until
 
 SCALARS = r"""
 struct Pair { float x; int y; };
@@ -234,3 +237,60 @@ def test_the_library_is_the_one_under_test(gpuq):
     gpuq.connect()
     from gpuq import _native
     assert _native.path == str(place.STAGE / "lib" / "libgpuq.so.0")
+
+
+# ---- the same code again ----
+
+COUNTED = '__device__ int count;\nextern "C" __global__ void step(int *out) { out[0] = ++count; }'
+
+
+def n_modules(gpuq):
+    return gpuq.status().users[0].modules
+
+
+def test_the_same_code_again_is_loaded_once(gpuq, module):
+    n = n_modules(gpuq)
+    again = gpuq.module(SOURCE)
+    kernel = gpuq.RawKernel(SOURCE, "twice").kernel
+    assert again is not module and again["add"].parameters == module["add"].parameters and n_modules(gpuq) == n
+    x = gpuq.array(np.arange(3, dtype=np.float32))
+    del module, again
+    gc.collect()
+    kernel.run((1, 4), gpuq.InOut(x), 3)
+    gpuq.module(SOURCE)["twice"].run((1, 4), gpuq.InOut(x), 3)
+    assert x.tolist() == [0, 4, 8] and n_modules(gpuq) == n
+    gpuq.module(SOURCE, options=["-DOTHER=1"])
+    gpuq.module(SOURCE, name="another.cu")
+    assert n_modules(gpuq) == n + 2
+
+
+def test_code_with_variables_is_loaded_each_time(gpuq):
+    """Each module has variables of its own."""
+    first, second = gpuq.module(COUNTED), gpuq.module(COUNTED)
+    out = np.zeros(1, np.int32)
+    for module, count in ((first, 1), (first, 2), (second, 1)):
+        module["step"].run((1, 1), gpuq.Out(out))
+        assert out[0] == count
+
+
+def test_few_modules_are_kept_and_none_of_a_closed_client(gpuq):
+    with gpuq.connect() as client:
+        for i in range(image.KEPT_N + 4):
+            client.module(f'extern "C" __global__ void k(int *out) {{ out[0] = {i}; }}')
+        gc.collect()
+        assert n_modules(gpuq) == image.KEPT_N
+    until(lambda: n_modules(gpuq) == 0, "the modules to go")
+
+
+def test_kept_modules_go_before_a_quota_is_told(gpuq, start_gpuqd):
+    with gpuq.connect(start_gpuqd(modules=3).socket) as client:
+        sources = [f'extern "C" __global__ void k(int *out) {{ out[0] = {i}; }}' for i in range(4)]
+        used = client.module(sources[0])
+        for source in sources[1:]:
+            client.module(source)
+        held = [used, client.module(sources[1]), client.module(sources[2])]
+        with pytest.raises(gpuq.QuotaError, match="modules"):
+            client.module(sources[3])
+        out = np.zeros(1, np.int32)
+        held[2]["k"].run((1, 1), gpuq.Out(out))
+        assert out[0] == 2

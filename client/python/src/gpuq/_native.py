@@ -48,7 +48,8 @@ class Result(ctypes.Structure):
 
 class DeviceStatus(ctypes.Structure):
     _fields_ = [("index", c_uint), ("name", c_char_p), ("uuid", c_char_p), ("pci", c_char_p), ("state", c_char_p),
-                ("memory_total", c_uint64), ("memory_arenas", c_uint64), ("queued", c_uint), ("running", c_uint)]
+                ("memory_total", c_uint64), ("memory_arenas", c_uint64), ("queued", c_uint), ("running", c_uint),
+                ("quanta", c_uint64), ("overruns", c_uint64)]
 
 
 class WorkerCounters(ctypes.Structure):
@@ -65,7 +66,8 @@ class WorkerStatus(ctypes.Structure):
 class UserStatus(ctypes.Structure):
     _fields_ = [("uid", c_uint32), ("user", c_char_p), ("weight", c_double), ("share", c_double),
                 ("gpu_seconds", c_double), ("sessions", c_uint), ("queued", c_uint), ("running", c_uint),
-                ("modules", c_uint), ("arena_bytes", c_uint64), ("device_bytes", c_uint64)]
+                ("modules", c_uint), ("arena_bytes", c_uint64), ("device_bytes", c_uint64),
+                ("usage_seconds", c_double), ("window_seconds", c_double)]
 
 
 class Status(ctypes.Structure):

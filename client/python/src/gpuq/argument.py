@@ -2,12 +2,14 @@
 """In, Out, InOut, and how values become kernel arguments.
 
 A Packer belongs to one parameter of one kernel and turns a value into the 32 bytes of a `gpuq_arg`. All it
-can know of its parameter is settled when the kernel is made, so that a call only looks up a type.
+can know of its parameter is settled when the kernel is made, so that a call only looks up a type; and it remembers the
+dtype and directions of arrays that it has let pass.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 
 import numpy as np
@@ -113,10 +115,33 @@ class Packer:
         self.takes_buffer = (kind in (native.POINTER_KIND, native.WORD64)) if kinds_known else size == 8
         what = f"`{known.text}`" if known is not None else f"{size} bytes, {native.KIND_NAMES[kind]}"
         self.where = f"{kernel}: argument {index} ({what})"
+        self.passed_dtype = None  # of the last array that passed all checks
+        self.passed = [False] * 3  # by direction, with that dtype
+        self._pack_count = self._counts() if kinds_known else None
+
+    def _counts(self):
+        """What packs an int of 0 or more, if this is an integer; how one is used most."""
+        bits = _BOUNDS.get(self.kind)
+        if bits is None:
+            return None
+        kind, size, packed = _BY_LETTER[self._letter(bits, 0)]
+        return functools.partial(packed.pack, 0, 0, kind, size)
+
+    def let_pass(self, dtype: np.dtype, direction: int) -> None:
+        """An array of that dtype and direction has passed takes_buffer, check_direction and check_dtype."""
+        if self.passed_dtype is not dtype:
+            self.passed_dtype = dtype
+            self.passed = [False] * 3
+        self.passed[direction] = True
 
     def scalar(self, value, keep: list) -> bytes:
         """Of a value that is no buffer. `keep`: what must live until the call. Raises TypeError or OverflowError."""
         kind = type(value)
+        if kind is int and self._pack_count is not None and value >= 0:
+            try:
+                return self._pack_count(value)
+            except struct.error:
+                pass  # too large: told below
         letter = _BY_TYPE.get(kind)
         if letter is not None:
             return self._typed(value, letter)
@@ -155,13 +180,15 @@ class Packer:
             return self._typed(value, "f" if self.kind == native.F32 else "d")
         raise self._mismatch("Python int")
 
-    def _int_of(self, value: int, bits: int) -> bytes:
-        letter = _SIGNED[bits] if value < 0 else _SIGNED[bits].upper()
-        kind, size, packed = _BY_LETTER[letter]
+    def _letter(self, bits: int, value: int) -> str:
+        """The type as the source has it; where only the width is known, the one that the value fits."""
         dtype = self.known.dtype if self.known is not None and not self.known.pointer else None
-        if dtype is not None and dtype.kind in "iu" and dtype.itemsize == size:
-            letter = dtype.char if dtype.char in _BY_LETTER else letter
-            kind, size, packed = _BY_LETTER[letter]
+        if dtype is not None and dtype.kind in "iu" and dtype.itemsize * 8 == bits and dtype.char in _BY_LETTER:
+            return dtype.char
+        return _SIGNED[bits] if value < 0 else _SIGNED[bits].upper()
+
+    def _int_of(self, value: int, bits: int) -> bytes:
+        kind, size, packed = _BY_LETTER[self._letter(bits, value)]
         try:
             return packed.pack(0, 0, kind, size, value)
         except struct.error:

@@ -18,6 +18,7 @@ from ctypes import byref, c_uint64, c_void_p
 
 from . import _native as native
 from . import errors, memory
+from .image import Images
 
 _epochs = itertools.count(1)
 _clients: "weakref.WeakSet[Client]" = weakref.WeakSet()
@@ -45,6 +46,7 @@ class Client:
         self._dispatcher_ = None
         self._outbox_ = None
         self._builtin = None
+        self._images = Images()
         self._lock = threading.RLock()
         _clients.add(self)
         if not _follows:
@@ -113,6 +115,7 @@ class Client:
         self._forked = True
         self._dispatcher_ = None
         self._outbox_ = None
+        self._images.after_fork()
         for handle in handles:
             native.client_free(handle)
 
@@ -126,6 +129,7 @@ class Client:
             dispatcher, self._dispatcher_ = self._dispatcher_, None
             self._outbox_ = None
             self._builtin = None
+            self._images.forget()
             left, self._left = self._left, []
         if dispatcher is not None:
             dispatcher.stop()

@@ -19,7 +19,7 @@ class DeviceArray:
     It pickles by reference.
     """
 
-    __slots__ = ("shape", "dtype", "_memory", "_offset", "__weakref__")
+    __slots__ = ("shape", "dtype", "_memory", "_offset", "_whole", "__weakref__")
     __array_priority__ = 100
 
     def __init__(self, held: memory.Memory, shape, dtype, offset: int = 0):
@@ -27,6 +27,7 @@ class DeviceArray:
         self.shape = shape
         self.dtype = dtype
         self._offset = offset
+        self._whole = held if offset == 0 and self.nbytes == held.nbytes else None
 
     @classmethod
     def _new(cls, client, shape, dtype, device) -> "DeviceArray":

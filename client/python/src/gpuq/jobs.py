@@ -27,6 +27,9 @@ from .result import Result, id_text
 
 _SLICE_MS = 50  # how long a wait of the main thread keeps Python's signal handlers waiting
 _main_thread = threading.main_thread().ident
+_READABLE, _WRITABLE = 0x001, 0x401  # of numpy.ndarray.flags.num: C_CONTIGUOUS; and WRITEABLE
+_Lock = threading.Lock
+_get_ident = threading.get_ident
 
 
 class _Nothing:
@@ -68,28 +71,33 @@ class Job:
     where there are several. `await job` submits it if need be and gives its Result.
     """
 
+    # What most jobs never change; a small job's making is most of what Python adds to it.
+    _id = 0
+    _submitted = False
+    _ended = False
+    _result = None
+    _error = None
+    _event = None
+    _futures = None
+    _watched = False
+    _staged = None
+    _slices = None
+    _label = None
+    _handle = None
+
     def __init__(self, client=None, *, after=(), timeout: float | None = None, priority: int = 0,
                  label: str | None = None, device: int | None = None, repeatable: bool = False, timed: bool = False):
-        self._handle = None
-        self._client = client = client or clients.default_client()
+        if client is None:
+            client = clients.default_client()
+        self._client = client
         handle = c_void_p()
         r = native.job_new(client._handle or client._connection(), byref(handle))
         if r < 0:
             client._check(r)
         self._handle = handle.value
         self._epoch = client._epoch
-        self._lock = threading.Lock()
-        self._id = 0
-        self._submitted = False
-        self._ended = False
-        self._result = None
-        self._error = None
-        self._event = None
-        self._futures = None
-        self._watched = False
-        self._staged = None
+        self._lock = _Lock()
         self._outputs = []
-        self._label = label
         if timeout is not None or priority or label is not None or device is not None or repeatable or timed or after:
             self._set(after, timeout, priority, label, device, repeatable, timed)
 
@@ -102,6 +110,7 @@ class Job:
         if priority:
             check(native.job_set_priority(handle, priority))
         if label is not None:
+            self._label = label
             check(native.job_set_label(handle, label.encode()))
         if device is not None:
             check(native.job_set_device(handle, device))
@@ -210,11 +219,35 @@ class Job:
 
     def _buffer(self, packer, value, direction: int) -> bytes:
         """The packed argument for an array of any kind."""
+        kind = type(value)
+        if kind is Array or kind is DeviceArray:
+            packed = self._packed_again(packer, value, direction, kind is Array)
+            if packed is not None:
+                return packed
         if not packer.takes_buffer:
             raise TypeError(f"{packer.where} is no array; given is {type(value).__name__}: give a scalar")
         packer.check_direction(direction)
         handle = self._handle_of(packer, value, direction)[0]
+        dtype = getattr(value, "dtype", None)
+        if dtype is not None:
+            packer.let_pass(dtype, direction)
         return pack_buffer(handle, direction)
+
+    def _packed_again(self, packer, value, direction: int, is_host: bool) -> bytes | None:
+        """Of a whole piece of this connection's memory, whose like has passed before: what most arguments are. None: look closer."""
+        held = value._whole
+        if held is None or held.epoch != self._epoch or value.dtype is not packer.passed_dtype or not packer.passed[direction]:
+            return None
+        if is_host:
+            wanted = _READABLE if direction == native.IN else _WRITABLE
+            if value.flags.num & wanted != wanted or value.nbytes != held.nbytes:
+                return None
+        packed = held.packed[direction]
+        if packed is None:
+            packed = held.packed[direction] = pack_buffer(held.handle, direction)
+        if direction != native.IN:
+            self._outputs.append(value)
+        return packed
 
     def _handle_of(self, packer, value, direction: int) -> tuple[int, int]:
         if direction != native.IN:
@@ -253,13 +286,9 @@ class Job:
 
     def _hold(self, handle: int) -> None:
         """Until the job is built the library borrows the handle; one holder keeps it until the end."""
-        self._outputs_handles().append(_Handle(handle))
-
-    def _outputs_handles(self) -> list:
-        handles = self.__dict__.get("_slices")
-        if handles is None:
-            handles = self._slices = []
-        return handles
+        if self._slices is None:
+            self._slices = []
+        self._slices.append(_Handle(handle))
 
     def _stage(self, array: np.ndarray, direction: int, where: str) -> int:
         if self._staged is None:
@@ -319,7 +348,7 @@ class Job:
 
     def _wait(self, timeout: float | None) -> None:
         end = None if timeout is None else time.monotonic() + timeout
-        in_main = threading.get_ident() == _main_thread
+        in_main = _get_ident() == _main_thread
         while not self._ended:
             dispatcher = self._client._dispatcher_
             if dispatcher is not None and dispatcher.busy and not dispatcher.is_here():
@@ -327,7 +356,7 @@ class Job:
                 return
             left_ms = -1 if end is None else max(0, math.ceil((end - time.monotonic()) * 1000))
             limit_ms = _SLICE_MS if in_main or dispatcher is not None else -1
-            r = native.wait(self._alive(), _shorter(left_ms, limit_ms))
+            r = native.wait(self._alive(), limit_ms if end is None else _shorter(left_ms, limit_ms))
             if r != errors.AGAIN:
                 self._finish()
             elif 0 <= left_ms <= _SLICE_MS:
@@ -398,7 +427,7 @@ class Job:
             native.job_free(self._handle)
             self._handle = None
             self._staged = None
-            self.__dict__.pop("_slices", None)
+            self._slices = None
             self._ended = True
             event = self._event
         if event is not None:

@@ -48,8 +48,7 @@ class Kernel:
         """Submit one launch and wait for its end: see `submit`. Returns its Result; raises what made it fail."""
         return Job(self.module.client, **options).launch(self, config, *args).run()
 
-    @staticmethod
-    def _config(config) -> LaunchConfig:
+    def _config(self, config) -> LaunchConfig:
         return config if type(config) is LaunchConfig else as_config(config)
 
     def _pack(self, job: Job, args, keep: list) -> tuple[bytes, int]:
@@ -61,6 +60,8 @@ class Kernel:
         for packer, arg in zip(packers, args):
             if isinstance(arg, Argument):
                 parts.append(job._buffer(packer, arg.value, arg.direction))
+            elif type(arg) is int:
+                parts.append(packer.scalar(arg, keep))
             elif isinstance(arg, DeviceArray):
                 parts.append(job._buffer(packer, arg, native.INOUT if _may_write(packer) else native.IN))
             elif isinstance(arg, np.ndarray):

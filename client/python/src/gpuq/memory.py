@@ -27,8 +27,8 @@ _all: "weakref.WeakSet[Memory]" = weakref.WeakSet()
 class Memory:
     """`address`: of host memory in this process, None for the device's; `nbytes`: at least 1."""
 
-    __slots__ = ("client", "epoch", "handle", "address", "nbytes", "device", "ref", "_elsewhere", "__array_interface__",
-                 "__weakref__")
+    __slots__ = ("client", "epoch", "handle", "address", "nbytes", "device", "ref", "packed", "_elsewhere",
+                 "__array_interface__", "__weakref__")
 
     def __init__(self, client, handle: int, nbytes: int, device: bool = False):
         self.client = client
@@ -36,6 +36,7 @@ class Memory:
         self.handle = handle
         self.nbytes = nbytes
         self.ref = None
+        self.packed = [None] * 3  # as a kernel's argument, by direction
         self._elsewhere = None  # handles of other connections, by epoch
         self.device = native.buffer_device(handle) if device else -1
         self.address = None if device else native.buffer_data(handle)

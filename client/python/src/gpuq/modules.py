@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import re
-import threading
-from ctypes import byref, c_char_p, c_void_p
 
 import numpy as np
 
@@ -14,13 +12,15 @@ from . import arrays
 from . import client as clients
 from . import errors, signature
 from .convert import as_numpy
+from .image import Image
 from .kernel import Kernel
 
 
 class Module:
     """Kernels from source, PTX, cubin or fatbin; make it with `gpuq.module`.
 
-    It loads again by itself in another connection, such as a forked child's, and pickles as its code.
+    It loads again by itself in another connection, such as a forked child's, and pickles as its code. The same code again
+    costs little while the client has it: see image.py.
     """
 
     kernel_class = Kernel
@@ -32,7 +32,7 @@ class Module:
         self._type = _type_of(code_type)
         self._options = (options,) if isinstance(options, str) else tuple(options or ())
         self._name = name
-        self._fill()
+        self._fill(self.client._images.get(self.client, self._code, self._type, self._options, name))
 
     @classmethod
     def _of_builtins(cls, client) -> "Module":
@@ -40,73 +40,22 @@ class Module:
         self.client = client
         self._code = None
         self._type, self._options, self._name = "builtin", (), "builtin"
-        self._fill()
+        self._fill(Image(None, "builtin", (), "builtin"))
         return self
 
-    def _fill(self) -> None:
-        self._lock = threading.Lock()
-        self._epoch = 0
-        self._handle = None
-        self._elsewhere = {}  # handles of other connections, by epoch
+    def _fill(self, image: Image) -> None:
+        self._image = image
+        self._handle_for = image.handle_for  # (client) -> the module's handle in its present connection
         self._kernels = {}
-        self._handle_for(self.client)
-        self._describe()
-
-    # ---- handles ----
-
-    def _handle_for(self, client) -> int:
-        if client._handle is None:
-            client._revive()
-        epoch = client._epoch
-        if epoch == self._epoch:
-            return self._handle
-        with self._lock:
-            handle = self._elsewhere.get(epoch)
-            if handle is None:
-                handle = self._elsewhere[epoch] = self._load(client)
-            if client is self.client:
-                self._epoch, self._handle = epoch, handle
-            return handle
-
-    def _load(self, client) -> int:
-        handle = c_void_p()
-        if self._code is None:
-            client._check(native.module_builtin(client._handle, byref(handle)))
-            return handle.value
-
-        options = None
-        if self._options:
-            options = (c_char_p * (len(self._options) + 1))(*(option.encode() for option in self._options), None)
-        name = (self._name or "kernel.cu" if self._type in (None, "c++") else self._name or "module").encode()
-        client._check(native.module_load(client._handle, native.FORMATS[self._type], self._code, len(self._code), options,
-                                         name, byref(handle)))
-        return handle.value
-
-    def __del__(self):
-        try:
-            for handle in self._elsewhere.values():
-                native.module_free(handle)
-        except (AttributeError, TypeError):
-            pass
+        known = image.signatures()
+        for facts in image.facts(self.client):
+            symbol = facts.symbol
+            name = symbol if symbol in known or not symbol.startswith("_Z") else _plain(symbol)
+            of = signature.of_builtin(symbol, facts.doc) if self._code is None else known.get(name)
+            self._kernels[symbol] = self.kernel_class(self, name, symbol, facts.doc, facts.parameters, facts.kinds_known,
+                                                      facts.max_block, of)
 
     # ---- kernels ----
-
-    def _describe(self) -> None:
-        known = self._signatures()
-        info = native.KernelInfo()
-        for i in range(native.module_n_kernels(self._handle)):
-            native.check(native.module_kernel(self._handle, i, byref(info)))
-            symbol, doc = native.decode(info.name), native.decode(info.text)
-            parameters = [(info.parameters[j].kind, info.parameters[j].size) for j in range(info.n_parameters)]
-            name = symbol if symbol in known or not symbol.startswith("_Z") else _plain(symbol)
-            of = signature.of_builtin(symbol, doc) if self._code is None else known.get(name)
-            self._kernels[symbol] = self.kernel_class(self, name, symbol, doc, parameters, info.kinds_known,
-                                                      info.max_block, of)
-
-    def _signatures(self) -> dict:
-        if self._code is None or self._type not in (None, "c++") or b"__global__" not in self._code:
-            return {}
-        return signature.of_source(self._code.decode(errors="replace"))
 
     @property
     def kernels(self) -> tuple[str, ...]:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Image: a module's code, its handles in the connections that use it, and what was told of its kernels.
+
+Loading takes the daemon milliseconds, even of what it has compiled before, so a client shares one Image among the Modules
+of the same code, and keeps the last few whose Modules are gone. Code with variables is not shared: each of its
+Modules has variables of its own.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import threading
+from ctypes import byref, c_char_p, c_void_p
+
+from . import _native as native
+from . import errors
+
+KEPT_N = 16
+KEPT_BYTES = 16 << 20
+
+
+class Facts:
+    """Of one kernel: `symbol`, `doc`, `parameters` as (kind, size), `kinds_known`, `max_block`."""
+
+    __slots__ = ("symbol", "doc", "parameters", "kinds_known", "max_block")
+
+    def __init__(self, info: native.KernelInfo):
+        self.symbol = native.decode(info.name)
+        self.doc = native.decode(info.text)
+        self.parameters = [(info.parameters[i].kind, info.parameters[i].size) for i in range(info.n_parameters)]
+        self.kinds_known = info.kinds_known
+        self.max_block = info.max_block
+
+
+class Image:
+    """`code`: None for the built-ins; `kind`: a key of _native.FORMATS, or "builtin"."""
+
+    def __init__(self, code: bytes | None, kind: str | None, options: tuple, name: str | None):
+        self.code = code
+        self.kind = kind
+        self.options = options
+        self.name = name
+        self._lock = threading.Lock()
+        self._last = (0, None)  # epoch of the connection asked for last, and the handle there
+        self._handles = {}  # by epoch
+        self._facts = None
+        self._signatures = None
+
+    def handle_for(self, client) -> int:
+        """Its handle in a client's present connection; loaded there at the first use."""
+        if client._handle is None:
+            client._revive()
+        epoch = client._epoch
+        last = self._last
+        if last[0] == epoch:
+            return last[1]
+        with self._lock:
+            handle = self._handles.get(epoch)
+            if handle is None:
+                handle = self._handles[epoch] = self._load(client)
+            self._last = (epoch, handle)
+            return handle
+
+    def _load(self, client) -> int:
+        try:
+            return self._load_now(client)
+        except errors.QuotaError:
+            client._images.forget()  # those kept for later count too
+            gc.collect()  # a module and its kernels name each other
+            return self._load_now(client)
+
+    def _load_now(self, client) -> int:
+        handle = c_void_p()
+        if self.code is None:
+            client._check(native.module_builtin(client._handle, byref(handle)))
+            return handle.value
+
+        options = None
+        if self.options:
+            options = (c_char_p * (len(self.options) + 1))(*(option.encode() for option in self.options), None)
+        name = (self.name or "kernel.cu" if self.kind in (None, "c++") else self.name or "module").encode()
+        client._check(native.module_load(client._handle, native.FORMATS[self.kind], self.code, len(self.code), options,
+                                         name, byref(handle)))
+        return handle.value
+
+    def facts(self, client) -> list[Facts]:
+        """Of its kernels."""
+        if self._facts is None:
+            handle, info = self.handle_for(client), native.KernelInfo()
+            facts = []
+            for i in range(native.module_n_kernels(handle)):
+                native.check(native.module_kernel(handle, i, byref(info)))
+                facts.append(Facts(info))
+            self._facts = facts
+        return self._facts
+
+    def signatures(self) -> dict:
+        """What source says of kernels, by name; nothing for other code."""
+        if self._signatures is None:
+            from . import signature
+            is_source = self.code is not None and self.kind in (None, "c++") and b"__global__" in self.code
+            self._signatures = signature.of_source(self.code.decode(errors="replace")) if is_source else {}
+        return self._signatures
+
+    def __del__(self):
+        try:
+            for handle in self._handles.values():
+                native.module_free(handle)
+        except (AttributeError, TypeError):
+            pass
+
+
+class Images:
+    """A client's, the one used last at the end."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._kept = collections.OrderedDict()
+
+    def get(self, client, *key) -> Image:
+        """The Image of `key`, Image's parameters; loaded. Raises what loading raises."""
+        with self._lock:
+            image = self._kept.get(key)
+            if image is not None:
+                self._kept.move_to_end(key)
+        if image is None:
+            image = Image(*key)
+        if not native.module_has_variables(image.handle_for(client)):
+            self._keep(key, image)
+        return image
+
+    def _keep(self, key, image: Image) -> None:
+        gone = []  # freed without the lock
+        with self._lock:
+            self._kept.setdefault(key, image)
+            while len(self._kept) > KEPT_N or sum(len(image.code) for image in self._kept.values()) > KEPT_BYTES:
+                gone.append(self._kept.popitem(last=False))
+
+    def after_fork(self) -> None:
+        """In the child, where another thread may have held the lock."""
+        self._lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Keep none of them for later."""
+        with self._lock:
+            kept, self._kept = self._kept, collections.OrderedDict()
+        del kept  # without the lock

@@ -27,6 +27,8 @@ static void status_json_devices(struct json_object *document, const gpuq_status 
                 json_number(object, "memory_arenas", device->memory_arenas);
                 json_number(object, "queued", device->queued);
                 json_number(object, "running", device->running);
+                json_number(object, "quanta", device->quanta);
+                json_number(object, "overruns", device->overruns);
         }
 }
 
@@ -80,6 +82,8 @@ static void status_json_users(struct json_object *document, const gpuq_status *s
                 json_number(object, "modules", user->modules);
                 json_number(object, "arena_bytes", user->arena_bytes);
                 json_number(object, "device_bytes", user->device_bytes);
+                json_real(object, "usage_seconds", user->usage_seconds);
+                json_real(object, "window_seconds", user->window_seconds);
         }
 }
 
@@ -105,10 +109,11 @@ static TableColor status_color(const char *state) {
 
 static int status_print_devices(const gpuq_status *status) {
         static const TableColumn columns[] = {
-                {"DEV", .right = true},     {"NAME", .shorten = true},
-                {"STATE", .shorten = true}, {"MEMORY", .right = true},
-                {"ARENAS", .right = true},  {"QUEUED", .right = true},
-                {"RUNNING", .right = true}, {"PCI"},
+                {"DEV", .right = true},      {"NAME", .shorten = true},
+                {"STATE", .shorten = true},  {"MEMORY", .right = true},
+                {"ARENAS", .right = true},   {"QUEUED", .right = true},
+                {"RUNNING", .right = true},  {"QUANTA", .right = true},
+                {"OVERRUNS", .right = true}, {"PCI"},
                 {"UUID", .shorten = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
@@ -129,6 +134,8 @@ static int status_print_devices(const gpuq_status *status) {
                 table_cell(table, "%s", human_bytes(device->memory_arenas).text);
                 table_cell(table, "%u", device->queued);
                 table_cell(table, "%u", device->running);
+                table_cell(table, "%llu", (unsigned long long)device->quanta);
+                table_cell(table, "%llu", (unsigned long long)device->overruns);
                 table_cell(table, "%s", device->pci);
                 table_cell(table, "%s", device->uuid);
         }

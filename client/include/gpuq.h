@@ -411,12 +411,15 @@ typedef struct gpuq_device_status {
         const char *name, *uuid, *pci, *state;
         uint64_t memory_total, memory_arenas;
         unsigned queued, running;
+        uint64_t quanta,
+                overruns; /* turns of one user alone on it; of them, those that ended late */
 } gpuq_device_status;
 
 /* How a worker ran its jobs, counted since it started; told at least once a second while it works. */
 typedef struct gpuq_worker_counters {
-        uint64_t batches, coalesced; /* launches that ran several jobs, and how many jobs those were */
-        uint64_t in_place;           /* jobs whose kernel worked on host memory itself */
+        uint64_t batches,
+                coalesced; /* launches that ran several jobs, and how many jobs those were */
+        uint64_t in_place; /* jobs whose kernel worked on host memory itself */
         uint64_t staged_by_kernel, staged_by_copy; /* jobs whose host data was moved, and how */
         uint64_t graph_hits, graph_misses, graph_evictions;
 } gpuq_worker_counters;
@@ -438,6 +441,8 @@ typedef struct gpuq_user_status {
         double weight, share, gpu_seconds;
         unsigned sessions, queued, running, modules;
         uint64_t arena_bytes, device_bytes;
+        double usage_seconds;  /* of GPU time, forgotten by half every usage_half_life_s */
+        double window_seconds; /* of GPU time that counts against the limit gpu_seconds */
 } gpuq_user_status;
 
 typedef struct gpuq_status {

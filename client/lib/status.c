@@ -67,6 +67,8 @@ static void status_fill_devices(gpuq_status *to, const Gpuq__V1__Status *from, B
                         .memory_arenas = device->memory_arenas,
                         .queued = device->queued,
                         .running = device->running,
+                        .quanta = device->quanta,
+                        .overruns = device->overruns,
                 };
         }
 }
@@ -121,6 +123,8 @@ static void status_fill_users(gpuq_status *to, const Gpuq__V1__Status *from, Blo
                         .modules = user->modules,
                         .arena_bytes = user->arena_bytes,
                         .device_bytes = user->device_bytes,
+                        .usage_seconds = user->usage_seconds,
+                        .window_seconds = user->window_seconds,
                 };
         }
 }

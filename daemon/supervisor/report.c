@@ -152,6 +152,8 @@ static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
         to->memory_arenas = device->arena_bytes;
         to->queued = device->n_queued;
         to->running = device->n_running;
+        to->quanta = device->quanta.n_quanta;
+        to->overruns = device->quanta.n_overruns;
 }
 
 static int report_devices(ReportStatus *report) {
@@ -204,12 +206,25 @@ static int report_workers(ReportStatus *report) {
         return 0;
 }
 
-static double report_usage(const User *user, uint64_t now_ns) {
-        double usage = 0;
+/* Of all devices: GPU-ns of the last minute. */
+static double report_recent(const User *user, uint64_t now_ns) {
+        double recent = 0;
 
         for (size_t i = 0; i < user->n_lanes; ++i)
                 if (user->lanes[i])
-                        usage += shareuser_recent(&user->lanes[i]->share, now_ns);
+                        recent += shareuser_recent(&user->lanes[i]->share, now_ns);
+        return recent;
+}
+
+static double report_usage(const User *user, uint64_t now_ns) {
+        double usage = 0;
+
+        for (size_t i = 0; i < user->n_lanes; ++i) {
+                const Lane *lane = user->lanes[i];
+
+                if (lane)
+                        usage += fairshare_usage(lane->device->share, &lane->share, now_ns);
+        }
         return usage;
 }
 
@@ -219,7 +234,7 @@ static void report_user_status(const User *user, double total, uint64_t now_ns,
         to->uid = user->uid;
         to->user = user->name;
         to->weight = user->limits.weight;
-        to->share = total > 0 ? report_usage(user, now_ns) / total : 0;
+        to->share = total > 0 ? report_recent(user, now_ns) / total : 0;
         to->gpu_seconds = (double)user->gpu_ns / 1e9;
         to->sessions = user->n_sessions;
         to->queued = user->n_waiting;
@@ -227,6 +242,8 @@ static void report_user_status(const User *user, double total, uint64_t now_ns,
         to->arena_bytes = user->used[USER_ARENA_BYTES];
         to->device_bytes = user->used[USER_DEVICE_BYTES];
         to->modules = (uint32_t)user->used[USER_MODULES];
+        to->usage_seconds = report_usage(user, now_ns) / 1e9;
+        to->window_seconds = user_window_seconds(user, now_ns);
 }
 
 static int report_users(ReportStatus *report) {
@@ -240,7 +257,7 @@ static int report_users(ReportStatus *report) {
         if (!users || !list)
                 return -ENOMEM;
         for (user = report->supervisor->users; user; user = user->hh.next)
-                total += report_usage(user, now_ns);
+                total += report_recent(user, now_ns);
         for (user = report->supervisor->users; user; user = user->hh.next, ++i) {
                 report_user_status(user, total, now_ns, &users[i]);
                 list[i] = &users[i];

@@ -271,7 +271,7 @@ static const ConfigKey config_keys[] = {
         {NUMBER(inflight_ms), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 60000),
          .initial = "4"},
         {NUMBER(poll_us), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 100000)},
-        {NUMBER(quantum_ms), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 1000),
+        {NUMBER(quantum_ms), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 60000),
          .initial = "2"},
         {NUMBER(usage_half_life_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(0, 31536000), .initial = "3600"},

@@ -217,11 +217,11 @@ def test_status_as_tables_and_as_json(gpuqd):
     assert set(status) == {"version", "daemon", "driver", "driver_version", "state", "uptime_us", "queued",
                            "running", "devices", "workers", "users"}
     assert set(status["devices"][0]) == {"index", "name", "uuid", "pci", "state", "memory_total",
-                                         "memory_arenas", "queued", "running"}
+                                         "memory_arenas", "queued", "running", "quanta", "overruns"}
     assert status["devices"][0]["state"] == "ready"
     for user in status["users"]:
         assert set(user) == {"uid", "user", "weight", "share", "gpu_seconds", "sessions", "queued", "running",
-                             "modules", "arena_bytes", "device_bytes"}
+                             "modules", "arena_bytes", "device_bytes", "usage_seconds", "window_seconds"}
 
 
 def test_status_shows_the_worker_that_ran_a_job(gpuqd, save):

@@ -237,3 +237,65 @@ def test_an_ordinary_user_can_run_a_daemon_of_their_own(tmp_path):
     client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
     assert {processes.uid(pid) for pid in processes.descendants(daemon.process.pid)} == {ALICE}
     assert daemon.stop() == 0
+
+
+def shares(service):
+    """Quanta and overruns of the only device, and the jobs that each user's worker has done."""
+    status = service.connect().status()
+    (device,) = status.devices
+    return device.quanta, device.overruns, {worker.uid: worker.jobs for worker in status.workers}
+
+
+def test_two_users_take_turns_in_exclusive_quanta(start_gpuqd):
+    service = start_gpuqd(private=False, quantum_ms=5)
+    users = [service.connect(uid=uid) for uid in (ALICE, BOB)]
+    submitted = []
+    for client in users:
+        module = client.load(kernels.BASIC)
+        source, target = client.array(arange(64)), client.arena(256)
+        client.run_well(copy_job(module, source, target, 64))
+        submitted.append((client, target, [copy_job(module, source, target, 64) for _ in range(300)]))
+    before, _, _ = shares(service)
+    waiting = [(client, target, client.submit(*jobs)) for client, target, jobs in submitted]
+    for client, target, jobs in waiting:
+        assert all(client.wait(job).state == pb.DONE for job in jobs)
+        assert target.array(numpy.int32).tolist() == list(range(64))
+    quanta, _, done = shares(service)
+    assert quanta > before and done[ALICE] >= 301 and done[BOB] >= 301
+
+
+def test_a_kernel_that_overruns_its_quantum_stops_nobody(start_gpuqd):
+    service = start_gpuqd(private=False, quantum_ms=5)
+    alice, bob = service.connect(uid=ALICE), service.connect(uid=BOB)
+    endless = alice.submit(Job().launch(alice.load(kernels.BASIC), "forever", [Out(alice.arena(4))]))
+    until(lambda: alice.queue()[endless].state == pb.RUNNING, "it to run")
+    module = bob.load(kernels.BASIC)
+    for _ in range(5):
+        bob.run_well(Job().launch(module, "nothing"))
+    quanta, overruns, _ = shares(service)
+    assert quanta >= 2 and overruns >= 1
+    alice.cancel(endless)
+    assert alice.wait(endless).state == pb.CANCELLED
+
+
+def test_a_waiting_job_says_whose_quantum_it_is(start_gpuqd):
+    service = start_gpuqd(private=False, quantum_ms=60000)
+    alice, bob = service.connect(uid=ALICE), service.connect(uid=BOB)
+    module = bob.load(kernels.BASIC)
+    bob.run_well(Job().launch(module, "nothing"))
+    gate = Gate(service, alice, alice.load(kernels.BASIC), uid=ALICE)
+    until(lambda: alice.queue()[gate.id].state == pb.RUNNING, "the gate to run")
+    job = bob.submit(Job().launch(module, "nothing"))
+    assert "another user's quantum" in bob.queue()[job].reason
+    gate.open()
+    assert bob.wait(job).state == pb.DONE
+
+
+def test_without_quanta_users_run_beside_each_other(start_gpuqd):
+    service = start_gpuqd(private=False, quantum_ms=0)
+    alice, bob = service.connect(uid=ALICE), service.connect(uid=BOB)
+    gate = Gate(service, alice, alice.load(kernels.BASIC), uid=ALICE)
+    until(lambda: alice.queue()[gate.id].state == pb.RUNNING, "the gate to run")
+    bob.run_well(Job().launch(bob.load(kernels.BASIC), "nothing"))
+    assert shares(service)[0] == 0
+    gate.open()

@@ -20,15 +20,32 @@ class Failed(Exception):
 class Contender:
     """A way to the GPU. Its ways to hold host data: `host` where it has but one."""
 
-    def __init__(self, name, command, environment=None, problem=None, ways=("copies", "in-place", "device")):
+    def __init__(self, name, command, environment=None, problem=None, ways=("in-place", "copies", "device")):
         self.name, self.title, self.problem, self.ways = name, TITLES[name], problem, ways
         self.command, self.environment = command, environment or dict(os.environ)
+
+    def recover(self):
+        """After processes were killed in the middle: what serves them may be left as it should not be."""
 
     def phase(self, way, in_flight, seconds):
         return f"{'copies' if way == 'host' else way}/{in_flight}/{seconds}"
 
-    def best_host_ways(self):
+    def host_ways(self):
+        """The best first."""
         return [way for way in self.ways if way != "device"]
+
+
+class OfService(Contender):
+    """Own contexts that a service shares among them."""
+
+    def __init__(self, name, command, service):
+        super().__init__(name, command, service.environment(), service.problem)
+        self.service = service
+
+    def recover(self):
+        self.service.end()
+        self.service.start()
+        self.problem = self.service.problem
 
 
 def contenders(arguments, socket, mps):
@@ -39,7 +56,7 @@ def contenders(arguments, socket, mps):
     found = [Contender("own", own), Contender("alone", [*own, "--streams", "16"]),
              Contender("gpuq", [*program, "--contender", "gpuq", "--socket", socket], ways=("host", "device"))]
     found = [contender for contender in found if contender.name in arguments.contenders]
-    found += [Contender(name, own, service.environment(), service.problem) for name, service in mps.items()]
+    found += [OfService(name, own, service) for name, service in mps.items()]
     return {contender.name: contender for contender in found}
 
 

@@ -56,7 +56,7 @@ def rss_bytes(pid):
 
 def _nvidia_smi(query):
     try:
-        answer = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits", "-i", "0"],
+        answer = subprocess.run(["nvidia-smi", f"--query-{query}", "--format=csv,noheader,nounits", "-i", "0"],
                                 capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
@@ -65,10 +65,17 @@ def _nvidia_smi(query):
 
 def gpu_used_mib():
     """Memory of GPU 0 that is in use, whoever uses it; None without nvidia-smi."""
-    used = _nvidia_smi("memory.used")
+    used = _nvidia_smi("gpu=memory.used")
     return int(used) if used and used.isdigit() else None
 
 
+def gpu_mib_of(pids):
+    """Memory of GPU 0 that these processes hold; None where nvidia-smi tells no process's."""
+    answer = _nvidia_smi("compute-apps=pid,used_memory") or ""
+    held = dict(line.split(", ") for line in answer.split("\n") if re.fullmatch(r"\d+, \d+", line.strip()))
+    return sum(int(held[str(pid)]) for pid in pids if str(pid) in held) or None
+
+
 def description():
-    return {"gpu": _nvidia_smi("name"), "driver": _nvidia_smi("driver_version"), "cores": os.cpu_count(),
+    return {"gpu": _nvidia_smi("gpu=name"), "driver": _nvidia_smi("gpu=driver_version"), "cores": os.cpu_count(),
             "kernel": platform.release()}

@@ -22,7 +22,7 @@ typedef struct Slot {
         CUdeviceptr device[3];
         CUdeviceptr *args; /* what the kernel gets: one of these two */
         CUstream stream;   /* shared with other slots if there are fewer streams */
-        CUevent ended;     /* then only */
+        bool ended;        /* seen, when another slot's end was looked for */
         CUgraphExec chain;
 } Slot;
 
@@ -56,8 +56,6 @@ static int own_open_slot(State *state, unsigned index) {
         else
                 CUDA_TRY(&state->cuda, cuStreamCreateWithPriority, &slot->stream,
                          CU_STREAM_NON_BLOCKING, 0);
-        if (options->n_streams && options->n_streams < options->n_slots)
-                CUDA_TRY(&state->cuda, cuEventCreate, &slot->ended, CU_EVENT_DISABLE_TIMING);
         return 0;
 }
 
@@ -177,11 +175,31 @@ static int own_start(void *p, unsigned index) {
         if (copies)
                 CUDA_TRY(&state->cuda, cuMemcpyDtoHAsync, slot->host[2], slot->device[2],
                          state->n_bytes, slot->stream);
-        if (slot->ended)
-                CUDA_TRY(&state->cuda, cuEventRecord, slot->ended, slot->stream);
 
+        slot->ended = false;
         state->flying[state->n_started++ % BENCH_SLOTS_MAX] = index;
         return 0;
+}
+
+/* All jobs of a stream have ended when nothing is left in it: one look for several, where they share one. */
+static void own_mark_ended(State *state, CUstream stream) {
+        for (unsigned i = state->n_ended; i != state->n_started; i++) {
+                Slot *slot = &state->slots[state->flying[i % BENCH_SLOTS_MAX]];
+
+                if (slot->stream == stream)
+                        slot->ended = true;
+        }
+}
+
+static CUresult own_wait(State *state, CUstream stream) {
+        for (;;) {
+                CUresult r = state->cuda.driver->cuStreamQuery(stream);
+
+                if (r != CUDA_ERROR_NOT_READY)
+                        return r;
+                if (state->options->crowded)
+                        sched_yield();
+        }
 }
 
 /* The oldest: jobs of one size end nearly in the order of their start, and every look costs. */
@@ -189,18 +207,13 @@ static int own_next(void *p, unsigned *ret_slot) {
         State *state = p;
         unsigned index = state->flying[state->n_ended % BENCH_SLOTS_MAX];
         Slot *slot = &state->slots[index];
-        CUresult r;
 
-        for (;;) {
-                r = slot->ended ? state->cuda.driver->cuEventQuery(slot->ended)
-                                : state->cuda.driver->cuStreamQuery(slot->stream);
-                if (r != CUDA_ERROR_NOT_READY)
-                        break;
-                if (state->options->crowded)
-                        sched_yield();
+        if (!slot->ended) {
+                if (cuda_check(&state->cuda, own_wait(state, slot->stream), "a job") < 0)
+                        return -1;
+                if (state->options->n_streams)
+                        own_mark_ended(state, slot->stream);
         }
-        if (cuda_check(&state->cuda, r, "a job") < 0)
-                return -1;
 
         state->n_ended++;
         *ret_slot = index;

@@ -5,7 +5,7 @@ from contenders import TITLES
 
 WAYS = {"copies": "with copies", "in-place": "in place on pinned host memory", "device": "on data that stays on the device"}
 PEERS = ("own", "mps", "gpuq")
-PROBLEM_MAX = 90  # characters of a problem in a table
+PROBLEM_MAX = 130  # characters of a problem in a table
 
 
 def find(rows, **wanted):

@@ -11,13 +11,14 @@ also draws the curves. --from shows a run that was made elsewhere. As root, jobs
 
 import argparse
 import json
-import pathlib
 import os
+import pathlib
 import sys
 import tempfile
 
 import contenders
 import curves
+import figures
 import machine
 import report
 import sections
@@ -88,6 +89,7 @@ def measure(arguments):
         try:
             found = contenders.contenders(arguments, daemon.socket, mps)
             bench = sections.Bench(arguments, found, daemon)
+            bench.warm()
             result = {"machine": machine.description(), "seconds": arguments.seconds, "n": arguments.n}
             for name in arguments.only:
                 result[name] = sections.ALL[name](bench)
@@ -117,6 +119,7 @@ def main():
         if arguments.json:
             pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1))
     report.show(result)
+    figures.show(result)
     if arguments.svg:
         curves.draw(result, arguments.svg)
     sys.exit(1 if errors(result) else 0)

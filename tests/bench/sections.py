@@ -10,7 +10,7 @@ import contenders
 import machine
 from contenders import Crew, Failed
 
-SLOW_S = 8  # what takes so long to start is timed once
+SLOW_S = 5  # what takes so long to start is timed once
 IN_FLIGHT = (1, 32)
 USERS = (12345, 12346)  # no passwd entry is needed
 MEDIANS = ("jobs_per_s", "p50_us", "p99_us", "open_s", "burst_s", "gpu_mib")
@@ -31,12 +31,19 @@ class Bench:
     def get(self, *names):
         return [self.contenders[name] for name in names if name in self.contenders]
 
+    def warm(self):
+        """gpuqd's worker is there before anybody asks, as it is in use."""
+        for contender in self.get("gpuq"):
+            contenders.burst(contender, "host", 1, 60)
+
     def gpu_mib(self, contender, before):
-        """What the contender holds: gpuqd's part has been there since it started."""
-        used = machine.gpu_used_mib()
-        if used is None or before is None:
+        """What the contender holds, beside what is there without it."""
+        used = machine.gpu_used_mib() if before is not None else None
+        if used is None:
             return None
-        return used - (self.gpu_before_mib if contender.name == "gpuq" else before)
+        if contender.name == "gpuq":
+            return machine.gpu_mib_of(self.daemon.family()) or used - self.gpu_before_mib
+        return used - before
 
 
 class Tally:
@@ -119,7 +126,7 @@ def large(bench):
         for processes in bench.arguments.large_processes:
             bench.note(f"large, repeat {repeat + 1}, {processes} processes")
             for contender in bench.get("own", "mps", "gpuq"):
-                turn(bench, tally, contender, contender.best_host_ways(), (1, 4), processes,
+                turn(bench, tally, contender, contender.host_ways(), (1, 4), processes,
                      "--n", str(100 * bench.arguments.n))
     return tally.rows()
 
@@ -137,28 +144,33 @@ def chain(bench):
 def burst(bench):
     """Short-lived processes with one job each. The peers also with fewer, where all are refused or take too long."""
     tally = Tally()
-    wanted = bench.arguments.burst
-    for contender in bench.get("gpuq"):
-        contenders.burst(contender, "host", 1, 60)  # its worker is there before anybody asks, as it is in use
     for repeat in range(bench.repeats):
         for contender in bench.get("own", "mps", "gpuq"):
-            counts = [wanted]
-            if contender.name != "gpuq" and wanted > 48:
-                counts = [48] if contender.name == "own" and bench.arguments.own_max < wanted else [wanted, 48]
-            for processes in counts:
-                key = (contender.name, processes)
-                if not tally.wants(key):
-                    continue
-                bench.note(f"burst, repeat {repeat + 1}, {contender.title}, {processes} processes")
-                try:
-                    row = contenders.burst(contender, contender.best_host_ways()[-1], processes, 60)
-                    tally.add(key, {**row, "contender": contender.name})
-                    if row["burst_s"] > SLOW_S / 2:
-                        tally.finish(key)
-                except Failed as e:
-                    tally.add(key, {"contender": contender.name, "processes": processes, "error": str(e)})
-                    tally.finish(key)
+            for processes in burst_counts(bench.arguments, contender):
+                if tally.wants((contender.name, processes)):
+                    bench.note(f"burst, repeat {repeat + 1}, {contender.title}, {processes} processes")
+                    one_burst(tally, contender, processes)
     return tally.rows()
+
+
+def burst_counts(arguments, contender):
+    fewer = min(arguments.burst, arguments.own_max)
+    if contender.name == "own":
+        return [fewer]
+    return sorted({arguments.burst, min(48, fewer)}) if contender.name == "mps" else [arguments.burst]
+
+
+def one_burst(tally, contender, processes):
+    key = (contender.name, processes)
+    head = {"contender": contender.name, "processes": processes}
+    try:
+        row = contenders.burst(contender, contender.host_ways()[0], processes, 60)
+        tally.add(key, {**row, **head})
+        if row["burst_s"] > SLOW_S:
+            tally.finish(key)
+    except Failed as e:
+        tally.add(key, {**head, "error": str(e)})
+        tally.finish(key)
 
 
 def users(bench):
@@ -182,12 +194,12 @@ def users(bench):
 
 def two_crews(bench, contender):
     half = bench.arguments.user_processes
-    way = contender.best_host_ways()[-1]
+    way = contender.host_ways()[0]
     phases = [contender.phase(way, n, bench.seconds) for n in IN_FLIGHT]
     crews, rows = [], []
     try:
         for uid in USERS:
-            crews.append(Crew(contender, phases, half, uid=uid, limit_s=15))
+            crews.append(Crew(contender, phases, half, uid=uid, limit_s=12))
         for n in IN_FLIGHT:
             for crew in crews:
                 crew.ready()
@@ -200,6 +212,7 @@ def two_crews(bench, contender):
     except Failed:
         for crew in crews:
             crew.kill()
+        contender.recover()
         raise
     for crew in crews:
         crew.end()
@@ -209,30 +222,29 @@ def two_crews(bench, contender):
 def latency(bench):
     """One small job at a time, beside nothing and beside what fills the GPU, of another user and of its own."""
     rows = []
-    another = USERS if os.getuid() == 0 else None
     for contender in bench.get("own", "mps", "mps-all", "gpuq"):
         for name, spin_us in (("nothing", 0), *bench.arguments.spins):
-            for same in (True, False) if spin_us else (True,):
-                if contender.name == "own" and spin_us and same and another:
-                    continue  # to the driver a context is a context, whoever owns it
-                if contender.name == "mps-all" and same:
-                    continue
-                head = {"contender": contender.name, "beside": name, "user": "own" if same else "another"}
-                bench.note(f"latency, {contender.title}, beside {name}, {head['user']} user")
-                if not same and not another:
-                    rows.append({**head, "error": "two users need root"})
-                    continue
+            for user in latency_users(contender, spin_us):
+                head = {"contender": contender.name, "beside": name, "user": user}
+                bench.note(f"latency, {contender.title}, beside {name}, {user} user")
+                uids = (None, None) if user == "own" else USERS
                 try:
-                    uids = (None, None) if not another else (another[0], another[0] if same else another[1])
                     rows.append({**beside(bench, contender, spin_us, uids), **head})
                 except Failed as e:
                     rows.append({**head, "error": str(e)})
     return rows
 
 
+def latency_users(contender, spin_us):
+    """Whose the other process is. To the driver a context is a context; one user alone has an MPS server."""
+    if not spin_us or os.getuid() != 0:
+        return [] if contender.name == "mps-all" else ["own"]
+    return {"own": ["another"], "mps": ["own"], "mps-all": ["another"], "gpuq": ["own", "another"]}[contender.name]
+
+
 def beside(bench, contender, spin_us, uids):
     """The client is ready before the GPU is filled, and measured while it is: two spins in flight, then none."""
-    way = contender.best_host_ways()[-1]
+    way = contender.host_ways()[0]
     seconds = max(bench.seconds, 1.75e-6 * spin_us)
     crews = [Crew(contender, [contender.phase(way, 1, seconds)], uid=uids[0], limit_s=25)]
     try:
@@ -251,6 +263,7 @@ def beside(bench, contender, spin_us, uids):
     except Failed:
         for crew in crews:
             crew.kill()
+        contender.recover()
         raise
     for crew in crews:
         crew.end()

@@ -69,18 +69,18 @@ class Mps:
     PROGRAM = "nvidia-cuda-mps-control"
 
     def __init__(self, folder, *options):
-        self.folder = pathlib.Path(folder)
-        self.problem = None
+        self.folder, self.options, self.problem = pathlib.Path(folder), options, None
         for name in ("pipe", "log"):
             (self.folder / name).mkdir(parents=True)
-        (self.folder / "pipe").chmod(0o755)
+        self.start()
+
+    def start(self):
         if not shutil.which(self.PROGRAM):
             self.problem = f"{self.PROGRAM} is not installed"
             return
-        answer = subprocess.run([self.PROGRAM, "-d", *options], env=self.environment(), stdin=subprocess.DEVNULL,
+        answer = subprocess.run([self.PROGRAM, "-d", *self.options], env=self.environment(), stdin=subprocess.DEVNULL,
                                 capture_output=True, text=True, timeout=60)
-        if answer.returncode:
-            self.problem = f"{self.PROGRAM}: {(answer.stdout + answer.stderr).strip()}"
+        self.problem = f"{self.PROGRAM}: {(answer.stdout + answer.stderr).strip()}" if answer.returncode else None
 
     def environment(self):
         return {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "pipe"),

@@ -72,3 +72,19 @@ def test_pip_installs_it_with_the_builds_library(gpuq, tmp_path):
     assert ended.returncode == 0, ended.stderr
     told = python(PROGRAM, PYTHONPATH=str(target), GPUQ_LIBRARY="")
     assert told[:2] == [str(target / "gpuq" / "__init__.py"), str(target / "gpuq" / "libgpuq.so.0")]
+
+
+def test_what_a_job_needs_is_imported_before_a_fork(gpuq):
+    """Once in the parent, not once in each of a hundred children; and not before that."""
+    program = """
+import os, sys, gpuq
+names = ("gpuq.jobs", "gpuq.modules", "gpuq.signature")
+assert not any(name in sys.modules for name in names)
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.write(writer, repr([name for name in names if name in sys.modules] + ["path" in vars(sys.modules["gpuq._native"])]).encode())
+    os._exit(0)
+print(os.read(reader, 1000).decode())
+"""
+    assert python(program)[0] == "['gpuq.jobs', 'gpuq.modules', 'gpuq.signature', True]"
+    assert python(program, GPUQ_LIBRARY="/no/such/library")[0] == "['gpuq.jobs', 'gpuq.modules', 'gpuq.signature', False]"

@@ -11,13 +11,15 @@ No process that uses this package makes a CUDA context: kernels and data go to a
     add = gpuq.builtin().get_kernel("add_f64")
     add.run(gpuq.LaunchConfig(grid=40, block=256), gpuq.In(a), gpuq.In(b), gpuq.Out(c), a.size)
 
-Everything is imported at its first use.
+Everything is imported at its first use; before a fork(), all that a job needs, or each child would do so.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+import os
+
+TYPE_CHECKING = False  # as typing's, whose import takes as long as all of this
 
 __version__ = "0.1.0"
 
@@ -74,6 +76,17 @@ def __getattr__(name: str):
     if home is None:
         raise AttributeError(f"module 'gpuq' has no attribute {name!r}")
     return getattr(importlib.import_module(f"gpuq.{home}"), name)
+
+
+def _before_fork() -> None:
+    try:
+        from . import _native, convert, modules, signature  # noqa: F401
+        _native.load()
+    except Exception:
+        pass  # told where it is used
+
+
+os.register_at_fork(before=_before_fork)
 
 
 def __dir__() -> list[str]:

@@ -9,12 +9,16 @@ Modules has variables of its own.
 from __future__ import annotations
 
 import collections
+import ctypes
 import gc
+import struct
 import threading
 from ctypes import byref, c_char_p, c_void_p
 
 from . import _native as native
 from . import errors
+
+_PARAMETER = struct.Struct("=i4xQ")  # a gpuq_parameter: kind, size
 
 KEPT_N = 16
 KEPT_BYTES = 16 << 20
@@ -28,7 +32,8 @@ class Facts:
     def __init__(self, info: native.KernelInfo):
         self.symbol = native.decode(info.name)
         self.doc = native.decode(info.text)
-        self.parameters = [(info.parameters[i].kind, info.parameters[i].size) for i in range(info.n_parameters)]
+        packed = ctypes.string_at(info.parameters, info.n_parameters * _PARAMETER.size) if info.n_parameters else b""
+        self.parameters = list(_PARAMETER.iter_unpack(packed))
         self.kinds_known = info.kinds_known
         self.max_block = info.max_block
 

@@ -46,31 +46,34 @@ class Module:
     def _fill(self, image: Image) -> None:
         self._image = image
         self._handle_for = image.handle_for  # (client) -> the module's handle in its present connection
-        self._kernels = {}
-        known = image.signatures()
-        for facts in image.facts(self.client):
-            symbol = facts.symbol
-            name = symbol if symbol in known or not symbol.startswith("_Z") else _plain(symbol)
-            of = signature.of_builtin(symbol, facts.doc) if self._code is None else known.get(name)
-            self._kernels[symbol] = self.kernel_class(self, name, symbol, facts.doc, facts.parameters, facts.kinds_known,
-                                                      facts.max_block, of)
+        self._facts = {facts.symbol: facts for facts in image.facts(self.client)}
+        self._kernels = {}  # those asked for, by symbol
+
+    def _name_of(self, symbol: str) -> str:
+        return symbol if symbol in self._image.signatures() or not symbol.startswith("_Z") else _plain(symbol)
+
+    def _kernel(self, symbol: str) -> Kernel:
+        facts, name = self._facts[symbol], self._name_of(symbol)
+        known = signature.of_builtin(symbol, facts.doc) if self._code is None else self._image.signatures().get(name)
+        kernel = self.kernel_class(self, name, symbol, facts.doc, facts.parameters, facts.kinds_known, facts.max_block, known)
+        return self._kernels.setdefault(symbol, kernel)
 
     # ---- kernels ----
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """The names of its kernels."""
-        return tuple(self._kernels)
+        return tuple(self._facts)
 
     def get_kernel(self, name: str) -> Kernel:
         """A kernel by name; one without extern "C" also by its plain name, where that is clear. Raises NotFoundError."""
         kernel = self._kernels.get(name)
         if kernel is not None:
             return kernel
-        plain = [kernel for kernel in self._kernels.values() if kernel.name == name]
-        if len(plain) == 1:
-            return plain[0]
-        raise errors.NotFoundError(f'no kernel "{name}" in the module; it has: {", ".join(self._kernels) or "none"}')
+        symbols = [name] if name in self._facts else [symbol for symbol in self._facts if self._name_of(symbol) == name]
+        if len(symbols) == 1:
+            return self._kernels.get(symbols[0]) or self._kernel(symbols[0])
+        raise errors.NotFoundError(f'no kernel "{name}" in the module; it has: {", ".join(self._facts) or "none"}')
 
     __getitem__ = get_kernel
 
@@ -91,7 +94,7 @@ class Module:
         return _rebuild, (type(self), self.client.path, self._code, self._type, self._options, self._name)
 
     def __repr__(self) -> str:
-        names = list(self._kernels)
+        names = list(self._facts)
         shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
         return f"<gpuq.Module {self._name or self._type or 'kernel.cu'}: {len(names)} kernels: {shown}>"
 

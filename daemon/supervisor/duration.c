@@ -70,11 +70,25 @@ static void duration_forget_oldest(Duration *duration) {
         free(oldest);
 }
 
-void duration_learn(Duration *duration, uint64_t key, uint64_t ns) {
+/*
+ * With n in flight each takes n times its part. But one that was stuck behind a long one is
+ * not long for that: more than before is believed only if nothing else ended meanwhile. Nor
+ * are those short that end in one moment with others.
+ */
+static uint64_t duration_part(const DurationClass *class, uint64_t ran_ns, uint32_t n_beside,
+                              uint64_t busy_ns) {
+        uint64_t part_ns = ran_ns / MAX(n_beside, 1u), known_ns = class ? class->ns : 0;
+
+        return MIN(part_ns, MAX(busy_ns, known_ns));
+}
+
+void duration_learn(Duration *duration, uint64_t key, uint64_t ran_ns, uint32_t n_beside,
+                    uint64_t busy_ns) {
         DurationClass *class = duration_find(duration, key);
+        uint64_t part_ns = duration_part(class, ran_ns, n_beside, busy_ns);
 
         if (class) {
-                class->ns = class->ns - class->ns / 4 + ns / 4;
+                class->ns = class->ns - class->ns / 4 + part_ns / 4;
                 return;
         }
 
@@ -85,6 +99,6 @@ void duration_learn(Duration *duration, uint64_t key, uint64_t ns) {
                 duration_forget_oldest(duration);
 
         class->key = key;
-        class->ns = ns;
+        class->ns = part_ns;
         HASH_ADD(hh, duration->classes, key, sizeof(class->key), class);
 }

@@ -6,8 +6,10 @@
  * Duration
  *
  * How long jobs of one user take, by kernels, module and size of data: a moving
- * average per class, from which the expected time of the next one is told. Pure.
- * Bounded: the class that was made first is forgotten first.
+ * average per class, from which the expected time of the next one is told. It is what
+ * one more of them adds to the device's time, so that the expected times of all that is
+ * in flight add up to when it has drained. Pure. Bounded: the class that was made first
+ * is forgotten first.
  */
 
 #include <stddef.h>
@@ -30,7 +32,13 @@ DEFINE_CLEANUP(Duration, duration_free)
 uint64_t duration_key(uint64_t key, const void *data, size_t n_data);
 /** duration_expected() - Return: ns, DURATION_UNKNOWN_NS for a class never seen. */
 uint64_t duration_expected(const Duration *duration, uint64_t key);
-/** duration_learn() - a job of this class took so long. Without memory it is simply not learnt. */
-void duration_learn(Duration *duration, uint64_t key, uint64_t ns);
+/**
+ * duration_learn() - a job of this class ended; without memory it is simply not learnt
+ * @ran_ns:   from its start to its end, with whatever ran beside and before it
+ * @n_beside: jobs that were in flight with it, itself included
+ * @busy_ns:  from the end before its own to its end
+ */
+void duration_learn(Duration *duration, uint64_t key, uint64_t ran_ns, uint32_t n_beside,
+                    uint64_t busy_ns);
 
 #endif

@@ -26,7 +26,8 @@ static void ending_learn(const Job *job, JobState state) {
         bool was_late = job->failure && job->failure->code == FAILURE_TIMEOUT;
 
         if (state == JOB_DONE || was_late)
-                duration_learn(job->user->duration, job->duration_class, job->ran_us * 1000);
+                duration_learn(job->user->duration, job->duration_class, job->ran_us * 1000,
+                               job->n_beside, job->busy_ns);
 }
 
 /* Out of every table; what is left is what its client will be told. */

@@ -166,8 +166,10 @@ struct Job {
         uint64_t gpu_ns;
         uint64_t duration_class;
         uint64_t expected_ns;
+        uint64_t busy_ns;    /* of its device's time, once it is in flight no more */
         uint64_t counted_ns; /* in its device's gate; 0: not in it */
         QuantaJob quantum;   /* of its domain's quanta */
+        uint32_t n_beside;   /* the most that were in its worker at its start and its end */
         uint64_t timeout_ms; /* 0: none */
         UserCharge charge;
 

@@ -311,6 +311,7 @@ static void scheduler_start(Lane *lane, Worker *worker, Job *job) {
 
         job->place = JOB_INFLIGHT;
         job->worker = worker;
+        job->n_beside = worker->n_inflight;
         job->phase = FAULT_UNKNOWN;
         job->started_ns = uv_hrtime();
         job_set_state(job, JOB_RUNNING);
@@ -405,6 +406,8 @@ void scheduler_leave_worker(Job *job) {
 
         fairshare_settle(device->share, &lane->share, job->expected_ns, busy_ns, now_ns);
         user_add_gpu_time(job->user, busy_ns, now_ns);
+        job->busy_ns = busy_ns;
+        job->n_beside = MAX(job->n_beside, job->worker->n_inflight);
         device->gpu_ns += busy_ns;
         device->load_ns -= job->expected_ns;
         device->n_running--;

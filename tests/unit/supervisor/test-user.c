@@ -153,20 +153,54 @@ static void history_forgets_the_oldest_first(void **state) {
         history_free(history);
 }
 
+static void learn_alone(Duration *duration, uint64_t key, uint64_t ns) {
+        duration_learn(duration, key, ns, 1, ns);
+}
+
 static void durations_are_learnt_by_class(void **state) {
         uint64_t add = duration_key(0, "add", 3), gemm = duration_key(0, "gemm", 4);
         Duration *duration;
 
         assert_int_equal(duration_new(&duration), 0);
         assert_int_equal(duration_expected(duration, add), DURATION_UNKNOWN_NS);
-        duration_learn(duration, add, 20000);
+        learn_alone(duration, add, 20000);
         assert_int_equal(duration_expected(duration, add), 20000);
         assert_int_equal(duration_expected(duration, gemm), DURATION_UNKNOWN_NS);
-        duration_learn(duration, add, 40000);
+        learn_alone(duration, add, 40000);
         assert_int_equal(duration_expected(duration, add), 25000);
         for (uint64_t i = 0; i < 2 * DURATION_MAX; ++i)
-                duration_learn(duration, i, 1);
+                learn_alone(duration, i, 1);
         assert_int_equal(duration_expected(duration, add), DURATION_UNKNOWN_NS);
+        duration_free(duration);
+}
+
+/* 32 in flight, one ends every 5 us, each 160 us after it began. */
+static void jobs_in_flight_together_count_a_part_each(void **state) {
+        Duration *duration;
+
+        assert_int_equal(duration_new(&duration), 0);
+        for (unsigned i = 0; i < 100; ++i)
+                duration_learn(duration, 1, 160000, 32, 5000);
+        assert_in_range(duration_expected(duration, 1), 4900, 5000);
+
+        /* They end in one launch, of all of which one hears in one moment. */
+        for (unsigned i = 0; i < 320; ++i)
+                duration_learn(duration, 1, 160000, 32, i % 32 ? 100 : 160000);
+        assert_in_range(duration_expected(duration, 1), 4900, 5000);
+        duration_free(duration);
+}
+
+static void a_short_job_stuck_behind_a_long_one_stays_short(void **state) {
+        Duration *duration;
+
+        assert_int_equal(duration_new(&duration), 0);
+        learn_alone(duration, 1, 5000);
+        duration_learn(duration, 1, 2000000000, 2, 10000);
+        assert_in_range(duration_expected(duration, 1), 5000, 10000);
+
+        /* But one that became long is known to be after the first. */
+        learn_alone(duration, 1, 2000000000);
+        assert_true(duration_expected(duration, 1) > 400000000);
         duration_free(duration);
 }
 
@@ -182,6 +216,8 @@ int main(void) {
                 cmocka_unit_test(over_the_limit_it_says_for_how_long),
                 cmocka_unit_test(history_forgets_the_oldest_first),
                 cmocka_unit_test(durations_are_learnt_by_class),
+                cmocka_unit_test(jobs_in_flight_together_count_a_part_each),
+                cmocka_unit_test(a_short_job_stuck_behind_a_long_one_stays_short),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

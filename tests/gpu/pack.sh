@@ -23,8 +23,8 @@ cp "$build/tests/integration/gpuq-test-client" "$pack/stage/libexec/gpuq-tests/"
 unit=$(find "$build/stage" -name gpuqd.service)
 sh "$root/tests/gpu/unit-calls.sh" "$unit" >"$pack/stage/libexec/gpuq-tests/unit-calls"
 
-# The worker's unit tests; those of the CPU driver have nothing to say there.
-for test in "$build"/tests/unit/worker/test-*; do
+# The worker's unit tests, and twins against their kernels; those of the CPU driver have nothing to say there.
+for test in "$build"/tests/unit/worker/test-* "$build/tests/unit/compiler/test-twins"; do
         [ -f "$test" ] && [ -x "$test" ] && cp "$test" "$pack/stage/libexec/gpuq-unit/"
 done
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "compiler/backend.h"
+#include "compiler/batch.h"
 #include "compiler/cpu_image.h"
 #include "compiler/cubin.h"
 #include "compiler/ptx.h"
@@ -93,6 +94,64 @@ static void a_cubin_is_found_or_made(void **state) {
         assert_agree(result->signature, found);
 }
 
+static void assert_has_twins(const char *text) {
+        _cleanup_(result_freep) Result *result = find(0);
+
+        for (size_t i = 0; i < result->signature->n_kernels; i++) {
+                char twin[80];
+
+                snprintf(twin, sizeof(twin), ".entry %s" BATCH_SUFFIX "(",
+                         result->signature->kernels[i].symbol);
+                assert_non_null(strstr(text, twin));
+        }
+}
+
+static void each_kernel_has_a_twin(void **state) {
+        static const unsigned devices[] = {75, 90, 120};
+        _cleanup_(freep) char *ptx = NULL, *text = NULL;
+        size_t n, n_text;
+
+        ptx = read_kernels("builtin.ptx", &n);
+        assert_true(batch_rewrite(ptx, n, &text, &n_text) > 0);
+        assert_has_twins(text);
+        for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+                _cleanup_(result_freep) Result *result = NULL;
+                Request request = {.sm = devices[i], .name = "builtin"};
+
+                assert_int_equal(result_new(&result), 0);
+                assert_int_equal(link_image(&request, result, FORMAT_PTX, text, n_text), 0);
+                if (result->status == COMPILED_NO_COMPILER)
+                        return; /* not on this machine */
+                assert_string_equal(result->log ? result->log : "", "");
+        }
+}
+
+static void the_cubin_has_twins_and_nobody_is_told(void **state) {
+        _cleanup_(result_freep) Result *result = find(90);
+
+        if (result->status == COMPILED_NO_COMPILER)
+                return; /* not on this machine */
+        assert_int_equal(result->status, COMPILED_OK);
+        assert_non_null(memmem(result->image, result->n_image, "add_f32" BATCH_SUFFIX, 18));
+        for (size_t i = 0; i < result->signature->n_kernels; i++)
+                assert_null(strstr(result->signature->kernels[i].symbol, BATCH_SUFFIX));
+}
+
+static void a_cubin_stays_where_its_twins_do_not_link(void **state) {
+        static const char ptx[] = ".version 6.0\n.target sm_60\n.address_size 64\n"
+                                  ".visible .entry k(.param .u32 p) { no.such.thing; }\n";
+        _cleanup_(result_freep) Result *result = NULL;
+        Request request = {.sm = 90, .name = "broken"};
+
+        assert_int_equal(result_new(&result), 0);
+        assert_int_equal(result_set_image(result, "cubin", 5), 0);
+        assert_int_equal(result_add_log(result, "a warning"), 0);
+        assert_int_equal(link_twins(&request, result, ptx, strlen(ptx)), 0);
+        assert_int_equal(result->status, COMPILED_OK);
+        assert_memory_equal(result->image, "cubin", 5);
+        assert_string_equal(result->log, "a warning");
+}
+
 static void the_ptx_assembles(void **state) {
         static const unsigned devices[] = {75, 80, 90, 100, 120};
         _cleanup_(freep) char *ptx = NULL;
@@ -118,6 +177,9 @@ int main(void) {
                 cmocka_unit_test(the_ptx_is_as_described),
                 cmocka_unit_test(a_cubin_is_found_or_made),
                 cmocka_unit_test(the_ptx_assembles),
+                cmocka_unit_test(each_kernel_has_a_twin),
+                cmocka_unit_test(the_cubin_has_twins_and_nobody_is_told),
+                cmocka_unit_test(a_cubin_stays_where_its_twins_do_not_link),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "compiler/backend.h"
+#include "compiler/batch.h"
 #include "compiler/compiled.h"
 
 #define ARGUMENTS_MAX 32
@@ -207,6 +208,46 @@ static void source_becomes_a_cubin(void **state) {
         assert_memory_equal(c->image, "\177ELF", 4);
 }
 
+static bool has_twin(const Compiled *c, const char *name) {
+        char twin[128];
+
+        snprintf(twin, sizeof(twin), "%s" BATCH_SUFFIX, find(c, name)->symbol);
+        return memmem(c->image, c->n_image, twin, strlen(twin)) != NULL;
+}
+
+static void kernels_have_twins_that_are_not_told(void **state) {
+        COMPILE(.target = "sm_90", .image = source, .option = "-DN=3");
+
+        if (c->status == COMPILED_NO_COMPILER)
+                return; /* not on this machine */
+        assert_is_module(c);
+        assert_true(has_twin(c, "g"));
+        assert_false(has_twin(c, "f<float>")); /* it prints */
+}
+
+static void a_kernel_that_is_called_like_a_twin_is_not_told(void **state) {
+        COMPILE(.target = "sm_90", .image = ".version 6.0\n.target sm_60\n.address_size 64\n"
+                                            ".entry k(.param .u32 p) { ret; }\n"
+                                            ".entry k" BATCH_SUFFIX "(.param .u32 p) { ret; }\n");
+
+        if (c->status == COMPILED_NO_COMPILER)
+                return; /* not on this machine */
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_kernels, 1);
+        assert_string_equal(c->kernels[0].symbol, "k");
+}
+
+static void broken_ptx_is_told_as_it_is(void **state) {
+        COMPILE(.target = "sm_90", .image = "//\n.version 6.0\n.target sm_60\n.address_size 64\n"
+                                            ".entry k(.param .u32 p)\n{\nno.such.thing;\n}\n");
+
+        if (c->status == COMPILED_NO_COMPILER)
+                return; /* not on this machine */
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_non_null(strstr(c->log, "line 7"));
+        assert_null(strstr(c->log, "gpuq_batch"));
+}
+
 static void an_error_names_the_clients_file_and_line(void **state) {
         COMPILE(.target = "cpu", .image = "\n\n__global__ void f() { foo(); }\n");
 
@@ -359,6 +400,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(source_becomes_an_image_for_the_cpu),
                 cmocka_unit_test(source_becomes_a_cubin),
+                cmocka_unit_test(kernels_have_twins_that_are_not_told),
+                cmocka_unit_test(a_kernel_that_is_called_like_a_twin_is_not_told),
+                cmocka_unit_test(broken_ptx_is_told_as_it_is),
                 cmocka_unit_test(an_error_names_the_clients_file_and_line),
                 cmocka_unit_test(an_error_of_the_preprocessor_names_it_too),
                 cmocka_unit_test(the_cpu_takes_source_only),

@@ -103,6 +103,7 @@ void client_unref(gpuq_client *client) {
         /* The child's copies of lock and condition may be in any state: just let them go. */
         if (!client_forked(client)) {
                 arenas_free(client);
+                free(client->words);
                 calls_free(client);
                 client->wire = wire_free(client->wire);
                 client_close_fds(client);

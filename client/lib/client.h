@@ -37,6 +37,7 @@
 
 typedef struct Arena Arena;
 typedef struct Call Call;
+typedef struct Words Words;
 
 struct gpuq_client {
         unsigned refs;        /* atomic: the handle, each object made from it, each call inside */
@@ -72,7 +73,10 @@ struct gpuq_client {
         uint64_t n_ended;     /* jobs */
         unsigned n_followers; /* threads on the condition */
         unsigned n_unread;    /* jobs submitted since the socket was last read */
+        unsigned n_open;      /* jobs submitted and not known to be done */
+        unsigned n_waits;     /* for jobs, up to WORD_AFTER */
         Spin spin;            /* of the leader */
+        Words *words;         /* NULL: not made */
 
         bool leading;     /* some thread polls the socket */
         bool leading_out; /* it also polls for room to write */
@@ -127,6 +131,12 @@ int client_make_room(gpuq_client *client, size_t n_bytes, int timeout_ms);
  */
 int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
                 ClientFlags flags);
+/**
+ * client_wait_word() - the same for what a completion word may tell first
+ * @word: looked at before it sleeps; @done shall see it too. NULL: there is none
+ */
+int client_wait_word(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
+                     ClientFlags flags, const uint32_t *word, uint32_t value);
 /** client_wake() - all who wait look again, the leader too: something changed that no message tells. */
 void client_wake(gpuq_client *client);
 /** client_now_ns() - CLOCK_MONOTONIC. */

@@ -11,6 +11,7 @@
 #include "buffer.h"
 #include "error.h"
 #include "module.h"
+#include "word.h"
 
 #define JOB_LABEL_MAX    64 /* bytes, of the protocol */
 #define JOB_PRIORITY_MAX 100
@@ -275,17 +276,24 @@ static void job_queue_callback(gpuq_job *job) {
                 eventfd_write(client->notify_fd, 1);
 }
 
+void job_is_seen(gpuq_job *job) {
+        job->client->n_open -= job->is_open;
+        job->is_open = false;
+        job_release(job);
+}
+
 static void job_end(gpuq_job *job, gpuq_state state, int error, const char *text) {
         gpuq_client *client = job->client;
 
         HASH_DEL(client->jobs, job);
         client->n_ended++;
+        job_is_seen(job);
+        word_give(job);
 
         job->state = state;
         job->error = error;
         if (text[0] != '\0')
                 job->text = strdup(text);
-        job_release(job);
         if (job->func)
                 job_queue_callback(job);
         job_unref(job);
@@ -323,8 +331,12 @@ bool job_complete(gpuq_job *job, const Gpuq__V1__Completion *completion) {
 void jobs_end(gpuq_client *client, int error, const char *text) {
         gpuq_job *job, *next;
 
-        HASH_ITER(hh, client->jobs, job, next)
-        job_end(job, GPUQ_FAILED, error, text);
+        HASH_ITER(hh, client->jobs, job, next) {
+                if (word_is_done(job)) /* gpuq_wait() may have said so */
+                        job_end(job, GPUQ_DONE, 0, "");
+                else
+                        job_end(job, GPUQ_FAILED, error, text);
+        }
 }
 
 void job_run_callback(gpuq_client *client, gpuq_job *job) {
@@ -352,6 +364,12 @@ bool job_has_ended(const gpuq_job *job) {
                pthread_equal(job->callback_thread, pthread_self());
 }
 
+static bool job_is_told(gpuq_client *client, void *userdata) {
+        const gpuq_job *job = userdata;
+
+        return job->state > GPUQ_PENDING;
+}
+
 int gpuq_job_get_result(const gpuq_job *job, gpuq_result *ret_result) {
         gpuq_client *client = job ? job->client : NULL;
         int r;
@@ -359,6 +377,8 @@ int gpuq_job_get_result(const gpuq_job *job, gpuq_result *ret_result) {
         r = client_enter(client);
         if (r < 0)
                 return r;
+        if (job->state == GPUQ_PENDING && word_is_done(job)) /* the rest is on its way */
+                client_wait(client, job_is_told, (void *)job, CLIENT_FOREVER, 0);
         if (job->state <= GPUQ_PENDING)
                 return client_leave(client, error_set(GPUQ_E_AGAIN, "the job has not ended"));
 

@@ -46,6 +46,8 @@ struct gpuq_job {
         char *text;   /* NULL: "" */
         char *output; /* NULL: "" */
         uint64_t waited_us, ran_us, gpu_ns;
+        unsigned word; /* PENDING: its completion word, counted from 1; 0: none */
+        bool is_open;  /* counted in client->n_open */
         int ran_on;
 
         gpuq_job_func func;
@@ -86,6 +88,8 @@ bool job_complete(gpuq_job *job, const Gpuq__V1__Completion *completion);
 void jobs_end(gpuq_client *client, int error, const char *text);
 /** job_run_callback() - it was taken off client->callbacks; gives up the lock meanwhile. */
 void job_run_callback(gpuq_client *client, gpuq_job *job);
+/** job_is_seen() - it is known to have ended, whether that was told or not: let go what it needed. Twice is harmless. */
+void job_is_seen(gpuq_job *job);
 /** job_has_ended() - and its callback has returned, unless asked from within it. */
 bool job_has_ended(const gpuq_job *job);
 

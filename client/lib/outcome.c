@@ -6,9 +6,13 @@
 #include "call.h"
 #include "error.h"
 #include "job.h"
+#include "word.h"
 
+/* A callback runs once the end was told: who waits for a job that has one waits for that. */
 static bool wait_job_done(gpuq_client *client, void *userdata) {
-        return job_has_ended(userdata);
+        const gpuq_job *job = userdata;
+
+        return job_has_ended(job) || (!job->func && word_is_done(job));
 }
 
 /* Return: as client_wait(), with a text. */
@@ -20,8 +24,8 @@ static int wait_job(gpuq_client *client, gpuq_job *job, int timeout_ms) {
                 return error_set(GPUQ_E_INVALID, "the job is not submitted");
 
         client_flush(client);
-        r = client_wait(client, wait_job_done, job, client_deadline_us(timeout_ms),
-                        CLIENT_CALLBACKS);
+        r = client_wait_word(client, wait_job_done, job, client_deadline_us(timeout_ms),
+                             CLIENT_CALLBACKS, job->func ? NULL : word_of(job), job->tag);
         if (r == GPUQ_E_AGAIN)
                 return error_set(r, "job %s has not ended within %d ms",
                                  gpuq_id_format(job->id, id), timeout_ms);
@@ -39,8 +43,11 @@ int gpuq_wait(gpuq_job *job, int timeout_ms) {
 
         job_ref(job); /* its callback may free it */
         r = wait_job(client, job, timeout_ms);
+        if (r == 0)
+                job_is_seen(job);
         if (r == 0 && job->error != 0)
                 r = error_set(job->error, "%s", job->text ? job->text : "");
+        words_consider(client);
         job_unref(job);
         return client_leave(client, r);
 }

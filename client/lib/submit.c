@@ -10,6 +10,7 @@
 #include "error.h"
 #include "job.h"
 #include "module.h"
+#include "word.h"
 
 #define SUBMIT_OVERHEAD  64u /* bytes of a Request with a Submit around its jobs, at most */
 #define SUBMIT_JOB_EXTRA 8u  /* tag and length before each job, at most */
@@ -83,6 +84,7 @@ static int packed_new(const gpuq_job *job, uint32_t tag, Packed **ret_packed) {
         packed->job.device = (uint32_t)(job->device + 1);
         packed->job.repeatable = job->repeatable;
         packed->job.timed = job->timed;
+        word_name(job, &packed->job.word_arena, &packed->job.word_offset);
         if (job->label)
                 packed->job.label = job->label;
 
@@ -132,14 +134,20 @@ static int submission_add(Submission *submission, size_t i) {
         if (r < 0)
                 return r;
 
+        if (submission->n_jobs <= WORD_FEW_JOBS)
+                word_take(job);
         r = packed_new(job, client->tag + 1 + (uint32_t)i, &submission->packed[i]);
-        if (r < 0)
+        if (r < 0) {
+                word_give(job);
                 return r;
+        }
 
         job->tag = client->tag + 1 + (uint32_t)i;
         HASH_ADD(hh, client->jobs, tag, sizeof(job->tag), job);
-        if (!job->hh.tbl)
+        if (!job->hh.tbl) {
+                word_give(job);
                 return error_memory();
+        }
 
         job->state = GPUQ_PENDING;
         job_ref(job); /* the table's */
@@ -149,6 +157,7 @@ static int submission_add(Submission *submission, size_t i) {
 static void submission_undo(Submission *submission, size_t n_added) {
         for (size_t i = 0; i < n_added; i++) {
                 HASH_DEL(submission->client->jobs, submission->jobs[i]);
+                word_give(submission->jobs[i]);
                 submission->jobs[i]->state = GPUQ_BUILDING;
                 job_unref(submission->jobs[i]);
         }
@@ -225,7 +234,9 @@ static void submission_commit(Submission *submission) {
 
                 __atomic_store_n(&job->id, (uint64_t)client->session << 32 | job->tag,
                                  __ATOMIC_RELAXED);
+                job->is_open = true;
         }
+        client->n_open += (unsigned)submission->n_jobs;
         client->tag += (uint32_t)submission->n_jobs;
 }
 

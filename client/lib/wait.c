@@ -17,6 +17,8 @@
 #include "error.h"
 #include "job.h"
 
+#define WAIT_LOOKS 64 /* at a completion word between two at the socket */
+
 uint64_t client_now_ns(void) {
         struct timespec now;
 
@@ -90,36 +92,69 @@ static void client_turn(gpuq_client *client, const struct pollfd *fds) {
         client_let_others(client);
 }
 
-/* Looks for a while without sleeping, since being woken takes longer than most small jobs. */
-static int client_spin(Spin *spin, struct pollfd fds[static 2]) {
+/* What the leader looks for beside the socket. */
+typedef struct ClientWord {
+        const uint32_t *word; /* NULL: nothing */
+        uint32_t value;
+} ClientWord;
+
+static void client_relax(void) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+}
+
+static bool client_look(const ClientWord *word) {
+        if (!word->word)
+                return false;
+
+        for (unsigned i = 0; i < WAIT_LOOKS; i++) {
+                if (__atomic_load_n(word->word, __ATOMIC_ACQUIRE) == word->value)
+                        return true;
+                client_relax();
+        }
+        return false;
+}
+
+/*
+ * Looks for a while without sleeping, since being woken takes longer than most
+ * small jobs. Return: as poll(), and in @ret_found whether the word tells the end.
+ */
+static int client_spin(Spin *spin, struct pollfd fds[static 2], const ClientWord *word,
+                       bool *ret_found) {
         uint64_t now_ns = client_now_ns();
-        int n;
+        bool found;
+        int n = 0;
 
         if (!spin_begin(spin, now_ns))
                 return 0;
 
         do {
-                n = poll(fds, 2, 0);
+                found = client_look(word);
+                if (!found)
+                        n = poll(fds, 2, 0);
                 now_ns = client_now_ns();
-        } while (n == 0 && spin_go_on(spin, now_ns));
-        spin_end(spin, n != 0, now_ns);
+        } while (!found && n == 0 && spin_go_on(spin, now_ns));
+        spin_end(spin, found || n != 0, now_ns);
+        *ret_found = found;
         return n;
 }
 
 /* Return: 0, or -EINTR. */
-static int client_lead(gpuq_client *client, int64_t deadline_us) {
+static int client_lead(gpuq_client *client, int64_t deadline_us, const ClientWord *word) {
         bool out = !client->deaf && wire_pending(client->wire) > 0;
         struct pollfd fds[] = {
                 {.fd = wire_fd(client->wire), .events = (short)(POLLIN | (out ? POLLOUT : 0))},
                 {.fd = client->wake_fd, .events = POLLIN},
         };
         int timeout_ms = client_poll_ms(deadline_us), n, r = 0;
+        bool found = false;
 
         client->leading = true;
         client->leading_out = out;
         pthread_mutex_unlock(&client->lock);
-        n = timeout_ms ? client_spin(&client->spin, fds) : 0;
-        if (n == 0)
+        n = timeout_ms ? client_spin(&client->spin, fds, word, &found) : 0;
+        if (n == 0 && !found)
                 n = poll(fds, ARRAY_SIZE(fds), timeout_ms);
         if (n < 0)
                 r = -errno;
@@ -133,8 +168,9 @@ static int client_lead(gpuq_client *client, int64_t deadline_us) {
         return r;
 }
 
-int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
-                ClientFlags flags) {
+int client_wait_word(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
+                     ClientFlags flags, const uint32_t *word, uint32_t value) {
+        const ClientWord look = {word, value};
         bool looked = false;
         int r = 0;
 
@@ -161,7 +197,7 @@ int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t de
                 looked = true;
                 r = 0;
                 if (!client->leading)
-                        r = client_lead(client, deadline_us);
+                        r = client_lead(client, deadline_us, &look);
                 else if (deadline_us != CLIENT_NOW)
                         client_follow(client, deadline_us);
         }
@@ -169,6 +205,11 @@ int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t de
         if (!client->leading)
                 client_let_others(client);
         return r;
+}
+
+int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
+                ClientFlags flags) {
+        return client_wait_word(client, done, userdata, deadline_us, flags, NULL, 0);
 }
 
 void client_run_callbacks(gpuq_client *client) {

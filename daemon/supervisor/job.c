@@ -124,6 +124,8 @@ int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_j
                 .timeout_ms = spec->timeout_ms,
                 .repeatable = spec->repeatable,
                 .timed = spec->timed,
+                .word = spec->word ? arena_ref(spec->word) : NULL,
+                .word_offset = spec->word_offset,
         };
         job->entry = (QueueEntry){
                 .key = spec->id,
@@ -144,6 +146,7 @@ void job_release(Job *job) {
                 arena_unref(job->buffers[i].arena);
         for (size_t i = 0; i < job->n_kernels; ++i)
                 module_unref(job->kernels[i].module);
+        job->word = arena_unref(job->word);
         job->n_buffers = job->n_kernels = 0;
 }
 

@@ -80,6 +80,8 @@ typedef struct JobKernel {
         const char *name;
 } JobKernel;
 
+#define JOB_WORD_BYTES 4u
+
 /* One job runs before another. */
 typedef struct JobEdge {
         Job *before; /* NULL once it ended */
@@ -112,6 +114,8 @@ typedef struct JobSpec {
         size_t n_kernels;
         const uint8_t *operations;
         size_t n_operations;
+        Arena *word; /* NULL: none */
+        uint64_t word_offset;
         Job **after; /* unfinished ones */
         size_t n_after;
 } JobSpec;
@@ -147,6 +151,8 @@ struct Job {
         JobBuffer *buffers;
         JobKernel *kernels;
         uint8_t *operations;
+        Arena *word; /* where its worker stores that it is done; NULL: nowhere */
+        uint64_t word_offset;
         JobEdge *after; /* what it depends on */
         JobEdge *order; /* what its buffers put before it; an allocation of its own */
         size_t n_buffers;

@@ -226,13 +226,17 @@ static uint8_t *outbox_pack_job(uint8_t *p, const Job *job) {
                 p = outbox_pack_after(p, job);
         p = pack_number(p, 7, job->timed);
         p = pack_number(p, 8, MIN(job->timeout_ms, (uint64_t)UINT32_MAX));
+        if (job->word) {
+                p = pack_number(p, 9, job->word->id);
+                p = pack_number(p, 10, job->word_offset);
+        }
         pack_end(begin, p);
         return p;
 }
 
 /* No less than its message needs. */
 static size_t outbox_job_bytes(const Job *job) {
-        size_t n_bytes = 2 * PACK_PREFIX_BYTES + 4 * PACK_FIELD_BYTES + job->n_operations +
+        size_t n_bytes = 2 * PACK_PREFIX_BYTES + 6 * PACK_FIELD_BYTES + job->n_operations +
                          job->n_buffers * (PACK_PREFIX_BYTES + 4 * PACK_FIELD_BYTES) +
                          PACK_PREFIX_BYTES + job->n_order * PACK_FIELD_BYTES;
 

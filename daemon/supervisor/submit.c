@@ -112,6 +112,32 @@ static Failure *submit_check_buffers(const Session *session, const Gpuq__V1__Job
         return NULL;
 }
 
+/* Its worker writes there: it is checked like a buffer. */
+static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *job,
+                                  JobSpec *spec) {
+        Arena *arena;
+
+        if (!job->word_arena)
+                return NULL;
+
+        arena = supervisor_find_arena(session->supervisor, job->word_arena);
+        if (!arena || arena->place != ARENA_HOST)
+                return failure_new(FAILURE_NOT_FOUND, "its word: there is no host arena %llu",
+                                   (unsigned long long)job->word_arena);
+        if (arena->user != session->user)
+                return failure_new(FAILURE_DENIED, "its word: arena %llu is somebody else's",
+                                   (unsigned long long)job->word_arena);
+        if (job->word_offset % JOB_WORD_BYTES || arena->size < JOB_WORD_BYTES ||
+            job->word_offset > arena->size - JOB_WORD_BYTES)
+                return failure_new(FAILURE_INVALID, "its word: byte %llu of arena %llu, which has %llu",
+                                   (unsigned long long)job->word_offset,
+                                   (unsigned long long)arena->id, (unsigned long long)arena->size);
+
+        spec->word = arena;
+        spec->word_offset = job->word_offset;
+        return NULL;
+}
+
 static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job *job,
                                      JobKernel *kernels, JobSpec *spec) {
         for (size_t i = 0; i < job->n_kernels; ++i) {
@@ -220,6 +246,8 @@ static Failure *submit_check(const Session *session, const Gpuq__V1__Job *job, J
                 failure = submit_check_gpu_time(session->user);
         if (!failure)
                 failure = submit_check_buffers(session, job, scratch->buffers, spec);
+        if (!failure)
+                failure = submit_check_word(session, job, spec);
         if (!failure)
                 failure = submit_check_kernels(session, job, scratch->kernels, spec);
         if (!failure)

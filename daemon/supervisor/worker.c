@@ -409,24 +409,33 @@ void worker_close(Worker *worker) {
 
 /* ---- jobs ------------------------------------------------------------------ */
 
-static int worker_give_arenas(Worker *worker, const Job *job) {
+static int worker_give_arena(Worker *worker, Arena *arena) {
         Mapping *mapping;
         int r;
 
-        for (size_t i = 0; i < job->n_buffers; ++i) {
-                Arena *arena = job->buffers[i].arena;
+        HASH_FIND(hh, worker->mappings, &arena->id, sizeof(arena->id), mapping);
+        if (mapping)
+                return 0;
 
-                HASH_FIND(hh, worker->mappings, &arena->id, sizeof(arena->id), mapping);
-                if (mapping)
+        r = outbox_push_arena(&worker->outbox, OUTBOX_ARENA_ADD, arena);
+        if (r < 0)
+                return r;
+        return worker_add_mapping(worker, arena);
+}
+
+static int worker_give_arenas(Worker *worker, const Job *job) {
+        Arena *last = NULL; /* the same one as a rule */
+        int r;
+
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                if (job->buffers[i].arena == last)
                         continue;
-                r = outbox_push_arena(&worker->outbox, OUTBOX_ARENA_ADD, arena);
-                if (r < 0)
-                        return r;
-                r = worker_add_mapping(worker, arena);
+                last = job->buffers[i].arena;
+                r = worker_give_arena(worker, last);
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return job->word && job->word != last ? worker_give_arena(worker, job->word) : 0;
 }
 
 int worker_run(Worker *worker, Job *job) {

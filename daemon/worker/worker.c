@@ -58,13 +58,25 @@ static void worker_last_words(Worker *worker) {
                 worker_nanosleep(1000000);
 }
 
+static int worker_report_ends(Worker *worker) {
+        const Job *job;
+        int r;
+
+        r = report_ends(&worker->outbox, &worker->runner.ended);
+        if (r)
+                return r;
+        TAILQ_FOREACH(job, &worker->runner.ended, link)
+        words_end(&worker->words, job->id, !failure_is_set(&job->failure));
+        return 0;
+}
+
 static void worker_report_stopped(Worker *worker, const Failure *failure, const char *output) {
         bool any;
 
         /* Those whose word came meanwhile have ended well: all that they did is done. */
         (void)runner_collect(&worker->runner, uv_hrtime(), &any);
         if (!TAILQ_EMPTY(&worker->runner.ended))
-                (void)report_ends(&worker->outbox, &worker->runner.ended);
+                (void)worker_report_ends(worker);
         (void)report_stopped(&worker->outbox, &worker->runner, failure, output);
         worker_last_words(worker);
 }
@@ -195,7 +207,7 @@ static void worker_tell(Worker *worker, uint64_t now_ns) {
                 worker_check_sent(worker, report_late(&worker->outbox, job));
 
         if (!TAILQ_EMPTY(&worker->runner.ended)) {
-                worker_check_sent(worker, report_ends(&worker->outbox, &worker->runner.ended));
+                worker_check_sent(worker, worker_report_ends(worker));
                 runner_free_ended(&worker->runner);
         }
         worker_check_sent(worker, outbox_flush(&worker->outbox));
@@ -355,6 +367,7 @@ static void worker_init_objects(Worker *worker) {
                      worker_on_module, worker_on_unload, worker);
         arenas_init(&worker->arenas, worker->context, &worker->streams, &worker->drain,
                     &worker->loop, worker_on_arena, worker);
+        words_init(&worker->words, &worker->arenas);
         runner_init(&worker->runner, worker->context, &worker->streams, &worker->drain,
                     &worker->output, &tables);
         memory_init(&worker->memory, worker->context, &worker->loop, worker_on_memory, worker);

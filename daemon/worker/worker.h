@@ -17,6 +17,7 @@
 #include "worker/outbox.h"
 #include "worker/pace.h"
 #include "worker/runner.h"
+#include "worker/word.h"
 
 typedef struct WorkerOptions {
         unsigned device;
@@ -40,6 +41,7 @@ typedef struct Worker {
         Compilers compilers;
         Modules modules;
         Arenas arenas;
+        Words words;
         Runner runner;
         Memory memory;
         Pace pace;

@@ -102,6 +102,7 @@ static void fake_hello(Fake *fake, unsigned peer, uint32_t serial) {
         welcome.session = FAKE_SESSION + peer;
         welcome.n_devices = 2;
         reply.serial = serial;
+        welcome.poll_us = fake->manners.poll_us;
         reply.body_case = GPUQ__V1__REPLY__BODY_WELCOME;
         reply.welcome = &welcome;
         fake_reply(fake, peer, &reply, -1);
@@ -281,6 +282,20 @@ static unsigned fake_complete_locked(Fake *fake) {
         return n_done;
 }
 
+static void fake_store_word(Fake *fake, const Gpuq__V1__Job *job) {
+        const FakeArena *arena;
+
+        if (!job->word_arena)
+                return;
+
+        fake->counts.n_words++;
+        arena = fake_find_arena(fake, job->word_arena);
+        assert(arena && job->word_offset % 4 == 0 && job->word_offset <= arena->size - 4);
+        if (fake->manners.words && !fake->manners.job_code)
+                __atomic_store_n((uint32_t *)(arena->data + job->word_offset), job->tag,
+                                 __ATOMIC_RELEASE);
+}
+
 static void fake_submit(Fake *fake, unsigned peer, const Gpuq__V1__Submit *submit) {
         fake->counts.n_submits++;
         for (size_t i = 0; i < submit->n_jobs; i++) {
@@ -290,6 +305,7 @@ static void fake_submit(Fake *fake, unsigned peer, const Gpuq__V1__Submit *submi
                 assert(fake->n_peers > 1 || job->tag > fake->counts.last_tag);
                 fake->counts.last_tag = job->tag;
                 fake_run(fake, job);
+                fake_store_word(fake, job);
                 assert(fake->n_jobs < FAKE_N_JOBS);
                 fake->jobs[fake->n_jobs++] = (FakeJob){
                         .peer = peer, .id = (uint64_t)(FAKE_SESSION + peer) << 32 | job->tag};

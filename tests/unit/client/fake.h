@@ -25,7 +25,7 @@ typedef struct Fake Fake;
 
 typedef struct FakeCounts {
         unsigned n_hellos, n_arenas, n_images, n_opens, n_closes, n_loads, n_unloads;
-        unsigned n_submits, n_jobs, n_waits, n_cancels,
+        unsigned n_submits, n_jobs, n_words, n_waits, n_cancels,
                 n_ends; /* ends: connections that the client closed */
         uint32_t last_tag;
         uint64_t last_arena_size;
@@ -41,6 +41,8 @@ typedef struct FakeManners {
         bool hello_hang_up;        /* close instead of answering */
         bool hold;                 /* keep jobs until fake_complete() */
         bool deaf;                 /* read nothing */
+        unsigned poll_us;          /* clients may spin so long; they name words then */
+        bool words;                /* store them when a job comes, held or not */
         Gpuq__V1__Code job_code;   /* if not 0: jobs fail with it */
         Gpuq__V1__Code arena_code; /* if not 0: arenas are refused with it */
         uint64_t arena_bytes_max;  /* if not 0: what would be more is over the quota */

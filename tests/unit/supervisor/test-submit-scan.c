@@ -77,6 +77,8 @@ static void message_fill_job(Message *message, Gpuq__V1__Job *job) {
         job->device = (uint32_t)random_number();
         job->repeatable = random_next() % 2;
         job->timed = random_next() % 2;
+        job->word_arena = random_number();
+        job->word_offset = random_number();
 }
 
 static size_t message_pack(uint8_t **ret_data) {

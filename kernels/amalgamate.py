@@ -4,14 +4,14 @@
 
 amalgamate.py BUILTIN.cu BUILTIN.txt common.cuh KERNEL.cu...
 
-Every kernel's head comment says
+The head comment of every kernel that users may run says
 
     @kernel NAME     there are NAME_f32 and NAME_f64
     @text   what it computes
     @args   in:NAME, out:NAME, inout:NAME for buffers; u64:NAME; real:NAME, which is f32 or f64
     @launch which grid and block it takes
 
-BUILTIN.txt has one line a kernel, as daemon/compiler/compiled.h describes a
+A file without @kernel is for workers alone. BUILTIN.txt has one line a kernel, as daemon/compiler/compiled.h describes a
 signature: KINDS, symbol, name, text, between tabs, newlines as "\\n".
 """
 import re
@@ -42,7 +42,7 @@ def main():
             with open(path, encoding='utf-8') as f:
                 source = f.read()
             cu.write(re.sub(r'^#(include "common.cuh"|pragma once)\n', '', source, flags=re.M))
-            if not path.endswith('.cuh'):
+            if re.search(r'^ \* @kernel ', source, re.M):
                 txt.writelines(describe(path, source))
 
 

@@ -103,6 +103,15 @@ static void arena_register(Arena *arena) {
                 return;
         }
         arena->registered = true;
+
+        r = arena_check(
+                arena,
+                arena->context->cu->cuMemHostGetDevicePointer(&arena->address, arena->memory, 0),
+                "cuMemHostGetDevicePointer");
+        if (r) {
+                arena_fail(arena, r);
+                return;
+        }
         arena->state = ARENA_READY;
 }
 
@@ -166,6 +175,7 @@ static void arena_free_host(Arena *arena) {
                 arena->context->cu->cuMemHostUnregister(arena->memory);
         munmap(arena->memory - arena->n_guard, arena->n_mapped + 2 * arena->n_guard);
         arena->memory = NULL;
+        arena->address = 0;
         arena->registered = false;
 }
 
@@ -316,7 +326,7 @@ void arena_poll(Arena *arena) {
 static void arena_free_device(Arena *arena) {
         const Driver *cu = arena->context->cu;
 
-        if (arena->address) {
+        if (arena->place == GPUQ__V1__PLACE__DEVICE && arena->address) {
                 cu->cuMemUnmap(arena->address, arena->n_mapped);
                 cu->cuMemAddressFree(arena->address, arena->n_mapped + arena->n_guard);
         }

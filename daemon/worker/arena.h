@@ -61,8 +61,9 @@ struct Arena {
         uv_work_t work; /* touches memory and n_mapped alone */
         int work_error;
 
+        CUdeviceptr address; /* as kernels see it */
+
         /* device */
-        CUdeviceptr address;
         CUmemGenericAllocationHandle handle;
         int fd; /* of one that was made, until it is handed up; -1 */
         Ticket zeroing;

@@ -211,8 +211,10 @@ static void graphs_trim(Graphs *graphs) {
         for (graph = TAILQ_LAST(&graphs->list, GraphsList); graph && graphs->n > GRAPHS_MAX;
              graph = before) {
                 before = TAILQ_PREV(graph, GraphsList, link);
-                if (!graph->busy)
-                        graphs_remove(graphs, graph);
+                if (graph->busy)
+                        continue;
+                graphs_remove(graphs, graph);
+                ++graphs->n_evicted;
         }
 }
 
@@ -286,7 +288,7 @@ int graphs_take(Graphs *graphs, const Program *program, Graph **ret_graph, Failu
         graph = graphs_find(graphs, key, n_key, hash);
         if (graph && graph_patch(graphs->context, graph, program) != CUDA_SUCCESS) {
                 /* A new one instead; if the context is spent, making it says so. */
-                ++graphs->n_patch_failed;
+                ++graphs->n_evicted;
                 graphs_remove(graphs, graph);
                 graph = NULL;
         }

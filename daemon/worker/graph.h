@@ -31,7 +31,7 @@ typedef struct Graphs {
         Context *context;
         TAILQ_HEAD(GraphsList, Graph) list; /* the last used first */
         unsigned n;
-        uint64_t n_made, n_reused, n_patch_failed;
+        uint64_t n_made, n_reused, n_evicted; /* runs, but for the last */
 } Graphs;
 
 /** graphs_init() */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "worker/symbol.h"
+#include "worker/twin.h"
 
 /* Bytes of names in a message. */
 #define IMAGE_NAMES_MAX 2000
@@ -59,9 +60,12 @@ static void image_read_parameters(Image *image, Function *function, const Compil
 
         for (size_t i = 0; i < function->n_parameters; ++i) {
                 FunctionParameter *parameter = &function->parameters[i];
-                size_t offset, kind_size;
+                size_t kind_size;
 
-                image->cu->cuFuncGetParamInfo(function->function, i, &offset, &parameter->size);
+                image->cu->cuFuncGetParamInfo(function->function, i, &parameter->offset,
+                                              &parameter->size);
+                function->n_parameter_bytes =
+                        MAX(function->n_parameter_bytes, parameter->offset + parameter->size);
                 parameter->kind = GPUQ__V1__KIND__BYTES;
                 if (!known)
                         continue;
@@ -112,6 +116,7 @@ static int image_read_function(Image *image, Function *function, Failure *failur
         function->static_shared = (size_t)static_shared;
         function->dynamic_shared = (size_t)dynamic_shared;
         image_read_parameters(image, function, kernel);
+        twin_find(function, cu, image->module);
         return 0;
 }
 
@@ -142,6 +147,27 @@ static int image_make_functions(Image *image, CUfunction *handles, size_t n_hand
         return 0;
 }
 
+/* Those that users see, at the front of @handles. */
+static int image_keep_public(const Image *image, CUfunction *handles, unsigned *n_handles,
+                             Failure *failure) {
+        unsigned n = 0;
+        int r;
+
+        for (unsigned i = 0; i < *n_handles; ++i) {
+                const char *symbol;
+
+                r = image_check(image, image->cu->cuFuncGetName(&symbol, handles[i]),
+                                "cuFuncGetName", failure);
+                if (r)
+                        return r;
+                if (!twin_is_name(symbol) && !symbol_is_internal(symbol))
+                        handles[n++] = handles[i];
+        }
+
+        *n_handles = n;
+        return 0;
+}
+
 static int image_read_functions(Image *image, Failure *failure) {
         _cleanup_(freep) CUfunction *handles = NULL;
         unsigned n_handles;
@@ -167,6 +193,9 @@ static int image_read_functions(Image *image, Failure *failure) {
                 if (r)
                         return r;
         }
+        r = image_keep_public(image, handles, &n_handles, failure);
+        if (r)
+                return r;
 
         r = image_make_functions(image, handles, n_handles);
         if (r < 0)
@@ -243,6 +272,8 @@ Image *image_unload(Image *image) {
                 image->cu->cuModuleUnload(image->module);
         free(image->variables);
         free(image->parameters);
+        for (size_t i = 0; i < image->n_functions; ++i)
+                free(image->functions[i].in_place);
         free(image->functions);
         compiled_free(image->compiled);
         free(image->data);
@@ -341,6 +372,16 @@ int image_function(Image *image, const char *name, Function **ret_function, Fail
 
         *ret_function = found;
         return 0;
+}
+
+CUfunction image_internal(const Image *image, const char *symbol) {
+        CUfunction function;
+
+        /* Loaded now: at its first launch it would wait for running kernels. */
+        if (image->cu->cuModuleGetFunction(&function, image->module, symbol) != CUDA_SUCCESS ||
+            image->cu->cuFuncLoad(function) != CUDA_SUCCESS)
+                return NULL;
+        return function;
 }
 
 int image_variable(Image *image, const char *name, Variable *ret_variable, Failure *failure) {

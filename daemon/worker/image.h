@@ -7,7 +7,8 @@
  *
  * A CUmodule that is loaded, with its kernels and variables. All that a check
  * needs of a kernel is read once, so no job asks the driver. Sessions whose
- * modules are alike share one, unless it has variables.
+ * modules are alike share one, unless it has variables. Kernels that the compiler or
+ * gpuq itself put there, twins and internal ones, are in no list.
  */
 
 #include <stdbool.h>
@@ -16,10 +17,12 @@
 
 #include "compiler/compiled.h"
 #include "worker/context.h"
+#include "worker/in_place.h"
 
 typedef struct FunctionParameter {
         Gpuq__V1__Kind kind;
-        size_t size; /* bytes */
+        size_t size;   /* bytes */
+        size_t offset; /* bytes, among all parameters */
 } FunctionParameter;
 
 typedef struct Function {
@@ -30,9 +33,13 @@ typedef struct Function {
         FunctionParameter *parameters;
         size_t n_parameters;
         bool kinds_known;
-        unsigned max_threads;  /* in a block */
-        size_t static_shared;  /* bytes */
-        size_t dynamic_shared; /* bytes allowed so far */
+        unsigned max_threads;      /* in a block */
+        size_t static_shared;      /* bytes */
+        size_t dynamic_shared;     /* bytes allowed so far */
+        size_t n_parameter_bytes;  /* where the last parameter ends */
+        CUfunction twin;           /* runs many jobs in one launch (compiler/batch.h); NULL: none */
+        unsigned twin_max_threads; /* in a block */
+        InPlace *in_place;         /* what is known of it; NULL: nothing yet */
         /* the last answer about blocks that can be resident at once */
         unsigned resident_threads, resident_shared, resident_blocks;
 } Function;
@@ -78,6 +85,8 @@ bool image_is_like(const Image *image, const Compiled *compiled);
  * Return: 0, or FAILURE_E_SET with the names there are.
  */
 int image_function(Image *image, const char *name, Function **ret_function, Failure *failure);
+/** image_internal() - one of gpuq's own kernels, in the module of the built-in ones; NULL: it is not there. */
+CUfunction image_internal(const Image *image, const char *symbol);
 /** image_variable() - likewise. */
 int image_variable(Image *image, const char *name, Variable *ret_variable, Failure *failure);
 /** function_resident_blocks() - blocks that a device holds at once. Return: 0 or as result_check(). */

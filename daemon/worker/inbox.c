@@ -116,10 +116,10 @@ int worker_receive(Worker *worker, bool *ret_any) {
         if (r)
                 worker_refuse(worker, "the ring is corrupt");
 
-        message = gpuq__worker__to_worker__unpack(NULL, n_data, data);
+        message = gpuq__worker__to_worker__unpack(bump_allocator(worker->bump), n_data, data);
         if (!message)
                 worker_refuse(worker, "not a message, or out of memory");
         r = worker_dispatch(worker, message);
-        gpuq__worker__to_worker__free_unpacked(message, NULL);
+        bump_reset(worker->bump);
         return r;
 }

@@ -4,137 +4,85 @@
  */
 #include "worker/issue.h"
 
-#include <string.h>
+#include <stdio.h>
+#include <uv.h>
 
-typedef struct IssueRange {
-        uint64_t begin, end; /* bytes into an arena */
-} IssueRange;
-
-void issuer_init(Issuer *issuer, Context *context, Streams *streams) {
-        *issuer = (Issuer){.context = context, .streams = streams};
+void issuer_init(Issuer *issuer, Context *context, Streams *streams,
+                 const IssueSettings *settings) {
+        issuer->context = context;
+        issuer->streams = streams;
+        issuer->settings = *settings;
         graphs_init(&issuer->graphs, context);
+        transfer_init(&issuer->transfer, context, streams);
 }
 
-static int issue_check(const Issuer *issuer, Job *job, CUresult result, const char *what) {
-        return result_check(issuer->context->cu, result, GPUQ__V1__CODE__E_LAUNCH, what,
-                            &job->failure);
+bool issuer_may_batch(const Issuer *issuer) {
+        return issuer->settings.coalesce && move_is_there(&issuer->transfer.move);
 }
 
-/* ---- scratch ------------------------------------------------------------------------ */
-
-/* Only when nothing else is in flight: gives back all that the pool keeps, then tries once more. */
-static int issue_scratch_alone(Issuer *issuer, Job *job, Stream *stream) {
-        const Driver *cu = issuer->context->cu;
-        size_t n_bytes = job->staging.n_bytes;
-        CUresult result;
-
-        cu->cuMemPoolTrimTo(issuer->context->pool, 0);
-        result = cu->cuMemAllocFromPoolAsync(&job->scratch, n_bytes, issuer->context->pool,
-                                             stream->stream);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY)
-                return failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY,
-                                   "the device has no %zu bytes left for the job's buffers",
-                                   n_bytes);
-        return issue_check(issuer, job, result, "cuMemAllocFromPoolAsync");
+static int issue_check(const Issuer *issuer, CUresult result, const char *what, Failure *failure) {
+        return result_check(issuer->context->cu, result, GPUQ__V1__CODE__E_LAUNCH, what, failure);
 }
 
-static int issue_scratch(Issuer *issuer, Job *job, Stream *stream) {
-        CUresult result;
+/* ---- the way ----------------------------------------------------------------------- */
 
-        if (job->staging.n_bytes == 0)
-                return 0;
+static bool batch_has_data(const Batch *batch) {
+        const Job *job;
 
-        result = issuer->context->cu->cuMemAllocFromPoolAsync(
-                &job->scratch, job->staging.n_bytes, issuer->context->pool, stream->stream);
-        if (result != CUDA_ERROR_OUT_OF_MEMORY)
-                return issue_check(issuer, job, result, "cuMemAllocFromPoolAsync");
-        if (issuer->streams->n_busy > 0)
-                return FAILURE_E_WAIT;
-        return issue_scratch_alone(issuer, job, stream);
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        if (job->staging.n_bytes > 0)
+                return true;
+        return false;
 }
 
-/* ---- before the steps ----------------------------------------------------------------- */
+static bool batch_may_be_in_place(const Batch *batch) {
+        const Job *job;
 
-static CUresult issue_zero(const Issuer *issuer, const Job *job, CUdeviceptr to, uint64_t length) {
-        return issuer->context->cu->cuMemsetD8Async(to, 0, length, job->ticket.stream->stream);
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        if (!job->may_be_in_place)
+                return false;
+        return true;
 }
 
-/* Zeros of an out buffer in device memory, but not where the job also reads what was there. */
-static CUresult issue_zero_device(const Issuer *issuer, const Job *job, const Arena *arena,
-                                  IssueRange range) {
-        for (size_t i = 0; i < job->n_buffers && range.begin < range.end; ++i) {
-                const JobBuffer *other = &job->buffers[i];
-                IssueRange kept = {other->offset, other->offset + other->length};
-                CUresult result;
+/* What is known of the kernel of all its jobs; NULL: no memory to learn anything. */
+static InPlace *batch_in_place(const Batch *batch) {
+        const Job *job = TAILQ_FIRST(&batch->jobs);
+        Function *function = program_only_launch(job->program)->function;
 
-                if (other->arena != arena || other->direction == STAGING_OUT ||
-                    kept.end <= range.begin || kept.begin >= range.end || other->length == 0)
-                        continue;
-                if (kept.end < range.end) {
-                        result = issue_zero_device(issuer, job, arena,
-                                                   (IssueRange){kept.end, range.end});
-                        if (result != CUDA_SUCCESS)
-                                return result;
-                }
-                range.end = kept.begin;
+        if (!function->in_place)
+                function->in_place = calloc(1, sizeof(*function->in_place));
+        return function->in_place;
+}
+
+void issue_choose(const Issuer *issuer, Batch *batch, uint64_t now_ns, bool *ret_only_one) {
+        *ret_only_one = false;
+        batch->issued_ns = now_ns;
+        if (!batch_has_data(batch)) {
+                batch->way = BATCH_NO_DATA;
+                return;
+        }
+        if (batch->n_small > BATCH_BYTES_MAX || !move_is_there(&issuer->transfer.move)) {
+                batch->way = BATCH_COPIED;
+                return;
         }
 
-        if (range.begin >= range.end)
-                return CUDA_SUCCESS;
-        return issue_zero(issuer, job, arena->address + range.begin, range.end - range.begin);
+        batch->way = BATCH_MOVED;
+        if (!issuer->settings.in_place || !batch_may_be_in_place(batch))
+                return;
+        batch->in_place = batch_in_place(batch);
+        if (!batch->in_place)
+                return;
+
+        /* The turn began before other batches were issued; this one's time must not hold theirs. */
+        batch->issued_ns = uv_hrtime();
+        batch->choice =
+                in_place_choose(batch->in_place, batch->n_small, batch->n_jobs, batch->issued_ns);
+        if (batch->choice.in_place)
+                batch->way = BATCH_IN_PLACE;
+        *ret_only_one = batch->choice.only_one && batch->n_jobs > 1;
 }
 
-static int issue_zeros(const Issuer *issuer, Job *job) {
-        int r;
-
-        for (size_t i = 0; i < job->staging.n_zero; ++i) {
-                const StagingRange *range = &job->staging.zero[i];
-
-                r = issue_check(
-                        issuer, job,
-                        issue_zero(issuer, job, job->scratch + range->scratch, range->length),
-                        "cuMemsetD8Async");
-                if (r)
-                        return r;
-        }
-
-        for (size_t i = 0; i < job->n_buffers; ++i) {
-                const JobBuffer *buffer = &job->buffers[i];
-                IssueRange range = {buffer->offset, buffer->offset + buffer->length};
-
-                if (buffer->arena->place != GPUQ__V1__PLACE__DEVICE ||
-                    buffer->direction != STAGING_OUT)
-                        continue;
-                r = issue_check(issuer, job, issue_zero_device(issuer, job, buffer->arena, range),
-                                "cuMemsetD8Async");
-                if (r)
-                        return r;
-        }
-        return 0;
-}
-
-static uint8_t *range_memory(const StagingRange *range) {
-        return ((const Arena *)range->arena)->memory + range->offset;
-}
-
-static int issue_copies_in(const Issuer *issuer, Job *job) {
-        int r;
-
-        for (size_t i = 0; i < job->staging.n_in; ++i) {
-                const StagingRange *range = &job->staging.in[i];
-
-                r = issue_check(issuer, job,
-                                issuer->context->cu->cuMemcpyHtoDAsync(
-                                        job->scratch + range->scratch, range_memory(range),
-                                        range->length, job->ticket.stream->stream),
-                                "cuMemcpyHtoDAsync");
-                if (r)
-                        return r;
-        }
-        return 0;
-}
-
-/* ---- the steps -------------------------------------------------------------------------- */
+/* ---- the steps of one job -------------------------------------------------------------- */
 
 static CUresult issue_launch(const Driver *cu, const ProgramLaunch *launch, CUstream stream) {
         CUlaunchAttribute attributes[2];
@@ -178,169 +126,216 @@ static CUresult issue_fill(const Driver *cu, const ProgramFill *fill, CUstream s
         }
 }
 
-static int issue_step(const Issuer *issuer, Job *job, const Step *step) {
+static int issue_step(const Issuer *issuer, const Step *step, CUstream stream, Failure *failure) {
         const Driver *cu = issuer->context->cu;
-        CUstream stream = job->ticket.stream->stream;
         char what[128];
 
         switch (step->kind) {
                 case STEP_COPY:
-                        return issue_check(issuer, job,
+                        return issue_check(issuer,
                                            cu->cuMemcpyDtoDAsync(place_address(&step->copy.to),
                                                                  place_address(&step->copy.from),
                                                                  step->copy.length, stream),
-                                           "copy");
+                                           "copy", failure);
                 case STEP_FILL:
-                        return issue_check(issuer, job, issue_fill(cu, &step->fill, stream),
-                                           "fill");
+                        return issue_check(issuer, issue_fill(cu, &step->fill, stream), "fill",
+                                           failure);
                 default:
                         snprintf(what, sizeof(what), "kernel %.96s", step->launch.function->name);
-                        return issue_check(issuer, job, issue_launch(cu, &step->launch, stream),
-                                           what);
+                        return issue_check(issuer, issue_launch(cu, &step->launch, stream), what,
+                                           failure);
         }
 }
 
-static int issue_singly(const Issuer *issuer, Job *job) {
+static int issue_singly(const Issuer *issuer, const Batch *batch, const Program *program,
+                        Failure *failure) {
         int r;
 
-        for (size_t i = 0; i < job->program->n_steps; ++i) {
-                r = issue_step(issuer, job, &job->program->steps[i]);
+        for (size_t i = 0; i < program->n_steps; ++i) {
+                r = issue_step(issuer, &program->steps[i], batch->stream->stream, failure);
                 if (r)
                         return r;
         }
         return 0;
 }
 
-static int issue_steps(Issuer *issuer, Job *job) {
-        Failure failure = {0};
+static int issue_job(Issuer *issuer, Batch *batch, const Job *job, Failure *failure) {
         int r;
 
+        job_set_addresses(job, batch->way == BATCH_IN_PLACE);
         if (job->program->n_steps < 2)
-                return issue_singly(issuer, job);
+                return issue_singly(issuer, batch, job->program, failure);
 
-        r = graphs_take(&issuer->graphs, job->program, &job->graph, &failure);
-        if (r == FAILURE_E_FAULT)
-                failure_copy(&job->failure, &failure);
-        failure_clear(&failure);
+        r = graphs_take(&issuer->graphs, job->program, &batch->graph, failure);
         if (r == FAILURE_E_FAULT)
                 return r;
         /* What a graph does not take, a stream may; if not, it says which step. */
-        if (r)
-                return issue_singly(issuer, job);
+        if (r) {
+                failure_clear(failure);
+                return issue_singly(issuer, batch, job->program, failure);
+        }
 
         return issue_check(
-                issuer, job,
-                issuer->context->cu->cuGraphLaunch(job->graph->exec, job->ticket.stream->stream),
-                "cuGraphLaunch");
+                issuer,
+                issuer->context->cu->cuGraphLaunch(batch->graph->exec, batch->stream->stream),
+                "cuGraphLaunch", failure);
 }
 
-/* ---- after the steps --------------------------------------------------------------------- */
+/* ---- the launch of several jobs --------------------------------------------------------- */
 
-static int issue_copies_out(const Issuer *issuer, Job *job) {
-        int r;
+static int issue_jobs(Issuer *issuer, Batch *batch, Failure *failure) {
+        const ProgramLaunch *launch = NULL;
+        const Job *job;
+        CUresult result;
+        int r = 0;
 
-        if (job->writes_in_place) {
-                r = issue_check(issuer, job, ticket_mark_committing(issuer->streams, &job->ticket),
-                                "cuStreamWriteValue32");
-                if (r)
-                        return r;
+        issuer->table.n_rows = 0;
+        TAILQ_FOREACH(job, &batch->jobs, queue) {
+                job_set_addresses(job, batch->way == BATCH_IN_PLACE);
+                launch = program_only_launch(job->program);
+                twin_add(&issuer->table, launch);
         }
 
-        for (size_t i = 0; i < job->staging.n_out; ++i) {
-                const StagingRange *range = &job->staging.out[i];
+        result = twin_launch(&issuer->table, launch, issuer->context->cu, batch->stream->stream);
+        if (result == CUDA_SUCCESS || result_is_sticky(result))
+                return issue_check(issuer, result, "a twin", failure);
 
-                r = issue_check(issuer, job,
-                                issuer->context->cu->cuMemcpyDtoHAsync(
-                                        range_memory(range), job->scratch + range->scratch,
-                                        range->length, job->ticket.stream->stream),
-                                "cuMemcpyDtoHAsync");
-                if (r)
-                        return r;
-        }
-        return 0;
+        /* Not to be tried again; the kernel itself is as it was. */
+        batch->kind.function->twin = NULL;
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        if (r == 0)
+                r = issue_job(issuer, batch, job, failure);
+        return r;
 }
 
-static int issue_event(Issuer *issuer, Job *job, CUevent *event) {
+static int issue_kernels(Issuer *issuer, Batch *batch, Failure *failure) {
+        if (batch->n_jobs > 1)
+                return issue_jobs(issuer, batch, failure);
+        return issue_job(issuer, batch, TAILQ_FIRST(&batch->jobs), failure);
+}
+
+/* ---- around them ------------------------------------------------------------------------- */
+
+static int issue_event(Issuer *issuer, const Batch *batch, CUevent *event, Failure *failure) {
+        const Driver *cu = issuer->context->cu;
         int r;
 
-        if (!job->timed)
+        if (!TAILQ_FIRST(&batch->jobs)->timed)
                 return 0;
 
         if (issuer->n_events > 0) {
                 *event = issuer->events[--issuer->n_events];
         } else {
-                r = issue_check(issuer, job,
-                                issuer->context->cu->cuEventCreate(event, CU_EVENT_DEFAULT),
-                                "cuEventCreate");
+                r = issue_check(issuer, cu->cuEventCreate(event, CU_EVENT_DEFAULT), "cuEventCreate",
+                                failure);
                 if (r)
                         return r;
         }
-        return issue_check(issuer, job,
-                           issuer->context->cu->cuEventRecord(*event, job->ticket.stream->stream),
-                           "cuEventRecord");
+        return issue_check(issuer, cu->cuEventRecord(*event, batch->stream->stream),
+                           "cuEventRecord", failure);
 }
 
-static int issue_body(Issuer *issuer, Job *job) {
+/* Only where its start cannot be told by the end of what comes before it on its stream. */
+static int issue_start_word(const Issuer *issuer, const Batch *batch, Failure *failure) {
+        if (batch->timeout_ms == 0 || !batch->waits_elsewhere)
+                return 0;
+        return issue_check(issuer, ticket_mark_started(issuer->streams, &batch->ticket),
+                           "cuStreamWriteValue32", failure);
+}
+
+/* Only where a job that is stopped half way through could not run again. */
+static int issue_commit_word(const Issuer *issuer, const Batch *batch, Failure *failure) {
+        const Job *job;
+
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        if (job->staging.updates)
+                return issue_check(issuer, ticket_mark_committing(issuer->streams, &batch->ticket),
+                                   "cuStreamWriteValue32", failure);
+        return 0;
+}
+
+static int issue_body(Issuer *issuer, Batch *batch, Failure *failure) {
         int r;
 
-        if (job->timeout_ms > 0) {
-                r = issue_check(issuer, job, ticket_mark_started(issuer->streams, &job->ticket),
-                                "cuStreamWriteValue32");
-                if (r)
-                        return r;
-        }
-        r = issue_event(issuer, job, &job->begin);
+        r = issue_start_word(issuer, batch, failure);
         if (r)
                 return r;
-        r = issue_zeros(issuer, job);
+        r = issue_event(issuer, batch, &batch->begin, failure);
         if (r)
                 return r;
-        r = issue_copies_in(issuer, job);
+        r = transfer_in(&issuer->transfer, batch, failure);
         if (r)
                 return r;
-        r = issue_steps(issuer, job);
+        r = issue_kernels(issuer, batch, failure);
         if (r)
                 return r;
-        r = issue_copies_out(issuer, job);
+        r = issue_commit_word(issuer, batch, failure);
         if (r)
                 return r;
-        return issue_event(issuer, job, &job->end);
+        r = transfer_out(&issuer->transfer, batch, failure);
+        if (r)
+                return r;
+        return issue_event(issuer, batch, &batch->end, failure);
 }
 
 /* Whatever became of the rest: the scratch goes back, and the ticket is told done. */
-static int issue_tail(Issuer *issuer, Job *job) {
-        const Driver *cu = issuer->context->cu;
-        Failure failure = {0};
-        int r = 0;
+static int issue_tail(Issuer *issuer, Batch *batch, Failure *failure) {
+        Failure own = {0};
+        int r;
 
-        if (job->scratch)
-                r = result_check(cu, cu->cuMemFreeAsync(job->scratch, job->ticket.stream->stream),
-                                 GPUQ__V1__CODE__E_FAULT, "cuMemFreeAsync", &failure);
+        r = transfer_release(&issuer->transfer, batch, &own);
         if (r == 0)
-                r = result_check(cu, ticket_mark_done(issuer->streams, &job->ticket),
-                                 GPUQ__V1__CODE__E_FAULT, "cuStreamWriteValue32", &failure);
+                r = issue_check(issuer, ticket_mark_done(issuer->streams, &batch->ticket),
+                                "cuStreamWriteValue32", &own);
         if (r)
-                failure_copy(&job->failure, &failure);
-        failure_clear(&failure);
-        /* Without its word the job would never end: such a context is of no use. */
+                failure_copy(failure, &own);
+        failure_clear(&own);
+        /* Without its word the batch would never end: such a context is of no use. */
         return r ? FAILURE_E_FAULT : 0;
 }
 
-int issue_job(Issuer *issuer, Job *job, Stream *stream) {
+static void issue_count(Issuer *issuer, const Batch *batch) {
+        IssueCounters *counters = &issuer->counters;
+
+        counters->n_by_way[batch->way] += batch->n_jobs;
+        if (batch->n_jobs < 2)
+                return;
+        ++counters->n_batches;
+        counters->n_coalesced += batch->n_jobs;
+}
+
+static int issue_whole(Issuer *issuer, Batch *batch, Failure *failure) {
         int r;
 
-        r = issue_scratch(issuer, job, stream);
+        r = transfer_scratch(&issuer->transfer, batch, failure);
         if (r)
                 return r;
 
-        job_set_addresses(job);
-        job->ticket = ticket_take(issuer->streams, stream);
-        r = issue_body(issuer, job);
+        batch->ticket = ticket_take(issuer->streams, batch->stream);
+        issue_count(issuer, batch);
+        r = issue_body(issuer, batch, failure);
         if (r == FAILURE_E_FAULT)
                 return r;
         if (r < 0)
-                failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
-        return issue_tail(issuer, job);
+                failure_set(failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
+        return issue_tail(issuer, batch, failure);
+}
+
+int issue_batch(Issuer *issuer, Batch *batch) {
+        Failure failure = {0};
+        Job *job;
+        int r;
+
+        r = issue_whole(issuer, batch, &failure);
+        if (failure_is_set(&failure))
+                TAILQ_FOREACH(job, &batch->jobs, queue)
+        failure_copy(&job->failure, &failure);
+        if ((r || failure_is_set(&failure)) && batch->in_place) {
+                in_place_forget(batch->in_place, &batch->choice);
+                batch->in_place = NULL;
+        }
+        failure_clear(&failure);
+        return r;
 }
 
 /* ---- the end ---------------------------------------------------------------------------- */
@@ -355,18 +350,25 @@ static void issuer_keep_event(Issuer *issuer, CUevent *event) {
         *event = NULL;
 }
 
-void issue_finish(Issuer *issuer, Job *job) {
+static void issue_read_events(Issuer *issuer, Batch *batch) {
         float milliseconds;
 
-        if (job->begin && job->end &&
-            issuer->context->cu->cuEventElapsedTime(&milliseconds, job->begin, job->end) ==
+        if (batch->begin && batch->end &&
+            issuer->context->cu->cuEventElapsedTime(&milliseconds, batch->begin, batch->end) ==
                     CUDA_SUCCESS &&
             milliseconds > 0)
-                job->gpu_ns = (uint64_t)((double)milliseconds * 1e6);
+                TAILQ_FIRST(&batch->jobs)->gpu_ns = (uint64_t)((double)milliseconds * 1e6);
 
-        issuer_keep_event(issuer, &job->begin);
-        issuer_keep_event(issuer, &job->end);
-        graph_release(&issuer->graphs, job->graph);
-        job->graph = NULL;
-        ticket_release(issuer->streams, &job->ticket);
+        issuer_keep_event(issuer, &batch->begin);
+        issuer_keep_event(issuer, &batch->end);
+}
+
+void issue_finish(Issuer *issuer, Batch *batch, uint64_t now_ns) {
+        issue_read_events(issuer, batch);
+        if (batch->in_place)
+                in_place_told(batch->in_place, &batch->choice, batch->n_small, batch->n_jobs,
+                              now_ns > batch->issued_ns ? now_ns - batch->issued_ns : 0, now_ns);
+        graph_release(&issuer->graphs, batch->graph);
+        batch->graph = NULL;
+        ticket_release(issuer->streams, &batch->ticket);
 }

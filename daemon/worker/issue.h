@@ -5,35 +5,59 @@
 /*
  * Issue
  *
- * Puts a checked job on a stream, whole, and takes it off when it is done. In
- * this order: scratch, zeros, copies in, steps, copies out, scratch away, done
- * word.
+ * Puts a batch on a stream, whole, and takes it off when it is done. In this
+ * order: scratch, zeros, copies in, the launch of all its jobs or the steps of its
+ * one job, copies out, scratch away, done word.
  */
 
-#include "worker/job.h"
+#include "worker/transfer.h"
+#include "worker/twin.h"
 
 #define ISSUE_EVENTS_MAX 64u
+
+typedef struct IssueSettings {
+        bool coalesce; /* jobs of several senders may be one launch */
+        bool in_place; /* kernels may work on host memory */
+} IssueSettings;
+
+/* Since the worker started. */
+typedef struct IssueCounters {
+        uint64_t n_batches, n_coalesced;
+        uint64_t n_by_way[_BATCH_WAY_N]; /* jobs */
+} IssueCounters;
 
 typedef struct Issuer {
         Context *context;
         Streams *streams;
+        IssueSettings settings;
         Graphs graphs;
+        Transfer transfer;
+        TwinTable table;
+        IssueCounters counters;
         CUevent events[ISSUE_EVENTS_MAX]; /* idle ones, with timing */
         unsigned n_events;
 } Issuer;
 
-/** issuer_init() */
-void issuer_init(Issuer *issuer, Context *context, Streams *streams);
+/** issuer_init() - into zeroed @issuer. */
+void issuer_init(Issuer *issuer, Context *context, Streams *streams, const IssueSettings *settings);
+/** issuer_may_batch() - whether batches of several jobs can be issued now. */
+bool issuer_may_batch(const Issuer *issuer);
 
 /**
- * issue_job() - onto a stream; the caller has made the stream wait for what comes before
+ * issue_choose() - the way of its data
  *
- * Return: 0: it has a ticket, and ends when that is done (with its failure, if one is set by
- * then); FAILURE_E_SET: refused, nothing is on the stream; FAILURE_E_WAIT: no
- * memory while others have some; FAILURE_E_FAULT; or -ENOMEM. The job's failure says why.
+ * May say that only the first of its jobs should be issued: split it then.
  */
-int issue_job(Issuer *issuer, Job *job, Stream *stream);
-/** issue_finish() - a job whose ticket is done: its timing; what it held is free again. */
-void issue_finish(Issuer *issuer, Job *job);
+void issue_choose(const Issuer *issuer, Batch *batch, uint64_t now_ns, bool *ret_only_one);
+/**
+ * issue_batch() - onto its stream, when its way was chosen; the caller has made the stream wait for what comes before
+ *
+ * Return: 0: it has a ticket, and ends when that is done (with a failure in its jobs, if one is
+ * set by then); FAILURE_E_SET: refused, nothing is on the stream; FAILURE_E_WAIT: no
+ * memory while others have some; FAILURE_E_FAULT. Its jobs' failures say why.
+ */
+int issue_batch(Issuer *issuer, Batch *batch);
+/** issue_finish() - a batch whose ticket is done: its timing; what it held is free again. */
+void issue_finish(Issuer *issuer, Batch *batch, uint64_t now_ns);
 
 #endif

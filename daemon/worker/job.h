@@ -18,9 +18,13 @@
 
 #include "proto/worker.pb-c.h"
 #include "worker/arena.h"
-#include "worker/graph.h"
+#include "worker/blocks.h"
 #include "worker/module.h"
+#include "worker/programs.h"
 #include "worker/staging.h"
+
+/* Of host memory in a job whose data kernels move, or that is worked on in place; more is for the copy engines. */
+#define JOB_SMALL_BYTES (256u << 10)
 
 typedef enum JobState {
         JOB_WAITING,
@@ -28,53 +32,68 @@ typedef enum JobState {
         JOB_ENDED,
 } JobState;
 
-typedef struct JobBuffer {
-        Arena *arena;
-        uint64_t offset, length; /* bytes, inside the arena */
-        StagingDirection direction;
-} JobBuffer;
-
 typedef struct JobKernel {
         Module *module;
         const char *name;
 } JobKernel;
 
-/* One block with what it points to, but for the program, staging and texts. */
-typedef struct Job {
+typedef struct Job Job;
+
+/* One entry of what a job comes after. */
+typedef struct JobEdge {
+        SLIST_ENTRY(JobEdge) link; /* before->successors */
+        Job *after;                /* the one that waits */
+} JobEdge;
+
+/* What jobs must have in common to run as one launch. */
+typedef struct JobKind {
+        Function *function; /* NULL: runs by itself */
+        unsigned grid[3], block[3];
+        unsigned shared_bytes;
+        StreamClass class;
+} JobKind;
+
+/* One block with what it points to, but for the program and texts. */
+struct Job {
         uint64_t id;
-        UT_hash_handle hh;     /* runner->by_id */
-        TAILQ_ENTRY(Job) link; /* runner->waiting or ->in_flight */
+        UT_hash_handle hh;      /* runner->by_id */
+        TAILQ_ENTRY(Job) link;  /* runner->waiting, ->in_flight or ->ended */
+        TAILQ_ENTRY(Job) queue; /* runner->ready, then batch->jobs */
         JobState state;
 
         int priority;
         bool timed;
-        uint32_t timeout_ms; /* 0: none */
-        JobBuffer *buffers;
+        uint32_t timeout_ms;    /* 0: none */
+        StagingBuffer *buffers; /* of an Arena each */
         size_t n_buffers;
         JobKernel *kernels;
         size_t n_kernels;
         uint64_t *after; /* ids */
+        JobEdge *edges;  /* one each */
         size_t n_after;
+        SLIST_HEAD(, JobEdge) successors;
+        size_t n_behind;     /* jobs that wait and that this one comes after */
         uint8_t *operations; /* packed */
         size_t n_operations; /* bytes */
 
-        Program *program; /* once checked */
+        /* once checked */
+        Program *program;
         Staging staging;
         void *staging_memory;
-        bool writes_in_place; /* to host memory that it also reads */
-        bool starved;         /* waits for device memory */
+        JobKind kind;
+        size_t n_rows; /* jobs of its kind in one launch */
+        uint64_t
+                n_small; /* bytes to move or to clear before it; at most JOB_SMALL_BYTES, or UINT64_MAX: many */
+        bool may_be_in_place; /* its kernel could work on host memory itself */
 
-        Ticket ticket; /* in flight */
-        CUdeviceptr scratch;
-        Graph *graph;
-        CUevent begin, end; /* if timed */
-        uint64_t issued_ns, started_ns;
+        struct Batch *batch; /* in flight */
+        CUdeviceptr scratch; /* where its staged slices are */
         bool late_told;
 
         Failure failure;
         char *output; /* what its kernels printed, or NULL */
         uint64_t gpu_ns, ran_us;
-} Job;
+};
 
 TAILQ_HEAD(JobList, Job);
 
@@ -87,13 +106,15 @@ typedef struct JobTables {
 
 /**
  * job_new() - from its message, which is not needed afterwards
+ * @blocks: its memory, which job_free() gives back
  *
  * A job that names what is not there, or a range outside an arena, is made all
  * the same, with its failure set. Return: 0 or -ENOMEM.
  */
-int job_new(const Gpuq__Worker__WorkerJob *message, const JobTables *tables, Job **ret_job);
+int job_new(const Gpuq__Worker__WorkerJob *message, const JobTables *tables, Blocks *blocks,
+            Job **ret_job);
 /** job_free() - its uses of arenas and modules have been let go by the runner; NULL is fine. Return: NULL. */
-Job *job_free(Job *job);
+Job *job_free(Job *job, Blocks *blocks);
 
 /** job_is_prepared() - whether its arenas and modules have come to an end of their own, good or bad. */
 bool job_is_prepared(const Job *job);
@@ -102,7 +123,12 @@ bool job_is_prepared(const Job *job);
  *
  * Return: 0, FAILURE_E_SET with its failure set, FAILURE_E_FAULT likewise, or -ENOMEM.
  */
-int job_check(Job *job, const Context *context);
-/** job_set_addresses() - of its buffers, when its scratch is known. */
-void job_set_addresses(Job *job);
+int job_check(Job *job, Programs *programs);
+/** job_set_addresses() - of its buffers: in host arenas where they are if @in_place, else in its scratch. */
+void job_set_addresses(const Job *job, bool in_place);
+
+/** job_arena() - of one of its buffers, or of a range of its staging. */
+static inline Arena *job_arena(const void *arena) {
+        return (Arena *)arena;
+}
 #endif

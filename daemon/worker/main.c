@@ -22,6 +22,7 @@
 static const char usage[] =
         "usage: gpuqd-worker --device N | --probe [--driver cpu|gpu] [--cpu-devices N]\n"
         "                    [--cpu-threads N] [--cache DIR] [--compile-timeout SECONDS]\n"
+        "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
         "Started by gpuqd, not by hand: descriptors 3 to 6 are its channel to the supervisor.\n";
 
 static int parse_number(const char *text, unsigned *ret_number) {
@@ -34,6 +35,11 @@ static int parse_number(const char *text, unsigned *ret_number) {
                 return -EINVAL;
         *ret_number = (unsigned)number;
         return 0;
+}
+
+static int parse_flag(const char *text, bool *ret_flag) {
+        *ret_flag = strcmp(text, "yes") == 0;
+        return *ret_flag || strcmp(text, "no") == 0 ? 0 : -EINVAL;
 }
 
 static int parse_option(int option, const char *value, WorkerOptions *options, bool *ret_device) {
@@ -56,6 +62,12 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                         return 0;
                 case 'T':
                         return parse_number(value, &options->compile_timeout_s);
+                case 'C':
+                        return parse_flag(value, &options->coalesce);
+                case 'U':
+                        return parse_number(value, &options->coalesce_us);
+                case 'P':
+                        return parse_flag(value, &options->in_place);
                 default:
                         return -EINVAL;
         }
@@ -70,6 +82,9 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
                 {"cpu-threads", required_argument, NULL, 't'},
                 {"cache", required_argument, NULL, 'c'},
                 {"compile-timeout", required_argument, NULL, 'T'},
+                {"coalesce", required_argument, NULL, 'C'},
+                {"coalesce-us", required_argument, NULL, 'U'},
+                {"in-place", required_argument, NULL, 'P'},
                 {0},
         };
         bool device = false;
@@ -130,7 +145,12 @@ static int adopt_channel(Channel **ret_channel) {
 }
 
 int main(int argc, char **argv) {
-        WorkerOptions options = {.cpu_devices = 1, .compile_timeout_s = 60};
+        WorkerOptions options = {
+                .cpu_devices = 1,
+                .compile_timeout_s = 60,
+                .coalesce = true,
+                .in_place = true,
+        };
         Channel *channel;
         int r;
 

@@ -13,11 +13,13 @@
 #include <string.h>
 
 void modules_init(Modules *modules, Context *context, Compilers *compilers, Drain *drain,
-                  ModuleFunc func, ModuleUnloadFunc unload_func, void *userdata) {
+                  ModuleFunc func, ModuleBuiltinFunc builtin_func, ModuleUnloadFunc unload_func,
+                  void *userdata) {
         modules->context = context;
         modules->compilers = compilers;
         modules->drain = drain;
         modules->func = func;
+        modules->builtin_func = builtin_func;
         modules->unload_func = unload_func;
         modules->userdata = userdata;
 }
@@ -115,6 +117,7 @@ static void module_finish(Module *module, ModuleState state) {
                 return;
         }
 
+        modules->builtin_func(module->image, modules->userdata);
         HASH_ITER(hh, modules->by_id, follower, next) {
                 if (follower->is_builtin && follower->state == MODULE_COMPILING)
                         module_follow_builtin(follower);
@@ -256,6 +259,16 @@ static int modules_want_builtin(Modules *modules, const CompileRequest *request)
                 return r;
         module_start(modules->builtin, request);
         return 0;
+}
+
+int modules_load_builtin(Modules *modules) {
+        const CompileRequest request = {
+                .format = GPUQ__V1__FORMAT__BUILTIN,
+                .fd = -1,
+                .name = "builtin",
+        };
+
+        return modules_want_builtin(modules, &request);
 }
 
 int module_add(Modules *modules, uint64_t id, const CompileRequest *request) {

@@ -46,6 +46,8 @@ struct Module {
 
 /* Called when a module is ready or has failed. */
 typedef void (*ModuleFunc)(Module *module, void *userdata);
+/* Called when the built-in kernels are loaded, and with NULL when they cannot be. */
+typedef void (*ModuleBuiltinFunc)(const Image *image, void *userdata);
 /* Called before an image goes: nothing may keep its functions. */
 typedef void (*ModuleUnloadFunc)(void *userdata);
 
@@ -54,6 +56,7 @@ struct Modules {
         Compilers *compilers;
         Drain *drain;
         ModuleFunc func;
+        ModuleBuiltinFunc builtin_func;
         ModuleUnloadFunc unload_func;
         void *userdata;
         Module *by_id;
@@ -63,7 +66,10 @@ struct Modules {
 
 /** modules_init() - into zeroed @modules. */
 void modules_init(Modules *modules, Context *context, Compilers *compilers, Drain *drain,
-                  ModuleFunc func, ModuleUnloadFunc unload_func, void *userdata);
+                  ModuleFunc func, ModuleBuiltinFunc builtin_func, ModuleUnloadFunc unload_func,
+                  void *userdata);
+/** modules_load_builtin() - for the worker's own use; builtin_func tells. Return: 0 or -ENOMEM. */
+int modules_load_builtin(Modules *modules);
 /** modules_find() - by id, or NULL. One that was dropped is not found. */
 Module *modules_find(Modules *modules, uint64_t id);
 /**

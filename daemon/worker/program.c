@@ -66,6 +66,8 @@ static int program_allocate(ProgramBuilder *builder, const ProgramRoom *room) {
                 return -ENOMEM;
 
         builder->program = (Program *)block;
+        builder->program->n_refs = 1;
+        builder->program->launches_only = true;
         builder->scalars = (ArgumentSlot *)(block + n_head);
         builder->program->addresses = (CUdeviceptr *)(block + n_head + n_scalars);
         builder->variables = builder->program->addresses + builder->input->n_buffers;
@@ -292,6 +294,9 @@ static int program_fill(ProgramBuilder *builder, const Gpuq__V1__Fill *message) 
 }
 
 static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation *operation) {
+        if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
+                builder->program->launches_only = false;
+
         switch (operation->what_case) {
                 case GPUQ__V1__OPERATION__WHAT_LAUNCH:
                         return program_launch(builder, operation->launch);
@@ -329,21 +334,37 @@ static int program_build(ProgramBuilder *builder, const Gpuq__V1__Operations *op
         return 0;
 }
 
+/* What does not fit the allocator's limit may still fit the machine. */
+static Gpuq__V1__Operations *program_decode(const ProgramInput *input,
+                                            ProtobufCAllocator **allocator) {
+        Gpuq__V1__Operations *operations;
+
+        *allocator = input->allocator;
+        operations =
+                gpuq__v1__operations__unpack(*allocator, input->n_operations, input->operations);
+        if (operations || !*allocator)
+                return operations;
+
+        *allocator = NULL;
+        return gpuq__v1__operations__unpack(NULL, input->n_operations, input->operations);
+}
+
 int program_new(const ProgramInput *input, const Context *context, Program **ret_program,
                 Failure *failure) {
         ProgramBuilder builder = {.input = input, .context = context, .failure = failure};
         Gpuq__V1__Operations *operations;
+        ProtobufCAllocator *allocator;
         int r;
 
-        operations = gpuq__v1__operations__unpack(NULL, input->n_operations, input->operations);
+        operations = program_decode(input, &allocator);
         if (!operations)
                 return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
                                    "the job's operations are not a packed Operations message");
 
         r = program_build(&builder, operations);
-        gpuq__v1__operations__free_unpacked(operations, NULL);
+        gpuq__v1__operations__free_unpacked(operations, allocator);
         if (r) {
-                program_free(builder.program);
+                program_unref(builder.program);
                 return r;
         }
 
@@ -351,7 +372,19 @@ int program_new(const ProgramInput *input, const Context *context, Program **ret
         return 0;
 }
 
-Program *program_free(Program *program) {
-        free(program);
+Program *program_ref(Program *program) {
+        ++program->n_refs;
+        return program;
+}
+
+Program *program_unref(Program *program) {
+        if (program && --program->n_refs == 0)
+                free(program);
         return NULL;
+}
+
+const ProgramLaunch *program_only_launch(const Program *program) {
+        if (program->n_steps != 1 || program->steps[0].kind != STEP_LAUNCH)
+                return NULL;
+        return &program->steps[0].launch;
 }

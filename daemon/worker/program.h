@@ -35,6 +35,7 @@ typedef struct ProgramInput {
         size_t n_buffers;
         const ProgramKernel *kernels;
         size_t n_kernels;
+        ProtobufCAllocator *allocator; /* for what is decoded on the way; NULL: malloc */
 } ProgramInput;
 
 typedef struct ProgramLaunch {
@@ -78,12 +79,14 @@ typedef struct Step {
         };
 } Step;
 
-/* One block of memory. */
+/* One block of memory. Jobs that ask for the same share one: their addresses differ, set when each is issued. */
 typedef struct Program {
+        unsigned n_refs;
         CUdeviceptr *addresses; /* one a buffer: set these before running */
         Step *steps;
         size_t n_steps;
-        bool has_printf; /* a kernel may print: runs alone */
+        bool has_printf;    /* a kernel may print: runs alone */
+        bool launches_only; /* no step's check looked at a buffer */
 } Program;
 
 /**
@@ -94,9 +97,13 @@ typedef struct Program {
  */
 int program_new(const ProgramInput *input, const Context *context, Program **ret_program,
                 Failure *failure);
-/** program_free() - NULL is fine. Return: NULL. */
-Program *program_free(Program *program);
-DEFINE_CLEANUP(Program, program_free)
+/** program_ref() - for another user of it. Return: @program. */
+Program *program_ref(Program *program);
+/** program_unref() - NULL is fine. Return: NULL. */
+Program *program_unref(Program *program);
+DEFINE_CLEANUP(Program, program_unref)
+/** program_only_launch() - the one step, if it is a launch and the only one; else NULL. */
+const ProgramLaunch *program_only_launch(const Program *program);
 
 /** place_address() - where it is now. */
 static inline CUdeviceptr place_address(const ProgramPlace *place) {

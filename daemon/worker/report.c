@@ -262,10 +262,25 @@ int report_stopped(Outbox *outbox, const Runner *runner, const Failure *failure,
         return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED, &stopped, -1);
 }
 
-int report_stats(Outbox *outbox, uint64_t n_bytes, const char *waiting) {
-        Gpuq__Worker__Stats stats = GPUQ__WORKER__STATS__INIT;
+static void report_fill_counters(Gpuq__V1__WorkerCounters *counters, const Issuer *issuer) {
+        gpuq__v1__worker_counters__init(counters);
+        counters->batches = issuer->counters.n_batches;
+        counters->coalesced = issuer->counters.n_coalesced;
+        counters->in_place = issuer->counters.n_by_way[BATCH_IN_PLACE];
+        counters->staged_by_kernel = issuer->counters.n_by_way[BATCH_MOVED];
+        counters->staged_by_copy = issuer->counters.n_by_way[BATCH_COPIED];
+        counters->graph_hits = issuer->graphs.n_reused;
+        counters->graph_misses = issuer->graphs.n_made;
+        counters->graph_evictions = issuer->graphs.n_evicted;
+}
 
+int report_stats(Outbox *outbox, uint64_t n_bytes, const Runner *runner) {
+        Gpuq__Worker__Stats stats = GPUQ__WORKER__STATS__INIT;
+        Gpuq__V1__WorkerCounters counters;
+
+        report_fill_counters(&counters, &runner->issuer);
         stats.memory = n_bytes;
-        stats.waiting = (char *)waiting;
+        stats.waiting = (char *)runner_waiting(runner);
+        stats.counters = &counters;
         return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_STATS, &stats, -1);
 }

@@ -7,52 +7,128 @@
 #define RUNNER_QUERY_FIRST_NS UINT64_C(1000000)
 #define RUNNER_QUERY_LAST_NS  UINT64_C(20000000)
 
-void runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain, Output *output,
-                 const JobTables *tables) {
+int runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain, Output *output,
+                const JobTables *tables, const RunnerSettings *settings) {
         runner->context = context;
         runner->streams = streams;
         runner->drain = drain;
         runner->output = output;
         runner->tables = *tables;
-        issuer_init(&runner->issuer, context, streams);
+        runner->settings = *settings;
+        issuer_init(&runner->issuer, context, streams, &settings->issue);
+        forming_init(&runner->forming);
         TAILQ_INIT(&runner->waiting);
         TAILQ_INIT(&runner->in_flight);
         TAILQ_INIT(&runner->ended);
-}
-
-int runner_add(Runner *runner, const Gpuq__Worker__WorkerJob *message) {
-        Job *job;
-        int r;
-
-        r = job_new(message, &runner->tables, &job);
-        if (r < 0)
-                return r;
-
-        HASH_ADD(hh, runner->by_id, id, sizeof(job->id), job);
-        TAILQ_INSERT_TAIL(&runner->waiting, job, link);
-        runner->dirty = true;
-        return 0;
+        TAILQ_INIT(&runner->ready);
+        TAILQ_INIT(&runner->batches);
+        return programs_init(&runner->programs, context);
 }
 
 void runner_changed(Runner *runner) {
         runner->dirty = true;
 }
 
+void runner_open(Runner *runner, const Image *image) {
+        if (image)
+                runner->issuer.transfer.move.function = image_internal(image, MOVE_SYMBOL);
+        runner->open = true;
+        runner->dirty = true;
+}
+
+void runner_forget_functions(Runner *runner) {
+        graphs_clear(&runner->issuer.graphs);
+        programs_clear(&runner->programs);
+}
+
+/* ---- a new job ------------------------------------------------------------------------ */
+
+static Job *runner_find(const Runner *runner, uint64_t id) {
+        Job *job;
+
+        HASH_FIND(hh, runner->by_id, &id, sizeof(id), job);
+        return job;
+}
+
+static void runner_make_ready(Runner *runner, Job *job) {
+        TAILQ_INSERT_TAIL(&runner->ready, job, queue);
+        ++runner->n_fresh;
+        runner->dirty = true;
+}
+
+/* Those that it comes after and that have not been issued tell it when they are. */
+static void runner_follow(Runner *runner, Job *job) {
+        for (size_t i = 0; i < job->n_after; ++i) {
+                Job *before = runner_find(runner, job->after[i]);
+
+                if (!before || before->state != JOB_WAITING)
+                        continue;
+                job->edges[i].after = job;
+                SLIST_INSERT_HEAD(&before->successors, &job->edges[i], link);
+                ++job->n_behind;
+        }
+}
+
+int runner_add(Runner *runner, const Gpuq__Worker__WorkerJob *message) {
+        Job *job;
+        int r;
+
+        r = job_new(message, &runner->tables, &runner->blocks, &job);
+        if (r < 0)
+                return r;
+
+        runner_follow(runner, job);
+        HASH_ADD(hh, runner->by_id, id, sizeof(job->id), job);
+        TAILQ_INSERT_TAIL(&runner->waiting, job, link);
+        if (job->n_behind == 0)
+                runner_make_ready(runner, job);
+        return 0;
+}
+
+/* It waits no longer: issued, or refused. */
+static void runner_let_go(Runner *runner, Job *job) {
+        JobEdge *edge;
+
+        while ((edge = SLIST_FIRST(&job->successors))) {
+                SLIST_REMOVE_HEAD(&job->successors, link);
+                if (--edge->after->n_behind == 0)
+                        runner_make_ready(runner, edge->after);
+        }
+}
+
 /* ---- the end of a job --------------------------------------------------------------- */
 
+/* It is in no batch and not in runner->ready. */
 static void runner_end(Runner *runner, Job *job) {
-        TAILQ_REMOVE(job->state == JOB_WAITING ? &runner->waiting : &runner->in_flight, job, link);
+        if (job->state == JOB_WAITING) {
+                TAILQ_REMOVE(&runner->waiting, job, link);
+                runner_let_go(runner, job);
+        } else {
+                TAILQ_REMOVE(&runner->in_flight, job, link);
+        }
         HASH_DELETE(hh, runner->by_id, job);
         TAILQ_INSERT_TAIL(&runner->ended, job, link);
         job->state = JOB_ENDED;
+        job->batch = NULL;
         runner->dirty = true;
 
         for (size_t i = 0; i < job->n_buffers; ++i)
                 if (job->buffers[i].arena)
-                        arenas_unuse(job->buffers[i].arena);
+                        arenas_unuse(job_arena(job->buffers[i].arena));
         for (size_t i = 0; i < job->n_kernels; ++i)
                 if (job->kernels[i].module)
                         module_unuse(job->kernels[i].module);
+}
+
+/* All jobs of a batch end, whatever became of them. */
+static void runner_end_batch(Runner *runner, Batch *batch) {
+        Job *job;
+
+        while ((job = TAILQ_FIRST(&batch->jobs))) {
+                TAILQ_REMOVE(&batch->jobs, job, queue);
+                runner_end(runner, job);
+        }
+        batch_free(batch, &runner->blocks);
 }
 
 /* The driver hands on what kernels printed when the context is synchronised; this job is alone in it. */
@@ -66,31 +142,34 @@ static int runner_take_output(Runner *runner, Job *job) {
         return output_take(runner->output, &job->output);
 }
 
-static int runner_finish(Runner *runner, Job *job, uint64_t now_ns) {
-        int r = 0;
+static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
+        Job *job;
+        int r;
 
-        if (job == runner->alone) {
-                r = runner_take_output(runner, job);
+        if (batch == runner->alone) {
+                r = runner_take_output(runner, TAILQ_FIRST(&batch->jobs));
                 if (r == FAILURE_E_FAULT)
                         return r;
                 runner->alone = NULL;
         }
 
-        issue_finish(&runner->issuer, job);
-        job->ran_us = (now_ns - job->issued_ns) / 1000;
-        runner_end(runner, job);
+        issue_finish(&runner->issuer, batch, now_ns);
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        job->ran_us = now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
+        TAILQ_REMOVE(&runner->batches, batch, link);
+        runner_end_batch(runner, batch);
         return 0;
 }
 
 int runner_collect(Runner *runner, uint64_t now_ns, bool *ret_any) {
-        Job *job, *next;
+        Batch *batch, *next;
         int r;
 
-        for (job = TAILQ_FIRST(&runner->in_flight); job; job = next) {
-                next = TAILQ_NEXT(job, link);
-                if (!ticket_is_done(&job->ticket))
+        for (batch = TAILQ_FIRST(&runner->batches); batch; batch = next) {
+                next = TAILQ_NEXT(batch, link);
+                if (!ticket_is_done(&batch->ticket))
                         continue;
-                r = runner_finish(runner, job, now_ns);
+                r = runner_finish(runner, batch, now_ns);
                 if (r)
                         return r;
                 *ret_any = true;
@@ -103,115 +182,269 @@ void runner_free_ended(Runner *runner) {
 
         while ((job = TAILQ_FIRST(&runner->ended))) {
                 TAILQ_REMOVE(&runner->ended, job, link);
-                job_free(job);
+                job_free(job, &runner->blocks);
         }
 }
 
-/* ---- the start of a job ---------------------------------------------------------------- */
+/* ---- behind what is in flight ------------------------------------------------------------ */
 
-/* Whether a job that this one comes after has not even been issued. */
-static bool runner_is_behind(Runner *runner, const Job *job) {
-        for (size_t i = 0; i < job->n_after; ++i) {
-                Job *other;
-
-                HASH_FIND(hh, runner->by_id, &job->after[i], sizeof(job->after[i]), other);
-                if (other && other != job && other->state == JOB_WAITING)
-                        return true;
-        }
-        return false;
-}
-
-/* The stream of the first job that it comes after, which then waits for the others. */
-static int runner_choose_stream(Runner *runner, Job *job, Stream **ret_stream) {
+/* The stream of the first job in flight that it comes after, or NULL. @ret_several: others are elsewhere. */
+static Stream *runner_stream_before(const Runner *runner, const Job *job, bool *ret_several) {
         Stream *stream = NULL;
+
+        *ret_several = false;
+        for (size_t i = 0; i < job->n_after; ++i) {
+                const Job *before = runner_find(runner, job->after[i]);
+
+                if (!before || before->state != JOB_IN_FLIGHT)
+                        continue;
+                if (!stream)
+                        stream = before->batch->stream;
+                *ret_several |= before->batch->stream != stream;
+        }
+        return stream;
+}
+
+/* Of one job alone. */
+static int runner_wait_elsewhere(Runner *runner, Batch *batch, Job *job) {
         int r;
 
         for (size_t i = 0; i < job->n_after; ++i) {
-                Job *other;
+                const Job *before = runner_find(runner, job->after[i]);
 
-                HASH_FIND(hh, runner->by_id, &job->after[i], sizeof(job->after[i]), other);
-                if (!other || other->state != JOB_IN_FLIGHT)
+                if (!before || before->state != JOB_IN_FLIGHT ||
+                    before->batch->stream == batch->stream)
                         continue;
-                if (!stream) {
-                        stream = other->ticket.stream;
+                r = result_check(
+                        runner->context->cu,
+                        ticket_wait(runner->streams, &before->batch->ticket, batch->stream),
+                        GPUQ__V1__CODE__E_LAUNCH, "cuStreamWaitEvent", &job->failure);
+                if (r)
+                        return r;
+                batch->waits_elsewhere = true;
+        }
+        return 0;
+}
+
+static int runner_choose_stream(Runner *runner, Batch *batch) {
+        Job *job = TAILQ_FIRST(&batch->jobs);
+
+        if (!batch->stream)
+                return streams_choose(runner->streams, stream_class(job->priority), &batch->stream,
+                                      &job->failure);
+        if (batch->n_jobs > 1)
+                return 0;
+        return runner_wait_elsewhere(runner, batch, job);
+}
+
+/* ---- the start of a batch ------------------------------------------------------------------ */
+
+static void runner_fly(Runner *runner, Batch *batch) {
+        Job *job;
+
+        TAILQ_INSERT_TAIL(&runner->batches, batch, link);
+        TAILQ_FOREACH(job, &batch->jobs, queue) {
+                TAILQ_REMOVE(&runner->waiting, job, link);
+                TAILQ_INSERT_TAIL(&runner->in_flight, job, link);
+                job->state = JOB_IN_FLIGHT;
+                job->batch = batch;
+                runner_let_go(runner, job);
+        }
+        if (TAILQ_FIRST(&batch->jobs)->program->has_printf)
+                runner->alone = batch;
+}
+
+/* Its jobs are ready again, before all others. */
+static void runner_put_back(Runner *runner, Batch *batch) {
+        Job *job;
+
+        while ((job = TAILQ_LAST(&batch->jobs, JobList))) {
+                TAILQ_REMOVE(&batch->jobs, job, queue);
+                TAILQ_INSERT_HEAD(&runner->ready, job, queue);
+        }
+        batch_free(batch, &runner->blocks);
+}
+
+/* Return: 0: in flight, or refused and ended; FAILURE_E_WAIT: not now, put back; FAILURE_E_FAULT. */
+static int runner_issue_chosen(Runner *runner, Batch *batch) {
+        int r;
+
+        r = issue_batch(&runner->issuer, batch);
+        /* A kernel that faults at once may be told by the next call that issues its own job: it ran. */
+        if (r == 0 || (r == FAILURE_E_FAULT && batch->ticket.stream)) {
+                runner_fly(runner, batch);
+                return r;
+        }
+        if (r == FAILURE_E_FAULT)
+                return r;
+        if (r == FAILURE_E_WAIT) {
+                runner_put_back(runner, batch);
+                return r;
+        }
+
+        runner_end_batch(runner, batch);
+        return 0;
+}
+
+/* Its first job says why it has no stream. */
+static int runner_refuse(Runner *runner, Batch *batch, int error) {
+        Job *first = TAILQ_FIRST(&batch->jobs), *job = first;
+
+        if (error == FAILURE_E_FAULT)
+                return error;
+        while ((job = TAILQ_NEXT(job, queue)))
+                failure_copy(&job->failure, &first->failure);
+        runner_end_batch(runner, batch);
+        return 0;
+}
+
+/* Return: as runner_issue_chosen(). */
+static int runner_issue(Runner *runner, Batch *batch, uint64_t now_ns) {
+        Batch *rest = NULL;
+        bool only_one;
+        int r;
+
+        r = runner_choose_stream(runner, batch);
+        if (r)
+                return runner_refuse(runner, batch, r);
+
+        issue_choose(&runner->issuer, batch, now_ns, &only_one);
+        if (only_one)
+                rest = batch_split(batch, &runner->blocks);
+        r = runner_issue_chosen(runner, batch);
+        if (!rest)
+                return r;
+        if (r) {
+                runner_put_back(runner, rest);
+                return r;
+        }
+        return runner_issue(runner, rest, now_ns);
+}
+
+/* Batches that waited long enough for more jobs, or all of them. */
+static int runner_issue_formed(Runner *runner, uint64_t now_ns, bool all) {
+        Batch *batch, *next;
+        int r;
+
+        for (batch = TAILQ_FIRST(&runner->forming.open); batch; batch = next) {
+                next = TAILQ_NEXT(batch, link);
+                if (!all && now_ns - batch->formed_ns < runner->settings.coalesce_ns)
+                        continue;
+                forming_close(&runner->forming, batch);
+                r = runner_issue(runner, batch, now_ns);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- from ready to a batch ------------------------------------------------------------------- */
+
+static int runner_collect_into(Runner *runner, Batch *batch, Job *job, uint64_t now_ns) {
+        batch_add(batch, job);
+        if (!batch_is_full(batch))
+                return 0;
+        forming_close(&runner->forming, batch);
+        return runner_issue(runner, batch, now_ns);
+}
+
+/* The job is in no list. Return: as runner_issue_chosen(). */
+static int runner_place(Runner *runner, Job *job, uint64_t now_ns) {
+        bool several, alone = !issuer_may_batch(&runner->issuer) || !job->kind.function;
+        Stream *stream = runner_stream_before(runner, job, &several);
+        Batch *batch;
+
+        alone |= several;
+        batch = alone ? NULL : forming_find(&runner->forming, job, stream);
+        if (batch)
+                return runner_collect_into(runner, batch, job, now_ns);
+
+        batch = batch_new(&runner->blocks, job, stream, now_ns);
+        if (!batch) {
+                failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
+                runner_end(runner, job);
+                return 0;
+        }
+        if (alone) {
+                batch->kind.function = NULL;
+                return runner_issue(runner, batch, now_ns);
+        }
+        batch = forming_open(&runner->forming, batch);
+        return batch ? runner_issue(runner, batch, now_ns) : 0;
+}
+
+/* A job whose kernel prints runs when nothing else does. */
+static int runner_make_room(Runner *runner, const Job *job, uint64_t now_ns) {
+        int r;
+
+        if (!job->program->has_printf)
+                return 0;
+        r = runner_issue_formed(runner, now_ns, true);
+        if (r)
+                return r;
+        return runner->streams->n_busy > 0 ? FAILURE_E_WAIT : 0;
+}
+
+/* Likewise. */
+static int runner_try(Runner *runner, Job *job, uint64_t now_ns) {
+        int r = 0;
+
+        if (!job->program)
+                r = job_check(job, &runner->programs);
+        if (r == FAILURE_E_FAULT)
+                return r;
+        if (r < 0)
+                failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
+        if (r) {
+                runner_end(runner, job); /* refused */
+                return 0;
+        }
+
+        r = runner_make_room(runner, job, now_ns);
+        if (r == FAILURE_E_WAIT)
+                TAILQ_INSERT_HEAD(&runner->ready, job, queue);
+        if (r)
+                return r;
+        return runner_place(runner, job, now_ns);
+}
+
+/*
+ * Every ready job once; those that become ready meanwhile come at the end. What
+ * is not prepared goes back.
+ */
+static int runner_pass(Runner *runner, uint64_t now_ns, bool *ret_any) {
+        struct JobList unprepared = TAILQ_HEAD_INITIALIZER(unprepared);
+        Job *job;
+        int r = 0;
+
+        while (r == 0 && !runner->alone && (job = TAILQ_FIRST(&runner->ready))) {
+                TAILQ_REMOVE(&runner->ready, job, queue);
+                if (!job_is_prepared(job)) {
+                        TAILQ_INSERT_TAIL(&unprepared, job, queue);
                         continue;
                 }
-                r = result_check(runner->context->cu,
-                                 ticket_wait(runner->streams, &other->ticket, stream),
-                                 GPUQ__V1__CODE__E_LAUNCH, "cuStreamWaitEvent", &job->failure);
-                if (r)
-                        return r;
+                r = runner_try(runner, job, now_ns);
+                *ret_any |= r == 0;
         }
-        if (!stream)
-                return streams_choose(runner->streams, stream_class(job->priority), ret_stream,
-                                      &job->failure);
-
-        *ret_stream = stream;
-        return 0;
+        TAILQ_CONCAT(&unprepared, &runner->ready, queue);
+        TAILQ_CONCAT(&runner->ready, &unprepared, queue);
+        return r;
 }
 
-/* Return: as issue_job(). */
-static int runner_issue(Runner *runner, Job *job, uint64_t now_ns) {
-        Stream *stream;
-        int r;
-
-        r = runner_choose_stream(runner, job, &stream);
-        if (r)
-                return r;
-        r = issue_job(&runner->issuer, job, stream);
-        /* A kernel that faults at once may be told by the next call that issues its own job: it ran. */
-        if (r && !(r == FAILURE_E_FAULT && job->ticket.stream))
-                return r;
-
-        TAILQ_REMOVE(&runner->waiting, job, link);
-        TAILQ_INSERT_TAIL(&runner->in_flight, job, link);
-        job->state = JOB_IN_FLIGHT;
-        if (r)
-                return r;
-
-        job->issued_ns = now_ns;
-        if (job->program->has_printf)
-                runner->alone = job;
-        return 0;
-}
-
-/* Return: 0: issued; FAILURE_E_WAIT: nothing more now; others as issue_job(). */
-static int runner_try(Runner *runner, Job *job, uint64_t now_ns) {
-        int r;
-
-        if (!job->program) {
-                r = job_check(job, runner->context);
-                if (r)
-                        return r;
-        }
-        if (job->program->has_printf && runner->streams->n_busy > 0)
-                return FAILURE_E_WAIT;
-        return runner_issue(runner, job, now_ns);
-}
-
+/* What was formed goes even if a later job must wait; issuing it makes others ready. */
 static int runner_issue_all(Runner *runner, uint64_t now_ns, bool *ret_any) {
-        Job *job, *next;
-        int r;
+        int r, s;
 
         runner->dirty = false;
-        for (job = TAILQ_FIRST(&runner->waiting); job; job = next) {
-                next = TAILQ_NEXT(job, link);
-                if (runner->alone || drain_waiting(runner->drain))
-                        return 0;
-                if (!job_is_prepared(job) || runner_is_behind(runner, job))
-                        continue;
-
-                r = runner_try(runner, job, now_ns);
-                if (r == FAILURE_E_WAIT)
-                        return 0;
+        do {
+                runner->n_fresh = 0;
+                r = runner_pass(runner, now_ns, ret_any);
                 if (r == FAILURE_E_FAULT)
                         return r;
-                if (r < 0)
-                        r = failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
-                if (r)
-                        runner_end(runner, job); /* refused */
-                *ret_any = true;
-        }
+                s = runner_issue_formed(runner, now_ns, false);
+                if (s == FAILURE_E_FAULT)
+                        return s;
+        } while (r == 0 && s == 0 && runner->n_fresh > 0 && !runner->alone);
         return 0;
 }
 
@@ -234,24 +467,33 @@ static int runner_watch(Runner *runner, uint64_t now_ns, bool any) {
         return result == CUDA_SUCCESS ? 0 : FAILURE_E_FAULT;
 }
 
+/* Ends are told first: what is done at a drain point can take long. */
+static int runner_drain(Runner *runner, bool *ret_any) {
+        int r;
+
+        if (runner->streams->n_busy > 0 || !TAILQ_EMPTY(&runner->ended) ||
+            !drain_waiting(runner->drain))
+                return 0;
+        r = drain_run(runner->drain);
+        if (r)
+                return r;
+        runner->dirty = true;
+        *ret_any = true;
+        return 0;
+}
+
 int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any) {
         int r;
 
         r = runner_collect(runner, now_ns, ret_any);
         if (r)
                 return r;
+        r = runner_drain(runner, ret_any);
+        if (r)
+                return r;
 
-        /* Ends are told first: what is done at a drain point can take long. */
-        if (runner->streams->n_busy == 0 && TAILQ_EMPTY(&runner->ended) &&
-            drain_waiting(runner->drain)) {
-                r = drain_run(runner->drain);
-                if (r)
-                        return r;
-                runner->dirty = true;
-                *ret_any = true;
-        }
-
-        if (runner->dirty) {
+        if (runner->open && (runner->dirty || runner_is_holding(runner)) && !runner->alone &&
+            !drain_waiting(runner->drain)) {
                 r = runner_issue_all(runner, now_ns, ret_any);
                 if (r)
                         return r;
@@ -259,16 +501,36 @@ int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any) {
         return runner_watch(runner, now_ns, *ret_any);
 }
 
-Job *runner_next_late(Runner *runner, uint64_t now_ns) {
+/* ---- questions -------------------------------------------------------------------------- */
+
+static bool batch_has_started(const Batch *batch) {
+        return batch->waits_elsewhere ? ticket_has_started(&batch->ticket)
+                                      : ticket_is_next(&batch->ticket);
+}
+
+static Job *batch_next_late(const Batch *batch, uint64_t ran_ns) {
         Job *job;
 
-        TAILQ_FOREACH(job, &runner->in_flight, link) {
-                if (job->timeout_ms == 0 || job->late_told)
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        if (job->timeout_ms > 0 && !job->late_told && ran_ns >= job->timeout_ms * UINT64_C(1000000))
+                return job;
+        return NULL;
+}
+
+Job *runner_next_late(Runner *runner, uint64_t now_ns) {
+        Batch *batch;
+        Job *job;
+
+        TAILQ_FOREACH(batch, &runner->batches, link) {
+                if (batch->timeout_ms == 0)
                         continue;
-                if (job->started_ns == 0 && ticket_has_started(&job->ticket))
-                        job->started_ns = now_ns;
-                if (job->started_ns == 0 ||
-                    now_ns - job->started_ns < job->timeout_ms * UINT64_C(1000000))
+                if (batch->started_ns == 0 && batch_has_started(batch))
+                        batch->started_ns = now_ns;
+                if (batch->started_ns == 0 ||
+                    now_ns - batch->started_ns < batch->timeout_ms * UINT64_C(1000000))
+                        continue;
+                job = batch_next_late(batch, now_ns - batch->started_ns);
+                if (!job)
                         continue;
                 job->late_told = true;
                 return job;
@@ -280,12 +542,18 @@ bool runner_is_idle(const Runner *runner) {
         return TAILQ_EMPTY(&runner->waiting) && TAILQ_EMPTY(&runner->in_flight);
 }
 
+bool runner_is_holding(const Runner *runner) {
+        return runner->forming.n_open > 0;
+}
+
 const char *runner_waiting(const Runner *runner) {
         const char *waiting = drain_waiting(runner->drain);
         const Job *job = TAILQ_FIRST(&runner->waiting);
 
         if (waiting)
                 return waiting;
+        if (!runner->open)
+                return "gpuq's own kernels are being loaded";
         if (runner->alone || (job && job->program && job->program->has_printf))
                 return "a kernel that prints runs alone";
         return "";
@@ -294,6 +562,7 @@ const char *runner_waiting(const Runner *runner) {
 Gpuq__Worker__Phase runner_phase(const Job *job) {
         if (job->state == JOB_WAITING)
                 return GPUQ__WORKER__PHASE__QUEUED;
-        return ticket_is_committing(&job->ticket) ? GPUQ__WORKER__PHASE__COMMITTING
-                                                  : GPUQ__WORKER__PHASE__ISSUED;
+        return job->staging.updates && ticket_is_committing(&job->batch->ticket)
+                       ? GPUQ__WORKER__PHASE__COMMITTING
+                       : GPUQ__WORKER__PHASE__ISSUED;
 }

@@ -5,39 +5,64 @@
 /*
  * Runner
  *
- * The jobs of this worker: which may be issued now, which are in flight, which
- * have ended. Completions are polled; a fault is asked for at a falling rate,
- * since it shows nowhere else. Never waits.
+ * The jobs of this worker: which may be issued now and together, which are in
+ * flight, which have ended. Completions are polled; a fault is asked for at a falling
+ * rate, since it shows nowhere else. Never waits.
+ *
+ * A job is ready when none that it comes after still waits. Those that are in
+ * flight it follows on their stream.
  */
 
 #include "worker/arenas.h"
 #include "worker/issue.h"
 #include "worker/output.h"
 
+typedef struct RunnerSettings {
+        IssueSettings issue;
+        uint64_t coalesce_ns; /* how long a job may wait for others of its kind */
+} RunnerSettings;
+
 typedef struct Runner {
         Context *context;
         Streams *streams;
         Drain *drain;
         Output *output;
+        RunnerSettings settings;
         Issuer issuer;
         JobTables tables;
+        Programs programs;
+        Blocks blocks;
 
         Job *by_id; /* waiting and in flight */
         struct JobList waiting, in_flight, ended;
-        Job *alone; /* in flight, and nothing may be beside it */
+        struct JobList ready; /* of those that wait, but for those in an open batch */
+        size_t n_fresh;       /* that became ready since the last look */
+        Forming forming;
+        struct BatchList batches; /* in flight */
+        Batch *alone;             /* in flight, and nothing may be beside it */
+        bool open;
         bool dirty; /* something changed that a waiting job may have waited for */
 
         uint64_t query_at_ns;
         uint64_t query_gap_ns;
 } Runner;
 
-/** runner_init() - into zeroed @runner. */
-void runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain, Output *output,
-                 const JobTables *tables);
+/** runner_init() - into zeroed @runner. Return: 0 or -ENOMEM. */
+int runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain, Output *output,
+                const JobTables *tables, const RunnerSettings *settings);
 /** runner_add() - a new job. Return: 0 or -ENOMEM. */
 int runner_add(Runner *runner, const Gpuq__Worker__WorkerJob *message);
 /** runner_changed() - an arena or a module is ready, or has failed. */
 void runner_changed(Runner *runner);
+/**
+ * runner_open() - from now on jobs are issued
+ * @image: gpuq's own kernels, which stay; NULL: there are none
+ *
+ * Not before, because loading them later would have to wait until nothing runs.
+ */
+void runner_open(Runner *runner, const Image *image);
+/** runner_forget_functions() - a module is about to go. */
+void runner_forget_functions(Runner *runner);
 /**
  * runner_turn() - collect what is done, then issue what may be
  * @ret_any: whether anything happened
@@ -53,6 +78,8 @@ Job *runner_next_late(Runner *runner, uint64_t now_ns);
 void runner_free_ended(Runner *runner);
 /** runner_is_idle() - nothing waits, nothing is in flight. */
 bool runner_is_idle(const Runner *runner);
+/** runner_is_holding() - jobs wait a moment for others: turns must go on. */
+bool runner_is_holding(const Runner *runner);
 /** runner_waiting() - what all jobs wait for, or "". */
 const char *runner_waiting(const Runner *runner);
 /** runner_phase() - how far a job is that has not ended. */

@@ -3,7 +3,8 @@
  * Staging
  *
  * The host slices are sorted by arena and offset; a sweep joins those that
- * overlap into regions and, for each of the three actions, into ranges.
+ * overlap, or are neighbours, into regions and, for each of the three actions, into
+ * ranges. Each list of ranges is in the order of the scratch block.
  */
 #include "worker/staging.h"
 
@@ -49,15 +50,27 @@ static void staging_sort(StagingSlice *slices, size_t n) {
         }
 }
 
-/* Adds a slice to the ranges of one action, joined with the last one if they overlap or touch. */
+/* Whether a slice at @offset goes on where memory from @start to @end ends, but for what alignment left out. */
+static bool staging_is_neighbour(uint64_t start, uint64_t end, uint64_t offset) {
+        return offset >= end && offset - end < STAGING_ALIGNMENT &&
+               start % STAGING_ALIGNMENT == 0 && offset % STAGING_ALIGNMENT == 0;
+}
+
+/*
+ * Adds a slice to the ranges of one action, joined with the last one if they overlap or touch;
+ * if @gaps, which may be read but not written, neighbours are joined too.
+ */
 static void staging_add(StagingRange *ranges, size_t *n_ranges, const StagingBuffer *buffer,
-                        uint64_t scratch) {
+                        uint64_t scratch, bool gaps) {
         StagingRange *last = *n_ranges ? &ranges[*n_ranges - 1] : NULL;
         uint64_t end = buffer->offset + buffer->length;
 
         /* The same distance from arena to scratch: the same region. */
-        if (last && last->arena == buffer->arena && buffer->offset <= last->offset + last->length &&
-            last->offset - last->scratch == buffer->offset - scratch) {
+        if (last && last->arena == buffer->arena &&
+            last->offset - last->scratch == buffer->offset - scratch &&
+            (buffer->offset <= last->offset + last->length ||
+             (gaps &&
+              staging_is_neighbour(last->offset, last->offset + last->length, buffer->offset)))) {
                 if (end > last->offset + last->length)
                         last->length = end - last->offset;
                 return;
@@ -76,22 +89,23 @@ static void staging_place(Staging *staging, const StagingSlice *slice, uint64_t 
 
         staging->scratch[slice->index] = scratch;
         if (buffer->direction == STAGING_OUT)
-                staging_add(staging->zero, &staging->n_zero, buffer, scratch);
+                staging_add(staging->zero, &staging->n_zero, buffer, scratch, false);
         else
-                staging_add(staging->in, &staging->n_in, buffer, scratch);
+                staging_add(staging->in, &staging->n_in, buffer, scratch, true);
         if (buffer->direction != STAGING_IN)
-                staging_add(staging->out, &staging->n_out, buffer, scratch);
+                staging_add(staging->out, &staging->n_out, buffer, scratch, false);
 }
 
-/* How many slices from the first on overlap in a chain, and where they end. */
+/* How many slices from the first on overlap in a chain, or are neighbours, and where they end. */
 static size_t staging_region(const StagingSlice *slices, size_t n, uint64_t *ret_end) {
-        uint64_t end = slices[0].buffer->offset + slices[0].buffer->length;
+        uint64_t start = slices[0].buffer->offset, end = start + slices[0].buffer->length;
         size_t i;
 
         for (i = 1; i < n; ++i) {
                 const StagingBuffer *buffer = slices[i].buffer;
 
-                if (buffer->arena != slices[0].buffer->arena || buffer->offset >= end)
+                if (buffer->arena != slices[0].buffer->arena ||
+                    (buffer->offset >= end && !staging_is_neighbour(start, end, buffer->offset)))
                         break;
                 if (buffer->offset + buffer->length > end)
                         end = buffer->offset + buffer->length;
@@ -126,6 +140,21 @@ static int staging_sweep(Staging *staging, const StagingSlice *slices, size_t n)
         return 0;
 }
 
+/* Whether some byte of the scratch block is in both. */
+static bool staging_meet(const StagingRange *a, size_t n_a, const StagingRange *b, size_t n_b) {
+        size_t i = 0, k = 0;
+
+        while (i < n_a && k < n_b) {
+                if (a[i].scratch + a[i].length <= b[k].scratch)
+                        ++i;
+                else if (b[k].scratch + b[k].length <= a[i].scratch)
+                        ++k;
+                else
+                        return true;
+        }
+        return false;
+}
+
 int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
                  Staging *ret_staging) {
         Staging staging = {0};
@@ -142,7 +171,7 @@ int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
 
         for (size_t i = 0; i < n_buffers; ++i) {
                 staging.scratch[i] = 0;
-                if (!buffers[i].arena)
+                if (!buffers[i].arena || buffers[i].in_device)
                         continue;
                 if (buffers[i].length == 0)
                         empty = true; /* begins where the block does: valid, and never touched */
@@ -157,6 +186,8 @@ int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
         if (empty && staging.n_bytes == 0)
                 staging.n_bytes = STAGING_ALIGNMENT;
 
+        staging.ordered = staging_meet(staging.zero, staging.n_zero, staging.in, staging.n_in);
+        staging.updates = staging_meet(staging.in, staging.n_in, staging.out, staging.n_out);
         *ret_staging = staging;
         return 0;
 }

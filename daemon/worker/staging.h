@@ -7,7 +7,8 @@
  *
  * Where a job's host buffers lie in its one scratch block, and what is zeroed
  * and copied. Slices of one arena that overlap share their scratch, so a kernel
- * sees one memory as it would in place. Pure: offsets only, no address.
+ * sees one memory as it would in place. Slices that are next to each other, with less than
+ * an alignment between them, stay so, and inputs among them are one copy. Pure: offsets only, no address.
  *
  * Before the job: zero the out slices, then copy the in and inout slices over
  * them. After it: copy the out and inout slices back.
@@ -26,10 +27,11 @@ typedef enum StagingDirection {
 } StagingDirection;
 
 typedef struct StagingBuffer {
-        const void *arena; /* identity of a host arena; NULL: not staged (device memory) */
+        const void *arena; /* its identity; NULL: not staged */
         uint64_t offset;   /* bytes into it */
         uint64_t length;   /* bytes */
         StagingDirection direction;
+        bool in_device; /* not staged */
 } StagingBuffer;
 
 typedef struct StagingRange {
@@ -44,6 +46,8 @@ typedef struct Staging {
         uint64_t *scratch; /* one a buffer: where it begins */
         StagingRange *zero, *in, *out;
         size_t n_zero, n_in, n_out;
+        bool ordered; /* zeros must come before the copies in: some are written twice */
+        bool updates; /* some arena's bytes are both read and written back */
 } Staging;
 
 /** staging_room() - bytes that staging_plan() wants as @memory. */

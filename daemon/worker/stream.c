@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
+/* Bytes of the smallest scratch; larger ones are twice as large, and so on. */
+#define STREAM_SCRATCH_MIN ((size_t)256 << 10)
+
 int streams_init(Streams *streams, Context *context, Failure *failure) {
         const Driver *cu = context->cu;
         size_t n_bytes = sizeof(StreamWords) * _STREAM_CLASS_N * STREAMS_MAX;
@@ -105,6 +108,55 @@ int streams_choose(Streams *streams, StreamClass class, Stream **ret_stream, Fai
         return 0;
 }
 
+static CUresult stream_drop_scratch(const Streams *streams, Stream *stream) {
+        CUdeviceptr scratch = stream->scratch;
+
+        stream->scratch = 0;
+        stream->n_scratch = 0;
+        return scratch ? streams->context->cu->cuMemFreeAsync(scratch, stream->stream)
+                       : CUDA_SUCCESS;
+}
+
+CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
+                        CUdeviceptr *ret_scratch) {
+        size_t n_room = STREAM_SCRATCH_MIN;
+        CUdeviceptr scratch;
+        CUresult result;
+
+        if (n_bytes > stream->n_scratch) {
+                while (n_room < n_bytes)
+                        n_room *= 2;
+                result = streams->context->cu->cuMemAllocFromPoolAsync(
+                        &scratch, n_room, streams->context->pool, stream->stream);
+                if (result != CUDA_SUCCESS)
+                        return result;
+                result = stream_drop_scratch(streams, stream); /* behind the tickets that use it */
+                if (result != CUDA_SUCCESS)
+                        return result;
+                stream->scratch = scratch;
+                stream->n_scratch = n_room;
+        }
+
+        *ret_scratch = stream->scratch;
+        return CUDA_SUCCESS;
+}
+
+bool streams_drop_scratch(Streams *streams) {
+        bool any = false;
+
+        for (unsigned class = 0; class < _STREAM_CLASS_N; ++class)
+                for (unsigned i = 0; i < streams->n_streams[class]; ++i) {
+                        Stream *stream = &streams->streams[class][i];
+
+                        if (stream->n_busy > 0 || !stream->scratch)
+                                continue;
+                        /* A spent context shows in the next call that needs an answer. */
+                        (void)stream_drop_scratch(streams, stream);
+                        any = true;
+                }
+        return any;
+}
+
 Ticket ticket_take(Streams *streams, Stream *stream) {
         ++streams->n_busy;
         ++stream->n_busy;
@@ -157,6 +209,10 @@ bool ticket_is_committing(const Ticket *ticket) {
 /* Every ticket writes this one. Numbers wrap around; those in flight are never 2^31 apart. */
 bool ticket_is_done(const Ticket *ticket) {
         return (int32_t)(ticket_load(&ticket->stream->words->done) - ticket->number) >= 0;
+}
+
+bool ticket_is_next(const Ticket *ticket) {
+        return (int32_t)(ticket_load(&ticket->stream->words->done) - (ticket->number - 1)) >= 0;
 }
 
 CUresult ticket_wait(const Streams *streams, const Ticket *ticket, Stream *stream) {

@@ -42,6 +42,9 @@ typedef struct Stream {
         uint32_t number; /* of the last ticket */
         unsigned n_busy; /* tickets not yet let go */
         StreamClass class;
+        CUdeviceptr
+                scratch; /* kept from ticket to ticket, since these run one after the other; or 0 */
+        size_t n_scratch; /* bytes */
 } Stream;
 
 typedef struct Ticket {
@@ -68,6 +71,16 @@ unsigned stream_least_busy(const Stream *streams, unsigned n_streams, unsigned n
 /** streams_choose() - for new work of a class. Return: 0, FAILURE_E_SET, FAILURE_E_FAULT. */
 int streams_choose(Streams *streams, StreamClass class, Stream **ret_stream, Failure *failure);
 
+/**
+ * stream_scratch() - device memory for the next ticket, until that is done
+ *
+ * Kept and grown, so that a job need not ask the pool. Return: CUDA's answer; out of memory changes nothing.
+ */
+CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
+                        CUdeviceptr *ret_scratch);
+/** streams_drop_scratch() - give back what idle streams keep. Return: whether there was any. */
+bool streams_drop_scratch(Streams *streams);
+
 /** ticket_take() - the next number on a stream; let go with ticket_release(). */
 Ticket ticket_take(Streams *streams, Stream *stream);
 /** ticket_release() - no longer of interest. */
@@ -80,6 +93,8 @@ CUresult ticket_mark_done(const Streams *streams, const Ticket *ticket);
 bool ticket_has_started(const Ticket *ticket);
 bool ticket_is_committing(const Ticket *ticket);
 bool ticket_is_done(const Ticket *ticket);
+/** ticket_is_next() - whether all tickets before it on its stream are done. */
+bool ticket_is_next(const Ticket *ticket);
 /** ticket_wait() - have @stream wait for what is on the ticket's stream now. */
 CUresult ticket_wait(const Streams *streams, const Ticket *ticket, Stream *stream);
 

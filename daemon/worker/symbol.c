@@ -109,3 +109,7 @@ bool name_matches(const char *name, const char *plain) {
                 return false;
         return n == n_plain || name[n - n_plain - 1] == ':';
 }
+
+bool symbol_is_internal(const char *symbol) {
+        return strncmp(symbol, SYMBOL_INTERNAL, strlen(SYMBOL_INTERNAL)) == 0;
+}

@@ -13,6 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What names of gpuq's own kernels begin with. */
+#define SYMBOL_INTERNAL "gpuq_internal_"
+
 /**
  * symbol_base() - the last name of a symbol, without template arguments
  * @ret_base: inside @symbol
@@ -24,5 +27,7 @@ bool symbol_base(const char *symbol, const char **ret_base, size_t *ret_n_base);
 bool symbol_matches(const char *symbol, const char *name);
 /** name_matches() - whether a C++ name such as "math::gemm<float>" has the plain name @plain. */
 bool name_matches(const char *name, const char *plain);
+/** symbol_is_internal() - of a kernel that no user runs. */
+bool symbol_is_internal(const char *symbol);
 
 #endif

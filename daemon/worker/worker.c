@@ -149,17 +149,24 @@ static void worker_on_module(Module *module, void *userdata) {
         runner_changed(&worker->runner);
 }
 
+static void worker_on_builtin(const Image *image, void *userdata) {
+        Worker *worker = userdata;
+
+        if (!image)
+                log_warning("without gpuq's own kernels: jobs run one by one, by copies");
+        runner_open(&worker->runner, image);
+}
+
 static void worker_on_unload(void *userdata) {
         Worker *worker = userdata;
 
-        graphs_clear(&worker->runner.issuer.graphs); /* they hold the module's functions */
+        runner_forget_functions(&worker->runner);
 }
 
 static void worker_on_memory(uint64_t n_bytes, void *userdata) {
         Worker *worker = userdata;
 
-        worker_check_sent(worker,
-                          report_stats(&worker->outbox, n_bytes, runner_waiting(&worker->runner)));
+        worker_check_sent(worker, report_stats(&worker->outbox, n_bytes, &worker->runner));
 }
 
 static Arena *worker_find_arena(void *userdata, uint64_t id) {
@@ -257,7 +264,8 @@ static void worker_nap(Worker *worker, uint64_t nap_ns) {
 }
 
 static void worker_rest(Worker *worker, uint64_t now_ns, bool any) {
-        bool busy = worker->streams.n_busy > 0 || !outbox_is_empty(&worker->outbox);
+        bool busy = worker->streams.n_busy > 0 || !outbox_is_empty(&worker->outbox) ||
+                    runner_is_holding(&worker->runner);
         uint64_t nap_ns;
 
         if (any)
@@ -350,7 +358,7 @@ static int worker_start_loop(Worker *worker) {
         return uv_timer_init(&worker->loop, &worker->stats);
 }
 
-static void worker_init_objects(Worker *worker) {
+static int worker_init_objects(Worker *worker) {
         const WorkerOptions *options = worker->options;
         const JobTables tables = {worker_find_arena, worker_find_module, worker};
         const CompilerSettings settings = {
@@ -360,18 +368,29 @@ static void worker_init_objects(Worker *worker) {
                 .timeout_s = options->compile_timeout_s,
                 .device = options->device,
         };
+        const RunnerSettings runner = {
+                .issue = {.coalesce = options->coalesce, .in_place = options->in_place},
+                .coalesce_ns = options->coalesce_us * UINT64_C(1000),
+        };
+        int r;
 
         drain_init(&worker->drain);
         compilers_init(&worker->compilers, &worker->loop, &settings);
         modules_init(&worker->modules, worker->context, &worker->compilers, &worker->drain,
-                     worker_on_module, worker_on_unload, worker);
+                     worker_on_module, worker_on_builtin, worker_on_unload, worker);
         arenas_init(&worker->arenas, worker->context, &worker->streams, &worker->drain,
                     &worker->loop, worker_on_arena, worker);
         words_init(&worker->words, &worker->arenas);
-        runner_init(&worker->runner, worker->context, &worker->streams, &worker->drain,
-                    &worker->output, &tables);
         memory_init(&worker->memory, worker->context, &worker->loop, worker_on_memory, worker);
         pace_init(&worker->pace, worker->driver->cpu);
+        r = bump_new(&worker->bump);
+        if (r < 0)
+                return r;
+        r = runner_init(&worker->runner, worker->context, &worker->streams, &worker->drain,
+                        &worker->output, &tables, &runner);
+        if (r < 0)
+                return r;
+        return modules_load_builtin(&worker->modules);
 }
 
 int worker_run(const WorkerOptions *options, Channel *channel) {
@@ -391,11 +410,11 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
                 r = worker_open_context(&worker, &failure);
         if (r == 0)
                 r = worker_start_loop(&worker);
+        if (r == 0)
+                r = worker_init_objects(&worker);
         if (r < 0 && !failure_is_set(&failure))
                 failure_set(&failure, GPUQ__V1__CODE__E_INTERNAL, "%s", strerror(-r));
 
-        if (r == 0)
-                worker_init_objects(&worker);
         /* Not before: libcuda names its threads in /proc, where an undumpable process may not write. */
         prctl(PR_SET_DUMPABLE, 0);
         worker_check_sent(&worker, report_ready(&worker.outbox, &failure));

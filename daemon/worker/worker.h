@@ -26,6 +26,8 @@ typedef struct WorkerOptions {
         unsigned cpu_devices, cpu_threads;
         const char *cache; /* NULL: none */
         unsigned compile_timeout_s;
+        bool coalesce, in_place; /* IssueSettings */
+        unsigned coalesce_us;
         char *libexec; /* the folder of this executable */
 } WorkerOptions;
 
@@ -45,6 +47,7 @@ typedef struct Worker {
         Runner runner;
         Memory memory;
         Pace pace;
+        Bump *bump; /* of one message */
 
         uv_loop_t loop;
         uv_poll_t bell, socket;

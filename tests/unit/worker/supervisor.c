@@ -246,8 +246,7 @@ static int source_image(const Source *source, Gpuq__Worker__ModuleAdd *add) {
         return fd;
 }
 
-const Gpuq__Worker__ModuleAdded *module_add_source(Supervisor *supervisor, uint64_t id,
-                                                   const Source *source) {
+void module_send_source(Supervisor *supervisor, uint64_t id, const Source *source) {
         Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
         int fd = source_image(source, &add);
 
@@ -259,6 +258,11 @@ const Gpuq__Worker__ModuleAdded *module_add_source(Supervisor *supervisor, uint6
         add.name = (char *)"test.cu";
         supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, fd);
         close(fd);
+}
+
+const Gpuq__Worker__ModuleAdded *module_add_source(Supervisor *supervisor, uint64_t id,
+                                                   const Source *source) {
+        module_send_source(supervisor, id, source);
         return supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED)
                 ->module_added;
 }

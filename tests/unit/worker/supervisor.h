@@ -62,6 +62,8 @@ typedef struct Source {
 
 /** supervisor_on_gpu() - whether the worker has a GPU. */
 bool supervisor_on_gpu(void);
+/** module_send_source() - have a module loaded. */
+void module_send_source(Supervisor *supervisor, uint64_t id, const Source *source);
 /** module_add_source() - and await it. Return: the answer, valid until the next await. */
 const Gpuq__Worker__ModuleAdded *module_add_source(Supervisor *supervisor, uint64_t id,
                                                    const Source *source);

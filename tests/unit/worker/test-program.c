@@ -126,7 +126,7 @@ static void assert_taken(const char *kernel, Gpuq__V1__Operation *operation) {
 
         if (r)
                 fail_msg("refused: %s", failure.text);
-        program_free(program);
+        program_unref(program);
 }
 
 typedef struct Call {
@@ -197,7 +197,7 @@ static void right_launch_has_its_values_in_place(void **state) {
         assert_memory_equal(launch->values[2], call.scalars[2], 4);
         assert_memory_equal(launch->values[3], call.scalars[3], 8);
         assert_int_equal((uintptr_t)launch->values[3] % 16, 0);
-        program_free(program);
+        program_unref(program);
 }
 
 static void wrong_number_of_arguments_is_told(void **state) {
@@ -420,7 +420,7 @@ static void variable_is_found_and_its_range_checked(void **state) {
         move.from.what_case = GPUQ__V1__OPERAND__WHAT_VARIABLE;
         assert_int_equal(build("table", &move.operation, &program), 0);
         assert_int_equal(place_address(&program->steps[0].copy.from), 0x5000);
-        program_free(program);
+        program_unref(program);
 
         move.from.offset = 1;
         assert_refused("table", &move.operation, "copy from variable table: 64 bytes at 1 of 64");
@@ -457,7 +457,7 @@ static void fill_is_aligned_and_inside(void **state) {
         assert_int_equal(build("none", &operation, &program), 0);
         assert_int_equal(program->steps[0].fill.value, 0x5678);
         assert_int_equal(program->steps[0].fill.n, 2);
-        program_free(program);
+        program_unref(program);
 }
 
 /* ---- whole jobs ----------------------------------------------------------------------------------------------- */
@@ -498,7 +498,7 @@ static void a_thousand_operations_are_taken(void **state) {
         assert_int_equal(build_many("add_f32", list, 1000, &program), 0);
         assert_int_equal(program->n_steps, 1000);
         assert_memory_equal(program->steps[999].launch.values[3], call.scalars[3], 8);
-        program_free(program);
+        program_unref(program);
 }
 
 static uint8_t *shape_of(const Program *program, size_t *ret_n) {
@@ -522,7 +522,7 @@ static bool same_shape(Gpuq__V1__Operation *a, Gpuq__V1__Operation *b) {
         same = n[0] == n[1] && memcmp(keys[0], keys[1], n[0]) == 0;
         for (unsigned i = 0; i < 2; ++i) {
                 free(keys[i]);
-                program_free(programs[i]);
+                program_unref(programs[i]);
         }
         return same;
 }

@@ -699,7 +699,6 @@ static void buffer_of_4_gib_is_staged_whole(void **state) {
 static void module_is_loaded_only_when_nothing_runs(void **state) {
         Supervisor supervisor = supervisor_start(false);
         HostArena arena = host_arena(&supervisor, 1, ARENA);
-        Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
         Work work;
 
         add_module(&supervisor, 7, &source);
@@ -707,9 +706,7 @@ static void module_is_loaded_only_when_nothing_runs(void **state) {
         work_buffer(&work, 1, 0, 4, INOUT);
         work_launch(&work, work_kernel(&work, 7, "busy"), 1, 1, "bi", 0, 100000000u);
         work_send(&supervisor, &work);
-        add.id = 8;
-        add.format = GPUQ__V1__FORMAT__BUILTIN;
-        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, -1);
+        module_send_source(&supervisor, 8, &plain_source);
         await_done(&supervisor, 1);
         assert_null(supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED)
                             ->module_added->error);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_BATCH_H
+#define GPUQ_WORKER_BATCH_H
+
+/*
+ * Batch
+ *
+ * Jobs that go onto a stream together, under one ticket, and end together: one
+ * job, or several of one kind, which become one launch of their kernel's twin. A Forming
+ * collects ready jobs into batches. Both are pure: nothing here calls the driver.
+ */
+
+#include "worker/graph.h"
+#include "worker/in_place.h"
+#include "worker/job.h"
+
+#define BATCH_BYTES_MAX (4u << 20) /* of small jobs in one batch: enough for full speed over PCIe */
+#define FORMING_MAX     8u         /* batches that are formed at once */
+
+/* How its jobs' host data reach the kernels. */
+typedef enum BatchWay {
+        BATCH_NO_DATA,
+        BATCH_COPIED,   /* by the copy engines, through scratch of its own */
+        BATCH_MOVED,    /* by the move kernel, through the stream's scratch */
+        BATCH_IN_PLACE, /* not at all */
+        _BATCH_WAY_N,
+} BatchWay;
+
+typedef struct Batch {
+        TAILQ_ENTRY(Batch) link; /* forming->open, then runner->batches */
+        struct JobList jobs;
+        size_t n_jobs;
+        JobKind kind; /* of its jobs; .function NULL: there is but one */
+        size_t n_rows;
+        Stream *stream;     /* behind what is there; NULL while it is formed: any */
+        bool is_behind;     /* something in flight that its jobs come after */
+        uint64_t n_small;   /* bytes, of all jobs */
+        uint64_t formed_ns; /* when its first job came to it */
+
+        BatchWay way;
+        InPlace *in_place; /* of its kernel; NULL: was not asked, and is not told */
+        InPlaceChoice choice;
+        Ticket ticket;       /* in flight */
+        CUdeviceptr scratch; /* its own, for copies */
+        Graph *graph;
+        CUevent begin, end;   /* if timed */
+        uint32_t timeout_ms;  /* the shortest of its jobs'; 0: none */
+        bool waits_elsewhere; /* also for other streams */
+        uint64_t issued_ns, started_ns;
+} Batch;
+
+TAILQ_HEAD(BatchList, Batch);
+
+/** batch_new() - of one job, which leaves no list. @stream: that it must go behind, or NULL. Return: NULL: no memory. */
+Batch *batch_new(Blocks *blocks, Job *job, Stream *stream, uint64_t now_ns);
+/** batch_free() - it has no jobs any more; NULL is fine. Return: NULL. */
+Batch *batch_free(Batch *batch, Blocks *blocks);
+/** batch_takes() - whether a job that must go behind what is on @stream (NULL: behind nothing) fits in. */
+bool batch_takes(const Batch *batch, const Job *job, const Stream *stream);
+/** batch_add() - a job that it takes. */
+void batch_add(Batch *batch, Job *job);
+/** batch_split() - all jobs but the first become another batch. Return: that, or NULL: no memory, nothing changed. */
+Batch *batch_split(Batch *batch, Blocks *blocks);
+
+typedef struct Forming {
+        struct BatchList open; /* the oldest first */
+        unsigned n_open;
+} Forming;
+
+/** forming_init() */
+void forming_init(Forming *forming);
+/** forming_find() - an open batch that takes the job, or NULL. */
+Batch *forming_find(const Forming *forming, const Job *job, const Stream *stream);
+/** forming_open() - keep a batch for more jobs. Return: one that must be issued now to make room, or NULL. */
+Batch *forming_open(Forming *forming, Batch *batch);
+/** forming_close() - it is issued, full or not. */
+void forming_close(Forming *forming, Batch *batch);
+/** batch_is_full() - no further job of its kind fits in. */
+bool batch_is_full(const Batch *batch);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_BLOCKS_H
+#define GPUQ_WORKER_BLOCKS_H
+
+/*
+ * Blocks
+ *
+ * Memory of jobs and batches, which come and go by the hundred thousand a
+ * second: blocks of a few sizes that are kept for the next. The loop's thread only.
+ */
+
+#include <stddef.h>
+
+#define BLOCKS_SIZES    5u
+#define BLOCKS_SMALLEST 512u  /* bytes; the next sizes are twice as large each */
+#define BLOCKS_KEPT_MAX 1024u /* of one size */
+
+typedef struct Block Block;
+
+typedef struct Blocks {
+        Block *kept[BLOCKS_SIZES];
+        unsigned n_kept[BLOCKS_SIZES];
+} Blocks;
+
+/** blocks_take() - memory of @n_bytes, not cleared, aligned for anything; blocks_give() it back. Return: NULL: none. */
+void *blocks_take(Blocks *blocks, size_t n_bytes);
+/** blocks_give() - NULL is fine. */
+void blocks_give(Blocks *blocks, void *memory);
+/** blocks_clear() - give all that is kept back to the system. */
+void blocks_clear(Blocks *blocks);
+
+#endif

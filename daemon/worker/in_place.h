@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_IN_PLACE_H
+#define GPUQ_WORKER_IN_PLACE_H
+
+/*
+ * In place
+ *
+ * Whether a kernel had better work on host memory itself than on a copy. It
+ * depends on the kernel: one that reads each word once gains 2-fold, one with
+ * atomics loses 400-fold. So both ways are timed for each kernel and size class,
+ * the better one is kept, and the other tried again at a falling rate. Pure.
+ *
+ *     UNTRIED -> TRYING -> IN_PLACE or STAGED -> TRYING -> …
+ *
+ * A trial must cost little: one at a time, of small jobs; of several jobs at once
+ * only if so many of a lone job's time are little.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IN_PLACE_CLASSES      24u               /* class i: from 2^i bytes on */
+#define IN_PLACE_JOB_MAX      (128u << 10)      /* bytes of a job that may be worked on in place */
+#define IN_PLACE_TRIALS       4u                /* runs of each way before the two are compared */
+#define IN_PLACE_TRIAL_NS     UINT64_C(5000000) /* what one may cost */
+#define IN_PLACE_AGAIN_NS     UINT64_C(2000000000) /* until the first time that both are tried again */
+#define IN_PLACE_AGAIN_MAX_NS UINT64_C(120000000000)
+
+typedef enum InPlaceState {
+        IN_PLACE_UNTRIED,
+        IN_PLACE_TRYING,
+        IN_PLACE_WON,
+        IN_PLACE_LOST,
+} InPlaceState;
+
+/* [false]: staged, [true]: in place */
+typedef struct InPlaceClass {
+        InPlaceState state;
+        unsigned n_told[2];   /* runs in this round of trials */
+        uint64_t best_ns[2];  /* the quickest of them */
+        uint64_t again_at_ns; /* when both are tried again */
+        uint64_t again_gap_ns;
+        bool won; /* the last time */
+} InPlaceClass;
+
+typedef struct InPlace {
+        InPlaceClass classes[IN_PLACE_CLASSES];
+        uint64_t alone_ns; /* a lone job in place at best; 0: unknown */
+        bool in_trial;     /* one is in flight */
+} InPlace;
+
+typedef struct InPlaceChoice {
+        bool in_place;
+        bool trial;    /* in_place_told() or in_place_forget() must follow */
+        bool only_one; /* of the jobs */
+} InPlaceChoice;
+
+/** in_place_choose() - for a run of @n_jobs with @n_bytes of host memory in all, > 0 both. */
+InPlaceChoice in_place_choose(InPlace *in_place, uint64_t n_bytes, size_t n_jobs, uint64_t now_ns);
+/** in_place_told() - a run took @took_ns; of a trial, and of staged runs as they come. */
+void in_place_told(InPlace *in_place, const InPlaceChoice *choice, uint64_t n_bytes, size_t n_jobs,
+                   uint64_t took_ns, uint64_t now_ns);
+/** in_place_forget() - a trial came to nothing. */
+void in_place_forget(InPlace *in_place, const InPlaceChoice *choice);
+/** in_place_state() - of a size. */
+InPlaceState in_place_state(const InPlace *in_place, uint64_t n_bytes);
+
+#endif

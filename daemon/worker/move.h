@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_MOVE_H
+#define GPUQ_WORKER_MOVE_H
+
+/*
+ * Move
+ *
+ * Many small copies and zeros in one launch of a kernel (kernels/move.cu), whose
+ * parameter tells it all of them: a call of a copy engine costs this thread as
+ * much as a launch does. The kernel comes with the built-in ones; until they are
+ * loaded, and where it does not launch, there is no move and copy engines do it.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "worker/context.h"
+
+#define MOVE_SYMBOL   "gpuq_internal_move"
+#define MOVE_ROWS_MAX 170u /* what 4 KiB hold, as kernels/move.cu has it */
+
+typedef struct MoveRow {
+        uint64_t to, from; /* addresses of the device's; from 0: zeros */
+        uint64_t n_bytes;
+} MoveRow;
+
+/* The kernel's parameter, and how many rows are filled in. */
+typedef struct MoveTable {
+        MoveRow rows[MOVE_ROWS_MAX];
+        unsigned n_rows;
+} MoveTable;
+
+typedef struct Move {
+        Context *context;
+        CUfunction function; /* NULL: there is none */
+        MoveTable table;     /* what the next launch does */
+} Move;
+
+/** move_table_add() - as a row of its own, or joined to the last one if it goes on there. Return: false: it is full. */
+bool move_table_add(MoveTable *table, const MoveRow *row);
+/** move_table_blocks() - how many blocks a row gets: enough for the longest, so that PCIe is busy. */
+unsigned move_table_blocks(const MoveTable *table);
+
+/** move_init() - without a kernel. */
+void move_init(Move *move, Context *context);
+/** move_is_there() */
+static inline bool move_is_there(const Move *move) {
+        return move->function != NULL;
+}
+/** move_add() - to what is launched next, or launch what there is first. Rows of one launch have no order. */
+CUresult move_add(Move *move, CUstream stream, CUdeviceptr to, CUdeviceptr from, uint64_t n_bytes);
+/** move_launch() - what was added; nothing if nothing was. */
+CUresult move_launch(Move *move, CUstream stream);
+
+#endif

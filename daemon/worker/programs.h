@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_PROGRAMS_H
+#define GPUQ_WORKER_PROGRAMS_H
+
+/*
+ * Programs
+ *
+ * Programs that were decoded and checked before. Clients send the same operations
+ * again and again, with other buffers: then this costs a comparison. Only
+ * programs whose check did not depend on the buffers are kept.
+ */
+
+#include "util/bump.h"
+#include "worker/program.h"
+
+#define PROGRAMS_SETS    64u
+#define PROGRAMS_WAYS    2u
+#define PROGRAMS_KEY_MAX 8192u /* bytes of operations and names; larger ones are made anew */
+
+typedef struct ProgramEntry ProgramEntry;
+
+typedef struct Programs {
+        Context *context;
+        Bump *bump;
+        ProgramEntry *entries[PROGRAMS_SETS][PROGRAMS_WAYS]; /* the last used first */
+} Programs;
+
+/** programs_init() - Return: 0 or -ENOMEM. */
+int programs_init(Programs *programs, Context *context);
+/** programs_clear() - forget all: a module goes. */
+void programs_clear(Programs *programs);
+/**
+ * programs_find() - one that was kept
+ *
+ * Looks at the operations, the kernels and the number of buffers alone. Return: the caller's reference, or NULL.
+ */
+Program *programs_find(Programs *programs, const ProgramInput *input);
+/** programs_make() - decode and check, and keep it if it can be. Return: as program_new(). */
+int programs_make(Programs *programs, const ProgramInput *input, Program **ret_program,
+                  Failure *failure);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Transfer
+ *
+ * Whatever the way, the batch's stream orders it: scratch and arenas are touched
+ * by nothing else that this batch must come after or before.
+ */
+#include "worker/transfer.h"
+
+#include <string.h>
+
+/* Zeros that this thread writes itself in less time than a launch takes it. */
+#define TRANSFER_CLEAR_MAX (64u << 10)
+
+typedef struct TransferRange {
+        uint64_t begin, end; /* bytes into an arena */
+} TransferRange;
+
+void transfer_init(Transfer *transfer, Context *context, Streams *streams) {
+        *transfer = (Transfer){.context = context, .streams = streams};
+        move_init(&transfer->move, context);
+}
+
+static int transfer_check(const Transfer *transfer, CUresult result, const char *what,
+                          Failure *failure) {
+        return result_check(transfer->context->cu, result, GPUQ__V1__CODE__E_LAUNCH, what, failure);
+}
+
+static CUstream batch_stream(const Batch *batch) {
+        return batch->stream->stream;
+}
+
+/* ---- scratch ------------------------------------------------------------------------ */
+
+static CUresult scratch_take(const Transfer *transfer, Batch *batch, size_t n_bytes,
+                             CUdeviceptr *ret_scratch) {
+        CUresult result;
+
+        if (batch->way == BATCH_MOVED)
+                return stream_scratch(transfer->streams, batch->stream, n_bytes, ret_scratch);
+
+        result = transfer->context->cu->cuMemAllocFromPoolAsync(
+                ret_scratch, n_bytes, transfer->context->pool, batch_stream(batch));
+        if (result == CUDA_SUCCESS)
+                batch->scratch = *ret_scratch;
+        return result;
+}
+
+/* What streams keep goes first; with nothing else in flight, also all that the pool keeps. */
+static CUresult scratch_take_last(const Transfer *transfer, Batch *batch, size_t n_bytes,
+                                  CUdeviceptr *ret_scratch) {
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+        if (streams_drop_scratch(transfer->streams))
+                result = scratch_take(transfer, batch, n_bytes, ret_scratch);
+        if (result != CUDA_ERROR_OUT_OF_MEMORY || transfer->streams->n_busy > 0)
+                return result;
+        transfer->context->cu->cuMemPoolTrimTo(transfer->context->pool, 0);
+        return scratch_take(transfer, batch, n_bytes, ret_scratch);
+}
+
+static size_t scratch_size(const Batch *batch) {
+        const Job *job;
+        size_t n_bytes = 0;
+
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        n_bytes += job->staging.n_bytes;
+        return n_bytes;
+}
+
+int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure) {
+        size_t n_bytes;
+        CUdeviceptr scratch;
+        CUresult result;
+        Job *job;
+
+        if (batch->way != BATCH_COPIED && batch->way != BATCH_MOVED)
+                return 0;
+
+        n_bytes = scratch_size(batch);
+        result = scratch_take(transfer, batch, n_bytes, &scratch);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY)
+                result = scratch_take_last(transfer, batch, n_bytes, &scratch);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && transfer->streams->n_busy > 0)
+                return FAILURE_E_WAIT;
+        if (result == CUDA_ERROR_OUT_OF_MEMORY)
+                return failure_set(failure, GPUQ__V1__CODE__E_MEMORY,
+                                   "the device has no %zu bytes left for the job's buffers",
+                                   n_bytes);
+        if (result != CUDA_SUCCESS)
+                return transfer_check(transfer, result, "cuMemAllocFromPoolAsync", failure);
+
+        TAILQ_FOREACH(job, &batch->jobs, queue) {
+                job->scratch = scratch;
+                scratch += job->staging.n_bytes;
+        }
+        return 0;
+}
+
+int transfer_release(Transfer *transfer, Batch *batch, Failure *failure) {
+        CUdeviceptr scratch = batch->scratch;
+
+        batch->scratch = 0;
+        if (!scratch)
+                return 0;
+        return transfer_check(transfer,
+                              transfer->context->cu->cuMemFreeAsync(scratch, batch_stream(batch)),
+                              "cuMemFreeAsync", failure);
+}
+
+/* ---- zeros in device memory ------------------------------------------------------------ */
+
+/* One job's zeros are a call of their own; those of several are rows of one launch. */
+static CUresult device_clear(Transfer *transfer, const Batch *batch, CUdeviceptr to,
+                             uint64_t n_bytes) {
+        if (batch->n_jobs > 1)
+                return move_add(&transfer->move, batch_stream(batch), to, 0, n_bytes);
+        return transfer->context->cu->cuMemsetD8Async(to, 0, n_bytes, batch_stream(batch));
+}
+
+/* Zeros of an out buffer in device memory, but not where the job also reads what was there. */
+static CUresult device_clear_range(Transfer *transfer, const Batch *batch, const Job *job,
+                                   const Arena *arena, TransferRange range) {
+        for (size_t i = 0; i < job->n_buffers && range.begin < range.end; ++i) {
+                const StagingBuffer *other = &job->buffers[i];
+                TransferRange kept = {other->offset, other->offset + other->length};
+                CUresult result;
+
+                if (other->arena != arena || other->direction == STAGING_OUT ||
+                    kept.end <= range.begin || kept.begin >= range.end || other->length == 0)
+                        continue;
+                if (kept.end < range.end) {
+                        result = device_clear_range(transfer, batch, job, arena,
+                                                    (TransferRange){kept.end, range.end});
+                        if (result != CUDA_SUCCESS)
+                                return result;
+                }
+                range.end = kept.begin;
+        }
+
+        if (range.begin >= range.end)
+                return CUDA_SUCCESS;
+        return device_clear(transfer, batch, arena->address + range.begin, range.end - range.begin);
+}
+
+static CUresult device_clear_job(Transfer *transfer, const Batch *batch, const Job *job) {
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                const StagingBuffer *buffer = &job->buffers[i];
+                TransferRange range = {buffer->offset, buffer->offset + buffer->length};
+                CUresult result;
+
+                if (!buffer->in_device || buffer->direction != STAGING_OUT)
+                        continue;
+                result = device_clear_range(transfer, batch, job, buffer->arena, range);
+                if (result != CUDA_SUCCESS)
+                        return result;
+        }
+        return CUDA_SUCCESS;
+}
+
+/* ---- by copy engines, of a batch's only job ---------------------------------------------- */
+
+static uint8_t *range_memory(const StagingRange *range) {
+        return job_arena(range->arena)->memory + range->offset;
+}
+
+static int copy_in(const Transfer *transfer, const Batch *batch, const Job *job, Failure *failure) {
+        const Driver *cu = transfer->context->cu;
+        int r;
+
+        for (size_t i = 0; i < job->staging.n_zero; ++i) {
+                const StagingRange *range = &job->staging.zero[i];
+
+                r = transfer_check(transfer,
+                                   cu->cuMemsetD8Async(job->scratch + range->scratch, 0,
+                                                       range->length, batch_stream(batch)),
+                                   "cuMemsetD8Async", failure);
+                if (r)
+                        return r;
+        }
+        for (size_t i = 0; i < job->staging.n_in; ++i) {
+                const StagingRange *range = &job->staging.in[i];
+
+                r = transfer_check(transfer,
+                                   cu->cuMemcpyHtoDAsync(job->scratch + range->scratch,
+                                                         range_memory(range), range->length,
+                                                         batch_stream(batch)),
+                                   "cuMemcpyHtoDAsync", failure);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+static int copy_out(const Transfer *transfer, const Batch *batch, const Job *job,
+                    Failure *failure) {
+        int r;
+
+        for (size_t i = 0; i < job->staging.n_out; ++i) {
+                const StagingRange *range = &job->staging.out[i];
+
+                r = transfer_check(transfer,
+                                   transfer->context->cu->cuMemcpyDtoHAsync(
+                                           range_memory(range), job->scratch + range->scratch,
+                                           range->length, batch_stream(batch)),
+                                   "cuMemcpyDtoHAsync", failure);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- by the move kernel --------------------------------------------------------------------- */
+
+static CUdeviceptr range_address(const StagingRange *range) {
+        return job_arena(range->arena)->address + range->offset;
+}
+
+static CUresult move_in(Transfer *transfer, const Batch *batch, const Job *job) {
+        CUresult result = CUDA_SUCCESS;
+
+        for (size_t i = 0; i < job->staging.n_zero && result == CUDA_SUCCESS; ++i) {
+                const StagingRange *range = &job->staging.zero[i];
+
+                result = move_add(&transfer->move, batch_stream(batch),
+                                  job->scratch + range->scratch, 0, range->length);
+        }
+        for (size_t i = 0; i < job->staging.n_in && result == CUDA_SUCCESS; ++i) {
+                const StagingRange *range = &job->staging.in[i];
+
+                result = move_add(&transfer->move, batch_stream(batch),
+                                  job->scratch + range->scratch, range_address(range),
+                                  range->length);
+        }
+        return result;
+}
+
+static CUresult move_out(Transfer *transfer, const Batch *batch, const Job *job) {
+        CUresult result = CUDA_SUCCESS;
+
+        for (size_t i = 0; i < job->staging.n_out && result == CUDA_SUCCESS; ++i) {
+                const StagingRange *range = &job->staging.out[i];
+
+                result = move_add(&transfer->move, batch_stream(batch), range_address(range),
+                                  job->scratch + range->scratch, range->length);
+        }
+        return result;
+}
+
+/* ---- in place ---------------------------------------------------------------------------------- */
+
+static CUresult clear_by_kernel(Transfer *transfer, const Batch *batch, const Job *job) {
+        CUresult result = CUDA_SUCCESS;
+
+        for (size_t i = 0; i < job->staging.n_zero && result == CUDA_SUCCESS; ++i) {
+                const StagingRange *range = &job->staging.zero[i];
+
+                result = move_add(&transfer->move, batch_stream(batch), range_address(range), 0,
+                                  range->length);
+        }
+        return result;
+}
+
+/* Of a lone small job that comes behind nothing: nobody else can be using the slices. */
+static bool may_clear_here(const Batch *batch, const Job *job) {
+        uint64_t n_bytes = 0;
+
+        for (size_t i = 0; i < job->staging.n_zero; ++i)
+                n_bytes += job->staging.zero[i].length;
+        return batch->n_jobs == 1 && !batch->is_behind && n_bytes <= TRANSFER_CLEAR_MAX;
+}
+
+static CUresult clear_in_place(Transfer *transfer, const Batch *batch, const Job *job) {
+        if (!may_clear_here(batch, job))
+                return clear_by_kernel(transfer, batch, job);
+
+        for (size_t i = 0; i < job->staging.n_zero; ++i)
+                memset(range_memory(&job->staging.zero[i]), 0, job->staging.zero[i].length);
+        return CUDA_SUCCESS;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------- */
+
+static CUresult transfer_in_job(Transfer *transfer, const Batch *batch, const Job *job) {
+        CUresult result = device_clear_job(transfer, batch, job);
+
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (batch->way == BATCH_MOVED)
+                return move_in(transfer, batch, job);
+        if (batch->way == BATCH_IN_PLACE)
+                return clear_in_place(transfer, batch, job);
+        return CUDA_SUCCESS;
+}
+
+/* A kernel that does not launch here will not the next time. */
+static int transfer_moved(Transfer *transfer, CUresult result, Failure *failure) {
+        int r = transfer_check(transfer, result, "moving the job's data", failure);
+
+        if (r) {
+                transfer->move.table.n_rows = 0;
+                transfer->move.function = NULL;
+        }
+        return r;
+}
+
+int transfer_in(Transfer *transfer, const Batch *batch, Failure *failure) {
+        CUresult result = CUDA_SUCCESS;
+        const Job *job;
+        int r;
+
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        if (result == CUDA_SUCCESS)
+                result = transfer_in_job(transfer, batch, job);
+        if (result == CUDA_SUCCESS)
+                result = move_launch(&transfer->move, batch_stream(batch));
+        r = transfer_moved(transfer, result, failure);
+        if (r || batch->way != BATCH_COPIED)
+                return r;
+        return copy_in(transfer, batch, TAILQ_FIRST(&batch->jobs), failure);
+}
+
+int transfer_out(Transfer *transfer, const Batch *batch, Failure *failure) {
+        CUresult result = CUDA_SUCCESS;
+        const Job *job;
+
+        if (batch->way == BATCH_COPIED)
+                return copy_out(transfer, batch, TAILQ_FIRST(&batch->jobs), failure);
+        if (batch->way != BATCH_MOVED)
+                return 0;
+
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        if (result == CUDA_SUCCESS)
+                result = move_out(transfer, batch, job);
+        if (result == CUDA_SUCCESS)
+                result = move_launch(&transfer->move, batch_stream(batch));
+        return transfer_moved(transfer, result, failure);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Twin
+ */
+#include "worker/twin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Dynamic shared memory that a kernel gets without asking; twins are asked for no more. */
+#define TWIN_SHARED_MAX (48u << 10)
+
+bool twin_is_name(const char *symbol) {
+        size_t n = strlen(symbol), n_suffix = strlen(BATCH_SUFFIX);
+
+        return n > n_suffix && strcmp(symbol + n - n_suffix, BATCH_SUFFIX) == 0;
+}
+
+void twin_find(Function *function, const Driver *cu, CUmodule module) {
+        size_t n_name = strlen(function->symbol) + sizeof(BATCH_SUFFIX);
+        _cleanup_(freep) char *name = malloc(n_name);
+        CUfunction twin;
+        int max_threads;
+
+        if (!name || function->n_parameter_bytes == 0)
+                return;
+
+        /* Loaded now: at its first launch it would wait for running kernels. */
+        snprintf(name, n_name, "%s" BATCH_SUFFIX, function->symbol);
+        if (cu->cuModuleGetFunction(&twin, module, name) != CUDA_SUCCESS ||
+            cu->cuFuncLoad(twin) != CUDA_SUCCESS ||
+            cu->cuFuncGetAttribute(&max_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, twin) !=
+                    CUDA_SUCCESS)
+                return;
+
+        function->twin = twin;
+        function->twin_max_threads = (unsigned)max_threads;
+}
+
+size_t twin_rows(const ProgramLaunch *launch) {
+        const Function *function = launch->function;
+        uint64_t n_threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+
+        if (!function->twin || launch->grid[2] != 1 || launch->cluster[0] || launch->cooperative ||
+            n_threads > function->twin_max_threads ||
+            function->static_shared + launch->shared_bytes > TWIN_SHARED_MAX)
+                return 0;
+        return batch_rows(function->n_parameter_bytes);
+}
+
+void twin_add(TwinTable *table, const ProgramLaunch *launch) {
+        const Function *function = launch->function;
+        uint8_t *row = table->bytes + table->n_rows * batch_pitch(function->n_parameter_bytes);
+
+        for (size_t i = 0; i < function->n_parameters; ++i)
+                memcpy(row + function->parameters[i].offset, launch->values[i],
+                       function->parameters[i].size);
+        ++table->n_rows;
+}
+
+CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, const Driver *cu,
+                     CUstream stream) {
+        CUlaunchConfig config = {
+                .gridDimX = launch->grid[0],
+                .gridDimY = launch->grid[1],
+                .gridDimZ = (unsigned)table->n_rows,
+                .blockDimX = launch->block[0],
+                .blockDimY = launch->block[1],
+                .blockDimZ = launch->block[2],
+                .sharedMemBytes = launch->shared_bytes,
+                .hStream = stream,
+        };
+        void *params[] = {(void *)table->bytes};
+
+        return cu->cuLaunchKernelEx(&config, launch->function->twin, params, NULL);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_TWIN_H
+#define GPUQ_WORKER_TWIN_H
+
+/*
+ * Twin
+ *
+ * The launch of many jobs at once: the kernel beside theirs that takes a table of
+ * their arguments (compiler/batch.h says how).
+ */
+
+#include "compiler/batch.h"
+#include "worker/program.h"
+
+typedef struct TwinTable {
+        _Alignas(16) uint8_t bytes[BATCH_TABLE_BYTES];
+        size_t n_rows;
+} TwinTable;
+
+/** twin_is_name() - whether a kernel is another's twin. */
+bool twin_is_name(const char *symbol);
+/** twin_find() - a function's, if its module has one that can be used. */
+void twin_find(Function *function, const Driver *cu, CUmodule module);
+/** twin_rows() - jobs of this launch that one table holds; fewer than BATCH_ROWS_MIN: it has no twin for it. */
+size_t twin_rows(const ProgramLaunch *launch);
+
+/** twin_add() - a row of a job's arguments as they are now; there is room. */
+void twin_add(TwinTable *table, const ProgramLaunch *launch);
+/** twin_launch() - all rows, with the geometry of @launch. */
+CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, const Driver *cu,
+                     CUstream stream);
+
+#endif

@@ -278,6 +278,23 @@ static void who_used_much_of_late_yields_to_who_did_not(void **state) {
         sim_finish(&sim);
 }
 
+static void yielding_has_a_limit_whatever_the_weights(void **state) {
+        Sim sim;
+
+        sim_init_with_past(&sim, 2);
+        fairshare_set_weight(sim.fs, &sim.users[0].share, 0.01);
+        fairshare_set_weight(sim.fs, &sim.users[1].share, 0.01);
+        sim_queue(&sim, 0, UINT32_MAX);
+        sim_run(&sim, 10 * HALF_LIFE);
+        sim.users[0].served_ns = 0;
+        sim_queue(&sim, 1, UINT32_MAX);
+        sim_run(&sim, S / 4);
+
+        assert_near((double)sim.users[1].served_ns / (double)sim.users[0].served_ns,
+                    FAIRSHARE_YIELD_MAX, 0.3);
+        sim_finish(&sim);
+}
+
 static void yielding_ends_when_both_used_the_same(void **state) {
         Sim sim;
 
@@ -458,6 +475,7 @@ int main(void) {
                 cmocka_unit_test(cost_grows_no_faster_than_log_n),
                 cmocka_unit_test(usage_halves_in_a_half_life),
                 cmocka_unit_test(who_used_much_of_late_yields_to_who_did_not),
+                cmocka_unit_test(yielding_has_a_limit_whatever_the_weights),
                 cmocka_unit_test(yielding_ends_when_both_used_the_same),
                 cmocka_unit_test(the_past_is_forgotten),
                 cmocka_unit_test(weights_hold_in_the_long_run_whatever_the_past),

@@ -12,6 +12,7 @@
 #include "supervisor/scheduler.h"
 #include "supervisor/session.h"
 #include "supervisor/slot.h"
+#include "supervisor/stall.h"
 #include "supervisor/worker.h"
 #include "util/config-seal.h"
 #include "util/log.h"
@@ -319,6 +320,9 @@ static int supervisor_init_loop(Supervisor *supervisor) {
         r = uv_loop_init(&supervisor->loop);
         if (r < 0)
                 return r;
+        r = stall_start(&supervisor->loop); /* first of all that runs before a sleep, so the last to */
+        if (r < 0)
+                return r;
         uv_prepare_init(&supervisor->loop, &supervisor->prepare);
         uv_idle_init(&supervisor->loop, &supervisor->idle);
         uv_timer_init(&supervisor->loop, &supervisor->tick);
@@ -437,6 +441,7 @@ static void supervisor_close_handles(Supervisor *supervisor) {
         keeper_link_close(supervisor->keeper);
         for (size_t i = 0; i < supervisor->n_devices; ++i)
                 device_close(&supervisor->devices[i]);
+        stall_stop();
         uv_close((uv_handle_t *)&supervisor->prepare, NULL);
         uv_close((uv_handle_t *)&supervisor->idle, NULL);
         uv_close((uv_handle_t *)&supervisor->tick, NULL);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_STALL_H
+#define GPUQ_SUPERVISOR_STALL_H
+
+/*
+ * Stall
+ *
+ * Bounds how long a system call can hold up the loop. A descriptor that somebody
+ * else made can take long to close: a TCP socket with SO_LINGER waits for its peer.
+ * One comes with any message of a worker that a user has taken over, and with a
+ * client's where the kernel cannot refuse descriptors (before Linux 6.16); even one
+ * that is not taken is closed in the name of its receiver. Such a wait ends at a
+ * signal: while the loop calls back, there is one each STALL_MS. It is SIGPROF,
+ * which libuv can keep from ending the loop's sleep. One in a process.
+ */
+
+#include <uv.h>
+
+#define STALL_MS 50u
+
+/** stall_start() - from now on, in this thread, which is the loop's. Return: 0 or a negative errno. */
+int stall_start(uv_loop_t *loop);
+/** stall_stop() - before the loop is closed. */
+void stall_stop(void);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stall: a descriptor that is slow to close holds the loop up no longer than its bound, however often.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "supervisor/stall.h"
+
+#define LINGER_S 30
+
+/* One end of a TCP connection that waits LINGER_S when it is closed; @ret_peer never reads. */
+static int slow_socket(int *ret_peer) {
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        struct linger linger = {.l_onoff = 1, .l_linger = LINGER_S};
+        socklen_t n_address = sizeof(address);
+        int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+        static char bytes[1 << 16];
+
+        assert_return_code(bind(listener, (struct sockaddr *)&address, sizeof(address)), errno);
+        assert_return_code(listen(listener, 1), errno);
+        assert_return_code(getsockname(listener, (struct sockaddr *)&address, &n_address), errno);
+        assert_return_code(connect(fd, (struct sockaddr *)&address, sizeof(address)), errno);
+        *ret_peer = accept(listener, NULL, NULL);
+        assert_return_code(*ret_peer, errno);
+        close(listener);
+
+        while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+                ;
+        assert_return_code(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), errno);
+        return fd;
+}
+
+typedef struct Calls {
+        uint64_t took_ns;
+        unsigned n_timers;
+} Calls;
+
+static void on_timer(uv_timer_t *timer) {
+        uint64_t from_ns = uv_hrtime();
+        Calls *calls = timer->data;
+
+        for (unsigned i = 0; i < 3; ++i) {
+                int peer, fd = slow_socket(&peer);
+
+                close(fd);
+                close(peer);
+        }
+        calls->took_ns += uv_hrtime() - from_ns;
+        if (++calls->n_timers == 2)
+                uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void end_loop(uv_loop_t *loop) {
+        stall_stop();
+        uv_run(loop, UV_RUN_DEFAULT);
+        assert_int_equal(uv_loop_close(loop), 0);
+}
+
+static void a_descriptor_that_lingers_does_not_hold_up_the_loop(void **state) {
+        uv_timer_t timer;
+        Calls calls = {};
+        uv_loop_t loop;
+
+        uv_loop_init(&loop);
+        assert_int_equal(stall_start(&loop), 0);
+        uv_timer_init(&loop, &timer);
+        timer.data = &calls;
+        uv_timer_start(&timer, on_timer, 1, 1);
+        uv_run(&loop, UV_RUN_DEFAULT);
+
+        /* Six closes in two turns, each of which waits LINGER_S when nothing ends it. */
+        assert_int_equal(calls.n_timers, 2);
+        assert_in_range(calls.took_ns, 1, LINGER_S * UINT64_C(1000000000) / 2);
+        end_loop(&loop);
+}
+
+static void on_early(uv_timer_t *timer) {
+        uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void on_late(uv_timer_t *timer) {
+        getrusage(RUSAGE_THREAD, timer->data);
+        uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void an_idle_loop_is_not_woken(void **state) {
+        struct rusage before, after;
+        uv_timer_t early, late;
+        uv_loop_t loop;
+
+        uv_loop_init(&loop);
+        assert_int_equal(stall_start(&loop), 0);
+        uv_timer_init(&loop, &early);
+        uv_timer_start(&early, on_early, 1, 0);
+        uv_timer_init(&loop, &late);
+        late.data = &after;
+        uv_timer_start(&late, on_late, 20 * STALL_MS, 0);
+        uv_run(&loop, UV_RUN_ONCE);
+        getrusage(RUSAGE_THREAD, &before);
+        uv_run(&loop, UV_RUN_DEFAULT); /* sleeps until it is late */
+
+        assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 1, 5);
+        end_loop(&loop);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_descriptor_that_lingers_does_not_hold_up_the_loop),
+                cmocka_unit_test(an_idle_loop_is_not_woken),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

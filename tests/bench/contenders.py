@@ -8,9 +8,7 @@ import subprocess
 import tempfile
 import threading
 
-
-TITLES = {"own": "own contexts", "alone": "one process, 16 streams", "mps": "MPS", "mps-all": "MPS, one server for all users",
-          "gpuq": "gpuq"}
+TITLES = {"own": "own contexts", "mps": "MPS", "mps-all": "MPS, one server for all users", "gpuq": "gpuq"}
 
 
 class Failed(Exception):
@@ -18,11 +16,16 @@ class Failed(Exception):
 
 
 class Contender:
-    """A way to the GPU. Its ways to hold host data: `host` where it has but one."""
+    """A way to the GPU, and how it holds data: in its ways, of those for host data the best first."""
 
-    def __init__(self, name, command, environment=None, problem=None, ways=("in-place", "copies", "device")):
-        self.name, self.title, self.problem, self.ways = name, TITLES[name], problem, ways
-        self.command, self.environment = command, environment or dict(os.environ)
+    ways = ("in-place", "copies", "device")
+
+    def __init__(self, name, program, arguments):
+        self.name, self.title, self.problem = name, TITLES[name], None
+        self.program, self.arguments, self.environment = program, arguments, dict(os.environ)
+
+    def command(self, processes):
+        return [*self.program, *self.arguments, "--processes", str(processes)]
 
     def recover(self):
         """After processes were killed in the middle: what serves them may be left as it should not be."""
@@ -31,16 +34,32 @@ class Contender:
         return f"{'copies' if way == 'host' else way}/{in_flight}/{seconds}"
 
     def host_ways(self):
-        """The best first."""
         return [way for way in self.ways if way != "device"]
 
 
-class OfService(Contender):
-    """Own contexts that a service shares among them."""
+class Gpuq(Contender):
+    """A job on host buffers is one request, and the service chooses its way."""
 
-    def __init__(self, name, command, service):
-        super().__init__(name, command, service.environment(), service.problem)
-        self.service = service
+    ways = ("host", "device")
+
+
+class Own(Contender):
+    """Contexts of their own. One process's 32 jobs end half as fast again in 4 streams as in one each; where contexts take turns
+    each turn gets more done with one each."""
+
+    def command(self, processes):
+        return [*super().command(processes), *(FEW_STREAMS if processes == 1 else [])]
+
+
+class Shared(Contender):
+    """The same, shared by an MPS."""
+
+    def __init__(self, name, program, arguments, service):
+        super().__init__(name, program, arguments)
+        self.service, self.environment, self.problem = service, service.environment(), service.problem
+
+    def command(self, processes):
+        return [*super().command(processes), *FEW_STREAMS]
 
     def recover(self):
         self.service.end()
@@ -48,16 +67,17 @@ class OfService(Contender):
         self.problem = self.service.problem
 
 
+FEW_STREAMS = ["--streams", "4"]
+
+
 def contenders(arguments, socket, mps):
-    """Own contexts; one process with streams; MPS, and where two users share it; gpuq. @mps: the services by name."""
+    """By name. @mps: the services by name: one for each user in turn, one that all users share."""
     libexec = pathlib.Path(arguments.prefix).resolve() / "libexec/gpuq"
     program = [str(libexec / "gpuq-bench"), "--kernels", str(libexec / "kernels"), "--spins", str(libexec / "bench")]
-    own = [*program, "--contender", "own", "--driver", arguments.driver]
-    found = [Contender("own", own), Contender("alone", [*own, "--streams", "16"]),
-             Contender("gpuq", [*program, "--contender", "gpuq", "--socket", socket], ways=("host", "device"))]
-    found = [contender for contender in found if contender.name in arguments.contenders]
-    found += [OfService(name, own, service) for name, service in mps.items()]
-    return {contender.name: contender for contender in found}
+    own = ["--contender", "own", "--driver", arguments.driver]
+    found = [Own("own", program, own), *(Shared(name, program, own, service) for name, service in mps.items()),
+             Gpuq("gpuq", program, ["--contender", "gpuq", "--socket", socket])]
+    return {contender.name: contender for contender in found if contender.name.split("-")[0] in arguments.contenders}
 
 
 class Crew:
@@ -69,7 +89,7 @@ class Crew:
         self.complaints = tempfile.TemporaryFile("w+")
         user = {"user": uid, "group": uid, "extra_groups": []} if uid is not None else {}
         self.process = subprocess.Popen(
-            [*contender.command, "--hold", "--processes", str(processes), *options, *phases],
+            [*contender.command(processes), "--hold", *options, *phases],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints, text=True, cwd="/",
             env=contender.environment, **user)
         self.late = False
@@ -122,7 +142,7 @@ def burst(contender, way, processes, limit_s):
     """One job a process: {burst_s}, or what went wrong."""
     if contender.problem:
         raise Failed(contender.problem)
-    command = [*contender.command, "--burst", "--processes", str(processes), contender.phase(way, 1, 1)]
+    command = [*contender.command(processes), "--burst", contender.phase(way, 1, 1)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, env=contender.environment, timeout=limit_s)
     except subprocess.TimeoutExpired:

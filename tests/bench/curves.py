@@ -5,11 +5,16 @@ import math
 import pathlib
 from html import escape
 
-from report import WAYS, find
+from tables import WAYS, find
 
 NAMES = {"own": ("own contexts", "#c2410c"), "mps": ("MPS", "#1d4ed8"), "gpuq": ("gpuq", "#15803d")}
 PANEL_W, PANEL_H, GAP_X, GAP_Y, LEFT, TOP = 300, 190, 62, 58, 62, 58
-STYLE = "text{font:12px sans-serif;fill:#222}.t{font-weight:bold}.g{stroke:#ddd}.s{fill:none;stroke-width:2}.f{fill:#555;font-size:11px}"
+STYLE = ("text{font:12px sans-serif;fill:#222}.t{font-weight:bold}.g{stroke:#ddd}.s{fill:none;stroke-width:2}"
+         ".f{fill:#555;font-size:11px}")
+
+
+def short(number):
+    return f"{number // 10**6:,} M" if number >= 10**6 else f"{number:,}"
 
 
 class Panel:
@@ -32,7 +37,7 @@ class Panel:
         for power in range(self.low, self.high + 1):
             y = self.py(10**power)
             yield f'<path class="g" d="M{self.x} {y:.1f}h{PANEL_W}"/>'
-            yield f'<text class="f" text-anchor="end" x="{self.x - 6}" y="{y + 4:.1f}">{10**power:,}</text>'
+            yield f'<text class="f" text-anchor="end" x="{self.x - 6}" y="{y + 4:.1f}">{short(10**power)}</text>'
         for count in self.counts:
             x = self.px(count)
             yield f'<path class="g" d="M{x:.1f} {self.y}v{PANEL_H}"/>'

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures that gpuq is measured by, each beside its peers', its goal and its dream."""
 
-from report import find, ratio, table, value
+from tables import find, of_each, ratio, table, values
+
+SHARED = " (MPS: in one server, not isolated)"
 
 
 class Figure:
@@ -21,11 +23,7 @@ class Figure:
         return ratio(self.rows[2], best, self.key) if more_is_better else ratio(best, self.rows[2], self.key)
 
     def cells(self):
-        return [self.title, *(value(row, self.key, self.form) for row in self.rows), self.against_best(), self.goal, self.dream]
-
-
-def three(rows, **wanted):
-    return [find(rows, contender=name, **wanted) for name in ("own", "mps", "gpuq")]
+        return [self.title, *values(self.rows, self.key, self.form), self.against_best(), self.goal, self.dream]
 
 
 def most(rows, key, **wanted):
@@ -41,7 +39,6 @@ def most(rows, key, **wanted):
 def figures(result):
     small, large, chain, users = (result.get(name, []) for name in ("small", "large", "chain", "users"))
     latency, burst, cpu = (result.get(name, []) for name in ("latency", "burst", "cpu"))
-    many = {"processes": 16, "in_flight": 32}
     bursts = most(burst, "processes")
     memory = most([row for row in small if row.get("gpu_mib")], "processes")
     counts = " / ".join(str(row["processes"]) if row else "–" for row in bursts)
@@ -49,28 +46,32 @@ def figures(result):
     beside = [find(latency, contender=name, beside="2 s kernels", user="another") for name in ("own", "mps-all", "gpuq")]
     two = {n: [find(users, contender=name, in_flight=n) for name in ("own", "mps-all", "gpuq")] for n in (1, 32)}
     rate, us = "{:,.0f}", "{:,.1f}"
+    many = {"processes": 16, "in_flight": 32}
+    in_place = {n: of_each(small, way="in-place", processes=16, in_flight=n) for n in (1, 32)}
+    alone = of_each(small, way="in-place", processes=1, in_flight=1)
+    links = of_each(chain, way="device", in_flight=1)
+    supervisor = [None, None, find(cpu, contender="gpuq", way="in-place", **many)]
     return [
         Figure(f"{counts} processes, one job each, first fork to last result, s", "0.3", "0.1", "burst_s", "{:.2f}", bursts),
         Figure(f"GPU memory for {holders} processes, MiB", "600", "550", "gpu_mib", rate, memory),
-        Figure("in place, 16 processes, 32 in flight, jobs/s", "450,000", "620,000", "jobs_per_s", rate, three(small, way="in-place", **many)),
-        Figure("in place, 16 processes, one at a time, jobs/s", "300,000", "550,000", "jobs_per_s", rate,
-               three(small, way="in-place", processes=16, in_flight=1)),
-        Figure("the same, p50 µs", "50", "28", "p50_us", us, three(small, way="in-place", processes=16, in_flight=1)),
-        Figure("device data, 16 processes, 32 in flight, jobs/s", "900,000", "2,000,000", "jobs_per_s", rate, three(small, way="device", **many)),
-        Figure("with copies, 16 processes, 32 in flight, jobs/s", "300,000", "620,000", "jobs_per_s", rate, three(small, way="copies", **many)),
-        Figure("in place, one process, one at a time, p50 µs", "20 (prepared 16)", "14", "p50_us", us,
-               three(small, way="in-place", processes=1, in_flight=1)),
-        Figure("chain of 16 launches on device data, one at a time, p50 µs", "35", "25", "p50_us", us, three(chain, way="device", in_flight=1)),
+        Figure("in place, 16 processes, 32 in flight, jobs/s", "450,000", "620,000", "jobs_per_s", rate, in_place[32]),
+        Figure("in place, 16 processes, one at a time, jobs/s", "300,000", "550,000", "jobs_per_s", rate, in_place[1]),
+        Figure("the same, p50 µs", "50", "28", "p50_us", us, in_place[1]),
+        Figure("device data, 16 processes, 32 in flight, jobs/s", "900,000", "2,000,000", "jobs_per_s", rate,
+               of_each(small, way="device", **many)),
+        Figure("with copies, 16 processes, 32 in flight, jobs/s", "300,000", "620,000", "jobs_per_s", rate,
+               of_each(small, way="copies", **many)),
+        Figure("in place, one process, one at a time, p50 µs", "20 (prepared 16)", "14", "p50_us", us, alone),
+        Figure("chain of 16 launches on device data, one at a time, p50 µs", "35", "25", "p50_us", us, links),
         Figure("large job, 4 processes, jobs/s", "6,100", "6,285", "jobs_per_s", rate, most(large, "jobs_per_s", processes=4)),
-        Figure("two users, one at a time, jobs/s in all (MPS: not isolated)", "150,000", "400,000", "jobs_per_s", rate, two[1], isolated=True),
-        Figure("two users, 32 in flight, jobs/s in all (MPS: not isolated)", "150,000", "400,000", "jobs_per_s", rate, two[32], isolated=True),
-        Figure("p99 beside another user's 2 s kernels, µs (MPS: not isolated)", "2,500", "2,000", "p99_us", us, beside, isolated=True),
-        Figure("CPU in the supervisor per job, 16 processes, 32 in flight, µs", "1.5", "0.5", "supervisor_us", "{:.2f}",
-               [None, None, find(cpu, contender="gpuq", way="in-place", **many)]),
+        Figure(f"two users, one at a time, jobs/s in all{SHARED}", "150,000", "400,000", "jobs_per_s", rate, two[1], True),
+        Figure(f"two users, 32 in flight, jobs/s in all{SHARED}", "150,000", "400,000", "jobs_per_s", rate, two[32], True),
+        Figure(f"p99 beside another user's 2 s kernels, µs{SHARED}", "2,500", "2,000", "p99_us", us, beside, True),
+        Figure("CPU in the supervisor per job, 16 processes, 32 in flight, µs", "1.5", "0.5", "supervisor_us", "{:.2f}", supervisor),
     ]
 
 
-def show(result):
-    print("### The figures, their goals and what would be a dream\n")
-    lines = [figure.cells() for figure in figures(result) if any(figure.rows)]
-    table(["", "own contexts", "MPS", "gpuq", "gpuq against the best peer", "goal", "dream"], lines)
+def lines(result):
+    """The table; the last but two columns say how many times as good as the best peer gpuq is."""
+    cells = [figure.cells() for figure in figures(result) if any(figure.rows)]
+    return table(["", "own contexts", "MPS", "gpuq", "against the best peer", "goal", "dream"], cells) if cells else []

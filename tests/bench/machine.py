@@ -76,6 +76,6 @@ def gpu_mib_of(pids):
     return sum(int(held[str(pid)]) for pid in pids if str(pid) in held) or None
 
 
-def description():
-    return {"gpu": _nvidia_smi("gpu=name"), "driver": _nvidia_smi("gpu=driver_version"), "cores": os.cpu_count(),
-            "kernel": platform.release()}
+def description(on_gpu):
+    gpu, driver = (_nvidia_smi("gpu=name"), _nvidia_smi("gpu=driver_version")) if on_gpu else ("CPU", "gpuq's own")
+    return {"gpu": gpu, "driver": driver, "cores": os.cpu_count(), "kernel": platform.release()}

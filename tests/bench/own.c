@@ -211,7 +211,8 @@ static int own_next(void *p, unsigned *ret_slot) {
         if (!slot->ended) {
                 if (cuda_check(&state->cuda, own_wait(state, slot->stream), "a job") < 0)
                         return -1;
-                if (state->options->n_streams)
+                if (state->options->n_streams &&
+                    state->options->n_streams < state->options->n_slots)
                         own_mark_ended(state, slot->stream);
         }
 

@@ -1,160 +1,134 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/benchmarks.md, from what run.py measured."""
+"""What run.py measured, as the Markdown of docs/benchmarks.md."""
 
+import figures
 from contenders import TITLES
+from tables import PEERS, WAYS, of_each, ratio, table, value, values
 
-WAYS = {"copies": "with copies", "in-place": "in place on pinned host memory", "device": "on data that stays on the device"}
-PEERS = ("own", "mps", "gpuq")
-PROBLEM_MAX = 130  # characters of a problem in a table
+BEGIN, END = "<!-- run.py: begin -->", "<!-- run.py: end -->"
+PROBLEM_MAX = 130  # characters of a problem
+US = "{:,.1f}"
 
+HEAD = """\
+One {gpu} (driver {driver}), {cores} cores, Linux {kernel}; medians of up to {repeats} runs of {seconds} s, contenders in turn.
 
-def find(rows, **wanted):
-    """The row with these values; gpuq has one way for host data, which stands for both."""
-    for row in rows or ():
-        way = wanted.get("way")
-        same = all(row.get(key) == value for key, value in wanted.items() if key != "way")
-        if same and (way is None or row.get("way") == way or (row.get("way") == "host" and way != "device")):
-            return row
-    return None
-
-
-def value(row, key, form="{:,.0f}"):
-    return form.format(row[key]) if row and row.get(key) is not None else "–"
+- *own*: processes with CUDA contexts of their own, pinned memory, a stream for each job in flight; each spins until its
+  oldest job ends. One process alone has 4 streams for all, where it is fastest.
+- *MPS*: the same program, with 4 streams, under an MPS of its own. It serves one user at a time; where two users share one server
+  (`-multiuser-server`), one's fault ends the other's jobs.
+- *gpuq*: `libgpuq` and `gpuqd`, each user's kernels in a context of their own. A job on host buffers is one request, so its
+  figure stands beside *copies* and *in place* alike. Its worker runs before the clock does.
+"""
 
 
-def ratio(row, other, key="jobs_per_s"):
-    if not (row and other and row.get(key) and other.get(key)):
-        return "–"
-    return f"{row[key] / other[key]:.2f}"
-
-
-def table(heads, rows):
-    print("| " + " | ".join(heads) + " |")
-    print("|" + "---|" * len(heads))
-    for row in rows:
-        print("| " + " | ".join(map(str, row)) + " |")
-    print()
+def names(unit):
+    return [f"{title}: {unit}" for title in PEERS.values()]
 
 
 def problems(rows):
     """What a contender refused or could not do, in its own words."""
+    found = []
     for row in rows:
         if "error" in row:
-            where = ", ".join(str(row[key]) for key in ("processes", "beside", "user") if row.get(key) is not None)
-            print(f"- {TITLES[row['contender']]}{f' ({where})' if where else ''}: {row['error'][:PROBLEM_MAX]}")
-    if any("error" in row for row in rows):
-        print()
+            where = ", ".join(f"{row[key]}" for key in ("processes", "beside", "user") if row.get(key) is not None)
+            who = TITLES[row["contender"]] + (f" ({where})" if where else "")
+            found.append(f"- {who}: {row['error'][:PROBLEM_MAX]}")
+    return [*found, ""] if found else []
 
 
-def compared(rows, heads, keys, **wanted):
-    """For each of the keys the row's cells: jobs/s of each, ratios, p50 and p99 of each."""
-    for head, key in zip(heads, keys):
-        found = [find(rows, contender=name, **key, **wanted) for name in PEERS]
+def comparison(first, rows, keys):
+    """@keys: what to find the rows of a line by, under the line's name."""
+    lines = []
+    for head, key in keys.items():
+        found = of_each(rows, **key)
         own, mps, gpuq = found
         if any(found):
-            yield [head, *(value(row, "jobs_per_s") for row in found), ratio(gpuq, own), ratio(gpuq, mps),
-                   *(value(row, "p50_us", "{:,.1f}") for row in found), *(value(row, "p99_us", "{:,.1f}") for row in found)]
+            lines.append([head, *values(found, "jobs_per_s"), ratio(gpuq, own), ratio(gpuq, mps), *values(found, "p50_us", US),
+                          *values(found, "p99_us", US)])
+    return table([first, *names("jobs/s"), "gpuq / own", "gpuq / MPS", *names("p50 µs"), *names("p99 µs")], lines)
 
 
-def comparison(first, lines):
-    names = ("own", "MPS", "gpuq")
-    table([first, *(f"{name}: jobs/s" for name in names), "gpuq / own", "gpuq / MPS", *(f"{name}: p50 µs" for name in names),
-           *(f"{name}: p99 µs" for name in names)], lines)
-
-
-def show_small(result):
-    rows = result["small"]
+def small(rows):
     counts = sorted({row["processes"] for row in rows})
     for way, words in WAYS.items():
         for n in (1, 32):
-            print(f"### The small job {words}, {'one at a time' if n == 1 else f'{n} in flight in each process'}\n")
-            comparison("processes", compared(rows, counts, [{"processes": count} for count in counts], way=way, in_flight=n))
-    alone = [row for row in rows if row["contender"] == "alone" and "error" not in row]
-    if alone:
-        print("### One process, 32 in flight on 16 streams\n")
-        table(["data", "jobs/s", "gpuq, most from any number of processes", "gpuq / alone"],
-              [[WAYS[row["way"]], value(row, "jobs_per_s"), value(most(rows, row["way"]), "jobs_per_s"),
-                ratio(most(rows, row["way"]), row)] for row in alone])
-    show_memory(rows, counts)
-    problems(rows)
+            yield f"### The small job {words}, {'one at a time' if n == 1 else f'{n} in flight in each process'}\n"
+            keys = {count: {"processes": count, "way": way, "in_flight": n} for count in counts}
+            yield from comparison("processes", rows, keys)
+    yield "### GPU memory in use, and how long the set-up of the slowest process took\n"
+    found = {count: of_each(rows, processes=count, in_flight=1) for count in counts}
+    yield from table(["processes", *names("MiB"), *names("s")],
+                     [[count, *values(row, "gpu_mib"), *values(row, "open_s", "{:.2f}")]
+                      for count, row in found.items() if any(row)])
+    yield from problems(rows)
 
 
-def most(rows, way):
-    found = [row for row in rows if row["contender"] == "gpuq" and "error" not in row
-             and (row["way"] == way or (row["way"] == "host" and way != "device"))]
-    return max(found, key=lambda row: row["jobs_per_s"], default=None)
-
-
-def show_memory(rows, counts):
-    print("### GPU memory in use, and how long a process's set-up took\n")
-    lines = []
-    for count in counts:
-        found = [find(rows, contender=name, processes=count, in_flight=1) for name in PEERS]
-        if any(found):
-            lines.append([count, *(value(row, "gpu_mib") for row in found), *(value(row, "open_s", "{:.2f}") for row in found)])
-    table(["processes", *(f"{name}: MiB" for name in ("own", "MPS", "gpuq")), *(f"{name}: s" for name in ("own", "MPS", "gpuq"))],
-          lines)
-
-
-def show_large(result):
-    rows = result["large"]
+def large(rows):
     counts = sorted({row["processes"] for row in rows})
     for way in ("copies", "in-place"):
-        print(f"### The large job {WAYS[way]}\n")
-        keys = [{"processes": count, "in_flight": n} for count in counts for n in (1, 4)]
-        comparison("processes × in flight", compared(rows, [f"{k['processes']} × {k['in_flight']}" for k in keys], keys, way=way))
-    problems(rows)
+        yield f"### The large job (1,000,000 float32) {WAYS[way]}\n"
+        keys = {f"{count} × {n}": {"processes": count, "in_flight": n, "way": way} for count in counts for n in (1, 4)}
+        yield from comparison("processes × in flight", rows, keys)
+    yield from problems(rows)
 
 
-def show_chain(result):
-    print("### A chain of 16 launches on 64 KiB (the peers: as a graph), one process\n")
-    keys = [{"way": way, "in_flight": n} for way in WAYS for n in (1, 8)]
-    comparison("data, in flight", compared(result["chain"], [f"{WAYS[k['way']]}, {k['in_flight']}" for k in keys], keys))
-    problems(result["chain"])
+def chain(rows):
+    yield "### A chain of 16 launches on 64 KiB, one process; the peers run it as a graph\n"
+    yield from comparison("data, in flight", rows, {f"{words}, {n}": {"way": way, "in_flight": n}
+                                                    for way, words in WAYS.items() for n in (1, 8)})
+    yield from problems(rows)
 
 
-def show_burst(result):
-    print("### Short-lived processes with one job each, from the first fork to the last result\n")
-    table(["", "processes", "s"], [[TITLES[row["contender"]], row["processes"], value(row, "burst_s", "{:.3f}")]
-                                   for row in result["burst"]])
-    problems(result["burst"])
+def burst(rows):
+    yield "### Short-lived processes with one job each, from the first fork to the last result\n"
+    yield from table(["", "processes", "s"],
+                     [[TITLES[row["contender"]], row["processes"], value(row, "burst_s", "{:.3f}")] for row in rows])
+    yield from problems(rows)
 
 
-def show_users(result):
-    print("### Two users at once, half of the processes each\n")
-    good = [row for row in result["users"] if "error" not in row]
-    table(["", "processes × in flight", "jobs/s in all", "p50 µs", "p99 µs"],
-          [[TITLES[row["contender"]], f"{row['processes']} × {row['in_flight']}", value(row, "jobs_per_s"),
-            value(row, "p50_us", "{:,.1f}"), value(row, "p99_us", "{:,.1f}")] for row in good])
-    problems(result["users"])
+def users(rows):
+    yield "### Two users at once, half of the processes each\n"
+    yield from table(["", "processes × in flight", "jobs/s in all", "p50 µs", "p99 µs"],
+                     [[TITLES[row["contender"]], f"{row['processes']} × {row['in_flight']}", value(row, "jobs_per_s"),
+                       value(row, "p50_us", US), value(row, "p99_us", US)] for row in rows if "error" not in row])
+    yield from problems(rows)
 
 
-def show_latency(result):
-    print("### One small job at a time beside a process that fills the GPU\n")
-    good = [row for row in result["latency"] if "error" not in row]
-    table(["", "beside", "of user", "jobs", "p50 µs", "p99 µs"],
-          [[TITLES[row["contender"]], row["beside"], "–" if row["beside"] == "nothing" else row["user"], row["jobs"],
-            value(row, "p50_us", "{:,.1f}"), value(row, "p99_us", "{:,.1f}")] for row in good])
-    problems(result["latency"])
+def latency(rows):
+    yield "### One small job at a time beside a process that fills the GPU\n"
+    yield from table(["", "beside", "of user", "jobs", "p50 µs", "p99 µs"],
+                     [[TITLES[row["contender"]], row["beside"], "–" if row["beside"] == "nothing" else row["user"], row["jobs"],
+                       value(row, "p50_us", US), value(row, "p99_us", US)] for row in rows if "error" not in row])
+    yield from problems(rows)
 
 
-def show_cpu(result):
-    print("### CPU time of gpuqd's processes for one job, µs\n")
-    table(["data", "processes × in flight", "jobs/s", "supervisor", "worker", "keeper"],
-          [[row["way"], f"{row['processes']} × {row['in_flight']}", value(row, "jobs_per_s"),
-            *(value(row, f"{role}_us", "{:.2f}") for role in ("supervisor", "worker", "keeper"))] for row in result["cpu"]])
+def cpu(rows):
+    roles = ("supervisor", "worker", "keeper")
+    yield "### CPU time of gpuqd's processes for one job, µs\n"
+    yield from table(["data", "processes × in flight", "jobs/s", *roles],
+                     [[row["way"], f"{row['processes']} × {row['in_flight']}", value(row, "jobs_per_s"),
+                       *(value(row, f"{role}_us", "{:.2f}") for role in roles)] for row in rows])
 
 
-def show_idle(result):
-    idle = result["idle"]
-    used = ", ".join(f"{role} {percent:.2f} %" for role, percent in idle["percent"].items())
-    print(f"Idle for {idle['seconds']:.0f} s with a warm worker: {used} of a core; the supervisor's memory "
-          f"{idle['supervisor_rss_mib']:.1f} MiB.\n")
+def idle(row):
+    used = ", ".join(f"{role} {percent:.2f} %" for role, percent in row["percent"].items())
+    yield (f"Idle for {row['seconds']:.0f} s with a warm worker: {used} of a core; the supervisor's memory "
+           f"{row['supervisor_rss_mib']:.1f} MiB.\n")
 
 
-def show(result):
-    print(", ".join(str(text) for key, text in result["machine"].items() if text) + "\n")
-    for name, function in (("small", show_small), ("large", show_large), ("chain", show_chain), ("burst", show_burst),
-                           ("users", show_users), ("latency", show_latency), ("cpu", show_cpu), ("idle", show_idle)):
-        if name in result:
-            function(result)
+def text(result):
+    lines = [HEAD.format(**{"repeats": result["repeats"], "seconds": result["seconds"], **result["machine"]})]
+    lines += figures.lines(result)
+    for section in (small, large, chain, burst, users, latency, cpu, idle):
+        if section.__name__ in result:
+            lines += section(result[section.__name__])
+    return "\n".join(lines)
+
+
+def put(result, path):
+    """Between the marks of the page."""
+    page = path.read_text()
+    before, rest = page.split(BEGIN)
+    after = rest.split(END)[1]
+    curves = "".join(f"![{name}](benchmarks-{name}.svg)\n\n" for name in ("jobs", "latency") if "small" in result)
+    path.write_text(f"{before}{BEGIN}\n{text(result)}\n{curves}{END}{after}")

@@ -3,22 +3,23 @@
 """gpuq beside processes with contexts of their own, the same under MPS, and one process with streams.
 
     python3 tests/bench/run.py --prefix build/stage [--device gpu] [--json FILE] [--quick] [--only small,chain]
-    python3 tests/bench/run.py --from FILE [--svg docs]
+    python3 tests/bench/run.py --from FILE [--docs docs]
 
-One run, one machine; medians of --repeats, contenders in turn. Prints the tables of docs/benchmarks.md; --svg
-also draws the curves. --from shows a run that was made elsewhere. As root, jobs of two users are measured too.
+One run, one machine; medians of --repeats, contenders in turn. Prints tables; --docs puts them between the
+marks of FOLDER/benchmarks.md and draws the curves beside it. --from shows a run that was made elsewhere. As root,
+jobs of two users are measured too.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 
 import contenders
 import curves
-import figures
 import machine
 import report
 import sections
@@ -44,14 +45,18 @@ def parse():
     parser.add_argument("--prefix", default="build/stage", help="the installed tree")
     parser.add_argument("--device", default="gpu", choices=["gpu", "cpu"])
     parser.add_argument("--json", help="where to leave all figures")
-    parser.add_argument("--svg", help="the folder to draw the curves into")
+    parser.add_argument("--docs", metavar="FOLDER", help="put tables and curves there")
     parser.add_argument("--from", dest="source", help="show this JSON of an earlier run, measure nothing")
-    parser.add_argument("--only", type=names_of(sections.ALL), default=list(sections.ALL), help=",".join(sections.ALL))
-    parser.add_argument("--contenders", type=names_of(("own", "alone", "mps", "gpuq")), default=["own", "alone", "mps", "gpuq"])
+    parser.add_argument("--only", type=names_of(sections.ALL), default=list(sections.ALL),
+                        help=",".join(sections.ALL))
+    parser.add_argument("--contenders", type=names_of(("own", "mps", "gpuq")), default=["own", "mps", "gpuq"])
     parser.add_argument("--processes", type=numbers, default=(1, 2, 4, 8, 16, 32, 48, 100))
-    parser.add_argument("--own-max", type=int, default=48, help="own contexts from at most so many processes (48); 100 take 30 s to start")
+    parser.add_argument("--own-max", type=int, default=48,
+                        help="own contexts from at most so many processes (48); 100 take 30 s to start")
     parser.add_argument("--seconds", type=float, default=0.4, help="of each phase (0.4)")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--budget", type=float, default=480,
+                        help="seconds for all sections; a repeat that would not fit is left out (480)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of gpuqd")
     parser.add_argument("--quick", action="store_true", help="in a minute: 1 and 16 processes, one repeat")
     parser.add_argument("--reduced", action="store_true", help="in seconds, on any machine: for rightness only")
@@ -90,7 +95,8 @@ def measure(arguments):
             found = contenders.contenders(arguments, daemon.socket, mps)
             bench = sections.Bench(arguments, found, daemon)
             bench.warm()
-            result = {"machine": machine.description(), "seconds": arguments.seconds, "n": arguments.n}
+            result = {"machine": machine.description(on_gpu), "seconds": arguments.seconds, "repeats": arguments.repeats,
+                      "n": arguments.n}
             for name in arguments.only:
                 result[name] = sections.ALL[name](bench)
                 if arguments.json:
@@ -115,13 +121,14 @@ def main():
     if arguments.source:
         result = json.loads(pathlib.Path(arguments.source).read_text())
     else:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended"))  # what was started is ended
         result = measure(arguments)
         if arguments.json:
             pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1))
-    report.show(result)
-    figures.show(result)
-    if arguments.svg:
-        curves.draw(result, arguments.svg)
+    print(report.text(result))
+    if arguments.docs:
+        report.put(result, pathlib.Path(arguments.docs, "benchmarks.md"))
+        curves.draw(result, arguments.docs)
     sys.exit(1 if errors(result) else 0)
 
 

@@ -31,6 +31,16 @@ class Bench:
     def get(self, *names):
         return [self.contenders[name] for name in names if name in self.contenders]
 
+    def rounds(self, share):
+        """A section's repeats, as many as fit into its share of the time: one at least."""
+        began, longest = time.monotonic(), 0
+        for i in range(self.repeats):
+            start = time.monotonic()
+            yield i
+            longest = max(longest, time.monotonic() - start)
+            if time.monotonic() - began + longest > share * self.arguments.budget:
+                return
+
     def warm(self):
         """gpuqd's worker is there before anybody asks, as it is in use."""
         for contender in self.get("gpuq"):
@@ -107,22 +117,19 @@ def turn(bench, tally, contender, ways, in_flight, processes, *options):
 def small(bench):
     """The small job three ways, one at a time and 32 in flight, from many processes."""
     tally = Tally()
-    for repeat in range(bench.repeats):
+    for repeat in bench.rounds(0.62):
         for processes in bench.arguments.processes:
             bench.note(f"small, repeat {repeat + 1}, {processes} processes")
             for contender in bench.get("own", "mps", "gpuq"):
                 if contender.name != "own" or processes <= bench.arguments.own_max:
                     turn(bench, tally, contender, contender.ways, IN_FLIGHT, processes)
-            if processes == 1:
-                for contender in bench.get("alone"):
-                    turn(bench, tally, contender, contender.ways, IN_FLIGHT[1:], 1)
     return tally.rows()
 
 
 def large(bench):
     """1,000,000 elements in host memory."""
     tally = Tally()
-    for repeat in range(bench.repeats):
+    for repeat in bench.rounds(0.13):
         for processes in bench.arguments.large_processes:
             bench.note(f"large, repeat {repeat + 1}, {processes} processes")
             for contender in bench.get("own", "mps", "gpuq"):
@@ -134,7 +141,7 @@ def large(bench):
 def chain(bench):
     """16 launches on 64 KiB, each on what the last one wrote; the peers run it as a graph."""
     tally = Tally()
-    for repeat in range(bench.repeats):
+    for repeat in bench.rounds(0.04):
         bench.note(f"chain, repeat {repeat + 1}")
         for contender in bench.get("own", "mps", "gpuq"):
             turn(bench, tally, contender, contender.ways, (1, 8), 1, "--n", "16384", "--launches", "16")
@@ -144,7 +151,7 @@ def chain(bench):
 def burst(bench):
     """Short-lived processes with one job each. The peers also with fewer, where all are refused or take too long."""
     tally = Tally()
-    for repeat in range(bench.repeats):
+    for repeat in bench.rounds(0.08):
         for contender in bench.get("own", "mps", "gpuq"):
             for processes in burst_counts(bench.arguments, contender):
                 if tally.wants((contender.name, processes)):
@@ -178,7 +185,7 @@ def users(bench):
     if os.getuid() != 0:
         return [{"contender": name, "error": "two users need root"} for name in bench.contenders]
     tally = Tally()
-    for repeat in range(bench.repeats):
+    for repeat in bench.rounds(0.10):
         bench.note(f"two users, repeat {repeat + 1}")
         for contender in bench.get("own", "mps", "mps-all", "gpuq"):
             if not tally.wants(contender.name):
@@ -199,7 +206,7 @@ def two_crews(bench, contender):
     crews, rows = [], []
     try:
         for uid in USERS:
-            crews.append(Crew(contender, phases, half, uid=uid, limit_s=12))
+            crews.append(Crew(contender, phases, half, uid=uid, limit_s=10))
         for n in IN_FLIGHT:
             for crew in crews:
                 crew.ready()

@@ -100,13 +100,14 @@ class Mps:
         return found
 
     def end(self):
+        """As it is asked to; one that cannot, since a client of it was killed, is killed too."""
         if self.problem:
             return
         try:
-            subprocess.run([self.PROGRAM], input="quit\n", env=self.environment(), text=True, capture_output=True, timeout=20)
+            subprocess.run([self.PROGRAM], input="quit\n", env=self.environment(), text=True, capture_output=True, timeout=5)
         except subprocess.TimeoutExpired:
             pass
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 3
         while self.ours() and time.monotonic() < deadline:
             time.sleep(0.05)
         for pid in self.ours():

@@ -284,14 +284,19 @@ static void make_signals(sigset_t *signals) {
         (void)sigprocmask(SIG_BLOCK, signals, NULL);
 }
 
-/* Return: SIGCHLD, the signal that asked us to end, or 0 when the time is up. */
+/*
+ * Passes over the signal that reap() sent to all of our group.
+ *
+ * Return: SIGCHLD, the signal that asked us to end, or 0 when the time is up.
+ */
 static int await(const sigset_t *signals, unsigned timeout_s) {
         struct timespec left = {.tv_sec = timeout_s};
+        siginfo_t info;
         int r;
 
         do
-                r = timeout_s ? sigtimedwait(signals, NULL, &left) : sigwaitinfo(signals, NULL);
-        while (r < 0 && errno == EINTR);
+                r = timeout_s ? sigtimedwait(signals, &info, &left) : sigwaitinfo(signals, &info);
+        while ((r < 0 && errno == EINTR) || (r == SIGTERM && info.si_pid == getpid()));
 
         return r < 0 ? 0 : r;
 }

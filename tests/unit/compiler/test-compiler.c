@@ -71,6 +71,7 @@ typedef struct Run {
         const char *option;
         const char *timeout;
         bool use_cache;
+        bool fake_linker; /* fake-linker.c, wherever else one may be */
         pid_t pid;
         int in_fd, out_fd;
         void *data; /* of the result */
@@ -125,6 +126,8 @@ static void start(Run *run) {
 
         run->pid = fork();
         if (run->pid == 0) {
+                if (run->fake_linker)
+                        setenv("LD_LIBRARY_PATH", getenv("GPUQ_FAKE_LINKER"), 1);
                 execv(argv[0], (char **)argv);
                 _exit(127);
         }
@@ -235,6 +238,35 @@ static void a_kernel_that_is_called_like_a_twin_is_not_told(void **state) {
         assert_int_equal(c->status, COMPILED_OK);
         assert_int_equal(c->n_kernels, 1);
         assert_string_equal(c->kernels[0].symbol, "k");
+}
+
+#define PTX(words)                                                                                 \
+        "//\n.version 6.0\n.target sm_60\n.address_size 64\n// " words                             \
+        "\n.visible .entry k(.param .u32 p)\n{\nret;\n}\n"
+
+static void ptx_is_linked_with_twins(void **state) {
+        COMPILE(.target = "sm_90", .image = PTX(""), .fake_linker = true);
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_kernels, 1);
+        assert_true(has_twin(c, "k"));
+}
+
+static void a_linker_that_takes_no_twins_gets_the_module_as_it_came(void **state) {
+        COMPILE(.target = "sm_90", .image = PTX("REFUSE_TWINS"), .fake_linker = true);
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_string_equal(c->log, "");
+        assert_int_equal(c->n_image, strlen(PTX("REFUSE_TWINS")));
+        assert_memory_equal(c->image, PTX("REFUSE_TWINS"), c->n_image);
+}
+
+static void so_does_one_that_twins_crash(void **state) {
+        COMPILE(.target = "sm_90", .image = PTX("CRASH_TWINS"), .fake_linker = true,
+                .timeout = "20");
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_image, strlen(PTX("CRASH_TWINS")));
 }
 
 static void broken_ptx_is_told_as_it_is(void **state) {
@@ -402,6 +434,9 @@ int main(void) {
                 cmocka_unit_test(source_becomes_a_cubin),
                 cmocka_unit_test(kernels_have_twins_that_are_not_told),
                 cmocka_unit_test(a_kernel_that_is_called_like_a_twin_is_not_told),
+                cmocka_unit_test(ptx_is_linked_with_twins),
+                cmocka_unit_test(a_linker_that_takes_no_twins_gets_the_module_as_it_came),
+                cmocka_unit_test(so_does_one_that_twins_crash),
                 cmocka_unit_test(broken_ptx_is_told_as_it_is),
                 cmocka_unit_test(an_error_names_the_clients_file_and_line),
                 cmocka_unit_test(an_error_of_the_preprocessor_names_it_too),

@@ -95,6 +95,7 @@ class Crew:
         self.late = False
         self.limit_s = limit_s
         self.watchdog = threading.Timer(limit_s, self._stop)
+        self.watchdog.daemon = True
         self.watchdog.start()
 
     def _stop(self):

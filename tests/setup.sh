@@ -82,6 +82,9 @@ esac
 
 command -v dpkg-query >/dev/null || fail "this needs Debian 12, Ubuntu 24.04 or newer: no dpkg here"
 install_packages $packages
+# CPython's own tests of executors, of the version that is there.
+[ "$level" = build ] ||
+        install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite"
 
 # A build folder remembers where it was made and how; one of another place or kind is made anew.
 wanted="$root ${GPUQ_MESON_ARGS:-}"

@@ -144,6 +144,15 @@ static bool parse_isolation(const ConfigKey *key, const char *value, void *place
         return true;
 }
 
+static bool parse_flag(const ConfigKey *key, const char *value, void *place) {
+        bool yes = strcmp(value, "yes") == 0;
+
+        if (!yes && strcmp(value, "no") != 0)
+                return false;
+        *(bool *)place = yes;
+        return true;
+}
+
 /* ---- and back to text ------------------------------------------------------ */
 
 static char *format_text(const char *format, ...) _printf_(1, 2);
@@ -190,12 +199,17 @@ static char *format_isolation(const void *place) {
         return strdup(*(const bool *)place ? "shared" : "user");
 }
 
+static char *format_flag(const void *place) {
+        return strdup(*(const bool *)place ? "yes" : "no");
+}
+
 /* ---- the table ------------------------------------------------------------- */
 
 #define AT(member)     .offset = offsetof(Config, member)
 #define RANGE(a, b)    .min = (a), .max = (b), .allowed = #a " to " #b
 #define NUMBER(member) .name = #member, .what = "a number of that range", AT(member)
 #define LIMIT(member)  .name = #member, AT(limits.member), .user = true
+#define FLAG           .what = "a yes or no", .parse = parse_flag, .format = format_flag, .allowed = "yes, no"
 #define COUNT          .what = "a number of that range", .parse = parse_u64, .format = format_u64
 #define SIZE                                                                                       \
         .what = "a size", .parse = parse_size, .format = format_size,                              \
@@ -277,6 +291,10 @@ static const ConfigKey config_keys[] = {
          RANGE(0, 31536000), .initial = "3600"},
         {NUMBER(gpu_window_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(1, 31536000), .initial = "86400"},
+        {.name = "coalesce", AT(coalesce), FLAG, .initial = "yes"},
+        {NUMBER(coalesce_us), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 1000000),
+         .initial = "0"},
+        {.name = "in_place", AT(in_place), FLAG, .initial = "yes"},
         {NUMBER(job_timeout_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(0, 4000000), .initial = "0"},
         {NUMBER(compile_timeout_s), .parse = parse_unsigned, .format = format_unsigned,

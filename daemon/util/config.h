@@ -57,6 +57,9 @@ typedef struct Config {
         unsigned quantum_ms; /* for which one user's context has a device to itself; 0: none has */
         unsigned usage_half_life_s; /* of what a user used before; 0: only the present counts */
         unsigned gpu_window_s;      /* of gpu_seconds */
+        bool coalesce;              /* ready jobs of one kind become one launch */
+        unsigned coalesce_us;       /* a job waits so long for others of its kind */
+        bool in_place;              /* kernels may work on host memory where that was faster */
         unsigned job_timeout_s;     /* default, 0: none */
         unsigned compile_timeout_s;
         ConfigLimits limits; /* for users without a section */

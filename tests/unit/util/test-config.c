@@ -91,6 +91,9 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_false(config->isolation_shared);
         assert_int_equal(config->worker_idle_s, 60);
         assert_int_equal(config->inflight_jobs, 128);
+        assert_true(config->coalesce);
+        assert_int_equal(config->coalesce_us, 0);
+        assert_true(config->in_place);
         assert_int_equal(config->compile_timeout_s, 120);
         assert_true(config->limits.weight == 1);
         assert_true(config->limits.arena_bytes > 1 << 20);
@@ -111,7 +114,8 @@ static void every_key_is_read(void **state) {
                 "\tadmin_group =\n"
                 "supervisor_user = one\nworker_user = two\ncache_dir = /c\ndevice = cpu\n"
                 "cpu_devices = 4\ncpu_threads = 3\nisolation = shared\nworker_idle_s = 0\n"
-                "inflight_jobs = 1\ninflight_ms = 9\npoll_us = 12\njob_timeout_s = 5\n"
+                "inflight_jobs = 1\ninflight_ms = 9\npoll_us = 12\n"
+                "coalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = 5\n"
                 "compile_timeout_s = 6\n"
                 "weight = 0.5\nsessions = 7\njobs = 8\narena_bytes = 3G\ndevice_bytes = 2t\n"
                 "modules = 10\ngpu_seconds = 11",
@@ -131,6 +135,9 @@ static void every_key_is_read(void **state) {
         assert_int_equal(config->inflight_jobs, 1);
         assert_int_equal(config->inflight_ms, 9);
         assert_int_equal(config->poll_us, 12);
+        assert_false(config->coalesce);
+        assert_int_equal(config->coalesce_us, 14);
+        assert_false(config->in_place);
         assert_int_equal(config->job_timeout_s, 5);
         assert_int_equal(config->compile_timeout_s, 6);
         assert_true(config->limits.weight == 0.5);
@@ -325,7 +332,9 @@ static void sealed_configuration_is_read_back_whole(void **state) {
         config = load("[gpuqd]\nsocket = /tmp/s\nadmin_group =\nsupervisor_user = one\n"
                       "worker_user = two\ndevice = cpu\ncpu_devices = 4\ncpu_threads = 3\n"
                       "isolation = shared\nworker_idle_s = 0\ninflight_jobs = 1\n"
-                      "inflight_ms = 9\npoll_us = 13\njob_timeout_s = 5\ncompile_timeout_s = 6\n"
+                      "inflight_ms = 9\npoll_us = 13\n"
+                      "coalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = "
+                      "5\ncompile_timeout_s = 6\n"
                       "weight = 0.1\nsessions = 7\njobs = 8\narena_bytes = 3G\n"
                       "device_bytes = unlimited\nmodules = 10\ngpu_seconds = 11\n"
                       "[user alice]\nweight = 0.001\ndevice_bytes = 1K\n"

@@ -52,6 +52,7 @@ void device_configure(Device *device) {
                             config->limits.weight);
         /* In one context there is nothing to switch between. */
         device->quanta.quantum_ns = config->isolation_shared ? 0 : config->quantum_ms * 1000000ull;
+        device->is_dirty = true;
 }
 
 void device_close(Device *device) {

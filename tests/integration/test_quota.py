@@ -108,6 +108,22 @@ def test_gpu_seconds(start_gpuqd):
     assert completion.state == pb.FAILED and completion.error.code == pb.E_QUOTA
 
 
+def test_jobs_that_wait_are_held_over_gpu_seconds(start_gpuqd):
+    """What was accepted is not refused later: it says why it waits, and goes on when there is room."""
+    daemon = start_gpuqd(gpu_seconds=1, gpu_window_s=86400, inflight_jobs=1)
+    client = daemon.connect()
+    module = client.load(kernels.BASIC)
+    long, waiting = client.submit(Job(timeout_ms=2500).launch(module, "forever", [kernels.Out(client.arena(4))]),
+                                  Job().launch(module, "nothing"))
+    assert client.wait(long).error.code == pb.E_TIMEOUT
+    until(lambda: "over gpu_seconds" in client.queue()[waiting].reason, "another worker, and it to be held")
+    (user,) = client.status().users
+    assert 2 < user.window_seconds and 2 < user.usage_seconds
+    daemon.write_config(gpu_seconds=1000)
+    daemon.reload()
+    assert client.wait(waiting).state == pb.DONE
+
+
 def test_a_users_section_overrides_the_common_limits(start_gpuqd):
     import pwd
     name = pwd.getpwuid(os.geteuid()).pw_name

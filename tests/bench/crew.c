@@ -188,6 +188,8 @@ static void crew_print(const Crew *crew, unsigned k) {
 void crew_run(const CrewOptions *options) {
         Crew crew = {0};
 
+        if (options->hold)
+                prctl(PR_SET_PDEATHSIG, SIGKILL); /* of who holds it */
         crew_new(options, &crew);
         crew_fork(&crew, member_main);
         for (unsigned k = 0; k < options->n_phases; k++) {

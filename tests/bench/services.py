@@ -107,8 +107,13 @@ class Mps:
             subprocess.run([self.PROGRAM], input="quit\n", env=self.environment(), text=True, capture_output=True, timeout=5)
         except subprocess.TimeoutExpired:
             pass
-        deadline = time.monotonic() + 3
+        if not self.is_gone(3):
+            for pid in self.ours():
+                os.kill(pid, signal.SIGKILL)
+            self.is_gone(10)
+
+    def is_gone(self, patience_s):
+        deadline = time.monotonic() + patience_s
         while self.ours() and time.monotonic() < deadline:
             time.sleep(0.05)
-        for pid in self.ours():
-            os.kill(pid, signal.SIGKILL)
+        return not self.ours()

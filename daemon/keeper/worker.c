@@ -125,14 +125,14 @@ static void worker_make_args(Words *args, const Workers *workers, const Config *
                 words_add(args, "--device");
                 words_add(args, "%u", message->device);
         }
+        words_add(args, "--driver");
+        words_add(args, "%s", driver_choose(config->device));
         words_add(args, "--coalesce");
         words_add(args, config->coalesce ? "yes" : "no");
         words_add(args, "--coalesce-us");
         words_add(args, "%u", config->coalesce_us);
         words_add(args, "--in-place");
         words_add(args, config->in_place ? "yes" : "no");
-        words_add(args, "--driver");
-        words_add(args, "%s", driver_choose(config->device));
         words_add(args, "--cpu-devices");
         words_add(args, "%u", config->cpu_devices);
         words_add(args, "--cpu-threads");

@@ -27,6 +27,9 @@
  *              link PTX where nvJitLink is missing
  *   OPTION     the client's: -DNAME[=VALUE], -UNAME, -std=c++NN, --use_fast_math
  *
+ * What comes of source or PTX for a GPU has its kernels' twins (batch.h) where there
+ * can be some; the result tells nobody of them.
+ *
  * It exits 0 whenever it wrote a result, which may be an error: see compiled.h
  * for reading it. That its time was up, or that a compiler crashed, is a result too.
  * Another exit status, or a signal, is for the worker to report.

@@ -38,9 +38,18 @@ static char *read_kernels(const char *name, size_t *ret_n) {
         return data;
 }
 
+/* Kernels for workers alone are in the modules, and not told. */
+static size_t count_told(const Signature *found) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < found->n_kernels; i++)
+                n += strncmp(found->kernels[i].symbol, "gpuq_internal_", 14) != 0;
+        return n;
+}
+
 /* PTX knows no pointers: there, "w" stands for both "p" and "l". */
 static void assert_agree(const Signature *told, const Signature *found) {
-        assert_int_equal(told->n_kernels, found->n_kernels);
+        assert_int_equal(told->n_kernels, count_told(found));
         assert_int_equal(found->n_variables, 0);
         assert_false(found->has_printf);
         for (size_t i = 0; i < told->n_kernels; i++) {

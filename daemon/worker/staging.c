@@ -84,6 +84,17 @@ static void staging_add(StagingRange *ranges, size_t *n_ranges, const StagingBuf
         };
 }
 
+/* Whether no zeros lie behind the last copy in: slices come by offset, so none can come to lie in the gap. */
+static bool staging_gap_is_free(const Staging *staging) {
+        const StagingRange *zero, *in;
+
+        if (staging->n_in == 0 || staging->n_zero == 0)
+                return true;
+        zero = &staging->zero[staging->n_zero - 1];
+        in = &staging->in[staging->n_in - 1];
+        return zero->scratch + zero->length <= in->scratch + in->length;
+}
+
 static void staging_place(Staging *staging, const StagingSlice *slice, uint64_t scratch) {
         const StagingBuffer *buffer = slice->buffer;
 
@@ -91,7 +102,8 @@ static void staging_place(Staging *staging, const StagingSlice *slice, uint64_t 
         if (buffer->direction == STAGING_OUT)
                 staging_add(staging->zero, &staging->n_zero, buffer, scratch, false);
         else
-                staging_add(staging->in, &staging->n_in, buffer, scratch, true);
+                staging_add(staging->in, &staging->n_in, buffer, scratch,
+                            staging_gap_is_free(staging));
         if (buffer->direction != STAGING_IN)
                 staging_add(staging->out, &staging->n_out, buffer, scratch, false);
 }

@@ -68,9 +68,13 @@ bool supervisor_on_gpu(void) {
         return getenv("GPUQ_TEST_CUBINS") != NULL;
 }
 
+const char *supervisor_options[SUPERVISOR_OPTIONS_MAX + 1];
+
 static void supervisor_exec(const int fds[static CHANNEL_N_FDS], bool probe) {
         char program[PATH_MAX + 16], cache[PATH_MAX + 16];
+        const char *args[16] = {NULL};
         int moved[CHANNEL_N_FDS];
+        size_t n = 0;
 
         for (unsigned i = 0; i < CHANNEL_N_FDS; ++i)
                 moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 16);
@@ -79,13 +83,17 @@ static void supervisor_exec(const int fds[static CHANNEL_N_FDS], bool probe) {
 
         snprintf(program, sizeof(program), "%s/gpuqd-worker", folder);
         snprintf(cache, sizeof(cache), "%s/cache", folder);
-        if (supervisor_on_gpu())
-                execl(program, program, "--driver", "gpu", "--cache", cache,
-                      probe ? "--probe" : "--device=0", NULL);
-        else
-                execl(program, program, "--driver", "cpu", "--cpu-devices", "2", "--cpu-threads",
-                      "2", "--cache", cache, "--compile-timeout", "50",
-                      probe ? "--probe" : "--device=0", NULL);
+        args[n++] = program;
+        args[n++] = probe ? "--probe" : "--device=0";
+        args[n++] = supervisor_on_gpu() ? "--driver=gpu" : "--driver=cpu";
+        args[n++] = "--cpu-devices=2";
+        args[n++] = "--cpu-threads=2";
+        args[n++] = "--compile-timeout=50";
+        args[n++] = "--cache";
+        args[n++] = cache;
+        for (size_t i = 0; supervisor_options[i]; ++i)
+                args[n++] = supervisor_options[i];
+        execv(program, (char **)args);
         _exit(127);
 }
 

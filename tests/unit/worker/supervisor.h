@@ -38,6 +38,10 @@ typedef struct HostArena {
 const char *supervisor_folder(void);
 /** supervisor_folder_remove() */
 void supervisor_folder_remove(void);
+/* What workers that are started from now on get too, NULL at the end. */
+#define SUPERVISOR_OPTIONS_MAX 6
+extern const char *supervisor_options[SUPERVISOR_OPTIONS_MAX + 1];
+
 /** supervisor_start() - a worker, until it is ready unless it probes. */
 Supervisor supervisor_start(bool probe);
 /** supervisor_end() - hang up and wait. Return: its status as of waitpid(). */

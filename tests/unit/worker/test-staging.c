@@ -92,6 +92,45 @@ static void touching_slices_are_copied_together_but_not_joined(void **state) {
         free(p.memory);
 }
 
+static void neighbours_are_one_copy_in_with_the_gap_but_written_one_by_one(void **state) {
+        const StagingBuffer buffers[] = {
+                {&arena_a, 0, 40000, STAGING_IN},      {&arena_a, 40192, 40000, STAGING_IN},
+                {&arena_a, 80384, 40000, STAGING_OUT}, {&arena_a, 120576, 40000, STAGING_OUT},
+                {&arena_a, 200000, 100, STAGING_IN}, /* not aligned: apart */
+        };
+        Plan p = plan(buffers, 5);
+        const Staging *s = &p.staging;
+
+        assert_int_equal(s->n_in, 2);
+        assert_int_equal(s->in[0].length, 80192);
+        assert_int_equal(s->n_out, 2);
+        assert_int_equal(s->n_zero, 2);
+        assert_false(s->ordered);
+        assert_false(s->updates);
+        for (size_t i = 0; i < 5; ++i)
+                assert_int_equal(s->scratch[i] % STAGING_ALIGNMENT, 0);
+        free(p.memory);
+}
+
+static void zeros_under_what_is_copied_have_an_order(void **state) {
+        const StagingBuffer plain[] = {{&arena_a, 0, 100, STAGING_IN},
+                                       {&arena_a, 256, 100, STAGING_OUT},
+                                       {&arena_a, 0, 50, STAGING_IN}};
+        const StagingBuffer both[] = {{&arena_a, 0, 100, STAGING_IN},
+                                      {&arena_a, 99, 100, STAGING_OUT}};
+        const StagingBuffer update[] = {{&arena_a, 0, 100, STAGING_INOUT}};
+        Plan p = plan(plain, 3);
+
+        assert_false(p.staging.ordered || p.staging.updates);
+        free(p.memory);
+        p = plan(both, 2);
+        assert_true(p.staging.ordered && p.staging.updates);
+        free(p.memory);
+        p = plan(update, 1);
+        assert_true(!p.staging.ordered && p.staging.updates);
+        free(p.memory);
+}
+
 static void empty_buffers_begin_inside_the_block(void **state) {
         const StagingBuffer only[] = {{&arena_a, 5, 0, STAGING_OUT}};
         const StagingBuffer beside[] = {{&arena_a, 5, 0, STAGING_OUT},
@@ -141,7 +180,7 @@ static void more_than_can_be_addressed_is_refused(void **state) {
 
 /* Against the obvious model: what the kernel sees and what comes back, byte by byte. */
 static void any_set_of_slices_behaves_as_one_memory(void **state) {
-        enum { ARENA = 600, N = 24 };
+        enum { ARENA = 1500, N = 24 };
         static uint8_t host[2][ARENA], seen[1 << 16];
         StagingBuffer buffers[N];
 
@@ -153,10 +192,15 @@ static void any_set_of_slices_behaves_as_one_memory(void **state) {
                 for (size_t i = 0; i < n; ++i) {
                         uint64_t offset = (uint64_t)rand() % ARENA;
 
+                        /* Half of the rounds are of slices as clients place them. */
+                        if (round % 2)
+                                offset -= offset % STAGING_ALIGNMENT;
+
                         buffers[i] = (StagingBuffer){
                                 .arena = rand() % 2 ? host[0] : host[1],
                                 .offset = offset,
-                                .length = (uint64_t)rand() % (ARENA - offset + 1),
+                                .length = (uint64_t)rand() % (round % 4 ? ARENA : 300) %
+                                          (ARENA - offset + 1),
                                 .direction = (StagingDirection)(rand() % 3),
                         };
                 }
@@ -197,6 +241,8 @@ int main(void) {
                 cmocka_unit_test(same_slice_twice_is_one_memory_copied_once),
                 cmocka_unit_test(overlapping_slices_keep_their_distance),
                 cmocka_unit_test(touching_slices_are_copied_together_but_not_joined),
+                cmocka_unit_test(neighbours_are_one_copy_in_with_the_gap_but_written_one_by_one),
+                cmocka_unit_test(zeros_under_what_is_copied_have_an_order),
                 cmocka_unit_test(empty_buffers_begin_inside_the_block),
                 cmocka_unit_test(device_buffers_take_no_scratch),
                 cmocka_unit_test(buffers_beyond_4_gib_keep_their_sizes),

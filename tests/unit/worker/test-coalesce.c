@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs that run together, and kernels that work in place: that results stay what
+ * they are, and that it happened. On the CPU driver or on a GPU (see supervisor.h),
+ * with the built-in kernels, which have twins on both.
+ */
+#include "work.h"
+
+#include <stdio.h>
+
+enum { MANY = 100, FLOATS = 1000, SLICE = 4096, BUILTIN = 9 };
+
+static Work works[256];
+
+static void add_builtin(Supervisor *supervisor) {
+        Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
+        const Gpuq__Worker__ModuleAdded *added;
+
+        add.id = BUILTIN;
+        add.format = GPUQ__V1__FORMAT__BUILTIN;
+        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, -1);
+        added = supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED)
+                        ->module_added;
+        if (added->error)
+                fail_msg("%s", added->error->text);
+        for (size_t i = 0; i < added->n_kernels; ++i) {
+                assert_null(strstr(added->kernels[i]->name, "internal"));
+                assert_null(strstr(added->kernels[i]->name, "batch"));
+        }
+}
+
+/* A worker, and an arena of three slices a job. */
+static Supervisor begin(HostArena *arena) {
+        Supervisor supervisor = supervisor_start(false);
+
+        *arena = host_arena(&supervisor, 1, 3 * MANY * SLICE);
+        add_builtin(&supervisor);
+        return supervisor;
+}
+
+static void end(Supervisor *supervisor, HostArena *arena) {
+        memset(supervisor_options, 0, sizeof(supervisor_options));
+        host_arena_free(arena);
+        assert_int_equal(supervisor_end(supervisor), 0);
+}
+
+static float *slice(const HostArena *arena, size_t job, size_t i) {
+        return (float *)(arena->data + (3 * job + i) * SLICE);
+}
+
+static void fill(HostArena *arena) {
+        for (size_t job = 0; job < MANY; ++job)
+                for (int i = 0; i < FLOATS; ++i) {
+                        slice(arena, job, 0)[i] = (float)job + 0.1f * (float)i;
+                        slice(arena, job, 1)[i] = 1.0f / (float)(i + 1);
+                        slice(arena, job, 2)[i] = -1;
+                }
+}
+
+/* c = a + b of job @job's slices. */
+static void add_init(Work *work, size_t job) {
+        work_init(work, job + 1);
+        for (size_t i = 0; i < 3; ++i)
+                work_buffer(work, 1, (3 * job + i) * SLICE, FLOATS * sizeof(float),
+                            i == 2 ? OUT : IN);
+        work_launch(work, work_kernel(work, BUILTIN, "add_f32"), 4, 256, "bbbl", 0, 1, 2,
+                    (uint64_t)FLOATS);
+}
+
+static void assert_sum(const HostArena *arena, size_t job) {
+        for (int i = 0; i < FLOATS; ++i)
+                assert_true(slice(arena, job, 2)[i] ==
+                            slice(arena, job, 0)[i] + slice(arena, job, 1)[i]);
+}
+
+/* As told when it fell idle. */
+static Gpuq__V1__WorkerCounters counters(Supervisor *supervisor) {
+        return *supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STATS)
+                        ->stats->counters;
+}
+
+static void jobs_that_are_there_together_become_one_launch(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin(&arena);
+        Gpuq__V1__WorkerCounters counted;
+
+        fill(&arena);
+        for (size_t i = 0; i < MANY; ++i)
+                add_init(&works[i], i);
+        works_send(&supervisor, works, MANY);
+        await_all(&supervisor, MANY);
+        for (size_t i = 0; i < MANY; ++i)
+                assert_sum(&arena, i);
+
+        counted = counters(&supervisor);
+        assert_int_equal(counted.batches, 1);
+        assert_int_equal(counted.coalesced, MANY);
+        assert_int_equal(counted.staged_by_kernel, MANY);
+        assert_int_equal(counted.staged_by_copy, 0);
+        end(&supervisor, &arena);
+}
+
+/* Twice: what the first run left in out must not be seen by the second. */
+static void out_starts_as_zeros_in_a_batch_and_in_place(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin(&arena);
+
+        for (int round = 0; round < 20; ++round) {
+                size_t n = round % 2 ? MANY : 1;
+
+                memset(arena.data, 0xee, arena.size);
+                fill(&arena);
+                for (size_t i = 0; i < n; ++i) {
+                        add_init(&works[i], i);
+                        works[i].values[0][3] = FLOATS / 2; /* n: half of it is left alone */
+                }
+                works_send(&supervisor, works, n);
+                await_all(&supervisor, n);
+                for (size_t job = 0; job < n; ++job)
+                        for (int i = FLOATS / 2; i < FLOATS; ++i)
+                                assert_true(slice(&arena, job, 2)[i] == 0);
+                /* Nothing around it is touched. */
+                for (size_t job = 0; job < n; ++job)
+                        for (int i = FLOATS; i < SLICE / 4; ++i)
+                                assert_int_equal(((uint32_t *)slice(&arena, job, 2))[i],
+                                                 0xeeeeeeee);
+        }
+        end(&supervisor, &arena);
+}
+
+/* What any mixture of kernels and sizes gives, with the options there are. */
+static void mixture(uint8_t *result, size_t n_result, Gpuq__V1__WorkerCounters *counted) {
+        static const char *const kernels[] = {"add_f32", "divide_f32"};
+        HostArena arena;
+        Supervisor supervisor = begin(&arena);
+
+        fill(&arena);
+        for (int round = 0; round < 10; ++round) {
+                for (size_t i = 0; i < MANY; ++i) {
+                        add_init(&works[i], i);
+                        works[i].kernels[0].name = (char *)kernels[i % 2];
+                        works[i].launches[0].grid_x = 1 + (uint32_t)(i % 3);
+                        works[i].buffers[2].direction = i % 5 ? OUT : INOUT;
+                        works[i].job.priority = i % 7 == 0 ? 1 : 0;
+                }
+                works_send(&supervisor, works, MANY);
+                await_all(&supervisor, MANY);
+                /* And some by themselves. */
+                for (size_t i = 0; i < 4; ++i) {
+                        add_init(&works[0], i);
+                        work_send(&supervisor, &works[0]);
+                        await_all(&supervisor, 1);
+                }
+        }
+        assert_int_equal(arena.size, n_result);
+        memcpy(result, arena.data, n_result);
+        *counted = counters(&supervisor);
+        end(&supervisor, &arena);
+}
+
+static void results_are_the_same_with_each_of_it_off(void **state) {
+        static const char *const options[][4] = {
+                {"--coalesce=yes", "--in-place=yes"},
+                {"--coalesce=no", "--in-place=yes"},
+                {"--coalesce=yes", "--in-place=no"},
+                {"--coalesce=no", "--in-place=no"},
+                {"--coalesce=yes", "--in-place=yes", "--coalesce-us=2000"},
+        };
+        static uint8_t results[2][3 * MANY * SLICE];
+
+        for (size_t i = 0; i < 5; ++i) {
+                Gpuq__V1__WorkerCounters counted;
+
+                memcpy(supervisor_options, options[i], sizeof(options[i]));
+                mixture(results[i > 0], sizeof(results[0]), &counted);
+                assert_true((counted.coalesced > 0) == (i != 1 && i != 3));
+                assert_true((counted.in_place > 0) == (i != 2 && i != 3));
+                assert_true(counted.staged_by_kernel > 0);
+                assert_memory_equal(results[0], results[i > 0], sizeof(results[0]));
+        }
+}
+
+static void chains_stay_in_order_while_their_links_run_together(void **state) {
+        enum { CHAINS = 8, LINKS = 12 };
+        static uint64_t after[CHAINS * LINKS];
+        HostArena arena;
+        Supervisor supervisor = begin(&arena);
+        Gpuq__V1__WorkerCounters counted;
+        size_t n = 0;
+
+        for (size_t chain = 0; chain < CHAINS; ++chain)
+                for (int i = 0; i < FLOATS; ++i) {
+                        slice(&arena, chain, 0)[i] = 1;
+                        slice(&arena, chain, 1)[i] = (float)chain;
+                }
+        /* Link by link: a += b */
+        for (size_t link = 0; link < LINKS; ++link)
+                for (size_t chain = 0; chain < CHAINS; ++chain, ++n) {
+                        work_init(&works[n], n + 1);
+                        work_buffer(&works[n], 1, 3 * chain * SLICE, FLOATS * sizeof(float), INOUT);
+                        work_buffer(&works[n], 1, (3 * chain + 1) * SLICE, FLOATS * sizeof(float),
+                                    IN);
+                        work_launch(&works[n], work_kernel(&works[n], BUILTIN, "add_f32"), 4, 256,
+                                    "bbbl", 0, 1, 0, (uint64_t)FLOATS);
+                        if (link == 0)
+                                continue;
+                        after[n] = n + 1 - CHAINS;
+                        works[n].job.after = &after[n];
+                        works[n].job.n_after = 1;
+                }
+        works_send(&supervisor, works, n);
+        await_all(&supervisor, n);
+        for (size_t chain = 0; chain < CHAINS; ++chain)
+                for (int i = 0; i < FLOATS; ++i)
+                        assert_true(slice(&arena, chain, 0)[i] == 1 + (float)(LINKS * chain));
+        counted = counters(&supervisor);
+        assert_int_equal(counted.coalesced, CHAINS * LINKS);
+        assert_int_equal(counted.in_place, 0); /* never what is updated */
+        end(&supervisor, &arena);
+}
+
+static void job_waits_for_company_if_it_is_told_to(void **state) {
+        HostArena arena;
+        Supervisor supervisor;
+        Gpuq__V1__WorkerCounters counted;
+
+        supervisor_options[0] = "--coalesce-us=1000000";
+        supervisor = begin(&arena);
+        fill(&arena);
+        for (size_t i = 0; i < 128; ++i) { /* as many as fill a table */
+                add_init(&works[i], i % MANY);
+                works[i].job.id = i + 1;
+                work_send(&supervisor, &works[i]);
+        }
+        await_all(&supervisor, 128);
+        for (size_t i = 0; i < MANY; ++i)
+                assert_sum(&arena, i);
+        counted = counters(&supervisor);
+        assert_int_equal(counted.batches, 1);
+        assert_int_equal(counted.coalesced, 128);
+
+        /* Nobody comes: it goes alone when its time is over. */
+        add_init(&works[0], 0);
+        work_send(&supervisor, &works[0]);
+        await_done(&supervisor, 1);
+        end(&supervisor, &arena);
+}
+
+static void lone_jobs_try_both_ways(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin(&arena);
+        Gpuq__V1__WorkerCounters counted;
+
+        for (int round = 0; round < 30; ++round) {
+                fill(&arena);
+                add_init(&works[0], 0);
+                work_send(&supervisor, &works[0]);
+                await_done(&supervisor, 1);
+                assert_sum(&arena, 0);
+        }
+        counted = counters(&supervisor);
+        assert_true(counted.in_place > 0 && counted.staged_by_kernel > 0);
+        assert_int_equal(counted.in_place + counted.staged_by_kernel, 30);
+        assert_int_equal(counted.batches, 0);
+        end(&supervisor, &arena);
+}
+
+static void job_in_place_is_behind_those_it_comes_after(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin(&arena);
+
+        /* c = a + b, then a' = c + c into the first's input, over and over. */
+        for (int round = 0; round < 50; ++round) {
+                uint64_t after = 1;
+
+                fill(&arena);
+                add_init(&works[0], 0);
+                work_init(&works[1], 2);
+                work_buffer(&works[1], 1, 2 * SLICE, FLOATS * sizeof(float), IN);
+                work_buffer(&works[1], 1, 0, FLOATS * sizeof(float), OUT);
+                work_launch(&works[1], work_kernel(&works[1], BUILTIN, "add_f32"), 4, 256, "bbbl",
+                            0, 0, 1, (uint64_t)FLOATS);
+                works[1].job.after = &after;
+                works[1].job.n_after = 1;
+                works_send(&supervisor, works, 2);
+                await_all(&supervisor, 2);
+                for (int i = 0; i < FLOATS; ++i)
+                        assert_true(slice(&arena, 0, 0)[i] == 2 * slice(&arena, 0, 2)[i]);
+        }
+        end(&supervisor, &arena);
+}
+
+static void large_and_overlapping_jobs_go_by_copy_engines(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin(&arena);
+        Gpuq__V1__WorkerCounters counted;
+
+        fill(&arena);
+        work_init(&works[0], 1);
+        work_buffer(&works[0], 1, 0, 300000, IN);
+        work_buffer(&works[0], 1, 300032, 4, OUT);
+        work_launch(&works[0], work_kernel(&works[0], BUILTIN, "sum_f32"), 1, 256, "bbl", 0, 1,
+                    (uint64_t)1000);
+        /* out over half of in */
+        add_init(&works[1], 99);
+        works[1].buffers[2].offset = works[1].buffers[1].offset + 2000;
+        works_send(&supervisor, works, 2);
+        await_all(&supervisor, 2);
+        counted = counters(&supervisor);
+        assert_int_equal(counted.staged_by_copy, 2);
+        end(&supervisor, &arena);
+}
+
+static void one_bad_job_does_not_hide_in_its_batch(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin(&arena);
+        const Gpuq__Worker__Stopped *stopped;
+
+        fill(&arena);
+        for (size_t i = 0; i < 10; ++i)
+                add_init(&works[i], i);
+        works[5].values[0][3] = UINT64_C(1) << 42; /* n: far beyond its buffers */
+        works_send(&supervisor, works, 10);
+        stopped = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED)->stopped;
+        assert_non_null(stopped->error);
+        assert_int_equal(stopped->error->code, GPUQ__V1__CODE__E_FAULT);
+        assert_int_equal(stopped->n_jobs, 10);
+        for (size_t i = 0; i < 10; ++i)
+                assert_int_equal(stopped->jobs[i]->phase, GPUQ__WORKER__PHASE__ISSUED);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_wait(&supervisor), 0);
+}
+
+static int remove_folder(void **state) {
+        supervisor_folder_remove();
+        return 0;
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(jobs_that_are_there_together_become_one_launch),
+                cmocka_unit_test(out_starts_as_zeros_in_a_batch_and_in_place),
+                cmocka_unit_test(results_are_the_same_with_each_of_it_off),
+                cmocka_unit_test(chains_stay_in_order_while_their_links_run_together),
+                cmocka_unit_test(job_waits_for_company_if_it_is_told_to),
+                cmocka_unit_test(lone_jobs_try_both_ways),
+                cmocka_unit_test(job_in_place_is_behind_those_it_comes_after),
+                cmocka_unit_test(large_and_overlapping_jobs_go_by_copy_engines),
+                cmocka_unit_test(one_bad_job_does_not_hide_in_its_batch),
+        };
+
+        if (!supervisor_folder()) {
+                printf("1..0 # SKIP the parts of a worker are not there\n");
+                return 0;
+        }
+        return cmocka_run_group_tests(tests, NULL, remove_folder);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "worker/in_place.h"
+
+enum { SMALL = 60000, LARGE = 3 << 20, MICROSECOND = 1000 };
+
+/* One run at a time, each way taking a time of its own. Return: how many runs were in place. */
+static unsigned run(InPlace *in_place, uint64_t n_bytes, size_t n_jobs, uint64_t staged_ns,
+                    uint64_t in_place_ns, unsigned n_runs, uint64_t *now_ns) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < n_runs; ++i) {
+                InPlaceChoice choice = in_place_choose(in_place, n_bytes, n_jobs, *now_ns);
+                uint64_t took_ns = choice.in_place ? in_place_ns : staged_ns;
+                size_t n_run = choice.only_one ? 1 : n_jobs;
+
+                *now_ns += took_ns;
+                in_place_told(in_place, &choice, n_bytes / n_jobs * n_run, n_run, took_ns, *now_ns);
+                n += choice.in_place;
+        }
+        return n;
+}
+
+static void first_run_is_staged_then_both_are_tried(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1;
+
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_UNTRIED);
+        assert_false(in_place_choose(&in_place, SMALL, 1, now_ns).in_place);
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_TRYING);
+        run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 2 * IN_PLACE_TRIALS, &now_ns);
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_WON);
+        assert_int_equal(run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 100, &now_ns),
+                         100);
+}
+
+static void hopeless_way_is_tried_once(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1;
+
+        assert_int_equal(
+                run(&in_place, SMALL, 1, 24 * MICROSECOND, 10700 * MICROSECOND, 1000, &now_ns), 1);
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_LOST);
+}
+
+static void somewhat_slower_way_is_tried_a_few_times(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1;
+
+        assert_int_equal(
+                run(&in_place, SMALL, 1, 24 * MICROSECOND, 30 * MICROSECOND, 1000, &now_ns),
+                IN_PLACE_TRIALS);
+}
+
+static void loser_is_tried_again_at_a_falling_rate(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1, gap_ns = IN_PLACE_AGAIN_NS;
+
+        run(&in_place, SMALL, 1, 24 * MICROSECOND, 2400 * MICROSECOND, 10, &now_ns);
+        for (int round = 0; round < 4; ++round, gap_ns *= 2) {
+                now_ns += gap_ns - 2400 * MICROSECOND;
+                assert_int_equal(run(&in_place, SMALL, 1, 1, 2400 * MICROSECOND, 1, &now_ns), 0);
+                now_ns += 2400 * MICROSECOND;
+                assert_int_equal(
+                        run(&in_place, SMALL, 1, 24 * MICROSECOND, 2400 * MICROSECOND, 10, &now_ns),
+                        1);
+        }
+        /* The other way round: once it wins, it stays. */
+        now_ns += gap_ns;
+        run(&in_place, SMALL, 1, 24 * MICROSECOND, 5 * MICROSECOND, 20, &now_ns);
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_WON);
+}
+
+static void sizes_are_judged_apart(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1;
+
+        run(&in_place, 1000, 1, 20 * MICROSECOND, 10 * MICROSECOND, 20, &now_ns);
+        run(&in_place, SMALL, 1, 20 * MICROSECOND, 90 * MICROSECOND, 20, &now_ns);
+        assert_int_equal(in_place_state(&in_place, 1000), IN_PLACE_WON);
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_LOST);
+        assert_int_equal(in_place_state(&in_place, UINT64_MAX), IN_PLACE_UNTRIED);
+}
+
+static void several_jobs_are_tried_only_when_one_was_quick(void **state) {
+        InPlace quick = {0}, slow = {0};
+        uint64_t now_ns = 1;
+
+        /* Of the many, one alone goes first. */
+        assert_false(in_place_choose(&quick, LARGE, 32, now_ns).in_place);
+        run(&quick, LARGE, 32, 100 * MICROSECOND, 50 * MICROSECOND, 1, &now_ns);
+        assert_true(in_place_choose(&quick, LARGE, 32, now_ns).only_one);
+        quick.in_trial = false;
+        run(&quick, LARGE, 32, 100 * MICROSECOND, 50 * MICROSECOND, 30, &now_ns);
+        assert_int_equal(in_place_state(&quick, LARGE), IN_PLACE_WON);
+
+        assert_int_equal(
+                run(&slow, LARGE, 32, 100 * MICROSECOND, 10700 * MICROSECOND, 100, &now_ns), 1);
+        assert_int_equal(in_place_state(&slow, LARGE), IN_PLACE_LOST);
+}
+
+static void one_trial_is_in_flight_at_a_time(void **state) {
+        InPlace in_place = {0};
+        InPlaceChoice first, trial;
+        uint64_t now_ns = 1;
+
+        first = in_place_choose(&in_place, SMALL, 1, now_ns);
+        in_place_told(&in_place, &first, SMALL, 1, 20 * MICROSECOND, now_ns);
+        trial = in_place_choose(&in_place, SMALL, 1, now_ns);
+        assert_true(trial.trial && trial.in_place);
+        for (int i = 0; i < 10; ++i)
+                assert_false(in_place_choose(&in_place, SMALL, 1, now_ns).in_place);
+
+        /* One that came to nothing makes room for another. */
+        in_place_forget(&in_place, &trial);
+        assert_true(in_place_choose(&in_place, SMALL, 1, now_ns).trial);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(first_run_is_staged_then_both_are_tried),
+                cmocka_unit_test(hopeless_way_is_tried_once),
+                cmocka_unit_test(somewhat_slower_way_is_tried_a_few_times),
+                cmocka_unit_test(loser_is_tried_again_at_a_falling_rate),
+                cmocka_unit_test(sizes_are_judged_apart),
+                cmocka_unit_test(several_jobs_are_tried_only_when_one_was_quick),
+                cmocka_unit_test(one_trial_is_in_flight_at_a_time),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

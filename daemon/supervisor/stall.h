@@ -11,16 +11,32 @@
  * client's where the kernel cannot refuse descriptors (before Linux 6.16); even one
  * that is not taken is closed in the name of its receiver. Such a wait ends at a
  * signal: while the loop calls back, there is one each STALL_MS. It is SIGPROF,
- * which libuv can keep from ending the loop's sleep. One in a process.
+ * which libuv can keep from ending the loop's sleep.
  */
+
+#include <signal.h>
+#include <time.h>
 
 #include <uv.h>
 
 #define STALL_MS 50u
 
-/** stall_start() - from now on, in this thread, which is the loop's. Return: 0 or a negative errno. */
-int stall_start(uv_loop_t *loop);
-/** stall_stop() - before the loop is closed. */
-void stall_stop(void);
+typedef struct Stall {
+        timer_t timer;
+        volatile sig_atomic_t in_callbacks;
+        volatile sig_atomic_t armed;
+        uv_prepare_t prepare;
+        uv_check_t check;
+} Stall;
+
+/**
+ * stall_start() - from now on, in this thread, which is the loop's
+ *
+ * Before any other handle that runs ahead of the loop's sleep: they are called last
+ * come, first served. Return: 0 or a negative errno.
+ */
+int stall_start(Stall *stall, uv_loop_t *loop);
+/** stall_stop() - @stall stays until the loop has closed its handles. */
+void stall_stop(Stall *stall);
 
 #endif

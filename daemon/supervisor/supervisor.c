@@ -12,7 +12,6 @@
 #include "supervisor/scheduler.h"
 #include "supervisor/session.h"
 #include "supervisor/slot.h"
-#include "supervisor/stall.h"
 #include "supervisor/worker.h"
 #include "util/config-seal.h"
 #include "util/log.h"
@@ -320,7 +319,7 @@ static int supervisor_init_loop(Supervisor *supervisor) {
         r = uv_loop_init(&supervisor->loop);
         if (r < 0)
                 return r;
-        r = stall_start(&supervisor->loop); /* first of all that runs before a sleep, so the last to */
+        r = stall_start(&supervisor->stall, &supervisor->loop);
         if (r < 0)
                 return r;
         uv_prepare_init(&supervisor->loop, &supervisor->prepare);
@@ -441,7 +440,7 @@ static void supervisor_close_handles(Supervisor *supervisor) {
         keeper_link_close(supervisor->keeper);
         for (size_t i = 0; i < supervisor->n_devices; ++i)
                 device_close(&supervisor->devices[i]);
-        stall_stop();
+        stall_stop(&supervisor->stall);
         uv_close((uv_handle_t *)&supervisor->prepare, NULL);
         uv_close((uv_handle_t *)&supervisor->idle, NULL);
         uv_close((uv_handle_t *)&supervisor->tick, NULL);

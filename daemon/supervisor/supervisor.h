@@ -27,6 +27,7 @@
 #include "supervisor/keeper_link.h"
 #include "supervisor/limit.h"
 #include "supervisor/module.h"
+#include "supervisor/stall.h"
 #include "supervisor/user.h"
 #include "util/config.h"
 
@@ -49,6 +50,7 @@ TAILQ_HEAD(SupervisorJobs, Job);
 
 struct Supervisor {
         uv_loop_t loop;
+        Stall stall;
         uv_prepare_t prepare;
         uv_idle_t idle; /* runs while a worker has more to say */
         uv_timer_t tick;

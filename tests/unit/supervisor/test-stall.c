@@ -64,8 +64,8 @@ static void on_timer(uv_timer_t *timer) {
                 uv_close((uv_handle_t *)timer, NULL);
 }
 
-static void end_loop(uv_loop_t *loop) {
-        stall_stop();
+static void end_loop(uv_loop_t *loop, Stall *stall) {
+        stall_stop(stall);
         uv_run(loop, UV_RUN_DEFAULT);
         assert_int_equal(uv_loop_close(loop), 0);
 }
@@ -74,9 +74,10 @@ static void a_descriptor_that_lingers_does_not_hold_up_the_loop(void **state) {
         uv_timer_t timer;
         Calls calls = {};
         uv_loop_t loop;
+        Stall stall = {};
 
         uv_loop_init(&loop);
-        assert_int_equal(stall_start(&loop), 0);
+        assert_int_equal(stall_start(&stall, &loop), 0);
         uv_timer_init(&loop, &timer);
         timer.data = &calls;
         uv_timer_start(&timer, on_timer, 1, 1);
@@ -85,7 +86,7 @@ static void a_descriptor_that_lingers_does_not_hold_up_the_loop(void **state) {
         /* Six closes in two turns, each of which waits LINGER_S when nothing ends it. */
         assert_int_equal(calls.n_timers, 2);
         assert_in_range(calls.took_ns, 1, LINGER_S * UINT64_C(1000000000) / 2);
-        end_loop(&loop);
+        end_loop(&loop, &stall);
 }
 
 static void on_early(uv_timer_t *timer) {
@@ -101,9 +102,10 @@ static void an_idle_loop_is_not_woken(void **state) {
         struct rusage before, after;
         uv_timer_t early, late;
         uv_loop_t loop;
+        Stall stall = {};
 
         uv_loop_init(&loop);
-        assert_int_equal(stall_start(&loop), 0);
+        assert_int_equal(stall_start(&stall, &loop), 0);
         uv_timer_init(&loop, &early);
         uv_timer_start(&early, on_early, 1, 0);
         uv_timer_init(&loop, &late);
@@ -114,7 +116,7 @@ static void an_idle_loop_is_not_woken(void **state) {
         uv_run(&loop, UV_RUN_DEFAULT); /* sleeps until it is late */
 
         assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 1, 5);
-        end_loop(&loop);
+        end_loop(&loop, &stall);
 }
 
 int main(void) {

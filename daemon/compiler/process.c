@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #define OUTPUT_MAX   (256u << 10)
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+/* Bytes of memory of one compiler, of its own and written: address space it may reserve as it likes. */
+#define DATA_MAX (4ull << 30)
 
 static const char *search_path(void) {
         const char *path = getenv("PATH");
@@ -49,8 +52,11 @@ int process_find(const char *const *names, char **ret_path) {
 
 /* In the child, between fork and exec: only async-signal-safe calls. */
 static void exec_child(const char *const *argv, char *const *environment, int output) {
+        const struct rlimit data = {DATA_MAX, DATA_MAX};
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
+        /* Source that fills memory is its user's mistake, and the machine's memory is everybody's. */
+        (void)setrlimit(RLIMIT_DATA, &data);
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
                 _exit(127);

@@ -77,12 +77,16 @@ class Machine:
         self.path(path).parent.mkdir(parents=True, exist_ok=True)
         self.path(path).write_text(text)
 
+    def enter(self, uid=0, namespaces=("pid", "uts", "ipc", "cgroup")):
+        """What to put before a command, so that it runs inside. Without the namespace pid it is our own child."""
+        return ["nsenter", f"--target={self.init}", "--mount", *[f"--{name}" for name in namespaces], "--root", "--wd", "env", "-i",
+                "PATH=/opt/gpuq/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH=/opt/gpuq/lib",
+                "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+
     def run(self, *command, uid=0, check=True):
         """What it printed. AssertionError unless it ended well, or `check` is the status wanted."""
         ended = subprocess.run(
-            ["nsenter", f"--target={self.init}", "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--root", "--wd", "env", "-i",
-             "PATH=/opt/gpuq/bin:/usr/sbin:/usr/bin:/sbin:/bin", "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *command],
-            capture_output=True, text=True, timeout=place.PATIENCE_S, stdin=subprocess.DEVNULL)
+            [*self.enter(uid), *command], capture_output=True, text=True, timeout=place.PATIENCE_S, stdin=subprocess.DEVNULL)
         wanted = 0 if check is True else check
         assert check is False or ended.returncode == wanted, \
             f"{' '.join(command)}: {ended.returncode}\n{ended.stdout}{ended.stderr}\n{self.log()}"

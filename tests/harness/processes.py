@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What /proc says: a daemon's processes, what they have mapped, and what is left of them."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -9,6 +10,7 @@ import signal
 from . import patience, place
 
 PR_SET_CHILD_SUBREAPER = 36
+KERNEL_LISTS_CHILDREN = pathlib.Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
 started = set()  # pids of daemons that the tests started themselves: no strays
 
 
@@ -24,11 +26,21 @@ def _stat(pid):
     return fields[0], int(fields[1])
 
 
+def _candidates(pid):
+    """Its children, dead ones too, where the kernel lists them; else every process there is."""
+    if not KERNEL_LISTS_CHILDREN:
+        return [entry for entry in os.listdir("/proc") if entry.isdigit()]
+    found = []
+    with contextlib.suppress(OSError):  # it, or a thread of it, may end meanwhile
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += file.read().split()
+    return found
+
+
 def children(pid):
     found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
+    for entry in _candidates(pid):
         try:
             state, parent = _stat(entry)
         except (OSError, ValueError):

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the fault tests share: how long they go on, where their dice start, and the table at the end.
+
+GPUQ_FAULT_LONG=1: the long run, as docs/reliability.md has it. GPUQ_FAULT_SEED=N: other dice.
+GPUQ_FAULT_TABLE=FILE: the table as JSON as well.
+"""
+
+import json
+import os
+import random
+
+import numpy
+import pytest
+
+LONG = bool(os.environ.get("GPUQ_FAULT_LONG"))
+SEED = int(os.environ.get("GPUQ_FAULT_SEED", "1"))
+table = []
+
+
+@pytest.fixture
+def rounds():
+    """rounds(30, 1000): how often, in the short run and in the long one."""
+    return lambda short, long: long if LONG else short
+
+
+@pytest.fixture
+def dice(request):
+    """Random numbers that are the same in each run; a failure shows where they started."""
+    seed = f"{SEED} {request.node.name}"
+    print(f"GPUQ_FAULT_SEED={SEED}")
+    return random.Random(seed)
+
+
+@pytest.fixture
+def tell(request):
+    """tell(faults=30, jobs=5000, losses=0, recovery_ms=[...]): a row of the table at the end."""
+    def add(**row):
+        table.append({"test": request.node.nodeid.split("/")[-1], **row})
+    return add
+
+
+def percentile(values, p):
+    return float(numpy.percentile(values, p)) if len(values) else None
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not table:
+        return
+    rows = []
+    for row in table:
+        values = row.pop("recovery_ms", [])
+        rows.append({**row, "recovery_p50_ms": percentile(values, 50), "recovery_p99_ms": percentile(values, 99)})
+    write = terminalreporter.write_line
+    terminalreporter.section("faults")
+    write(f"{'test':72} {'faults':>7} {'jobs':>8} {'typed':>6} {'losses':>6} {'p50 ms':>8} {'p99 ms':>8}")
+    for row in rows:
+        p50, p99 = (f"{value:.1f}" if value is not None else "-" for value in (row["recovery_p50_ms"], row["recovery_p99_ms"]))
+        write(f"{row['test']:72} {row['faults']:7} {row.get('jobs', '-'):>8} {row.get('typed', '-'):>6} "
+              f"{row.get('losses', 0):6} {p50:>8} {p99:>8}")
+    if os.environ.get("GPUQ_FAULT_TABLE"):
+        with open(os.environ["GPUQ_FAULT_TABLE"], "w", encoding="utf-8") as file:
+            json.dump({"seed": SEED, "long": LONG, "rows": rows}, file, indent=1)

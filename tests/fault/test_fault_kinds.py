@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of fault that one job or one user can bring about, while four users with four processes each work
+on. The guilty one is told what happened; nobody else notices, and every result of theirs is compared."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import numpy
+import pytest
+
+from harness import kernels, place, processes, rubbish
+from harness.client import InOut, Job, Out, Refused, u64
+from harness.daemon import Daemon, as_user
+from harness.kernels import FAR, assert_failed, slow_job
+from harness.load import Load, USERS
+from harness.messages import pb
+from harness.patience import until
+from harness.remains import Remains
+
+pytestmark = pytest.mark.root
+
+GUILTY = USERS[0]
+GUILTY_KERNELS = kernels.BASIC + r"""
+#include <assert.h>
+extern "C" __global__ void traps(int *out) { __trap(); }
+extern "C" __global__ void claims(int *out) { assert(out == 0 && "as it was told"); }
+"""
+# Only the CPU driver runs a kernel inside the worker's own process.
+HOST_KERNELS = r"""
+extern "C" __global__ void exits(int *out) { asm volatile("syscall" : : "a"(231), "D"(3) : "rcx", "r11", "memory"); }
+extern "C" __global__ void aborts(int *out) { __builtin_trap(); }
+__device__ int deeper(volatile int *out, int n) { volatile char room[256]; room[0] = (char)n; return n < 0 ? 0 : deeper(out, n + 1) + room[0]; }
+extern "C" __global__ void recurses(int *out) { out[0] = deeper(out, 1); }
+"""
+# Takes a compiler longer than any test waits.
+BOMB = """
+template <int A, int B> struct S { static constexpr long v = S<A - 1, B * 2>::v + S<A - 1, B * 2 + 1>::v; };
+template <int B> struct S<0, B> { static constexpr long v = B; };
+extern "C" __global__ void k(long *out) { out[0] = S<26, 1>::v; }
+"""
+# And 6 GB of memory: the assembler copies the line so often before it looks at it.
+HOG = """
+asm(".rept 260000000\\n.quad 1\\n.endr");
+extern "C" __global__ void k(long *out) { out[0] = 1; }
+"""
+FAULT_OR_HALF = {pb.E_FAULT, pb.E_HALF_WRITTEN}
+
+
+class Crowd:
+    """A service with its bystanders, for all tests of this file."""
+
+    def __init__(self, daemon, load):
+        self.daemon, self.load = daemon, load
+        self.others = [member for member in load.members if member.uid != GUILTY]
+
+    def connect(self):
+        client = self.daemon.connect(uid=GUILTY)
+        return client, client.load(GUILTY_KERNELS)
+
+    def worker(self):
+        """The guilty user's."""
+        def find():
+            return [pid for pid in processes.children(self.daemon.process.pid)
+                    if processes.name(pid) == "gpuqd-worker" and processes.uid(pid) == GUILTY]
+        return until(find, "the worker of the guilty one")[0]
+
+    def settle(self):
+        """All go on, and nobody but the guilty user's own processes had any error so far."""
+        self.load.progress(2)
+        self.load.assert_only(set(), self.others)
+        # In flight in the same worker: an innocent one may be told that its data is half written.
+        self.load.assert_only(FAULT_OR_HALF, self.load.of(GUILTY))
+
+
+@pytest.fixture(scope="module")
+def crowd(compile_cache):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-cache-"))
+    folder.chmod(0o755)
+    daemon = Daemon(private=False, cache=folder, cpu_threads=1, compile_timeout_s=2)
+    daemon.start()
+    try:
+        remains = Remains(daemon)
+        with Load(daemon) as load:
+            yield Crowd(daemon, load)
+        for client in daemon.clients:
+            client.close()
+        remains.assert_none()
+        assert sum(load.codes(load.members).values()) > 0
+    finally:
+        daemon.stop()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def guilty(crowd, tell):
+    """(crowd, client, module); afterwards all are well, and what lies in its device memory is as it was."""
+    client, module = crowd.connect()
+    values = numpy.random.default_rng(3).integers(0, 1 << 30, 1 << 14).astype(numpy.int32)
+    kept = client.device_arena(values.nbytes)
+    client.run_well(Job().copy(kept, client.array(values), values.nbytes))
+    before = sum(crowd.load.codes().values())
+    yield crowd, client, module
+    back = client.arena(values.nbytes)
+    until(lambda: client.run(Job().copy(back, kept, values.nbytes)).state == pb.DONE, "its next job to be right")
+    numpy.testing.assert_array_equal(back.array(numpy.int32), values)
+    crowd.settle()
+    tell(faults=1, jobs=sum(crowd.load.codes().values()) - before)
+    client.close()
+
+
+# ---- kernels ----
+
+@pytest.mark.parametrize("kernel, arguments, words", [
+    ("wild", lambda client: [InOut(client.arena(4)), u64(FAR)], ["illegal_address"]),
+    ("traps", lambda client: [Out(client.arena(4))], ["launch_failed" if not place.on_gpu() else "cuda_error"]),
+    ("claims", lambda client: [Out(client.arena(4))], ["assert"]),
+])
+def test_a_kernel_that_faults(guilty, kernel, arguments, words):
+    _crowd, client, module = guilty
+    completion = client.run(Job().launch(module, kernel, arguments(client)))
+    assert_failed(completion, pb.E_FAULT, kernel, "found:", *words)
+    if kernel == "claims":
+        assert "as it was told" in completion.output and "claims" in completion.output
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("kernel, words", [("exits", ["exited with status 3"]), ("aborts", ["illegal_instruction"]),
+                                           ("recurses", ["illegal_address"])])
+def test_a_kernel_that_takes_its_worker_along(guilty, kernel, words):
+    _crowd, client, _module = guilty
+    completion = client.run(Job().launch(client.load(HOST_KERNELS), kernel, [Out(client.arena(4))]))
+    assert_failed(completion, pb.E_FAULT, kernel, "found:", *words)
+
+
+def test_a_kernel_that_never_ends(guilty):
+    _crowd, client, module = guilty
+    completion = client.run(Job(timeout_ms=100).launch(module, "forever", [Out(client.arena(4))]))
+    assert_failed(completion, pb.E_TIMEOUT, "forever", "0.100 s")
+
+
+def test_a_kernel_that_faults_again_and_again(guilty):
+    _crowd, client, module = guilty
+    for _ in range(5):
+        completion = client.run(Job().launch(module, "wild", [InOut(client.arena(4)), u64(FAR)]))
+        assert_failed(completion, pb.E_FAULT, "wild")
+
+
+def test_more_device_memory_than_there_is(guilty):
+    _crowd, client, _module = guilty
+    for size in (1 << 38, 1 << 42):
+        with pytest.raises(Refused) as refused:
+            client.device_arena(size)
+        assert refused.value.code in (pb.E_MEMORY, pb.E_INVALID, pb.E_QUOTA) and str(size) in refused.value.text
+    client.run_well(Job().fill(client.device_arena(4096), 4096, 7))
+
+
+# ---- workers ----
+
+def test_a_worker_that_is_killed(guilty):
+    crowd, client, module = guilty
+    worker = crowd.worker()
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: not processes.is_alive(worker), "it to end")
+    until(lambda: client.run(Job().launch(module, "nothing")).state == pb.DONE, "a new one")
+
+
+def test_a_worker_that_is_stopped_by_its_own_user(guilty):
+    """That user's jobs stand still, nobody else's; a cancelled job is reason enough to end it."""
+    crowd, client, module = guilty
+    worker = crowd.worker()
+    subprocess.run(["kill", "-STOP", str(worker)], check=True, **as_user(GUILTY))
+    job = client.submit(Job().launch(module, "nothing"))
+    until(lambda: job in client.queue() and client.queue()[job].state == pb.RUNNING, "it to be handed over")
+    crowd.load.progress(3, crowd.others)
+    client.cancel(job)
+    assert client.wait(job).state in (pb.CANCELLED, pb.DONE)
+    until(lambda: not processes.is_alive(worker), "it to be ended")
+
+
+def test_nobody_stops_anothers_worker(guilty):
+    crowd, _client, _module = guilty
+    ended = subprocess.run(["kill", "-STOP", str(crowd.worker())], capture_output=True, **as_user(USERS[1]))
+    assert ended.returncode != 0
+
+
+@pytest.mark.cpu
+def test_a_worker_that_hangs_in_a_driver_call(guilty):
+    """Loading a module whose constructor never returns. Its session goes, and a job is cancelled that waits in vain."""
+    crowd, client, module = guilty
+    worker, hanger = crowd.worker(), crowd.daemon.connect(uid=GUILTY)
+    hang = "static void __attribute__((constructor)) hang() { for (volatile int i = 0; i >= 0; i = 0) ; }\n" + GUILTY_KERNELS
+    hanger.tell(module_load=pb.ModuleLoad(format=pb.SOURCE, image=hanger.image(hang.encode()).id, length=len(hang)))
+    until(lambda: stands_still(crowd), "the worker to hang")
+    job = client.submit(Job().launch(module, "nothing"))
+    crowd.load.progress(3, crowd.others)
+    hanger.close()
+    until(lambda: job in client.queue(), "the job")
+    client.cancel(job)
+    assert client.wait(job).state == pb.CANCELLED
+    until(lambda: not processes.is_alive(worker), "it to be ended")
+
+
+def stands_still(crowd):
+    counts = [member.n_good() for member in crowd.load.of(GUILTY)]
+    time.sleep(0.3)
+    return counts == [member.n_good() for member in crowd.load.of(GUILTY)]
+
+
+RUBBISH = {
+    "a head beyond everything": lambda rings: rings.set_head(rings.read_u32(rings.to_supervisor) + 0x40000000),
+    "an odd head": lambda rings: rings.set_head(rings.read_u32(rings.to_supervisor) + 13),
+    "a length of 4 GiB": lambda rings: rings.add_record(0xfffffff0),
+    "a skip that comes alone": lambda rings: rings.add_record(0xffffffff),
+    "no message": lambda rings: rings.add_record(64, bytes(range(128, 192))),
+    "a message cut short": lambda rings: rings.add_record(5, b"\x1a\x7f\x08\x01\x12"),
+    "a tail ahead of the head": lambda rings: rings.set_tail(rings.read_u32(rings.to_worker) + 4096),
+}
+
+
+@pytest.mark.parametrize("what", RUBBISH)
+def test_a_worker_that_writes_rubbish_into_its_ring(guilty, what):
+    crowd, client, module = guilty
+    worker = crowd.worker()
+    told = crowd.daemon.log().count(f"worker {worker} broke the rules")
+    with rubbish.rings(worker) as rings:
+        RUBBISH[what](rings)
+        client.submit(Job().launch(module, "nothing"))  # something to write to it, too
+        until(lambda: crowd.daemon.log().count(f"worker {worker} broke the rules") > told, "it to be found out")
+    until(lambda: not processes.is_alive(worker), "it to be killed")
+    assert crowd.daemon.log().count(f"worker {worker} broke the rules") == told + 1
+    until(lambda: client.run(Job().launch(module, "nothing")).state == pb.DONE, "a new worker")
+
+
+# ---- compilers ----
+
+def load_refused(client, source, then=None):
+    """The error of a module that is not to be had; `then` is done meanwhile."""
+    serial = client.tell(module_load=pb.ModuleLoad(format=pb.SOURCE, image=client.image(source.encode()).id,
+                                                   length=len(source), name="guilty.cu"))
+    if then:
+        then()
+    with pytest.raises(Refused) as refused:
+        client.answer(serial)
+    return refused.value
+
+
+def compilers(crowd):
+    return processes.named(crowd.worker(), "gpuqd-compiler")
+
+
+def kill_compiler(crowd, which, number):
+    """which: 0 the compiler's parent, 1 its child that has the limits, 2 what that one runs."""
+    def find():
+        found = [pid for pid in processes.descendants(crowd.worker()) if processes.name(pid) != "gpuqd-worker"]
+        return found if len(found) > 3 else None
+    family = until(find, "a compiler at work")
+    os.kill(family[which], number)
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_compiler_that_crashes(guilty, which):
+    crowd, client, _module = guilty
+    error = load_refused(client, BOMB + f"// {which}\n", lambda: kill_compiler(crowd, which, signal.SIGSEGV))
+    assert error.code == pb.E_COMPILE and "segmentation" in error.text.lower() or "signal 11" in error.text, error
+    until(lambda: not compilers(crowd), "its processes to end")
+
+
+def test_a_compiler_that_never_ends(guilty):
+    crowd, client, _module = guilty
+    error = load_refused(client, BOMB)
+    assert error.code == pb.E_COMPILE and "2 s" in error.text, error
+    until(lambda: not compilers(crowd), "its processes to end")
+
+
+@pytest.mark.cpu
+def test_a_compiler_that_fills_its_memory(guilty):
+    _crowd, client, _module = guilty
+    error = load_refused(client, HOG)
+    assert error.code == pb.E_COMPILE, error
+
+
+# ---- retries ----
+
+def test_retries_are_seen_in_the_queue_alone(gpuqd):
+    """The innocent job in flight runs again; its client sees one good end, and `gpuq queue` the count."""
+    client, other = gpuqd.connect(), gpuqd.connect()
+    module, theirs = client.load(kernels.BASIC), other.load(kernels.BASIC)
+    values = numpy.arange(64, dtype=numpy.int32)
+    target = other.arena(values.nbytes)
+    victim = other.submit(slow_job(theirs, other.array(values), target, 64, 2 * kernels.SPINS))
+    until(lambda: other.queue()[victim].state == pb.RUNNING, "it to run")
+    assert other.queue()[victim].retries == 0
+    bad = client.submit(Job().launch(module, "wild", [InOut(client.arena(4)), u64(FAR)]))
+    until(lambda: victim not in other.queue() or other.queue()[victim].retries == 1, "its retry")
+    assert_failed(client.wait(bad), pb.E_FAULT, "wild", "run alone after a fault")
+    assert other.wait(victim).state == pb.DONE
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * values)

@@ -3,6 +3,8 @@
 
 import asyncio
 import gc
+import os
+import pickle
 import threading
 
 import numpy as np
@@ -297,3 +299,37 @@ def test_the_daemons_state(gpuq, module):
     job, _ = slow(gpuq, module, label="seen")
     assert [entry.label for entry in client.queue(everybody=True)] in (["seen"], [])
     job.wait()
+
+
+# ---- results ----
+
+
+def test_a_result_tells_all_when_asked_and_keeps_it(gpuq, module):
+    with gpuq.connect() as client:
+        kernel = client.module('#include <stdio.h>\nextern "C" __global__ void say() { printf("said\\n"); }')["say"]
+        results = [kernel.run((1, 1), timed=True) for _ in range(3)]
+        assert (results[0].state, results[0].error, results[0].text, results[0].output) == ("done", 0, "", "said\n")
+        assert results[0].ran >= 0 and results[0].device == 0 and results[0].id >> 32 == client.session
+        assert "done on device 0" in repr(results[0])
+        again = pickle.loads(pickle.dumps(results[1]))
+        assert (again.id, again.output, again.ran) == (results[1].id, "said\n", results[1].ran)
+    assert results[0].output == "said\n" and results[2].state == "done" and results[2].id == results[1].id + 1
+    assert results[2].waited >= 0  # nobody is there to tell more
+
+
+def test_a_childs_question_for_the_rest_of_a_parents_result(gpuq, module):
+    """What the parent had asked for is there; the rest only the parent can hear."""
+    out = np.zeros(1, np.int32)
+    asked, other = (module["add_int"].run((1, 1), np.ones(1, np.int32), gpuq.Out(out), 1, 1) for _ in range(2))
+    ran = asked.ran
+    child = os.fork()
+    if child == 0:
+        try:
+            assert (asked.ran, other.state, other.id) == (ran, "done", asked.id + 1)
+            try:
+                other.ran
+            except gpuq.ForkedError:
+                os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and other.ran >= 0

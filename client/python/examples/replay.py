@@ -6,23 +6,46 @@ The daemon runs a job of several operations as a graph and keeps the graph for j
 for the one before by itself, since both write x, so all of them are submitted at once.
 """
 
+import functools
+
 import numpy as np
 
 import gpuq
 from common import example
 
+SOURCE = r"""
+extern "C" __global__ void halve(float *x, int n)
+{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+        if (i < n)
+                x[i] *= 0.5f;
+}
+
+extern "C" __global__ void add(float *x, const float *b, int n)
+{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+        if (i < n)
+                x[i] += b[i];
+}
+"""
+
+
+@functools.cache
+def kernels():
+    """Compiled at their first use."""
+    module = gpuq.module(SOURCE)
+    return module.get_kernel("halve"), module.get_kernel("add")
+
 
 def run(b, replays):
-    kernels = gpuq.builtin()
-    halve, add = kernels.get_kernel("scale_f32"), kernels.get_kernel("axpy_f32")
+    halve, add = kernels()
     config = gpuq.LaunchConfig(grid=-(-b.size // 256), block=256)
-    b, x, half = gpuq.to_device(b), gpuq.device_array(b.size, np.float32), gpuq.device_array(b.size, np.float32)
+    n, x, b = b.size, gpuq.device_array(b.size, np.float32), gpuq.to_device(b)
 
     def replay():
-        job = gpuq.job()
-        job.launch(halve, config, 0.5, gpuq.In(x), gpuq.Out(half), b.size)
-        job.launch(add, config, 1.0, gpuq.In(b), gpuq.InOut(half), b.size)
-        return job.copy(x, half)
+        return gpuq.job().launch(halve, config, gpuq.InOut(x), n).launch(add, config, gpuq.InOut(x), gpuq.In(b), n)
 
     jobs = [replay() for _ in range(replays)]
     gpuq.submit_many(jobs)

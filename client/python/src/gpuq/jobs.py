@@ -357,7 +357,9 @@ class Job:
             left_ms = -1 if end is None else max(0, math.ceil((end - time.monotonic()) * 1000))
             limit_ms = _SLICE_MS if in_main or dispatcher is not None else -1
             r = native.wait(self._alive(), limit_ms if end is None else _shorter(left_ms, limit_ms))
-            if r != errors.AGAIN:
+            if r == 0:
+                self._end_well()
+            elif r != errors.AGAIN:
                 self._finish()
             elif 0 <= left_ms <= _SLICE_MS:
                 raise errors.from_code(r, f"{self._words()} has not ended within {timeout} s; it goes on: wait again, or cancel() it")
@@ -409,6 +411,29 @@ class Job:
 
     # ---- the end ----
 
+    def _end_well(self) -> None:
+        """The library says that it is done; how that went is the Result's to ask."""
+        with self._lock:
+            if self._ended:
+                return
+            self._bring_back()
+            self._result = Result._of_done(self._handle)
+            self._close()
+            event = self._event
+        if event is not None:
+            event.set()
+
+    def _bring_back(self) -> None:
+        for staged in (self._staged or {}).values():
+            staged.back()
+
+    def _close(self) -> None:
+        """The handle is the result's, or freed."""
+        self._handle = None
+        self._staged = None
+        self._slices = None
+        self._ended = True
+
     def _try_finish(self) -> bool:
         """Take over how it ended, if it has."""
         with self._lock:
@@ -421,14 +446,10 @@ class Job:
             self._result = Result(self._id, told)
             if told.error:
                 self._error = self._failure(told.error, self._result.text)
-            elif self._staged:
-                for staged in self._staged.values():
-                    staged.back()
+            else:
+                self._bring_back()
             native.job_free(self._handle)
-            self._handle = None
-            self._staged = None
-            self._slices = None
-            self._ended = True
+            self._close()
             event = self._event
         if event is not None:
             event.set()
@@ -478,8 +499,11 @@ class Job:
     @property
     def id(self) -> int:
         """For `after`, `gpuq queue`, `gpuq.wait_id`; 0 before it is submitted."""
-        if not self._id and self._submitted and self._handle is not None:
-            self._id = native.job_id(self._handle)
+        if not self._id and self._submitted:
+            if self._handle is not None:
+                self._id = native.job_id(self._handle)
+            elif self._result is not None:
+                self._id = self._result.id
         return self._id
 
     @property

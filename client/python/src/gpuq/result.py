@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import threading
+from ctypes import byref
 
 from . import _native as native
 
-_NUMBERS = struct.Struct("=ii16x3Qi4x")  # of a gpuq_result, which is ten times as quick as its fields one by one
+_NUMBERS = struct.Struct("=ii16x3Qi4x")  # of a gpuq_result: state, error, the times, device
+_lock = threading.Lock()
 
 
 def id_text(id: int) -> str:
@@ -16,23 +20,105 @@ def id_text(id: int) -> str:
 
 
 class Result:
-    """`state`: "done", "failed" or "cancelled"; `text`: why it did not end well; `output`: what its kernels printed;
-    `waited`, `ran`: seconds by the daemon's clock; `gpu_time`: seconds on the GPU, of a job with timed=True; `device`:
-    index of where it ran; `id`: the job's."""
+    """How a job ended.
 
-    __slots__ = ("id", "state", "error", "text", "output", "waited", "ran", "gpu_time", "device")
+    `state`: "done", "failed" or "cancelled"; `error`: 0, or the code of `gpuq.h`; `text`: why it did not end well; `output`:
+    what its kernels printed; `waited`, `ran`: seconds by the daemon's clock; `gpu_time`: seconds on the GPU, of a job with
+    timed=True; `device`: index of where it ran; `id`: the job's.
+
+    That a job is done is known before the rest is told. The rest is fetched when it is first asked for, which may take some
+    microseconds, and raises ForkedError in a child of the process that ran the job.
+    """
+
+    __slots__ = ("state", "error", "text", "_id", "_numbers", "_output", "_handle", "__weakref__")
 
     def __init__(self, id: int, told: native.Result):
-        state, self.error, waited_us, ran_us, gpu_ns, self.device = _NUMBERS.unpack_from(told)
-        self.id = id
+        state, self.error, *self._numbers = _NUMBERS.unpack_from(told)
         self.state = native.STATE_NAMES[state]
         self.text = native.decode(told.text) if self.error else ""
-        output = told.output
-        self.output = native.decode(output) if output else ""
-        self.waited = waited_us / 1e6
-        self.ran = ran_us / 1e6
-        self.gpu_time = gpu_ns / 1e9
+        self._output = native.decode(told.output)
+        self._id = id
+        self._handle = None
+
+    @classmethod
+    def _of_done(cls, handle: int) -> "Result":
+        """Of a job that is done; its handle is the result's from now on."""
+        self = cls.__new__(cls)
+        self.state = "done"
+        self.error = 0
+        self.text = ""
+        self._id = 0
+        self._numbers = None
+        self._handle = handle
+        return self
+
+    def _told(self) -> list:
+        """Microseconds waited and ran, nanoseconds on the GPU, device."""
+        with _lock:
+            if self._numbers is None:
+                self._fetch()
+            return self._numbers
+
+    def _fetch(self) -> None:
+        told = native.Result()
+        native.check(native.job_get_result(self._handle, byref(told)))
+        _, _, *numbers = _NUMBERS.unpack_from(told)
+        self._output = native.decode(told.output)
+        self._id = native.job_id(self._handle)
+        self._numbers = numbers
+        native.job_free(self._handle)
+        self._handle = None
+
+    def __del__(self):
+        try:
+            if self._handle is not None:
+                native.job_free(self._handle)
+        except (AttributeError, TypeError):
+            pass  # at the interpreter's end
+
+    @property
+    def id(self) -> int:
+        handle = self._handle
+        return self._id or (native.job_id(handle) if handle is not None else self._id)
+
+    @property
+    def output(self) -> str:
+        self._told()
+        return self._output
+
+    @property
+    def waited(self) -> float:
+        return self._told()[0] / 1e6
+
+    @property
+    def ran(self) -> float:
+        return self._told()[1] / 1e6
+
+    @property
+    def gpu_time(self) -> float:
+        return self._told()[2] / 1e9
+
+    @property
+    def device(self) -> int:
+        return self._told()[3]
+
+    def __reduce__(self):
+        return _rebuild, (self.id, self.state, self.error, self.text, self.output, self._numbers)
 
     def __repr__(self) -> str:
         return (f"<gpuq.Result of job {id_text(self.id)}: {self.state} on device {self.device}, waited "
                 f"{self.waited * 1e3:.3f} ms, ran {self.ran * 1e3:.3f} ms>")
+
+
+def _rebuild(id, state, error, text, output, numbers) -> Result:
+    self = Result._of_done(None)
+    self.state, self.error, self.text, self._output, self._numbers, self._id = state, error, text, output, numbers, id
+    return self
+
+
+def _in_child() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread of the parent may have held it
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -30,6 +30,7 @@ static int wait_job(gpuq_client *client, gpuq_job *job, int timeout_ms) {
                 return error_set(r, "job %s has not ended within %d ms",
                                  gpuq_id_format(job->id, id), timeout_ms);
 
+        job_is_seen(job);
         return 0;
 }
 
@@ -43,8 +44,6 @@ int gpuq_wait(gpuq_job *job, int timeout_ms) {
 
         job_ref(job); /* its callback may free it */
         r = wait_job(client, job, timeout_ms);
-        if (r == 0)
-                job_is_seen(job);
         if (r == 0 && job->error != 0)
                 r = error_set(job->error, "%s", job->text ? job->text : "");
         words_consider(client);

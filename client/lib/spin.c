@@ -12,12 +12,8 @@ void spin_init(Spin *spin, uint64_t limit_ns) {
 }
 
 bool spin_begin(Spin *spin, uint64_t now_ns) {
-        if (spin->budget_ns == 0 || now_ns < spin->pause_ns)
-                return false;
-
-        spin->until_ns = now_ns + spin->budget_ns;
-        spin->last_ns = now_ns;
-        return true;
+        spin->begin_ns = spin->last_ns = now_ns;
+        return spin->budget_ns > 0 && now_ns >= spin->pause_ns;
 }
 
 bool spin_go_on(Spin *spin, uint64_t now_ns) {
@@ -27,12 +23,13 @@ bool spin_go_on(Spin *spin, uint64_t now_ns) {
         }
 
         spin->last_ns = now_ns;
-        return now_ns < spin->until_ns;
+        return now_ns - spin->begin_ns < spin->budget_ns;
 }
 
-void spin_end(Spin *spin, bool found, uint64_t now_ns) {
-        if (found)
+/* What was slept through counts too: else a budget that is too small for what comes would stay so. */
+void spin_end(Spin *spin, uint64_t now_ns) {
+        if (now_ns - spin->begin_ns <= spin->limit_ns)
                 spin->budget_ns = spin->limit_ns;
-        else if (now_ns >= spin->until_ns)
+        else
                 spin->budget_ns = MAX(spin->budget_ns / 2, spin->limit_ns / SPIN_LESS);
 }

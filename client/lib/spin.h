@@ -5,9 +5,10 @@
 /*
  * Spin
  *
- * How long a thread that waits looks again and again before it sleeps. Less and
- * less where that finds nothing, and not at all for a while once somebody else
- * turns out to want the core. Pure: time comes in as an argument.
+ * How long a thread that waits looks again and again before it sleeps. As long as
+ * allowed where the last wait was no longer, less and less after longer ones, and
+ * not at all for a while once somebody else turns out to want the core. Pure: time
+ * comes in as an argument.
  */
 
 #include <stdbool.h>
@@ -21,7 +22,7 @@ typedef struct Spin {
         uint64_t limit_ns;  /* 0: never */
         uint64_t budget_ns; /* of the next wait */
         uint64_t pause_ns;  /* until then nobody spins */
-        uint64_t until_ns;  /* of this wait */
+        uint64_t begin_ns;  /* of this wait */
         uint64_t last_ns;   /* the last look */
 } Spin;
 
@@ -31,7 +32,7 @@ void spin_init(Spin *spin, uint64_t limit_ns);
 bool spin_begin(Spin *spin, uint64_t now_ns);
 /** spin_go_on() - that look found nothing. Return: false: sleep. */
 bool spin_go_on(Spin *spin, uint64_t now_ns);
-/** spin_end() - after the last look. @found: there was something. */
-void spin_end(Spin *spin, bool found, uint64_t now_ns);
+/** spin_end() - what was waited for is there, with or without sleep. */
+void spin_end(Spin *spin, uint64_t now_ns);
 
 #endif

@@ -135,7 +135,6 @@ static int client_spin(Spin *spin, struct pollfd fds[static 2], const ClientWord
                         n = poll(fds, 2, 0);
                 now_ns = client_now_ns();
         } while (!found && n == 0 && spin_go_on(spin, now_ns));
-        spin_end(spin, found || n != 0, now_ns);
         *ret_found = found;
         return n;
 }
@@ -158,6 +157,8 @@ static int client_lead(gpuq_client *client, int64_t deadline_us, const ClientWor
                 n = poll(fds, ARRAY_SIZE(fds), timeout_ms);
         if (n < 0)
                 r = -errno;
+        if (client->spin.limit_ns > 0 && (n > 0 || found))
+                spin_end(&client->spin, client_now_ns());
         pthread_mutex_lock(&client->lock);
         client->leading = false;
 

@@ -22,7 +22,8 @@
 static const char usage[] =
         "usage: gpuqd-worker --device N | --probe [--driver cpu|gpu] [--cpu-devices N]\n"
         "                    [--cpu-threads N] [--cache DIR] [--compile-timeout SECONDS]\n"
-        "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
+        "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no] [--poll-us "
+        "N]\n"
         "Started by gpuqd, not by hand: descriptors 3 to 6 are its channel to the supervisor.\n";
 
 static int parse_number(const char *text, unsigned *ret_number) {
@@ -66,6 +67,8 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                         return parse_flag(value, &options->coalesce);
                 case 'U':
                         return parse_number(value, &options->coalesce_us);
+                case 'u':
+                        return parse_number(value, &options->poll_us);
                 case 'P':
                         return parse_flag(value, &options->in_place);
                 default:
@@ -85,6 +88,7 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
                 {"coalesce", required_argument, NULL, 'C'},
                 {"coalesce-us", required_argument, NULL, 'U'},
                 {"in-place", required_argument, NULL, 'P'},
+                {"poll-us", required_argument, NULL, 'u'},
                 {0},
         };
         bool device = false;

@@ -11,11 +11,16 @@
 #define PACE_NAP_MIN_NS  UINT64_C(10000)
 #define PACE_NAP_MAX_NS  UINT64_C(1000000)
 
-void pace_init(Pace *pace, bool cpu) {
+void pace_init(Pace *pace, bool cpu, uint64_t idle_ns) {
         *pace = (Pace){
                 .spin_ns = cpu ? PACE_SPIN_CPU_NS : PACE_SPIN_NS,
+                .idle_ns = idle_ns,
                 .nap_ns = PACE_NAP_MIN_NS,
         };
+}
+
+bool pace_may_sleep(const Pace *pace, uint64_t now_ns) {
+        return now_ns - pace->event_ns >= pace->idle_ns;
 }
 
 void pace_event(Pace *pace, uint64_t now_ns) {

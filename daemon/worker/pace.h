@@ -7,7 +7,8 @@
  *
  * How eagerly the loop looks for completions: it spins for a while after
  * something happened, then naps, longer and longer. Kernels of the CPU driver
- * need the cores themselves, so there it naps almost at once. Pure.
+ * need the cores themselves, so there it naps almost at once. With nothing in
+ * flight it looks for the next job as long as the configuration allows. Pure.
  */
 
 #include <stdbool.h>
@@ -15,14 +16,17 @@
 
 typedef struct Pace {
         uint64_t spin_ns;  /* how long after an event it spins */
+        uint64_t idle_ns;  /* the same with nothing in flight */
         uint64_t event_ns; /* when something last happened */
         uint64_t nap_ns;   /* the next one */
 } Pace;
 
 /** pace_init() */
-void pace_init(Pace *pace, bool cpu);
+void pace_init(Pace *pace, bool cpu, uint64_t idle_ns);
 /** pace_event() - something happened. */
 void pace_event(Pace *pace, uint64_t now_ns);
+/** pace_may_sleep() - with nothing in flight: sleep until something happens, rather than spin. */
+bool pace_may_sleep(const Pace *pace, uint64_t now_ns);
 /** pace_next() - nanoseconds to sleep now, 0: spin. */
 uint64_t pace_next(Pace *pace, uint64_t now_ns);
 

@@ -270,13 +270,13 @@ static void worker_rest(Worker *worker, uint64_t now_ns, bool any) {
 
         if (any)
                 pace_event(&worker->pace, now_ns);
-        if (!busy && !any) {
+        if (!busy && !any && pace_may_sleep(&worker->pace, now_ns)) {
                 worker_sleep(worker);
                 pace_event(&worker->pace, uv_hrtime());
                 return;
         }
 
-        nap_ns = pace_next(&worker->pace, now_ns);
+        nap_ns = busy ? pace_next(&worker->pace, now_ns) : 0;
         if (nap_ns > 0) {
                 worker_nap(worker, nap_ns);
         } else if (now_ns >= worker->poll_at_ns) {
@@ -382,7 +382,7 @@ static int worker_init_objects(Worker *worker) {
                     &worker->loop, worker_on_arena, worker);
         words_init(&worker->words, &worker->arenas);
         memory_init(&worker->memory, worker->context, &worker->loop, worker_on_memory, worker);
-        pace_init(&worker->pace, worker->driver->cpu);
+        pace_init(&worker->pace, worker->driver->cpu, options->poll_us * UINT64_C(1000));
         r = bump_new(&worker->bump);
         if (r < 0)
                 return r;

@@ -28,6 +28,7 @@ typedef struct WorkerOptions {
         unsigned compile_timeout_s;
         bool coalesce, in_place; /* IssueSettings */
         unsigned coalesce_us;
+        unsigned poll_us;
         char *libexec; /* the folder of this executable */
 } WorkerOptions;
 

@@ -126,7 +126,7 @@ static int slot_want_device(Slot *slot) {
         return 0;
 }
 
-static int gpuq_prepare(void *p, BenchData data) {
+static int gpuq_place(void *p, BenchData data) {
         State *state = p;
 
         for (unsigned i = 0; i < state->options->n_slots; i++) {
@@ -251,7 +251,7 @@ const Contender contender_gpuq = {
         .name = "gpuq",
         .open = gpuq_open,
         .inputs = gpuq_inputs,
-        .prepare = gpuq_prepare,
+        .prepare = gpuq_place,
         .start = gpuq_start,
         .next = gpuq_next,
         .result = gpuq_result_of,

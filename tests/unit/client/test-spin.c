@@ -10,21 +10,24 @@
 #include <cmocka.h>
 
 #include "client/lib/spin.h"
+#include "util/macro.h"
 
 #define LIMIT_NS UINT64_C(100000)
 #define LOOK_NS  UINT64_C(1000)
 
-/* Return: how long it looked in vain. */
-static uint64_t spin_in_vain(Spin *spin, uint64_t *now_ns) {
-        uint64_t begin_ns = *now_ns;
+/* A wait of that length. Return: how long it looked. */
+static uint64_t spin_wait(Spin *spin, uint64_t *now_ns, uint64_t wait_ns) {
+        uint64_t begin_ns = *now_ns, spun_ns = 0;
 
-        if (!spin_begin(spin, *now_ns))
-                return 0;
-        do
-                *now_ns += LOOK_NS;
-        while (spin_go_on(spin, *now_ns));
-        spin_end(spin, false, *now_ns);
-        return *now_ns - begin_ns;
+        if (spin_begin(spin, *now_ns)) {
+                do
+                        *now_ns += LOOK_NS;
+                while (*now_ns - begin_ns < wait_ns && spin_go_on(spin, *now_ns));
+                spun_ns = *now_ns - begin_ns;
+        }
+        *now_ns = begin_ns + MAX(spun_ns, wait_ns);
+        spin_end(spin, *now_ns);
+        return spun_ns;
 }
 
 static void without_a_limit_nobody_spins(void **state) {
@@ -39,27 +42,35 @@ static void a_wait_spins_no_longer_than_the_limit(void **state) {
         Spin spin;
 
         spin_init(&spin, LIMIT_NS);
-        assert_int_equal(spin_in_vain(&spin, &now_ns), LIMIT_NS);
+        assert_int_equal(spin_wait(&spin, &now_ns, LIMIT_NS / 2), LIMIT_NS / 2);
+        assert_int_equal(spin_wait(&spin, &now_ns, 10 * LIMIT_NS), LIMIT_NS);
 }
 
-static void who_looks_in_vain_looks_less_and_less(void **state) {
-        uint64_t now_ns = 7, before_ns, spun_ns = LIMIT_NS;
+static void who_waits_longer_than_the_limit_spins_less_and_less(void **state) {
+        uint64_t now_ns = 7, before_ns, spun_ns = LIMIT_NS + 1;
         Spin spin;
 
         spin_init(&spin, LIMIT_NS);
-        spin_in_vain(&spin, &now_ns);
-        for (unsigned i = 0; i < 3; i++) {
+        for (unsigned i = 0; i < 4; i++) {
                 before_ns = spun_ns;
-                spun_ns = spin_in_vain(&spin, &now_ns);
+                spun_ns = spin_wait(&spin, &now_ns, 2 * LIMIT_NS);
                 assert_true(spun_ns < before_ns);
         }
         for (unsigned i = 0; i < 20; i++)
-                spun_ns = spin_in_vain(&spin, &now_ns);
+                spun_ns = spin_wait(&spin, &now_ns, 2 * LIMIT_NS);
         assert_in_range(spun_ns, 1, LIMIT_NS / SPIN_LESS + LOOK_NS);
+}
 
-        spin_begin(&spin, now_ns);
-        spin_end(&spin, true, now_ns);
-        assert_int_equal(spin_in_vain(&spin, &now_ns), LIMIT_NS);
+/* Waits just under the limit were slept through for ever once the budget was below them. */
+static void after_one_short_wait_it_spins_in_full_again(void **state) {
+        uint64_t now_ns = 7;
+        Spin spin;
+
+        spin_init(&spin, LIMIT_NS);
+        for (unsigned i = 0; i < 20; i++)
+                spin_wait(&spin, &now_ns, 2 * LIMIT_NS);
+        assert_true(spin_wait(&spin, &now_ns, LIMIT_NS / 2) < LIMIT_NS / 2);
+        assert_int_equal(spin_wait(&spin, &now_ns, LIMIT_NS / 2), LIMIT_NS / 2);
 }
 
 static void who_loses_the_core_does_not_spin_for_a_while(void **state) {
@@ -70,7 +81,7 @@ static void who_loses_the_core_does_not_spin_for_a_while(void **state) {
         assert_true(spin_begin(&spin, now_ns));
         now_ns += SPIN_GAP_NS + 1;
         assert_false(spin_go_on(&spin, now_ns));
-        spin_end(&spin, false, now_ns);
+        spin_end(&spin, now_ns);
         assert_false(spin_begin(&spin, now_ns));
         assert_false(spin_begin(&spin, now_ns + SPIN_PAUSE_NS - 1));
         assert_true(spin_begin(&spin, now_ns + SPIN_PAUSE_NS));
@@ -80,7 +91,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(without_a_limit_nobody_spins),
                 cmocka_unit_test(a_wait_spins_no_longer_than_the_limit),
-                cmocka_unit_test(who_looks_in_vain_looks_less_and_less),
+                cmocka_unit_test(who_waits_longer_than_the_limit_spins_less_and_less),
+                cmocka_unit_test(after_one_short_wait_it_spins_in_full_again),
                 cmocka_unit_test(who_loses_the_core_does_not_spin_for_a_while),
         };
 

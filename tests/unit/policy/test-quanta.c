@@ -23,8 +23,9 @@ typedef struct Two {
         QuantaJob jobs[64];
 } Two;
 
+/* Both used their last quantum to the full. */
 static Two two(void) {
-        return (Two){.quanta = {.quantum_ns = Q}};
+        return (Two){.quanta = {.quantum_ns = Q}, .a.held_ns = Q, .b.held_ns = Q};
 }
 
 /* @pick asks, the holder has more to do. */
@@ -54,20 +55,36 @@ static void the_first_is_granted_the_device(void **state) {
         assert_false(quanta_is_shut(&t.quanta, &t.a));
 }
 
-static void the_holder_goes_on_until_what_is_in_flight_fills_its_quantum(void **state) {
+static void the_holder_goes_on_with_a_part_of_a_quantum_in_flight(void **state) {
         Two t = two();
-        QuantaTurn turn;
         size_t n = 0;
 
         ask(&t, &t.a, 0);
-        while ((turn = ask(&t, &t.b, 100 * US)).domain == &t.a)
-                assert_true(run(&t, n++, &t.a, 500 * US, 100 * US));
-        assert_int_equal(n, 4); /* the last one begins before the end */
-        assert_null(turn.domain);
-        assert_int_equal(turn.until_ns, Q);
+        while (ask(&t, &t.b, 100 * US).domain == &t.a)
+                assert_true(run(&t, n++, &t.a, Q / 20, 100 * US));
+        assert_int_equal(n, 20 / QUANTA_PARTS);
+        assert_int_equal(ask(&t, &t.b, 100 * US).until_ns, Q);
 
-        end(&t, 0, &t.a, 200 * US); /* it took less: there is room for more */
+        end(&t, 0, &t.a, 200 * US);
         assert_ptr_equal(ask(&t, &t.b, 200 * US).domain, &t.a);
+}
+
+static void two_are_in_flight_however_long_they_are(void **state) {
+        Two t = two();
+
+        ask(&t, &t.a, 0);
+        run(&t, 0, &t.a, Q / 2, 0);
+        assert_ptr_equal(ask(&t, &t.b, 0).domain, &t.a);
+        run(&t, 1, &t.a, Q / 4, 0);
+        assert_null(ask(&t, &t.b, 0).domain);
+}
+
+static void nothing_is_dispatched_that_begins_after_the_end(void **state) {
+        Two t = two();
+
+        ask(&t, &t.a, 0);
+        run(&t, 0, &t.a, Q / 10, Q - Q / 20);
+        assert_null(ask(&t, &t.b, Q - Q / 20).domain);
 }
 
 static void the_next_begins_when_all_in_flight_have_ended(void **state) {
@@ -119,10 +136,39 @@ static void whose_turn_it_still_is_goes_on_without_draining(void **state) {
         Two t = two();
 
         ask(&t, &t.a, 0);
-        run(&t, 0, &t.a, MS, 0);
+        run(&t, 0, &t.a, Q / 10, 0);
         assert_ptr_equal(ask(&t, &t.a, Q).domain, &t.a);
         assert_int_equal(t.quanta.n_quanta, 2);
-        assert_ptr_equal(ask(&t, &t.b, Q + MS / 2).domain, &t.a); /* in the new quantum */
+        assert_ptr_equal(ask(&t, &t.b, Q + Q / 2).domain, &t.a); /* in the new quantum */
+}
+
+static void for_one_that_used_little_a_quantum_ends_early(void **state) {
+        Two t = two();
+
+        ask(&t, &t.b, 0);
+        run(&t, 0, &t.b, 10 * US, 0);
+        end(&t, 0, &t.b, 10 * US);
+        assert_ptr_equal(ask_after(&t, &t.a, 10 * US).domain, &t.a);
+        assert_int_equal(t.b.held_ns, 10 * US);
+
+        assert_ptr_equal(ask(&t, &t.b, Q / QUANTA_PARTS).domain, &t.a);
+        assert_ptr_equal(ask(&t, &t.b, 10 * US + Q / QUANTA_PARTS).domain, &t.b);
+        assert_ptr_equal(ask(&t, &t.a, 10 * US + Q).domain, &t.b); /* not for one that used more */
+}
+
+/* Its holder may be alone while a client thinks: it is to be drained when that is back. */
+static void in_a_pause_of_the_other_no_more_is_in_flight_than_before(void **state) {
+        uint64_t later_ns = 10 + QUANTA_SHARED * Q;
+        Two t = two();
+
+        ask(&t, &t.b, 0);
+        ask_after(&t, &t.a, 10);
+        run(&t, 0, &t.a, Q / 4, 10);
+        run(&t, 1, &t.a, Q / 4, 10);
+        assert_null(quanta_turn(&t.quanta, &t.a, true, false, 20).domain);
+        end(&t, 0, &t.a, later_ns);
+        run(&t, 0, &t.a, Q / 4, later_ns);
+        assert_ptr_equal(quanta_turn(&t.quanta, &t.a, true, false, later_ns).domain, &t.a);
 }
 
 static void a_kernel_that_overruns_stops_nobody(void **state) {
@@ -202,23 +248,23 @@ static void many_late_kernels_hold_it_no_longer_than_a_few_quanta(void **state) 
         assert_int_equal(t.a.n_in_flight, 0);
 }
 
-static void with_others_waiting_no_more_than_a_quantum_is_in_flight(void **state) {
+static void with_others_waiting_it_is_bounded_in_its_own_turn_too(void **state) {
         Two t = two();
         size_t n = 0;
 
         while (ask(&t, &t.a, 0).domain)
-                run(&t, n++, &t.a, Q / 10, 0);
-        assert_int_equal(n, 10);
+                run(&t, n++, &t.a, Q / 20, 0);
+        assert_int_equal(n, 20 / QUANTA_PARTS);
         end(&t, 0, &t.a, 5);
         assert_ptr_equal(ask(&t, &t.a, 5).domain, &t.a);
-        assert_ptr_equal(quanta_turn(&t.quanta, &t.a, true, false, 5).domain, &t.a);
 }
 
 static void a_kernel_that_overruns_does_not_stop_its_own_domain_either(void **state) {
         Two t = two();
 
         assert_ptr_equal(ask(&t, &t.a, 0).domain, &t.a);
-        run(&t, 0, &t.a, Q, 0); /* but it takes for ever */
+        run(&t, 0, &t.a, Q / 2, 0); /* but these take for ever */
+        run(&t, 1, &t.a, Q / 2, 0);
         assert_null(ask(&t, &t.a, 2 * Q - 1).domain);
         assert_ptr_equal(ask(&t, &t.a, 2 * Q).overran, &t.a);
         assert_ptr_equal(ask(&t, &t.a, 2 * Q).domain, &t.a);
@@ -356,7 +402,9 @@ static void nobody_runs_beside_a_holder_and_nobody_waits_for_ever(void **state) 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_first_is_granted_the_device),
-                cmocka_unit_test(the_holder_goes_on_until_what_is_in_flight_fills_its_quantum),
+                cmocka_unit_test(the_holder_goes_on_with_a_part_of_a_quantum_in_flight),
+                cmocka_unit_test(two_are_in_flight_however_long_they_are),
+                cmocka_unit_test(nothing_is_dispatched_that_begins_after_the_end),
                 cmocka_unit_test(the_next_begins_when_all_in_flight_have_ended),
                 cmocka_unit_test(one_with_nothing_to_do_hands_over_at_once),
                 cmocka_unit_test(one_that_gets_work_again_goes_on_in_its_quantum),
@@ -367,7 +415,9 @@ int main(void) {
                 cmocka_unit_test(what_is_in_flight_when_one_comes_late_may_end_as_expected),
                 cmocka_unit_test(a_kernel_known_to_be_long_is_waited_for_by_nobody),
                 cmocka_unit_test(many_late_kernels_hold_it_no_longer_than_a_few_quanta),
-                cmocka_unit_test(with_others_waiting_no_more_than_a_quantum_is_in_flight),
+                cmocka_unit_test(for_one_that_used_little_a_quantum_ends_early),
+                cmocka_unit_test(in_a_pause_of_the_other_no_more_is_in_flight_than_before),
+                cmocka_unit_test(with_others_waiting_it_is_bounded_in_its_own_turn_too),
                 cmocka_unit_test(a_kernel_that_overruns_does_not_stop_its_own_domain_either),
                 cmocka_unit_test(without_quanta_all_run_beside_each_other),
                 cmocka_unit_test(quanta_may_come_and_go_while_jobs_run),

@@ -33,6 +33,7 @@ typedef struct SimJob {
         SimUser *user;
         uint64_t expected_ns;
         uint64_t cost_ns;
+        uint64_t put_ns;
         uint64_t started_ns;
 } SimJob;
 
@@ -45,6 +46,8 @@ struct SimUser {
         uint64_t last_end_ns;
         size_t n_jobs; /* waiting and in flight */
         size_t n_ended;
+        uint64_t think_ns;  /* between a job's end and the next; of one user, with one job */
+        uint64_t waited_ns; /* the longest */
         bool is_random;
 };
 
@@ -60,6 +63,8 @@ typedef struct Sim {
         uint64_t now_ns;
         uint64_t seed, last_key;
         uint64_t n_dispatched, n_turns;
+        SimJob *thought; /* to be put again */
+        uint64_t thought_ns;
         bool is_endless; /* each job that ends is followed by another of its session */
         void (*on_dispatch)(const SimJob *job);
 } Sim;
@@ -99,6 +104,7 @@ static void sim_put(Sim *sim, SimUser *user, SimJob *job) {
         job->cost_ns = sim_cost(sim, user);
         job->expected_ns = user->cost_ns;
         job->entry.key = ++sim->last_key;
+        job->put_ns = sim->now_ns;
         assert_int_equal(queue_push(&user->queue, &job->entry), 0);
         assert_int_equal(fairshare_wake(sim->fs, &user->share), 0);
 }
@@ -143,7 +149,10 @@ static void sim_end(Sim *sim) {
         user->n_ended++;
         fairshare_settle(sim->fs, &user->share, job->expected_ns, busy_ns, sim->now_ns);
         quanta_leave(&user->domain, &job->quantum, sim->now_ns);
-        if (sim->is_endless)
+        if (sim->is_endless && user->think_ns) {
+                sim->thought = job;
+                sim->thought_ns = sim->now_ns + user->think_ns;
+        } else if (sim->is_endless)
                 sim_put(sim, user, job);
         else
                 sim_forget(user, job);
@@ -159,6 +168,8 @@ static void sim_dispatch(Sim *sim, SimUser *user) {
                 sim->on_dispatch(job);
         queue_take(&user->queue, &job->entry);
         job->started_ns = sim->now_ns;
+        if (sim->now_ns - job->put_ns > user->waited_ns)
+                user->waited_ns = sim->now_ns - job->put_ns;
         fairshare_charge(sim->fs, &user->share, job->expected_ns, sim->now_ns);
         quanta_enter(&sim->quanta, &user->domain, &job->quantum, job->expected_ns, sim->now_ns);
         sim->flight[(sim->first + sim->n_flight++) % N_FLIGHT] = job;
@@ -193,8 +204,13 @@ static bool sim_turn(Sim *sim, uint64_t *ret_until_ns) {
 
 /* Return: false: there is nothing more to do. */
 static bool sim_step(Sim *sim) {
+        SimJob *thought = sim->thought;
         uint64_t until_ns;
 
+        if (thought && sim->now_ns >= sim->thought_ns) {
+                sim->thought = NULL;
+                sim_put(sim, thought->user, thought);
+        }
         if (sim_turn(sim, &until_ns))
                 return true;
         if (sim->n_flight) {
@@ -221,6 +237,8 @@ static void sim_finish(Sim *sim) {
                 sim->is_endless = false;
                 sim_end(sim);
         }
+        if (sim->thought)
+                sim_forget(sim->thought->user, sim->thought);
         for (size_t i = 0; i < sim->n_users; i++) {
                 SimUser *user = &sim->users[i];
 
@@ -291,6 +309,29 @@ static void a_pause_saves_no_credit(void **state) {
         sim_run(&sim, S);
 
         assert_near((double)sim.users[1].used_ns, (double)(sim.users[0].used_ns - before_ns), 0.05);
+        sim_finish(&sim);
+}
+
+/* One job at a time, with a pause, beside one who would fill the device: it waits for a part
+ * of a quantum and what is in flight; the other has long quanta for all that. */
+static void a_client_that_waits_for_each_job_does_not_wait_for_whole_quanta(void **state) {
+        const uint64_t quantum_ns = 2 * MS;
+        Sim sim;
+
+        sim_init(&sim, 2, quantum_ns);
+        sim.is_endless = true;
+        sim.users[0].cost_ns = 15 * US;
+        sim.users[1].cost_ns = 30 * US;
+        sim.users[1].think_ns = 50 * US;
+        sim_submit(&sim, 0, 1, 0, 500);
+        sim_submit(&sim, 1, 2, 0, 1);
+        sim_run(&sim, 100 * MS);
+        sim.users[1].waited_ns = 0;
+        sim_run(&sim, S);
+
+        assert_true(sim.users[1].waited_ns <= 2 * quantum_ns / QUANTA_PARTS);
+        assert_true(sim.users[1].n_ended > 1000);
+        assert_true(sim.users[0].used_ns > 9 * S / 10);
         sim_finish(&sim);
 }
 
@@ -451,6 +492,7 @@ int main(void) {
                 cmocka_unit_test(weights_of_one_to_three_hold_with_quanta_and_without),
                 cmocka_unit_test(fifty_connections_gain_nothing),
                 cmocka_unit_test(a_pause_saves_no_credit),
+                cmocka_unit_test(a_client_that_waits_for_each_job_does_not_wait_for_whole_quanta),
                 cmocka_unit_test(priority_is_inside_a_user_and_sessions_take_turns_inside_it),
                 cmocka_unit_test(a_million_jobs_of_a_thousand_users_are_shared_fairly),
                 cmocka_unit_test(cost_of_a_decision_grows_no_faster_than_log_n),

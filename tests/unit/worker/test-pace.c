@@ -8,7 +8,7 @@ static void it_spins_for_a_while_after_an_event_then_naps_longer_and_longer(void
         uint64_t now_ns = 0, nap_ns, before_ns = 0;
         Pace pace;
 
-        pace_init(&pace, false);
+        pace_init(&pace, false, 0);
         pace_event(&pace, now_ns);
         assert_int_equal(pace_next(&pace, now_ns + 900000), 0);
 
@@ -28,9 +28,22 @@ static void it_spins_for_a_while_after_an_event_then_naps_longer_and_longer(void
 static void with_the_cpu_driver_it_leaves_the_cores_to_the_kernels(void **state) {
         Pace pace;
 
-        pace_init(&pace, true);
+        pace_init(&pace, true, 0);
         pace_event(&pace, 0);
         assert_true(pace_next(&pace, 50000) > 0);
+}
+
+static void with_nothing_in_flight_it_spins_as_long_as_it_is_told(void **state) {
+        Pace pace;
+
+        pace_init(&pace, false, 0);
+        pace_event(&pace, 7);
+        assert_true(pace_may_sleep(&pace, 7));
+
+        pace_init(&pace, false, 100000);
+        pace_event(&pace, 7);
+        assert_false(pace_may_sleep(&pace, 100006));
+        assert_true(pace_may_sleep(&pace, 100007));
 }
 
 static void an_idle_stream_is_taken_before_another_is_made(void **state) {
@@ -62,6 +75,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(it_spins_for_a_while_after_an_event_then_naps_longer_and_longer),
                 cmocka_unit_test(with_the_cpu_driver_it_leaves_the_cores_to_the_kernels),
+                cmocka_unit_test(with_nothing_in_flight_it_spins_as_long_as_it_is_told),
                 cmocka_unit_test(an_idle_stream_is_taken_before_another_is_made),
                 cmocka_unit_test(another_stream_is_made_before_two_share_one),
                 cmocka_unit_test(the_least_busy_stream_is_shared_when_no_more_may_be_made),

@@ -126,7 +126,7 @@ void work_copy(Work *work, bool to_variable, uint32_t to, bool from_variable, ui
         operation->copy = &work->copies[k];
 }
 
-static void work_pack(Work *work) {
+void work_pack(Work *work) {
         Gpuq__V1__Operations operations = GPUQ__V1__OPERATIONS__INIT;
 
         operations.operations = work->operation_pointers;

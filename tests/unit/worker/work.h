@@ -40,6 +40,8 @@ void work_fill(Work *work, uint32_t buffer, uint64_t length, uint32_t value);
 /** work_copy() - one end may be a variable. */
 void work_copy(Work *work, bool to_variable, uint32_t to, bool from_variable, uint32_t from,
                uint64_t length);
+/** work_pack() - its operations, before it is sent by other means. */
+void work_pack(Work *work);
 void work_send(Supervisor *supervisor, Work *work);
 /** works_send() - several jobs in one message. */
 void works_send(Supervisor *supervisor, Work *works, size_t n_works);

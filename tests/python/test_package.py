@@ -88,3 +88,14 @@ print(os.read(reader, 1000).decode())
 """
     assert python(program)[0] == "['gpuq.jobs', 'gpuq.modules', 'gpuq.signature', True]"
     assert python(program, GPUQ_LIBRARY="/no/such/library")[0] == "['gpuq.jobs', 'gpuq.modules', 'gpuq.signature', False]"
+
+
+def test_the_readmes_first_program_is_ten_lines_and_works_as_printed(gpuq):
+    readme = place.ROOT / "README.md"
+    if not readme.exists():
+        pytest.skip("a packed tree has no README.md")
+    program = readme.read_text().split("## A first Python program")[1].split("```python\n")[1].split("```")[0]
+    assert program.count("\n") == 10
+    assert python(program)[0].endswith("] right")
+    indented = "".join(f"    {line}" if line.strip() else line for line in program.splitlines(keepends=True))
+    assert indented in (place.ROOT / "client" / "python" / "README.md").read_text()

@@ -5,12 +5,43 @@
 
 #include "util/macro.h"
 
-static QuantaTurn quanta_grant(Quanta *quanta, QuantaDomain *domain, uint64_t now_ns) {
-        quanta->holder = domain;
+static QuantaTurn quanta_grant(Quanta *quanta, uint64_t now_ns) {
         quanta->granted_ns = now_ns;
         quanta->drained_ns = 0;
         quanta->n_quanta++;
-        return (QuantaTurn){.domain = domain};
+        return (QuantaTurn){.domain = quanta->holder};
+}
+
+static QuantaTurn quanta_hand_over(Quanta *quanta, QuantaDomain *domain, uint64_t now_ns) {
+        QuantaDomain *before = quanta->holder;
+
+        if (before == domain)
+                return quanta_grant(quanta, now_ns);
+        if (before)
+                before->held_ns = now_ns - quanta->handed_ns;
+        quanta->holder = domain;
+        quanta->handed_ns = now_ns;
+        quanta->is_handed = before != NULL;
+        return quanta_grant(quanta, now_ns);
+}
+
+static uint64_t quanta_end_ns(const Quanta *quanta, const QuantaDomain *pick) {
+        uint64_t part_ns = quanta->quantum_ns / QUANTA_PARTS;
+        bool is_light = pick != quanta->holder && pick->held_ns < part_ns;
+
+        return quanta->granted_ns + (is_light ? part_ns : quanta->quantum_ns);
+}
+
+/* Two, whatever they take, so that the device does not wait for us between them. */
+static bool quanta_is_full(const Quanta *quanta) {
+        const QuantaDomain *holder = quanta->holder;
+
+        return holder->n_in_flight >= 2 &&
+               holder->in_flight_ns >= quanta->quantum_ns / QUANTA_PARTS;
+}
+
+static bool quanta_is_shared(const Quanta *quanta, uint64_t now_ns) {
+        return quanta->is_handed && now_ns < quanta->handed_ns + QUANTA_SHARED * quanta->quantum_ns;
 }
 
 /* By the end of the quantum, or by when it was expected to, all that is in flight should
@@ -35,7 +66,7 @@ static QuantaTurn quanta_overrun(Quanta *quanta, QuantaDomain *pick, uint64_t no
         overran->n_in_flight = 0;
         overran->in_flight_ns = 0;
         quanta->n_overruns++;
-        turn = quanta_grant(quanta, pick, now_ns);
+        turn = quanta_hand_over(quanta, pick, now_ns);
         turn.overran = overran;
         return turn;
 }
@@ -45,7 +76,7 @@ static QuantaTurn quanta_drain(Quanta *quanta, QuantaDomain *pick, uint64_t end_
         uint64_t overrun_ns;
 
         if (!quanta->holder->n_in_flight)
-                return quanta_grant(quanta, pick, now_ns);
+                return quanta_hand_over(quanta, pick, now_ns);
         if (!quanta->drained_ns)
                 quanta->drained_ns = quanta_due_ns(quanta->holder, end_ns);
 
@@ -56,37 +87,37 @@ static QuantaTurn quanta_drain(Quanta *quanta, QuantaDomain *pick, uint64_t end_
 }
 
 /* Its own turn again: the quantum is renewed without waiting for anything. Not while it
- * is alone, so that whoever comes then finds a quantum that is over. If it is not alone no
- * more than a quantum's worth is in flight, or it would hold the next one up. */
+ * is alone, so that whoever comes then finds a quantum that is over. */
 static QuantaTurn quanta_go_on(Quanta *quanta, bool is_contended, uint64_t now_ns) {
-        uint64_t end_ns = quanta->granted_ns + quanta->quantum_ns;
-        QuantaDomain *holder = quanta->holder;
+        uint64_t end_ns = quanta_end_ns(quanta, quanta->holder);
 
-        if (is_contended && holder->in_flight_ns >= quanta->quantum_ns)
-                return quanta_drain(quanta, holder, end_ns, now_ns);
+        if ((is_contended || quanta_is_shared(quanta, now_ns)) && quanta_is_full(quanta))
+                return quanta_drain(quanta, quanta->holder, end_ns, now_ns);
 
         quanta->drained_ns = 0;
         if (is_contended && now_ns >= end_ns)
-                return quanta_grant(quanta, holder, now_ns);
-        return (QuantaTurn){.domain = holder};
+                return quanta_grant(quanta, now_ns);
+        return (QuantaTurn){.domain = quanta->holder};
 }
 
 QuantaTurn quanta_turn(Quanta *quanta, QuantaDomain *pick, bool holder_works, bool is_contended,
                        uint64_t now_ns) {
         const QuantaDomain *holder = quanta->holder;
-        uint64_t end_ns = quanta->granted_ns + quanta->quantum_ns;
+        uint64_t end_ns;
 
         if (!quanta->quantum_ns)
                 return (QuantaTurn){.domain = pick};
         if (!holder)
-                return quanta_grant(quanta, pick, now_ns);
+                return quanta_hand_over(quanta, pick, now_ns);
         if (holder == pick)
                 return quanta_go_on(quanta, is_contended, now_ns);
+
+        end_ns = quanta_end_ns(quanta, pick);
         if (now_ns >= end_ns || !holder_works)
                 return quanta_drain(quanta, pick, end_ns, now_ns);
 
         quanta->drained_ns = 0;
-        if (now_ns + holder->in_flight_ns < end_ns)
+        if (now_ns + holder->in_flight_ns < end_ns && !quanta_is_full(quanta))
                 return (QuantaTurn){.domain = quanta->holder};
         return (QuantaTurn){.until_ns = end_ns};
 }

@@ -15,7 +15,10 @@
  *   would begin after the quantum's end. The next quantum begins when those in flight
  *   have ended.
  * - A holder that has nothing to dispatch and nothing in flight hands over at once; one
- *   that nobody else waits for is not bounded at all.
+ *   that nobody else waits for, nor did a moment ago, is not bounded at all.
+ * - For a domain that used little of its last quantum, as one whose client waits for each
+ *   job does, the holder's ends after a part of it. So that this is prompt, the holder has
+ *   no more than such a part in flight: enough to keep the device busy.
  * - A kernel that overruns stops nobody. What the holder had in flight should have ended
  *   by the quantum's end, or by when it was expected to; one quantum later the others are
  *   dispatched beside it, and the driver slices. A job that is known to take more than
@@ -28,6 +31,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A quantum has so many parts. */
+#define QUANTA_PARTS 4u
+/* Quanta for which a device counts as shared after the last hand-over. */
+#define QUANTA_SHARED 64u
 /* Quanta by which a job may be expected to last and still be waited for. */
 #define QUANTA_LONG 2u
 /* Quanta after which a domain that should be drained is waited for no longer, although job
@@ -40,6 +47,7 @@ typedef struct QuantaDomain {
         uint32_t n_in_flight;  /* how many these are */
         uint32_t round;        /* its overruns: jobs of an earlier round hold nothing */
         uint64_t progress_ns;  /* when its last job ended, or the first of these began */
+        uint64_t held_ns;      /* for how long it held the device the last time */
 } QuantaDomain;
 
 /* Zeroed: not in flight. Touched only by this module. */
@@ -55,6 +63,8 @@ typedef struct Quanta {
                 quantum_ns; /* the owner's to set, at any time; 0: no quanta, all run beside each other */
         QuantaDomain *holder;
         uint64_t granted_ns; /* the holder's quantum began */
+        uint64_t handed_ns;  /* it came to be the holder */
+        bool is_handed;      /* from another one */
         uint64_t
                 drained_ns; /* it is waited for, and expected to be drained by then; 0: it is not */
         uint64_t n_quanta;  /* granted so far */

@@ -156,6 +156,15 @@ static void for_one_that_used_little_a_quantum_ends_early(void **state) {
         assert_ptr_equal(ask(&t, &t.a, 10 * US + Q).domain, &t.b); /* not for one that used more */
 }
 
+static void one_whose_quantum_was_renewed_did_not_use_little(void **state) {
+        Two t = two();
+
+        ask(&t, &t.b, 0);
+        ask(&t, &t.b, Q); /* renewed, and nothing more to do */
+        assert_ptr_equal(ask_after(&t, &t.a, Q + 10).domain, &t.a);
+        assert_ptr_equal(ask(&t, &t.b, 2 * Q).domain, &t.a);
+}
+
 /* Its holder may be alone while a client thinks: it is to be drained when that is back. */
 static void in_a_pause_of_the_other_no_more_is_in_flight_than_before(void **state) {
         uint64_t later_ns = 10 + QUANTA_SHARED * Q;
@@ -416,6 +425,7 @@ int main(void) {
                 cmocka_unit_test(a_kernel_known_to_be_long_is_waited_for_by_nobody),
                 cmocka_unit_test(many_late_kernels_hold_it_no_longer_than_a_few_quanta),
                 cmocka_unit_test(for_one_that_used_little_a_quantum_ends_early),
+                cmocka_unit_test(one_whose_quantum_was_renewed_did_not_use_little),
                 cmocka_unit_test(in_a_pause_of_the_other_no_more_is_in_flight_than_before),
                 cmocka_unit_test(with_others_waiting_it_is_bounded_in_its_own_turn_too),
                 cmocka_unit_test(a_kernel_that_overruns_does_not_stop_its_own_domain_either),

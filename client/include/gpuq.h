@@ -381,6 +381,49 @@ GPUQ_API int gpuq_job_set_callback(gpuq_job *job, gpuq_job_func func, void *user
 GPUQ_API int gpuq_submit(gpuq_job *job);
 /** gpuq_submit_many() - several in one message (or few, when they are large), in this order. Nothing is submitted on failure. */
 GPUQ_API int gpuq_submit_many(gpuq_job *const *jobs, size_t n_jobs);
+/*
+ * Prepared jobs: one that is fired often is sent once, and then by number with
+ * what is new in it. A fired job is a job like any other.
+ */
+typedef struct gpuq_prepared gpuq_prepared;
+
+/** Another buffer in place of one, wherever the prepared job names it; it is used in the same direction. */
+typedef struct gpuq_swap {
+        gpuq_buffer *was, *now;
+} gpuq_swap;
+
+/** Another scalar, of the same kind and size. */
+typedef struct gpuq_set {
+        size_t operation; /* of the job, counted from 0 */
+        size_t argument;  /* of that launch, counted from 0 */
+        gpuq_arg value;
+} gpuq_set;
+
+/** What is new in one job; all 0: nothing. */
+typedef struct gpuq_fire_args {
+        const gpuq_swap *swaps;
+        size_t n_swaps;
+        const gpuq_set *sets;
+        size_t n_sets;
+        gpuq_job_func func; /* as of gpuq_job_set_callback() */
+        void *userdata;
+} gpuq_fire_args;
+
+/**
+ * gpuq_prepare() - have the daemon keep a job that is built and not submitted
+ *
+ * The job may be changed, submitted or freed afterwards; the prepared one stays as it
+ * was, and holds its modules and buffers. It may have 256 buffers and 16 KiB of
+ * operations, about 200 launches, and comes after no other job.
+ *
+ * Return: 0; GPUQ_E_QUOTA, GPUQ_E_INVALID, …
+ */
+GPUQ_API int gpuq_prepare(gpuq_job *job, gpuq_prepared **ret_prepared);
+/** gpuq_fire() - submit it once more. @args: NULL: as it was prepared. @ret_job: submitted, the caller's. Return: as gpuq_submit(). */
+GPUQ_API int gpuq_fire(gpuq_prepared *prepared, const gpuq_fire_args *args, gpuq_job **ret_job);
+/** gpuq_prepared_free() - jobs already fired still run. */
+GPUQ_API void gpuq_prepared_free(gpuq_prepared *prepared);
+
 /** gpuq_wait() - until it ends. @timeout_ms: -1: for ever. Return: 0 if done, its GPUQ_E_ code, or GPUQ_E_AGAIN. */
 GPUQ_API int gpuq_wait(gpuq_job *job, int timeout_ms);
 /** gpuq_wait_id() - for any job of this user by id, of any process. @ret_result may be NULL; its texts live until this thread's next call of this function. */

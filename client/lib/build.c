@@ -26,10 +26,6 @@
 
 /* ---- buffers, kernels, bytes ---------------------------------------------------------- */
 
-static bool build_same_slice(const gpuq_buffer *a, const gpuq_buffer *b) {
-        return a->arena == b->arena && a->offset == b->offset && a->size == b->size;
-}
-
 static void build_merge(gpuq_job *job, JobBuffer *known, gpuq_direction direction) {
         bool settled = (size_t)(known - job->buffers) < job->n_settled;
 
@@ -42,7 +38,7 @@ static void build_merge(gpuq_job *job, JobBuffer *known, gpuq_direction directio
 /* The newest first: operations mostly use what their neighbours use. */
 static JobBuffer *build_find_buffer(gpuq_job *job, const gpuq_buffer *buffer) {
         for (size_t i = job->n_buffers; i-- > 0;)
-                if (build_same_slice(job->buffers[i].buffer, buffer))
+                if (buffer_is_same(job->buffers[i].buffer, buffer))
                         return &job->buffers[i];
 
         return NULL;

@@ -16,7 +16,7 @@
 #define JOB_LABEL_MAX    64 /* bytes, of the protocol */
 #define JOB_PRIORITY_MAX 100
 
-static int job_new(gpuq_client *client, gpuq_job **ret_job) {
+int job_create(gpuq_client *client, gpuq_job **ret_job) {
         gpuq_job *job;
 
         job = calloc(1, sizeof(*job));
@@ -38,7 +38,7 @@ int gpuq_job_new(gpuq_client *client, gpuq_job **ret_job) {
         if (r < 0)
                 return r;
 
-        return client_leave(client, job_new(client, ret_job));
+        return client_leave(client, job_create(client, ret_job));
 }
 
 gpuq_job *job_ref(gpuq_job *job) {

@@ -73,6 +73,8 @@ struct gpuq_job {
         bool timed;
 };
 
+/** job_create() - BUILDING, of one reference. Return: 0, or GPUQ_E_SYSTEM. */
+int job_create(gpuq_client *client, gpuq_job **ret_job);
 /** job_ref() - Return: @job. */
 gpuq_job *job_ref(gpuq_job *job);
 /** job_unref() - with the lock, and a reference to the client beside the job's own. */

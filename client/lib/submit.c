@@ -6,9 +6,10 @@
  * queuing them cannot fail for want of room, so either all are submitted or none.
  */
 
+#include "submit.h"
+
 #include "buffer.h"
 #include "error.h"
-#include "job.h"
 #include "module.h"
 #include "word.h"
 
@@ -102,6 +103,64 @@ static int packed_new(const gpuq_job *job, uint32_t tag, Packed **ret_packed) {
         return 0;
 }
 
+int submit_pack(const gpuq_job *job, uint32_t tag, Gpuq__V1__Job **ret_packed) {
+        Packed *packed;
+        int r;
+
+        r = packed_new(job, tag, &packed);
+        if (r < 0)
+                return r;
+
+        *ret_packed = &packed->job;
+        return 0;
+}
+
+/* ---- one job ---------------------------------------------------------------------- */
+
+int submit_check(const gpuq_client *client, const gpuq_job *job, size_t n_jobs) {
+        if (!job || job->client != client)
+                return error_set(GPUQ_E_INVALID,
+                                 "a submission with a job that is NULL or another connection's");
+        if (job->state != GPUQ_BUILDING)
+                return error_set(GPUQ_E_INVALID, "the job is submitted already");
+        if (job->n_operations == 0)
+                return error_set(GPUQ_E_INVALID, "the job has no operation");
+        if (client->tag > UINT32_MAX - n_jobs)
+                return error_set(GPUQ_E_INVALID, "this session has used up its job numbers");
+        return 0;
+}
+
+int submit_enter(gpuq_job *job, uint32_t tag, bool alone) {
+        gpuq_client *client = job->client;
+
+        job->tag = tag;
+        HASH_ADD(hh, client->jobs, tag, sizeof(job->tag), job);
+        if (!job->hh.tbl)
+                return error_memory();
+
+        if (alone)
+                word_take(job);
+        job->state = GPUQ_PENDING;
+        job_ref(job); /* the table's */
+        return 0;
+}
+
+void submit_undo(gpuq_job *job) {
+        HASH_DEL(job->client->jobs, job);
+        word_give(job);
+        job->state = GPUQ_BUILDING;
+        job_unref(job);
+}
+
+void submit_commit(gpuq_job *job) {
+        gpuq_client *client = job->client;
+
+        __atomic_store_n(&job->id, (uint64_t)client->session << 32 | job->tag, __ATOMIC_RELAXED);
+        job->is_open = true;
+        client->n_open++;
+        client->tag = job->tag;
+}
+
 /* ---- a submission --------------------------------------------------------------- */
 
 typedef struct Submission {
@@ -111,56 +170,28 @@ typedef struct Submission {
         size_t n_jobs;
 } Submission;
 
-static int submission_check_job(const Submission *submission, const gpuq_job *job) {
-        if (!job || job->client != submission->client)
-                return error_set(GPUQ_E_INVALID,
-                                 "a submission with a job that is NULL or another connection's");
-        if (job->state != GPUQ_BUILDING)
-                return error_set(GPUQ_E_INVALID, "the job is submitted already");
-        if (job->n_operations == 0)
-                return error_set(GPUQ_E_INVALID, "the job has no operation");
-        if (submission->client->tag > UINT32_MAX - submission->n_jobs)
-                return error_set(GPUQ_E_INVALID, "this session has used up its job numbers");
-        return 0;
-}
-
 /* Into the table of submitted jobs, which also finds one that is given twice. */
 static int submission_add(Submission *submission, size_t i) {
-        gpuq_client *client = submission->client;
+        uint32_t tag = submission->client->tag + 1 + (uint32_t)i;
         gpuq_job *job = submission->jobs[i];
         int r;
 
-        r = submission_check_job(submission, job);
+        r = submit_check(submission->client, job, submission->n_jobs);
+        if (r < 0)
+                return r;
+        r = submit_enter(job, tag, submission->n_jobs <= WORD_FEW_JOBS);
         if (r < 0)
                 return r;
 
-        if (submission->n_jobs <= WORD_FEW_JOBS)
-                word_take(job);
-        r = packed_new(job, client->tag + 1 + (uint32_t)i, &submission->packed[i]);
-        if (r < 0) {
-                word_give(job);
-                return r;
-        }
-
-        job->tag = client->tag + 1 + (uint32_t)i;
-        HASH_ADD(hh, client->jobs, tag, sizeof(job->tag), job);
-        if (!job->hh.tbl) {
-                word_give(job);
-                return error_memory();
-        }
-
-        job->state = GPUQ_PENDING;
-        job_ref(job); /* the table's */
-        return 0;
+        r = packed_new(job, tag, &submission->packed[i]);
+        if (r < 0)
+                submit_undo(job);
+        return r;
 }
 
 static void submission_undo(Submission *submission, size_t n_added) {
-        for (size_t i = 0; i < n_added; i++) {
-                HASH_DEL(submission->client->jobs, submission->jobs[i]);
-                word_give(submission->jobs[i]);
-                submission->jobs[i]->state = GPUQ_BUILDING;
-                job_unref(submission->jobs[i]);
-        }
+        for (size_t i = 0; i < n_added; i++)
+                submit_undo(submission->jobs[i]);
 }
 
 /* Jobs from @first on, as many as fit in a message. */
@@ -227,17 +258,8 @@ static int submission_queue(Submission *submission) {
 
 /* They are with the daemon now, or will be: their ids are used up. */
 static void submission_commit(Submission *submission) {
-        gpuq_client *client = submission->client;
-
-        for (size_t i = 0; i < submission->n_jobs; i++) {
-                gpuq_job *job = submission->jobs[i];
-
-                __atomic_store_n(&job->id, (uint64_t)client->session << 32 | job->tag,
-                                 __ATOMIC_RELAXED);
-                job->is_open = true;
-        }
-        client->n_open += (unsigned)submission->n_jobs;
-        client->tag += (uint32_t)submission->n_jobs;
+        for (size_t i = 0; i < submission->n_jobs; i++)
+                submit_commit(submission->jobs[i]);
 }
 
 /* ---- sending --------------------------------------------------------------------- */
@@ -247,7 +269,7 @@ static bool submit_all_sent(gpuq_client *client, void *userdata) {
 }
 
 /* What the daemon says while a program only submits must not pile up there. */
-static void submit_flush(gpuq_client *client, size_t n_jobs) {
+void submit_flush(gpuq_client *client, size_t n_jobs) {
         client_flush(client);
         if (!submit_all_sent(client, NULL))
                 client_wait(client, submit_all_sent, NULL, client_deadline_us(SUBMIT_FLUSH_MS), 0);
@@ -257,12 +279,16 @@ static void submit_flush(gpuq_client *client, size_t n_jobs) {
                 client_receive(client);
 }
 
+int submit_make_room(gpuq_client *client) {
+        return client_make_room(client, SUBMIT_ROOM_BYTES, SUBMIT_ROOM_MS);
+}
+
 static int submit_many(gpuq_client *client, gpuq_job *const *jobs, size_t n_jobs) {
         Packed *one = NULL;
         Submission submission = {.client = client, .jobs = jobs, .packed = &one, .n_jobs = n_jobs};
         int r;
 
-        r = client_make_room(client, SUBMIT_ROOM_BYTES, SUBMIT_ROOM_MS);
+        r = submit_make_room(client);
         if (r < 0)
                 return r;
 

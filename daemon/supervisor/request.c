@@ -332,6 +332,27 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         return NULL;
 }
 
+static const char *session_on_prepare(Session *session, uint32_t serial,
+                                      const Gpuq__V1__Request *request) {
+        if (request->prepare->job)
+                session_prepare(session, serial, request->prepare->job);
+        else
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_INVALID, "there is no job to prepare"));
+        return NULL;
+}
+
+static const char *session_on_unprepare(Session *session, uint32_t serial,
+                                        const Gpuq__V1__Request *request) {
+        session_unprepare(session, request->unprepare->prepared);
+        return NULL;
+}
+
+static const char *session_on_fires(Session *session, uint32_t serial,
+                                    const Gpuq__V1__Request *request) {
+        return session_fire(session, request->fires);
+}
+
 static const char *session_on_wait(Session *session, uint32_t serial,
                                    const Gpuq__V1__Request *request) {
         Failure *failure = session_wait(session, serial, request->wait->id);
@@ -463,6 +484,9 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
                 [GPUQ__V1__REQUEST__BODY_CANCEL] = {session_on_cancel},
                 [GPUQ__V1__REQUEST__BODY_QUEUE_GET] = {session_on_queue_get},
                 [GPUQ__V1__REQUEST__BODY_STATUS_GET] = {session_on_status_get},
+                [GPUQ__V1__REQUEST__BODY_PREPARE] = {session_on_prepare},
+                [GPUQ__V1__REQUEST__BODY_UNPREPARE] = {session_on_unprepare},
+                [GPUQ__V1__REQUEST__BODY_FIRES] = {session_on_fires},
         };
         size_t body = request->body_case;
 

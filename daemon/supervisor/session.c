@@ -166,6 +166,11 @@ static void session_drop_arenas(Session *session) {
                 session_close_arena(session, session->openings->id);
 }
 
+static void session_drop_prepared(Session *session) {
+        while (session->prepared)
+                session_unprepare(session, session->prepared->id);
+}
+
 static void session_drop_deferred(Session *session) {
         if (!session->deferred)
                 return;
@@ -203,6 +208,7 @@ void session_close(Session *session) {
         while ((module = LIST_FIRST(&session->modules)))
                 module_detach(module);
         session_drop_arenas(session);
+        session_drop_prepared(session);
         session_leave(session);
         order_free(session->order);
         user_uncharge(&session->charge);

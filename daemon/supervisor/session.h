@@ -30,6 +30,7 @@
 #include "supervisor/job.h"
 #include "supervisor/module.h"
 #include "supervisor/order.h"
+#include "supervisor/prepared.h"
 #include "supervisor/user.h"
 
 #define SESSION_VERSION_MIN 1u
@@ -86,6 +87,8 @@ struct Session {
 
         Order *order;
         Opening *openings;
+        Prepared *prepared;
+        uint32_t last_prepared;
         LIST_HEAD(, Arena) making;
         LIST_HEAD(, Module) modules;
         LIST_HEAD(, JobWatch) watches;
@@ -163,6 +166,12 @@ void session_watch_ended(JobWatch *watch);
 const char *session_request(Session *session, const uint8_t *data, size_t n_data);
 /** session_submit() - jobs of one message. Return: NULL, or what is wrong with the protocol, a constant. */
 const char *session_submit(Session *session, const Gpuq__V1__Submit *submit);
+/** session_prepare() - keep a job, and answer. */
+void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Job *job);
+/** session_unprepare() - no more; unknown ones are fine. */
+void session_unprepare(Session *session, uint32_t id);
+/** session_fire() - prepared jobs of one message. Return: as session_submit(). */
+const char *session_fire(Session *session, const Gpuq__V1__Fires *fires);
 /** session_report_queue() - answer QueueGet. */
 void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get);
 /** session_report_status() - answer StatusGet. */

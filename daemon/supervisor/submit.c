@@ -113,8 +113,7 @@ static Failure *submit_check_buffers(const Session *session, const Gpuq__V1__Job
 }
 
 /* Its worker writes there: it is checked like a buffer. */
-static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *job,
-                                  JobSpec *spec) {
+static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
         Arena *arena;
 
         if (!job->word_arena)
@@ -129,7 +128,8 @@ static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *j
                                    (unsigned long long)job->word_arena);
         if (job->word_offset % JOB_WORD_BYTES || arena->size < JOB_WORD_BYTES ||
             job->word_offset > arena->size - JOB_WORD_BYTES)
-                return failure_new(FAILURE_INVALID, "its word: byte %llu of arena %llu, which has %llu",
+                return failure_new(FAILURE_INVALID,
+                                   "its word: byte %llu of arena %llu, which has %llu",
                                    (unsigned long long)job->word_offset,
                                    (unsigned long long)arena->id, (unsigned long long)arena->size);
 
@@ -328,15 +328,111 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job) {
                 submit_fail(session, spec.id, failure);
 }
 
+/* Return: NULL, or what is wrong with the protocol. */
+static const char *submit_take_tag(Session *session, uint32_t tag) {
+        if (tag <= session->last_tag)
+                return "a job's tag is not above the one before it";
+        session->last_tag = tag;
+        return NULL;
+}
+
 const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
+        const char *problem;
+
         supervisor_event(session->supervisor);
         for (size_t i = 0; i < submit->n_jobs; ++i) {
-                const Gpuq__V1__Job *job = submit->jobs[i];
+                problem = submit_take_tag(session, submit->jobs[i]->tag);
+                if (problem)
+                        return problem;
+                submit_job(session, submit->jobs[i]);
+        }
+        return NULL;
+}
 
-                if (job->tag <= session->last_tag)
-                        return "a job's tag is not above the one before it";
-                session->last_tag = job->tag;
-                submit_job(session, job);
+/* ---- prepared jobs --------------------------------------------------------- */
+
+static Prepared *submit_find_prepared(const Session *session, uint32_t id) {
+        Prepared *prepared;
+
+        HASH_FIND(hh, session->prepared, &id, sizeof(id), prepared);
+        return prepared;
+}
+
+/* What would make each job of it fail is told at once; its buffers are looked at when it is fired. */
+static Failure *submit_check_prepared(const Session *session, const Gpuq__V1__Job *job) {
+        JobSpec spec = submit_spec(session, job);
+        Failure *failure;
+
+        if (HASH_COUNT(session->prepared) >= PREPARED_MAX)
+                return failure_new(FAILURE_QUOTA,
+                                   "this session has %u prepared jobs, the most there are",
+                                   PREPARED_MAX);
+        failure = submit_check_sizes(job);
+        if (!failure)
+                failure = submit_check_kernels(session, job, submit_scratch()->kernels, &spec);
+        return failure;
+}
+
+static void submit_welcome_prepared(Session *session, uint32_t serial, Prepared *prepared) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Prepared message = GPUQ__V1__PREPARED__INIT;
+
+        HASH_ADD(hh, session->prepared, id, sizeof(prepared->id), prepared);
+        message.prepared = prepared->id;
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_PREPARED;
+        reply.prepared = &message;
+        session_reply(session, &reply, -1);
+}
+
+void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Job *job) {
+        Prepared *prepared;
+        Failure *failure;
+
+        failure = submit_check_prepared(session, job);
+        if (!failure)
+                failure = prepared_new(session->user, ++session->last_prepared, job, &prepared);
+        if (failure)
+                session_fail_request(session, serial, failure);
+        else
+                submit_welcome_prepared(session, serial, prepared);
+}
+
+void session_unprepare(Session *session, uint32_t id) {
+        Prepared *prepared = submit_find_prepared(session, id);
+
+        if (!prepared)
+                return;
+        HASH_DEL(session->prepared, prepared);
+        prepared_free(prepared);
+}
+
+static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
+        const Prepared *prepared = submit_find_prepared(session, fire->prepared);
+        Gpuq__V1__Job job;
+        Failure *failure;
+
+        if (prepared)
+                failure = prepared_job(prepared, fire, &job);
+        else
+                failure =
+                        failure_new(FAILURE_NOT_FOUND,
+                                    "there is no prepared job %u in this session", fire->prepared);
+        if (failure)
+                submit_fail(session, (uint64_t)session->id << 32 | fire->tag, failure);
+        else
+                submit_job(session, &job);
+}
+
+const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {
+        const char *problem;
+
+        supervisor_event(session->supervisor);
+        for (size_t i = 0; i < fires->n_fires; ++i) {
+                problem = submit_take_tag(session, fires->fires[i]->tag);
+                if (problem)
+                        return problem;
+                submit_fire(session, fires->fires[i]);
         }
         return NULL;
 }

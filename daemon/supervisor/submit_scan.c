@@ -9,41 +9,11 @@
 
 #include "supervisor/submit_scan.h"
 
-#include <stdbool.h>
 #include <string.h>
 
-#define SCAN_VARINT_MAX 10u /* bytes */
-
-/* What is left of a message. */
-typedef struct Scan {
-        const uint8_t *p;
-        const uint8_t *end;
-} Scan;
+#include "proto/scan.h"
 
 /* ---- fields ---------------------------------------------------------------- */
-
-static bool scan_varint(Scan *scan, uint64_t *ret) {
-        uint64_t value = 0;
-
-        for (unsigned i = 0; i < SCAN_VARINT_MAX && scan->p < scan->end; ++i) {
-                uint8_t byte = *scan->p++;
-
-                value |= (uint64_t)(byte & 0x7f) << 7 * i;
-                if (byte >= 0x80)
-                        continue;
-                *ret = value;
-                return i + 1 < SCAN_VARINT_MAX || byte <= 1;
-        }
-        return false;
-}
-
-/* Is this field next? Only numbers up to 15, whose tag is one byte. */
-static bool scan_is(Scan *scan, unsigned field, unsigned type) {
-        if (scan->p >= scan->end || *scan->p != (field << 3 | type))
-                return false;
-        ++scan->p;
-        return true;
-}
 
 /* Return: false: it is broken, or over @max; @ret stays as it is when the field is not there. */
 static bool scan_u64(Scan *scan, unsigned field, uint64_t max, uint64_t *ret) {
@@ -74,17 +44,6 @@ static bool scan_flag(Scan *scan, unsigned field, protobuf_c_boolean *ret) {
 
         *ret = (protobuf_c_boolean)value;
         return good;
-}
-
-/* The bytes of a field that is there. */
-static bool scan_inner(Scan *scan, Scan *ret_inner) {
-        uint64_t n;
-
-        if (!scan_varint(scan, &n) || n > (size_t)(scan->end - scan->p))
-                return false;
-        *ret_inner = (Scan){.p = scan->p, .end = scan->p + n};
-        scan->p += n;
-        return true;
 }
 
 static void *scan_alloc(Bump *bump, size_t n_bytes) {

@@ -83,6 +83,8 @@ uint64_t user_limit(const User *user, UserResource resource) {
                         return user->limits.device_bytes;
                 case USER_MODULES:
                         return user->limits.modules;
+                case USER_PREPARED_BYTES:
+                        return USER_PREPARED_MAX;
                 case USER_BUFFER_BYTES:
                         return USER_BUFFERS_MAX;
                 case _USER_RESOURCE_N:

@@ -26,7 +26,8 @@
 #include "util/config.h"
 #include "util/macro.h"
 
-#define USER_BUFFERS_MAX (64u << 20) /* bytes held for all connections of one user */
+#define USER_PREPARED_MAX (16u << 20) /* bytes of prepared jobs of one user */
+#define USER_BUFFERS_MAX  (64u << 20) /* bytes held for all connections of one user */
 
 typedef struct User User;
 typedef struct Lane Lane;
@@ -39,6 +40,7 @@ typedef enum UserResource {
         USER_ARENA_BYTES,
         USER_DEVICE_BYTES,
         USER_MODULES,
+        USER_PREPARED_BYTES,
         USER_BUFFER_BYTES, /* of messages, half received or not read yet */
         _USER_RESOURCE_N,
 } UserResource;

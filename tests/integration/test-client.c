@@ -266,6 +266,7 @@ static const struct {
         {"threads", scenario_threads},
         {"callbacks", scenario_callbacks},
         {"many", scenario_many},
+        {"prepared", scenario_prepared},
         {"cancel", scenario_cancel},
         {"fork", scenario_fork},
         {"free-client-first", scenario_free_client_first},

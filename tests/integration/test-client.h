@@ -42,6 +42,9 @@ void scenario_callbacks(void);
 void scenario_many(void);
 void scenario_cancel(void);
 
+/* test-client-prepared.c */
+void scenario_prepared(void);
+
 /* test-client-life.c */
 void scenario_fork(void);
 void scenario_free_client_first(void);

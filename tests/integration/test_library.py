@@ -9,12 +9,20 @@ import pytest
 from harness import place
 
 ALONE = ["run", "buffers", "small-buffers", "dependencies", "modules", "status", "loop", "threads", "callbacks",
-         "many", "cancel", "fork", "free-client-first", "no-daemon"]
+         "many", "prepared", "cancel", "fork", "free-client-first", "no-daemon"]
 
 
 @pytest.mark.parametrize("scenario", ALONE)
 def test_scenario(gpuqd, scenario):
     result = gpuqd.run_program(place.test_program("gpuq-test-client"), scenario, timeout=2 * place.PATIENCE_S)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("scenario", ["run", "threads", "callbacks", "many", "prepared", "cancel", "free-client-first"])
+def test_a_daemon_and_clients_that_poll(start_gpuqd, scenario):
+    """Completion words included, whatever the machine's number of cores."""
+    daemon = start_gpuqd(poll_us=200)
+    result = daemon.run_program(place.test_program("gpuq-test-client"), scenario, timeout=2 * place.PATIENCE_S)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

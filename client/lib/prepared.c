@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prepared jobs
+ *
+ * The daemon patches bytes of the packed operations where a scalar is another
+ * one, without reading them; where those bytes are is found here, once, in what
+ * was packed as the job was built.
+ */
+
+#include <string.h>
+
+#include "proto/scan.h"
+
+#include "buffer.h"
+#include "call.h"
+#include "error.h"
+#include "module.h"
+#include "submit.h"
+#include "word.h"
+
+/* A scalar among the packed operations. */
+typedef struct PreparedScalar {
+        size_t operation, argument;
+        uint32_t offset, size; /* bytes */
+        gpuq_kind kind;
+} PreparedScalar;
+
+struct gpuq_prepared {
+        gpuq_client *client; /* a reference */
+        uint32_t id;
+        JobBuffer *buffers; /* each a reference */
+        size_t n_buffers;
+        gpuq_module **modules; /* likewise */
+        size_t n_modules;
+        PreparedScalar *scalars;
+        size_t n_scalars, n_scalars_max;
+
+        /* room for one Fire */
+        gpuq_buffer **now; /* of each buffer */
+        uint64_t *slices;
+        uint32_t *patches;
+        uint8_t *values;
+};
+
+/* ---- where the scalars are ------------------------------------------------------------ */
+
+static int prepared_add_scalar(gpuq_prepared *prepared, const PreparedScalar *scalar) {
+        int r;
+
+        r = job_reserve((void **)&prepared->scalars, sizeof(*prepared->scalars),
+                        prepared->n_scalars, 1, &prepared->n_scalars_max);
+        if (r == 0)
+                prepared->scalars[prepared->n_scalars++] = *scalar;
+        return r;
+}
+
+/* An Argument: its scalar, if it is one, and its kind. */
+static bool prepared_scan_argument(Scan scan, Scan *ret_scalar, uint64_t *ret_kind) {
+        if (!scan_is(&scan, GPUQ__V1__ARGUMENT__VALUE_SCALAR, 2) || !scan_inner(&scan, ret_scalar))
+                return false;
+        *ret_kind = GPUQ_BYTES;
+        return !scan_is(&scan, 3, 0) || scan_varint(&scan, ret_kind);
+}
+
+/* The arguments of a Launch. */
+static int prepared_scan_launch(gpuq_prepared *prepared, Scan scan, const uint8_t *base,
+                                size_t operation) {
+        size_t argument = 0;
+        Scan inner, scalar;
+        uint64_t kind;
+        int r;
+
+        while (scan.p < scan.end) {
+                if (!scan_is(&scan, 9, 2)) {
+                        if (!scan_skip(&scan))
+                                return 0;
+                        continue;
+                }
+                if (!scan_inner(&scan, &inner))
+                        return 0;
+                if (prepared_scan_argument(inner, &scalar, &kind)) {
+                        r = prepared_add_scalar(prepared,
+                                                &(PreparedScalar){
+                                                        .operation = operation,
+                                                        .argument = argument,
+                                                        .offset = (uint32_t)(scalar.p - base),
+                                                        .size = (uint32_t)(scalar.end - scalar.p),
+                                                        .kind = (gpuq_kind)kind,
+                                                });
+                        if (r < 0)
+                                return r;
+                }
+                argument++;
+        }
+        return 0;
+}
+
+static int prepared_find_scalars(gpuq_prepared *prepared, const gpuq_job *job) {
+        Scan scan = {job->operations, job->operations + job->n_operations}, operation, launch;
+        int r;
+
+        for (size_t i = 0; scan_is(&scan, 1, 2) && scan_inner(&scan, &operation); i++) {
+                if (!scan_is(&operation, GPUQ__V1__OPERATION__WHAT_LAUNCH, 2) ||
+                    !scan_inner(&operation, &launch))
+                        continue;
+                r = prepared_scan_launch(prepared, launch, job->operations, i);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static int prepared_hold(gpuq_prepared *prepared, const gpuq_job *job) {
+        prepared->buffers = calloc(job->n_buffers + 1, sizeof(*prepared->buffers));
+        prepared->modules = calloc(job->n_kernels + 1, sizeof(gpuq_module *));
+        prepared->now = calloc(job->n_buffers + 1, sizeof(gpuq_buffer *));
+        prepared->slices = calloc(job->n_buffers + 1, 4 * sizeof(*prepared->slices));
+        prepared->values = calloc(job->n_operations + 1, 1);
+        if (!prepared->buffers || !prepared->modules || !prepared->now || !prepared->slices ||
+            !prepared->values)
+                return error_memory();
+
+        for (size_t i = 0; i < job->n_buffers; i++) {
+                prepared->buffers[i] = job->buffers[i];
+                buffer_ref(job->buffers[i].buffer);
+                prepared->n_buffers++;
+        }
+        for (size_t i = 0; i < job->n_kernels; i++)
+                prepared->modules[prepared->n_modules++] = module_ref(job->kernels[i].module);
+        return 0;
+}
+
+static int prepared_new(const gpuq_job *job, gpuq_prepared **ret_prepared) {
+        gpuq_prepared *prepared = calloc(1, sizeof(*prepared));
+        int r;
+
+        if (!prepared)
+                return error_memory();
+        prepared->client = client_ref(job->client);
+        *ret_prepared = prepared;
+
+        r = prepared_hold(prepared, job);
+        if (r < 0)
+                return r;
+        r = prepared_find_scalars(prepared, job);
+        if (r < 0)
+                return r;
+        prepared->patches = calloc(prepared->n_scalars + 1, 2 * sizeof(*prepared->patches));
+        return prepared->patches ? 0 : error_memory();
+}
+
+static void prepared_free_memory(gpuq_prepared *prepared) {
+        free(prepared->buffers);
+        free(prepared->modules);
+        free(prepared->scalars);
+        free(prepared->now);
+        free(prepared->slices);
+        free(prepared->patches);
+        free(prepared->values);
+        free(prepared);
+}
+
+/* With the lock, and a reference to the client beside its own. */
+static void prepared_free(gpuq_prepared *prepared) {
+        gpuq_client *client = prepared->client;
+
+        for (size_t i = 0; i < prepared->n_buffers; i++)
+                buffer_unref(prepared->buffers[i].buffer);
+        for (size_t i = 0; i < prepared->n_modules; i++)
+                module_unref(prepared->modules[i]);
+        prepared_free_memory(prepared);
+        client_unref(client);
+}
+
+static int prepared_tell(gpuq_prepared *prepared, const gpuq_job *job) {
+        _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
+        Gpuq__V1__Prepare prepare = GPUQ__V1__PREPARE__INIT;
+        int r;
+
+        r = submit_pack(job, 0, &prepare.job);
+        if (r < 0)
+                return r;
+        r = call_run(prepared->client, GPUQ__V1__REQUEST__BODY_PREPARE, &prepare,
+                     GPUQ__V1__REPLY__BODY_PREPARED, CLIENT_FOREVER, &reply, NULL);
+        free(prepare.job);
+        if (r < 0)
+                return r;
+
+        prepared->id = reply->prepared->prepared;
+        return 0;
+}
+
+int gpuq_prepare(gpuq_job *job, gpuq_prepared **ret_prepared) {
+        gpuq_prepared *prepared = NULL;
+        int r;
+
+        r = job_enter_building(job);
+        if (r < 0)
+                return r;
+        if (job->n_operations == 0)
+                return client_leave(job->client,
+                                    error_set(GPUQ_E_INVALID, "the job has no operation"));
+
+        job_ref(job);
+        r = prepared_new(job, &prepared);
+        if (r == 0)
+                r = prepared_tell(prepared, job);
+        if (r < 0 && prepared)
+                prepared_free(prepared);
+        if (r == 0)
+                *ret_prepared = prepared;
+        job_unref(job);
+        return client_leave(job->client, r);
+}
+
+void gpuq_prepared_free(gpuq_prepared *prepared) {
+        Gpuq__V1__Unprepare unprepare = GPUQ__V1__UNPREPARE__INIT;
+        gpuq_client *client;
+
+        if (!prepared)
+                return;
+        client = prepared->client;
+        if (client_forked(client)) { /* buffers and modules are the parent's */
+                prepared_free_memory(prepared);
+                client_unref(client);
+                return;
+        }
+
+        client_ref(client);
+        pthread_mutex_lock(&client->lock);
+        unprepare.prepared = prepared->id;
+        if (client->error == 0 &&
+            client_send(client, GPUQ__V1__REQUEST__BODY_UNPREPARE, &unprepare, NULL) == 0)
+                client_flush(client);
+        prepared_free(prepared);
+        client_leave(client, 0);
+}
+
+/* ---- firing ------------------------------------------------------------------------------- */
+
+static int prepared_find_buffer(const gpuq_prepared *prepared, const gpuq_swap *swap,
+                                size_t *ret_index) {
+        if (!swap->was || !swap->now || swap->now->client != prepared->client)
+                return error_set(GPUQ_E_INVALID,
+                                 "a buffer to swap is NULL, or another connection's");
+
+        for (size_t i = 0; i < prepared->n_buffers; i++)
+                if (buffer_is_same(prepared->buffers[i].buffer, swap->was)) {
+                        *ret_index = i;
+                        return 0;
+                }
+        return error_set(GPUQ_E_INVALID, "the prepared job does not use the buffer to swap");
+}
+
+static int prepared_swap(gpuq_prepared *prepared, const gpuq_fire_args *args,
+                         Gpuq__V1__Fire *fire) {
+        size_t index;
+        int r;
+
+        for (size_t i = 0; i < prepared->n_buffers; i++)
+                prepared->now[i] = prepared->buffers[i].buffer;
+        for (size_t i = 0; i < args->n_swaps; i++) {
+                r = prepared_find_buffer(prepared, &args->swaps[i], &index);
+                if (r < 0)
+                        return r;
+                prepared->now[index] = args->swaps[i].now;
+        }
+
+        fire->slices = prepared->slices;
+        for (size_t i = 0; i < prepared->n_buffers; i++) {
+                const gpuq_buffer *buffer = prepared->now[i];
+
+                if (buffer == prepared->buffers[i].buffer)
+                        continue;
+                fire->slices[fire->n_slices++] = i;
+                fire->slices[fire->n_slices++] = buffer->arena->id;
+                fire->slices[fire->n_slices++] = buffer->offset;
+                fire->slices[fire->n_slices++] = buffer->size;
+        }
+        return 0;
+}
+
+static int prepared_find_scalar(const gpuq_prepared *prepared, const gpuq_set *set,
+                                const PreparedScalar **ret_scalar) {
+        for (size_t i = 0; i < prepared->n_scalars; i++) {
+                const PreparedScalar *scalar = &prepared->scalars[i];
+
+                if (scalar->operation != set->operation || scalar->argument != set->argument)
+                        continue;
+                if (set->value.buffer || scalar->kind != set->value.kind ||
+                    scalar->size != set->value.size)
+                        return error_set(
+                                GPUQ_E_INVALID,
+                                "argument %zu of operation %zu is a scalar of another kind "
+                                "or size",
+                                set->argument, set->operation);
+                *ret_scalar = scalar;
+                return 0;
+        }
+        return error_set(GPUQ_E_INVALID, "argument %zu of operation %zu is no scalar",
+                         set->argument, set->operation);
+}
+
+static int prepared_set(gpuq_prepared *prepared, const gpuq_fire_args *args, Gpuq__V1__Fire *fire) {
+        const PreparedScalar *scalar;
+        int r;
+
+        if (args->n_sets > prepared->n_scalars)
+                return error_set(GPUQ_E_INVALID,
+                                 "%zu scalars to set in a prepared job that has %zu", args->n_sets,
+                                 prepared->n_scalars);
+
+        fire->patches = prepared->patches;
+        fire->values.data = prepared->values;
+        for (size_t i = 0; i < args->n_sets; i++) {
+                const gpuq_arg *value = &args->sets[i].value;
+
+                r = prepared_find_scalar(prepared, &args->sets[i], &scalar);
+                if (r < 0)
+                        return r;
+                fire->patches[fire->n_patches++] = scalar->offset;
+                fire->patches[fire->n_patches++] = scalar->size;
+                memcpy(prepared->values + fire->values.len,
+                       value->kind == GPUQ_BYTES ? value->value.bytes : &value->value,
+                       scalar->size);
+                fire->values.len += scalar->size;
+        }
+        return 0;
+}
+
+/* The job holds the buffers that it uses until it has ended; modules are the prepared one's. */
+static int prepared_hold_buffers(const gpuq_prepared *prepared, gpuq_job *job) {
+        int r;
+
+        r = job_reserve((void **)&job->buffers, sizeof(*job->buffers), 0, prepared->n_buffers,
+                        &job->n_buffers_max);
+        if (r < 0)
+                return r;
+
+        for (; job->n_buffers < prepared->n_buffers; job->n_buffers++)
+                job->buffers[job->n_buffers] = (JobBuffer){
+                        .buffer = buffer_ref(prepared->now[job->n_buffers]),
+                        .direction = prepared->buffers[job->n_buffers].direction,
+                };
+        return 0;
+}
+
+static int prepared_send(gpuq_job *job, Gpuq__V1__Fire *fire) {
+        Gpuq__V1__Fires fires = GPUQ__V1__FIRES__INIT;
+        int r;
+
+        fire->tag = job->tag;
+        word_name(job, &fire->word_arena, &fire->word_offset);
+        fires.fires = &fire;
+        fires.n_fires = 1;
+        r = client_send(job->client, GPUQ__V1__REQUEST__BODY_FIRES, &fires, NULL);
+        if (r < 0)
+                return r;
+
+        submit_commit(job);
+        return 0;
+}
+
+static int prepared_submit(gpuq_prepared *prepared, gpuq_job *job, const gpuq_fire_args *args) {
+        gpuq_client *client = prepared->client;
+        Gpuq__V1__Fire fire = GPUQ__V1__FIRE__INIT;
+        int r;
+
+        if (client->tag == UINT32_MAX)
+                return error_set(GPUQ_E_INVALID, "this session has used up its job numbers");
+        fire.prepared = prepared->id;
+        r = prepared_swap(prepared, args, &fire);
+        if (r < 0)
+                return r;
+        r = prepared_set(prepared, args, &fire);
+        if (r < 0)
+                return r;
+        r = prepared_hold_buffers(prepared, job);
+        if (r < 0)
+                return r;
+
+        job->func = args->func;
+        job->userdata = args->userdata;
+        r = submit_enter(job, client->tag + 1, true);
+        if (r < 0)
+                return r;
+        r = prepared_send(job, &fire);
+        if (r < 0)
+                submit_undo(job);
+        return r;
+}
+
+int gpuq_fire(gpuq_prepared *prepared, const gpuq_fire_args *args, gpuq_job **ret_job) {
+        static const gpuq_fire_args nothing;
+        gpuq_client *client = prepared ? prepared->client : NULL;
+        gpuq_job *job;
+        int r;
+
+        r = client_enter_open(client);
+        if (r < 0)
+                return r;
+        r = submit_make_room(client);
+        if (r < 0)
+                return client_leave(client, r);
+        r = job_create(client, &job);
+        if (r < 0)
+                return client_leave(client, r);
+
+        r = prepared_submit(prepared, job, args ? args : &nothing);
+        if (r < 0) {
+                job_unref(job);
+                return client_leave(client, r);
+        }
+        *ret_job = job; /* before a callback can be run */
+        submit_flush(client, 1);
+        return client_leave(client, 0);
+}

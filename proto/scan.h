@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SCAN_H
+#define GPUQ_SCAN_H
+
+/*
+ * Scan
+ *
+ * Reads protobuf fields where they stand, in the order in which libraries write
+ * them, without making a tree of structs. Bounded by the bytes it is given,
+ * whatever they are.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SCAN_VARINT_MAX 10u /* bytes */
+
+/* What is left of a message. */
+typedef struct Scan {
+        const uint8_t *p;
+        const uint8_t *end;
+} Scan;
+
+static inline bool scan_varint(Scan *scan, uint64_t *ret) {
+        uint64_t value = 0;
+
+        for (unsigned i = 0; i < SCAN_VARINT_MAX && scan->p < scan->end; ++i) {
+                uint8_t byte = *scan->p++;
+
+                value |= (uint64_t)(byte & 0x7f) << 7 * i;
+                if (byte >= 0x80)
+                        continue;
+                *ret = value;
+                return i + 1 < SCAN_VARINT_MAX || byte <= 1;
+        }
+        return false;
+}
+
+/** scan_is() - is this field next, of this wire type? Then it is behind us. Only numbers up to 15, whose tag is one byte. */
+static inline bool scan_is(Scan *scan, unsigned field, unsigned type) {
+        if (scan->p >= scan->end || *scan->p != (field << 3 | type))
+                return false;
+        ++scan->p;
+        return true;
+}
+
+/** scan_inner() - the bytes of a string or message whose tag was just read. Return: false: they are not all there. */
+static inline bool scan_inner(Scan *scan, Scan *ret_inner) {
+        uint64_t n;
+
+        if (!scan_varint(scan, &n) || n > (size_t)(scan->end - scan->p))
+                return false;
+        *ret_inner = (Scan){.p = scan->p, .end = scan->p + n};
+        scan->p += n;
+        return true;
+}
+
+/** scan_skip() - the next field, whatever it is. Return: false: there is none, or it is broken. */
+static inline bool scan_skip(Scan *scan) {
+        uint64_t tag, value;
+        Scan inner;
+
+        if (!scan_varint(scan, &tag))
+                return false;
+        switch (tag & 7) {
+                case 0:
+                        return scan_varint(scan, &value);
+                case 2:
+                        return scan_inner(scan, &inner);
+                default: /* no message of ours has fixed-width fields */
+                        return false;
+        }
+}
+
+#endif

@@ -8,6 +8,13 @@
 #include "supervisor/arena.h"
 #include "supervisor/list.h"
 #include "supervisor/module.h"
+#include "util/pool.h"
+
+#define JOB_POOL_BYTES                                                                             \
+        1024u /* of a job with all it carries; a larger one is an allocation of its own */
+#define JOB_POOL_SPARES 2048u
+
+static Pool job_pool = POOL(JOB_POOL_BYTES, JOB_POOL_SPARES);
 
 /* One allocation holds the job and all it carries; the largest alignment first. */
 typedef struct JobLayout {
@@ -110,9 +117,10 @@ static void job_copy(Job *job, const JobSpec *spec, const JobLayout *layout) {
 
 int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_job) {
         JobLayout layout = job_layout(spec);
+        bool is_pooled = layout.total <= JOB_POOL_BYTES;
         Job *job;
 
-        job = malloc(layout.total);
+        job = is_pooled ? pool_get(&job_pool) : malloc(layout.total);
         if (!job)
                 return -ENOMEM;
 
@@ -124,6 +132,7 @@ int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_j
                 .timeout_ms = spec->timeout_ms,
                 .repeatable = spec->repeatable,
                 .timed = spec->timed,
+                .is_pooled = is_pooled,
                 .word = spec->word ? arena_ref(spec->word) : NULL,
                 .word_offset = spec->word_offset,
         };
@@ -172,7 +181,10 @@ Job *job_free(Job *job) {
         free(job->output);
         failure_free(job->doom);
         failure_free(job->failure);
-        free(job);
+        if (job->is_pooled)
+                pool_put(&job_pool, job);
+        else
+                free(job);
         return NULL;
 }
 

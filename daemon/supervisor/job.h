@@ -184,6 +184,7 @@ struct Job {
         bool is_bounding : 1; /* counted in worker->short_ns, unless it is long */
         bool is_long : 1;     /* expected to outlast the quantum */
         bool is_loaded : 1;   /* in its device's load */
+        bool is_pooled : 1;   /* its memory */
         bool repeatable : 1;
         bool timed : 1;
         bool has_device_inout : 1;

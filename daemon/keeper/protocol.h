@@ -45,12 +45,12 @@ typedef struct KeeperMessage {
         uint32_t id;  /* of a worker, chosen by the supervisor, never used twice */
         uint32_t uid; /* SPAWN: run as; the keeper replaces 0 by worker_user */
         uint32_t gid;
-        uint32_t device; /* SPAWN: index */
+        uint32_t device; /* SPAWN: index, unless text is its uuid */
         uint32_t probe;  /* SPAWN: 1: gpuqd-worker --probe, as worker_user */
         int32_t pid;     /* SPAWNED */
         int32_t status;  /* EXITED */
         char text
-                [256]; /* KEEP, DROP, HELD: the key, at most KEEPER_KEY_MAX; STATUS: the text; EXITED: why it could not start */
+                [256]; /* KEEP, DROP, HELD: the key, at most KEEPER_KEY_MAX; STATUS: the text; SPAWN: the device's uuid, empty for a probe of all; EXITED: why it could not start */
 } KeeperMessage;
 
 #endif

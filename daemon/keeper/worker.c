@@ -116,6 +116,14 @@ static int worker_identity(const Workers *workers, const Config *config,
         return r;
 }
 
+/* It becomes a word of a command line. */
+static bool worker_is_uuid(const char text[static sizeof((KeeperMessage){}.text)]) {
+        size_t n = strnlen(text, KEEPER_KEY_MAX + 1);
+
+        return n <= KEEPER_KEY_MAX && *text != '-' &&
+               strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") == n;
+}
+
 static void worker_make_args(Words *args, const Workers *workers, const Config *config,
                              const KeeperMessage *message, const char *cache) {
         words_add(args, "gpuqd-worker");
@@ -139,6 +147,14 @@ static void worker_make_args(Words *args, const Workers *workers, const Config *
         words_add(args, "%u", config->cpu_devices);
         words_add(args, "--cpu-threads");
         words_add(args, "%u", config->cpu_threads);
+        if (config->cpu_broken) {
+                words_add(args, "--cpu-broken");
+                words_add(args, "%s", config->cpu_broken);
+        }
+        if (message->text[0]) {
+                words_add(args, "--uuid");
+                words_add(args, "%s", message->text);
+        }
         words_add(args, "--cache");
         words_add(args, "%s", cache);
         words_add(args, "--compile-timeout");
@@ -191,6 +207,8 @@ static int worker_run(const Workers *workers, const Config *config, const Keeper
         _cleanup_(words_finish) Words args = {}, env = {};
         int r;
 
+        if (!worker_is_uuid(message->text))
+                return worker_fail(-EINVAL, ret_error, "%s is no device's uuid", "the text");
         r = worker_identity(workers, config, message, &identity, ret_error);
         if (r < 0)
                 return r;

@@ -120,6 +120,10 @@ static bool parse_path(const ConfigKey *key, const char *value, void *place) {
         return *value == '/' && strlen(value) <= key->max && set_text(value, place);
 }
 
+static bool parse_optional_path(const ConfigKey *key, const char *value, void *place) {
+        return !*value ? set_text(value, place) : parse_path(key, value, place);
+}
+
 static const char *const device_names[] = {
         [CONFIG_DRIVER_AUTO] = "auto",
         [CONFIG_DRIVER_GPU] = "gpu",
@@ -269,6 +273,14 @@ static const ConfigKey config_keys[] = {
          .initial = "auto"},
         {NUMBER(cpu_devices), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 64),
          .initial = "1"},
+        {.name = "cpu_broken",
+         .what = "a file's path",
+         .parse = parse_optional_path,
+         .format = format_string,
+         AT(cpu_broken),
+         .max = 4096,
+         .allowed = "a path from / on, or nothing",
+         .initial = ""},
         {NUMBER(cpu_threads), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 1024),
          .initial = "0"},
         {.name = "isolation",

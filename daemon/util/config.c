@@ -391,6 +391,7 @@ Config *config_free(Config *config) {
                 free(user->name);
                 free(user);
         }
+        free(config->cpu_broken);
         free(config->cache_dir);
         free(config->worker_user);
         free(config->supervisor_user);

@@ -47,6 +47,7 @@ typedef struct Config {
         char *cache_dir;       /* compile caches, one folder a uid */
         ConfigDriver device;
         unsigned cpu_devices;
+        char *cpu_broken;     /* for tests: a file that says which CPU devices fail; NULL: none */
         unsigned cpu_threads; /* host threads of each CPU device; 0: one a core */
         bool isolation_shared;
         unsigned worker_idle_s;

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "worker/device.h"
+
 /* What the pool keeps when jobs end, so that the next ones find scratch without asking the system. */
 #define CONTEXT_POOL_KEEP_BYTES (UINT64_C(64) << 20)
 
@@ -58,6 +60,7 @@ int result_check(const Driver *cu, CUresult result, Gpuq__V1__Code code, const c
         result_text(cu, result, text, sizeof(text));
         if (result_is_sticky(result)) {
                 failure_set(failure, GPUQ__V1__CODE__E_FAULT, "%s", text);
+                failure->is_device = device_broke(result);
                 return FAILURE_E_FAULT;
         }
         return failure_set(failure, code, "%s: %s", what, text);
@@ -65,7 +68,11 @@ int result_check(const Driver *cu, CUresult result, Gpuq__V1__Code code, const c
 
 static int context_check(const Context *context, CUresult result, const char *what,
                          Failure *failure) {
-        return result_check(context->cu, result, GPUQ__V1__CODE__E_NO_DEVICE, what, failure);
+        int r = result_check(context->cu, result, GPUQ__V1__CODE__E_NO_DEVICE, what, failure);
+
+        if (r)
+                failure->is_device = device_is_broken(result);
+        return r;
 }
 
 static unsigned context_attribute(const Context *context, CUdevice_attribute attribute) {

@@ -20,6 +20,7 @@ int failure_set(Failure *failure, Gpuq__V1__Code code, const char *format, ...) 
 
         free(failure->text); /* only now: it may be an argument */
         failure->code = code;
+        failure->is_device = false;
         failure->text = text ? text_clean(text) : NULL;
         return FAILURE_E_SET;
 }
@@ -30,7 +31,10 @@ void failure_clear(Failure *failure) {
 }
 
 void failure_copy(Failure *to, const Failure *from) {
+        bool is_device = from->is_device;
+
         failure_set(to, from->code, "%s", from->text ? from->text : "");
+        to->is_device = is_device;
 }
 
 Gpuq__V1__Error *failure_pack(const Failure *failure, Gpuq__V1__Error *error) {

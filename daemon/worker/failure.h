@@ -25,6 +25,7 @@ enum {
 typedef struct Failure {
         Gpuq__V1__Code code; /* OK: none */
         char *text;
+        bool is_device; /* it is the device, not what runs on it */
 } Failure;
 
 /** failure_set() - replaces what was there. Return: FAILURE_E_SET. */

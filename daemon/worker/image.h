@@ -40,7 +40,6 @@ typedef struct Function {
         CUfunction twin;           /* runs many jobs in one launch (compiler/batch.h); NULL: none */
         unsigned twin_max_threads; /* in a block */
         InPlace *in_place;         /* what is known of it; NULL: nothing yet */
-        uint64_t long_until_ns;    /* some run of it took long: until then its jobs run singly */
         /* the last answer about blocks that can be resident at once */
         unsigned resident_threads, resident_shared, resident_blocks;
 } Function;

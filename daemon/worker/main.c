@@ -20,10 +20,11 @@
 #define WORKER_CHANNEL_FD 3
 
 static const char usage[] =
-        "usage: gpuqd-worker --device N | --probe [--driver cpu|gpu] [--cpu-devices N]\n"
-        "                    [--cpu-threads N] [--cache DIR] [--compile-timeout SECONDS]\n"
-        "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no] [--poll-us "
-        "N]\n"
+        "usage: gpuqd-worker --device N | --probe [--uuid UUID] [--driver cpu|gpu]\n"
+        "                    [--cpu-devices N] [--cpu-threads N] [--cpu-broken FILE]\n"
+        "                    [--cache DIR] [--compile-timeout SECONDS]\n"
+        "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
+        "                    [--poll-us N]\n"
         "Started by gpuqd, not by hand: descriptors 3 to 6 are its channel to the supervisor.\n";
 
 static int parse_number(const char *text, unsigned *ret_number) {
@@ -58,6 +59,12 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                         return parse_number(value, &options->cpu_devices);
                 case 't':
                         return parse_number(value, &options->cpu_threads);
+                case 'I':
+                        options->uuid = value;
+                        return 0;
+                case 'b':
+                        options->cpu_broken = value;
+                        return 0;
                 case 'c':
                         options->cache = *value ? value : NULL;
                         return 0;
@@ -83,6 +90,8 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
                 {"driver", required_argument, NULL, 'D'},
                 {"cpu-devices", required_argument, NULL, 'n'},
                 {"cpu-threads", required_argument, NULL, 't'},
+                {"uuid", required_argument, NULL, 'I'},
+                {"cpu-broken", required_argument, NULL, 'b'},
                 {"cache", required_argument, NULL, 'c'},
                 {"compile-timeout", required_argument, NULL, 'T'},
                 {"coalesce", required_argument, NULL, 'C'},

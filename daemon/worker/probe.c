@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "util/log.h"
+#include "worker/device.h"
+#include "worker/look.h"
 
 #define PROBE_DEVICES_MAX 256
 
 typedef struct ProbeDevice {
-        char name[128], uuid[48], pci[32];
+        char name[128], uuid[DEVICE_UUID_MAX], pci[32];
         size_t memory_total;
 } ProbeDevice;
 
@@ -33,20 +35,10 @@ static int probe_check(Probe *probe, CUresult result, const char *what) {
                            result_text(probe->driver, result, text, sizeof(text)));
 }
 
-static void probe_format_uuid(const CUuuid *uuid, char *text, size_t n_text) {
-        size_t n = (size_t)snprintf(text, n_text, "GPU-");
-
-        for (unsigned i = 0; i < sizeof(uuid->bytes); ++i)
-                n += (size_t)snprintf(text + n, n_text - n, "%s%02x",
-                                      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-                                      (unsigned char)uuid->bytes[i]);
-}
-
 static int probe_device(Probe *probe, unsigned i) {
         const Driver *cu = probe->driver;
         ProbeDevice *device = &probe->devices[i];
         CUdevice handle;
-        CUuuid uuid;
         int r;
 
         r = probe_check(probe, cu->cuDeviceGet(&handle, (int)i), "cuDeviceGet");
@@ -61,8 +53,7 @@ static int probe_device(Probe *probe, unsigned i) {
         if (r)
                 return r;
 
-        if (cu->cuDeviceGetUuid(&uuid, handle) == CUDA_SUCCESS)
-                probe_format_uuid(&uuid, device->uuid, sizeof(device->uuid));
+        device_uuid(cu, handle, device->uuid);
         if (cu->cuDeviceGetPCIBusId(device->pci, sizeof(device->pci), handle) != CUDA_SUCCESS)
                 device->pci[0] = '\0';
         text_clean(device->name);
@@ -135,6 +126,7 @@ static int probe_send(const Probe *probe, Channel *channel) {
         }
 
         probed.error = failure_pack(&probe->failure, &error);
+        probed.device_failed = probe->failure.is_device;
         probed.driver_version = (char *)probe->version;
         probed.devices = pointers;
         probed.n_devices = probed.error ? 0 : probe->n_devices;
@@ -147,7 +139,11 @@ int probe_run(const WorkerOptions *options, Channel *channel) {
         static Probe probe;
         int r;
 
-        (void)probe_ask(&probe, options); /* its failure is what is sent */
+        /* Its failure is what is sent. */
+        if (options->uuid)
+                (void)look_run(options, &probe.driver, &probe.failure);
+        else
+                (void)probe_ask(&probe, options);
         r = probe_send(&probe, channel);
         failure_clear(&probe.failure);
         driver_close(probe.driver);

@@ -23,6 +23,7 @@ int report_ready(Outbox *outbox, const Failure *failure) {
         Gpuq__V1__Error error;
 
         ready.error = failure_pack(failure, &error);
+        ready.device_failed = failure->is_device;
         return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_READY, &ready, -1);
 }
 
@@ -257,6 +258,7 @@ int report_stopped(Outbox *outbox, const Runner *runner, const Failure *failure,
         stopped.jobs = pointers;
         stopped.n_jobs = n;
         stopped.error = failure_pack(failure, &error);
+        stopped.device_failed = failure->is_device;
         if (output)
                 stopped.output = (char *)output;
         return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED, &stopped, -1);

@@ -4,13 +4,6 @@
  */
 #include "worker/runner.h"
 
-/*
- * Jobs that run together end together. Where one may take long, merging gains
- * nothing and would keep the others: so long is long, and is remembered so long.
- */
-#define RUNNER_LONG_NS      UINT64_C(20000000)
-#define RUNNER_LONG_KEPT_NS UINT64_C(10000000000)
-
 #define RUNNER_QUERY_FIRST_NS UINT64_C(1000000)
 #define RUNNER_QUERY_LAST_NS  UINT64_C(20000000)
 
@@ -149,17 +142,8 @@ static int runner_take_output(Runner *runner, Job *job) {
         return output_take(runner->output, &job->output);
 }
 
-static void runner_note_time(Batch *batch, uint64_t now_ns) {
-        uint64_t ran_ns = now_ns > batch->issued_ns ? now_ns - batch->issued_ns : 0;
-        Job *job = TAILQ_FIRST(&batch->jobs);
-
-        if (job->kind.function && ran_ns > RUNNER_LONG_NS)
-                job->kind.function->long_until_ns = now_ns + RUNNER_LONG_KEPT_NS;
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        job->ran_us = ran_ns / 1000;
-}
-
 static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
+        Job *job;
         int r;
 
         if (batch == runner->alone) {
@@ -170,7 +154,8 @@ static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
         }
 
         issue_finish(&runner->issuer, batch, now_ns);
-        runner_note_time(batch, now_ns);
+        TAILQ_FOREACH(job, &batch->jobs, queue)
+        job->ran_us = now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
         TAILQ_REMOVE(&runner->batches, batch, link);
         runner_end_batch(runner, batch);
         return 0;
@@ -363,18 +348,13 @@ static int runner_collect_into(Runner *runner, Batch *batch, Job *job, uint64_t 
         return runner_issue(runner, batch, now_ns);
 }
 
-static bool runner_may_batch(const Runner *runner, const Job *job, uint64_t now_ns) {
-        return issuer_may_batch(&runner->issuer) && job->kind.function &&
-               job->kind.function->long_until_ns <= now_ns;
-}
-
 /* The job is in no list. Return: as runner_issue_chosen(). */
 static int runner_place(Runner *runner, Job *job, uint64_t now_ns) {
-        bool several, alone;
+        bool several, alone = !issuer_may_batch(&runner->issuer) || !job->kind.function;
         Stream *stream = runner_stream_before(runner, job, &several);
         Batch *batch;
 
-        alone = several || !runner_may_batch(runner, job, now_ns);
+        alone |= several;
         batch = alone ? NULL : forming_find(&runner->forming, job, stream);
         if (batch)
                 return runner_collect_into(runner, batch, job, now_ns);

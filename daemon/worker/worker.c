@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "util/log.h"
+#include "worker/device.h"
 #include "worker/report.h"
 
 /* Messages taken in one turn, so that completions do not wait behind a flood of jobs. */
@@ -95,6 +96,7 @@ static void worker_name_fault(Worker *worker, Failure *failure) {
         if (result != CUDA_SUCCESS) {
                 result_text(worker->driver, result, text, sizeof(text));
                 failure_set(failure, GPUQ__V1__CODE__E_FAULT, "%s", text);
+                failure->is_device = device_broke(result);
                 return;
         }
         TAILQ_FOREACH(job, &worker->runner.waiting, link)
@@ -313,18 +315,47 @@ int worker_open_driver(const WorkerOptions *options, Driver **ret_driver,
                 snprintf(number, sizeof(number), "%u", options->cpu_threads);
                 setenv("GPUQ_CPU_THREADS", number, 1);
         }
+        if (options->cpu_broken)
+                setenv("GPUQ_CPU_BROKEN", options->cpu_broken, 1);
         snprintf(path, sizeof(path), "%s/libgpuq-cpu.so", options->libexec);
         return driver_open(path, ret_driver, ret_problem);
 }
 
-static int worker_open_context(Worker *worker, Failure *failure) {
+static int worker_init_driver(const Driver *driver, Failure *failure) {
+        CUresult result = driver->cuInit(0);
+        int r = result_check(driver, result, GPUQ__V1__CODE__E_NO_DEVICE, "cuInit", failure);
+
+        failure->is_device = r && device_is_broken(result);
+        return r ? FAILURE_E_SET : 0;
+}
+
+int worker_find_device(const WorkerOptions *options, Driver **ret_driver, unsigned *ret_ordinal,
+                       Failure *failure) {
         const char *problem;
         int r;
 
-        r = worker_open_driver(worker->options, &worker->driver, &problem);
-        if (r < 0)
-                return failure_set(failure, GPUQ__V1__CODE__E_NO_DEVICE, "%s", problem);
-        r = context_new(worker->driver, worker->options->device, &worker->context, failure);
+        r = worker_open_driver(options, ret_driver, &problem);
+        if (r < 0) {
+                failure_set(failure, GPUQ__V1__CODE__E_NO_DEVICE, "%s", problem);
+                failure->is_device = true;
+                return FAILURE_E_SET;
+        }
+        r = worker_init_driver(*ret_driver, failure);
+        if (r)
+                return r;
+        if (options->uuid)
+                return device_find(*ret_driver, options->uuid, ret_ordinal, failure);
+        *ret_ordinal = options->device;
+        return 0;
+}
+
+static int worker_open_context(Worker *worker, Failure *failure) {
+        int r;
+
+        r = worker_find_device(worker->options, &worker->driver, &worker->ordinal, failure);
+        if (r)
+                return r;
+        r = context_new(worker->driver, worker->ordinal, &worker->context, failure);
         if (r)
                 return r;
         return streams_init(&worker->streams, worker->context, failure);
@@ -366,7 +397,7 @@ static int worker_init_objects(Worker *worker) {
                 .target = worker->context->target,
                 .cache = options->cache,
                 .timeout_s = options->compile_timeout_s,
-                .device = options->device,
+                .device = worker->ordinal,
         };
         const RunnerSettings runner = {
                 .issue = {.coalesce = options->coalesce, .in_place = options->in_place},

@@ -21,9 +21,11 @@
 
 typedef struct WorkerOptions {
         unsigned device;
+        const char *uuid; /* of it; NULL: as counted; of a probe: look at it alone */
         bool probe;
         bool cpu;
         unsigned cpu_devices, cpu_threads;
+        const char *cpu_broken; /* NULL: none is */
         const char *cache; /* NULL: none */
         unsigned compile_timeout_s;
         bool coalesce, in_place; /* IssueSettings */
@@ -38,6 +40,7 @@ typedef struct Worker {
         Outbox outbox;
         Output output;
         Driver *driver;
+        unsigned ordinal; /* of the device, in this process */
         Context *context;
         Streams streams;
         Drain drain;
@@ -60,6 +63,9 @@ typedef struct Worker {
 
 /** worker_open_driver() - as the options say. @ret_problem: in words. Return: 0 or a negative errno. */
 int worker_open_driver(const WorkerOptions *options, Driver **ret_driver, const char **ret_problem);
+/** worker_find_device() - open the driver, cuInit(), find the device. @ret_driver: also on failure, may be NULL. Return: 0, or FAILURE_E_SET. */
+int worker_find_device(const WorkerOptions *options, Driver **ret_driver, unsigned *ret_ordinal,
+                       Failure *failure);
 /**
  * worker_run() - everything: from the context to the exit
  * @channel: consumed

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "driver/cpu/api.h"
+#include "driver/cpu/broken.h"
 #include "driver/cpu/engine.h"
 #include "driver/cpu/event.h"
 #include "driver/cpu/fault.h"
@@ -230,6 +231,7 @@ void context_withdraw(Context *context, Launch *launch) {
 
 CUresult cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice ordinal) {
         Device *device;
+        CUresult r;
 
         if (!device_ready())
                 return CUDA_ERROR_NOT_INITIALIZED;
@@ -238,6 +240,9 @@ CUresult cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice ord
         device = device_find(ordinal);
         if (!device)
                 return CUDA_ERROR_INVALID_DEVICE;
+        r = broken_device(device->number);
+        if (r)
+                return r;
 
         fault_install();
         current = context_new(device);

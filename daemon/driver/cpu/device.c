@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "driver/cpu/api.h"
+#include "driver/cpu/broken.h"
 #include "util/macro.h"
 
 #define DEVICE_DRIVER_VERSION 12040 /* the API that is spoken: CUDA 12.4 */
@@ -45,13 +46,18 @@ static unsigned device_cores(void) {
 
 static void device_init(void) {
         uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-        int n = (int)device_setting("GPUQ_CPU_DEVICES", 1, DEVICE_MAX);
+        int n_all = (int)device_setting("GPUQ_CPU_DEVICES", 1, DEVICE_MAX), n = 0;
 
-        for (int i = 0; i < n; i++) {
-                devices[i].ordinal = i;
-                devices[i].n_threads =
+        for (int number = 0; number < n_all; number++) {
+                Device *device = &devices[n];
+
+                if (broken_is_gone(number))
+                        continue;
+                device->ordinal = n++;
+                device->number = number;
+                device->n_threads =
                         (unsigned)device_setting("GPUQ_CPU_THREADS", device_cores(), 1024);
-                devices[i].total = device_setting("GPUQ_CPU_MEMORY", ram / 4, SIZE_MAX);
+                device->total = device_setting("GPUQ_CPU_MEMORY", ram / 4, SIZE_MAX);
         }
 
         n_devices = n;
@@ -84,11 +90,16 @@ void device_uncharge(Device *device, size_t n_bytes) {
 }
 
 CUresult cuInit(unsigned int flags) {
+        CUresult r;
+
         if (flags)
                 return CUDA_ERROR_INVALID_VALUE;
+        r = broken_driver();
+        if (r)
+                return r;
 
         pthread_once(&once, device_init);
-        return CUDA_SUCCESS;
+        return n_devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
 CUresult cuDriverGetVersion(int *ret_version) {
@@ -157,7 +168,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *ret_uuid, CUdevice ordinal) {
                 return r;
 
         memcpy(ret_uuid->bytes, "gpuq-cpu-device\0", sizeof(ret_uuid->bytes));
-        ret_uuid->bytes[15] = (char)ordinal;
+        ret_uuid->bytes[15] = (char)device->number;
         return CUDA_SUCCESS;
 }
 
@@ -171,7 +182,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int n_id, CUdevice ordinal) {
                 return r;
 
         /* A domain that no real device is in. */
-        snprintf(text, sizeof(text), "ffff:%02x:00.0", (unsigned)ordinal & 0xff);
+        snprintf(text, sizeof(text), "ffff:%02x:00.0", (unsigned)device->number & 0xff);
         if (n_id < (int)sizeof(text))
                 return CUDA_ERROR_INVALID_VALUE;
 
@@ -245,7 +256,7 @@ CUresult cuDeviceGetAttribute(int *ret_value, CUdevice_attribute attribute, CUde
                         *ret_value = (int)device->n_threads;
                         break;
                 case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-                        *ret_value = ordinal;
+                        *ret_value = device->number;
                         break;
                 default:
                         *ret_value = (size_t)attribute < ARRAY_SIZE(attributes)

@@ -36,6 +36,7 @@ enum {
 
 typedef struct Device {
         int ordinal;
+        int number; /* of the machine: stays, where the ordinal moves up behind one that is gone */
         unsigned n_threads;
         size_t total;
         _Atomic size_t used; /* bytes */

@@ -20,6 +20,7 @@ static const struct {
         ERROR(ERROR_OUT_OF_MEMORY, "out of memory"),
         ERROR(ERROR_NOT_INITIALIZED, "initialization error"),
         ERROR(ERROR_DEINITIALIZED, "driver shutting down"),
+        ERROR(ERROR_DEVICE_UNAVAILABLE, "CUDA-capable device(s) is/are busy or unavailable"),
         ERROR(ERROR_NO_DEVICE, "no CUDA-capable device is detected"),
         ERROR(ERROR_INVALID_DEVICE, "invalid device ordinal"),
         ERROR(ERROR_INVALID_IMAGE, "device kernel image is invalid"),
@@ -29,6 +30,7 @@ static const struct {
         ERROR(ERROR_ALREADY_MAPPED, "resource already mapped"),
         ERROR(ERROR_NO_BINARY_FOR_GPU, "no kernel image is available for execution on the device"),
         ERROR(ERROR_NOT_MAPPED, "resource not mapped"),
+        ERROR(ERROR_ECC_UNCORRECTABLE, "uncorrectable ECC error encountered"),
         ERROR(ERROR_UNSUPPORTED_LIMIT, "limit is not supported on this architecture"),
         ERROR(ERROR_INVALID_SOURCE, "device kernel image is invalid"),
         ERROR(ERROR_FILE_NOT_FOUND, "file not found"),
@@ -53,6 +55,7 @@ static const struct {
         ERROR(ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "too many blocks in cooperative launch"),
         ERROR(ERROR_NOT_PERMITTED, "operation not permitted"),
         ERROR(ERROR_NOT_SUPPORTED, "operation not supported"),
+        ERROR(ERROR_SYSTEM_NOT_READY, "system not yet initialized"),
         ERROR(ERROR_TIMEOUT, "wait operation timed out"),
         ERROR(ERROR_GRAPH_EXEC_UPDATE_FAILURE,
               "the graph update was not performed because it included changes which violated "

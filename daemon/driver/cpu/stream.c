@@ -2,6 +2,7 @@
 #include "driver/cpu/stream.h"
 
 #include "driver/cpu/api.h"
+#include "driver/cpu/broken.h"
 #include "driver/cpu/engine.h"
 #include "driver/cpu/print.h"
 
@@ -14,9 +15,9 @@ bool stream_idle(const Stream *stream) {
 /* Without the lock. After a fault nothing is run any more, only let go. */
 static void stream_run(Stream *stream, StreamItem *item) {
         Context *context = stream->context;
-        CUresult r = CUDA_SUCCESS;
+        CUresult r = broken_device(context->device->number);
 
-        if (!context->error)
+        if (!context->error && !r)
                 r = item->work->run(item->work, stream);
         if (r)
                 context_fail(context, r);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CPU_BROKEN_H
+#define GPUQ_CPU_BROKEN_H
+
+/*
+ * Broken
+ *
+ * For tests: devices that fail as hardware does. The file that GPUQ_CPU_BROKEN names
+ * says which, and is read again whenever it matters, so that a device can break and
+ * recover under a running program. A line each:
+ *
+ *     driver CODE    cuInit() fails with this CUresult, a number
+ *     DEVICE CODE    device DEVICE makes no context, and fails what runs on it
+ *     DEVICE gone    a process that starts finds device DEVICE no more; those behind it move up
+ *
+ * Without the variable or the file all are well.
+ */
+
+#include <stdbool.h>
+
+#include "driver/cuda_types.h"
+
+/** broken_driver() - Return: what cuInit() shall fail with, CUDA_SUCCESS if it shall not. */
+CUresult broken_driver(void);
+/** broken_device() - Return: what this device fails with, CUDA_SUCCESS if it is well. */
+CUresult broken_device(int number);
+/** broken_is_gone() - whether it is not found. */
+bool broken_is_gone(int number);
+
+#endif

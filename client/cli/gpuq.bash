@@ -12,6 +12,11 @@ _gpuq_builtins() {
         printf '%s\n' "$_gpuq_builtin_names"
 }
 
+# The devices' numbers, from a daemon that answers at once.
+_gpuq_devices() {
+        timeout 2 gpuq status --json 2>/dev/null | grep -o '"index": *[0-9]*' | grep -o '[0-9]*$'
+}
+
 _gpuq_verb() {
         local i
         for ((i = 1; i < COMP_CWORD; i++)); do
@@ -54,17 +59,18 @@ _gpuq() {
                 --socket) COMPREPLY=($(compgen -f -- "$current")); return ;;
                 -u | --user) COMPREPLY=($(compgen -u -- "$current")); return ;;
                 --std) COMPREPLY=($(compgen -W 'c++11 c++14 c++17 c++20' -- "$current")); return ;;
-                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | -D | --define | -U | --undefine)
+                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | -D | --define | -U | --undefine)
                         return ;;
         esac
 
         verb=$(_gpuq_verb)
         options='--json --socket --help'
         case $verb in
-                '') COMPREPLY=($(compgen -W 'status kernels run queue cancel wait --socket --help --version' -- "$current")); return ;;
+                '') COMPREPLY=($(compgen -W 'status kernels run queue cancel wait drain resume --socket --help --version' -- "$current")); return ;;
                 kernels) options+=' --noheader' ;;
                 queue) options+=' --user --me --noheader' ;;
                 cancel) options+=' --all' ;;
+                drain) options+=' --reason' ;;
                 run) options+=' --grid --block --cluster --shared --cooperative --priority --timeout --label --device'
                         options+=' --define --undefine --std --use_fast_math --quiet' ;;
         esac
@@ -78,6 +84,8 @@ _gpuq() {
                 fi
         elif [[ $verb == cancel || $verb == wait ]]; then
                 COMPREPLY=($(compgen -W "$(timeout 2 gpuq queue --me --noheader 2>/dev/null | while read -r id _; do printf '%s ' "$id"; done)" -- "$current"))
+        elif [[ $verb == drain || $verb == resume ]]; then
+                COMPREPLY=($(compgen -W "$(_gpuq_devices)" -- "$current"))
         fi
 }
 complete -F _gpuq gpuq

@@ -61,6 +61,10 @@ void json_number(struct json_object *object, const char *name, uint64_t value) {
         json_object_object_add(object, name, json_object_new_uint64(value));
 }
 
+void json_truth(struct json_object *object, const char *name, bool value) {
+        json_object_object_add(object, name, json_object_new_boolean(value));
+}
+
 void json_signed(struct json_object *object, const char *name, int64_t value) {
         json_object_object_add(object, name, json_object_new_int64(value));
 }

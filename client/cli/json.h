@@ -7,6 +7,7 @@
  * "version" changes only when a member goes or changes its meaning.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <json-c/json.h>
@@ -19,6 +20,8 @@ struct json_object *json_document(void);
 void json_text(struct json_object *object, const char *name, const char *text);
 /** json_number() - a member that is an unsigned number. */
 void json_number(struct json_object *object, const char *name, uint64_t value);
+/** json_truth() - true or false. */
+void json_truth(struct json_object *object, const char *name, bool value);
 /** json_signed() - one that may be negative. */
 void json_signed(struct json_object *object, const char *name, int64_t value);
 /** json_real() - one with decimals. */

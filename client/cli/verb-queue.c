@@ -68,6 +68,7 @@ static void queue_print_entry(Table *table, const gpuq_queue_entry *entry) {
                 table_cell(table, "-");
         else
                 table_cell(table, "%d", entry->device);
+        table_cell(table, "%u", entry->retries);
 }
 
 static int queue_print(const gpuq_queue *queue, bool heading) {
@@ -82,6 +83,7 @@ static int queue_print(const gpuq_queue *queue, bool heading) {
                 {"RAN", .right = true},
                 {"PRI", .right = true},
                 {"DEV", .right = true},
+                {"RETRIES", .right = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
         int r;

@@ -23,6 +23,7 @@ static void status_json_devices(struct json_object *document, const gpuq_status 
                 json_text(object, "uuid", device->uuid);
                 json_text(object, "pci", device->pci);
                 json_text(object, "state", device->state);
+                json_text(object, "drained", device->drained);
                 json_number(object, "memory_total", device->memory_total);
                 json_number(object, "memory_arenas", device->memory_arenas);
                 json_number(object, "queued", device->queued);

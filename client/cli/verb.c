@@ -6,7 +6,8 @@
 #include <string.h>
 
 const Verb *const verbs[] = {
-        &verb_status, &verb_kernels, &verb_run, &verb_queue, &verb_cancel, &verb_wait, NULL,
+        &verb_status, &verb_kernels, &verb_run,    &verb_queue, &verb_cancel,
+        &verb_wait,   &verb_drain,   &verb_resume, NULL,
 };
 
 const Verb *verb_find(const char *name) {

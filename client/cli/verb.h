@@ -54,7 +54,8 @@ struct Cli {
         bool json;
 };
 
-extern const Verb verb_status, verb_kernels, verb_run, verb_queue, verb_cancel, verb_wait;
+extern const Verb verb_status, verb_kernels, verb_run, verb_queue, verb_cancel, verb_wait,
+        verb_drain, verb_resume;
 /** verbs - all of them, in the order of the help; ends with NULL. */
 extern const Verb *const verbs[];
 

@@ -456,6 +456,7 @@ typedef struct gpuq_device_status {
         unsigned queued, running;
         uint64_t quanta,
                 overruns; /* turns of one user alone on it; of them, those that ended late */
+        const char *drained; /* NULL: it takes jobs; else by whom: "admin" or "itself", state says why */
 } gpuq_device_status;
 
 /* How a worker ran its jobs, counted since it started; told at least once a second while it works. */
@@ -520,6 +521,16 @@ GPUQ_API void gpuq_status_free(gpuq_status *status);
 /** gpuq_get_queue() - every job that waits or runs. @uid: of one user; -1: everybody. */
 GPUQ_API int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue);
 GPUQ_API void gpuq_queue_free(gpuq_queue *queue);
+
+/**
+ * gpuq_drain() - a device takes no new jobs; what runs there ends. Root and the admin group alone.
+ * @reason: for people, at most 200 bytes; NULL: none
+ *
+ * Return: how many jobs still run there, or a negative error.
+ */
+GPUQ_API int gpuq_drain(gpuq_client *client, unsigned device, const char *reason);
+/** gpuq_resume() - it takes jobs again, whoever drained it. Return: 1: it was drained, 0: it was not, or a negative error. */
+GPUQ_API int gpuq_resume(gpuq_client *client, unsigned device);
 
 typedef struct gpuq_cancelled {
         size_t n_ended;   /* ended or ending by this call */

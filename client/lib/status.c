@@ -53,6 +53,12 @@ static size_t status_n_texts(const Gpuq__V1__Status *status) {
         return n;
 }
 
+static const char *status_drained(Gpuq__V1__DrainedBy by) {
+        if (by == GPUQ__V1__DRAINED_BY__NOBODY)
+                return NULL;
+        return by == GPUQ__V1__DRAINED_BY__ADMIN ? "admin" : "itself";
+}
+
 static void status_fill_devices(gpuq_status *to, const Gpuq__V1__Status *from, Block *block) {
         for (size_t i = 0; i < from->n_devices; i++) {
                 const Gpuq__V1__DeviceStatus *device = from->devices[i];
@@ -69,6 +75,7 @@ static void status_fill_devices(gpuq_status *to, const Gpuq__V1__Status *from, B
                         .running = device->running,
                         .quanta = device->quanta,
                         .overruns = device->overruns,
+                        .drained = status_drained(device->drained),
                 };
         }
 }

@@ -59,6 +59,7 @@ struct Arena {
         uint32_t serial;
         Slot *slot;                   /* holds a reference meanwhile */
         uint32_t asked_worker;        /* its id; 0: none yet */
+        bool may_move;                /* its client left the device to us */
         LIST_ENTRY(Arena) maker_link; /* maker->making */
         TAILQ_ENTRY(Arena) slot_link; /* slot->making */
 

@@ -77,6 +77,14 @@ void device_set_problem(Device *device, const char *problem) {
         device->problem = problem ? strdup(problem) : NULL;
 }
 
+const char *device_state(const Device *device) {
+        const char *reason = health_reason(&device->health);
+
+        if (reason)
+                return reason;
+        return device->problem ? device->problem : "ready";
+}
+
 /* ---- choosing -------------------------------------------------------------- */
 
 /* Where a worker has to be started first, that is counted, so that short jobs do
@@ -95,15 +103,22 @@ static uint64_t device_cost(Device *device, User *user, uint64_t now_ns) {
         return cost_ns;
 }
 
+static uint64_t device_penalty_ns(const Device *device) {
+        if (!health_takes_jobs(&device->health))
+                return DEVICE_DRAINED_NS;
+        return device->health.state == HEALTH_DOUBTED ? DEVICE_BROKEN_NS : 0;
+}
+
 Device *device_choose(Supervisor *supervisor, User *user) {
         uint64_t now_ns = uv_hrtime(), best_ns = UINT64_MAX;
         Device *best = &supervisor->devices[0];
 
         for (size_t i = 0; i < supervisor->n_devices; ++i) {
-                uint64_t cost_ns = device_cost(&supervisor->devices[i], user, now_ns);
+                Device *device = &supervisor->devices[i];
+                uint64_t cost_ns = device_cost(device, user, now_ns) + device_penalty_ns(device);
 
                 if (cost_ns < best_ns) {
-                        best = &supervisor->devices[i];
+                        best = device;
                         best_ns = cost_ns;
                 }
         }

@@ -19,12 +19,14 @@
 #include <uv.h>
 
 #include "supervisor/fairshare.h"
+#include "supervisor/health.h"
 #include "supervisor/job.h"
 #include "supervisor/quanta.h"
 
 #define DEVICE_GRACE_MAX_NS 50000000ull /* how long a long job may hold the gate */
 #define DEVICE_START_NS     20000000ull /* what starting a worker counts when a device is chosen */
 #define DEVICE_BROKEN_NS    86400000000000ull /* and what a device counts on which none started */
+#define DEVICE_DRAINED_NS   (366 * DEVICE_BROKEN_NS) /* and one that takes no jobs, if none does */
 
 typedef struct Device Device;
 typedef struct Slot Slot;
@@ -48,7 +50,8 @@ struct Device {
         char *pci;
         uint64_t memory_total; /* bytes */
         uint64_t arena_bytes;
-        char *problem; /* NULL: ready */
+        char *problem; /* why no worker of a user started there; NULL: one did */
+        Health health;
 
         FairShare *share;
         Quanta quanta;
@@ -74,10 +77,12 @@ void device_fini(Device *device);
 void device_configure(Device *device);
 /** device_close() - end its timers; the loop must run once more. */
 void device_close(Device *device);
+/** device_state() - "ready", or what is wrong with it; the device's, until it changes. */
+const char *device_state(const Device *device);
 /** device_set_problem() - NULL: it is well. */
 void device_set_problem(Device *device, const char *problem);
 
-/** device_choose() - the least loaded, seen by this user. There is at least one. */
+/** device_choose() - the least loaded that takes jobs, seen by this user; if none does, one that will. */
 Device *device_choose(Supervisor *supervisor, User *user);
 /** device_lane() - this user's; made when missing. Return: NULL: no memory. */
 Lane *device_lane(Device *device, User *user);

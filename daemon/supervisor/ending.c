@@ -3,6 +3,7 @@
 
 #include "supervisor/dependency.h"
 #include "supervisor/list.h"
+#include "supervisor/module.h"
 #include "supervisor/order.h"
 #include "supervisor/scheduler.h"
 #include "supervisor/session.h"
@@ -22,9 +23,20 @@ static void ending_remember(const Job *job) {
                                         });
 }
 
+/* Its kernels behaved. */
+static void ending_trust(const Job *job) {
+        Suspects *suspects = &job->user->suspects;
+
+        for (size_t i = 0; suspects->n_keys && i < job->n_kernels; ++i)
+                suspects_clear(suspects,
+                               suspects_key(job->kernels[i].module->name, job->kernels[i].name));
+}
+
 static void ending_learn(const Job *job, JobState state) {
         bool was_late = job->failure && job->failure->code == FAILURE_TIMEOUT;
 
+        if (state == JOB_DONE)
+                ending_trust(job);
         if (state == JOB_DONE || was_late)
                 duration_learn(job->user->duration, job->duration_class, job->ran_us * 1000,
                                job->n_beside, job->busy_ns);

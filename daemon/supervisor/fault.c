@@ -19,20 +19,31 @@ static size_t fault_count_suspects(const FaultJob *jobs, size_t n_jobs) {
         return n;
 }
 
+bool fault_has_culprit(FaultCause cause) {
+        return cause == FAULT_DEVICE || cause == FAULT_CRASH;
+}
+
+static bool fault_is_hopeless(FaultCause cause, const FaultJob *job) {
+        return job->retries >= FAULT_RETRIES_MAX &&
+               (job->phase == FAULT_QUEUED || cause == FAULT_HARDWARE);
+}
+
 static FaultVerdict fault_judge(FaultCause cause, const FaultJob *job, size_t n_suspects) {
         if (job->doomed)
                 return FAULT_DOOMED;
+        if (fault_is_hopeless(cause, job))
+                return FAULT_GIVEN_UP;
         if (job->phase == FAULT_QUEUED)
-                return job->retries >= FAULT_RETRIES_MAX ? FAULT_GIVEN_UP : FAULT_AGAIN;
-        if (cause != FAULT_STOPPED && job->alone)
+                return FAULT_AGAIN;
+        if (fault_has_culprit(cause) && job->alone)
                 return FAULT_GUILTY_ALONE;
-        if (cause != FAULT_STOPPED && n_suspects == 1)
+        if (fault_has_culprit(cause) && n_suspects == 1)
                 return FAULT_GUILTY;
         if (!fault_job_can_run_again(job))
                 return FAULT_HALF_WRITTEN;
 
         /* Whoever was alone stays so: the fault that made it so is not yet explained. */
-        return cause == FAULT_STOPPED && !job->alone ? FAULT_AGAIN : FAULT_AGAIN_ALONE;
+        return !fault_has_culprit(cause) && !job->alone ? FAULT_AGAIN : FAULT_AGAIN_ALONE;
 }
 
 void fault_triage(FaultCause cause, const FaultJob *jobs, size_t n_jobs, FaultVerdict *verdicts) {

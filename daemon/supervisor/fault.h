@@ -12,12 +12,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FAULT_RETRIES_MAX 8u /* a job that never got to run in so many workers is given up */
+#define FAULT_RETRIES_MAX                                                                          \
+        8u /* a job that so many workers never came to run, or did not survive, is given up */
 
 typedef enum FaultCause {
-        FAULT_STOPPED, /* the worker was asked to stop, or was killed by us */
-        FAULT_DEVICE,  /* the context is spent: a kernel did something wrong */
-        FAULT_CRASH,   /* the worker died without a word */
+        FAULT_STOPPED,  /* the worker was asked to stop, or was killed by us */
+        FAULT_DEVICE,   /* the context is spent: a kernel did something wrong */
+        FAULT_CRASH,    /* the worker died without a word */
+        FAULT_HARDWARE, /* the context is spent, and no kernel is to blame: the device failed */
 } FaultCause;
 
 typedef enum FaultPhase {
@@ -45,9 +47,11 @@ typedef enum FaultVerdict {
         FAULT_GUILTY_ALONE, /* it did it: again, when alone */
         FAULT_DOOMED,       /* ends as it was doomed to */
         FAULT_HALF_WRITTEN, /* innocent, but cannot run twice */
-        FAULT_GIVEN_UP,     /* no worker ever came to run it */
+        FAULT_GIVEN_UP, /* no worker ever came to run it, or each time the device failed under it */
 } FaultVerdict;
 
+/** fault_has_culprit() - whether one of the jobs did it. */
+bool fault_has_culprit(FaultCause cause);
 /** fault_triage() - one verdict for each job. */
 void fault_triage(FaultCause cause, const FaultJob *jobs, size_t n_jobs, FaultVerdict *verdicts);
 

@@ -125,8 +125,10 @@ static Failure *module_choose_slot(Module *module, Slot **ret_slot) {
                 return failure_new(FAILURE_NOT_FOUND, "device %d: there are %zu", wanted,
                                    supervisor->n_devices);
 
-        device = wanted >= 0 ? &supervisor->devices[wanted]
-                             : device_choose(supervisor, module->user);
+        /* Where it is loaded first is told for the compiler's word: jobs find it anywhere. */
+        device = wanted >= 0 ? &supervisor->devices[wanted] : NULL;
+        if (!device || !health_takes_jobs(&device->health))
+                device = device_choose(supervisor, module->user);
         *ret_slot = slot_get(supervisor, module->user, device);
         return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "no memory for a worker");
 }

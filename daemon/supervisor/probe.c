@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "supervisor/drain.h"
 #include "supervisor/list.h"
 #include "supervisor/scheduler.h"
 #include "supervisor/supervisor.h"
@@ -22,7 +23,7 @@ void probe_start(Supervisor *supervisor) {
         if (supervisor->n_devices || supervisor->is_quitting)
                 return;
 
-        r = worker_new(supervisor, NULL, &worker);
+        r = worker_new(supervisor, NULL, NULL, &worker);
         if (r < 0)
                 probe_failed(supervisor, strerror(-r));
 }
@@ -94,5 +95,34 @@ void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
         supervisor->driver_version = strdup(probed->driver_version);
         free(supervisor->problem);
         supervisor->problem = NULL;
+        drain_adopt(supervisor);
         probe_serve_waiting(supervisor);
+}
+
+/* ---- one device ------------------------------------------------------------ */
+
+void probe_look(Device *device) {
+        Worker *worker;
+        int r;
+
+        if (device->supervisor->is_quitting)
+                return;
+        health_look(&device->health);
+        r = worker_new(device->supervisor, NULL, device, &worker);
+        if (r < 0)
+                drain_looked(device, HEALTH_FOUND_NOTHING, strerror(-r));
+}
+
+void probe_looked(const Worker *worker, const Gpuq__Worker__Probed *probed) {
+        HealthFinding finding = HEALTH_FOUND_WELL;
+
+        if (probed->error)
+                finding = probed->device_failed ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING;
+        drain_looked(worker->look, finding, probed->error ? probed->error->text : "");
+}
+
+void probe_look_failed(const Worker *worker, const char *why) {
+        if (worker->supervisor->is_quitting)
+                return;
+        drain_looked(worker->look, worker->pid ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING, why);
 }

@@ -56,7 +56,14 @@ static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_
         const Slot *slot = job->user->lanes[job->device->index]->slot;
         const Worker *worker = slot->worker;
 
-        if (!worker && slot->n_failures && slot->device->problem)
+        if (!health_takes_jobs(&slot->device->health))
+                snprintf(text, n_text, "device %u is %s", slot->device->index,
+                         health_reason(&slot->device->health));
+        else if (!worker && slot_crash_wait_s(slot) > 0)
+                snprintf(text, n_text,
+                         "its user's workers died too often: the next starts in %.1f s",
+                         slot_crash_wait_s(slot));
+        else if (!worker && slot->n_failures && slot->device->problem)
                 snprintf(text, n_text, "device: %s", slot->device->problem);
         else if (!worker || worker->state != WORKER_READY)
                 snprintf(text, n_text, "worker starts");

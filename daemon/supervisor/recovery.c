@@ -7,6 +7,7 @@
 #include "supervisor/arena.h"
 #include "supervisor/ending.h"
 #include "supervisor/list.h"
+#include "supervisor/module.h"
 #include "supervisor/scheduler.h"
 #include "util/log.h"
 
@@ -66,7 +67,21 @@ static Failure *recovery_half_written(const Job *job) {
                            buffers);
 }
 
+static Failure *recovery_given_up(const Job *job, const Failure *failure) {
+        if (job->phase == FAULT_QUEUED)
+                return failure_new(FAILURE_INTERNAL, "%u workers ended before they came to run it",
+                                   job->retries + 1);
+        return failure_new(FAILURE_NO_DEVICE, "devices failed under it %u times; the last one: %s",
+                           job->retries + 1, failure ? failure->text : "no word");
+}
+
 /* ---- deeds ----------------------------------------------------------------- */
+
+static void recovery_suspect(const Job *job) {
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                suspects_add(&job->user->suspects,
+                             suspects_key(job->kernels[i].module->name, job->kernels[i].name));
+}
 
 static void recovery_punish(Job *job, const Failure *failure, const char *output, bool alone) {
         char fields[96];
@@ -80,6 +95,7 @@ static void recovery_punish(Job *job, const Failure *failure, const char *output
         log_full(LOG_NOTICE, fields, "job " JOB_ID_FORMAT " of uid %u faulted: %s",
                  JOB_ID_PARTS(job->id), (unsigned)job->user->uid,
                  failure ? failure->text : "its worker died");
+        recovery_suspect(job);
         ending_fail(job, recovery_guilty(job, failure, alone));
 }
 
@@ -109,9 +125,7 @@ static void recovery_apply(Job *job, FaultVerdict verdict, const Failure *failur
                         ending_fail(job, recovery_half_written(job));
                         break;
                 case FAULT_GIVEN_UP:
-                        ending_fail(job, failure_new(FAILURE_INTERNAL,
-                                                     "%u workers ended before they came to run it",
-                                                     job->retries + 1));
+                        ending_fail(job, recovery_given_up(job, failure));
                         break;
         }
 }

@@ -147,7 +147,10 @@ static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
         to->name = device->name;
         to->uuid = device->uuid;
         to->pci = device->pci;
-        to->state = device->problem ? device->problem : (char *)"ready";
+        to->state = (char *)device_state(device);
+        to->drained = device->health.is_held                   ? GPUQ__V1__DRAINED_BY__ADMIN
+                      : !health_takes_jobs(&device->health) ? GPUQ__V1__DRAINED_BY__ITSELF
+                                                            : GPUQ__V1__DRAINED_BY__NOBODY;
         to->memory_total = device->memory_total;
         to->memory_arenas = device->arena_bytes;
         to->queued = device->n_queued;

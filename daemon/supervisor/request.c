@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/bump.h"
+#include "supervisor/drain.h"
 #include "supervisor/ending.h"
 #include "supervisor/limit.h"
 #include "supervisor/list.h"
@@ -100,6 +101,7 @@ static void session_make_device_arena(Session *session, Arena *arena, uint32_t d
                         device ? &supervisor->devices[device - 1]
                                : device_choose(supervisor, session->user));
         arena->maker = session;
+        arena->may_move = !device;
         LIST_INSERT_HEAD(&session->making, arena, maker_link);
         if (slot)
                 slot_make_arena(slot, arena);
@@ -423,6 +425,68 @@ static const char *session_on_cancel(Session *session, uint32_t serial,
         return NULL;
 }
 
+/* ---- drain ----------------------------------------------------------------- */
+
+/* Return: NULL: the request was answered with why not. */
+static Device *session_device_to_drain(Session *session, uint32_t serial, uint32_t index) {
+        Supervisor *supervisor = session->supervisor;
+        Failure *failure = NULL;
+
+        if (!session->peer.is_admin)
+                failure = failure_new(FAILURE_DENIED,
+                                      "only root and the admin group drain and resume devices");
+        else if (!supervisor->n_devices)
+                failure = failure_new(FAILURE_NO_DEVICE, "%s", supervisor_state(supervisor));
+        else if (index >= supervisor->n_devices)
+                failure = failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", index,
+                                      supervisor->n_devices);
+        if (!failure)
+                return &supervisor->devices[index];
+        session_fail_request(session, serial, failure);
+        return NULL;
+}
+
+static void session_reply_drained(Session *session, uint32_t serial, const Device *device,
+                                  bool changed) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Drained drained = GPUQ__V1__DRAINED__INIT;
+
+        drained.changed = changed;
+        drained.running = device->n_running;
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_DRAINED;
+        reply.drained = &drained;
+        session_reply(session, &reply, -1);
+}
+
+static const char *session_on_drain(Session *session, uint32_t serial,
+                                    const Gpuq__V1__Request *request) {
+        const char *reason = request->drain->reason;
+        Device *device = session_device_to_drain(session, serial, request->drain->device);
+
+        if (!device)
+                return NULL;
+        if (!limit_is_text(reason, LIMIT_DRAIN_REASON)) {
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_INVALID,
+                                                 "a reason has at most %u printable bytes",
+                                                 LIMIT_DRAIN_REASON));
+                return NULL;
+        }
+        session_reply_drained(session, serial, device,
+                              drain_hold(device, session->user->name, reason));
+        return NULL;
+}
+
+static const char *session_on_resume(Session *session, uint32_t serial,
+                                     const Gpuq__V1__Request *request) {
+        Device *device = session_device_to_drain(session, serial, request->resume->device);
+
+        if (device)
+                session_reply_drained(session, serial, device, drain_release(device));
+        return NULL;
+}
+
 /* ---- what there is --------------------------------------------------------- */
 
 static const char *session_on_queue_get(Session *session, uint32_t serial,
@@ -487,6 +551,8 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
                 [GPUQ__V1__REQUEST__BODY_PREPARE] = {session_on_prepare},
                 [GPUQ__V1__REQUEST__BODY_UNPREPARE] = {session_on_unprepare},
                 [GPUQ__V1__REQUEST__BODY_FIRES] = {session_on_fires},
+                [GPUQ__V1__REQUEST__BODY_DRAIN] = {session_on_drain},
+                [GPUQ__V1__REQUEST__BODY_RESUME] = {session_on_resume},
         };
         size_t body = request->body_case;
 

@@ -62,6 +62,9 @@ static bool scheduler_follow_order(const Job *job, int *wanted) {
                         continue;
                 if (*wanted >= 0 && *wanted != (int)before->device->index)
                         return false;
+                /* One that is drained is not where we would have it wait. */
+                if (*wanted < 0 && !health_takes_jobs(&before->device->health))
+                        return false;
                 *wanted = (int)before->device->index;
         }
         return true;
@@ -209,8 +212,28 @@ static bool scheduler_is_held(User *user) {
         return user->is_held;
 }
 
+/* A kernel of it has faulted and not behaved since. */
+static bool scheduler_is_suspect(const Job *job) {
+        const Suspects *suspects = &job->user->suspects;
+
+        if (!suspects->n_keys)
+                return false;
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                if (suspects_has(suspects, suspects_key(job->kernels[i].module->name,
+                                                        job->kernels[i].name)))
+                        return true;
+        return false;
+}
+
+/* It is its turn: it runs once what is in flight has ended, before all others. */
+static void scheduler_set_alone(Job *job, Lane *lane) {
+        queue_take(&lane->queue, &job->entry);
+        job->is_alone = true;
+        scheduler_enqueue_alone(job, lane->slot);
+}
+
 static Job *scheduler_next(Lane *lane, Worker *worker) {
-        Job *alone = TAILQ_FIRST(&lane->slot->alone);
+        Job *alone = TAILQ_FIRST(&lane->slot->alone), *job;
         QueueEntry *entry;
 
         if (scheduler_runs_alone(worker))
@@ -223,7 +246,11 @@ static Job *scheduler_next(Lane *lane, Worker *worker) {
                 return NULL;
 
         entry = queue_pick(&lane->queue, scheduler_fits, worker);
-        return entry ? container_of(entry, Job, entry) : NULL;
+        job = entry ? container_of(entry, Job, entry) : NULL;
+        if (!job || !scheduler_is_suspect(job))
+                return job;
+        scheduler_set_alone(job, lane);
+        return worker->n_inflight ? NULL : job;
 }
 
 /* ---- start ----------------------------------------------------------------- */
@@ -346,6 +373,8 @@ static void scheduler_run_device(Device *device) {
         Job *job;
 
         device->is_dirty = false;
+        if (!health_takes_jobs(&device->health))
+                return;
         while ((share = fairshare_pick(device->share))) {
                 lane = container_of(share, Lane, share);
                 if (!scheduler_may_ask(lane)) {

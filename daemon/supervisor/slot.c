@@ -123,24 +123,41 @@ static void slot_on_retry(uv_timer_t *timer) {
         slot_poke(timer->data);
 }
 
-static void slot_start(Slot *slot) {
-        uint64_t now_ns = uv_hrtime();
-        int r;
+/* One that failed there does not try again before it is known whether the device is well. */
+static bool slot_may_start(const Slot *slot) {
+        const Health *health = &slot->device->health;
 
         if (slot->supervisor->is_quitting || !slot_has_work(slot))
+                return false;
+        return !(health->state == HEALTH_DOUBTED && slot->n_failures);
+}
+
+static void slot_start(Slot *slot) {
+        uint64_t now_ns = uv_hrtime(), from_ns;
+        int r;
+
+        if (!slot_may_start(slot))
                 return;
-        if (now_ns < slot->retry_ns) {
-                uv_timer_start(&slot->retry, slot_on_retry, (slot->retry_ns - now_ns) / 1000000 + 1,
-                               0);
+        from_ns = MAX(slot->retry_ns, crashes_until(&slot->crashes, now_ns));
+        if (now_ns < from_ns) {
+                uv_timer_start(&slot->retry, slot_on_retry, (from_ns - now_ns) / 1000000 + 1, 0);
                 return;
         }
 
-        r = worker_new(slot->supervisor, slot, &slot->worker);
+        r = worker_new(slot->supervisor, slot, NULL, &slot->worker);
         if (r < 0)
                 slot_worker_failed(slot, strerror(-r));
 }
 
+double slot_crash_wait_s(const Slot *slot) {
+        uint64_t now_ns = uv_hrtime(), until_ns = crashes_until(&slot->crashes, now_ns);
+
+        return until_ns > now_ns ? (double)(until_ns - now_ns) / 1e9 : 0;
+}
+
 void slot_poke(Slot *slot) {
+        if (!health_takes_jobs(&slot->device->health))
+                return;
         if (!slot->worker) {
                 slot_start(slot);
                 return;
@@ -151,6 +168,10 @@ void slot_poke(Slot *slot) {
         slot_serve_arenas(slot);
         slot_serve_modules(slot);
         slot_wake(slot);
+}
+
+bool slot_is_making(const Slot *slot, const Arena *arena) {
+        return slot->worker && arena->asked_worker == slot->worker->id;
 }
 
 void slot_make_arena(Slot *slot, Arena *arena) {
@@ -173,8 +194,10 @@ void slot_worker_ready(Slot *slot) {
         slot_poke(slot);
 }
 
-void slot_worker_lost(Slot *slot) {
+void slot_worker_lost(Slot *slot, bool crashed) {
         slot->worker = NULL;
+        if (crashed)
+                crashes_add(&slot->crashes, uv_hrtime());
         slot_poke(slot);
 }
 
@@ -221,7 +244,15 @@ void slot_worker_failed(Slot *slot, const char *why) {
                 delay_ms *= 2;
         slot->retry_ns = uv_hrtime() + MIN(delay_ms, (uint64_t)SLOT_RETRY_MAX_MS) * 1000000;
 
-        if (slot->n_failures >= SLOT_TRIES_MAX)
+        /* Where the device is to blame, what is to be done there waits for it. */
+        if (slot->n_failures >= SLOT_TRIES_MAX && slot->device->health.state == HEALTH_WELL &&
+            health_takes_jobs(&slot->device->health))
+                slot_give_up(slot, why);
+        slot_poke(slot);
+}
+
+void slot_device_is_well(Slot *slot, const char *why) {
+        if (slot->n_failures >= SLOT_TRIES_MAX && health_takes_jobs(&slot->device->health))
                 slot_give_up(slot, why);
         slot_poke(slot);
 }

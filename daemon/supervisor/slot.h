@@ -17,6 +17,7 @@
 #include <uv.h>
 
 #include "supervisor/arena.h"
+#include "supervisor/crashes.h"
 #include "supervisor/device.h"
 #include "supervisor/module.h"
 
@@ -46,6 +47,7 @@ struct Slot {
 
         unsigned n_failures; /* to start a worker, in a row */
         uint64_t retry_ns;   /* not before */
+        Crashes crashes;     /* of workers that came up */
         uv_timer_t retry;
 };
 
@@ -67,10 +69,17 @@ void slot_make_arena(Slot *slot, Arena *arena);
 /** slot_forget_arena() - made, or given up: lets the reference go. */
 void slot_forget_arena(Slot *slot, Arena *arena);
 
+/** slot_is_making() - a worker that lives was asked for this arena. */
+bool slot_is_making(const Slot *slot, const Arena *arena);
+/** slot_crash_wait_s() - until its next worker may start, for those before it died too often; 0: now. */
+double slot_crash_wait_s(const Slot *slot);
+
 /** slot_worker_ready() - its worker came up. */
 void slot_worker_ready(Slot *slot);
-/** slot_worker_lost() - its worker is gone, or as good as. */
-void slot_worker_lost(Slot *slot);
+/** slot_worker_lost() - its worker is gone, or as good as. @crashed: by a job of it. */
+void slot_worker_lost(Slot *slot, bool crashed);
+/** slot_device_is_well() - what its workers said of the device, @why, was their own trouble. */
+void slot_device_is_well(Slot *slot, const char *why);
 /** slot_worker_failed() - the same, and it never came up: @why. */
 void slot_worker_failed(Slot *slot, const char *why);
 

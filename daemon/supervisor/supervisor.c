@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "supervisor/drain.h"
 #include "supervisor/ending.h"
 #include "supervisor/list.h"
 #include "supervisor/listener.h"
@@ -125,6 +126,10 @@ static void supervisor_check_backstop(Worker *worker, uint64_t now_ns) {
 static void supervisor_check_idle(Worker *worker, uint64_t now_ns) {
         uint64_t idle_ns = worker->supervisor->config->worker_idle_s * 1000000000ull;
 
+        /* Whoever drained it wants it free. */
+        if (worker->device && !health_takes_jobs(&worker->device->health))
+                idle_ns = 0;
+
         if (worker->state != WORKER_READY || worker->n_inflight || worker_is_loading(worker) ||
             worker_holds_variables(worker))
                 return;
@@ -133,9 +138,20 @@ static void supervisor_check_idle(Worker *worker, uint64_t now_ns) {
 }
 
 static void supervisor_check_start(Worker *worker, uint64_t now_ns) {
-        if (worker->state == WORKER_STARTING &&
-            now_ns - worker->idle_ns > WORKER_START_MS * 1000000ull)
-                worker_kill(worker);
+        _cleanup_(failure_freep) Failure *late = NULL;
+
+        if (worker->state != WORKER_STARTING ||
+            now_ns - worker->idle_ns <= WORKER_START_MS * 1000000ull)
+                return;
+
+        worker->idle_ns = now_ns; /* once is enough */
+        late = failure_new(FAILURE_NO_DEVICE, "the driver did not answer within %u s",
+                           WORKER_START_MS / 1000);
+        worker_kill(worker);
+        if (worker->device)
+                drain_sign(worker->device, HEALTH_NO_START, late->text);
+        else /* a driver that hangs may not let it end either */
+                worker_lost(worker, FAULT_CRASH, late, NULL);
 }
 
 static void supervisor_check_worker(Worker *worker, uint64_t now_ns) {
@@ -174,6 +190,7 @@ static void supervisor_on_tick(uv_timer_t *timer) {
         HASH_ITER(hh, supervisor->workers, worker, next_worker)
         supervisor_check_worker(worker, now_ns);
         scheduler_tick(supervisor, now_ns);
+        drain_tick(supervisor, now_ns);
         supervisor_tell_keeper(supervisor, now_ns);
 }
 
@@ -206,6 +223,8 @@ static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds
         Peer peer = {.uid = (uid_t)-1};
         unsigned number;
 
+        if (n_fds == 1 && drain_on_held(supervisor, key, fds[0]))
+                return;
         keeper_link_drop(supervisor->keeper, key);
         if (n_fds != 1 || sscanf(key, "session-%u", &number) != 1) {
                 supervisor_close_fds(fds, n_fds);
@@ -460,6 +479,7 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         for (size_t i = 0; i < supervisor->n_devices; ++i)
                 device_fini(&supervisor->devices[i]);
         free(supervisor->devices);
+        drain_free(supervisor);
         HASH_ITER(hh, supervisor->users, user, next) {
                 HASH_DEL(supervisor->users, user);
                 user_free(user);

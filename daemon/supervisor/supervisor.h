@@ -77,6 +77,7 @@ struct Supervisor {
         Slot *slots;
         struct SupervisorJobs doomed;
         struct SupervisorJobs unplaced;
+        LIST_HEAD(, Drained) drained; /* before us, until devices are known */
         TAILQ_HEAD(, Module) unplaced_modules;
         TAILQ_HEAD(SupervisorSessions, Session) flushing; /* sessions with something to send */
         struct SupervisorSessions deferring;              /* sessions with a deferred request */

@@ -23,6 +23,7 @@
 #include "supervisor/decay.h"
 #include "supervisor/duration.h"
 #include "supervisor/history.h"
+#include "supervisor/suspects.h"
 #include "util/config.h"
 #include "util/macro.h"
 
@@ -77,6 +78,7 @@ struct User {
 
         History *history;
         Duration *duration;
+        Suspects suspects; /* kernels that run alone */
         uint64_t gpu_ns; /* in all */
         Decay window;    /* GPU-ns */
         uint64_t window_ns;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "supervisor/dependency.h"
+#include "supervisor/drain.h"
 #include "supervisor/ending.h"
 #include "supervisor/keeper_link.h"
 #include "supervisor/list.h"
@@ -98,15 +99,18 @@ static int worker_spawn(Worker *worker, int fds[static CHANNEL_N_FDS]) {
                 .device = worker->device ? worker->device->index : 0,
                 .probe = !worker->slot,
         };
+        const Device *device = worker->look ? worker->look : worker->device;
         int r;
 
+        if (device)
+                snprintf(message.text, sizeof(message.text), "%s", device->uuid);
         r = keeper_link_send(worker->supervisor->keeper, &message, fds, CHANNEL_N_FDS);
         for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
                 close(fds[i]);
         return r;
 }
 
-int worker_new(Supervisor *supervisor, Slot *slot, Worker **ret_worker) {
+int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_worker) {
         int fds[CHANNEL_N_FDS], r;
         Worker *worker;
 
@@ -118,6 +122,7 @@ int worker_new(Supervisor *supervisor, Slot *slot, Worker **ret_worker) {
         worker->supervisor = supervisor;
         worker->slot = slot;
         worker->device = slot ? slot->device : NULL;
+        worker->look = look;
         worker->domain = slot ? slot->key.domain : 0;
         worker->cause = FAULT_CRASH;
         worker->is_awake = true;
@@ -223,7 +228,7 @@ static void worker_blame_module(Worker *worker, Instance *instance) {
         Module *module = instance->module;
         Job *job;
 
-        if (instance->state != INSTANCE_ADDING || worker->cause == FAULT_STOPPED ||
+        if (instance->state != INSTANCE_ADDING || !fault_has_culprit(worker->cause) ||
             ++module->n_tries < MODULE_TRIES_MAX)
                 return;
 
@@ -278,12 +283,17 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         recovery_run(worker, failure, output);
         worker_forget_instances(worker);
         worker_forget_mappings(worker);
-        if (!slot)
+        if (worker->cause == FAULT_HARDWARE)
+                drain_sign(worker->device, was_useless ? HEALTH_NO_START : HEALTH_FAULT,
+                           failure ? failure->text : "no word");
+        if (worker->look)
+                probe_look_failed(worker, failure ? failure->text : "it said nothing");
+        else if (!slot)
                 probe_failed(worker->supervisor, failure ? failure->text : "it said nothing");
         else if (was_useless)
                 slot_worker_failed(slot, failure ? failure->text : "the worker died as it started");
         else
-                slot_worker_lost(slot);
+                slot_worker_lost(slot, fault_has_culprit(worker->cause));
 }
 
 void worker_break(Worker *worker, const char *why) {

@@ -82,6 +82,7 @@ struct Worker {
         Supervisor *supervisor;
         Slot *slot;     /* NULL: a probe, or LOST */
         Device *device; /* NULL: a probe */
+        Device *look;   /* of a probe: at this device alone */
         uint32_t domain;
         int32_t pid;
         UT_hash_handle hh; /* supervisor->workers */
@@ -113,8 +114,8 @@ struct Worker {
         char *waiting; /* for a drain point; NULL: nothing does */
 };
 
-/** worker_new() - have the keeper start one; @slot NULL: a probe. Return: 0, or a negative errno. */
-int worker_new(Supervisor *supervisor, Slot *slot, Worker **ret_worker);
+/** worker_new() - have the keeper start one; @slot NULL: a probe, @look: at one device alone. Return: 0, or a negative errno. */
+int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_worker);
 /** worker_flush() - write what waits for it. */
 void worker_flush(Worker *worker);
 /** worker_sleep() - before the loop blocks. Return: false: it has more to read. */

@@ -30,7 +30,8 @@ static const char *worker_on_ready(Worker *worker, const Gpuq__Worker__Ready *re
                 return "ready out of turn";
 
         if (failure)
-                worker_lost(worker, FAULT_CRASH, failure, NULL);
+                worker_lost(worker, ready->device_failed ? FAULT_HARDWARE : FAULT_CRASH, failure,
+                            NULL);
         else
                 worker_ready(worker);
         return NULL;
@@ -204,6 +205,7 @@ static const char *worker_on_late(Worker *worker, const Gpuq__Worker__JobLate *l
 
 static const char *worker_on_stopped(Worker *worker, const Gpuq__Worker__Stopped *stopped) {
         _cleanup_(failure_freep) Failure *failure = failure_from_proto(stopped->error);
+        FaultCause cause = FAULT_STOPPED;
         Job *job;
 
         /* What it does not name is still in its ring, unread. */
@@ -229,7 +231,9 @@ static const char *worker_on_stopped(Worker *worker, const Gpuq__Worker__Stopped
                         worker_note_variables(worker, job);
         }
 
-        worker_lost(worker, failure ? FAULT_DEVICE : FAULT_STOPPED, failure, stopped->output);
+        if (failure)
+                cause = stopped->device_failed ? FAULT_HARDWARE : FAULT_DEVICE;
+        worker_lost(worker, cause, failure, stopped->output);
         return NULL;
 }
 
@@ -250,8 +254,11 @@ static const char *worker_on_message(Worker *worker, const Gpuq__Worker__FromWor
         if (!worker->slot) {
                 if (message->body_case != GPUQ__WORKER__FROM_WORKER__BODY_PROBED)
                         return "not what a probe says";
-                probe_done(worker->supervisor, message->probed);
                 worker->state = WORKER_LOST;
+                if (worker->look)
+                        probe_looked(worker, message->probed);
+                else
+                        probe_done(worker->supervisor, message->probed);
                 return NULL;
         }
 

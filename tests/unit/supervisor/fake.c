@@ -32,12 +32,17 @@ static void fake_exit(Fake *fake, FakeWorker *worker, int status) {
 static void fake_probe(Fake *fake, FakeWorker *worker) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
         Gpuq__Worker__Probed probed = GPUQ__WORKER__PROBED__INIT;
-        Gpuq__Worker__DeviceInfo info = GPUQ__WORKER__DEVICE_INFO__INIT, *infos[8];
+        Gpuq__Worker__DeviceInfo info[8], *infos[8];
+        char uuids[8][16];
         Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
 
-        info.name = "fake device";
-        for (size_t i = 0; i < 8; ++i)
-                infos[i] = &info;
+        for (size_t i = 0; i < 8; ++i) {
+                gpuq__worker__device_info__init(&info[i]);
+                snprintf(uuids[i], sizeof(uuids[i]), "GPU-fake-%zu", i);
+                info[i].name = "fake device";
+                info[i].uuid = uuids[i];
+                infos[i] = &info[i];
+        }
         error.code = GPUQ__V1__CODE__E_NO_DEVICE;
         error.text = "no fake device";
         probed.devices = infos;
@@ -50,6 +55,43 @@ static void fake_probe(Fake *fake, FakeWorker *worker) {
         fake_exit(fake, worker, 0);
 }
 
+static void fake_answer_look(Fake *fake, FakeWorker *look) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__Probed probed = GPUQ__WORKER__PROBED__INIT;
+        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+
+        error.code = GPUQ__V1__CODE__E_NO_DEVICE;
+        error.text = (char *)fake->look_error;
+        if (fake->look_error)
+                probed.error = &error;
+        probed.device_failed = fake->look_error != NULL;
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_PROBED;
+        message.probed = &probed;
+        worker_say(look, &message, -1);
+        fake_exit(fake, look, 0);
+}
+
+static void fake_look(Fake *fake, FakeWorker *look) {
+        fake->n_looks++;
+        if (!fake->hold_looks) {
+                fake_answer_look(fake, look);
+                return;
+        }
+        assert_null(fake->look);
+        fake->look = look->channel;
+        fake->look_id = look->id;
+}
+
+void fake_release_look(Fake *fake) {
+        FakeWorker look = {.id = fake->look_id, .channel = fake->look};
+
+        assert_non_null(fake->look);
+        fake->look = NULL;
+        fake->hold_looks = false;
+        fake_answer_look(fake, &look);
+        fake_turn(fake);
+}
+
 static void fake_come_up(Fake *fake, FakeWorker *worker) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
         Gpuq__Worker__Ready ready = GPUQ__WORKER__READY__INIT;
@@ -59,6 +101,7 @@ static void fake_come_up(Fake *fake, FakeWorker *worker) {
         error.text = (char *)fake->start_error;
         if (fake->start_error)
                 ready.error = &error;
+        ready.device_failed = fake->start_error && fake->start_broken;
         message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_READY;
         message.ready = &ready;
         worker_say(worker, &message, -1);
@@ -81,7 +124,9 @@ static void keeper_spawn(Fake *fake, const KeeperMessage *message, const int *fd
         }
         assert_int_equal(channel_adopt(fds, &worker->channel), 0);
         keeper_say(fake, (KeeperMessage){.kind = KEEPER_SPAWNED, .id = message->id, .pid = 1000});
-        if (message->probe)
+        if (message->probe && message->text[0])
+                fake_look(fake, worker);
+        else if (message->probe)
                 fake_probe(fake, worker);
         else
                 fake_come_up(fake, worker);
@@ -306,8 +351,8 @@ void fake_end(FakeWorker *worker, uint64_t id, int code) {
         worker_say(worker, &message, -1);
 }
 
-void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint64_t *jobs,
-                  const Gpuq__Worker__Phase *phases, size_t n_jobs) {
+static void fake_last_word(Fake *fake, FakeWorker *worker, const char *fault, bool device_failed,
+                           const uint64_t *jobs, const Gpuq__Worker__Phase *phases, size_t n_jobs) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
         Gpuq__Worker__Stopped stopped = GPUQ__WORKER__STOPPED__INIT;
         Gpuq__Worker__InFlight inflight[FAKE_JOBS], *list[FAKE_JOBS];
@@ -323,6 +368,7 @@ void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint6
         error.text = (char *)fault;
         if (fault)
                 stopped.error = &error;
+        stopped.device_failed = device_failed;
         stopped.jobs = list;
         stopped.n_jobs = n_jobs;
         message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_STOPPED;
@@ -332,6 +378,16 @@ void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint6
         if (!worker->is_ended)
                 fake_exit(fake, worker, 0);
         fake_turn(fake);
+}
+
+void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint64_t *jobs,
+                  const Gpuq__Worker__Phase *phases, size_t n_jobs) {
+        fake_last_word(fake, worker, fault, false, jobs, phases, n_jobs);
+}
+
+void fake_broke(Fake *fake, FakeWorker *worker, const char *why, const uint64_t *jobs,
+                const Gpuq__Worker__Phase *phases, size_t n_jobs) {
+        fake_last_word(fake, worker, why, true, jobs, phases, n_jobs);
 }
 
 void fake_die(Fake *fake, FakeWorker *worker) {
@@ -351,15 +407,12 @@ void fake_late(FakeWorker *worker, uint64_t id) {
 
 /* ---- whole ----------------------------------------------------------------- */
 
-Fake *fake_new(unsigned n_devices, char **settings) {
-        Fake *fake = calloc(1, sizeof(*fake));
+static void fake_start(Fake *fake, char **settings) {
         SupervisorOptions options = {};
         Config *config = NULL;
         char *error = NULL;
         int pair[2];
 
-        assert_non_null(fake);
-        log_open("test", LOG_ERR);
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         if (config_load("/dev/null", settings, &config, &error) != 0)
                 fail_msg("%s", error);
@@ -367,13 +420,62 @@ Fake *fake_new(unsigned n_devices, char **settings) {
         config_free(config);
         options.keeper_fd = pair[0];
         fake->keeper = pair[1];
-        fake->n_devices = n_devices;
         assert_int_equal(supervisor_new(&options, &fake->supervisor), 0);
         close(options.config_fd);
+}
+
+static void fake_begin(Fake *fake) {
         keeper_say(fake, (KeeperMessage){.kind = KEEPER_HELD_END});
         fake_turn(fake);
         assert_true(fake->is_ready);
+}
+
+Fake *fake_new(unsigned n_devices, char **settings) {
+        Fake *fake = calloc(1, sizeof(*fake));
+
+        assert_non_null(fake);
+        log_open("test", LOG_ERR);
+        fake->n_devices = n_devices;
+        fake_start(fake, settings);
+        fake_begin(fake);
         return fake;
+}
+
+static void keeper_hand_over(Fake *fake, const char *key, int fd) {
+        union {
+                char bytes[CMSG_SPACE(sizeof(int))];
+                struct cmsghdr align;
+        } control = {};
+        KeeperMessage message = {.kind = KEEPER_HELD};
+        struct iovec iov = {.iov_base = &message, .iov_len = sizeof(message)};
+        struct msghdr header = {
+                .msg_iov = &iov,
+                .msg_iovlen = 1,
+                .msg_control = control.bytes,
+                .msg_controllen = sizeof(control.bytes),
+        };
+        struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
+
+        snprintf(message.text, sizeof(message.text), "%s", key);
+        cmsg->cmsg_level = SOL_SOCKET;
+        cmsg->cmsg_type = SCM_RIGHTS;
+        cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
+        memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+        assert_int_equal(sendmsg(fake->keeper, &header, 0), sizeof(message));
+}
+
+void fake_restart(Fake *fake, const char *key, const char *text) {
+        int fd = memfd_create("held", MFD_CLOEXEC);
+
+        fake_turn(fake);
+        supervisor_free(fake->supervisor);
+        close(fake->keeper);
+        fake_start(fake, NULL);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        keeper_hand_over(fake, key, fd);
+        close(fd);
+        fake->is_ready = false;
+        fake_begin(fake);
 }
 
 void fake_free(Fake *fake) {
@@ -381,6 +483,7 @@ void fake_free(Fake *fake) {
         supervisor_free(fake->supervisor);
         for (size_t i = 0; i < fake->n_workers; ++i)
                 channel_free(fake->workers[i].channel);
+        channel_free(fake->look);
         close(fake->keeper);
         free(fake);
 }

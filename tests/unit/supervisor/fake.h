@@ -51,11 +51,17 @@ typedef struct Fake {
         size_t n_workers;
         size_t n_kept;
         size_t n_dropped;
-        unsigned n_devices;       /* that a probe finds; 0: it finds none */
-        int arena_fd;             /* handed up as each device arena; 0: a memfd */
-        bool hold_modules;        /* modules stay unanswered */
-        bool has_variables;       /* modules have them */
-        const char *start_error;  /* workers do not come up */
+        unsigned n_devices;      /* that a probe finds; 0: it finds none */
+        int arena_fd;            /* handed up as each device arena; 0: a memfd */
+        bool hold_modules;       /* modules stay unanswered */
+        bool has_variables;      /* modules have them */
+        const char *start_error; /* workers do not come up */
+        bool start_broken;       /* and say that it is the device */
+        const char *look_error;  /* what a look at one device finds broken; NULL: it is well */
+        bool hold_looks;         /* looks stay unanswered, until fake_release_look() */
+        Channel *look;           /* one that was held */
+        uint32_t look_id;
+        unsigned n_looks;
         uint64_t held[FAKE_JOBS]; /* modules that wait for fake_release_modules() */
         size_t n_held;
         unsigned n_spawned;
@@ -76,6 +82,8 @@ typedef struct FakeClient {
 
 /** fake_new() - with settings as on the command line, NULL-terminated, or NULL. */
 Fake *fake_new(unsigned n_devices, char **settings);
+/** fake_restart() - another supervisor, to which the keeper hands a memfd of this text under this key. */
+void fake_restart(Fake *fake, const char *key, const char *text);
 /** fake_free() - also asserts that nothing is left charged. */
 void fake_free(Fake *fake);
 /** fake_turn() - let everybody do what can be done without waiting. */
@@ -132,6 +140,11 @@ void fake_end(FakeWorker *worker, uint64_t id, int code);
 /** fake_stopped() - its last word; @fault NULL: it was asked to. Then it exits. */
 void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint64_t *jobs,
                   const Gpuq__Worker__Phase *phases, size_t n_jobs);
+/** fake_broke() - its last word: the device failed under it. Then it exits. */
+void fake_broke(Fake *fake, FakeWorker *worker, const char *why, const uint64_t *jobs,
+                const Gpuq__Worker__Phase *phases, size_t n_jobs);
+/** fake_release_look() - answer the one that was held. */
+void fake_release_look(Fake *fake);
 /** fake_die() - it exits without a word, by signal 9. */
 void fake_die(Fake *fake, FakeWorker *worker);
 /** fake_late() - a job of it ran past its timeout. */

@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { LOAD_MODULE = 1, LOAD_ARENA = 1, LOAD_MAX = 4096, LOAD_ALIGN = 256 };
 
@@ -156,9 +155,7 @@ int main(int argc, char **argv) {
         load_arena(&load);
         load_module(&load);
         load_make_jobs(&load);
-        supervisor_spins = sysconf(_SC_NPROCESSORS_ONLN) > 4;
         load_run(&load);
-        supervisor_spins = false;
         load_tell_counters(&load);
         supervisor_end(&load.supervisor);
         supervisor_folder_remove();

@@ -153,8 +153,6 @@ void supervisor_send(Supervisor *supervisor, Gpuq__Worker__ToWorker__BodyCase wh
         assert_int_equal(channel_send(supervisor->channel, &message.base, fd), 0);
 }
 
-bool supervisor_spins;
-
 /* Blocks until the worker rings. */
 static void supervisor_rest(Supervisor *supervisor) {
         struct pollfd fds[2] = {
@@ -162,7 +160,7 @@ static void supervisor_rest(Supervisor *supervisor) {
                 {.fd = channel_socket_fd(supervisor->channel), .events = POLLRDHUP},
         };
 
-        if (supervisor_spins || !channel_sleep(supervisor->channel))
+        if (!channel_sleep(supervisor->channel))
                 return;
         if (poll(fds, 2, SUPERVISOR_PATIENCE_MS) == 0)
                 fail_msg("the worker says nothing");

@@ -42,9 +42,6 @@ void supervisor_folder_remove(void);
 #define SUPERVISOR_OPTIONS_MAX 6
 extern const char *supervisor_options[SUPERVISOR_OPTIONS_MAX + 1];
 
-/* Awaiting does not sleep, for timing. */
-extern bool supervisor_spins;
-
 /** supervisor_start() - a worker, until it is ready unless it probes. */
 Supervisor supervisor_start(bool probe);
 /** supervisor_end() - hang up and wait. Return: its status as of waitpid(). */

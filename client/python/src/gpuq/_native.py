@@ -49,7 +49,7 @@ class Result(ctypes.Structure):
 class DeviceStatus(ctypes.Structure):
     _fields_ = [("index", c_uint), ("name", c_char_p), ("uuid", c_char_p), ("pci", c_char_p), ("state", c_char_p),
                 ("memory_total", c_uint64), ("memory_arenas", c_uint64), ("queued", c_uint), ("running", c_uint),
-                ("quanta", c_uint64), ("overruns", c_uint64)]
+                ("quanta", c_uint64), ("overruns", c_uint64), ("drained", c_char_p)]
 
 
 class WorkerCounters(ctypes.Structure):

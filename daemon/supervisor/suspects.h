@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_SUSPECTS_H
+#define GPUQ_SUPERVISOR_SUSPECTS_H
+
+/*
+ * Suspects
+ *
+ * The kernels of one user that have faulted and not behaved since: jobs that launch
+ * them run with nothing beside them, so that the next fault costs nobody a retry. By
+ * the names of module and kernel, for a client that starts again loads the same module
+ * anew. Pure, and bounded: the one that faulted longest ago is forgotten first.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SUSPECTS_MAX 64u
+
+/* Zeroed: none. Touched only by this module. */
+typedef struct Suspects {
+        uint64_t keys[SUSPECTS_MAX]; /* oldest first */
+        size_t n_keys;
+} Suspects;
+
+/** suspects_key() - of a kernel. */
+uint64_t suspects_key(const char *module, const char *kernel);
+/** suspects_add() - it faulted. */
+void suspects_add(Suspects *suspects, uint64_t key);
+/** suspects_has() */
+bool suspects_has(const Suspects *suspects, uint64_t key);
+/** suspects_clear() - it ran well. */
+void suspects_clear(Suspects *suspects, uint64_t key);
+
+#endif

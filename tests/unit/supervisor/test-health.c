@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include <string.h>
+
+#include "supervisor/health.h"
+
+#define S 1000000000ull
+
+/* As its owner does: looks when one is due. Return: whether it was drained or came back. */
+static bool look(Health *health, HealthFinding finding, uint64_t now_ns) {
+        assert_true(health_wants_look(health, now_ns));
+        health_look(health);
+        assert_false(health_wants_look(health, now_ns));
+        return health_found(health, finding, "found broken", now_ns);
+}
+
+static void a_sign_alone_drains_nothing(void **state) {
+        Health health = {};
+
+        assert_false(health_wants_look(&health, 1 * S));
+        assert_false(health_sign(&health, HEALTH_NO_START, "they say", 1 * S));
+        assert_true(health_takes_jobs(&health));
+        assert_null(health_reason(&health));
+        assert_false(look(&health, HEALTH_FOUND_WELL, 1 * S));
+        assert_true(health_takes_jobs(&health));
+        assert_false(health_wants_look(&health, 900 * S));
+}
+
+static void a_look_that_finds_it_broken_drains_it_with_what_it_found(void **state) {
+        Health health = {};
+
+        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        assert_true(look(&health, HEALTH_FOUND_BROKEN, 1 * S));
+        assert_false(health_takes_jobs(&health));
+        assert_string_equal(health_reason(&health), "drained by itself: found broken");
+}
+
+static void a_look_that_comes_to_nothing_is_had_again_and_decides_nothing(void **state) {
+        Health health = {};
+
+        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        assert_false(look(&health, HEALTH_FOUND_NOTHING, 1 * S));
+        assert_true(health_takes_jobs(&health));
+        assert_false(health_wants_look(&health, 1 * S + HEALTH_LOOK_MIN_NS - 1));
+        assert_true(look(&health, HEALTH_FOUND_BROKEN, 1 * S + HEALTH_LOOK_MIN_NS));
+        assert_false(look(&health, HEALTH_FOUND_NOTHING, 60 * S));
+        assert_false(health_takes_jobs(&health));
+}
+
+static void a_broken_device_is_looked_at_at_a_falling_rate_until_it_is_well(void **state) {
+        uint64_t now_ns = 1 * S, delay_ns = HEALTH_LOOK_MIN_NS;
+        Health health = {};
+
+        health_sign(&health, HEALTH_NO_START, "they say", now_ns);
+        look(&health, HEALTH_FOUND_BROKEN, now_ns);
+        for (unsigned i = 0; i < 20; ++i) {
+                assert_false(health_wants_look(&health, now_ns + delay_ns - 1));
+                now_ns += delay_ns;
+                assert_false(look(&health, HEALTH_FOUND_BROKEN, now_ns));
+                delay_ns = MIN(2 * delay_ns, HEALTH_LOOK_MAX_NS);
+        }
+        now_ns += delay_ns;
+        assert_true(look(&health, HEALTH_FOUND_WELL, now_ns));
+        assert_true(health_takes_jobs(&health));
+}
+
+static void one_that_breaks_again_soon_is_looked_at_more_rarely(void **state) {
+        Health health = {};
+
+        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        look(&health, HEALTH_FOUND_BROKEN, 1 * S);
+        look(&health, HEALTH_FOUND_WELL, 10 * S);
+        health_sign(&health, HEALTH_NO_START, "they say", 20 * S);
+        look(&health, HEALTH_FOUND_BROKEN, 20 * S);
+        assert_false(health_wants_look(&health, 20 * S + 2 * HEALTH_LOOK_MIN_NS - 1));
+        look(&health, HEALTH_FOUND_WELL, 20 * S + 2 * HEALTH_LOOK_MIN_NS);
+
+        health_sign(&health, HEALTH_NO_START, "they say", 5000 * S);
+        look(&health, HEALTH_FOUND_BROKEN, 5000 * S);
+        assert_true(health_wants_look(&health, 5000 * S + HEALTH_LOOK_MIN_NS));
+}
+
+static void faults_of_the_hardware_drain_it_whatever_looks_find(void **state) {
+        Health health = {};
+
+        for (unsigned i = 1; i < HEALTH_FAULTS_MAX; ++i) {
+                assert_false(health_sign(&health, HEALTH_FAULT, "ECC", i * S));
+                look(&health, HEALTH_FOUND_WELL, i * S);
+        }
+        assert_true(health_sign(&health, HEALTH_FAULT, "ECC", 10 * S));
+        assert_string_equal(health_reason(&health), "drained by itself: ECC");
+        assert_false(health_sign(&health, HEALTH_FAULT, "ECC", 11 * S));
+        assert_true(look(&health, HEALTH_FOUND_WELL, 12 * S));
+}
+
+static void faults_far_apart_do_not_add_up(void **state) {
+        Health health = {};
+
+        for (unsigned i = 1; i < 10 * HEALTH_FAULTS_MAX; ++i) {
+                uint64_t now_ns = i * HEALTH_WINDOW_NS;
+
+                assert_false(health_sign(&health, HEALTH_FAULT, "ECC", now_ns));
+                look(&health, HEALTH_FOUND_WELL, now_ns);
+        }
+}
+
+static void workers_that_do_not_come_up_never_add_up(void **state) {
+        Health health = {};
+
+        for (unsigned i = 1; i < 100; ++i) {
+                assert_false(health_sign(&health, HEALTH_NO_START, "not allowed", i * S));
+                look(&health, HEALTH_FOUND_WELL, i * S);
+        }
+        assert_true(health_takes_jobs(&health));
+}
+
+static void what_an_administrator_holds_no_look_gives_back(void **state) {
+        Health health = {};
+
+        health_hold(&health, "a new fan");
+        assert_string_equal(health_reason(&health), "a new fan");
+        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        look(&health, HEALTH_FOUND_BROKEN, 1 * S);
+        assert_string_equal(health_reason(&health), "a new fan");
+        look(&health, HEALTH_FOUND_WELL, 10 * S);
+        assert_false(health_takes_jobs(&health));
+        assert_true(health_release(&health));
+        assert_true(health_takes_jobs(&health));
+        assert_false(health_release(&health));
+}
+
+static void an_administrator_gives_back_what_was_drained_by_itself(void **state) {
+        Health health = {};
+
+        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        look(&health, HEALTH_FOUND_BROKEN, 1 * S);
+        assert_true(health_release(&health));
+        assert_true(health_takes_jobs(&health));
+        assert_false(health_wants_look(&health, 900 * S));
+}
+
+static void a_long_reason_is_cut(void **state) {
+        char reason[2 * HEALTH_REASON_MAX];
+        Health health = {};
+
+        memset(reason, 'x', sizeof(reason) - 1);
+        reason[sizeof(reason) - 1] = '\0';
+        health_hold(&health, reason);
+        assert_int_equal(strlen(health_reason(&health)), HEALTH_REASON_MAX - 1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_sign_alone_drains_nothing),
+                cmocka_unit_test(a_look_that_finds_it_broken_drains_it_with_what_it_found),
+                cmocka_unit_test(a_look_that_comes_to_nothing_is_had_again_and_decides_nothing),
+                cmocka_unit_test(a_broken_device_is_looked_at_at_a_falling_rate_until_it_is_well),
+                cmocka_unit_test(one_that_breaks_again_soon_is_looked_at_more_rarely),
+                cmocka_unit_test(faults_of_the_hardware_drain_it_whatever_looks_find),
+                cmocka_unit_test(faults_far_apart_do_not_add_up),
+                cmocka_unit_test(workers_that_do_not_come_up_never_add_up),
+                cmocka_unit_test(what_an_administrator_holds_no_look_gives_back),
+                cmocka_unit_test(an_administrator_gives_back_what_was_drained_by_itself),
+                cmocka_unit_test(a_long_reason_is_cut),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

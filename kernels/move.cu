@@ -4,8 +4,9 @@
  *
  * Row y of the table says what blocks of that y do: copy bytes, or write zeros where from is 0.
  * Rows do not overlap. The table is a parameter, so nothing has to be put into
- * memory before. Any grid whose y is the number of rows, any block in one dimension.
- * What a row looks like is in daemon/worker/move.h too.
+ * memory before; handing over 4 KiB costs the caller microseconds, hence three sizes of it.
+ * Any grid whose y is the number of rows, any block in one dimension. What a row looks like, and
+ * the sizes, are in daemon/worker/move.h too.
  */
 #include "common.cuh"
 
@@ -13,8 +14,8 @@ struct MoveRow {
         u64 to, from, n_bytes;
 };
 
-struct MoveTable {
-        MoveRow rows[170];
+template <int N> struct MoveTable {
+        MoveRow rows[N];
 };
 
 /* What 16 bytes at once are moved as. Not nvcc's own vectors: clang would copy those through local memory. */
@@ -59,10 +60,7 @@ template <class T> static __device__ inline void move_all(u64 to, u64 from, u64 
         }
 }
 
-extern "C" __global__ void gpuq_internal_move(const MoveTable table) {
-        u64 to = table.rows[blockIdx.y].to, from = table.rows[blockIdx.y].from;
-        u64 n_bytes = table.rows[blockIdx.y].n_bytes;
-
+static __device__ inline void move_row(u64 to, u64 from, u64 n_bytes) {
         if ((to | from) % sizeof(MoveVector) == 0)
                 move_all<MoveVector>(to, from, n_bytes);
         else if ((to | from) % sizeof(unsigned) == 0)
@@ -70,3 +68,12 @@ extern "C" __global__ void gpuq_internal_move(const MoveTable table) {
         else
                 move_all<char>(to, from, n_bytes);
 }
+
+#define MOVE(N)                                                                                    \
+        extern "C" __global__ void gpuq_internal_move_##N(const MoveTable<N> table) {              \
+                move_row(table.rows[blockIdx.y].to, table.rows[blockIdx.y].from,                   \
+                         table.rows[blockIdx.y].n_bytes);                                          \
+        }
+MOVE(8)
+MOVE(42)
+MOVE(170)

@@ -4,11 +4,24 @@
  */
 #include "worker/move.h"
 
+#include <string.h>
+
 #include "util/macro.h"
+#include "worker/symbol.h"
 
 #define MOVE_THREADS     256u
-#define MOVE_BLOCKS_MAX  32u
 #define MOVE_BLOCK_BYTES (16u << 10) /* four vectors of 16 bytes a thread */
+#define MOVE_BLOCKS_MAX  32u         /* of one row */
+#define MOVE_BLOCKS_ALL  128u /* enough for the speed of PCIe: more only keep other kernels out */
+
+static const struct {
+        unsigned n_rows;
+        const char *symbol;
+} move_sizes[MOVE_SIZES] = {
+        {8, SYMBOL_INTERNAL "move_8"},
+        {42, SYMBOL_INTERNAL "move_42"},
+        {MOVE_ROWS_MAX, SYMBOL_INTERNAL "move_170"},
+};
 
 bool move_table_add(MoveTable *table, const MoveRow *row) {
         MoveRow *last = table->n_rows ? &table->rows[table->n_rows - 1] : NULL;
@@ -26,16 +39,38 @@ bool move_table_add(MoveTable *table, const MoveRow *row) {
 }
 
 unsigned move_table_blocks(const MoveTable *table) {
-        uint64_t n_longest = 0;
+        uint64_t n_longest = 0, n_share = MAX(MOVE_BLOCKS_ALL / MAX(table->n_rows, 1), 1);
 
         for (unsigned i = 0; i < table->n_rows; ++i)
                 n_longest = MAX(n_longest, table->rows[i].n_bytes);
         n_longest = (n_longest + MOVE_BLOCK_BYTES - 1) / MOVE_BLOCK_BYTES;
-        return (unsigned)MIN(MAX(n_longest, 1), MOVE_BLOCKS_MAX);
+        return (unsigned)MIN(MIN(MAX(n_longest, 1), MOVE_BLOCKS_MAX), n_share);
 }
 
 void move_init(Move *move, Context *context) {
         *move = (Move){.context = context};
+}
+
+const char *move_symbol(unsigned size) {
+        return size < MOVE_SIZES ? move_sizes[size].symbol : NULL;
+}
+
+void move_set(Move *move, unsigned size, CUfunction function) {
+        move->functions[size] = function;
+}
+
+void move_disable(Move *move) {
+        memset(move->functions, 0, sizeof(move->functions));
+        move->table.n_rows = 0;
+}
+
+/* The smallest that the table fits. */
+static CUfunction move_function(const Move *move) {
+        unsigned size = 0;
+
+        while (move->table.n_rows > move_sizes[size].n_rows)
+                ++size;
+        return move->functions[size];
 }
 
 CUresult move_add(Move *move, CUstream stream, CUdeviceptr to, CUdeviceptr from, uint64_t n_bytes) {
@@ -68,7 +103,7 @@ CUresult move_launch(Move *move, CUstream stream) {
         if (move->table.n_rows == 0)
                 return CUDA_SUCCESS;
 
-        result = move->context->cu->cuLaunchKernelEx(&config, move->function, params, NULL);
+        result = move->context->cu->cuLaunchKernelEx(&config, move_function(move), params, NULL);
         move->table.n_rows = 0;
         return result;
 }

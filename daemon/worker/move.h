@@ -6,7 +6,7 @@
  * Move
  *
  * Many small copies and zeros in one launch of a kernel (kernels/move.cu), whose
- * parameter tells it all of them: a call of a copy engine costs this thread as
+ * parameter tells it all of them: one call of a copy engine costs this thread as
  * much as a launch does. The kernel comes with the built-in ones; until they are
  * loaded, and where it does not launch, there is no move and copy engines do it.
  */
@@ -16,8 +16,9 @@
 
 #include "worker/context.h"
 
-#define MOVE_SYMBOL   "gpuq_internal_move"
-#define MOVE_ROWS_MAX 170u /* what 4 KiB hold, as kernels/move.cu has it */
+#define MOVE_SIZES                                                                                 \
+        3u /* the kernel is there for tables of so many sizes, as kernels/move.cu has them */
+#define MOVE_ROWS_MAX 170u /* of the largest: what 4 KiB hold */
 
 typedef struct MoveRow {
         uint64_t to, from; /* addresses of the device's; from 0: zeros */
@@ -32,21 +33,27 @@ typedef struct MoveTable {
 
 typedef struct Move {
         Context *context;
-        CUfunction function; /* NULL: there is none */
-        MoveTable table;     /* what the next launch does */
+        CUfunction functions[MOVE_SIZES]; /* all, or all NULL: there is none */
+        MoveTable table;                  /* what the next launch does */
 } Move;
 
 /** move_table_add() - as a row of its own, or joined to the last one if it goes on there. Return: false: it is full. */
 bool move_table_add(MoveTable *table, const MoveRow *row);
-/** move_table_blocks() - how many blocks a row gets: enough for the longest, so that PCIe is busy. */
+/** move_table_blocks() - how many blocks a row gets: as many as keep PCIe busy, not more of many rows. */
 unsigned move_table_blocks(const MoveTable *table);
 
 /** move_init() - without a kernel. */
 void move_init(Move *move, Context *context);
 /** move_is_there() */
 static inline bool move_is_there(const Move *move) {
-        return move->function != NULL;
+        return move->functions[0] != NULL;
 }
+/** move_symbol() - the kernel's name for a size, or NULL behind the last. */
+const char *move_symbol(unsigned size);
+/** move_set() - the kernel for a size is loaded. */
+void move_set(Move *move, unsigned size, CUfunction function);
+/** move_disable() - it does not work; what was added is forgotten. */
+void move_disable(Move *move);
 /** move_add() - to what is launched next, or launch what there is first. Rows of one launch have no order. */
 CUresult move_add(Move *move, CUstream stream, CUdeviceptr to, CUdeviceptr from, uint64_t n_bytes);
 /** move_launch() - what was added; nothing if nothing was. */

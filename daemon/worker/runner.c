@@ -29,9 +29,23 @@ void runner_changed(Runner *runner) {
         runner->dirty = true;
 }
 
+static void runner_set_move(Runner *runner, const Image *image) {
+        Move *move = &runner->issuer.transfer.move;
+
+        for (unsigned i = 0; i < MOVE_SIZES; ++i) {
+                CUfunction function = image_internal(image, move_symbol(i));
+
+                if (!function) {
+                        move_disable(move);
+                        return;
+                }
+                move_set(move, i, function);
+        }
+}
+
 void runner_open(Runner *runner, const Image *image) {
         if (image)
-                runner->issuer.transfer.move.function = image_internal(image, MOVE_SYMBOL);
+                runner_set_move(runner, image);
         runner->open = true;
         runner->dirty = true;
 }

@@ -297,10 +297,8 @@ static CUresult transfer_in_job(Transfer *transfer, const Batch *batch, const Jo
 static int transfer_moved(Transfer *transfer, CUresult result, Failure *failure) {
         int r = transfer_check(transfer, result, "moving the job's data", failure);
 
-        if (r) {
-                transfer->move.table.n_rows = 0;
-                transfer->move.function = NULL;
-        }
+        if (r)
+                move_disable(&transfer->move);
         return r;
 }
 

@@ -26,7 +26,7 @@ typedef struct WorkerOptions {
         bool cpu;
         unsigned cpu_devices, cpu_threads;
         const char *cpu_broken; /* NULL: none is */
-        const char *cache; /* NULL: none */
+        const char *cache;      /* NULL: none */
         unsigned compile_timeout_s;
         bool coalesce, in_place; /* IssueSettings */
         unsigned coalesce_us;

@@ -26,6 +26,7 @@ typedef struct Load {
         Gpuq__Worker__WorkerJob *jobs[LOAD_MAX];
         unsigned idle[LOAD_MAX]; /* not in flight */
         unsigned n_idle;
+        uint64_t ran_us; /* of all jobs, from issued to seen done */
 } Load;
 
 static double load_now(void) {
@@ -100,6 +101,7 @@ static unsigned load_await(Load *load) {
                 if (ends->ends[i]->error)
                         fail_msg("%s", ends->ends[i]->error->text);
                 load->idle[load->n_idle++] = (unsigned)ends->ends[i]->id;
+                load->ran_us += ends->ends[i]->ran_us;
         }
         return (unsigned)ends->n_ends;
 }
@@ -115,9 +117,11 @@ static void load_run(Load *load) {
         } while (now - begin < load->seconds);
         while (load->n_idle < load->n_jobs)
                 load_await(load);
-        printf("%s %u in flight, %u a message: %.0f jobs/s, %.2f us each\n",
+        printf("%s %u in flight, %u a message: %.0f jobs/s, %.2f us each, %.1f us from issued to "
+               "done\n",
                load->device ? "device" : "host", load->n_jobs, load->n_message,
-               (double)n / (now - begin), 1e6 * (now - begin) / (double)n);
+               (double)n / (now - begin), 1e6 * (now - begin) / (double)n,
+               (double)load->ran_us / (double)n);
 }
 
 static void load_tell_counters(Load *load) {

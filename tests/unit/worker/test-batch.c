@@ -223,7 +223,7 @@ static void full_table_takes_only_what_goes_on(void **state) {
         assert_int_equal(table.n_rows, MOVE_ROWS_MAX);
 }
 
-static void longest_row_says_how_many_blocks(void **state) {
+static void longest_row_and_their_number_say_how_many_blocks(void **state) {
         MoveTable table = {.n_rows = 0};
 
         move_table_add(&table, &(MoveRow){1, 0, 10});
@@ -232,6 +232,12 @@ static void longest_row_says_how_many_blocks(void **state) {
         assert_int_equal(move_table_blocks(&table), 3);
         move_table_add(&table, &(MoveRow){100000, 0, UINT64_C(1) << 40});
         assert_int_equal(move_table_blocks(&table), 32);
+        while (table.n_rows < 64)
+                move_table_add(&table, &(MoveRow){1, 0, 10});
+        assert_int_equal(move_table_blocks(&table), 2);
+        while (table.n_rows < MOVE_ROWS_MAX)
+                move_table_add(&table, &(MoveRow){1, 0, 10});
+        assert_int_equal(move_table_blocks(&table), 1);
 }
 
 int main(void) {
@@ -245,7 +251,7 @@ int main(void) {
                 cmocka_unit_test(first_job_can_be_split_off),
                 cmocka_unit_test(rows_that_go_on_are_joined),
                 cmocka_unit_test(full_table_takes_only_what_goes_on),
-                cmocka_unit_test(longest_row_says_how_many_blocks),
+                cmocka_unit_test(longest_row_and_their_number_say_how_many_blocks),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,7 +216,7 @@ def test_status_as_tables_and_as_json(gpuqd):
     assert status["driver"] == ("cuda" if place.on_gpu() else "cpu")
     assert set(status) == {"version", "daemon", "driver", "driver_version", "state", "uptime_us", "queued",
                            "running", "devices", "workers", "users"}
-    assert set(status["devices"][0]) == {"index", "name", "uuid", "pci", "state", "memory_total",
+    assert set(status["devices"][0]) == {"index", "name", "uuid", "pci", "state", "drained", "memory_total",
                                          "memory_arenas", "queued", "running", "quanta", "overruns"}
     assert status["devices"][0]["state"] == "ready"
     for user in status["users"]:
@@ -453,7 +453,7 @@ def endless(gpuqd, source, tmp_path):
 
 def test_an_empty_queue(gpuqd):
     assert gpuqd.run("queue").stdout.split() == ["ID", "USER", "LABEL", "KERNEL", "STATE", "REASON", "WAITED",
-                                                 "RAN", "PRI", "DEV"]
+                                                 "RAN", "PRI", "DEV", "RETRIES"]
     assert gpuqd.run("queue", "-h").stdout == ""
     assert document(gpuqd.run("queue", "--json"))["jobs"] == []
 

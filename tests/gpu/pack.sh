@@ -19,7 +19,8 @@ mkdir -p "$pack/stage/lib" "$pack/stage/libexec/gpuq-tests" "$pack/stage/libexec
 for folder in bin lib libexec share; do
         cp -a "$build/stage/$folder/." "$pack/stage/$folder"
 done
-cp "$build/tests/integration/gpuq-test-client" "$build/tests/fault/gpuq-test-load" "$pack/stage/libexec/gpuq-tests/"
+cp "$build/tests/integration/gpuq-test-client" "$build/tests/integration/gpuq-test-serial" \
+        "$build/tests/fault/gpuq-test-load" "$pack/stage/libexec/gpuq-tests/"
 unit=$(find "$build/stage" -name gpuqd.service)
 sh "$root/tests/gpu/unit-calls.sh" "$unit" >"$pack/stage/libexec/gpuq-tests/unit-calls"
 

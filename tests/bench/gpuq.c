@@ -32,8 +32,9 @@ typedef struct State {
         size_t n_bytes; /* of a, b or c */
         Slot slots[BENCH_SLOTS_MAX];
         gpuq_job *started[BENCH_SLOTS_MAX]; /* not submitted yet */
-        unsigned n_started;
-        unsigned ended[BENCH_SLOTS_MAX]; /* slots whose job ended, not told yet */
+        unsigned n_started, last;           /* how many, and the slot of the last one */
+        unsigned n_flying;                  /* submitted, their end not told */
+        unsigned ended[BENCH_SLOTS_MAX];    /* slots whose job ended, not told yet */
         unsigned n_ended, n_told;
 } State;
 
@@ -173,15 +174,42 @@ static int slot_build(Slot *slot) {
         return r;
 }
 
+static int slot_want_call(Slot *slot) {
+        return gpuq_job_set_callback(slot->job, on_end, slot) < 0 ? failed() : 0;
+}
+
 static int gpuq_start(void *p, unsigned index) {
         State *state = p;
         Slot *slot = &state->slots[index];
 
-        if (gpuq_job_new(state->client, &slot->job) < 0 || slot_build(slot) < 0 ||
-            gpuq_job_set_callback(slot->job, on_end, slot) < 0)
+        if (gpuq_job_new(state->client, &slot->job) < 0 || slot_build(slot) < 0)
                 return failed();
 
+        /* A callback is for those that are not waited for by themselves. */
+        if ((state->n_flying > 0 || state->n_started > 0) && slot_want_call(slot) < 0)
+                return -1;
+        if (state->n_started == 1 && slot_want_call(&state->slots[state->last]) < 0)
+                return -1;
         state->started[state->n_started++] = slot->job;
+        state->last = index;
+        return 0;
+}
+
+static void slot_clear(Slot *slot) {
+        gpuq_job_free(slot->job);
+        slot->job = NULL;
+}
+
+/* One job alone: submitted and waited for, as a program does that has nothing else to do. */
+static int gpuq_next_alone(State *state, unsigned *ret_slot) {
+        Slot *slot = &state->slots[state->last];
+
+        state->n_started = 0;
+        if (gpuq_submit(slot->job) < 0 || gpuq_wait(slot->job, -1) < 0)
+                return failed();
+
+        *ret_slot = state->last;
+        slot_clear(slot);
         return 0;
 }
 
@@ -189,6 +217,7 @@ static int gpuq_flush(State *state) {
         unsigned n = state->n_started;
 
         state->n_started = 0;
+        state->n_flying += n;
         return n && gpuq_submit_many(state->started, n) < 0 ? failed() : 0;
 }
 
@@ -197,12 +226,15 @@ static int gpuq_next(void *p, unsigned *ret_slot) {
         gpuq_result result;
         Slot *slot;
 
+        if (state->n_started == 1 && state->n_flying == 0)
+                return gpuq_next_alone(state, ret_slot);
         if (state->n_ended == state->n_told && gpuq_flush(state) < 0)
                 return -1;
         while (state->n_ended == state->n_told)
                 if (gpuq_dispatch(state->client, -1) < 0)
                         return failed();
         *ret_slot = state->ended[state->n_told++ % BENCH_SLOTS_MAX];
+        --state->n_flying;
 
         slot = &state->slots[*ret_slot];
         if (gpuq_job_get_result(slot->job, &result) < 0)
@@ -211,8 +243,7 @@ static int gpuq_next(void *p, unsigned *ret_slot) {
                 fprintf(stderr, "gpuq: %s\n", result.text);
                 return -1;
         }
-        gpuq_job_free(slot->job);
-        slot->job = NULL;
+        slot_clear(slot);
         return 0;
 }
 

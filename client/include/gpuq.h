@@ -456,7 +456,8 @@ typedef struct gpuq_device_status {
         unsigned queued, running;
         uint64_t quanta,
                 overruns; /* turns of one user alone on it; of them, those that ended late */
-        const char *drained; /* NULL: it takes jobs; else by whom: "admin" or "itself", state says why */
+        const char *
+                drained; /* NULL: it takes jobs; else by whom: "admin" or "itself", state says why */
 } gpuq_device_status;
 
 /* How a worker ran its jobs, counted since it started; told at least once a second while it works. */

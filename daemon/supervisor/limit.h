@@ -20,7 +20,7 @@
 #define LIMIT_JOB_AFTER      1024u
 #define LIMIT_JOB_OPERATIONS (1u << 20) /* bytes */
 #define LIMIT_JOB_LABEL      64u        /* bytes */
-#define LIMIT_DRAIN_REASON 200u /* bytes */
+#define LIMIT_DRAIN_REASON   200u       /* bytes */
 #define LIMIT_KERNEL_NAME    1024u      /* bytes; C++ names are long */
 #define LIMIT_USER_ARENAS    16384u     /* each is a descriptor here and at the keeper */
 #define LIMIT_WATCHES        1024u      /* of one session */

@@ -148,7 +148,7 @@ static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
         to->uuid = device->uuid;
         to->pci = device->pci;
         to->state = (char *)device_state(device);
-        to->drained = device->health.is_held                   ? GPUQ__V1__DRAINED_BY__ADMIN
+        to->drained = device->health.is_held                ? GPUQ__V1__DRAINED_BY__ADMIN
                       : !health_takes_jobs(&device->health) ? GPUQ__V1__DRAINED_BY__ITSELF
                                                             : GPUQ__V1__DRAINED_BY__NOBODY;
         to->memory_total = device->memory_total;

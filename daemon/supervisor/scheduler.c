@@ -219,8 +219,8 @@ static bool scheduler_is_suspect(const Job *job) {
         if (!suspects->n_keys)
                 return false;
         for (size_t i = 0; i < job->n_kernels; ++i)
-                if (suspects_has(suspects, suspects_key(job->kernels[i].module->name,
-                                                        job->kernels[i].name)))
+                if (suspects_has(suspects,
+                                 suspects_key(job->kernels[i].module->name, job->kernels[i].name)))
                         return true;
         return false;
 }

@@ -79,8 +79,8 @@ struct User {
         History *history;
         Duration *duration;
         Suspects suspects; /* kernels that run alone */
-        uint64_t gpu_ns; /* in all */
-        Decay window;    /* GPU-ns */
+        uint64_t gpu_ns;   /* in all */
+        Decay window;      /* GPU-ns */
         uint64_t window_ns;
         bool is_held; /* over its GPU seconds: what waits is not dispatched */
 

@@ -108,7 +108,7 @@ struct Worker {
         Mapping *mappings;
         Instance *instances;
 
-        uint64_t memory; /* bytes */
+        uint64_t memory;                   /* bytes */
         Gpuq__V1__WorkerCounters counters; /* as it told last */
         uint64_t n_jobs;
         char *waiting; /* for a drain point; NULL: nothing does */

@@ -49,9 +49,12 @@ int backend_read_file(const char *path, char **ret_data, size_t *ret_n_data) {
         struct stat st;
         int r;
 
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        /* Not for ever: what is no file is told below. */
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
         if (st.st_size > COMPILER_IMAGE_MAX)
                 return -EFBIG;
 
@@ -72,7 +75,9 @@ int backend_read_file(const char *path, char **ret_data, size_t *ret_n_data) {
 static int close_file(FILE *f) {
         bool bad = ferror(f);
 
-        return fclose(f) != 0 || bad ? -EIO : 0;
+        if (fclose(f) != 0)
+                return -errno;
+        return bad ? -EIO : 0;
 }
 
 int backend_write_file(const char *path, const char *data, size_t n_data) {

@@ -254,6 +254,14 @@ static int work(const Request *request) {
         return result->uncacheable ? CHILD_UNCACHEABLE : 0;
 }
 
+/* A full disk, for one: not its source's fault, and nobody knows but us. */
+static int write_error(const Request *request, int error) {
+        char text[160];
+
+        snprintf(text, sizeof(text), "the compiler could not do its work: %s", strerror(error));
+        return write_failure(request, COMPILED_INTERNAL, text);
+}
+
 static void __attribute__((noreturn)) child(const Request *request, pid_t parent) {
         sigset_t none;
         int r;
@@ -267,7 +275,7 @@ static void __attribute__((noreturn)) child(const Request *request, pid_t parent
 
         r = work(request);
         if (r < 0)
-                fprintf(stderr, "%s: %s\n", COMPILER_PROGRAM, strerror(-r));
+                r = write_error(request, -r);
         fflush(NULL);
         _exit(r < 0 ? 1 : r);
 }

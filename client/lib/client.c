@@ -196,6 +196,12 @@ static void client_update_epoll(gpuq_client *client) {
                 client->epolling_out = out;
 }
 
+/* The daemon is there, but a part of what it was to be told is not: for it, too, this is the end. */
+static void client_give_up_sending(gpuq_client *client, int error) {
+        client->send_errno = error;
+        shutdown(wire_fd(client->wire), SHUT_RDWR);
+}
+
 void client_flush(gpuq_client *client) {
         int r;
 
@@ -203,8 +209,11 @@ void client_flush(gpuq_client *client) {
                 return;
 
         r = wire_flush(client->wire);
-        if (r != 0 && r != WIRE_E_AGAIN)
+        if (r != 0 && r != WIRE_E_AGAIN) {
                 client->deaf = true; /* its last words may be there still: reading tells the end */
+                if (r != WIRE_E_CLOSED)
+                        client_give_up_sending(client, -r);
+        }
 
         if (r == WIRE_E_AGAIN && client->leading && !client->leading_out)
                 eventfd_write(client->wake_fd, 1);

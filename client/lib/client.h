@@ -81,6 +81,7 @@ struct gpuq_client {
         bool leading;     /* some thread polls the socket */
         bool leading_out; /* it also polls for room to write */
         bool epolling_out;
+        int send_errno; /* why that is, if it was not the daemon's doing */
         bool deaf; /* the daemon takes no more bytes; what it said last may still be there to read */
         bool freed; /* the handle is gone */
 };

@@ -5,6 +5,7 @@
  * too, with GPUQ_E_PROTOCOL: a stream that lies once cannot be trusted again.
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "call.h"
@@ -83,9 +84,18 @@ static void dispatch_frame(gpuq_client *client, const WireFrame *frame) {
                 close(frame->fd);
 }
 
+static void client_fail_to_send(gpuq_client *client) {
+        char text[128];
+
+        snprintf(text, sizeof(text), "cannot send to gpuqd: %s", strerror(client->send_errno));
+        client_fail(client, GPUQ_E_SYSTEM, text);
+}
+
 static void dispatch_problem(gpuq_client *client, int r) {
         if (r == WIRE_E_PROTOCOL)
                 client_fail(client, GPUQ_E_PROTOCOL, wire_problem(client->wire));
+        else if (r == WIRE_E_CLOSED && client->send_errno)
+                client_fail_to_send(client);
         else if (r == WIRE_E_CLOSED)
                 client_fail(client, GPUQ_E_CLOSED, "gpuqd closed the connection");
         else if (r < 0)

@@ -102,6 +102,21 @@ CUresult engine_run_guarded(Engine *engine, CUresult (*run)(void *), void *argum
 
 /* ---- from the host's stack to a fiber and back ---------------------------------- */
 
+/* For one more fiber, also among the spare ones: no push_back() throws where nobody could catch it. */
+bool Machine::make_room() {
+        size_t n = fibers.size();
+
+        if (n < fibers.capacity() && n < spare.capacity())
+                return true;
+        try {
+                fibers.reserve(2 * n + 16);
+                spare.reserve(2 * n + 16);
+        } catch (const std::bad_alloc &) {
+                return false;
+        }
+        return true;
+}
+
 Fiber *Machine::take() {
         Fiber *fiber;
 
@@ -112,7 +127,7 @@ Fiber *Machine::take() {
         }
 
         if (n_used == fibers.size()) {
-                fiber = Fiber::make();
+                fiber = make_room() ? Fiber::make() : nullptr;
                 if (!fiber)
                         return nullptr;
                 fibers.push_back(fiber);

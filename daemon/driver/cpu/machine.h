@@ -83,6 +83,7 @@ class Machine : public Engine {
         static void main_block();
         static void main_guarded();
         void enter(Fiber *fiber);
+        bool make_room();
         Fiber *take();
 
         void first_wait();

@@ -137,6 +137,7 @@ static void listener_refuse_descriptors(int fd) {
 
 static int listener_bind(Listener *listener, const char *path, bool is_private, char **ret_error) {
         struct sockaddr_un address = listener_address(path);
+        _cleanup_(freep) char *own = NULL;
         struct stat st;
         mode_t mask;
         int r;
@@ -144,6 +145,9 @@ static int listener_bind(Listener *listener, const char *path, bool is_private, 
         listener->fd = listener_socket();
         if (listener->fd < 0)
                 return listener->fd;
+        own = strdup(path);
+        if (!own)
+                return -ENOMEM;
         listener_refuse_descriptors(listener->fd);
 
         /* The mask, not chmod() afterwards: the path never has another mode. */
@@ -155,7 +159,7 @@ static int listener_bind(Listener *listener, const char *path, bool is_private, 
                                      strerror(-r));
 
         if (lstat(path, &st) == 0) {
-                listener->path = strdup(path);
+                listener->path = TAKE_PTR(own);
                 listener->device = st.st_dev;
                 listener->inode = st.st_ino;
         }

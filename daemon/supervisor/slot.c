@@ -115,8 +115,9 @@ static void slot_serve_modules(Slot *slot) {
         Module *module, *next;
 
         TAILQ_FOREACH_SAFE(module, &slot->loading, wait_link, next)
-        if (!worker_instance(slot->worker, module))
-                worker_add_instance(slot->worker, module);
+        if (!worker_instance(slot->worker, module) && !worker_add_instance(slot->worker, module))
+                module_failed(module,
+                              failure_new(FAILURE_MEMORY, "no memory to load %s", module->name));
 }
 
 static void slot_on_retry(uv_timer_t *timer) {

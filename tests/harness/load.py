@@ -107,7 +107,7 @@ class Load:
 
     def __exit__(self, *failure):
         try:
-            self.stop(quiet=failure[0] is not None)
+            self.stop(quiet=any(failure))
         finally:
             shutil.rmtree(self.folder)
 

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compile cache cut short, with bits flipped, of another version, full or not writable; and a configuration
+that is none: refused or set aside, never a wrong result and never a crash loop."""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+import numpy
+import pytest
+
+from harness import kernels, place
+from harness.client import Refused
+from harness.kernels import copy_job
+from harness.messages import pb
+from harness.patience import until
+
+pytestmark = pytest.mark.cpu
+
+
+@pytest.fixture
+def own_cache():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-cache-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def entries(cache):
+    return sorted(cache.glob("*/*.gpuq"))
+
+
+def assert_serves(daemon, **options):
+    """A module from source and a job on it, right."""
+    with daemon.connect(**options) as client:
+        values = numpy.arange(64, dtype=numpy.int32)
+        target = client.arena(values.nbytes)
+        client.run_well(copy_job(client.load(kernels.BASIC), client.array(values), target, 64))
+        numpy.testing.assert_array_equal(target.array(numpy.int32), values)
+
+
+@pytest.fixture
+def entry(own_cache, start_gpuqd):
+    """(daemon, path of the one entry, its bytes as they should be); no worker holds its image any more."""
+    daemon = start_gpuqd(cache_dir=own_cache, worker_idle_s=3600)
+    assert_serves(daemon)
+    (path,) = entries(own_cache)
+    return daemon, path, path.read_bytes()
+
+
+def assert_heals(daemon, path, good, bad):
+    """With that in the entry's place: right results, and the entry is as it was."""
+    path.write_bytes(bad)
+    for pid in daemon.workers():
+        os.kill(pid, signal.SIGKILL)
+    assert_serves(daemon)
+    # What a compiler writes is the same each time but for what it names after its temporary files.
+    assert len(path.read_bytes()) > len(good) // 2 and path.read_bytes()[:16] == good[:16]
+
+
+def test_a_cache_entry_cut_short(entry, dice, rounds, tell):
+    daemon, path, good = entry
+    lengths = [0, 79, len(good) - 1] + [dice.randrange(len(good)) for _ in range(rounds(0, 200))]
+    for length in lengths:
+        assert_heals(daemon, path, good, good[:length])
+    tell(faults=len(lengths))
+
+
+def test_a_cache_entry_with_flipped_bits(entry, dice, rounds, tell):
+    daemon, path, good = entry
+    places = [8, 48] + [dice.randrange(len(good)) for _ in range(rounds(1, 500))]
+    for at in places:
+        bad = bytearray(good)
+        bad[at] ^= 1 << dice.randrange(8)
+        assert_heals(daemon, path, good, bytes(bad))
+    tell(faults=len(places))
+
+
+def test_a_cache_entry_of_another_version(entry, tell):
+    daemon, path, good = entry
+    for magic in (b"GPUQCCH0", b"GPUQCCH2"):
+        assert_heals(daemon, path, good, magic + good[8:])
+    tell(faults=2)
+
+
+def test_a_cache_entry_that_is_longer_than_it_says(entry, tell):
+    daemon, path, good = entry
+    assert_heals(daemon, path, good, good + b"\0")
+    tell(faults=1)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to itself", "fifo"])
+def test_a_cache_entry_that_is_no_file(entry, kind, tell):
+    daemon, path, _good = entry
+    path.unlink()
+    {"folder": path.mkdir, "link to itself": lambda: path.symlink_to(path), "fifo": lambda: os.mkfifo(path)}[kind]()
+    for pid in daemon.workers():
+        os.kill(pid, signal.SIGKILL)
+    assert_serves(daemon)
+    tell(faults=1)
+
+
+# ---- the disk ----
+
+@contextlib.contextmanager
+def small_disk(n_bytes, options=""):
+    """A file system of its own, seen by this process and its children."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-disk-"))
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={n_bytes},mode=0755{options}", "tmpfs", str(folder)],
+                             capture_output=True, text=True)
+    if mounted.returncode:
+        folder.rmdir()
+        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        folder.rmdir()
+
+
+def fill(path):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError):
+        while True:
+            os.write(fd, bytes(4096))
+    os.close(fd)
+
+
+def load_error(daemon, source, **options):
+    with daemon.connect(**options) as client:
+        with pytest.raises(Refused) as refused:
+            client.load(source)
+        return refused.value
+
+
+@pytest.mark.root
+def test_a_full_disk_refuses_what_has_to_be_compiled(start_gpuqd, tell):
+    """Built-in kernels and what other users have run on; with room again all is as before."""
+    with small_disk(1 << 25) as disk:
+        daemon = start_gpuqd(private=False, cache_dir=disk)
+        with daemon.connect(uid=12345) as client:
+            client.builtin()
+            filler = disk / "filler"
+            fill(filler)
+            error = load_error(daemon, kernels.BASIC, uid=12345)
+            assert error.code in (pb.E_COMPILE, pb.E_INTERNAL, pb.E_MEMORY) and "space" in error.text.lower(), error
+            client.builtin()
+            supervisor = daemon.supervisor()
+            filler.unlink()
+            assert_serves(daemon, uid=12345)
+            assert daemon.supervisor() == supervisor
+    tell(faults=1)
+
+
+@pytest.mark.root
+def test_a_cache_folder_without_room_for_a_new_user(start_gpuqd, tell):
+    """No folder for that user can be made: that is told, and is over when there is room."""
+    with small_disk(1 << 25, ",nr_inodes=64") as disk:
+        daemon = start_gpuqd(private=False, cache_dir=disk)
+        supervisor = daemon.supervisor()
+        with contextlib.suppress(OSError):
+            for i in range(64):
+                (disk / f"file-{i}").touch()
+        with daemon.connect(uid=12345) as client:
+            with pytest.raises(Refused) as refused:
+                client.builtin()
+            assert refused.value.code == pb.E_NO_DEVICE and "space" in refused.value.text.lower(), refused.value
+        for path in disk.glob("file-*"):
+            path.unlink()
+        until(lambda: serves(daemon, uid=12345), "it to serve again")
+        assert daemon.supervisor() == supervisor
+    tell(faults=1)
+
+
+def serves(daemon, **options):
+    try:
+        assert_serves(daemon, **options)
+    except Refused:
+        return False
+    return True
+
+
+@pytest.mark.root
+def test_a_cache_folder_that_cannot_be_written(start_gpuqd, tell):
+    with small_disk(1 << 24) as disk:
+        daemon = start_gpuqd(private=False, cache_dir=disk)
+        assert_serves(daemon, uid=12345)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        error = load_error(daemon, kernels.BASIC + "// another\n", uid=12345)
+        assert "read-only" in error.text.lower(), error
+        assert_serves(daemon, uid=12345)  # what is in the cache is still to be had
+    tell(faults=1)
+
+
+# ---- the configuration ----
+
+@pytest.mark.parametrize("how", ["empty", "cut", "flipped", "rubbish", "not sealed", "a pipe"])
+def test_a_supervisor_with_a_configuration_that_is_none(how, start_gpuqd, dice, rounds, tell):
+    """It ends with words and a status: the keeper gives up after three, so there is no loop."""
+    good = sealed_config(start_gpuqd().process.pid)
+    for _ in range(rounds(3, 100)):
+        ended = run_supervisor(bad_config(how, good, dice))
+        assert ended.returncode > 0 or how == "flipped", ended
+        assert ended.returncode >= 0 and ended.stdout.strip(), ended
+    tell(faults=rounds(3, 100))
+
+
+def sealed_config(keeper):
+    (path,) = [path for path in pathlib.Path(f"/proc/{keeper}/fd").iterdir() if "memfd:gpuqd.conf" in os.readlink(path)]
+    return path.read_bytes()
+
+
+def bad_config(how, good, dice):
+    data = {"empty": b"", "cut": good[:dice.randrange(len(good))], "rubbish": dice.randbytes(len(good)), "not sealed": good}.get(how)
+    if how == "a pipe":
+        return os.pipe()[0]
+    if how == "flipped":
+        data = bytearray(good)
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    fd = os.memfd_create("gpuqd.conf", os.MFD_ALLOW_SEALING)
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    if how != "not sealed":
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+    return fd
+
+
+def run_supervisor(config):
+    """With a link whose other end is closed at once, so that a supervisor that took it ends as well."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def place_descriptors():
+        os.dup2(os.dup(theirs.fileno()), 3)
+        os.dup2(config_copy, 4)
+
+    config_copy = os.dup(config)
+    os.close(config)
+    ours.close()
+    try:
+        return subprocess.run([place.program("gpuqd-supervisor"), "--private", "--uid", str(os.getuid())], text=True,
+                              preexec_fn=place_descriptors, pass_fds=(3, 4), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=place.PATIENCE_S)
+    finally:
+        theirs.close()
+        os.close(config_copy)

@@ -2,13 +2,15 @@
 """Every allocation and every system call fails in turn, in each program, as it starts and while it serves a
 session and its jobs: a clear error or none, never a crash, and all else goes on."""
 
+import os
 import re
+import signal
 import subprocess
 
 import numpy
 import pytest
 
-from harness import kernels, place
+from harness import kernels, place, processes
 from harness.client import Client, Closed, Refused
 from harness.failing import FailingDaemon, Tree
 from harness.kernels import copy_job
@@ -217,3 +219,24 @@ def test_each_fails_in_turn_in_a_session(tree, cache, dice, rounds, tell, tmp_pa
         session.end()
     assert not problems, "\n".join(problems)
     tell(faults=len(numbers), losses=len(known))
+
+
+@pytest.mark.xfail(strict=True, reason="a module that did not load in a new worker stays broken there")
+def test_a_module_that_could_not_be_loaded_again_is_tried_again(tree, cache):
+    """It was compiled once; that a compiler fails later, for lack of memory, is over when there is memory."""
+    for control in tree.control.values():
+        control.reset()
+    daemon, control = FailingDaemon(tree, cache=cache).start(), tree.control["gpuqd-compiler"]
+    try:
+        bystander = Bystander(daemon)
+        control.fail("allocations", 1, 1 << 40)
+        for pid in processes.children(daemon.process.pid):
+            if processes.name(pid) == "gpuqd-worker.real":
+                os.kill(pid, signal.SIGKILL)
+        assert bystander.run().code in (pb.E_COMPILE, pb.E_INTERNAL)
+        control.stop()
+        bystander.assert_well()
+        bystander.close()
+    finally:
+        control.stop()
+        daemon.discard()

@@ -21,6 +21,7 @@ int runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain
         TAILQ_INIT(&runner->in_flight);
         TAILQ_INIT(&runner->ended);
         TAILQ_INIT(&runner->ready);
+        TAILQ_INIT(&runner->refused);
         TAILQ_INIT(&runner->batches);
         return programs_init(&runner->programs, context);
 }
@@ -112,8 +113,22 @@ static void runner_let_go(Runner *runner, Job *job) {
 
 /* ---- the end of a job --------------------------------------------------------------- */
 
-/* It is in no batch and not in runner->ready. */
+static bool runner_is_behind(const Runner *runner, const Job *job) {
+        for (size_t i = 0; i < job->n_after; ++i)
+                if (runner_find(runner, job->after[i]))
+                        return true;
+        return false;
+}
+
+/*
+ * It is in no batch and not in runner->ready. One that was refused stands for
+ * those before it, which its successors do not name: until they have ended it ends not.
+ */
 static void runner_end(Runner *runner, Job *job) {
+        if (job->state == JOB_WAITING && runner_is_behind(runner, job)) {
+                TAILQ_INSERT_TAIL(&runner->refused, job, queue);
+                return;
+        }
         if (job->state == JOB_WAITING) {
                 TAILQ_REMOVE(&runner->waiting, job, link);
                 runner_let_go(runner, job);
@@ -175,6 +190,18 @@ static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
         return 0;
 }
 
+static void runner_end_refused(Runner *runner) {
+        Job *job, *next;
+
+        for (job = TAILQ_FIRST(&runner->refused); job; job = next) {
+                next = TAILQ_NEXT(job, queue);
+                if (runner_is_behind(runner, job))
+                        continue;
+                TAILQ_REMOVE(&runner->refused, job, queue);
+                runner_end(runner, job);
+        }
+}
+
 int runner_collect(Runner *runner, uint64_t now_ns, bool *ret_any) {
         Batch *batch, *next;
         int r;
@@ -188,6 +215,8 @@ int runner_collect(Runner *runner, uint64_t now_ns, bool *ret_any) {
                         return r;
                 *ret_any = true;
         }
+        if (*ret_any)
+                runner_end_refused(runner);
         return 0;
 }
 

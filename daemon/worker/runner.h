@@ -35,8 +35,9 @@ typedef struct Runner {
 
         Job *by_id; /* waiting and in flight */
         struct JobList waiting, in_flight, ended;
-        struct JobList ready; /* of those that wait, but for those in an open batch */
-        size_t n_fresh;       /* that became ready since the last look */
+        struct JobList ready;   /* of those that wait, but for those in an open batch */
+        struct JobList refused; /* that end once those before them have */
+        size_t n_fresh;         /* that became ready since the last look */
         Forming forming;
         struct BatchList batches; /* in flight */
         Batch *alone;             /* in flight, and nothing may be beside it */

@@ -7,13 +7,15 @@ from . import serial_kernels as meaning
 from .serial_parts import IN, INOUT, OUT, WORD, Skip, Slice
 
 SIZES = (1, 3, 64, 100, 256, 1000, 1024, 3000)  # words
-BUILTIN, SOURCE, VARIABLES = 0, 1, 2  # modules
+BUILTIN, SOURCE, PRINTS, VARIABLES = range(4)  # modules
 SOURCE_KERNELS = ("mix", "bump", "spread", "count", "total", "turn", "where", "scalars")
 BUILTIN_KERNELS = ("add", "divide", "scale", "axpy", "polynomial", "sum", "dot", "sum_of_squares", "gemv")
 
 
 class Draw:
     """Appends operations to jobs. Has `random`, `arenas`, and whether it is `rough` and has `variables`."""
+
+    apart = None  # where slices are picked in turn, in each arena
 
     def _arenas(self, session, kind, write, private):
         found = [arena for arena in self.arenas
@@ -24,6 +26,18 @@ class Draw:
         if not found or (write and kind == "ones"):
             raise Skip
         return found
+
+    def _offset(self, arena, n):
+        """Anywhere, or behind what was picked last, so that jobs have nothing to do with each other."""
+        offset = self.random.randrange(arena.n - n + 1)
+        if self.apart is not None:
+            offset = self.apart.get(arena, offset)
+            if offset > arena.n - n:
+                offset = 0
+            self.apart[arena] = offset + n + self.random.choice((-n % 64, -n % 64, 1))
+        elif self.random.random() < 0.6:
+            offset -= offset % 64
+        return offset
 
     def pick(self, job, kind, n, direction, avoid=(), private=False):
         """A slice for an operation: one that the job has already, or any."""
@@ -39,9 +53,7 @@ class Draw:
             arena = self.random.choice(self._arenas(job.session, kind, write, private))
             if n > arena.n:
                 continue
-            offset = self.random.randrange(arena.n - n + 1)
-            if self.random.random() < 0.6:
-                offset -= offset % 64
+            offset = self._offset(arena, n)
             slice_ = Slice(arena, offset, n)
             if slice_ in avoid or not job.takes(slice_, write):
                 continue
@@ -64,6 +76,21 @@ class Draw:
         words = [self.arg(job, *arg) if isinstance(arg, tuple) else arg for arg in args]
         job.add(" ".join(map(str, ["launch", module, kernel, *grid, *block, shared, *words])), effect, settable)
 
+    def bump(self, job, slice_, how):
+        s = self.random.randrange(1 << 32)
+        job.use(slice_, INOUT)
+        self.launch(job, SOURCE, "bump", how, [(slice_, INOUT), f"u32={s}", f"u32={slice_.n}"],
+                    lambda at, s=s: meaning.bump(at(slice_), s), settable=1)
+
+    def ponder(self, job):
+        x = self.random.randrange(1 << 32)
+        c = self.pick(job, "u32", 1, INOUT, private=True)
+
+        def effect(at):
+            at(c)[0] = x
+
+        self.launch(job, SOURCE, "ponder", ((1, 1, 1), (1, 1, 1)), [(c, INOUT), f"u32={x}"], effect)
+
     def draw_source(self, job, kernel, n, how, private=False):
         """One launch of a kernel of ours on `n` words."""
         grid, block = how
@@ -77,9 +104,7 @@ class Draw:
             self.launch(job, SOURCE, kernel, how, [(a, IN), (b, IN), (c, wrote), f"u32={s}", number],
                          lambda at, s=s: meaning.mix(at(a), at(b), at(c), s), settable=3)
         elif kernel == "bump":
-            a = pick(n, INOUT)
-            self.launch(job, SOURCE, kernel, how, [(a, INOUT), f"u32={s}", number],
-                         lambda at, s=s: meaning.bump(at(a), s), settable=1)
+            self.bump(job, pick(n, INOUT), how)
         elif kernel == "spread":
             a = pick(n, IN)
             c = pick(2 * n, wrote, avoid=(a,))
@@ -199,7 +224,7 @@ class Draw:
         def effect(at):
             at(c)[0] = x
 
-        self.launch(job, SOURCE, "say", ((1, 1, 1), (32, 1, 1)), [(c, OUT), f"u32={x}"], effect)
+        self.launch(job, PRINTS, "say", ((1, 1, 1), (32, 1, 1)), [(c, OUT), f"u32={x}"], effect)
 
     def draw_any(self, job):
         n, dice = self.random.choice(SIZES), self.random.random()

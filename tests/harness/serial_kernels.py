@@ -93,12 +93,12 @@ extern "C" __global__ void scalars(Mixed m, unsigned *out, signed char a, unsign
                 out[i] = (unsigned)(m.a + 3 * m.b + 5 * m.c + 7 * (int)m.d + 11 * a + (int)i);
 }
 
-extern "C" __global__ void say(unsigned *out, unsigned x)
+/* Others come meanwhile. */
+extern "C" __global__ void ponder(unsigned *out, unsigned x)
 {
-        if (thread() > 0 || block() > 0)
-                return;
+        for (volatile int i = 0; i < 200000; i = i + 1)
+                ;
         out[0] = x;
-        printf("%u\n", x);
 }
 
 extern "C" __global__ void wild(unsigned *data, unsigned long long index)
@@ -115,7 +115,17 @@ extern "C" __global__ void forever(unsigned *data)
 }
 """
 
-# A module of its own: one with variables belongs to its session, and none of its kernels is run with others.
+# Modules of their own: no kernel of one that prints or has variables is run with others.
+PRINTS = r"""
+extern "C" __global__ void say(unsigned *out, unsigned x)
+{
+        if (threadIdx.x > 0 || blockIdx.x > 0)
+                return;
+        out[0] = x;
+        printf("%u\n", x);
+}
+"""
+
 VARIABLES = r"""
 __device__ unsigned counter;
 

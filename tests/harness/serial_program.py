@@ -12,7 +12,7 @@ import random
 import numpy
 
 from . import serial_kernels as meaning
-from .serial_draw import BUILTIN, BUILTIN_KERNELS, SIZES, SOURCE, SOURCE_KERNELS, VARIABLES, Draw
+from .serial_draw import BUILTIN, BUILTIN_KERNELS, PRINTS, SIZES, SOURCE, SOURCE_KERNELS, VARIABLES, Draw
 from .serial_parts import (CANCELLED, DONE, E_CANCELLED, E_DEPENDENCY, E_FAULT, E_TIMEOUT, FAILED, IN, INOUT, N_PREPARED, WORD, Arena,
                            Job, Session, SharedMemory, Skip, Slice, overlap)
 
@@ -72,9 +72,8 @@ class Program(Draw):
         return number
 
     def _begin(self, session):
-        for source in (meaning.SOURCE, meaning.VARIABLES):
-            text = source.encode()
-            session.say("module", SOURCE if source is meaning.SOURCE else VARIABLES, self.shared.room(text), len(text))
+        for module, source in ((SOURCE, meaning.SOURCE), (PRINTS, meaning.PRINTS), (VARIABLES, meaning.VARIABLES)):
+            session.say("module", module, self.shared.room(source.encode()), len(source.encode()))
         session.say("module", BUILTIN, "builtin")
         session.finish = self.shared.cells()
         session.private = [self._add_arena(session.uid, "u32", "host", 8192, session)]
@@ -195,7 +194,7 @@ class Program(Draw):
     # ---- steps ----
 
     def _step(self, session):
-        steps = [(self._some, 5), (self._burst, 4), (self._bad, 1), (self._look, 2), (self._poke, 1), (self._temporary, 1),
+        steps = [(self._some, 5), (self._burst, 5), (self._chains, 2), (self._bad, 1), (self._look, 2), (self._poke, 1), (self._temporary, 1),
                  (self._fire, 2)]
         if self.rough:
             steps += [(self._cancel, 2), (self._culprit, 1)]
@@ -209,18 +208,52 @@ class Program(Draw):
 
         self._send(session, [job for job in [self._add_job(session, draw) for _ in range(self.random.randrange(1, 5))] if job])
 
-    def _burst(self, session, private=False, at_most=40):
-        """Many of one kind, so that they can be run together."""
-        n, how = self.random.choice(SIZES[:7]), self.geometry()
+    def _together(self, session):
+        """Jobs to come become ready at once: behind one that takes a moment."""
+        first = self._add_job(session, lambda job: self.attempt(job, self.ponder))
+        self._send(session, [first])
+        return first.number
+
+    def _burst(self, session, private=False):
+        """Many of one kind, or of two that differ in their grids alone, so that they can be run together."""
+        n, hows = self.random.choice(SIZES[:7]), [self.geometry() for _ in range(self.random.choice((1, 1, 2)))]
         if private or self.random.random() < 0.6:
-            kernel = self.random.choice(SOURCE_KERNELS)
-            draw = lambda job: self.attempt(job, self.draw_source, kernel, n, how, private=private)  # noqa: E731
+            draw, kernel, options = self.draw_source, self.random.choice(SOURCE_KERNELS), {"private": private}
         else:
-            kernel = self.random.choice(BUILTIN_KERNELS)
-            draw = lambda job: self.attempt(job, self.draw_builtin, kernel, n, how)  # noqa: E731
-        jobs = [self._add_job(session, draw) for _ in range(self.random.randrange(8, at_most))]
-        self._send(session, [job for job in jobs if job])
-        return [job for job in jobs if job]
+            draw, kernel, options = self.draw_builtin, self.random.choice(BUILTIN_KERNELS), {}
+
+        def add(job):
+            job.after |= after
+            self.attempt(job, draw, kernel, n, self.random.choice(hows), **options)
+
+        after = {self._together(session)} if self.random.random() < 0.7 else set()
+        self.apart = {} if self.random.random() < 0.7 else None
+        jobs = [job for job in [self._add_job(session, add) for _ in range(self.random.randrange(8, 40))] if job]
+        self.apart = None
+        self._send(session, jobs)
+        return jobs
+
+    def _chains(self, session):
+        """Several rows of jobs, one behind the other in each, those beside each other of one kind."""
+        n, hows = self.random.choice(SIZES[:7]), [self.geometry(), self.geometry()]
+        places, slices = Job(-1, session), []
+        self.apart = {}
+        for _ in range(self.random.randrange(3, 12)):
+            try:
+                slices.append(self.pick(places, "u32", n, INOUT))
+            except Skip:
+                break
+        self.apart = None
+
+        after = {self._together(session)} if self.random.random() < 0.5 else set()
+        jobs = []
+        for slice_ in self.random.choices(slices, k=4 * len(slices)):
+            def add(job, slice_=slice_):
+                job.after |= after
+                self.bump(job, slice_, self.random.choice(hows))
+
+            jobs.append(self._add_job(session, add))
+        self._send(session, jobs)
 
     def _bad(self, session):
         """One that cannot run, after an operation that could: nothing of it may be seen."""

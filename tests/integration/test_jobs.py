@@ -195,6 +195,25 @@ def test_a_cancelled_job_lets_nobody_overtake(gpuqd, client, module):
     assert noted(back) == [1, 3]
 
 
+def test_a_refused_job_lets_nobody_overtake(gpuqd, client, module):
+    """Its worker refuses it while one before it is in flight: what comes after it stays behind that one."""
+    source, target, flag = client.array(numbers()), zeros(client, N), client.device_arena(4)
+    first = Job().launch(module, "gate", [In(flag)])
+    first.buffer(InOut(target))
+    reader = Job().launch(module, "copy", [In(source), InOut(target), u64(N)], grid=8, block=128)
+    refused = Job().launch(module, "add_one", [InOut(source), u64(N)], block=1 << 20)
+    ids = client.submit(first, reader, refused, Job().fill(source, 4 * N, 7))
+    opener = gpuqd.connect()
+    until(lambda: opener.queue()[ids[1]].state == pb.RUNNING, "the reader to be in flight")
+    later = opener.load(kernels.BASIC)
+    for _ in range(10):
+        opener.run_well(Job().launch(later, "nothing"))
+    assert set(opener.queue()) == set(ids)
+    opener.run_well(Job().fill(opener.open_arena(flag.id), 4, 1, width=4))
+    assert [client.wait(job_id).state for job_id in ids] == [pb.DONE, pb.DONE, pb.FAILED, pb.DONE]
+    numpy.testing.assert_array_equal(target.array(numpy.int32), numbers())
+
+
 # ---- dependencies ----
 
 def test_dependencies_between_sessions(gpuqd, client, module):

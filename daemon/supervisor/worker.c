@@ -223,13 +223,25 @@ void worker_read(Worker *worker) {
 
 /* ---- end ------------------------------------------------------------------- */
 
+/* The fault that it told was one of a job's: it named some that ran. */
+static bool worker_has_suspects(const Worker *worker, FaultCause cause) {
+        const Job *job;
+
+        if (cause != FAULT_DEVICE)
+                return false;
+        TAILQ_FOREACH(job, &worker->inflight, link)
+        if (job->phase != FAULT_QUEUED)
+                return true;
+        return false;
+}
+
 /* A module that kills its compiler's parent again and again is given up. */
 static void worker_blame_module(Worker *worker, Instance *instance) {
         Module *module = instance->module;
         Job *job;
 
         if (instance->state != INSTANCE_ADDING || !fault_has_culprit(worker->cause) ||
-            ++module->n_tries < MODULE_TRIES_MAX)
+            worker->has_suspects || ++module->n_tries < MODULE_TRIES_MAX)
                 return;
 
         module->n_tries = 0;
@@ -279,6 +291,7 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         worker->cause = worker->state == WORKER_STOPPING ? FAULT_STOPPED : cause;
         worker->state = WORKER_LOST;
         worker->slot = NULL;
+        worker->has_suspects = worker_has_suspects(worker, worker->cause);
         outbox_clear(&worker->outbox);
         recovery_run(worker, failure, output);
         worker_forget_instances(worker);

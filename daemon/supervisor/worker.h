@@ -88,7 +88,8 @@ struct Worker {
         UT_hash_handle hh; /* supervisor->workers */
 
         WorkerState state;
-        FaultCause cause; /* when it ends from now on */
+        FaultCause cause;  /* when it ends from now on */
+        bool has_suspects; /* of its end: jobs that ran */
         Channel *channel;
         Outbox outbox;
         uv_poll_t bell;

@@ -305,6 +305,33 @@ static void a_module_that_kills_its_worker_is_given_up(void **state) {
         fake_free(fake);
 }
 
+static void a_module_is_not_blamed_for_what_a_job_did(void **state) {
+        Gpuq__Worker__Phase issued[] = {ISSUED};
+        Fake *fake = fake_new(2, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        FakeClient *other = client_with_module(fake, FAKE_UID);
+        uint64_t guilty = fake_submit(client, (FakeJob){.device = 2}), id;
+        FakeWorker *worker = fake_worker(fake, 1, 1);
+
+        fake->hold_modules = true;
+        id = fake_submit(other, (FakeJob){.device = 2});
+        fake_turn(fake);
+        fake_stopped(fake, worker, ILLEGAL_ADDRESS, &guilty, issued, 1);
+        fake_expect_end(client, guilty, FAILED, GPUQ__V1__CODE__E_FAULT, "illegal");
+
+        /* Once in vain is not too often, and the time before does not count. */
+        worker = fake_worker(fake, 2, 0);
+        fake_turn(fake);
+        fake->hold_modules = false;
+        fake_die(fake, worker);
+        worker = fake_worker(fake, 3, 1);
+        fake_end(worker, id, 0);
+        fake_expect_end(other, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
 static void quitting_tells_clients_and_stops_workers(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
@@ -336,6 +363,7 @@ int main(void) {
                 cmocka_unit_test(workers_that_do_not_start_give_their_jobs_up),
                 cmocka_unit_test(variables_that_died_are_told_once),
                 cmocka_unit_test(a_module_that_kills_its_worker_is_given_up),
+                cmocka_unit_test(a_module_is_not_blamed_for_what_a_job_did),
                 cmocka_unit_test(quitting_tells_clients_and_stops_workers),
         };
 

@@ -215,8 +215,7 @@ int runner_collect(Runner *runner, uint64_t now_ns, bool *ret_any) {
                         return r;
                 *ret_any = true;
         }
-        if (*ret_any)
-                runner_end_refused(runner);
+        runner_end_refused(runner);
         return 0;
 }
 

@@ -156,6 +156,15 @@ def test_the_daemon_going_away_in_mid_job(gpuq, gpuqd, module, start_gpuqd, monk
     gpuq.builtin()["add_f32"].run(CONFIG, *np.ones((2, N), np.float32), gpuq.Out(np.zeros(N, np.float32)), N)
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C as in a terminal: a shell has the jobs that it runs in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("way", ["wait", "run", "beside", "future"])
 def test_ctrl_c_while_waiting_cancels_the_job(gpuq, module, add, arrays, way):
     out = np.zeros(1, np.int32)

@@ -22,7 +22,7 @@ from harness.messages import pb
 from harness.patience import until
 from harness.remains import Remains
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.whole_machine]
 
 GUILTY = USERS[0]
 GUILTY_KERNELS = kernels.BASIC + r"""

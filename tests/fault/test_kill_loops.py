@@ -18,6 +18,8 @@ from harness.messages import pb
 from harness.patience import until
 from harness.remains import Remains
 
+pytestmark = pytest.mark.whole_machine
+
 # What a job may end with when its own user's worker is killed: alone in flight it is taken for the guilty one.
 KILLED = {pb.E_FAULT, pb.E_HALF_WRITTEN}
 # And when the daemon goes: the connection ends, with a last word or without.

@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs a packed tree (pack.sh) on a machine with a GPU, as root: the worker's unit tests, then
-# the integration and fault tests with device=gpu. Ends with a table of both.
+# Runs a packed tree (pack.sh) on a machine with a GPU, as root: the worker's unit tests, then the
+# integration and fault tests with device=gpu, those that load the whole machine one by one at the
+# end. Ends with a table of all.
 #
-#     sh run.sh [PYTEST-ARGUMENT...]
+#     sh run.sh [PYTEST-ARGUMENT...]        such as -n 6 --timeout 60, where pytest has these plugins
 #
+# ONLY: shared, for the tests that may run beside each other, or whole, for the others (both).
 # OUT: where to leave the results (the packed folder).
 set -u
 
@@ -44,17 +46,34 @@ for test in "$pack"/stage/libexec/gpuq-unit/test-*; do
 "
 done
 
-python3 -m pytest -q -rfE --tb=short --junitxml="$out/gpu.xml" "$@" \
-        "$pack/tests/fault" "$pack/tests/gpu" "$pack/tests/python" "$pack/tests/integration" || status=1
+# 5 is pytest's word for no test that was asked for.
+run_tests() {
+        name=$1
+        shift
+        python3 -m pytest -q -rfE --tb=short --junitxml="$out/$name.xml" "$@" \
+                "$pack/tests/fault" "$pack/tests/gpu" "$pack/tests/python" "$pack/tests/integration" ||
+                [ $? = 5 ] || status=1
+        results="${results:-} $out/$name.xml"
+}
+
+# As many at once as was asked for, where xdist is; those that load the machine, one.
+case " $* " in
+*" -n "*) one_by_one="-n 0" ;;
+*) one_by_one= ;;
+esac
+
+[ "${ONLY:-}" = whole ] || run_tests shared "$@" -m "not whole_machine"
+[ "${ONLY:-}" = shared ] || run_tests whole "$@" -m whole_machine $one_by_one
 
 printf '\n%s' "${units:-}"
-python3 - "$out/gpu.xml" <<'TABLE'
+python3 - $results <<'TABLE'
 import collections
 import sys
 import xml.etree.ElementTree as ElementTree
 
 rows = collections.defaultdict(collections.Counter)
-for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
+cases = [case for path in sys.argv[1:] for case in ElementTree.parse(path).iter("testcase")]
+for case in cases:
     kinds = {child.tag for child in case}
     verdict = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
     row = rows[case.get("classname").rsplit(".", 1)[-1]]
@@ -64,5 +83,5 @@ print(f"{'':32} {'passed':>7} {'failed':>7} {'skipped':>7} {'seconds':>9}")
 for name, row in sorted(rows.items()):
     print(f"{name:32} {row['passed']:7} {row['failed']:7} {row['skipped']:7} {row['seconds']:9.1f}")
 TABLE
-python3 "$pack/tests/summary.py" "$out/gpu.xml" || status=1
+python3 "$pack/tests/summary.py" $results || status=1
 exit $status

@@ -6,11 +6,16 @@
 
 #include <stdlib.h>
 
-struct Block {
-        Block *next;   /* while it is kept */
+typedef struct Block {
         unsigned size; /* number of its size; BLOCKS_SIZES: larger than all of them */
         _Alignas(max_align_t) unsigned char memory[];
-};
+} Block;
+
+void blocks_init(Blocks *blocks) {
+        for (unsigned size = 0; size < BLOCKS_SIZES; ++size)
+                blocks->pools[size] = (Pool)POOL(sizeof(Block) + ((size_t)BLOCKS_SMALLEST << size),
+                                                 BLOCKS_KEPT_MAX);
+}
 
 static unsigned blocks_size(size_t n_bytes) {
         unsigned size = 0;
@@ -22,19 +27,12 @@ static unsigned blocks_size(size_t n_bytes) {
 
 void *blocks_take(Blocks *blocks, size_t n_bytes) {
         unsigned size = blocks_size(n_bytes);
-        Block *block;
+        Block *block = size < BLOCKS_SIZES ? pool_get(&blocks->pools[size])
+                                           : malloc(sizeof(*block) + n_bytes);
 
-        if (size < BLOCKS_SIZES && blocks->kept[size]) {
-                block = blocks->kept[size];
-                blocks->kept[size] = block->next;
-                --blocks->n_kept[size];
-                return block->memory;
-        }
-
-        block = malloc(sizeof(*block) +
-                       (size < BLOCKS_SIZES ? (size_t)BLOCKS_SMALLEST << size : n_bytes));
         if (!block)
                 return NULL;
+
         block->size = size;
         return block->memory;
 }
@@ -46,22 +44,13 @@ void blocks_give(Blocks *blocks, void *memory) {
                 return;
 
         block = (Block *)((unsigned char *)memory - offsetof(Block, memory));
-        if (block->size == BLOCKS_SIZES || blocks->n_kept[block->size] == BLOCKS_KEPT_MAX) {
+        if (block->size < BLOCKS_SIZES)
+                pool_put(&blocks->pools[block->size], block);
+        else
                 free(block);
-                return;
-        }
-        block->next = blocks->kept[block->size];
-        blocks->kept[block->size] = block;
-        ++blocks->n_kept[block->size];
 }
 
 void blocks_clear(Blocks *blocks) {
         for (unsigned size = 0; size < BLOCKS_SIZES; ++size)
-                while (blocks->kept[size]) {
-                        Block *block = blocks->kept[size];
-
-                        blocks->kept[size] = block->next;
-                        --blocks->n_kept[size];
-                        free(block);
-                }
+                pool_trim(&blocks->pools[size]);
 }

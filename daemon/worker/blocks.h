@@ -11,16 +11,18 @@
 
 #include <stddef.h>
 
+#include "util/pool.h"
+
 #define BLOCKS_SIZES    5u
 #define BLOCKS_SMALLEST 512u  /* bytes; the next sizes are twice as large each */
 #define BLOCKS_KEPT_MAX 1024u /* of one size */
 
-typedef struct Block Block;
-
 typedef struct Blocks {
-        Block *kept[BLOCKS_SIZES];
-        unsigned n_kept[BLOCKS_SIZES];
+        Pool pools[BLOCKS_SIZES];
 } Blocks;
+
+/** blocks_init() - nothing is kept yet. */
+void blocks_init(Blocks *blocks);
 
 /** blocks_take() - memory of @n_bytes, not cleared, aligned for anything; blocks_give() it back. Return: NULL: none. */
 void *blocks_take(Blocks *blocks, size_t n_bytes);

@@ -74,8 +74,6 @@ static int worker_on_jobs(Worker *worker, const Gpuq__Worker__JobList *message) 
 
         for (size_t i = 0; i < message->n_jobs; ++i) {
                 r = runner_add(&worker->runner, message->jobs[i]);
-                if (r >= 0)
-                        r = words_add(&worker->words, message->jobs[i]);
                 if (r < 0)
                         return r;
         }

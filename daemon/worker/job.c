@@ -118,6 +118,9 @@ int job_new(const Gpuq__Worker__WorkerJob *message, const JobTables *tables, Blo
                 memcpy(job->after, message->after, job->n_after * sizeof(*job->after));
         if (job->n_operations > 0)
                 memcpy(job->operations, message->operations.data, job->n_operations);
+        if (message->word_arena)
+                word_take(&job->word, tables->find_arena(tables->userdata, message->word_arena),
+                          message->word_offset);
 
         *ret_job = job;
         return 0;

@@ -22,6 +22,7 @@
 #include "worker/module.h"
 #include "worker/programs.h"
 #include "worker/staging.h"
+#include "worker/word.h"
 
 /* Of host memory in a job whose data kernels move, or that is worked on in place; more is for the copy engines. */
 #define JOB_SMALL_BYTES (256u << 10)
@@ -75,6 +76,7 @@ struct Job {
         size_t n_behind;     /* jobs that wait and that this one comes after */
         uint8_t *operations; /* packed */
         size_t n_operations; /* bytes */
+        Word word;           /* let go by word_end() */
 
         /* once checked */
         Program *program;

@@ -23,6 +23,7 @@ int runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain
         TAILQ_INIT(&runner->ready);
         TAILQ_INIT(&runner->refused);
         TAILQ_INIT(&runner->batches);
+        blocks_init(&runner->blocks);
         return programs_init(&runner->programs, context);
 }
 

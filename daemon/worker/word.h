@@ -14,21 +14,17 @@
  * never taken back, even if we are killed in between.
  */
 
-#include "proto/worker.pb-c.h"
 #include "worker/arenas.h"
 
-typedef struct Word Word;
+/* A job's. */
+typedef struct Word {
+        Arena *arena; /* in use by it; NULL: there is none */
+        uint64_t offset;
+} Word;
 
-typedef struct Words {
-        Arenas *arenas;
-        Word *by_job; /* of jobs that have not ended */
-} Words;
-
-/** words_init() */
-void words_init(Words *words, Arenas *arenas);
-/** words_add() - a job came that may name one. Return: 0, or -ENOMEM. */
-int words_add(Words *words, const Gpuq__Worker__WorkerJob *message);
-/** words_end() - a job has ended, @done or not, and that was written to the ring. */
-void words_end(Words *words, uint64_t job, bool done);
+/** word_take() - one in @arena (NULL: none), if it can be there. */
+void word_take(Word *word, Arena *arena, uint64_t offset);
+/** word_end() - its job has ended, @done or not, and that was written to the ring. */
+void word_end(Word *word, uint64_t job, bool done);
 
 #endif

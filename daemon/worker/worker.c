@@ -60,14 +60,14 @@ static void worker_last_words(Worker *worker) {
 }
 
 static int worker_report_ends(Worker *worker) {
-        const Job *job;
+        Job *job;
         int r;
 
         r = report_ends(&worker->outbox, &worker->runner.ended);
         if (r)
                 return r;
         TAILQ_FOREACH(job, &worker->runner.ended, link)
-        words_end(&worker->words, job->id, !failure_is_set(&job->failure));
+        word_end(&job->word, job->id, !failure_is_set(&job->failure));
         return 0;
 }
 
@@ -411,7 +411,6 @@ static int worker_init_objects(Worker *worker) {
                      worker_on_module, worker_on_builtin, worker_on_unload, worker);
         arenas_init(&worker->arenas, worker->context, &worker->streams, &worker->drain,
                     &worker->loop, worker_on_arena, worker);
-        words_init(&worker->words, &worker->arenas);
         memory_init(&worker->memory, worker->context, &worker->loop, worker_on_memory, worker);
         pace_init(&worker->pace, worker->driver->cpu, options->poll_us * UINT64_C(1000));
         r = bump_new(&worker->bump);

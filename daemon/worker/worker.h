@@ -17,7 +17,6 @@
 #include "worker/outbox.h"
 #include "worker/pace.h"
 #include "worker/runner.h"
-#include "worker/word.h"
 
 typedef struct WorkerOptions {
         unsigned device;
@@ -47,7 +46,6 @@ typedef struct Worker {
         Compilers compilers;
         Modules modules;
         Arenas arenas;
-        Words words;
         Runner runner;
         Memory memory;
         Pace pace;

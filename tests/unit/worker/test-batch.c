@@ -22,6 +22,7 @@ typedef struct Place {
 
 static void place_init(Place *place) {
         *place = (Place){0};
+        blocks_init(&place->blocks);
         forming_init(&place->forming);
 }
 

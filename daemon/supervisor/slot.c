@@ -107,8 +107,13 @@ void slot_wake(Slot *slot) {
 static void slot_serve_arenas(Slot *slot) {
         Arena *arena, *next;
 
-        TAILQ_FOREACH_SAFE(arena, &slot->making, slot_link, next)
-        worker_make_arena(slot->worker, arena);
+        TAILQ_FOREACH_SAFE(arena, &slot->making, slot_link, next) {
+                if (worker_make_arena(slot->worker, arena) == 0)
+                        continue;
+                session_arena_failed(arena,
+                                     failure_new(FAILURE_MEMORY, "no memory to ask for the arena"));
+                slot_forget_arena(slot, arena);
+        }
 }
 
 static void slot_serve_modules(Slot *slot) {

@@ -526,11 +526,15 @@ void worker_drop_mapping(Mapping *mapping) {
         free(mapping);
 }
 
-void worker_make_arena(Worker *worker, Arena *arena) {
+int worker_make_arena(Worker *worker, Arena *arena) {
+        int r;
+
         if (arena->asked_worker == worker->id)
-                return;
-        if (outbox_push_arena(&worker->outbox, OUTBOX_ARENA_MAKE, arena) == 0)
+                return 0;
+        r = outbox_push_arena(&worker->outbox, OUTBOX_ARENA_MAKE, arena);
+        if (r == 0)
                 arena->asked_worker = worker->id;
+        return r;
 }
 
 Instance *worker_instance(const Worker *worker, const Module *module) {

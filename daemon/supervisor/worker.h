@@ -147,8 +147,8 @@ int worker_run(Worker *worker, Job *job);
 void worker_unbound(Worker *worker, Job *job);
 /** worker_remove() - a job is in flight no more. */
 void worker_remove(Worker *worker, Job *job);
-/** worker_make_arena() - unless it was asked already. */
-void worker_make_arena(Worker *worker, Arena *arena);
+/** worker_make_arena() - unless it was asked already. Return: 0, or -ENOMEM. */
+int worker_make_arena(Worker *worker, Arena *arena);
 /** worker_drop_mapping() - nobody uses the arena any more. */
 void worker_drop_mapping(Mapping *mapping);
 /** worker_instance() - of a module. Return: NULL: it has none. */

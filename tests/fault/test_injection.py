@@ -27,12 +27,11 @@ CRASH = re.compile(r"killed by signal (?!9\b)\d+|Assertion|terminate called|stac
 
 
 # What is known to go wrong when there is no memory for it, and is told in docs/reliability.md.
-KNOWN = re.compile(r"worker_make_arena")  # a device arena that is never answered
 HASH_TABLE = re.compile(r"exited with status 255")  # a hash table without memory ends its process
 
 
-def is_known(what, log):
-    return bool(KNOWN.search(what) or HASH_TABLE.search(log))
+def is_known(log):
+    return bool(HASH_TABLE.search(log))
 
 
 @pytest.fixture(scope="module")
@@ -204,10 +203,10 @@ def test_each_fails_in_turn_in_a_session(tree, cache, dice, rounds, tell, tmp_pa
             problem = session.use(number)
             control.stop()
             try:
-                problem = problem or session.judge(may_restart=program == "gpuqd" or is_known(control.what(), session.daemon.log()))
+                problem = problem or session.judge(may_restart=program == "gpuqd" or is_known(session.daemon.log()))
             except (AssertionError, OSError) as told:
                 problem = f"the bystander: {told!r}"
-            if problem and is_known(control.what(), session.daemon.log()):
+            if problem and is_known(session.daemon.log()):
                 known.append(number)
             elif problem:
                 problems.append(f"{number}: {problem}: {control.what()}\n{session.daemon.log()[-600:]}")

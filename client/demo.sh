@@ -26,7 +26,7 @@ trap 'exit 1' HUP INT TERM
 
 GPUQ_SOCKET=$dir/gpuqd.sock
 export GPUQ_SOCKET
-"$stage/bin/gpuqd" --private --socket "$GPUQ_SOCKET" --set cache_dir="$dir/cache" 2>"$dir/log" &
+"$stage/bin/gpuqd" --private --socket "$GPUQ_SOCKET" --set cache_dir="$dir/cache" --set state_dir= 2>"$dir/log" &
 daemon=$!
 
 # The daemon answers as soon as it serves; until then, or its end, asking again is cheap.

@@ -22,7 +22,7 @@ typedef struct Scan {
         const uint8_t *end;
 } Scan;
 
-static inline bool scan_varint(Scan *scan, uint64_t *ret) {
+static inline bool scan_long_varint(Scan *scan, uint64_t *ret) {
         uint64_t value = 0;
 
         for (unsigned i = 0; i < SCAN_VARINT_MAX && scan->p < scan->end; ++i) {
@@ -35,6 +35,14 @@ static inline bool scan_varint(Scan *scan, uint64_t *ret) {
                 return i + 1 < SCAN_VARINT_MAX || byte <= 1;
         }
         return false;
+}
+
+/* Most are of one byte. */
+static inline bool scan_varint(Scan *scan, uint64_t *ret) {
+        if (scan->p >= scan->end || *scan->p >= 0x80)
+                return scan_long_varint(scan, ret);
+        *ret = *scan->p++;
+        return true;
 }
 
 /** scan_is() - is this field next, of this wire type? Then it is behind us. Only numbers up to 15, whose tag is one byte. */
@@ -54,6 +62,32 @@ static inline bool scan_inner(Scan *scan, Scan *ret_inner) {
         *ret_inner = (Scan){.p = scan->p, .end = scan->p + n};
         scan->p += n;
         return true;
+}
+
+/** scan_u64() - Return: false: it is broken, or over @max; @ret stays as it is when the field is not next. */
+static inline bool scan_u64(Scan *scan, unsigned field, uint64_t max, uint64_t *ret) {
+        if (!scan_is(scan, field, 0))
+                return true;
+        return scan_varint(scan, ret) && *ret <= max;
+}
+
+/** scan_u32() - the same. */
+static inline bool scan_u32(Scan *scan, unsigned field, uint32_t *ret) {
+        uint64_t value = *ret;
+        bool good = scan_u64(scan, field, UINT32_MAX, &value);
+
+        *ret = (uint32_t)value;
+        return good;
+}
+
+/** scan_count() - how many of this field come next, as messages; leaves @scan where it is. */
+static inline size_t scan_count(Scan scan, unsigned field) {
+        size_t n = 0;
+        Scan inner;
+
+        while (scan_is(&scan, field, 2) && scan_inner(&scan, &inner))
+                n++;
+        return n;
 }
 
 /** scan_skip() - the next field, whatever it is. Return: false: there is none, or it is broken. */

@@ -9,6 +9,11 @@
  * PROTOCOL.md, then a packed protobuf message, with at most one descriptor.
  * Buffers both ways, never blocks, knows no message. Used by the supervisor's
  * sessions and by libgpuq alike.
+ *
+ * A pair of rings in shared memory may take the socket's place, one direction after
+ * the other: the same bytes go there, and the socket carries bells, which are empty
+ * frames, and descriptors. Then a frame needs no system call while its receiver is
+ * awake; one that is about to sleep says so with wire_sleep(), and is rung.
  */
 
 #include <stdbool.h>
@@ -20,6 +25,7 @@
 #define WIRE_HEADER_BYTES 8u
 #define WIRE_FRAME_MAX    (4u << 20) /* payload, after the handshake */
 #define WIRE_HELLO_MAX    4096u      /* payload, before it */
+#define WIRE_JOBS_MAX     4096u      /* of one Submit or Fires: each takes the daemon's time */
 #define WIRE_OUTPUT_MAX   (8u << 20) /* bytes waiting for a peer that does not read */
 
 enum {
@@ -71,6 +77,8 @@ int wire_receive(Wire *wire);
  * Return: 0, WIRE_E_AGAIN, or WIRE_E_PROTOCOL.
  */
 int wire_next(Wire *wire, WireFrame *ret_frame);
+/** wire_has_ended() - the peer is gone, be it in the midst of a frame, after WIRE_E_CLOSED or WIRE_E_PROTOCOL. */
+bool wire_has_ended(const Wire *wire);
 /** wire_problem() - what was wrong, after WIRE_E_PROTOCOL; a string constant. */
 const char *wire_problem(const Wire *wire);
 
@@ -82,17 +90,59 @@ const char *wire_problem(const Wire *wire);
  */
 int wire_queue(Wire *wire, const ProtobufCMessage *message, int fd);
 /**
+ * wire_begin() - room for a payload that the caller packs itself, behind what already waits
+ * @ret_payload: for at most @n_max bytes, until the next call; then wire_end()
+ *
+ * Return: 0, WIRE_E_OVERFLOW, or a negative errno.
+ */
+int wire_begin(Wire *wire, size_t n_max, uint8_t **ret_payload);
+/** wire_end() - queue the first @n_bytes of it, at least one. */
+void wire_end(Wire *wire, size_t n_bytes);
+/**
  * wire_flush() - write as much as the socket takes
  *
  * Return: 0 when nothing waits any more, WIRE_E_AGAIN when to call again once
- * writable, WIRE_E_CLOSED when the peer is gone, or a negative errno.
+ * writable, WIRE_E_CLOSED when the peer is gone, WIRE_E_PROTOCOL when it broke the ring, or a
+ * negative errno. "Once writable" is once wire_fd() is if wire_wants_socket(), else when it was rung.
  */
 int wire_flush(Wire *wire);
+/** wire_wants_socket() - something waits for room in the socket, rather than in the ring. */
+bool wire_wants_socket(const Wire *wire);
 /** wire_pending() - bytes that wait to be written. */
 size_t wire_pending(const Wire *wire);
 /** wire_buffered() - bytes of memory held for input and output; more than waits, until a buffer is empty. */
 size_t wire_buffered(const Wire *wire);
 /** wire_drop_input() - forget what was received; frames are invalid, and none may be asked for again. */
 void wire_drop_input(Wire *wire);
+
+/**
+ * wire_make_ring() - memory for a ring each way, which is not used yet
+ * @capacity: bytes each way, a power of two
+ * @ret_fd:   the memory, for the peer; the caller's
+ *
+ * Return: 0, -EEXIST, or another negative errno.
+ */
+int wire_make_ring(Wire *wire, uint32_t capacity, int *ret_fd);
+/** wire_adopt_ring() - the memory that the peer made; @fd stays the caller's. Return: as wire_make_ring(), -EINVAL: it is none. */
+int wire_adopt_ring(Wire *wire, int fd, uint32_t capacity);
+/** wire_has_ring() - it was made or adopted. */
+bool wire_has_ring(const Wire *wire);
+/** wire_ring_output() - what is queued from now on goes by the ring; the last frame before it says so. */
+void wire_ring_output(Wire *wire);
+/** wire_ring_input() - the frame just read was the last on the socket. */
+void wire_ring_input(Wire *wire);
+/** wire_is_ringed() - input comes by the ring. */
+bool wire_is_ringed(const Wire *wire);
+
+/** wire_look() - wire_receive() of the ring alone, without a system call. */
+int wire_look(Wire *wire);
+/** wire_hear() - wire_receive() of the socket alone: takes bells, and leaves the ring full. */
+int wire_hear(Wire *wire);
+/** wire_has_input() - something is in the ring. Another thread may write meanwhile, none may read. */
+bool wire_has_input(const Wire *wire);
+/** wire_sleep() - call before sleeping on wire_fd(). Return: false: something is in the ring: read it instead. */
+bool wire_sleep(Wire *wire);
+/** wire_wake() - call after waking: no bell is needed. */
+void wire_wake(Wire *wire);
 
 #endif

@@ -15,13 +15,45 @@ from harness import place, processes  # noqa: E402
 from harness.daemon import Daemon  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption("--part", choices=("shared", "whole"),
+                     help="the tests that may run beside each other, or those that load the whole machine, alone")
+
+
 def pytest_sessionstart(session):
     if not place.STAGE.is_dir():
         pytest.exit(f"nothing is installed in {place.STAGE}: run tests/setup.sh, or set GPUQ_STAGE", 2)
     processes.adopt_orphans()
+    if not hasattr(session.config, "workerinput"):
+        session.config.add_cleanup(share_folders())
 
 
-def pytest_collection_modifyitems(items):
+def share_folders():
+    """What all processes of this run have in common. Returns what removes it."""
+    made = [new_folder("gpuq-cache-")]
+    os.environ["GPUQ_SHARED_CACHE"] = str(made[0])
+    if os.geteuid() == 0 and not all(folder.stat().st_mode & 0o001 for folder in (place.STAGE, *place.STAGE.parents)):
+        # Other users must reach the installed tree; where they do not, its copy stands in: it may be moved.
+        made.append(new_folder("gpuq-stage-"))
+        place.STAGE = pathlib.Path(shutil.copytree(place.STAGE, made[1] / "stage", symlinks=True))
+        os.environ["GPUQ_STAGE"] = str(place.STAGE)
+    return lambda: [shutil.rmtree(folder) for folder in made]
+
+
+def new_folder(prefix):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
+    folder.chmod(0o755)
+    return folder
+
+
+def pytest_collection_modifyitems(config, items):
+    part = config.getoption("part")
+    if part:
+        parts = {"shared": [], "whole": []}
+        for item in items:
+            parts["whole" if item.get_closest_marker("whole_machine") else "shared"].append(item)
+        items[:] = parts.pop(part)
+        config.hook.pytest_deselected(items=sum(parts.values(), []))
     rules = [
         ("root", os.geteuid() != 0, "needs root, to be several users"),
         ("cpu", place.on_gpu(), "about the CPU driver"),
@@ -41,27 +73,10 @@ def pytest_runtest_makereport(item, call):
             report.sections.append(("gpuqd's log", daemon.log()))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def reachable_stage():
-    """Other users must reach the installed tree; where they do not, its copy stands in: it may be moved."""
-    copy = None
-    folders = [place.STAGE, *place.STAGE.parents]
-    if os.geteuid() == 0 and not all(folder.stat().st_mode & 0o001 for folder in folders):
-        copy = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-stage-"))
-        copy.chmod(0o755)
-        place.STAGE = pathlib.Path(shutil.copytree(place.STAGE, copy / "stage", symlinks=True))
-    yield
-    if copy:
-        shutil.rmtree(copy)
-
-
 @pytest.fixture(scope="session")
 def compile_cache():
     """What one test compiled serves the others."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-cache-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    return pathlib.Path(os.environ["GPUQ_SHARED_CACHE"])
 
 
 @pytest.fixture

@@ -3,16 +3,16 @@
 #
 # Sets up, builds and runs all the tests; ends with one line "N passed, N failed, N skipped".
 #
-#     sh tests/run.sh [--gpu] [--sanitize] [--unit] [PYTEST-ARGUMENT...]
+#     sh tests/run.sh [--gpu] [--sanitize] [--build] [--unit] [PYTEST-ARGUMENT...]
 #
-# --gpu: the integration tests on the GPU; --sanitize: everything under ASan and UBSan, in a build folder
-# of its own; --unit: only the unit tests. JUNIT_DIR: where to leave the results.
+# --gpu: the system tests on the GPU; --sanitize: everything under ASan and UBSan, in a build folder of its
+# own; --build: only the build; --unit: only the unit tests. JUNIT_DIR: where to leave the results.
 set -eu
 
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 export PATH
 root=$(cd "$(dirname "$0")/.." && pwd)
-unit_only=
+build_only= unit_only=
 
 while [ $# -gt 0 ]; do
         case $1 in
@@ -26,6 +26,7 @@ while [ $# -gt 0 ]; do
                 GPUQ_TEST_SANITIZE=1
                 export GPUQ_BUILD GPUQ_MESON_ARGS UBSAN_OPTIONS LSAN_OPTIONS GPUQ_TEST_SANITIZE
                 ;;
+        --build) build_only=1 ;;
         --unit) unit_only=1 ;;
         --help) sed -n '3,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
         *) break ;;
@@ -35,6 +36,7 @@ done
 
 build=${GPUQ_BUILD:-$root/build}
 sh "$root/tests/setup.sh" test
+[ -z "$build_only" ] || exit 0
 results=${JUNIT_DIR:-$build/results}
 rm -rf "$results"
 mkdir -p "$results"
@@ -45,10 +47,8 @@ cp "$build/meson-logs/testlog.json" "$results/unit.json" || status=1
 files=$results/unit.json
 
 if [ -z "$unit_only" ]; then
-        GPUQ_STAGE=$build/stage GPUQ_BUILD=$build /usr/bin/python3 -m pytest -q -rsfE -p no:cacheprovider \
-                --junitxml="$results/system.xml" "$@" \
-                "$root/tests/integration" "$root/tests/fault" "$root/tests/gpu" "$root/tests/python" || status=1
-        files="$files $results/system.xml"
+        GPUQ_STAGE=$build/stage GPUQ_BUILD=$build sh "$root/tests/system.sh" "$results" "$@" || status=1
+        files="$files $results/shared.xml $results/whole.xml"
 fi
 
 /usr/bin/python3 "$root/tests/summary.py" $files || status=1

@@ -4,8 +4,9 @@
 # What every script here starts with: installs the packages that are missing, builds, and installs the
 # result into the build folder's own stage/, from where all tests run it. Quick when nothing is to do.
 #
-#     sh tests/setup.sh [build|test|ci|pack]
+#     sh tests/setup.sh [configure|build|test|ci|pack]
 #
+# configure: only the packages, and a build folder in which nothing is built yet.
 # GPUQ_BUILD: the build folder (build); GPUQ_MESON_ARGS: more options for meson setup.
 set -eu
 
@@ -19,8 +20,8 @@ level=${1:-build}
 packages="build-essential meson ninja-build pkg-config protobuf-c-compiler protobuf-compiler clang
         libprotobuf-c-dev libuv1-dev libsystemd-dev libinih-dev libjson-c-dev libsmartcols-dev uthash-dev
         libboost-context-dev libcmocka-dev libgcrypt20-dev"
-test_packages="systemd util-linux python3 python3-pytest python3-numpy python3-protobuf"
-ci_packages="clang-format clang-tidy"
+test_packages="systemd util-linux python3 python3-pytest python3-pytest-xdist python3-numpy python3-protobuf"
+ci_packages="clang-format clang-tidy libclang-rt-dev"
 pack_packages="patchelf"
 
 fail() {
@@ -73,17 +74,17 @@ quietly() {
 }
 
 case $level in
-build) ;;
+configure | build) ;;
 test) packages="$packages $test_packages" ;;
 ci) packages="$packages $test_packages $ci_packages" ;;
 pack) packages="$packages $test_packages $pack_packages" ;;
-*) fail "usage: setup.sh [build|test|ci|pack]" ;;
+*) fail "usage: setup.sh [configure|build|test|ci|pack]" ;;
 esac
 
 command -v dpkg-query >/dev/null || fail "this needs Debian 12, Ubuntu 24.04 or newer: no dpkg here"
 install_packages $packages
 # CPython's own tests of executors, of the version that is there.
-[ "$level" = build ] ||
+[ "$level" = build ] || [ "$level" = configure ] ||
         install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite"
 
 # A build folder remembers where it was made and how; one of another place or kind is made anew.
@@ -94,5 +95,6 @@ if [ "$(cat "$build/setup-stamp" 2>/dev/null)" != "$wanted" ]; then
                 ${GPUQ_MESON_ARGS:-}
         echo "$wanted" >"$build/setup-stamp"
 fi
+[ "$level" != configure ] || exit 0
 quietly ninja -C "$build"
 quietly meson install -C "$build" --no-rebuild --quiet

@@ -68,6 +68,16 @@ static int scalar_float(const char *text, size_t size, uint64_t *ret_bits) {
         return 0;
 }
 
+/* A number below zero is one, if not one that fits. */
+static int scalar_unsigned(const char *text, uint64_t max, uint64_t *ret_bits) {
+        int r;
+
+        if (*text != '-')
+                return number_unsigned(text, max, ret_bits);
+        r = number_unsigned(text + 1, 0, ret_bits);
+        return r == -EINVAL ? -EINVAL : -ERANGE;
+}
+
 static int scalar_parse(const ScalarType *type, const char *text, uint64_t *ret_bits) {
         unsigned shift = 64 - (unsigned)type->size * 8;
         int64_t value;
@@ -79,7 +89,7 @@ static int scalar_parse(const ScalarType *type, const char *text, uint64_t *ret_
                 case 'f':
                         return scalar_float(text, type->size, ret_bits);
                 case 'u':
-                        return number_unsigned(text, UINT64_MAX >> shift, ret_bits);
+                        return scalar_unsigned(text, UINT64_MAX >> shift, ret_bits);
                 default:
                         r = number_signed(text, INT64_MIN >> shift, INT64_MAX >> shift, &value);
                         if (r < 0)

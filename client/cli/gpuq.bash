@@ -66,13 +66,14 @@ _gpuq() {
         verb=$(_gpuq_verb)
         options='--json --socket --help'
         case $verb in
-                '') COMPREPLY=($(compgen -W 'status kernels run queue cancel wait drain resume --socket --help --version' -- "$current")); return ;;
+                '') COMPREPLY=($(compgen -W 'status kernels run queue cancel wait fetch drain resume --socket --help --version' -- "$current")); return ;;
                 kernels) options+=' --noheader' ;;
                 queue) options+=' --user --me --noheader' ;;
                 cancel) options+=' --all' ;;
+                fetch) options+=' --keep --quiet' ;;
                 drain) options+=' --reason' ;;
                 run) options+=' --grid --block --cluster --shared --cooperative --priority --timeout --label --device'
-                        options+=' --define --undefine --std --use_fast_math --quiet' ;;
+                        options+=' --define --undefine --std --use_fast_math --detach --quiet' ;;
         esac
 
         if [[ $current == -* ]]; then
@@ -82,7 +83,7 @@ _gpuq() {
                 if declare -F __ltrim_colon_completions >/dev/null; then
                         __ltrim_colon_completions "$current"
                 fi
-        elif [[ $verb == cancel || $verb == wait ]]; then
+        elif [[ $verb == cancel || $verb == wait || $verb == fetch ]]; then
                 COMPREPLY=($(compgen -W "$(timeout 2 gpuq queue --me --noheader 2>/dev/null | while read -r id _; do printf '%s ' "$id"; done)" -- "$current"))
         elif [[ $verb == drain || $verb == resume ]]; then
                 COMPREPLY=($(compgen -W "$(_gpuq_devices)" -- "$current"))

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exit.h"
 #include "util/macro.h"
+#include "util/near.h"
 
 #define KERNEL_GRID_MAX 0x7fffffffu /* of x, on every device of CUDA */
 
@@ -44,7 +46,8 @@ char *kernel_parameters(const gpuq_kernel_info *kernel) {
         return text;
 }
 
-char *kernel_names(const gpuq_module *module) {
+char *kernel_names(const gpuq_module *module, const char *name) {
+        Near near = near_to(name);
         char *text = NULL;
         size_t n_text = 0;
         FILE *stream;
@@ -56,9 +59,15 @@ char *kernel_names(const gpuq_module *module) {
         for (size_t i = 0; i < gpuq_module_n_kernels(module); i++) {
                 gpuq_kernel_info kernel;
 
-                if (gpuq_module_kernel(module, i, &kernel) == 0)
-                        fprintf(stream, "%s%s", i ? ", " : "", kernel.name);
+                if (gpuq_module_kernel(module, i, &kernel) < 0)
+                        continue;
+                fprintf(stream, "%s%s", i ? ", " : "", kernel.name);
+                near_offer(&near, kernel.name);
         }
+        if (gpuq_module_n_kernels(module) == 0)
+                fputs("none", stream);
+        if (near.found)
+                fprintf(stream, "; did you mean `%s'?", near.found);
         if (fclose(stream) != 0) {
                 free(text);
                 return NULL;
@@ -76,6 +85,62 @@ bool kernel_find(const gpuq_module *module, const char *name, gpuq_kernel_info *
                 return true;
         }
         return false;
+}
+
+/* Such as "in:x"; "" if the text has none. */
+static void kernel_word(const gpuq_kernel_info *kernel, size_t index, char *ret_word,
+                        size_t n_word) {
+        const char *line = strchr(kernel->text, '\n');
+        size_t length = 0;
+
+        line = line ? line + 1 : "";
+        for (size_t i = 0; i <= index; i++) {
+                line += length;
+                line += strspn(line, " ");
+                length = strcspn(line, " \n");
+        }
+        snprintf(ret_word, n_word, "%.*s", (int)length, line);
+}
+
+static const char *kernel_elements(const char *name) {
+        size_t length = strlen(name);
+
+        if (length > 4 && strcmp(name + length - 4, "_f32") == 0)
+                return "float32";
+        return length > 4 && strcmp(name + length - 4, "_f64") == 0 ? "float64" : NULL;
+}
+
+static int kernel_check_direction(const gpuq_kernel_info *kernel, const Argument *argument,
+                                  const char *word, Problem *problem) {
+        if (argument->direction == GPUQ_OUT && strncmp(word, "in:", 3) == 0)
+                return problem_set(problem, EXIT_USAGE,
+                                   "%s only reads `%s': wanted in:FILE, as out: starts as zeros",
+                                   kernel->name, word);
+        if (argument->direction == GPUQ_IN && strncmp(word, "in:", 3) != 0)
+                return problem_set(
+                        problem, EXIT_USAGE, "%s writes `%s': wanted %s, or its result is lost",
+                        kernel->name, word,
+                        strncmp(word, "out:", 4) == 0 ? "out:FILE:DTYPE:N[,M...]" : "inout:FILE");
+        return 0;
+}
+
+int kernel_check_array(const gpuq_kernel_info *kernel, const Argument *argument, Problem *problem) {
+        const char *elements = kernel_elements(kernel->name);
+        char word[64];
+        int r;
+
+        kernel_word(kernel, argument->number - 1, word, sizeof(word));
+        if (argument->is_scalar || !elements ||
+            (strncmp(word, "in", 2) != 0 && strncmp(word, "out", 3) != 0))
+                return 0;
+
+        r = kernel_check_direction(kernel, argument, word, problem);
+        if (r == 0 && strcmp(argument->array.dtype->name, elements) != 0)
+                r = problem_set(problem, EXIT_USAGE,
+                                "`%s' of %s is of %s, given is %s: a.astype('%s') converts it",
+                                word, kernel->name, elements, argument->array.dtype->name,
+                                elements);
+        return r ? argument_name(argument, problem, r) : 0;
 }
 
 void kernel_default_launch(gpuq_config *config, unsigned max_block, uint64_t n_elements) {

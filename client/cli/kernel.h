@@ -10,14 +10,23 @@
 
 #include <gpuq.h>
 
+#include "argument.h"
+
 #define KERNEL_BLOCK_DEFAULT 256u
 
 /** kernel_kind_name() - "pointer", "i32", … */
 const char *kernel_kind_name(gpuq_kind kind);
 /** kernel_parameters() - "pointer pointer i64"; the caller's to free; NULL: out of memory. */
 char *kernel_parameters(const gpuq_kernel_info *kernel);
-/** kernel_names() - "add, scale" of a module; the caller's to free; NULL: out of memory. */
-char *kernel_names(const gpuq_module *module);
+/**
+ * kernel_check_array() - whether an array is what a built-in's text says of the argument
+ *
+ * Its element type and, where a result would be lost or a value not be read, its direction. Of other
+ * kernels nothing is known here. Return: 0, or EXIT_USAGE with a @problem that names the argument.
+ */
+int kernel_check_array(const gpuq_kernel_info *kernel, const Argument *argument, Problem *problem);
+/** kernel_names() - "add, scale; did you mean `add'?" for one that @name is not; the caller's to free; NULL: out of memory. */
+char *kernel_names(const gpuq_module *module, const char *name);
 /** kernel_find() - by name in a module. Return: whether it is there. */
 bool kernel_find(const gpuq_module *module, const char *name, gpuq_kernel_info *ret_kernel);
 

@@ -19,6 +19,7 @@ enum {
         RUN_DEVICE,
         RUN_STD,
         RUN_FAST_MATH,
+        RUN_DETACH,
 };
 
 const char run_option_shorts[] = "D:U:q";
@@ -36,6 +37,7 @@ const struct option run_option_table[] = {
         {"undefine", required_argument, NULL, 'U'},
         {"std", required_argument, NULL, RUN_STD},
         {"use_fast_math", no_argument, NULL, RUN_FAST_MATH},
+        {"detach", no_argument, NULL, RUN_DETACH},
         {"quiet", no_argument, NULL, 'q'},
         VERB_OPTIONS,
 };
@@ -62,11 +64,13 @@ const char run_option_help[] =
         "  -U, --undefine NAME    of source: undefine a macro\n"
         "      --std STANDARD     of source: such as c++17\n"
         "      --use_fast_math    of source: faster, less exact functions\n"
+        "      --detach           print the job's id and do not wait: `gpuq fetch' writes its "
+        "outputs\n"
         "  -q, --quiet            no timings: only what the kernel prints\n";
 
 static int option_dims(Cli *cli, const char *name, unsigned dims[3]) {
         if (number_dims(optarg, dims) < 0)
-                return cli_option(cli, name, "X[,Y[,Z]], each a number above 0");
+                return cli_option(cli, name, "X[,Y[,Z]], each from 1 to 4294967295");
         return 0;
 }
 
@@ -156,6 +160,9 @@ static int option_read(Cli *cli, RunOptions *options, int option) {
                         return option_compiler(cli, options, "-std=", optarg);
                 case RUN_FAST_MATH:
                         return option_compiler(cli, options, "--use_fast_math", "");
+                case RUN_DETACH:
+                        options->detach = true;
+                        return 0;
                 default:
                         options->quiet = true;
                         return 0;

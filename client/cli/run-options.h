@@ -18,6 +18,7 @@ typedef struct RunOptions {
         uint32_t timeout_ms; /* 0: the daemon's default */
         const char *label;   /* NULL: none */
         bool quiet;
+        bool detach;
         char **compiler; /* options for the compiler; ends with NULL */
         size_t n_compiler;
         char *file;         /* NULL: built-in */

@@ -15,6 +15,7 @@
 #include "attend.h"
 #include "human.h"
 #include "kernel.h"
+#include "note.h"
 #include "operand.h"
 #include "result.h"
 #include "run-options.h"
@@ -115,11 +116,23 @@ static int run_load_module(Run *run) {
 }
 
 static int run_no_such_kernel(Run *run) {
-        _cleanup_(freep) char *names = kernel_names(run->module);
+        _cleanup_(freep) char *names = kernel_names(run->module, run->options.kernel);
 
         return problem_set(&run->cli->problem, EXIT_USAGE, "%s has no kernel `%s'; it has: %s",
                            run_options_source(&run->options), run->options.kernel,
                            names ? names : "?");
+}
+
+static int run_check_arrays(Run *run) {
+        int r;
+
+        for (size_t i = 0; i < run->options.n_arguments; i++) {
+                r = kernel_check_array(&run->kernel, &run->options.arguments[i],
+                                       &run->cli->problem);
+                if (r)
+                        return r;
+        }
+        return 0;
 }
 
 /* The library checks this too, and the kinds; but here no data was read yet. */
@@ -129,7 +142,7 @@ static int run_find_kernel(Run *run) {
         if (!kernel_find(run->module, run->options.kernel, &run->kernel))
                 return run_no_such_kernel(run);
         if (run->kernel.n_parameters == run->options.n_arguments)
-                return 0;
+                return run_check_arrays(run);
 
         parameters = kernel_parameters(&run->kernel);
         return problem_set(&run->cli->problem, EXIT_USAGE, "%s takes %zu arguments (%s), %zu given",
@@ -327,9 +340,86 @@ static int run_attended(Run *run) {
         return r;
 }
 
+/* ---- detached ---------------------------------------------------------------- */
+
+/* From / on: fetched it may be from another folder. */
+static char *run_absolute(const char *path) {
+        _cleanup_(freep) char *folder = NULL;
+        char *absolute;
+
+        if (*path == '/')
+                return strdup(path);
+        folder = getcwd(NULL, 0);
+        return folder && asprintf(&absolute, "%s/%s", folder, path) >= 0 ? absolute : NULL;
+}
+
+static int run_fill_note(const Run *run, Note *note) {
+        note->source = strdup(run_options_source(&run->options));
+        note->kernel = strdup(run->options.kernel);
+        note->outputs = calloc(run->n_operands + 1, sizeof(*note->outputs));
+        if (!note->source || !note->kernel || !note->outputs)
+                return -ENOMEM;
+        for (size_t i = 0; i < run->n_operands; i++) {
+                const Argument *argument = run->operands[i].argument;
+                NoteOutput *output = &note->outputs[note->n_outputs];
+
+                if (!operand_is_written(&run->operands[i]))
+                        continue;
+                *output = (NoteOutput){.argument = argument->number, .array = argument->array};
+                output->path = run_absolute(argument->path);
+                if (!output->path)
+                        return -ENOMEM;
+                note->n_outputs++;
+        }
+        return 0;
+}
+
+static int run_write_note(const Run *run, char **ret_text) {
+        Note note = {};
+        int r;
+
+        r = run_fill_note(run, &note);
+        if (r == 0)
+                r = note_write(&note, ret_text);
+        note_clear(&note);
+        return r < 0 ? cli_no_memory(run->cli) : 0;
+}
+
+static void run_print_id(const Run *run, uint64_t id) {
+        struct json_object *document;
+        char text[24];
+
+        if (!run->cli->json) {
+                puts(gpuq_id_format(id, text));
+                return;
+        }
+        document = json_document();
+        json_id(document, "id", id);
+        json_print(document);
+}
+
+static int run_detached(Run *run) {
+        _cleanup_(freep) char *note = NULL;
+        uint64_t id;
+        int r;
+
+        r = run_write_note(run, &note);
+        if (r)
+                return r;
+        r = gpuq_job_detach(run->job, note, strlen(note), &id);
+        if (r < 0)
+                return cli_failed(run->cli, EXIT_WHEN_RUN, r);
+        run_print_id(run, id);
+        return 0;
+}
+
+static int run_out(Run *run) {
+        return run->options.detach ? run_detached(run) : run_attended(run);
+}
+
 static int run_steps(Run *run) {
         static int (*const steps[])(Run * run) = {
-                run_load_module, run_find_kernel, run_load_operands, run_make_job, run_attended,
+                run_load_module, run_find_kernel, run_load_operands, run_make_job, run_out,
         };
         int r;
 

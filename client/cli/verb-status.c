@@ -24,6 +24,10 @@ static void status_json_devices(struct json_object *document, const gpuq_status 
                 json_text(object, "pci", device->pci);
                 json_text(object, "state", device->state);
                 json_text(object, "drained", device->drained);
+                if (device->xids >= 0)
+                        json_number(object, "xids", (uint64_t)device->xids);
+                else
+                        json_text(object, "xids", NULL);
                 json_number(object, "memory_total", device->memory_total);
                 json_number(object, "memory_arenas", device->memory_arenas);
                 json_number(object, "queued", device->queued);

@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "util/near.h"
+
 const Verb *const verbs[] = {
-        &verb_status, &verb_kernels, &verb_run,    &verb_queue, &verb_cancel,
-        &verb_wait,   &verb_drain,   &verb_resume, NULL,
+        &verb_status, &verb_kernels, &verb_run,   &verb_queue,  &verb_cancel,
+        &verb_wait,   &verb_fetch,   &verb_drain, &verb_resume, NULL,
 };
 
 const Verb *verb_find(const char *name) {
@@ -17,44 +19,12 @@ const Verb *verb_find(const char *name) {
         return NULL;
 }
 
-/* Single characters to insert, drop or change to come from one word to the other. */
-static size_t word_distance(const char *a, const char *b) {
-        size_t row[32], n_b = strlen(b);
-
-        if (n_b >= ARRAY_SIZE(row))
-                return SIZE_MAX;
-        for (size_t j = 0; j <= n_b; j++)
-                row[j] = j;
-
-        for (size_t i = 0; a[i]; i++) {
-                size_t corner = row[0];
-
-                row[0] = i + 1;
-                for (size_t j = 0; j < n_b; j++) {
-                        size_t change = corner + (a[i] != b[j]);
-
-                        corner = row[j + 1];
-                        row[j + 1] = MIN(change, MIN(row[j], row[j + 1]) + 1);
-                }
-        }
-        return row[n_b];
-}
-
 const Verb *verb_nearest(const char *name) {
-        const Verb *nearest = NULL;
-        size_t distance = 3; /* more than two slips is another word */
+        Near near = near_to(name);
 
-        for (const Verb *const *verb = verbs; *verb; verb++) {
-                size_t d = word_distance(name, (*verb)->name);
-
-                if (strlen(name) >= 2 && strncmp(name, (*verb)->name, strlen(name)) == 0)
-                        d = 0;
-                if (d < distance) {
-                        distance = d;
-                        nearest = *verb;
-                }
-        }
-        return nearest;
+        for (const Verb *const *verb = verbs; *verb; verb++)
+                near_offer(&near, (*verb)->name);
+        return near.found ? verb_find(near.found) : NULL;
 }
 
 void verb_print_help(const Verb *verb, FILE *stream) {
@@ -113,6 +83,19 @@ static bool option_is_long(const Verb *verb, int value) {
         return false;
 }
 
+static void option_unknown(Cli *cli, const char *word, int length) {
+        _cleanup_(freep) char *name = strndup(word + 2, (size_t)length - 2);
+        Near near = near_to(name ? name : "");
+
+        for (const struct option *option = cli->verb->options; option->name; option++)
+                near_offer(&near, option->name);
+        if (near.found)
+                cli_usage(cli, "unknown option `%.*s'; did you mean `--%s'?", length, word,
+                          near.found);
+        else
+                cli_usage(cli, "unknown option `%.*s'", length, word);
+}
+
 /* getopt_long() tells little: optopt is a long option's value, a short one's letter, or 0. */
 static void option_wrong(Cli *cli, int kind, const char *word) {
         bool is_long = strncmp(word, "--", 2) == 0;
@@ -125,7 +108,7 @@ static void option_wrong(Cli *cli, int kind, const char *word) {
         else if (is_long && optopt && option_is_long(cli->verb, optopt))
                 cli_usage(cli, "option `%.*s' takes no value", length, word);
         else if (is_long)
-                cli_usage(cli, "unknown option `%.*s'", length, word);
+                option_unknown(cli, word, length);
         else
                 cli_usage(cli, "unknown option `-%c'", optopt);
 }

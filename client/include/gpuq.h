@@ -44,6 +44,14 @@
  *   - After fork() a handle of the parent gives GPUQ_E_FORKED in the child, which
  *     may free it (the parent's session is not disturbed) and connect anew.
  *   - Sizes, offsets and lengths are bytes; times carry their unit in the name.
+ *
+ * When the daemon is started again, because it was upgraded or killed, calls that wait go
+ * on waiting, jobs that were submitted run once, and buffers, modules and prepared jobs are
+ * what they were; gpuq_client_fd() stays the same. The library comes back from within the
+ * calls that wait, submit or dispatch, for it has no thread; what a program had is kept until
+ * it makes one, as long as it lives. When the daemon is stopped in order, or does not know the
+ * session any more, that is GPUQ_E_SHUTDOWN; where nobody listens any more it is GPUQ_E_CLOSED
+ * at once.
  */
 
 #include <stdbool.h>
@@ -155,6 +163,9 @@ typedef struct gpuq_buffer_ref {
 
 /** gpuq_buffer_new() - host memory that the daemon sees too; zeroed. @size > 0. */
 GPUQ_API int gpuq_buffer_new(gpuq_client *client, size_t size, gpuq_buffer **ret_buffer);
+/** gpuq_buffer_new_uninitialized() - the same for who writes all of it: zeros, or what a freed buffer of this client held. */
+GPUQ_API int gpuq_buffer_new_uninitialized(gpuq_client *client, size_t size,
+                                           gpuq_buffer **ret_buffer);
 /** gpuq_buffer_new_device() - device memory, zeroed, kept between jobs. @device: index, or -1 for the daemon's choice. */
 GPUQ_API int gpuq_buffer_new_device(gpuq_client *client, size_t size, int device,
                                     gpuq_buffer **ret_buffer);
@@ -244,6 +255,10 @@ GPUQ_API void gpuq_module_free(gpuq_module *module);
  * earlier ones wrote; IN first and written later, it is INOUT. Both in one
  * operation are INOUT. A copy or fill that writes only a part of it is INOUT too,
  * unless an earlier operation had it OUT.
+ *
+ * Kernels must not write to what is IN only. Where one does, the buffer may be
+ * changed or not, from one run to the next, as gpuq copies it or not; jobs that only
+ * read it may see it change, and the job may run twice.
  */
 typedef enum gpuq_direction {
         GPUQ_IN = 0,
@@ -424,6 +439,54 @@ GPUQ_API int gpuq_fire(gpuq_prepared *prepared, const gpuq_fire_args *args, gpuq
 /** gpuq_prepared_free() - jobs already fired still run. */
 GPUQ_API void gpuq_prepared_free(gpuq_prepared *prepared);
 
+/*
+ * Detached jobs are handed to the daemon for good: they outlive this client, and
+ * the daemon. What they wrote is kept on its disk until it is fetched and
+ * discarded, or was not for too long (detached_keep_s in gpuqd.conf).
+ */
+
+#define GPUQ_NOTE_MAX 65536u /* bytes */
+
+/** What a detached job wrote into one of its buffers. */
+typedef struct gpuq_output {
+        const void *data;
+        size_t size;
+} gpuq_output;
+
+/** How a detached job ended, and what it wrote if it is done. One block of memory, read-only. */
+typedef struct gpuq_fetched {
+        gpuq_result result;
+        const void *note; /* as it was given to gpuq_job_detach() */
+        size_t n_note;
+        const gpuq_output
+                *outputs; /* of each buffer that is not GPUQ_IN, as the job first named them */
+        size_t n_outputs;
+} gpuq_fetched;
+
+/**
+ * gpuq_job_detach() - hand over a job that is built and not submitted, with the bytes of its buffers
+ * @note: yours, given back with the outputs; copied, at most GPUQ_NOTE_MAX
+ *
+ * Returns once all of it is on the daemon's disk. The job may be changed, submitted
+ * or freed afterwards, and its buffers too. It may use host buffers alone, come after
+ * no other job, and none can come after it. Wait for it with gpuq_wait_id(), end it
+ * with gpuq_cancel_ids(), from any process of this user.
+ *
+ * Return: 0; GPUQ_E_QUOTA; GPUQ_E_NO_DEVICE: this daemon keeps none; GPUQ_E_INTERNAL: its disk; …
+ */
+GPUQ_API int gpuq_job_detach(gpuq_job *job, const void *note, size_t n_note, uint64_t *ret_id);
+/**
+ * gpuq_fetch() - wait until a detached job has ended, however, and get what it wrote
+ *
+ * The daemon keeps it until gpuq_discard(). Return: 0; GPUQ_E_NOT_FOUND; GPUQ_E_INTERNAL:
+ * it is damaged on the daemon's disk; …
+ */
+GPUQ_API int gpuq_fetch(gpuq_client *client, uint64_t id, gpuq_fetched **ret_fetched);
+/** gpuq_fetched_free() - with the outputs. */
+GPUQ_API void gpuq_fetched_free(gpuq_fetched *fetched);
+/** gpuq_discard() - a detached job that has ended is wanted no more. Return: 0; GPUQ_E_NOT_FOUND; GPUQ_E_INVALID: it has not ended. */
+GPUQ_API int gpuq_discard(gpuq_client *client, uint64_t id);
+
 /** gpuq_wait() - until it ends. @timeout_ms: -1: for ever. Return: 0 if done, its GPUQ_E_ code, or GPUQ_E_AGAIN. */
 GPUQ_API int gpuq_wait(gpuq_job *job, int timeout_ms);
 /** gpuq_wait_id() - for any job of this user by id, of any process. @ret_result may be NULL; its texts live until this thread's next call of this function. */
@@ -458,6 +521,7 @@ typedef struct gpuq_device_status {
                 overruns; /* turns of one user alone on it; of them, those that ended late */
         const char *
                 drained; /* NULL: it takes jobs; else by whom: "admin" or "itself", state says why */
+        int64_t xids; /* errors that NVIDIA's driver logged of it; -1: the daemon does not read that log */
 } gpuq_device_status;
 
 /* How a worker ran its jobs, counted since it started; told at least once a second while it works. */

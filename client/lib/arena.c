@@ -346,7 +346,7 @@ static void arena_clear(gpuq_client *client, Arena *arena, const Extent *extent)
         pthread_mutex_lock(&client->lock);
 }
 
-int arena_take(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
+int arena_take(gpuq_client *client, uint64_t size, int device, bool clear, Arena **ret_arena,
                Extent **ret_extent) {
         bool alone = false;
         int r;
@@ -362,7 +362,8 @@ int arena_take(gpuq_client *client, uint64_t size, int device, Arena **ret_arena
 
         if (r == 0) {
                 (*ret_arena)->n_buffers++;
-                arena_clear(client, *ret_arena, *ret_extent);
+                if (clear)
+                        arena_clear(client, *ret_arena, *ret_extent);
         }
         if (alone)
                 pthread_mutex_unlock(&client->arena_lock);
@@ -371,17 +372,23 @@ int arena_take(gpuq_client *client, uint64_t size, int device, Arena **ret_arena
 
 /* ---- giving back ------------------------------------------------------------------ */
 
-static bool arena_is_kept(gpuq_client *client, const Arena *arena) {
-        const Arena *other;
+/*
+ * One shared arena is kept for the next buffers, the largest: a program that needs
+ * several megabytes in small buffers again and again would else have a new one each time.
+ *
+ * Return: which of those without buffers goes, or NULL.
+ */
+static Arena *arena_to_go(gpuq_client *client, Arena *arena) {
+        Arena *other;
 
         if (!arena->shared || arena->device != ARENA_HOST || arena->space.n_retired > 0)
-                return false;
+                return arena;
 
         TAILQ_FOREACH(other, &client->arenas, arenas)
         if (other != arena && arena_suits(other, ARENA_HOST) && other->n_buffers == 0)
-                return false;
+                return other->size < arena->size ? other : arena;
 
-        return true;
+        return NULL;
 }
 
 /* What another process may know by name is nobody else's. */
@@ -397,7 +404,10 @@ void arena_give(gpuq_client *client, Arena *arena, Extent *extent, bool named) {
         else if (extent)
                 space_give(&arena->space, extent);
 
-        if (--arena->n_buffers > 0 || arena_is_kept(client, arena))
+        if (--arena->n_buffers > 0)
+                return;
+        arena = arena_to_go(client, arena);
+        if (!arena)
                 return;
 
         TAILQ_REMOVE(&client->arenas, arena, arenas);

@@ -8,7 +8,7 @@
  * Memory that the daemon made: of this session, or another's of the same user
  * opened by id. Small buffers share arenas, host memory of 1, 2, 4 … 64 MiB and
  * device memory of 2 MiB; a large one has its own. An arena without buffers is
- * closed, but for one shared host arena that is kept for the next buffer, and for
+ * closed, but for the largest shared host arena, which is kept for the next buffers, and for
  * those of large host buffers, which become spares (spare.h).
  */
 
@@ -34,12 +34,13 @@ typedef struct Arena {
 /**
  * arena_take() - an extent for a buffer of @size bytes, in an arena that is there or a new one
  * @device: index, ARENA_HOST or ARENA_ANY
+ * @clear:  host memory is zeroed; else it may hold what a buffer of this client held that was freed
  *
- * Gives up the lock to ask the daemon. Host memory is zeroed. Give back both with arena_give().
+ * Gives up the lock to ask the daemon. Give back both with arena_give().
  *
  * Return: 0, or a GPUQ_E_.
  */
-int arena_take(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
+int arena_take(gpuq_client *client, uint64_t size, int device, bool clear, Arena **ret_arena,
                Extent **ret_extent);
 /** arena_open() - another session's arena, or one that is open already; n_buffers counts the caller's. */
 int arena_open(gpuq_client *client, uint64_t id, Arena **ret_arena);

@@ -49,7 +49,8 @@ static int buffer_new(gpuq_client *client, Arena *arena, uint64_t offset, uint64
         return 0;
 }
 
-static int buffer_take(gpuq_client *client, size_t size, int device, gpuq_buffer **ret_buffer) {
+static int buffer_take(gpuq_client *client, size_t size, int device, bool clear,
+                       gpuq_buffer **ret_buffer) {
         gpuq_buffer *buffer;
         Extent *extent;
         Arena *arena;
@@ -58,7 +59,7 @@ static int buffer_take(gpuq_client *client, size_t size, int device, gpuq_buffer
         if (size == 0)
                 return error_set(GPUQ_E_INVALID, "a buffer has at least one byte");
 
-        r = arena_take(client, size, device, &arena, &extent);
+        r = arena_take(client, size, device, clear, &arena, &extent);
         if (r < 0)
                 return r;
 
@@ -80,7 +81,17 @@ int gpuq_buffer_new(gpuq_client *client, size_t size, gpuq_buffer **ret_buffer) 
         if (r < 0)
                 return r;
 
-        return client_leave(client, buffer_take(client, size, ARENA_HOST, ret_buffer));
+        return client_leave(client, buffer_take(client, size, ARENA_HOST, true, ret_buffer));
+}
+
+int gpuq_buffer_new_uninitialized(gpuq_client *client, size_t size, gpuq_buffer **ret_buffer) {
+        int r;
+
+        r = client_enter_open(client);
+        if (r < 0)
+                return r;
+
+        return client_leave(client, buffer_take(client, size, ARENA_HOST, false, ret_buffer));
 }
 
 int gpuq_buffer_new_device(gpuq_client *client, size_t size, int device, gpuq_buffer **ret_buffer) {
@@ -90,8 +101,8 @@ int gpuq_buffer_new_device(gpuq_client *client, size_t size, int device, gpuq_bu
         if (r < 0)
                 return r;
 
-        return client_leave(client,
-                            buffer_take(client, size, device < 0 ? ARENA_ANY : device, ret_buffer));
+        return client_leave(client, buffer_take(client, size, device < 0 ? ARENA_ANY : device, true,
+                                                ret_buffer));
 }
 
 static int buffer_slice(gpuq_buffer *buffer, size_t offset, size_t size, gpuq_buffer **ret_slice) {

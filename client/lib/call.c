@@ -16,6 +16,26 @@ static void call_free(Call *call) {
         free(call);
 }
 
+static int call_pack(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
+                     Call **ret_call) {
+        Gpuq__V1__Request request;
+        size_t n_request;
+        Call *call;
+
+        client_fill_request(client, body, message, &request);
+        n_request = gpuq__v1__request__get_packed_size(&request);
+        call = calloc(1, sizeof(*call) + n_request);
+        if (!call)
+                return error_memory();
+
+        call->fd = -1;
+        call->serial = request.serial;
+        call->n_request = n_request;
+        gpuq__v1__request__pack(&request, call->request);
+        *ret_call = call;
+        return 0;
+}
+
 static int call_new(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
                     Call **ret_call) {
         Call *call;
@@ -24,18 +44,17 @@ static int call_new(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void 
         r = client_make_room(client, CALL_ROOM_BYTES, CALL_ROOM_MS);
         if (r < 0)
                 return r;
+        r = call_pack(client, body, message, &call);
+        if (r < 0)
+                return r;
 
-        call = calloc(1, sizeof(*call));
-        if (!call)
-                return error_memory();
-
-        call->fd = -1;
-        r = client_send(client, body, message, &call->serial);
+        r = client_say(client, call->request, call->n_request);
         if (r < 0) {
                 free(call);
                 return r;
         }
 
+        client->serial = call->serial;
         TAILQ_INSERT_TAIL(&client->calls, call, calls);
         client_flush(client);
         *ret_call = call;

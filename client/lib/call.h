@@ -20,6 +20,8 @@ typedef struct Call {
         int fd;                 /* that came with the reply, or -1 */
         bool done;
         bool waiting; /* a thread waits for it */
+        size_t n_request;
+        uint8_t request[]; /* as it was packed, to be said again when the daemon is started again */
 } Call;
 
 /**

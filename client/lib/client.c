@@ -8,9 +8,7 @@
 
 #include "client.h"
 
-#include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -19,6 +17,9 @@
 #include "error.h"
 #include "generation.h"
 #include "job.h"
+#include "kept.h"
+#include "loop.h"
+#include "siblings.h"
 #include "spare.h"
 
 static int client_init_threads(gpuq_client *client) {
@@ -40,6 +41,30 @@ static int client_init_threads(gpuq_client *client) {
         return 0;
 }
 
+int client_new_wire(int fd, Wire **ret_wire) {
+        int r;
+
+        r = wire_new(fd, true, ret_wire);
+        if (r < 0) {
+                close(fd);
+                return r;
+        }
+
+        /* The limit for what waits is ours, see client_make_room(): a submission goes whole or not. */
+        wire_set_output_max(*ret_wire, SIZE_MAX / 2);
+        return 0;
+}
+
+static void client_init_lists(gpuq_client *client) {
+        TAILQ_INIT(&client->calls);
+        TAILQ_INIT(&client->callbacks);
+        TAILQ_INIT(&client->prepared);
+        TAILQ_INIT(&client->modules);
+        TAILQ_INIT(&client->uploads);
+        TAILQ_INIT(&client->arenas);
+        TAILQ_INIT(&client->spares);
+}
+
 int client_new(int fd, gpuq_client **ret_client) {
         gpuq_client *client;
         int r;
@@ -53,10 +78,9 @@ int client_new(int fd, gpuq_client **ret_client) {
         client->refs = 1;
         client->generation = generation_get();
         client->epoll_fd = client->notify_fd = -1;
-        TAILQ_INIT(&client->calls);
-        TAILQ_INIT(&client->callbacks);
-        TAILQ_INIT(&client->arenas);
-        TAILQ_INIT(&client->spares);
+        client_init_lists(client);
+        resume_init(&client->resume);
+        client->kept = (Pool)POOL(KEPT_BLOCK_BYTES, KEPT_N_SPARE);
 
         client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (client->wake_fd < 0) {
@@ -66,15 +90,13 @@ int client_new(int fd, gpuq_client **ret_client) {
                 return r;
         }
 
-        if (client_init_threads(client) < 0 || wire_new(fd, true, &client->wire) < 0) {
+        if (client_new_wire(fd, &client->wire) < 0 || client_init_threads(client) < 0) {
+                wire_free(client->wire);
                 close(client->wake_fd);
-                close(fd);
                 free(client);
                 return error_memory();
         }
 
-        /* The limit for what waits is ours, see client_make_room(): a submission goes whole or not. */
-        wire_set_output_max(client->wire, SIZE_MAX / 2);
         *ret_client = client;
         return 0;
 }
@@ -84,14 +106,8 @@ gpuq_client *client_ref(gpuq_client *client) {
         return client;
 }
 
-static void client_close_epoll(gpuq_client *client) {
-        closep(&client->epoll_fd);
-        closep(&client->notify_fd);
-        client->epoll_fd = client->notify_fd = -1;
-}
-
 static void client_close_fds(gpuq_client *client) {
-        client_close_epoll(client);
+        loop_close(client);
         closep(&client->wake_fd);
         client->wake_fd = -1;
 }
@@ -107,6 +123,8 @@ void client_unref(gpuq_client *client) {
                 calls_free(client);
                 client->wire = wire_free(client->wire);
                 client_close_fds(client);
+                resume_finish(&client->resume);
+                pool_trim(&client->kept);
                 pthread_mutex_destroy(&client->lock);
                 pthread_mutex_destroy(&client->arena_lock);
                 pthread_cond_destroy(&client->cond);
@@ -145,6 +163,7 @@ int client_enter_open(gpuq_client *client) {
 }
 
 int client_leave(gpuq_client *client, int r) {
+        client_arm(client);
         if (client->spares_due_us != 0)
                 spare_expire(client);
         pthread_mutex_unlock(&client->lock);
@@ -158,25 +177,62 @@ int client_error(gpuq_client *client) {
 
 /* ---- what goes out ----------------------------------------------------------- */
 
+size_t client_pending(const gpuq_client *client) {
+        if (!client_is_connected(client))
+                return client->resume.n_pending;
+
+        return client->wire ? wire_pending(client->wire) : 0;
+}
+
+void client_fill_request(const gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
+                         Gpuq__V1__Request *ret_request) {
+        *ret_request = (Gpuq__V1__Request)GPUQ__V1__REQUEST__INIT;
+        ret_request->serial = client->serial + 1 ? client->serial + 1 : 1; /* 0 is no request's */
+        ret_request->body_case = body;
+        ret_request->hello = message; /* one union of pointers */
+}
+
+int client_not_queued(int r) {
+        if (r == -EMSGSIZE)
+                return error_set(GPUQ_E_INVALID,
+                                 "the request is larger than a message may be, %u MiB",
+                                 WIRE_FRAME_MAX >> 20);
+
+        return error_memory();
+}
+
+int client_say(gpuq_client *client, const void *request, size_t n_bytes) {
+        uint8_t *payload;
+        int r;
+
+        if (client->error != 0)
+                return client_error(client);
+        if (n_bytes > WIRE_FRAME_MAX)
+                return client_not_queued(-EMSGSIZE);
+        if (!client_is_connected(client))
+                return 0;
+
+        r = wire_begin(client->wire, n_bytes, &payload);
+        if (r != 0)
+                return client_not_queued(r);
+
+        memcpy(payload, request, n_bytes);
+        wire_end(client->wire, n_bytes);
+        return 0;
+}
+
 int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
                 uint32_t *ret_serial) {
-        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Request request;
         int r;
 
         if (client->error != 0)
                 return client_error(client);
 
-        request.serial = client->serial + 1 ? client->serial + 1 : 1; /* 0 is no request's */
-        request.body_case = body;
-        request.hello = message; /* one union of pointers */
-
-        r = wire_queue(client->wire, &request.base, -1);
-        if (r == -EMSGSIZE)
-                return error_set(GPUQ_E_INVALID,
-                                 "the request is larger than a message may be, %u MiB",
-                                 WIRE_FRAME_MAX >> 20);
+        client_fill_request(client, body, message, &request);
+        r = client_is_connected(client) ? wire_queue(client->wire, &request.base, -1) : 0;
         if (r != 0)
-                return error_memory();
+                return client_not_queued(r);
 
         client->serial = request.serial;
         if (ret_serial)
@@ -184,22 +240,17 @@ int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *mes
         return 0;
 }
 
-/* Whoever polls the user's descriptor learns of room to write only if asked for. */
-static void client_update_epoll(gpuq_client *client) {
-        bool out = !client->deaf && wire_pending(client->wire) > 0;
-        struct epoll_event event = {.events = EPOLLIN | (out ? EPOLLOUT : 0)};
-
-        if (client->epoll_fd < 0 || client->epolling_out == out)
-                return;
-
-        if (epoll_ctl(client->epoll_fd, EPOLL_CTL_MOD, wire_fd(client->wire), &event) == 0)
-                client->epolling_out = out;
-}
-
 /* The daemon is there, but a part of what it was to be told is not: for it, too, this is the end. */
 static void client_give_up_sending(gpuq_client *client, int error) {
         client->send_errno = error;
         shutdown(wire_fd(client->wire), SHUT_RDWR);
+}
+
+void client_set_spin(gpuq_client *client, uint32_t poll_us) {
+        uint64_t limit_ns = poll_us * UINT64_C(1000);
+
+        if (client->spin.limit_ns != limit_ns)
+                spin_init(&client->spin, limit_ns);
 }
 
 void client_flush(gpuq_client *client) {
@@ -212,59 +263,13 @@ void client_flush(gpuq_client *client) {
         if (r != 0 && r != WIRE_E_AGAIN) {
                 client->deaf = true; /* its last words may be there still: reading tells the end */
                 if (r != WIRE_E_CLOSED)
-                        client_give_up_sending(client, -r);
+                        client_give_up_sending(client, r < 0 ? -r : EPROTO);
         }
 
-        if (r == WIRE_E_AGAIN && client->leading && !client->leading_out)
+        if (r == WIRE_E_AGAIN && client->leading && !client->leading_out &&
+            wire_wants_socket(client->wire))
                 eventfd_write(client->wake_fd, 1);
-        client_update_epoll(client);
-}
-
-/* ---- the user's loop ------------------------------------------------------------ */
-
-static int client_make_epoll(gpuq_client *client) {
-        struct epoll_event event = {.events = EPOLLIN};
-        _cleanup_(closep) int epoll_fd = -1, notify_fd = -1;
-
-        epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (epoll_fd < 0)
-                return error_system("epoll_create1");
-
-        notify_fd = eventfd(!TAILQ_EMPTY(&client->callbacks), EFD_CLOEXEC | EFD_NONBLOCK);
-        if (notify_fd < 0)
-                return error_system("eventfd");
-
-        if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, notify_fd, &event) < 0 ||
-            epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wire_fd(client->wire), &event) < 0)
-                return error_system("epoll_ctl");
-
-        client->epoll_fd = TAKE_FD(epoll_fd);
-        client->notify_fd = TAKE_FD(notify_fd);
-        client->epolling_out = false;
-        client_update_epoll(client);
-        return 0;
-}
-
-int gpuq_client_fd(gpuq_client *client) {
-        int r;
-
-        r = client_enter_open(client);
-        if (r < 0)
-                return r;
-
-        r = client->epoll_fd >= 0 ? 0 : client_make_epoll(client);
-        return client_leave(client, r < 0 ? r : client->epoll_fd);
-}
-
-int gpuq_client_events(gpuq_client *client) {
-        int r, events;
-
-        r = client_enter_open(client);
-        if (r < 0)
-                return r;
-
-        events = POLLIN | (wire_pending(client->wire) > 0 ? POLLOUT : 0);
-        return client_leave(client, events);
+        loop_update(client);
 }
 
 uint32_t gpuq_client_session(const gpuq_client *client) {
@@ -290,7 +295,9 @@ void client_fail(gpuq_client *client, int error, const char *text) {
         client->deaf = true;
         calls_end(client);
         jobs_end(client, error, text);
-        shutdown(wire_fd(client->wire), SHUT_RDWR);
+        if (client->wire)
+                shutdown(wire_fd(client->wire), SHUT_RDWR);
+        resume_stop(client);
         client_wake(client);
 }
 
@@ -308,6 +315,7 @@ static void client_free_forked(gpuq_client *client) {
         }
 
         client_close_fds(client);
+        resume_finish(&client->resume);
         client_unref(client);
 }
 
@@ -319,12 +327,13 @@ void gpuq_client_free(gpuq_client *client) {
                 return;
         }
 
+        siblings_remove(client);
         pthread_mutex_lock(&client->lock);
         client_fail(client, GPUQ_E_CLOSED, "the client was freed");
         client_run_callbacks(client);
 
         client->freed = true;
-        client_close_epoll(client);
+        loop_close(client);
         if (client->leading)
                 eventfd_write(client->wake_fd, 1); /* the leader closes it */
         else

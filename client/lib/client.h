@@ -20,8 +20,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define HASH_NONFATAL_OOM                                                                          \
-        1 /* without memory an element's table is NULL, and the process lives on */
 #include <uthash.h>
 
 #include <gpuq.h>
@@ -29,14 +27,18 @@
 #include "proto/gpuq.pb-c.h"
 #include "proto/wire.h"
 
+#include "resume.h"
+#include "ringing.h"
 #include "spin.h"
 #include "util/macro.h"
+#include "util/pool.h"
 
 #define CLIENT_FOREVER INT64_MAX
 #define CLIENT_NOW     0
 
 typedef struct Arena Arena;
 typedef struct Call Call;
+typedef struct Upload Upload;
 typedef struct Words Words;
 
 struct gpuq_client {
@@ -45,22 +47,30 @@ struct gpuq_client {
         pthread_mutex_t lock; /* of all below */
         pthread_cond_t cond;  /* the leader left, or something came in; clock is CLOCK_MONOTONIC */
 
-        Wire *wire;
-        int wake_fd;  /* eventfd: the leader shall look at the output, or leave */
-        int epoll_fd; /* what gpuq_client_fd() gives: the socket and notify_fd; -1 until asked for */
+        Wire *wire;    /* NULL: there is no socket, see resume.h */
+        int wake_fd;   /* eventfd: the leader shall look at the output, or leave */
+        int epoll_fd;  /* what gpuq_client_fd() gives, see loop.h; -1 until asked for */
         int notify_fd; /* eventfd: callbacks wait for a dispatching thread */
 
+        Resume resume;
+        TAILQ_ENTRY(gpuq_client) siblings; /* of this process, see siblings.h */
+        bool is_sibling;                   /* in that list */
         uint32_t session;
         unsigned n_devices;
         uint32_t serial; /* of the last request */
         uint32_t tag;    /* of the last job */
+        uint32_t n_seen; /* completions that were read */
 
         int error;        /* 0, or why the connection ended */
         char *error_text; /* of the same; NULL: out of memory then */
 
         TAILQ_HEAD(, Call) calls;         /* requests that wait for their reply */
         gpuq_job *jobs;                   /* submitted and not ended, by tag */
+        Pool kept;                        /* of their packed bytes, see kept.h */
         TAILQ_HEAD(, gpuq_job) callbacks; /* ended, callback not run yet */
+        TAILQ_HEAD(, gpuq_prepared) prepared;
+        TAILQ_HEAD(, gpuq_module) modules;
+        TAILQ_HEAD(, Upload) uploads; /* images that no module has yet */
         TAILQ_HEAD(, Arena) arenas;
         TAILQ_HEAD(, Arena) spares; /* arenas without buffers, see spare.h */
         unsigned n_spares;
@@ -76,8 +86,10 @@ struct gpuq_client {
         unsigned n_open;      /* jobs submitted and not known to be done */
         unsigned n_waits;     /* for jobs, up to WORD_AFTER */
         Spin spin;            /* of the leader */
+        Ringing ringing;      /* of this connection */
         Words *words;         /* NULL: not made */
 
+        bool prompted;    /* notify_fd tells of the ring */
         bool leading;     /* some thread polls the socket */
         bool leading_out; /* it also polls for room to write */
         bool epolling_out;
@@ -95,6 +107,8 @@ typedef bool (*ClientDone)(gpuq_client *client, void *userdata);
 
 /** client_new() - take a connected, non-blocking socket. Return: 0, or GPUQ_E_SYSTEM; @fd is consumed always. */
 int client_new(int fd, gpuq_client **ret_client);
+/** client_new_wire() - the same socket as the library's end of frames. Return: 0, or -ENOMEM; @fd is consumed always. */
+int client_new_wire(int fd, Wire **ret_wire);
 /** client_ref() - Return: @client. */
 gpuq_client *client_ref(gpuq_client *client);
 /** client_unref() - without the lock, unless another reference is sure to be there. */
@@ -115,7 +129,28 @@ int client_leave(gpuq_client *client, int r);
 /** client_error() - set this thread's error to why the connection ended. Return: that error. */
 int client_error(gpuq_client *client);
 
-/** client_send() - queue a request; client_flush() sends it. Return: 0, or a GPUQ_E_. */
+/** client_set_spin() - how long one that waits may look, as the daemon told. */
+void client_set_spin(gpuq_client *client, uint32_t poll_us);
+
+/** client_is_connected() - no: what is to be said is only noted by whoever says it, until retell(). */
+static inline bool client_is_connected(const gpuq_client *client) {
+        return client->resume.state == RESUME_CONNECTED;
+}
+/** client_pending() - bytes that wait to be sent. */
+size_t client_pending(const gpuq_client *client);
+/** client_fill_request() - with the serial that is next; it counts as taken when client->serial is set to it. */
+void client_fill_request(const gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
+                         Gpuq__V1__Request *ret_request);
+/** client_say() - queue a request that is packed already. Return: 0, or a GPUQ_E_. */
+int client_say(gpuq_client *client, const void *request, size_t n_bytes);
+/** client_not_queued() - set this thread's error. @r: of wire_queue() or wire_begin(). Return: that error. */
+int client_not_queued(int r);
+/**
+ * client_send() - queue a request; client_flush() sends it
+ *
+ * Without a connection it is dropped: nobody but its caller knows whether it would still be
+ * said. Return: 0, or a GPUQ_E_.
+ */
 int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
                 uint32_t *ret_serial);
 /** client_flush() - write what the socket takes; the rest is the leader's, if there is one. */
@@ -138,6 +173,8 @@ int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t de
  */
 int client_wait_word(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
                      ClientFlags flags, const uint32_t *word, uint32_t value);
+/** client_arm() - unless somebody leads: whoever polls gpuq_client_fd() shall learn of what comes by the ring. */
+void client_arm(gpuq_client *client);
 /** client_wake() - all who wait look again, the leader too: something changed that no message tells. */
 void client_wake(gpuq_client *client);
 /** client_now_ns() - CLOCK_MONOTONIC. */
@@ -147,8 +184,10 @@ int64_t client_now_us(void);
 /** client_deadline_us() - @timeout_ms from now; -1: CLIENT_FOREVER, 0: CLIENT_NOW. */
 int64_t client_deadline_us(int timeout_ms);
 
-/** client_receive() - read once what the socket has and act on it. */
+/** client_receive() - read once what the socket has, and the ring, and act on it. */
 void client_receive(gpuq_client *client);
+/** client_look() - the same for the ring alone, without a system call. */
+void client_look(gpuq_client *client);
 /** client_fail() - end the connection, calls and jobs, with this error; the first one counts. */
 void client_fail(gpuq_client *client, int error, const char *text);
 /** client_run_callbacks() - of all ended jobs; gives up the lock while each runs. */

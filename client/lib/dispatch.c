@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What comes in: replies go to their calls, completions to their jobs, a last
- * error ends the connection. Anything that does not fit the protocol ends it
+ * error ends the connection; an end without one may be a daemon that is started
+ * again, which is resume.c's. Anything that does not fit the protocol ends it
  * too, with GPUQ_E_PROTOCOL: a stream that lies once cannot be trusted again.
  */
 
@@ -26,6 +27,7 @@ static bool dispatch_completion(gpuq_client *client, const Gpuq__V1__Completion 
 }
 
 static void dispatch_completions(gpuq_client *client, const Gpuq__V1__Completions *completions) {
+        client->n_seen += (uint32_t)completions->n_completions;
         for (size_t i = 0; i < completions->n_completions; i++)
                 if (!dispatch_completion(client, completions->completions[i])) {
                         client_fail(client, GPUQ_E_PROTOCOL,
@@ -60,8 +62,15 @@ static bool dispatch_reply(gpuq_client *client, Gpuq__V1__Reply *reply, int fd) 
                 dispatch_event(client, reply);
                 return false;
         }
+        if (!client_is_connected(client) && reply->serial == client->resume.serial) {
+                resume_answered(client, reply);
+                return false;
+        }
+        if (ringing_answered(client, reply, fd))
+                return false;
 
-        /* Without a call: to a Cancel that was not waited for, or a request whose thread gave up. */
+        /* Without a call: to a Cancel that was not waited for, what was said again, or a request
+         * whose thread gave up. */
         return calls_take(client, reply, fd);
 }
 
@@ -92,23 +101,26 @@ static void client_fail_to_send(gpuq_client *client) {
 }
 
 static void dispatch_problem(gpuq_client *client, int r) {
-        if (r == WIRE_E_PROTOCOL)
-                client_fail(client, GPUQ_E_PROTOCOL, wire_problem(client->wire));
-        else if (r == WIRE_E_CLOSED && client->send_errno)
+        bool ended = (r == WIRE_E_CLOSED || r == WIRE_E_PROTOCOL) && wire_has_ended(client->wire);
+
+        if (ended && client->send_errno)
                 client_fail_to_send(client);
+        else if (ended && resume_lost(client))
+                return;
+        else if (r == WIRE_E_PROTOCOL)
+                client_fail(client, GPUQ_E_PROTOCOL, wire_problem(client->wire));
         else if (r == WIRE_E_CLOSED)
                 client_fail(client, GPUQ_E_CLOSED, "gpuqd closed the connection");
         else if (r < 0)
                 client_fail(client, GPUQ_E_CLOSED, strerror(-r));
 }
 
-void client_receive(gpuq_client *client) {
+/* @r: of receiving. */
+static void client_received(gpuq_client *client, int r) {
         WireFrame frame;
-        int r;
 
         client->n_turns++;
         client->n_unread = 0;
-        r = wire_receive(client->wire);
         if (r != 0) {
                 dispatch_problem(client, r);
                 return;
@@ -123,4 +135,18 @@ void client_receive(gpuq_client *client) {
 
                 dispatch_frame(client, &frame);
         }
+}
+
+void client_receive(gpuq_client *client) {
+        if (!client->wire) {
+                resume_turn(client);
+                return;
+        }
+
+        client_received(client, wire_receive(client->wire));
+        ringing_consider(client);
+}
+
+void client_look(gpuq_client *client) {
+        client_received(client, wire_look(client->wire));
 }

@@ -10,7 +10,9 @@
 
 #include "buffer.h"
 #include "error.h"
+#include "kept.h"
 #include "module.h"
+#include "prepared.h"
 #include "word.h"
 
 #define JOB_LABEL_MAX    64 /* bytes, of the protocol */
@@ -282,12 +284,18 @@ void job_is_seen(gpuq_job *job) {
         job_release(job);
 }
 
+void job_forget(gpuq_job *job) {
+        job->kept = kept_free(job->client, job->kept);
+        prepared_unref(TAKE_PTR(job->prepared));
+}
+
 static void job_end(gpuq_job *job, gpuq_state state, int error, const char *text) {
         gpuq_client *client = job->client;
 
         HASH_DEL(client->jobs, job);
         client->n_ended++;
         job_is_seen(job);
+        job_forget(job);
         word_give(job);
 
         job->state = state;
@@ -312,7 +320,8 @@ static bool job_is_end(const Gpuq__V1__Completion *completion) {
 
 bool job_complete(gpuq_job *job, const Gpuq__V1__Completion *completion) {
         const Gpuq__V1__Error *error = completion->error;
-        bool done = completion->state == GPUQ__V1__STATE__DONE;
+        /* Its word is final: a daemon that was started again may miss what was let go since. */
+        bool done = completion->state == GPUQ__V1__STATE__DONE || word_is_done(job);
 
         if (!job_is_end(completion))
                 return false;
@@ -323,8 +332,8 @@ bool job_complete(gpuq_job *job, const Gpuq__V1__Completion *completion) {
         job->ran_us = completion->ran_us;
         job->gpu_ns = completion->gpu_ns;
         job->ran_on = (int)completion->device;
-        job_end(job, (gpuq_state)completion->state, done ? 0 : error_from_code(error->code),
-                done ? "" : error->text);
+        job_end(job, done ? GPUQ_DONE : (gpuq_state)completion->state,
+                done ? 0 : error_from_code(error->code), done ? "" : error->text);
         return true;
 }
 

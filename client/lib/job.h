@@ -9,7 +9,7 @@
  * and kernels it names; packed and sent by submit.c; ended by what dispatch.c
  * reads. The user's handle, the table of submitted jobs and the list of
  * callbacks each hold a reference. A job holds its buffers and modules until it
- * has ended.
+ * has ended, and its packed bytes until that was told.
  *
  *     BUILDING -> PENDING -> DONE, FAILED or CANCELLED
  */
@@ -46,8 +46,11 @@ struct gpuq_job {
         char *text;   /* NULL: "" */
         char *output; /* NULL: "" */
         uint64_t waited_us, ran_us, gpu_ns;
-        unsigned word; /* PENDING: its completion word, counted from 1; 0: none */
-        bool is_open;  /* counted in client->n_open */
+        unsigned word;           /* PENDING: its completion word, counted from 1; 0: none */
+        bool is_open;            /* counted in client->n_open */
+        bool cancelled;          /* PENDING: the daemon was asked to */
+        struct Kept *kept;       /* PENDING: as it was told, see kept.h */
+        gpuq_prepared *prepared; /* PENDING: what it was fired from, a reference */
         int ran_on;
 
         gpuq_job_func func;
@@ -92,6 +95,8 @@ void jobs_end(gpuq_client *client, int error, const char *text);
 void job_run_callback(gpuq_client *client, gpuq_job *job);
 /** job_is_seen() - it is known to have ended, whether that was told or not: let go what it needed. Twice is harmless. */
 void job_is_seen(gpuq_job *job);
+/** job_forget() - what was kept to tell the daemon of it again. */
+void job_forget(gpuq_job *job);
 /** job_has_ended() - and its callback has returned, unless asked from within it. */
 bool job_has_ended(const gpuq_job *job);
 

@@ -15,6 +15,7 @@
 #include "arena.h"
 #include "call.h"
 #include "error.h"
+#include "util/near.h"
 
 #define MODULE_NAME_MAX 256 /* bytes, of the protocol */
 #define MODULE_SEALS    (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW)
@@ -47,12 +48,28 @@ static int module_copy_parameters(gpuq_module *module) {
 
 static void module_free_memory(gpuq_module *module) {
         reply_freep(&module->reply);
+        if (module->load)
+                gpuq__v1__module_load__free_unpacked(module->load, NULL);
         free(module->first);
         free(module->parameters);
         free(module);
 }
 
-static int module_new(gpuq_client *client, Gpuq__V1__Reply **reply, gpuq_module **ret_module) {
+static int module_copy_load(gpuq_module *module, const Gpuq__V1__ModuleLoad *load) {
+        _cleanup_(freep) uint8_t *packed = NULL;
+        size_t n;
+
+        packed = malloc(gpuq__v1__module_load__get_packed_size(load) + 1);
+        if (!packed)
+                return error_memory();
+
+        n = gpuq__v1__module_load__pack(load, packed);
+        module->load = gpuq__v1__module_load__unpack(NULL, n, packed);
+        return module->load ? 0 : error_memory();
+}
+
+static int module_new(gpuq_client *client, const Gpuq__V1__ModuleLoad *load,
+                      Gpuq__V1__Reply **reply, gpuq_module **ret_module) {
         gpuq_module *module;
         int r;
 
@@ -65,12 +82,15 @@ static int module_new(gpuq_client *client, Gpuq__V1__Reply **reply, gpuq_module 
         module->id = module->ready->module;
         module->reply = TAKE_PTR(*reply);
         r = module_copy_parameters(module);
+        if (r == 0)
+                r = module_copy_load(module, load);
         if (r < 0) {
                 module_free_memory(module);
                 return r;
         }
 
         module->client = client_ref(client);
+        TAILQ_INSERT_TAIL(&client->modules, module, modules);
         *ret_module = module;
         return 0;
 }
@@ -97,7 +117,7 @@ static int module_load(gpuq_client *client, Gpuq__V1__ModuleLoad *load, gpuq_mod
                 return r;
 
         id = reply->module->module;
-        r = module_new(client, &reply, ret_module);
+        r = module_new(client, load, &reply, ret_module);
         if (r < 0)
                 module_unload(client, id);
         return r;
@@ -125,36 +145,37 @@ static int module_write(int fd, const void *image, size_t n_image) {
 }
 
 /* Gives up the lock while it copies: an image may be many megabytes. */
-static int module_upload(gpuq_client *client, const void *image, size_t n_image, uint64_t *ret_id) {
+static int module_upload(gpuq_client *client, const void *image, size_t n_image, Upload *upload) {
         _cleanup_(closep) int fd = -1;
-        uint64_t id;
         int r;
 
-        r = arena_create_image(client, n_image, &id, &fd);
+        r = arena_create_image(client, n_image, &upload->id, &fd);
         if (r < 0)
                 return r;
 
+        TAILQ_INSERT_TAIL(&client->uploads, upload, uploads);
         pthread_mutex_unlock(&client->lock);
         r = module_write(fd, image, n_image);
         pthread_mutex_lock(&client->lock);
         if (r < 0) {
-                arena_close(client, id);
-                return r;
+                TAILQ_REMOVE(&client->uploads, upload, uploads);
+                arena_close(client, upload->id);
         }
-
-        *ret_id = id;
-        return 0;
+        return r;
 }
 
 static int module_load_image(gpuq_client *client, Gpuq__V1__ModuleLoad *load, const void *image,
                              gpuq_module **ret_module) {
+        Upload upload;
         int r;
 
-        r = module_upload(client, image, load->length, &load->image);
+        r = module_upload(client, image, load->length, &upload);
         if (r < 0)
                 return r;
 
+        load->image = upload.id;
         r = module_load(client, load, ret_module);
+        TAILQ_REMOVE(&client->uploads, &upload, uploads);
         if (r < 0)
                 arena_close(client,
                             load->image); /* refused before it was consumed, or no more there */
@@ -213,6 +234,7 @@ int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module) {
 static int module_not_found(const gpuq_module *module, const char *name) {
         _cleanup_(freep) char *names = NULL;
         const Gpuq__V1__ModuleReady *ready = module->ready;
+        Near near = near_to(name);
         size_t n_names = 0;
         FILE *file;
 
@@ -220,13 +242,19 @@ static int module_not_found(const gpuq_module *module, const char *name) {
         if (!file)
                 return error_memory();
 
-        for (size_t i = 0; i < ready->n_kernels; i++)
+        for (size_t i = 0; i < ready->n_kernels; i++) {
                 fprintf(file, "%s%s", i > 0 ? ", " : "", ready->kernels[i]->name);
+                near_offer(&near, ready->kernels[i]->name);
+        }
+        if (ready->n_kernels == 0)
+                fputs("none", file);
+        if (near.found)
+                fprintf(file, "; did you mean \"%s\"?", near.found);
         if (fclose(file) != 0)
                 return error_memory();
 
         return error_set(GPUQ_E_NOT_FOUND, "no kernel \"%s\" in the module; it has: %s", name,
-                         n_names > 0 ? names : "none");
+                         names);
 }
 
 int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInfo **ret_kernel) {
@@ -291,6 +319,7 @@ void module_unref(gpuq_module *module) {
         if (--module->refs > 0)
                 return;
 
+        TAILQ_REMOVE(&client->modules, module, modules);
         module_unload(client, module->id);
         module_free_memory(module);
         client_unref(client);

@@ -12,9 +12,17 @@
 
 #include "client.h"
 
+/* An image that is being written, or whose module is being loaded. */
+typedef struct Upload {
+        uint64_t id;                 /* of its arena */
+        TAILQ_ENTRY(Upload) uploads; /* client->uploads */
+} Upload;
+
 struct gpuq_module {
         unsigned refs;
-        gpuq_client *client; /* a reference */
+        gpuq_client *client;              /* a reference */
+        TAILQ_ENTRY(gpuq_module) modules; /* client->modules */
+        Gpuq__V1__ModuleLoad *load;       /* what was asked for, to be asked for again */
         uint64_t id;
         Gpuq__V1__Reply *reply; /* owns every text and the next */
         const Gpuq__V1__ModuleReady *ready;

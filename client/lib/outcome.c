@@ -156,6 +156,7 @@ int gpuq_cancel(gpuq_job *job) {
                 return client_leave(client, 0);
 
         /* The reply is not waited for: the job's own end says what became of it. */
+        job->cancelled = true;
         cancel.n_ids = 1;
         cancel.ids = &job->id;
         r = client_send(client, GPUQ__V1__REQUEST__BODY_CANCEL, &cancel, NULL);

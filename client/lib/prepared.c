@@ -7,8 +7,11 @@
  * was packed as the job was built.
  */
 
+#include "prepared.h"
+
 #include <string.h>
 
+#include "proto/pack.h"
 #include "proto/scan.h"
 
 #include "buffer.h"
@@ -19,27 +22,10 @@
 #include "word.h"
 
 /* A scalar among the packed operations. */
-typedef struct PreparedScalar {
+struct PreparedScalar {
         size_t operation, argument;
         uint32_t offset, size; /* bytes */
         gpuq_kind kind;
-} PreparedScalar;
-
-struct gpuq_prepared {
-        gpuq_client *client; /* a reference */
-        uint32_t id;
-        JobBuffer *buffers; /* each a reference */
-        size_t n_buffers;
-        gpuq_module **modules; /* likewise */
-        size_t n_modules;
-        PreparedScalar *scalars;
-        size_t n_scalars, n_scalars_max;
-
-        /* room for one Fire */
-        gpuq_buffer **now; /* of each buffer */
-        uint64_t *slices;
-        uint32_t *patches;
-        uint8_t *values;
 };
 
 /* ---- where the scalars are ------------------------------------------------------------ */
@@ -138,6 +124,7 @@ static int prepared_new(const gpuq_job *job, gpuq_prepared **ret_prepared) {
 
         if (!prepared)
                 return error_memory();
+        prepared->refs = 1;
         prepared->client = client_ref(job->client);
         *ret_prepared = prepared;
 
@@ -162,7 +149,6 @@ static void prepared_free_memory(gpuq_prepared *prepared) {
         free(prepared);
 }
 
-/* With the lock, and a reference to the client beside its own. */
 static void prepared_free(gpuq_prepared *prepared) {
         gpuq_client *client = prepared->client;
 
@@ -170,8 +156,40 @@ static void prepared_free(gpuq_prepared *prepared) {
                 buffer_unref(prepared->buffers[i].buffer);
         for (size_t i = 0; i < prepared->n_modules; i++)
                 module_unref(prepared->modules[i]);
+        kept_free(client, prepared->job);
         prepared_free_memory(prepared);
         client_unref(client);
+}
+
+gpuq_prepared *prepared_ref(gpuq_prepared *prepared) {
+        prepared->refs++;
+        return prepared;
+}
+
+static void prepared_untell(gpuq_prepared *prepared) {
+        Gpuq__V1__Unprepare unprepare = GPUQ__V1__UNPREPARE__INIT;
+        gpuq_client *client = prepared->client;
+
+        if (prepared->id == 0)
+                return;
+
+        TAILQ_REMOVE(&client->prepared, prepared, entries);
+        unprepare.prepared = prepared->id;
+        if (client->error == 0 &&
+            client_send(client, GPUQ__V1__REQUEST__BODY_UNPREPARE, &unprepare, NULL) == 0)
+                client_flush(client);
+}
+
+void prepared_unref(gpuq_prepared *prepared) {
+        if (!prepared || --prepared->refs > 0)
+                return;
+
+        prepared_untell(prepared);
+        prepared_free(prepared);
+}
+
+Gpuq__V1__Job *prepared_unpack(const gpuq_prepared *prepared) {
+        return gpuq__v1__job__unpack(NULL, prepared->job->n_bytes, prepared->job->bytes);
 }
 
 static int prepared_tell(gpuq_prepared *prepared, const gpuq_job *job) {
@@ -179,16 +197,26 @@ static int prepared_tell(gpuq_prepared *prepared, const gpuq_job *job) {
         Gpuq__V1__Prepare prepare = GPUQ__V1__PREPARE__INIT;
         int r;
 
-        r = submit_pack(job, 0, &prepare.job);
+        r = submit_pack(job, 0, &prepared->job);
         if (r < 0)
                 return r;
+        prepare.job = prepared_unpack(prepared);
+        if (!prepare.job)
+                return error_memory();
+
         r = call_run(prepared->client, GPUQ__V1__REQUEST__BODY_PREPARE, &prepare,
                      GPUQ__V1__REPLY__BODY_PREPARED, CLIENT_FOREVER, &reply, NULL);
-        free(prepare.job);
+        gpuq__v1__job__free_unpacked(prepare.job, NULL);
         if (r < 0)
                 return r;
+        if (reply->prepared->prepared == 0) {
+                client_fail(prepared->client, GPUQ_E_PROTOCOL,
+                            "gpuqd prepared a job without a number");
+                return client_error(prepared->client);
+        }
 
         prepared->id = reply->prepared->prepared;
+        TAILQ_INSERT_TAIL(&prepared->client->prepared, prepared, entries);
         return 0;
 }
 
@@ -207,34 +235,39 @@ int gpuq_prepare(gpuq_job *job, gpuq_prepared **ret_prepared) {
         r = prepared_new(job, &prepared);
         if (r == 0)
                 r = prepared_tell(prepared, job);
-        if (r < 0 && prepared)
-                prepared_free(prepared);
+        if (r < 0)
+                prepared_unref(prepared);
         if (r == 0)
                 *ret_prepared = prepared;
         job_unref(job);
         return client_leave(job->client, r);
 }
 
+/* In a child: buffers and modules are the parent's, and so is what it fired. */
+static void prepared_free_forked(gpuq_prepared *prepared) {
+        gpuq_client *client = prepared->client;
+
+        if (--prepared->refs > 0)
+                return;
+
+        prepared_free_memory(prepared);
+        client_unref(client);
+}
+
 void gpuq_prepared_free(gpuq_prepared *prepared) {
-        Gpuq__V1__Unprepare unprepare = GPUQ__V1__UNPREPARE__INIT;
         gpuq_client *client;
 
         if (!prepared)
                 return;
         client = prepared->client;
-        if (client_forked(client)) { /* buffers and modules are the parent's */
-                prepared_free_memory(prepared);
-                client_unref(client);
+        if (client_forked(client)) {
+                prepared_free_forked(prepared);
                 return;
         }
 
         client_ref(client);
         pthread_mutex_lock(&client->lock);
-        unprepare.prepared = prepared->id;
-        if (client->error == 0 &&
-            client_send(client, GPUQ__V1__REQUEST__BODY_UNPREPARE, &unprepare, NULL) == 0)
-                client_flush(client);
-        prepared_free(prepared);
+        prepared_unref(prepared);
         client_leave(client, 0);
 }
 
@@ -347,15 +380,64 @@ static int prepared_hold_buffers(const gpuq_prepared *prepared, gpuq_job *job) {
         return 0;
 }
 
-static int prepared_send(gpuq_job *job, Gpuq__V1__Fire *fire) {
-        Gpuq__V1__Fires fires = GPUQ__V1__FIRES__INIT;
+/* Numbers behind one another in a field. */
+static uint8_t *prepared_pack_slices(uint8_t *p, const Gpuq__V1__Fire *fire) {
+        uint8_t *begin;
+
+        if (fire->n_slices == 0)
+                return p;
+
+        begin = p = pack_begin(p, 3);
+        for (size_t i = 0; i < fire->n_slices; i++)
+                p = pack_varint(p, fire->slices[i]);
+        pack_end(begin, p);
+        return p;
+}
+
+static uint8_t *prepared_pack_patches(uint8_t *p, const Gpuq__V1__Fire *fire) {
+        uint8_t *begin;
+
+        if (fire->n_patches == 0)
+                return p;
+
+        begin = p = pack_begin(p, 4);
+        for (size_t i = 0; i < fire->n_patches; i++)
+                p = pack_varint(p, fire->patches[i]);
+        pack_end(begin, p);
+        return p;
+}
+
+static int prepared_pack(gpuq_job *job, const Gpuq__V1__Fire *fire) {
+        size_t n_numbers = 7 + fire->n_slices + fire->n_patches;
+        uint8_t *p;
+        int r;
+
+        r = kept_new(job->client, n_numbers * PACK_FIELD_BYTES + fire->values.len, &job->kept);
+        if (r < 0)
+                return r;
+
+        p = pack_number(job->kept->bytes, 1, fire->prepared);
+        p = pack_number(p, 2, fire->tag);
+        p = prepared_pack_slices(p, fire);
+        p = prepared_pack_patches(p, fire);
+        p = pack_bytes(p, 5, fire->values.data, fire->values.len);
+        p = pack_number(p, 6, fire->word_arena);
+        p = pack_number(p, 7, fire->word_offset);
+        job->kept->n_bytes = (uint32_t)(p - job->kept->bytes);
+        job->kept->is_fire = true;
+        return 0;
+}
+
+static int prepared_say(gpuq_job *job, Gpuq__V1__Fire *fire) {
+        size_t n;
         int r;
 
         fire->tag = job->tag;
         word_name(job, &fire->word_arena, &fire->word_offset);
-        fires.fires = &fire;
-        fires.n_fires = 1;
-        r = client_send(job->client, GPUQ__V1__REQUEST__BODY_FIRES, &fires, NULL);
+        r = prepared_pack(job, fire);
+        if (r < 0)
+                return r;
+        r = submit_say(job->client, &job, 1, &n);
         if (r < 0)
                 return r;
 
@@ -386,7 +468,8 @@ static int prepared_submit(gpuq_prepared *prepared, gpuq_job *job, const gpuq_fi
         r = submit_enter(job, client->tag + 1, true);
         if (r < 0)
                 return r;
-        r = prepared_send(job, &fire);
+        job->prepared = prepared_ref(prepared);
+        r = prepared_say(job, &fire);
         if (r < 0)
                 submit_undo(job);
         return r;

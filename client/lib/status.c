@@ -76,6 +76,7 @@ static void status_fill_devices(gpuq_status *to, const Gpuq__V1__Status *from, B
                         .quanta = device->quanta,
                         .overruns = device->overruns,
                         .drained = status_drained(device->drained),
+                        .xids = (int64_t)device->xids - 1,
                 };
         }
 }

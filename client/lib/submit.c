@@ -2,19 +2,23 @@
 /*
  * Submitting jobs.
  *
- * All jobs of one call are checked and measured before the first is queued, and
+ * All jobs of one call are checked and packed before the first is queued, and
  * queuing them cannot fail for want of room, so either all are submitted or none.
+ * Without a connection nothing is queued: they are said with all the others that
+ * have not ended when there is one.
  */
 
 #include "submit.h"
 
+#include "proto/pack.h"
+
 #include "buffer.h"
 #include "error.h"
 #include "module.h"
+#include "prepared.h"
 #include "word.h"
 
-#define SUBMIT_OVERHEAD  64u /* bytes of a Request with a Submit around its jobs, at most */
-#define SUBMIT_JOB_EXTRA 8u  /* tag and length before each job, at most */
+#define SUBMIT_OVERHEAD 64u /* bytes of a Request with a Submit around its jobs, at most */
 #define SUBMIT_ROOM_BYTES                                                                          \
         (4u << 20) /* with more waiting to be sent the daemon is slow: wait first */
 #define SUBMIT_ROOM_MS 10000
@@ -22,96 +26,169 @@
         20 /* a program that computes on after submitting sends nothing more itself */
 #define SUBMIT_N_UNREAD 64u /* jobs after which what came back is read */
 
-/* One job as a message; one block of memory. */
-typedef struct Packed {
-        Gpuq__V1__Job job;
-        size_t n_bytes;
-} Packed;
+/* ---- packing ---------------------------------------------------------------------- */
 
-static size_t packed_bytes(const gpuq_job *job) {
-        return sizeof(Packed) +
-               job->n_buffers * (sizeof(Gpuq__V1__Buffer) + sizeof(Gpuq__V1__Buffer *)) +
-               job->n_kernels * (sizeof(Gpuq__V1__Kernel) + sizeof(Gpuq__V1__Kernel *));
+/* At most; what is large is counted as it is. */
+static size_t submit_measure(const gpuq_job *job) {
+        size_t n = (12 + job->n_after) * PACK_FIELD_BYTES + job->n_operations;
+
+        n += job->n_buffers * (PACK_PREFIX_BYTES + 4 * PACK_FIELD_BYTES);
+        for (size_t i = 0; i < job->n_kernels; i++)
+                n += 2 * PACK_PREFIX_BYTES + PACK_FIELD_BYTES + strlen(job->kernels[i].name);
+        return job->label ? n + strlen(job->label) : n;
 }
 
-static void packed_fill_buffers(Packed *packed, const gpuq_job *job, void *memory) {
-        Gpuq__V1__Buffer *buffers = memory;
+static uint8_t *submit_pack_buffer(uint8_t *p, const JobBuffer *used) {
+        uint8_t *begin = pack_begin(p, 2);
 
-        packed->job.n_buffers = job->n_buffers;
-        packed->job.buffers = (Gpuq__V1__Buffer **)(buffers + job->n_buffers);
-        for (size_t i = 0; i < job->n_buffers; i++) {
-                const gpuq_buffer *buffer = job->buffers[i].buffer;
-
-                buffers[i] = (Gpuq__V1__Buffer)GPUQ__V1__BUFFER__INIT;
-                buffers[i].arena = buffer->arena->id;
-                buffers[i].offset = buffer->offset;
-                buffers[i].length = buffer->size;
-                buffers[i].direction = (Gpuq__V1__Direction)job->buffers[i].direction;
-                packed->job.buffers[i] = &buffers[i];
-        }
+        p = pack_number(begin, 1, used->buffer->arena->id);
+        p = pack_number(p, 2, used->buffer->offset);
+        p = pack_number(p, 3, used->buffer->size);
+        p = pack_number(p, 4, used->direction);
+        pack_end(begin, p);
+        return p;
 }
 
-static void packed_fill_kernels(Packed *packed, const gpuq_job *job, void *memory) {
-        Gpuq__V1__Kernel *kernels = memory;
+static uint8_t *submit_pack_kernel(uint8_t *p, const JobKernel *kernel) {
+        uint8_t *begin = pack_begin(p, 3);
 
-        packed->job.n_kernels = job->n_kernels;
-        packed->job.kernels = (Gpuq__V1__Kernel **)(kernels + job->n_kernels);
-        for (size_t i = 0; i < job->n_kernels; i++) {
-                kernels[i] = (Gpuq__V1__Kernel)GPUQ__V1__KERNEL__INIT;
-                kernels[i].module = job->kernels[i].module->id;
-                kernels[i].name = (char *)job->kernels[i].name;
-                packed->job.kernels[i] = &kernels[i];
-        }
+        p = pack_number(begin, 1, kernel->module->id);
+        p = pack_bytes(p, 2, kernel->name, strlen(kernel->name));
+        pack_end(begin, p);
+        return p;
 }
 
-static int packed_new(const gpuq_job *job, uint32_t tag, Packed **ret_packed) {
-        Packed *packed;
+static uint8_t *submit_pack_after(uint8_t *p, const gpuq_job *job) {
+        uint8_t *begin;
 
-        packed = malloc(packed_bytes(job));
-        if (!packed)
-                return error_memory();
+        if (job->n_after == 0)
+                return p;
 
-        packed->job = (Gpuq__V1__Job)GPUQ__V1__JOB__INIT;
-        packed_fill_buffers(packed, job, packed + 1);
-        packed_fill_kernels(packed, job, packed->job.buffers + job->n_buffers);
+        begin = p = pack_begin(p, 5);
+        for (size_t i = 0; i < job->n_after; i++)
+                p = pack_varint(p, job->after[i]);
+        pack_end(begin, p);
+        return p;
+}
 
-        packed->job.tag = tag;
-        packed->job.operations.data = job->operations;
-        packed->job.operations.len = job->n_operations;
-        packed->job.n_after = job->n_after;
-        packed->job.after = job->after;
-        packed->job.priority = job->priority;
-        packed->job.timeout_ms = job->timeout_ms;
-        packed->job.device = (uint32_t)(job->device + 1);
-        packed->job.repeatable = job->repeatable;
-        packed->job.timed = job->timed;
-        word_name(job, &packed->job.word_arena, &packed->job.word_offset);
+/* A gpuq.v1.Job, its fields in the order of their numbers. */
+static uint8_t *submit_pack_job(uint8_t *p, const gpuq_job *job, uint32_t tag) {
+        uint64_t word_arena = 0, word_offset = 0;
+
+        word_name(job, &word_arena, &word_offset);
+        p = pack_number(p, 1, tag);
+        for (size_t i = 0; i < job->n_buffers; i++)
+                p = submit_pack_buffer(p, &job->buffers[i]);
+        for (size_t i = 0; i < job->n_kernels; i++)
+                p = submit_pack_kernel(p, &job->kernels[i]);
+        p = pack_bytes(p, 4, job->operations, job->n_operations);
+        p = submit_pack_after(p, job);
+        p = pack_signed(p, 6, job->priority);
+        p = pack_number(p, 7, job->timeout_ms);
         if (job->label)
-                packed->job.label = job->label;
-
-        packed->n_bytes = gpuq__v1__job__get_packed_size(&packed->job) + SUBMIT_JOB_EXTRA;
-        if (packed->n_bytes > WIRE_FRAME_MAX - SUBMIT_OVERHEAD) {
-                size_t n_bytes = packed->n_bytes;
-
-                free(packed);
-                return error_set(GPUQ_E_INVALID,
-                                 "the job is too large: %zu bytes, and a message has at most %u",
-                                 n_bytes, WIRE_FRAME_MAX);
-        }
-
-        *ret_packed = packed;
-        return 0;
+                p = pack_bytes(p, 8, job->label, strlen(job->label));
+        p = pack_number(p, 9, (uint32_t)(job->device + 1));
+        p = pack_number(p, 10, job->repeatable);
+        p = pack_number(p, 11, job->timed);
+        p = pack_number(p, 12, word_arena);
+        return pack_number(p, 13, word_offset);
 }
 
-int submit_pack(const gpuq_job *job, uint32_t tag, Gpuq__V1__Job **ret_packed) {
-        Packed *packed;
+int submit_pack(const gpuq_job *job, uint32_t tag, Kept **ret_kept) {
+        size_t n_max = submit_measure(job);
+        Kept *kept;
         int r;
 
-        r = packed_new(job, tag, &packed);
+        if (n_max > WIRE_FRAME_MAX - SUBMIT_OVERHEAD)
+                return error_set(GPUQ_E_INVALID,
+                                 "the job is too large: %zu bytes, and a message has at most %u",
+                                 n_max, WIRE_FRAME_MAX);
+
+        r = kept_new(job->client, n_max, &kept);
         if (r < 0)
                 return r;
 
-        *ret_packed = &packed->job;
+        kept->n_bytes = (uint32_t)(submit_pack_job(kept->bytes, job, tag) - kept->bytes);
+        *ret_kept = kept;
+        return 0;
+}
+
+int submit_message(const gpuq_job *job, Gpuq__V1__Job **ret_message) {
+        Gpuq__V1__Job *message;
+        Kept *kept;
+        int r;
+
+        r = submit_pack(job, 0, &kept);
+        if (r < 0)
+                return r;
+
+        message = gpuq__v1__job__unpack(NULL, kept->n_bytes, kept->bytes);
+        kept_free(job->client, kept);
+        if (!message)
+                return error_memory();
+
+        *ret_message = message;
+        return 0;
+}
+
+/* ---- saying -------------------------------------------------------------------------- */
+
+/* How many of the first are of one kind and fit in a message, at least one. */
+static size_t submit_count(gpuq_job *const *jobs, size_t n_jobs, size_t *ret_n_bytes) {
+        size_t n_bytes = SUBMIT_OVERHEAD, n, more;
+
+        n_jobs = n_jobs < WIRE_JOBS_MAX ? n_jobs : WIRE_JOBS_MAX;
+        for (n = 0; n < n_jobs && jobs[n]->kept->is_fire == jobs[0]->kept->is_fire; n++) {
+                more = jobs[n]->kept->n_bytes + PACK_PREFIX_BYTES;
+                if (n > 0 && n_bytes + more > WIRE_FRAME_MAX)
+                        break;
+                n_bytes += more;
+        }
+
+        *ret_n_bytes = n_bytes;
+        return n;
+}
+
+/* A Request with a Submit, or Fires, which has its fields where that has them. */
+static size_t submit_pack_request(gpuq_client *client, uint8_t *payload, gpuq_job *const *jobs,
+                                  size_t n_jobs) {
+        Gpuq__V1__Request request;
+        uint8_t *begin, *p;
+
+        client_fill_request(client,
+                            jobs[0]->kept->is_fire ? GPUQ__V1__REQUEST__BODY_FIRES
+                                                   : GPUQ__V1__REQUEST__BODY_SUBMIT,
+                            NULL, &request);
+        client->serial = request.serial;
+
+        p = pack_number(payload, 1, request.serial);
+        begin = p = pack_begin(p, request.body_case);
+        for (size_t i = 0; i < n_jobs; i++)
+                p = pack_bytes(p, 1, jobs[i]->kept->bytes, jobs[i]->kept->n_bytes);
+        p = pack_number(p, 2, client->n_seen);
+        pack_end(begin, p);
+        return (size_t)(p - payload);
+}
+
+int submit_say(gpuq_client *client, gpuq_job *const *jobs, size_t n_jobs, size_t *ret_n) {
+        size_t n_bytes, n = submit_count(jobs, n_jobs, &n_bytes);
+        uint8_t *payload;
+        int r;
+
+        if (client->error != 0)
+                return client_error(client);
+        if (!client_is_connected(client)) {
+                client->resume.n_pending += n_bytes;
+                *ret_n = n;
+                return 0;
+        }
+
+        r = wire_begin(client->wire, n_bytes, &payload);
+        if (r != 0)
+                return client_not_queued(r);
+
+        wire_end(client->wire, submit_pack_request(client, payload, jobs, n));
+        *ret_n = n;
         return 0;
 }
 
@@ -147,6 +224,7 @@ int submit_enter(gpuq_job *job, uint32_t tag, bool alone) {
 
 void submit_undo(gpuq_job *job) {
         HASH_DEL(job->client->jobs, job);
+        job_forget(job);
         word_give(job);
         job->state = GPUQ_BUILDING;
         job_unref(job);
@@ -166,7 +244,6 @@ void submit_commit(gpuq_job *job) {
 typedef struct Submission {
         gpuq_client *client;
         gpuq_job *const *jobs;
-        Packed **packed;
         size_t n_jobs;
 } Submission;
 
@@ -183,7 +260,7 @@ static int submission_add(Submission *submission, size_t i) {
         if (r < 0)
                 return r;
 
-        r = packed_new(job, tag, &submission->packed[i]);
+        r = submit_pack(job, tag, &job->kept);
         if (r < 0)
                 submit_undo(job);
         return r;
@@ -192,29 +269,6 @@ static int submission_add(Submission *submission, size_t i) {
 static void submission_undo(Submission *submission, size_t n_added) {
         for (size_t i = 0; i < n_added; i++)
                 submit_undo(submission->jobs[i]);
-}
-
-/* Jobs from @first on, as many as fit in a message. */
-static int submission_send(Submission *submission, size_t first, size_t *ret_n) {
-        Gpuq__V1__Submit submit = GPUQ__V1__SUBMIT__INIT;
-        size_t n_bytes = SUBMIT_OVERHEAD, n;
-        int r;
-
-        for (n = 0; first + n < submission->n_jobs; n++) {
-                if (n_bytes + submission->packed[first + n]->n_bytes > WIRE_FRAME_MAX)
-                        break;
-                n_bytes += submission->packed[first + n]->n_bytes;
-        }
-
-        submit.n_jobs = n;
-        submit.jobs =
-                (Gpuq__V1__Job **)&submission->packed[first]; /* a Packed begins with its Job */
-        r = client_send(submission->client, GPUQ__V1__REQUEST__BODY_SUBMIT, &submit, NULL);
-        if (r < 0)
-                return r;
-
-        *ret_n = n;
-        return 0;
 }
 
 /*
@@ -226,7 +280,8 @@ static int submission_send_all(Submission *submission) {
         int r;
 
         for (size_t first = 0; first < submission->n_jobs; first += n) {
-                r = submission_send(submission, first, &n);
+                r = submit_say(submission->client, submission->jobs + first,
+                               submission->n_jobs - first, &n);
                 if (r < 0 && first > 0)
                         client_fail(submission->client, GPUQ_E_CLOSED,
                                     "out of memory in the midst of a submission");
@@ -265,7 +320,7 @@ static void submission_commit(Submission *submission) {
 /* ---- sending --------------------------------------------------------------------- */
 
 static bool submit_all_sent(gpuq_client *client, void *userdata) {
-        return client->deaf || wire_pending(client->wire) == 0;
+        return client->deaf || client_pending(client) == 0;
 }
 
 /* What the daemon says while a program only submits must not pile up there. */
@@ -275,7 +330,8 @@ void submit_flush(gpuq_client *client, size_t n_jobs) {
                 client_wait(client, submit_all_sent, NULL, client_deadline_us(SUBMIT_FLUSH_MS), 0);
 
         client->n_unread += (unsigned)n_jobs;
-        if (client->n_unread >= SUBMIT_N_UNREAD && !client->leading && client->error == 0)
+        if ((client->n_unread >= SUBMIT_N_UNREAD || client->deaf) && !client->leading &&
+            client->error == 0)
                 client_receive(client);
 }
 
@@ -284,31 +340,20 @@ int submit_make_room(gpuq_client *client) {
 }
 
 static int submit_many(gpuq_client *client, gpuq_job *const *jobs, size_t n_jobs) {
-        Packed *one = NULL;
-        Submission submission = {.client = client, .jobs = jobs, .packed = &one, .n_jobs = n_jobs};
+        Submission submission = {.client = client, .jobs = jobs, .n_jobs = n_jobs};
         int r;
 
         r = submit_make_room(client);
         if (r < 0)
                 return r;
 
-        if (n_jobs > 1) {
-                submission.packed = calloc(n_jobs, sizeof(*submission.packed));
-                if (!submission.packed)
-                        return error_memory();
-        }
-
         r = submission_queue(&submission);
-        if (r == 0) {
-                submission_commit(&submission);
-                submit_flush(client, n_jobs);
-        }
+        if (r < 0)
+                return r;
 
-        for (size_t i = 0; i < n_jobs; i++)
-                free(submission.packed[i]);
-        if (submission.packed != &one)
-                free(submission.packed);
-        return r;
+        submission_commit(&submission);
+        submit_flush(client, n_jobs);
+        return 0;
 }
 
 int gpuq_submit_many(gpuq_job *const *jobs, size_t n_jobs) {

@@ -16,8 +16,11 @@
 #include "client.h"
 #include "error.h"
 #include "job.h"
+#include "siblings.h"
 
-#define WAIT_LOOKS 64 /* at a completion word between two at the socket */
+#define WAIT_N_FDS    3 /* that a leader polls: socket, wake_fd, the timer of resume.h */
+#define WAIT_VISIT_US INT64_C(30000000) /* the patience of resume.c */
+#define WAIT_LOOKS    64                /* at a completion word between two at the socket */
 
 uint64_t client_now_ns(void) {
         struct timespec now;
@@ -83,20 +86,27 @@ static void client_turn(gpuq_client *client, const struct pollfd *fds) {
 
         if (fds[1].revents != 0)
                 eventfd_read(client->wake_fd, &n);
+        if (fds[2].revents != 0)
+                resume_turn(client);
         if (fds[0].revents & POLLOUT) {
                 client->n_turns++;
                 client_flush(client);
         }
         if (fds[0].revents & ~POLLOUT)
                 client_receive(client);
+        else if (client->wire && wire_has_input(client->wire))
+                client_look(client);
+        if (client->wire && wire_is_ringed(client->wire) && wire_pending(client->wire) > 0)
+                client_flush(client); /* a bell may tell of room in the ring */
         client_let_others(client);
 }
 
 /* What the leader looks for beside the socket. */
-typedef struct ClientWord {
+typedef struct ClientSight {
+        const Wire *wire;     /* its ring, if it has one */
         const uint32_t *word; /* NULL: nothing */
         uint32_t value;
-} ClientWord;
+} ClientSight;
 
 static void client_relax(void) {
 #if defined(__x86_64__)
@@ -104,12 +114,14 @@ static void client_relax(void) {
 #endif
 }
 
-static bool client_look(const ClientWord *word) {
-        if (!word->word)
+static bool client_sees(const ClientSight *sight) {
+        if (!sight->word && !wire_is_ringed(sight->wire))
                 return false;
 
         for (unsigned i = 0; i < WAIT_LOOKS; i++) {
-                if (__atomic_load_n(word->word, __ATOMIC_ACQUIRE) == word->value)
+                if (sight->word && __atomic_load_n(sight->word, __ATOMIC_ACQUIRE) == sight->value)
+                        return true;
+                if (wire_has_input(sight->wire))
                         return true;
                 client_relax();
         }
@@ -118,9 +130,9 @@ static bool client_look(const ClientWord *word) {
 
 /*
  * Looks for a while without sleeping, since being woken takes longer than most
- * small jobs. Return: as poll(), and in @ret_found whether the word tells the end.
+ * small jobs. Return: as poll(), and in @ret_found whether word or ring have something.
  */
-static int client_spin(Spin *spin, struct pollfd fds[static 2], const ClientWord *word,
+static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const ClientSight *sight,
                        bool *ret_found) {
         uint64_t now_ns = client_now_ns();
         bool found;
@@ -130,48 +142,92 @@ static int client_spin(Spin *spin, struct pollfd fds[static 2], const ClientWord
                 return 0;
 
         do {
-                found = client_look(word);
+                found = client_sees(sight);
                 if (!found)
-                        n = poll(fds, 2, 0);
+                        n = poll(fds, WAIT_N_FDS, 0);
                 now_ns = client_now_ns();
         } while (!found && n == 0 && spin_go_on(spin, now_ns));
         *ret_found = found;
         return n;
 }
 
+/* Sleeps, unless something came by the ring at the last moment. Return: as poll(). */
+static int client_doze(Wire *wire, struct pollfd *fds, nfds_t n_fds, int timeout_ms) {
+        bool may_sleep = wire_sleep(wire);
+        int n;
+
+        n = poll(fds, n_fds, may_sleep ? timeout_ms : 0);
+        wire_wake(wire);
+        return n;
+}
+
+/* Return: as poll(), and in @ret_found whether word or ring have something. Without the lock. */
+static int client_watch(gpuq_client *client, struct pollfd fds[static WAIT_N_FDS],
+                        const ClientSight *sight, int timeout_ms, bool *ret_found) {
+        bool found = false;
+        int n = 0;
+
+        if (!sight->wire)
+                return poll(fds, WAIT_N_FDS, timeout_ms);
+
+        if (timeout_ms)
+                n = client_spin(&client->spin, fds, sight, &found);
+        if (n == 0 && !found)
+                n = client_doze(client->wire, fds, WAIT_N_FDS, timeout_ms);
+        *ret_found = found || wire_has_input(client->wire);
+        return n;
+}
+
+/* While other clients of this process may be waited for. Return: @lost_us, or 0: they are back. */
+static int64_t client_visit(gpuq_client *client, int64_t lost_us) {
+        if (!siblings_visit(client, lost_us))
+                return 0;
+        return client_now_us() - lost_us < WAIT_VISIT_US ? lost_us : 0;
+}
+
 /* Return: 0, or -EINTR. */
-static int client_lead(gpuq_client *client, int64_t deadline_us, const ClientWord *word) {
-        bool out = !client->deaf && wire_pending(client->wire) > 0;
-        struct pollfd fds[] = {
-                {.fd = wire_fd(client->wire), .events = (short)(POLLIN | (out ? POLLOUT : 0))},
+static int client_lead(gpuq_client *client, int64_t deadline_us, const uint32_t *word,
+                       uint32_t value) {
+        const ClientSight sight = {client->wire, word, value};
+        bool out = !client->deaf && wire_wants_socket(client->wire);
+        struct pollfd fds[WAIT_N_FDS] = {
+                {.fd = client->wire ? wire_fd(client->wire) : -1,
+                 .events = (short)(POLLIN | (out ? POLLOUT : 0))},
                 {.fd = client->wake_fd, .events = POLLIN},
+                {.fd = client_is_connected(client) ? -1 : client->resume.timer_fd,
+                 .events = POLLIN},
         };
         int timeout_ms = client_poll_ms(deadline_us), n, r = 0;
+        int64_t lost_us = client->resume.lost_us;
         bool found = false;
+
+        if (lost_us != 0 && (timeout_ms < 0 || timeout_ms > SIBLINGS_LOOK_MS))
+                timeout_ms = SIBLINGS_LOOK_MS;
 
         client->leading = true;
         client->leading_out = out;
         pthread_mutex_unlock(&client->lock);
-        n = timeout_ms ? client_spin(&client->spin, fds, word, &found) : 0;
-        if (n == 0 && !found)
-                n = poll(fds, ARRAY_SIZE(fds), timeout_ms);
+        n = client_watch(client, fds, &sight, timeout_ms, &found);
         if (n < 0)
                 r = -errno;
+        if (lost_us != 0)
+                lost_us = client_visit(client, lost_us);
         if (client->spin.limit_ns > 0 && (n > 0 || found))
                 spin_end(&client->spin, client_now_ns());
         pthread_mutex_lock(&client->lock);
         client->leading = false;
+        if (lost_us == 0)
+                client->resume.lost_us = 0;
 
         if (client->freed)
                 client->wire = wire_free(client->wire); /* gpuq_client_free() left it to us */
-        else if (n > 0)
+        else if (n > 0 || found)
                 client_turn(client, fds);
         return r;
 }
 
 int client_wait_word(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
                      ClientFlags flags, const uint32_t *word, uint32_t value) {
-        const ClientWord look = {word, value};
         bool looked = false;
         int r = 0;
 
@@ -198,7 +254,7 @@ int client_wait_word(gpuq_client *client, ClientDone done, void *userdata, int64
                 looked = true;
                 r = 0;
                 if (!client->leading)
-                        r = client_lead(client, deadline_us, &look);
+                        r = client_lead(client, deadline_us, word, value);
                 else if (deadline_us != CLIENT_NOW)
                         client_follow(client, deadline_us);
         }
@@ -206,6 +262,16 @@ int client_wait_word(gpuq_client *client, ClientDone done, void *userdata, int64
         if (!client->leading)
                 client_let_others(client);
         return r;
+}
+
+/* What is in the ring already is left there: it is dispatched by whoever polls, or he would not learn of it. */
+void client_arm(gpuq_client *client) {
+        if (client->epoll_fd < 0 || client->leading || client->error != 0 || !client->wire ||
+            client->prompted || wire_sleep(client->wire))
+                return;
+
+        client->prompted = true;
+        eventfd_write(client->notify_fd, 1);
 }
 
 int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
@@ -217,7 +283,7 @@ void client_run_callbacks(gpuq_client *client) {
         eventfd_t n;
         gpuq_job *job;
 
-        if (TAILQ_EMPTY(&client->callbacks))
+        if (TAILQ_EMPTY(&client->callbacks) && !client->prompted)
                 return;
 
         client_let_others(client); /* one of them may lead meanwhile */
@@ -226,6 +292,7 @@ void client_run_callbacks(gpuq_client *client) {
                 job_run_callback(client, job);
         }
 
+        client->prompted = false;
         if (client->notify_fd >= 0)
                 eventfd_read(client->notify_fd, &n);
 }
@@ -233,15 +300,17 @@ void client_run_callbacks(gpuq_client *client) {
 /* ---- room to write ---------------------------------------------------------------- */
 
 static bool client_has_room(gpuq_client *client, void *userdata) {
-        return client->error != 0 || wire_pending(client->wire) <= *(size_t *)userdata;
+        return client->error != 0 || client_pending(client) <= *(size_t *)userdata;
 }
 
 int client_make_room(gpuq_client *client, size_t n_bytes, int timeout_ms) {
         int r;
 
         if (!client_has_room(client, &n_bytes)) {
-                r = client_wait(client, client_has_room, &n_bytes, client_deadline_us(timeout_ms),
-                                0);
+                do /* a daemon that is being started again has a patience of its own */
+                        r = client_wait(client, client_has_room, &n_bytes,
+                                        client_deadline_us(timeout_ms), 0);
+                while (r == GPUQ_E_AGAIN && !client_is_connected(client));
                 if (r == GPUQ_E_AGAIN)
                         return error_set(r, "gpuqd has not read for %d ms; nothing was sent",
                                          timeout_ms);

@@ -20,8 +20,8 @@ static void words_open(gpuq_client *client) {
 
         if (!words)
                 return;
-        if (arena_take(client, WORD_N * WORD_BYTES, ARENA_HOST, &words->arena, &words->extent) <
-            0) {
+        if (arena_take(client, WORD_N * WORD_BYTES, ARENA_HOST, true, &words->arena,
+                       &words->extent) < 0) {
                 free(words);
                 return;
         }

@@ -12,7 +12,7 @@
 
 #include "compiler/batch.h"
 #include "compiler/grow.h"
-#include "compiler/signature.h"
+#include "compiler/ptx.h"
 
 #define ALIGN_MAX  16u /* of the table, and so of its rows */
 #define CALLS_DEEP 64u /* how far an obstacle is followed against the order of the text */
@@ -176,6 +176,9 @@ static int add_symbol(BatchModule *module, BatchSymbol symbol) {
 
 /* The names of a directive to its semicolon; what is in braces are values. */
 static int read_variables(Reader *reader) {
+        SignatureVariable variable;
+        PtxToken type = {};
+
         for (;;) {
                 PtxToken token = ptx_tokens_next(&reader->tokens);
                 int r;
@@ -184,7 +187,12 @@ static int read_variables(Reader *reader) {
                         return 0;
                 if (ptx_token_is(token, "{"))
                         ptx_tokens_skip(&reader->tokens, "{", "}");
-                if (!ptx_token_is_name(token) || !signature_is_variable(token.s, token.n))
+                if (ptx_token_is(token, ".b8"))
+                        type = token;
+                if (!ptx_token_is_name(token))
+                        continue;
+                variable = ptx_variable(token, type, reader->tokens);
+                if (!signature_is_variable(&variable))
                         continue;
                 r = add_symbol(reader->module,
                                (BatchSymbol){.name = token, .kind = BATCH_SYMBOL_VARIABLE});
@@ -213,6 +221,7 @@ static PtxToken read_func_name(Reader *reader) {
 static void read_body(Reader *reader, BatchFunction *function) {
         const char *start = reader->tokens.at;
 
+        function->directives = function->body = (PtxToken){.s = start}; /* there may be none */
         for (;;) {
                 PtxToken token = ptx_tokens_next(&reader->tokens);
 

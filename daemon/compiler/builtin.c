@@ -70,6 +70,7 @@ static int find_for_cpu(const Request *request, Result *result) {
 
         result->image = image;
         result->n_image = n_image;
+        result->flags |= COMPILED_HAS_TWINS;
         return 0;
 }
 

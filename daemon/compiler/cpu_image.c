@@ -15,7 +15,8 @@ static int on_symbol(const ElfFile *file, const Elf64_Sym *symbol, const char *n
             strncmp(name, OWN_PREFIX, strlen(OWN_PREFIX)) == 0)
                 return 0;
 
-        return signature_add_variable(userdata, name, strlen(name));
+        return signature_add_variable(userdata,
+                                      &(SignatureVariable){.name = name, .n_name = strlen(name)});
 }
 
 /* "NAME <tab> KINDS" */

@@ -31,14 +31,9 @@ static bool is_kernel(const ElfFile *file, const char *name) {
                elf_file_find(file, section_name, &section);
 }
 
-static bool holds_variables(const ElfFile *file, unsigned i) {
-        Elf64_Shdr section;
-        const char *s;
+static bool holds_variables(const ElfFile *file, const Elf64_Shdr *section) {
+        const char *s = elf_file_section_name(file, section);
 
-        if (!elf_file_section(file, i, &section))
-                return false;
-
-        s = elf_file_section_name(file, &section);
         return strcmp(s, ".nv.global") == 0 || strcmp(s, ".nv.global.init") == 0 ||
                strcmp(s, ".nv.constant3") == 0;
 }
@@ -46,6 +41,7 @@ static bool holds_variables(const ElfFile *file, unsigned i) {
 static int on_symbol(const ElfFile *file, const Elf64_Sym *symbol, const char *name,
                      void *userdata) {
         unsigned type = ELF64_ST_TYPE(symbol->st_info);
+        Elf64_Shdr section;
         Signature *signature = userdata;
 
         if (strcmp(name, "vprintf") == 0)
@@ -55,8 +51,15 @@ static int on_symbol(const ElfFile *file, const Elf64_Sym *symbol, const char *n
         if (type == STT_FUNC && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
             is_kernel(file, name))
                 return signature_add_kernel(signature, name, strlen(name), NULL);
-        if (type == STT_OBJECT && holds_variables(file, symbol->st_shndx))
-                return signature_add_variable(signature, name, strlen(name));
+        if (type == STT_OBJECT && elf_file_section(file, symbol->st_shndx, &section) &&
+            holds_variables(file, &section))
+                return signature_add_variable(signature,
+                                              &(SignatureVariable){
+                                                      .name = name,
+                                                      .n_name = strlen(name),
+                                                      .has_value = section.sh_type != SHT_NOBITS,
+                                                      .is_byte = symbol->st_size == 1,
+                                              });
         return 0;
 }
 

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "compiler/backend.h"
+#include "compiler/batch.h"
+#include "compiler/compiled.h"
 #include "compiler/cpu_image.h"
 #include "compiler/options.h"
 #include "compiler/process.h"
@@ -159,6 +161,15 @@ static int compile(Host *host, bool *ret_ok) {
         return run(host, ret_ok);
 }
 
+/* The driver makes them when it loads the image (driver/cpu/twin.h). */
+static bool has_twins(const Signature *signature) {
+        for (size_t i = 0; i < signature->n_kernels; i++)
+                if (batch_is_name(signature->kernels[i].symbol,
+                                  strlen(signature->kernels[i].symbol)))
+                        return false;
+        return true;
+}
+
 static int take_image(Host *host) {
         _cleanup_(freep) char *image = NULL;
         size_t n_image;
@@ -177,6 +188,8 @@ static int take_image(Host *host) {
 
         host->result->image = TAKE_PTR(image);
         host->result->n_image = n_image;
+        if (has_twins(host->result->signature))
+                host->result->flags |= COMPILED_HAS_TWINS;
         return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "compiler/backend.h"
 #include "compiler/batch.h"
+#include "compiler/bound.h"
 #include "driver/driver.h"
 
 #define LOG_BYTES (64u << 10)
@@ -137,6 +138,7 @@ static int nvjitlink_run(const Request *request, Result *result, Format format, 
         char architecture[24], letter = '\0';
         const char *options[] = {architecture};
         Linker linker = NULL;
+        struct rlimit before;
         NvJitLink link;
         int r;
 
@@ -151,10 +153,12 @@ static int nvjitlink_run(const Request *request, Result *result, Format format, 
         if (link.create(&linker, ARRAY_SIZE(options), options))
                 return BACKEND_E_MISSING;
 
+        before = bound_begin(request);
         r = link.add(linker, format == FORMAT_PTX ? NVJITLINK_PTX : NVJITLINK_FATBIN, image,
                      n_image, request->name);
         if (!r)
                 r = link.complete(linker);
+        bound_end(&before);
         r = r ? nvjitlink_failed(&link, linker, result, r) : nvjitlink_take(&link, linker, result);
         (void)link.destroy(&linker);
         return r;
@@ -276,6 +280,7 @@ static void take_twins(Result *result, Result *twins) {
         free(result->image);
         result->image = TAKE_PTR(twins->image);
         result->n_image = twins->n_image;
+        result->flags |= COMPILED_HAS_TWINS;
 }
 
 int link_twins(const Request *request, Result *result, const char *ptx, size_t n_ptx) {

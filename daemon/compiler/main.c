@@ -224,7 +224,7 @@ static void limit(int resource, rlim_t soft, rlim_t hard) {
         (void)setrlimit(resource, &new);
 }
 
-/* Not RLIMIT_AS: NVRTC and the driver reserve far more addresses than they use. */
+/* Not RLIMIT_AS: NVRTC and the driver reserve far more addresses than they use. Memory: see bound.h. */
 static void set_limits(const Request *request) {
         limit(RLIMIT_CORE, 0, 0);
         limit(RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX);
@@ -332,8 +332,9 @@ static int explain(const Request *request, int status, int why) {
                 return write_failure(request, COMPILED_FAILED, text);
         }
         if (WIFSIGNALED(status)) {
-                snprintf(text, sizeof(text), "the compiler was ended by signal %d (%s)",
-                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+                snprintf(text, sizeof(text), "the compiler was ended by signal %d (%s)%s",
+                         WTERMSIG(status), strsignal(WTERMSIG(status)),
+                         WTERMSIG(status) == SIGABRT ? ", as by one that is out of memory" : "");
                 return write_failure(request, COMPILED_FAILED, text);
         }
         return write_failure(request, COMPILED_INTERNAL, "the compiler could not do its work");

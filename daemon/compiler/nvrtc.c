@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "compiler/backend.h"
+#include "compiler/bound.h"
 #include "compiler/options.h"
 
 #define ARCHITECTURES_MAX 64
@@ -115,8 +116,10 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                    const char *architecture) {
         _cleanup_(freep) char *toolkit = find_include(nvrtc), *cccl = NULL, *include = NULL;
         const char *options[OPTIONS_MAX];
+        struct rlimit before;
         char standard[32];
         size_t n = 0;
+        int r;
 
         /* From CUDA 13 on cooperative_groups.h needs what lies in a folder of its own. */
         if (asprintf(&include, "-I%s/include", request->libexec) < 0 ||
@@ -138,7 +141,10 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                 if (options_is_macro(request->options[i]))
                         options[n++] = request->options[i];
 
-        return nvrtc->compile(program, n, options);
+        before = bound_begin(request);
+        r = nvrtc->compile(program, n, options);
+        bound_end(&before);
+        return r;
 }
 
 static char *get_log(const Nvrtc *nvrtc, Program program) {

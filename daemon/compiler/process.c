@@ -9,10 +9,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "compiler/bound.h"
+
 #define OUTPUT_MAX   (256u << 10)
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
-/* Bytes of memory of one compiler, of its own and written: address space it may reserve as it likes. */
-#define DATA_MAX (4ull << 30)
+#define DATA_MAX     ((rlim_t)BOUND_DEFAULT_MIB << 20)
 
 static const char *search_path(void) {
         const char *path = getenv("PATH");

@@ -109,9 +109,32 @@ static void read_function(Scan *scan) {
         }
 }
 
+SignatureVariable ptx_variable(PtxToken name, PtxToken type, PtxTokens behind) {
+        SignatureVariable variable = {.name = name.s, .n_name = name.n};
+        PtxToken token = ptx_tokens_next(&behind);
+        unsigned long n_elements = 1;
+        unsigned n_dimensions = 0;
+
+        for (; ptx_token_is(token, "["); n_dimensions++) {
+                token = ptx_tokens_next(&behind);
+                n_elements = 0;
+                if (ptx_token_number(token, &n_elements))
+                        token = ptx_tokens_next(&behind);
+                if (!ptx_token_is(token, "]"))
+                        break;
+                token = ptx_tokens_next(&behind);
+        }
+
+        variable.is_byte = ptx_token_is(type, ".b8") && n_dimensions == 1 && n_elements == 1;
+        variable.has_value = ptx_token_is(token, "=");
+        return variable;
+}
+
 /* One directive, which may declare several names. */
 static int read_variables(Scan *scan) {
         bool named = scan->is_extern;
+        SignatureVariable variable;
+        PtxToken type = {};
         int r;
 
         for (;;) {
@@ -125,9 +148,12 @@ static int read_variables(Scan *scan) {
                         ptx_tokens_skip(&scan->tokens, "(", ")");
                 else if (ptx_token_is(token, ","))
                         named = scan->is_extern;
+                else if (ptx_token_is(token, ".b8"))
+                        type = token;
                 else if (ptx_token_is_name(token) && !named) {
                         named = true;
-                        r = signature_add_variable(scan->signature, token.s, token.n);
+                        variable = ptx_variable(token, type, scan->tokens);
+                        r = signature_add_variable(scan->signature, &variable);
                         if (r < 0)
                                 return r;
                 }

@@ -10,9 +10,15 @@
  * the assembler will check anyway, and takes any bytes without harm.
  */
 
+#include "compiler/ptx_tokens.h"
 #include "compiler/signature.h"
 
 /** ptx_scan() - add what @text declares to @signature. Return: 0 or -ENOMEM. */
 int ptx_scan(const char *text, size_t n_text, Signature *signature);
+/**
+ * ptx_variable() - what its declaration says of a variable
+ * @type: .b8, if that is its directive's; @behind: what follows its name
+ */
+SignatureVariable ptx_variable(PtxToken name, PtxToken type, PtxTokens behind);
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "compiler/bound.h"
 #include "compiler/compiler.h"
 
 #define SM_MIN 50
@@ -54,6 +55,7 @@ enum {
         OPTION_NAME,
         OPTION_CACHE,
         OPTION_TIMEOUT,
+        OPTION_MEMORY,
         OPTION_CUDA_DRIVER,
         OPTION_DEVICE,
 };
@@ -68,6 +70,7 @@ static const struct option options[] = {
         {"name", required_argument, NULL, OPTION_NAME},
         {"cache", required_argument, NULL, OPTION_CACHE},
         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+        {"memory", required_argument, NULL, OPTION_MEMORY},
         {"cuda-driver", no_argument, NULL, OPTION_CUDA_DRIVER},
         {"device", required_argument, NULL, OPTION_DEVICE},
         {},
@@ -93,6 +96,9 @@ static int set_number(Request *request, int option, const char *value) {
                         return 0;
                 case OPTION_TIMEOUT:
                         request->timeout_s = number;
+                        return 0;
+                case OPTION_MEMORY:
+                        request->memory_mib = number;
                         return 0;
                 default:
                         request->device = number;
@@ -160,6 +166,7 @@ int request_new(int argc, char **argv, Request **ret_request) {
         if (!request)
                 return -ENOMEM;
 
+        request->memory_mib = BOUND_DEFAULT_MIB;
         request->name = "kernel.cu";
         request->in_fd = request->out_fd = -1;
         r = parse(request, argc, argv);

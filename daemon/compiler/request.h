@@ -24,6 +24,7 @@ typedef struct Request {
         int out_fd;
         size_t length; /* 0: the whole file */
         unsigned timeout_s;
+        unsigned memory_mib; /* of a compiler in this process (bound.h) */
         bool cuda_driver;
         int device;
         bool plain; /* no twins (batch.h): with them, the compiler crashed */

@@ -212,7 +212,7 @@ typedef struct Shared {
         bool is_shared;
         const char *dimensions; /* "[]…", or NULL */
         Token name;
-        const char *end; /* of the dimensions */
+        const char *end; /* of the dimensions, or NULL */
 } Shared;
 
 /* Reads `extern …` to its semicolon. */
@@ -236,7 +236,7 @@ static Shared read_extern(Tokens *tokens) {
                         shared.name = last;
                         shared.dimensions = token.s;
                 }
-                if (token_is(token, "]"))
+                if (token_is(token, "]") && shared.dimensions)
                         shared.end = token.s + 1;
                 last = token;
         }
@@ -270,7 +270,7 @@ static void rewrite_extern(Scan *scan, Token word) {
         Tokens tokens = scan->tokens;
         Shared shared = read_extern(&tokens);
 
-        if (!shared.is_shared || !shared.dimensions || !token_is_name(shared.name))
+        if (!shared.is_shared || !shared.end || !token_is_name(shared.name))
                 return;
 
         fwrite(scan->copied, 1, word.s - scan->copied, scan->out);
@@ -469,9 +469,12 @@ static int read_declaration(Scan *scan) {
                         return 0;
                 if (token_is(token, "template"))
                         read_template(scan);
-                if (token_is(token, "extern") || token_is(token, "template"))
+                if (token_is(token, "extern") || token_is(token, "template")) {
                         from = scan->tokens.at;
-                else if (token_is(token, "("))
+                        last = (Token){}; /* a name is behind it */
+                        continue;
+                }
+                if (token_is(token, "("))
                         r = read_parentheses(scan, from, last, &found);
                 else if (token_is(token, "__global__"))
                         scan->is_kernel = true;

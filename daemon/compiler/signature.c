@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compiler/batch.h"
 #include "compiler/grow.h"
 
 /* Of the C++ runtime, which every C++ compiler's library has under this name. */
@@ -57,19 +56,12 @@ static bool name_is_plain(const char *name, size_t n_name) {
         return true;
 }
 
-/* Kernels' twins (batch.h) are the service's, not the user's. */
-static bool is_twin(const char *symbol, size_t n_symbol) {
-        size_t n = strlen(BATCH_SUFFIX);
-
-        return n_symbol >= n && memcmp(symbol + n_symbol - n, BATCH_SUFFIX, n) == 0;
-}
-
 int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symbol,
                          const char *kinds) {
         SignatureKernel kernel = {};
         int r;
 
-        if (!name_is_plain(symbol, n_symbol) || is_twin(symbol, n_symbol))
+        if (!name_is_plain(symbol, n_symbol))
                 return 0;
 
         r = grow(&signature->kernels, signature->n_kernels, sizeof(kernel));
@@ -88,10 +80,36 @@ int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symb
         return 0;
 }
 
-/* "$str", "_$_str": string literals; "__": names that are reserved for compilers and their libraries. */
-static bool is_compilers(const char *name, size_t n_name) {
-        return name[0] == '$' ||
-               (n_name > 1 && name[0] == '_' && (name[1] == '_' || name[1] == '$'));
+static bool starts_with(const char *s, size_t n, const char *prefix) {
+        size_t n_prefix = strlen(prefix);
+
+        return n >= n_prefix && memcmp(s, prefix, n_prefix) == 0;
+}
+
+/* String literals, tables of mathematical functions, and constant arrays of functions. */
+static bool is_compilers(const SignatureVariable *variable) {
+        static const char *const prefixes[] = {
+                "$str",
+                "_$_",
+                "__unnamed_",
+                "__const$",
+                "__const_$",
+                "__func__$",
+                "__func___$",
+                "__FUNCTION__$",
+                "__FUNCTION___$",
+                "__PRETTY_FUNCTION__$",
+                "__PRETTY_FUNCTION___$",
+                "__cudart_",
+                "__GPU_i2opi_",
+                "__internal_i2opi_",
+        };
+
+        for (size_t i = 0; variable->has_value && i < ARRAY_SIZE(prefixes); i++)
+                if (starts_with(variable->name, variable->n_name, prefixes[i]))
+                        return true;
+
+        return false;
 }
 
 /* "N4cuda…": one part of a mangled name, its length before it. Return: how long both are, or 0. */
@@ -108,42 +126,61 @@ static size_t read_part(const char *s, size_t n, const char **ret_part, size_t *
         return digits + length;
 }
 
-/* In a namespace of the toolkit's headers, which keep nothing but constants. */
-static bool is_toolkits(const char *name, size_t n_name) {
-        static const char *const spaces[] = {"cuda", "cooperative_groups", "cub", "thrust"};
-        const char *part;
-        size_t n_part, n;
+/* The namespace that a mangled name begins with, and what follows it. Return: false: it has none. */
+static bool read_namespace(const char *name, size_t n_name, const char **ret_space,
+                           size_t *ret_n_space, size_t *ret_n_before) {
+        size_t n, n_before = 3;
 
         if (n_name < 4 || memcmp(name, "_ZN", 3) != 0)
                 return false;
 
-        n = read_part(name + 3, n_name - 3, &part, &n_part);
+        n = read_part(name + n_before, n_name - n_before, ret_space, ret_n_space);
+        n_before += n;
         /* What is static is in a namespace of its own for each file first. */
-        if (n && n_part > 9 && memcmp(part, "_INTERNAL", 9) == 0)
-                n = read_part(name + 3 + n, n_name - 3 - n, &part, &n_part);
-        for (size_t i = 0; n && i < ARRAY_SIZE(spaces); i++)
-                if (n_part == strlen(spaces[i]) && memcmp(part, spaces[i], n_part) == 0)
+        if (n && starts_with(*ret_space, *ret_n_space, "_INTERNAL_")) {
+                n = read_part(name + n_before, n_name - n_before, ret_space, ret_n_space);
+                n_before += n;
+        }
+
+        *ret_n_before = n_before;
+        return n > 0;
+}
+
+/* The toolkit's headers keep objects without members, and in cuda::std, which is nobody else's, constants. */
+static bool is_toolkits(const SignatureVariable *variable) {
+        static const char *const spaces[] = {"cuda", "cooperative_groups", "cub", "thrust"};
+        const char *name = variable->name, *space;
+        size_t n_space, n_before;
+
+        if (!read_namespace(name, variable->n_name, &space, &n_space, &n_before))
+                return false;
+        if (variable->has_value && n_space == 4 && memcmp(space, "cuda", 4) == 0 &&
+            starts_with(name + n_before, variable->n_name - n_before, "3std"))
+                return true;
+
+        for (size_t i = 0; variable->is_byte && i < ARRAY_SIZE(spaces); i++)
+                if (n_space == strlen(spaces[i]) && memcmp(space, spaces[i], n_space) == 0)
                         return true;
 
         return false;
 }
 
-bool signature_is_variable(const char *name, size_t n_name) {
-        return name_is_plain(name, n_name) && !is_compilers(name, n_name) &&
-               !is_toolkits(name, n_name);
+bool signature_is_variable(const SignatureVariable *variable) {
+        return name_is_plain(variable->name, variable->n_name) && !is_compilers(variable) &&
+               !is_toolkits(variable);
 }
 
-int signature_add_variable(Signature *signature, const char *name, size_t n_name) {
+int signature_add_variable(Signature *signature, const SignatureVariable *variable) {
         int r;
 
-        if (!signature_is_variable(name, n_name))
+        if (!signature_is_variable(variable))
                 return 0;
 
         r = grow(&signature->variables, signature->n_variables, sizeof(*signature->variables));
         if (r < 0)
                 return r;
 
-        signature->variables[signature->n_variables] = strndup(name, n_name);
+        signature->variables[signature->n_variables] = strndup(variable->name, variable->n_name);
         if (!signature->variables[signature->n_variables])
                 return -ENOMEM;
 

@@ -20,6 +20,14 @@ typedef struct SignatureKernel {
         char *text;  /* or NULL */
 } SignatureKernel;
 
+/* What a module says of a variable. */
+typedef struct SignatureVariable {
+        const char *name; /* as the driver knows it */
+        size_t n_name;
+        bool has_value; /* one that it starts with is written down */
+        bool is_byte;   /* one byte of no number's type, as objects without members have */
+} SignatureVariable;
+
 typedef struct Signature {
         SignatureKernel *kernels;
         size_t n_kernels;
@@ -38,20 +46,20 @@ DEFINE_CLEANUP(Signature, signature_free)
  * signature_add_kernel() - a kernel, by the name the driver knows
  * @kinds: letters, one a parameter, or NULL; copied, as is @symbol
  *
- * Names with bytes that have a meaning in the sections are left out, as are twins
- * (batch.h). Return: 0 or -ENOMEM.
+ * Names with bytes that have a meaning in the sections are left out. Return: 0 or -ENOMEM.
  */
 int signature_add_kernel(Signature *signature, const char *symbol, size_t n_symbol,
                          const char *kinds);
 /** signature_is_variable() - whether signature_add_variable() would take it. */
-bool signature_is_variable(const char *name, size_t n_name);
+bool signature_is_variable(const SignatureVariable *variable);
 /**
- * signature_add_variable() - a writable variable, by the name the driver knows
+ * signature_add_variable() - a writable variable; copied
  *
  * What compilers and the toolkit's headers put beside a user's variables, string
- * literals and constants, is left out. Return: 0 or -ENOMEM.
+ * literals and constants, is left out, where its name is known to be theirs and
+ * nothing speaks against it: a user's that was left out would be shared. Return: 0 or -ENOMEM.
  */
-int signature_add_variable(Signature *signature, const char *name, size_t n_name);
+int signature_add_variable(Signature *signature, const SignatureVariable *variable);
 /**
  * signature_set_text() - what a kernel computes, for users
  * @text: as compiled.h has it, "\\n" for newlines; copied

@@ -37,7 +37,7 @@ static int folder_make_all(const char *path) {
         return mkdir(part, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* cache_dir itself: ours alone to write. Return: a descriptor, or a negative errno with text. */
+/* cache_dir or state_dir itself: ours alone to write. Return: a descriptor, or a negative errno with text. */
 static int folder_open_cache(const char *cache, char **ret_error) {
         _cleanup_(closep) int fd = -1;
         struct stat st;
@@ -79,14 +79,14 @@ static int folder_path(const char *cache, const char *name, char **ret_path) {
         return asprintf(ret_path, "%s/%s", cache, name) < 0 ? -ENOMEM : 0;
 }
 
-int folder_for_uid(const char *cache, uid_t uid, gid_t gid, char **ret_path, char **ret_error) {
+/* One that is that user's and closed to all others. */
+static int folder_give(const char *parent, const char *name, uid_t uid, gid_t gid,
+                       char **ret_error) {
         _cleanup_(closep) int fd = -1;
-        char name[16];
         struct stat st;
         int r;
 
-        snprintf(name, sizeof(name), "%u", (unsigned)uid);
-        r = folder_open(cache, name, 0700, &st, ret_error);
+        r = folder_open(parent, name, 0700, &st, ret_error);
         if (r < 0)
                 return r;
         fd = r;
@@ -98,7 +98,20 @@ int folder_for_uid(const char *cache, uid_t uid, gid_t gid, char **ret_path, cha
                                    ret_error);
         if (st.st_uid != uid && fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
                 return folder_fail(-errno, name, strerror(errno), ret_error);
-        return folder_path(cache, name, ret_path);
+        return 0;
+}
+
+int folder_for_uid(const char *cache, uid_t uid, gid_t gid, char **ret_path, char **ret_error) {
+        char name[16];
+        int r;
+
+        snprintf(name, sizeof(name), "%u", (unsigned)uid);
+        r = folder_give(cache, name, uid, gid, ret_error);
+        return r < 0 ? r : folder_path(cache, name, ret_path);
+}
+
+int folder_for_jobs(const char *state, uid_t uid, gid_t gid, char **ret_error) {
+        return folder_give(state, "jobs", uid, gid, ret_error);
 }
 
 int folder_without_mps(const char *cache, char **ret_path, char **ret_error) {

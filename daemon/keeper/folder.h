@@ -6,7 +6,8 @@
  * Folder
  *
  * The compile caches, one a uid, and the empty folder that keeps workers away
- * from any MPS daemon: all below cache_dir, which nobody else may write.
+ * from any MPS daemon: all below cache_dir, which nobody else may write. And the
+ * supervisor's folder for detached jobs, below state_dir.
  */
 
 #include <sys/types.h>
@@ -18,6 +19,8 @@
  * Return: 0, or a negative errno with @ret_error, the caller's text.
  */
 int folder_for_uid(const char *cache, uid_t uid, gid_t gid, char **ret_path, char **ret_error);
+/** folder_for_jobs() - STATE/jobs, mode 0700, owned by the supervisor's user. Arguments and return as above, without a path. */
+int folder_for_jobs(const char *state, uid_t uid, gid_t gid, char **ret_error);
 /** folder_without_mps() - CACHE/no-mps, empty, writable for us alone. Arguments and return as above. */
 int folder_without_mps(const char *cache, char **ret_path, char **ret_error);
 

@@ -71,6 +71,13 @@ bool link_is_waiting(const Link *link) {
         return !STAILQ_EMPTY(&link->items);
 }
 
+/* For want of memory or of room, on our side or the kernel's: nothing is lost, and poll() brings us
+ * back. Should it last, the supervisor counts as silent in the end. */
+static bool link_may_pass(int error) {
+        return error == EAGAIN || error == EWOULDBLOCK || error == ENOMEM || error == ENOBUFS ||
+               error == ETOOMANYREFS;
+}
+
 static int link_send(Link *link, const KeeperMessage *message, int fd) {
         union {
                 char bytes[CMSG_SPACE(sizeof(int))];
@@ -96,7 +103,7 @@ static int link_send(Link *link, const KeeperMessage *message, int fd) {
         while (n < 0 && errno == EINTR);
         if (n >= 0)
                 return 0;
-        if (errno == EAGAIN || errno == EWOULDBLOCK)
+        if (link_may_pass(errno))
                 return LINK_E_AGAIN;
         return errno == EPIPE || errno == ECONNRESET ? LINK_E_CLOSED : -errno;
 }
@@ -167,12 +174,13 @@ int link_receive(Link *link, KeeperMessage *ret_message, int ret_fds[static KEEP
         unsigned n_fds;
         ssize_t n;
 
+        /* ECONNRESET comes once, before what the other side said, if it died with something unread. */
         do
                 n = recvmsg(link->fd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+        if (n < 0 && link_may_pass(errno))
                 return LINK_E_AGAIN;
-        if (n == 0 || (n < 0 && errno == ECONNRESET))
+        if (n == 0)
                 return LINK_E_CLOSED;
         if (n < 0)
                 return -errno;

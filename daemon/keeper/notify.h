@@ -16,8 +16,17 @@ enum {
         NOTIFY_E_NONE,
 };
 
-/** notify_take_socket() - the one passed by activation. Return: 0, NOTIFY_E_NONE, or -EINVAL if it is no such socket. */
+/** notify_take_socket() - the one passed by activation. Return: 0, NOTIFY_E_NONE, or -EINVAL if what was passed is no such socket. */
 int notify_take_socket(int *ret_fd);
+/** NotifyHeld: a descriptor that we left with systemd, its to take. */
+typedef void (*NotifyHeld)(const char *key, int fd, void *userdata);
+
+/** notify_take_held() - what a keeper before us left there; after notify_take_socket(). Return: 0 or a negative errno. */
+int notify_take_held(NotifyHeld visit, void *userdata);
+/** notify_keep() - leave it with systemd, which gives it to the next keeper. */
+void notify_keep(const char *key, int fd);
+/** notify_drop() - no more. */
+void notify_drop(const char *key);
 /** notify_ready() - up. */
 void notify_ready(void);
 /** notify_status() - a line for `systemctl status`. */

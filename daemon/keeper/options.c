@@ -209,6 +209,18 @@ static int options_set_private_cache(Options *options, char **ret_error) {
         return 0;
 }
 
+/* A place that is not there costs detached jobs alone. */
+static void options_set_private_state(Options *options) {
+        const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+        if (state && *state == '/')
+                words_add(&options->settings, "state_dir=%s/gpuqd", state);
+        else if (home && *home == '/')
+                words_add(&options->settings, "state_dir=%s/.local/state/gpuqd", home);
+        else
+                words_add(&options->settings, "state_dir=");
+}
+
 /* The service's own paths are no good in private mode: they stand for "not set". */
 static int options_set_private_paths(Options *options, const Config *config, char **ret_error) {
         int r;
@@ -223,6 +235,8 @@ static int options_set_private_paths(Options *options, const Config *config, cha
                 if (r < 0)
                         return r;
         }
+        if (config->state_dir && strcmp(config->state_dir, "/var/lib/gpuqd") == 0)
+                options_set_private_state(options);
         return options->settings.failed ? -ENOMEM : 0;
 }
 

@@ -13,9 +13,13 @@
 
 #include <stdint.h>
 
-#define KEEPER_FD        3
-#define KEEPER_CONFIG_FD 4
-#define KEEPER_KEY_MAX   64
+#define KEEPER_FD          3
+#define KEEPER_CONFIG_FD   4
+#define KEEPER_KEY_MAX     64
+#define KEEPER_STATUS_LOST (-1)     /* EXITED: of a keeper before us, whose end was its end */
+#define KEEPER_KEY_LEDGER  "ledger" /* without it what else is kept means nothing to a supervisor */
+#define KEEPER_HANDOVER_S                                                                          \
+        5 /* HANDOVER: what is in flight is waited for so long; well below TimeoutStopSec= */
 #define KEEPER_N_FDS                                                                               \
         4 /* at most, beside one packet; SPAWN has all of them, equal to CHANNEL_N_FDS */
 #define KEEPER_STATUS_S  5  /* the supervisor sends STATUS at least this often */
@@ -23,21 +27,25 @@
 
 typedef enum KeeperKind {
         /* supervisor to keeper */
-        KEEPER_READY = 1, /* up: tell systemd */
-        KEEPER_STATUS,    /* alive, with text for systemd's STATUS= */
-        KEEPER_KEEP,      /* hold this descriptor under key; replaces one of that key */
-        KEEPER_DROP,      /* forget key */
-        KEEPER_SPAWN, /* start a worker: id, uid, gid, device, probe; KEEPER_N_FDS descriptors */
-        KEEPER_KILL,  /* SIGKILL worker id */
+        KEEPER_READY =
+                1,     /* up: tell systemd; workers that were not asked for by ATTACH are killed */
+        KEEPER_STATUS, /* alive, with text for systemd's STATUS= */
+        KEEPER_KEEP,   /* hold this descriptor under key; replaces one of that key */
+        KEEPER_DROP,   /* forget key */
+        KEEPER_SPAWN,  /* start a worker: id, uid, gid, device, probe; KEEPER_N_FDS descriptors */
+        KEEPER_KILL,   /* SIGKILL worker id */
+        KEEPER_ATTACH, /* before READY: worker id, of a supervisor before us, is ours now; answered SPAWNED or EXITED */
 
         /* keeper to supervisor */
-        KEEPER_LISTENER, /* the listening socket, one descriptor; first, once */
-        KEEPER_HELD,     /* at a restart: one descriptor that was kept, with its key */
-        KEEPER_HELD_END, /* no more of them */
-        KEEPER_SPAWNED,  /* worker id runs as pid */
+        KEEPER_LISTENER,   /* the listening socket, one descriptor; first, once */
+        KEEPER_KERNEL_LOG, /* the kernel's log, one descriptor, if it may be read; before HELD_END */
+        KEEPER_HELD,       /* at a restart: one descriptor that was kept, with its key */
+        KEEPER_HELD_END,   /* no more of them */
+        KEEPER_SPAWNED,    /* worker id runs as pid */
         KEEPER_EXITED, /* worker id ended, or could not be started; status as of waitpid(), or 127 << 8 */
-        KEEPER_RELOAD, /* SIGHUP came: another configuration holds, one descriptor */
-        KEEPER_QUIT,   /* SIGTERM came: end clients and workers, then exit 0 */
+        KEEPER_RELOAD,   /* SIGHUP came: another configuration holds, one descriptor */
+        KEEPER_QUIT,     /* SIGTERM came: end clients and workers, then exit 0 */
+        KEEPER_HANDOVER, /* SIGTERM came of a restart: dispatch no more, let what is in flight end, then exit 0 without a word to anybody */
 } KeeperKind;
 
 typedef struct KeeperMessage {

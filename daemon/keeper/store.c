@@ -11,7 +11,6 @@
 #include <string.h>
 
 /* An allocation that fails is an error of that call, not the end of the process. */
-#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "keeper/protocol.h"
@@ -97,6 +96,10 @@ void store_drop(Store *store, const char *key) {
 
         if (entry)
                 store_remove(store, entry);
+}
+
+bool store_has(const Store *store, const char *key) {
+        return store_find(store, key) != NULL;
 }
 
 size_t store_count(const Store *store) {

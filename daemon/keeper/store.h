@@ -9,6 +9,7 @@
  * supervisor gone wrong cannot take the keeper with it.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -30,6 +31,8 @@ Store *store_free(Store *store);
 int store_keep(Store *store, const char *key, int fd);
 /** store_drop() - close what is under @key, if anything is. */
 void store_drop(Store *store, const char *key);
+/** store_has() - something is under @key. */
+bool store_has(const Store *store, const char *key);
 /** store_count() - descriptors held. */
 size_t store_count(const Store *store);
 /** store_each() - in the order in which the keys came; ends at the first that is not 0. Return: that, or 0. */

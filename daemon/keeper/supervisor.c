@@ -9,7 +9,9 @@
 
 #include <stdio.h>
 
+#include "keeper/folder.h"
 #include "keeper/process.h"
+#include "util/log.h"
 #include "util/macro.h"
 
 DEFINE_CLEANUP(Identity, identity_free)
@@ -55,6 +57,19 @@ static int supervisor_identity(const Config *config, Identity **ret_identity, ch
         return -EINVAL;
 }
 
+/* Without it there are no detached jobs, and all else goes on: the supervisor tells who asks. */
+static void supervisor_make_folder(const Config *config, const Identity *identity) {
+        _cleanup_(freep) char *error = NULL;
+        int r;
+
+        if (!config->state_dir)
+                return;
+        r = folder_for_jobs(config->state_dir, identity ? identity->uid : getuid(),
+                            identity ? identity->gid : getgid(), &error);
+        if (r < 0)
+                log_warning("no detached jobs: %s", error ? error : "out of memory");
+}
+
 int supervisor_start(const Options *options, const Config *config, int link_fd, int config_fd,
                      pid_t *ret_pid, char **ret_error) {
         _cleanup_(identity_freep) Identity *identity = NULL;
@@ -75,6 +90,7 @@ int supervisor_start(const Options *options, const Config *config, int link_fd, 
                         return r;
         }
 
+        supervisor_make_folder(config, identity);
         supervisor_make_args(&args, options);
         supervisor_make_env(&env, options);
         if (args.failed || env.failed ||

@@ -34,29 +34,48 @@ static int arena_make_memfd(Arena *arena) {
         return 0;
 }
 
-int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t size,
-              Arena **ret_arena) {
-        _cleanup_(arena_unrefp) Arena *arena = NULL;
-        int r;
+/* In the tables, charged to nobody yet. Return: NULL: no memory. */
+static Arena *arena_alloc(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t id,
+                          uint64_t size) {
+        Arena *arena = calloc(1, sizeof(*arena));
 
-        arena = calloc(1, sizeof(*arena));
         if (!arena)
-                return -ENOMEM;
+                return NULL;
 
         arena->supervisor = supervisor;
         arena->user = user;
         arena->place = place;
         arena->size = size;
         arena->fd = -1;
+        arena->record = LEDGER_NONE;
         arena->n_refs = 1;
         LIST_INIT(&arena->mappings);
-        arena->id = ++supervisor->last_arena;
+        arena->id = id;
         HASH_ADD(hh, supervisor->arenas, id, sizeof(arena->id), arena);
+        if (!arena->hh.tbl) {
+                free(arena);
+                return NULL;
+        }
         user->n_arenas++;
+        return arena;
+}
 
-        r = user_charge(user, &arena->charge,
-                        place == ARENA_DEVICE ? USER_DEVICE_BYTES : USER_ARENA_BYTES, size);
-        if (r == USER_E_QUOTA)
+static int arena_charge(Arena *arena) {
+        return user_charge(arena->user, &arena->charge,
+                           arena->place == ARENA_DEVICE ? USER_DEVICE_BYTES : USER_ARENA_BYTES,
+                           arena->size);
+}
+
+int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t size,
+              Arena **ret_arena) {
+        _cleanup_(arena_unrefp) Arena *arena = NULL;
+        int r;
+
+        ledger_note_id(supervisor->ledger, LEDGER_ARENA, ++supervisor->last_arena);
+        arena = arena_alloc(supervisor, user, place, supervisor->last_arena, size);
+        if (!arena)
+                return -ENOMEM;
+        if (arena_charge(arena) == USER_E_QUOTA)
                 return ARENA_E_QUOTA;
         if (place != ARENA_DEVICE) {
                 r = arena_make_memfd(arena);
@@ -68,13 +87,67 @@ int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t siz
         return 0;
 }
 
+/* It was within its user's limits once, and is there: a smaller limit takes nothing away. */
+int arena_restore(Supervisor *supervisor, const LedgerArena *record, uint32_t slot, Device *device,
+                  int fd, Arena **ret_arena) {
+        _cleanup_(closep) int owned = fd;
+        Arena *arena;
+        User *user;
+        int r;
+
+        r = supervisor_get_user(supervisor, record->uid, record->gid, &user);
+        if (r < 0)
+                return r;
+        arena = arena_alloc(supervisor, user, (ArenaPlace)record->place, record->id, record->size);
+        if (!arena)
+                return -ENOMEM;
+
+        (void)arena_charge(arena);
+        arena->fd = TAKE_FD(owned);
+        arena->record = slot;
+        arena->session = record->session;
+        arena->device = device;
+        if (device)
+                device->arena_bytes += arena->size;
+        *ret_arena = arena;
+        return 0;
+}
+
+/* Before the keeper has it: without its record the descriptor means nothing. */
+static void arena_record(Arena *arena) {
+        Ledger *ledger = arena->supervisor->ledger;
+        LedgerArena record = {
+                .id = arena->id,
+                .size = arena->size,
+                .uid = (uint32_t)arena->user->uid,
+                .gid = (uint32_t)arena->user->gid,
+                .place = (uint32_t)arena->place,
+                .session = arena->session,
+        };
+
+        if (arena->device)
+                snprintf(record.device, sizeof(record.device), "%s", arena->device->uuid);
+        if (arena->record == LEDGER_NONE)
+                arena->record = ledger_add(ledger, LEDGER_ARENA, &record);
+        else
+                arena->record = ledger_change(ledger, LEDGER_ARENA, arena->record, &record);
+}
+
 void arena_adopt_fd(Arena *arena, int fd) {
         char key[KEEPER_KEY_MAX];
 
         assert(arena->fd < 0);
         arena->fd = fd;
-        snprintf(key, sizeof(key), "arena-%llu", (unsigned long long)arena->id);
+        arena_record(arena);
+        snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)arena->id);
         keeper_link_keep(arena->supervisor->keeper, key, fd);
+}
+
+void arena_note_session(Arena *arena, uint32_t session) {
+        if (arena->session == session || arena->session == LEDGER_SHARED)
+                return;
+        arena->session = arena->session ? LEDGER_SHARED : session;
+        arena_record(arena);
 }
 
 static void arena_forget_fd(Arena *arena) {
@@ -82,8 +155,9 @@ static void arena_forget_fd(Arena *arena) {
 
         if (arena->fd < 0)
                 return;
-        snprintf(key, sizeof(key), "arena-%llu", (unsigned long long)arena->id);
+        snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)arena->id);
         keeper_link_drop(arena->supervisor->keeper, key);
+        ledger_drop(arena->supervisor->ledger, LEDGER_ARENA, arena->record);
         close(arena->fd);
 }
 

@@ -18,11 +18,13 @@
 #include <uthash.h>
 
 #include "proto/gpuq.pb-c.h"
+#include "supervisor/ledger.h"
 #include "supervisor/user.h"
 #include "util/macro.h"
 
-#define ARENA_IMAGE_MAX (256ull << 20) /* bytes */
-#define ARENA_SIZE_MAX  (1ull << 50)   /* bytes; far above any machine, far below overflow */
+#define ARENA_KEY_FORMAT "arena-%llu"   /* of its descriptor, at the keeper */
+#define ARENA_IMAGE_MAX  (256ull << 20) /* bytes */
+#define ARENA_SIZE_MAX   (1ull << 50)   /* bytes; far above any machine, far below overflow */
 
 typedef struct Arena Arena;
 typedef struct Device Device;
@@ -63,6 +65,8 @@ struct Arena {
         LIST_ENTRY(Arena) maker_link; /* maker->making */
         TAILQ_ENTRY(Arena) slot_link; /* slot->making */
 
+        uint32_t record;  /* in the ledger, or LEDGER_NONE */
+        uint32_t session; /* as in LedgerArena */
         UserCharge charge;
 };
 
@@ -73,8 +77,20 @@ struct Arena {
  */
 int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t size,
               Arena **ret_arena);
+/**
+ * arena_restore() - one that a supervisor before us had
+ * @slot: of its record
+ * @device: of a DEVICE arena
+ * @fd: consumed in any case
+ *
+ * Return: 0 with one reference, or a negative errno.
+ */
+int arena_restore(Supervisor *supervisor, const LedgerArena *record, uint32_t slot, Device *device,
+                  int fd, Arena **ret_arena);
 /** arena_ref() - Return: the arena. */
 Arena *arena_ref(Arena *arena);
+/** arena_note_session() - it has the arena open: the ledger says for whom to keep it. */
+void arena_note_session(Arena *arena, uint32_t session);
 /** arena_unref() - the last one ends it. NULL is fine. Return: NULL. */
 Arena *arena_unref(Arena *arena);
 DEFINE_CLEANUP(Arena, arena_unref)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the ends of jobs become messages: many in one, pointing into the jobs, so
- * that nothing is copied but into the socket's buffer.
+ * How the ends of jobs become messages: many in one, written straight into what is
+ * sent. Those that somebody asked for go the way of all replies.
  */
 
 #include <string.h>
 
+#include "proto/pack.h"
 #include "supervisor/device.h"
 #include "supervisor/list.h"
 #include "supervisor/session.h"
@@ -13,14 +14,7 @@
 
 #define COMPLETIONS_MAX 1024u
 
-typedef struct Completions {
-        Gpuq__V1__Completion completions[COMPLETIONS_MAX];
-        Gpuq__V1__Completion *list[COMPLETIONS_MAX];
-        Gpuq__V1__Error errors[COMPLETIONS_MAX];
-} Completions;
-
-static void completion_fill(Gpuq__V1__Completion *completion, Gpuq__V1__Error *error,
-                            const Job *job) {
+void completion_fill(Gpuq__V1__Completion *completion, Gpuq__V1__Error *error, const Job *job) {
         gpuq__v1__completion__init(completion);
         completion->id = job->id;
         completion->state = (Gpuq__V1__State)job->state;
@@ -36,20 +30,8 @@ static void completion_fill(Gpuq__V1__Completion *completion, Gpuq__V1__Error *e
         completion->device = job->device ? job->device->index : 0;
 }
 
-static size_t completion_n_bytes(const Job *job) {
-        return 64 + (job->failure ? strlen(job->failure->text) : 0) +
-               (job->output ? strlen(job->output) : 0);
-}
-
-/* Kept from turn to turn: its size would be too much for the stack. */
-static Completions *completions_scratch(void) {
-        static Completions scratch;
-
-        return &scratch;
-}
-
-static void session_send_completions(Session *session, uint32_t serial, Gpuq__V1__Completion **list,
-                                     size_t n) {
+void session_send_completions(Session *session, uint32_t serial, Gpuq__V1__Completion **list,
+                              size_t n) {
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Completions message = GPUQ__V1__COMPLETIONS__INIT;
 
@@ -61,31 +43,96 @@ static void session_send_completions(Session *session, uint32_t serial, Gpuq__V1
         session_reply(session, &reply, -1);
 }
 
-static void session_report_batch(Session *session) {
-        Completions *scratch = completions_scratch();
-        size_t n = 0, n_bytes = 0;
-        Job *job;
+/* ---- those of the session's own jobs --------------------------------------- */
+
+/* No less than it takes. */
+static size_t completion_n_bytes(const Job *job) {
+        size_t n_bytes = PACK_PREFIX_BYTES + 6 * PACK_FIELD_BYTES;
+
+        if (job->failure)
+                n_bytes += 2 * PACK_PREFIX_BYTES + PACK_FIELD_BYTES + strlen(job->failure->text);
+        if (job->output)
+                n_bytes += PACK_PREFIX_BYTES + strlen(job->output);
+        return n_bytes;
+}
+
+/* The numbers are gpuq.proto's. */
+static uint8_t *completion_pack_failure(uint8_t *p, const Failure *failure) {
+        uint8_t *begin = p = pack_begin(p, 3);
+
+        p = pack_number(p, 1, (uint64_t)failure->code);
+        p = pack_bytes(p, 2, failure->text, strlen(failure->text));
+        pack_end(begin, p);
+        return p;
+}
+
+static uint8_t *completion_pack(uint8_t *p, const Job *job) {
+        uint8_t *begin = p = pack_begin(p, 1);
+
+        p = pack_number(p, 1, job->id);
+        p = pack_number(p, 2, (uint64_t)job->state);
+        if (job->failure)
+                p = completion_pack_failure(p, job->failure);
+        if (job->output)
+                p = pack_bytes(p, 4, job->output, strlen(job->output));
+        p = pack_number(p, 5, job_waited_us(job, job->ended_ns));
+        p = pack_number(p, 6, job->ran_us);
+        p = pack_number(p, 7, job->gpu_ns);
+        p = pack_number(p, 8, job->device ? job->device->index : 0);
+        pack_end(begin, p);
+        return p;
+}
+
+/* How many of those at the front go in one message. */
+static size_t session_count_batch(const Session *session, size_t *ret_n_bytes) {
+        size_t n = 0, n_bytes = PACK_PREFIX_BYTES;
+        const Job *job;
 
         TAILQ_FOREACH(job, &session->ended, link) {
-                n_bytes += completion_n_bytes(job);
-                if (n == COMPLETIONS_MAX || (n && n_bytes > SESSION_REPLY_BYTES))
+                size_t n_more = completion_n_bytes(job);
+
+                if (n == COMPLETIONS_MAX || (n && n_bytes + n_more > SESSION_REPLY_BYTES))
                         break;
-                completion_fill(&scratch->completions[n], &scratch->errors[n], job);
-                scratch->list[n] = &scratch->completions[n];
+                n_bytes += n_more;
                 n++;
         }
-        session_send_completions(session, 0, scratch->list, n);
+        *ret_n_bytes = n_bytes;
+        return n;
+}
+
+static void session_pack_batch(Session *session, size_t n, size_t n_bytes) {
+        const Job *job = TAILQ_FIRST(&session->ended);
+        uint8_t *payload, *begin, *p;
+
+        if (!session_reply_begin(session, n_bytes, &payload))
+                return;
+        begin = p = pack_begin(payload, GPUQ__V1__REPLY__BODY_COMPLETIONS);
+        for (; n > 0; --n, job = TAILQ_NEXT(job, link))
+                p = completion_pack(p, job);
+        pack_end(begin, p);
+        session_reply_end(session, (size_t)(p - payload));
+}
+
+static void session_report_batch(Session *session) {
+        size_t n_bytes, n = session_count_batch(session, &n_bytes);
+        Job *job;
+
+        session_pack_batch(session, n, n_bytes);
         while (n--) {
                 job = TAILQ_FIRST(&session->ended);
                 TAILQ_REMOVE(&session->ended, job, link);
+                session->n_ended--;
+                ledger_job_told(session->supervisor->ledger, job->record, &session->told);
                 job_free(job);
         }
 }
 
 void session_report_ended(Session *session) {
-        while (!TAILQ_EMPTY(&session->ended))
+        while (!TAILQ_EMPTY(&session->ended) && !session->is_resuming)
                 session_report_batch(session);
 }
+
+/* ---- those that were asked for --------------------------------------------- */
 
 void session_report_history(Session *session, uint32_t serial, const HistoryEntry *entry) {
         Gpuq__V1__Completion completion = GPUQ__V1__COMPLETION__INIT, *list = &completion;

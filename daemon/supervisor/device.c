@@ -110,7 +110,7 @@ static uint64_t device_penalty_ns(const Device *device) {
 }
 
 Device *device_choose(Supervisor *supervisor, User *user) {
-        uint64_t now_ns = uv_hrtime(), best_ns = UINT64_MAX;
+        uint64_t now_ns = supervisor_now(supervisor), best_ns = UINT64_MAX;
         Device *best = &supervisor->devices[0];
 
         for (size_t i = 0; i < supervisor->n_devices; ++i) {

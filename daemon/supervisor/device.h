@@ -60,6 +60,7 @@ struct Device {
         uint32_t n_queued;
         uint32_t n_running;
         uint64_t gpu_ns; /* all users together, in all */
+        uint64_t n_xids; /* that the kernel's log told of it */
         bool is_dirty;   /* something may be dispatched */
 
         uv_timer_t gate;  /* when the first job in it has outlasted its quantum */

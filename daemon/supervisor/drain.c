@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "supervisor/device.h"
 #include "supervisor/list.h"
@@ -13,24 +14,27 @@
 #include "supervisor/supervisor.h"
 #include "util/log.h"
 
-#define DRAIN_KEY_PREFIX "drain-"
+/* Before the device's uuid: why it is drained until an administrator gives it back. */
+#define DRAIN_KEY_HELD      "drain-"
+#define DRAIN_KEY_CONDEMNED "condemned-"
 
 /* One that was drained before us, until the devices are known. */
 struct Drained {
         char uuid[KEEPER_KEY_MAX];
         char reason[HEALTH_REASON_MAX];
+        bool is_condemned;        /* else held */
         LIST_ENTRY(Drained) link; /* supervisor->drained */
 };
 
 /* ---- to and from the keeper ------------------------------------------------ */
 
-static void drain_key(const Device *device, char key[static KEEPER_KEY_MAX + 1]) {
-        snprintf(key, KEEPER_KEY_MAX + 1, DRAIN_KEY_PREFIX "%s", device->uuid);
+static void drain_key(const Device *device, const char *prefix,
+                      char key[static KEEPER_KEY_MAX + 1]) {
+        snprintf(key, KEEPER_KEY_MAX + 1, "%s%s", prefix, device->uuid);
 }
 
-static void drain_keep(const Device *device) {
+static void drain_keep(const Device *device, const char *prefix, const char *reason) {
         _cleanup_(closep) int fd = memfd_create("gpuq-drain", MFD_CLOEXEC);
-        const char *reason = device->health.hold_reason;
         size_t n_reason = strlen(reason);
         char key[KEEPER_KEY_MAX + 1];
 
@@ -39,23 +43,34 @@ static void drain_keep(const Device *device) {
                             device->index, strerror(errno));
                 return;
         }
-        drain_key(device, key);
+        drain_key(device, prefix, key);
         keeper_link_keep(device->supervisor->keeper, key, fd);
 }
 
 static void drain_forget(const Device *device) {
         char key[KEEPER_KEY_MAX + 1];
 
-        drain_key(device, key);
+        drain_key(device, DRAIN_KEY_HELD, key);
+        keeper_link_drop(device->supervisor->keeper, key);
+        drain_key(device, DRAIN_KEY_CONDEMNED, key);
         keeper_link_drop(device->supervisor->keeper, key);
 }
 
+/* Return: the uuid behind it; NULL: it is another key. */
+static const char *drain_key_uuid(const char *key, const char *prefix) {
+        size_t n = strlen(prefix);
+
+        return strncmp(key, prefix, n) == 0 ? key + n : NULL;
+}
+
 bool drain_on_held(Supervisor *supervisor, const char *key, int fd) {
+        const char *held = drain_key_uuid(key, DRAIN_KEY_HELD);
+        const char *condemned = drain_key_uuid(key, DRAIN_KEY_CONDEMNED);
         _cleanup_(closep) int owned = -1;
         struct Drained *drained;
         ssize_t n;
 
-        if (strncmp(key, DRAIN_KEY_PREFIX, strlen(DRAIN_KEY_PREFIX)) != 0)
+        if (!held && !condemned)
                 return false;
 
         owned = fd;
@@ -65,7 +80,8 @@ bool drain_on_held(Supervisor *supervisor, const char *key, int fd) {
         n = pread(fd, drained->reason, sizeof(drained->reason) - 1, 0);
         if (n < 0)
                 drained->reason[0] = '\0';
-        snprintf(drained->uuid, sizeof(drained->uuid), "%s", key + strlen(DRAIN_KEY_PREFIX));
+        snprintf(drained->uuid, sizeof(drained->uuid), "%s", held ? held : condemned);
+        drained->is_condemned = condemned != NULL;
         LIST_INSERT_HEAD(&supervisor->drained, drained, link);
         return true;
 }
@@ -76,7 +92,10 @@ static void drain_adopt_one(Supervisor *supervisor, const struct Drained *draine
 
                 if (strcmp(device->uuid, drained->uuid) != 0)
                         continue;
-                health_hold(&device->health, drained->reason);
+                if (drained->is_condemned)
+                        health_condemn(&device->health, drained->reason, uv_hrtime());
+                else
+                        health_hold(&device->health, drained->reason);
                 log_notice("device %u is still drained: %s", device->index, drained->reason);
         }
 }
@@ -209,7 +228,7 @@ bool drain_hold(Device *device, const char *by, const char *reason) {
         snprintf(text, sizeof(text), "drained by %s: %s", by,
                  *reason ? reason : "no reason was given");
         health_hold(&device->health, text);
-        drain_keep(device);
+        drain_keep(device, DRAIN_KEY_HELD, device->health.hold_reason);
         drain_begin(device);
         return was_well;
 }
@@ -225,12 +244,25 @@ bool drain_release(Device *device) {
 
 /* ---- by itself ------------------------------------------------------------- */
 
-void drain_sign(Device *device, HealthSign sign, const char *why) {
+/* A user's own daemon serves nobody else. */
+static uint32_t drain_domain(uint32_t domain) {
+        return domain == geteuid() ? HEALTH_TRUSTED : domain;
+}
+
+void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *why) {
         log_warning("device %u: a worker says that it is broken: %s", device->index, why);
-        if (health_sign(&device->health, sign, why, uv_hrtime()))
+        if (health_sign(&device->health, sign, drain_domain(domain), why, uv_hrtime()))
                 drain_begin(device);
         else if (health_wants_look(&device->health, uv_hrtime()))
                 probe_look(device);
+}
+
+void drain_condemn(Device *device, const char *why) {
+        if (device->health.is_condemned)
+                return;
+        health_condemn(&device->health, why, uv_hrtime());
+        drain_keep(device, DRAIN_KEY_CONDEMNED, why);
+        drain_begin(device);
 }
 
 /* Workers that wait for this may start again. */

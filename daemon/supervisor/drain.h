@@ -10,9 +10,9 @@
  * to us goes to another, if there is one that takes jobs. What named it, and what has
  * data there, waits with the reason.
  *
- * What an administrator drained is kept with the keeper, by the device's uuid, so that
- * it stays drained when a supervisor follows another. What was drained by itself is not:
- * a fresh supervisor finds that out again.
+ * What an administrator drained, and what the kernel's log condemned, is kept with the
+ * keeper, by the device's uuid, so that it stays drained when a supervisor follows another.
+ * What else was drained by itself is not: a fresh supervisor finds that out again.
  */
 
 #include <stdbool.h>
@@ -29,8 +29,10 @@ bool drain_hold(Device *device, const char *by, const char *reason);
 /** drain_release() - an administrator gives it back. Return: true: it was drained. */
 bool drain_release(Device *device);
 
-/** drain_sign() - a worker of it says that the device is broken. */
-void drain_sign(Device *device, HealthSign sign, const char *why);
+/** drain_condemn() - the kernel's log says that it is broken: drained until an administrator gives it back. */
+void drain_condemn(Device *device, const char *why);
+/** drain_sign() - a worker of @domain says that the device is broken. */
+void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *why);
 /** drain_looked() - a look at it has ended. */
 void drain_looked(Device *device, HealthFinding finding, const char *why);
 /** drain_tick() - now and then: has the looks that are due. */

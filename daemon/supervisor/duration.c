@@ -101,4 +101,6 @@ void duration_learn(Duration *duration, uint64_t key, uint64_t ran_ns, uint32_t 
         class->key = key;
         class->ns = part_ns;
         HASH_ADD(hh, duration->classes, key, sizeof(class->key), class);
+        if (!class->hh.tbl)
+                free(class);
 }

@@ -23,6 +23,23 @@ static void ending_remember(const Job *job) {
                                         });
 }
 
+/* Before anybody is told: one who takes over tells the same, and does not run it again. */
+static void ending_record(Job *job) {
+        LedgerOwner owner = job_owner(job);
+        LedgerEnd end = {
+                .state = (int32_t)job->state,
+                .code = job->failure ? job->failure->code : 0,
+                .root = job->failure ? job->failure->root : 0,
+                .device = job->device ? job->device->index : 0,
+                .waited_us = job_waited_us(job, job->ended_ns),
+                .ran_us = job->ran_us,
+                .gpu_ns = job->gpu_ns,
+        };
+
+        job->record = ledger_job_ended(job->supervisor->ledger, job->record, &owner, &end,
+                                       job->failure ? job->failure->text : NULL, job->output);
+}
+
 /* Its kernels behaved. */
 static void ending_trust(const Job *job) {
         Suspects *suspects = &job->user->suspects;
@@ -66,16 +83,18 @@ static void ending_report(Job *job) {
         while ((watch = LIST_FIRST(&job->watches)))
                 session_watch_ended(watch);
         job->place = JOB_ENDED;
-        if (job->session)
+        if (job->session) {
                 session_job_ended(job->session, job);
-        else
-                job_free(job);
+                return;
+        }
+        ledger_job_forgone(job->supervisor->ledger, job->record);
+        job_free(job);
 }
 
 static void ending_finish(Job *job, JobState state, Failure *failure) {
         bool was_running = job->state == JOB_RUNNING;
 
-        job->ended_ns = uv_hrtime();
+        job->ended_ns = supervisor_now(job->supervisor);
         job->failure = failure;
         if (was_running && !job->ran_us)
                 job->ran_us = (job->ended_ns - job->started_ns) / 1000;
@@ -85,6 +104,7 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
                 ending_learn(job, state);
         job_set_state(job, state);
         ending_remember(job);
+        ending_record(job);
         ending_unlink(job);
         dependency_ended(job);
         job_release(job);
@@ -112,6 +132,8 @@ void ending_doom(Job *job, JobState state, Failure *failure) {
 
         job->doom = failure;
         job->doom_state = state;
+        if (job->is_held) /* it runs: the takeover goes on from here */
+                return;
         if (job->state == JOB_RUNNING && !job->item.is_queued) {
                 if (!dependency_is_behind(job))
                         worker_stop_soon(job->worker);

@@ -8,6 +8,9 @@ static bool fault_job_can_run_again(const FaultJob *job) {
                 return false;
         if (job->device_inout && !job->repeatable)
                 return false;
+        /* A worker that could still say how far it was let nobody pass it any more. */
+        if (job->overtaken && job->phase == FAULT_UNKNOWN)
+                return false;
         return !(job->host_inout && committing);
 }
 

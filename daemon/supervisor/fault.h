@@ -37,6 +37,7 @@ typedef struct FaultJob {
         bool host_inout;   /* changes a host arena in place, on success */
         bool variables;    /* runs on module variables, which died with the worker */
         bool alone;        /* ran alone after an earlier fault */
+        bool overtaken;    /* a job behind it that was in flight too writes what it reads */
         bool doomed;       /* the worker was stopped because of it */
 } FaultJob;
 

@@ -34,18 +34,22 @@ static void health_break(Health *health, const char *why, uint64_t now_ns) {
 }
 
 /* Return: true: it is one too many. */
-static bool health_count_fault(Health *health, uint64_t now_ns) {
+static bool health_count_fault(Health *health, uint32_t domain, uint64_t now_ns) {
         if (!health->n_faults || now_ns - health->fault_ns > HEALTH_WINDOW_NS) {
                 health->n_faults = 0;
                 health->fault_ns = now_ns;
+                health->fault_of = domain;
+                health->is_fault_sure = false;
         }
-        return ++health->n_faults >= HEALTH_FAULTS_MAX;
+        health->is_fault_sure |= domain == HEALTH_TRUSTED || domain != health->fault_of;
+        return ++health->n_faults >= HEALTH_FAULTS_MAX && health->is_fault_sure;
 }
 
-bool health_sign(Health *health, HealthSign sign, const char *why, uint64_t now_ns) {
+bool health_sign(Health *health, HealthSign sign, uint32_t domain, const char *why,
+                 uint64_t now_ns) {
         if (health->state == HEALTH_BROKEN)
                 return false;
-        if (sign == HEALTH_FAULT && health_count_fault(health, now_ns)) {
+        if (sign == HEALTH_FAULT && health_count_fault(health, domain, now_ns)) {
                 health_break(health, why, now_ns);
                 return true;
         }
@@ -54,7 +58,8 @@ bool health_sign(Health *health, HealthSign sign, const char *why, uint64_t now_
 }
 
 bool health_wants_look(const Health *health, uint64_t now_ns) {
-        return health->state != HEALTH_WELL && !health->is_looking && now_ns >= health->look_ns;
+        return health->state != HEALTH_WELL && !health->is_condemned && !health->is_looking &&
+               now_ns >= health->look_ns;
 }
 
 void health_look(Health *health) {
@@ -74,6 +79,8 @@ bool health_found(Health *health, HealthFinding finding, const char *why, uint64
         bool was_broken = health->state == HEALTH_BROKEN;
 
         health->is_looking = false;
+        if (health->is_condemned)
+                return false;
         switch (finding) {
                 case HEALTH_FOUND_BROKEN:
                         /* Whoever released it meanwhile was wrong. */
@@ -88,6 +95,17 @@ bool health_found(Health *health, HealthFinding finding, const char *why, uint64
         return false;
 }
 
+bool health_condemn(Health *health, const char *why, uint64_t now_ns) {
+        bool was_broken = health->state == HEALTH_BROKEN;
+
+        /* The first word says most: what follows, follows from it. */
+        if (health->is_condemned)
+                return false;
+        health_break(health, why, now_ns);
+        health->is_condemned = true;
+        return !was_broken;
+}
+
 void health_hold(Health *health, const char *reason) {
         health->is_held = true;
         health_say(health->hold_reason, reason);
@@ -96,7 +114,7 @@ void health_hold(Health *health, const char *reason) {
 bool health_release(Health *health) {
         bool was_drained = !health_takes_jobs(health);
 
-        health->is_held = false;
+        health->is_held = health->is_condemned = false;
         health->state = HEALTH_WELL;
         health->n_faults = 0;
         health->well_ns = 0;

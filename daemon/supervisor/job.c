@@ -8,6 +8,7 @@
 #include "supervisor/arena.h"
 #include "supervisor/list.h"
 #include "supervisor/module.h"
+#include "supervisor/supervisor.h"
 #include "util/pool.h"
 
 #define JOB_POOL_BYTES                                                                             \
@@ -135,6 +136,7 @@ int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_j
                 .is_pooled = is_pooled,
                 .word = spec->word ? arena_ref(spec->word) : NULL,
                 .word_offset = spec->word_offset,
+                .record = LEDGER_NONE,
         };
         job->entry = (QueueEntry){
                 .key = spec->id,
@@ -217,6 +219,21 @@ void job_set_state(Job *job, JobState next) {
         job_count(job, 1);
 }
 
+void job_note_retries(Job *job, unsigned retries) {
+        LedgerOwner owner = job_owner(job);
+
+        job->retries = retries;
+        job->record = ledger_job_waits(job->supervisor->ledger, job->record, &owner, retries);
+}
+
+LedgerOwner job_owner(const Job *job) {
+        return (LedgerOwner){
+                .id = job->id,
+                .uid = (uint32_t)job->user->uid,
+                .gid = (uint32_t)job->user->gid,
+        };
+}
+
 bool job_is_ended(const Job *job) {
         return job->state >= JOB_DONE;
 }
@@ -225,6 +242,35 @@ bool job_has_variables(const Job *job) {
         for (size_t i = 0; i < job->n_kernels; ++i)
                 if (job->kernels[i].module->has_variables)
                         return true;
+        return false;
+}
+
+static bool job_reads(const Job *job, const JobBuffer *written) {
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                const JobBuffer *read = &job->buffers[i];
+
+                if (read->direction != JOB_OUT && read->arena == written->arena &&
+                    read->offset < written->offset + written->length &&
+                    written->offset < read->offset + read->length)
+                        return true;
+        }
+        return false;
+}
+
+static bool job_overwrites(const Job *job, const Job *before) {
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                if (job->buffers[i].direction != JOB_IN && job_reads(before, &job->buffers[i]))
+                        return true;
+        return false;
+}
+
+bool job_is_overtaken(const Job *job) {
+        const JobEdge *edge;
+
+        LIST_FOREACH(edge, &job->successors, link)
+        if (edge->is_order && (edge->after->state == JOB_RUNNING || edge->after->is_held) &&
+            job_overwrites(edge->after, job))
+                return true;
         return false;
 }
 

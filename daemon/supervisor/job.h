@@ -19,6 +19,7 @@
 
 #include "supervisor/failure.h"
 #include "supervisor/fault.h"
+#include "supervisor/ledger.h"
 #include "supervisor/outbox.h"
 #include "supervisor/quanta.h"
 #include "supervisor/queue.h"
@@ -178,13 +179,16 @@ struct Job {
         uint32_t n_beside;   /* the most that were in its worker at its start and its end */
         uint64_t timeout_ms; /* 0: none */
         UserCharge charge;
+        uint32_t record; /* in the ledger, or LEDGER_NONE */
 
-        bool is_made : 1;     /* in the tables; else it failed its checks and only reports that */
-        bool is_alone : 1;    /* after a fault: runs with nothing beside it */
-        bool is_bounding : 1; /* counted in worker->short_ns, unless it is long */
-        bool is_long : 1;     /* expected to outlast the quantum */
-        bool is_loaded : 1;   /* in its device's load */
-        bool is_pooled : 1;   /* its memory */
+        bool is_made : 1;       /* in the tables; else it failed its checks and only reports that */
+        bool is_held : 1;       /* in a worker that is not taken over yet */
+        bool was_overtaken : 1; /* job_is_overtaken() when its worker ended */
+        bool is_alone : 1;      /* after a fault: runs with nothing beside it */
+        bool is_bounding : 1;   /* counted in worker->short_ns, unless it is long */
+        bool is_long : 1;       /* expected to outlast the quantum */
+        bool is_loaded : 1;     /* in its device's load */
+        bool is_pooled : 1;     /* its memory */
         bool repeatable : 1;
         bool timed : 1;
         bool has_device_inout : 1;
@@ -203,11 +207,17 @@ void job_release(Job *job);
 bool job_may_move(JobState from, JobState to);
 /** job_set_state() - asserts the move and counts it for its user. */
 void job_set_state(Job *job, JobState next);
+/** job_note_retries() - it waits again, after so many. */
+void job_note_retries(Job *job, unsigned retries);
+/** job_owner() - as the ledger names it. */
+LedgerOwner job_owner(const Job *job);
 /** job_is_ended() - DONE, FAILED or CANCELLED. */
 bool job_is_ended(const Job *job);
 
 /** job_has_variables() - one of its modules has writable variables. */
 bool job_has_variables(const Job *job);
+/** job_is_overtaken() - one behind it, in flight as well, writes what it reads: it may find other input when it runs again. */
+bool job_is_overtaken(const Job *job);
 /** job_kernel_names() - "kernel add", "kernels add, scale" or "job 1.2"; at most n_text bytes. */
 void job_kernel_names(const Job *job, char *text, size_t n_text);
 /** job_waited_us() - from submit to start, or up to now. */

@@ -2,6 +2,8 @@
 #include "supervisor/keeper_link.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -9,6 +11,8 @@
 
 #include "util/log.h"
 #include "util/macro.h"
+
+#define KEEPER_LINK_SETTLE_MS 5000
 
 typedef struct KeeperItem {
         KeeperMessage message;
@@ -96,6 +100,11 @@ KeeperLink *keeper_link_close(KeeperLink *link) {
 
 /* ---- out ------------------------------------------------------------------- */
 
+/* Nothing is lost, and the loop brings us back: as the keeper has it (keeper/link.c). */
+static bool keeper_link_may_pass(int r) {
+        return r == -EAGAIN || r == -ENOMEM || r == -ENOBUFS || r == -ETOOMANYREFS;
+}
+
 static int keeper_link_write(int socket, const KeeperMessage *message, const int *fds,
                              size_t n_fds) {
         KeeperControl control = {};
@@ -152,7 +161,7 @@ int keeper_link_send(KeeperLink *link, const KeeperMessage *message, const int *
                 return 0;
         if (STAILQ_EMPTY(&link->items)) {
                 r = keeper_link_write(link->fd, message, fds, n_fds);
-                if (r != -EAGAIN && r != -ENOBUFS && r != -ETOOMANYREFS)
+                if (!keeper_link_may_pass(r))
                         return r;
         }
         return keeper_link_wait(link, message, fds, n_fds);
@@ -164,7 +173,7 @@ static int keeper_link_flush(KeeperLink *link) {
 
         while ((item = STAILQ_FIRST(&link->items))) {
                 r = keeper_link_write(link->fd, &item->message, item->fds, item->n_fds);
-                if (r == -EAGAIN || r == -ENOBUFS || r == -ETOOMANYREFS)
+                if (keeper_link_may_pass(r))
                         return 0;
                 if (r < 0)
                         return r;
@@ -184,8 +193,24 @@ static void keeper_link_send_key(KeeperLink *link, KeeperKind kind, const char *
                 log_warning("the keeper was not told about %s: %s", key, strerror(-r));
 }
 
+/* The keeper always reads, in the end: it never waits for us. Nor may we for ever: it kills who is silent. */
+static void keeper_link_settle(KeeperLink *link) {
+        uint64_t until_ns = uv_hrtime() + KEEPER_LINK_SETTLE_MS * 1000000ull;
+        struct pollfd room = {.fd = link->fd, .events = POLLOUT};
+
+        while (!STAILQ_EMPTY(&link->items) && uv_hrtime() < until_ns) {
+                (void)poll(&room, 1, KEEPER_LINK_SETTLE_MS);
+                if (keeper_link_flush(link) < 0)
+                        return;
+                if (!STAILQ_EMPTY(&link->items))
+                        (void)poll(NULL, 0, 1); /* there is room, but no memory */
+        }
+}
+
 void keeper_link_keep(KeeperLink *link, const char *key, int fd) {
         keeper_link_send_key(link, KEEPER_KEEP, key, &fd, 1);
+        if (link)
+                keeper_link_settle(link);
 }
 
 void keeper_link_drop(KeeperLink *link, const char *key) {
@@ -233,7 +258,7 @@ static int keeper_link_read(KeeperLink *link) {
                 n = recvmsg(link->fd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
         while (n < 0 && errno == EINTR);
         if (n < 0)
-                return -errno;
+                return keeper_link_may_pass(-errno) ? -EAGAIN : -errno;
 
         n_fds = keeper_link_take_fds(&header, fds);
         if (n != sizeof(message) || (header.msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {

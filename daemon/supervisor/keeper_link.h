@@ -5,9 +5,10 @@
 /*
  * Keeper link
  *
- * The socket to the keeper: fixed structs, descriptors beside them. Sending never
- * blocks and keeps its order; what does not go at once waits here. All functions
- * that send accept NULL, for tests without a keeper.
+ * The socket to the keeper: fixed structs, descriptors beside them. Sending keeps
+ * its order and does not block, but for what is to be kept: what does not go at once
+ * waits here, and would be lost with us. All functions that send accept NULL, for
+ * tests without a keeper.
  */
 
 #include <stddef.h>
@@ -34,7 +35,7 @@ int keeper_link_new(uv_loop_t *loop, int fd, KeeperLinkReceive receive, KeeperLi
 KeeperLink *keeper_link_close(KeeperLink *link);
 /** keeper_link_send() - @fds stay the caller's. Return: 0, or -ENOMEM or another negative errno. */
 int keeper_link_send(KeeperLink *link, const KeeperMessage *message, const int *fds, size_t n_fds);
-/** keeper_link_keep() - hold this descriptor for us. */
+/** keeper_link_keep() - hold this descriptor for us: from now on, whatever becomes of us; a keeper that reads nothing is waited for 5 s. */
 void keeper_link_keep(KeeperLink *link, const char *key, int fd);
 /** keeper_link_drop() - no more. */
 void keeper_link_drop(KeeperLink *link, const char *key);

@@ -19,6 +19,7 @@
 #define LIMIT_JOB_KERNELS    4096u
 #define LIMIT_JOB_AFTER      1024u
 #define LIMIT_JOB_OPERATIONS (1u << 20) /* bytes */
+#define LIMIT_JOB_DEVICE     4096u      /* far more than there are: what is below fits an int */
 #define LIMIT_JOB_LABEL      64u        /* bytes */
 #define LIMIT_DRAIN_REASON   200u       /* bytes */
 #define LIMIT_KERNEL_NAME    1024u      /* bytes; C++ names are long */

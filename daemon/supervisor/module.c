@@ -38,6 +38,40 @@ static int module_copy(Module *module, const ModuleSpec *spec) {
         return module_copy_options(module, spec);
 }
 
+/* Written again when something of it changes. */
+static void module_record(Module *module) {
+        Ledger *ledger = module->supervisor->ledger;
+        LedgerModule record = {
+                .id = module->id,
+                .image = module->image ? module->image->id : 0,
+                .session = module->session_id,
+                .has_variables = module->has_variables,
+                .worker = module->used_in,
+        };
+
+        if (module->record == LEDGER_NONE)
+                module->record = ledger_add(ledger, LEDGER_MODULE, &record);
+        else
+                module->record = ledger_change(ledger, LEDGER_MODULE, module->record, &record);
+}
+
+/* Its variables are in a worker that lives on, or they are lost. */
+static void module_resume(Module *module, const ModuleSpec *spec) {
+        Worker *worker;
+
+        module->is_resumed = true;
+        module->record = spec->record;
+        module->has_variables = spec->has_variables;
+        module->used_in = spec->used_in;
+        if (!spec->used_in)
+                return;
+        HASH_FIND(hh, module->supervisor->workers, &spec->used_in, sizeof(spec->used_in), worker);
+        if (worker && worker_is_gone(worker))
+                worker = NULL;
+        module->home = worker ? worker->device : NULL;
+        module->variables_lost = !worker;
+}
+
 int module_new(Supervisor *supervisor, Session *session, const ModuleSpec *spec,
                Module **ret_module) {
         _cleanup_(module_unrefp) Module *module = NULL;
@@ -52,8 +86,14 @@ int module_new(Supervisor *supervisor, Session *session, const ModuleSpec *spec,
         module->session_id = session->id;
         module->n_refs = 1;
         LIST_INIT(&module->instances);
-        module->id = ++supervisor->last_module;
+        module->record = LEDGER_NONE;
+        module->id = spec->id ? spec->id : ++supervisor->last_module;
+        ledger_note_id(supervisor->ledger, LEDGER_MODULE, supervisor->last_module);
         HASH_ADD(hh, supervisor->modules, id, sizeof(module->id), module);
+        if (!module->hh.tbl) {
+                free(TAKE_PTR(module));
+                return -ENOMEM;
+        }
 
         r = module_copy(module, spec);
         if (r < 0)
@@ -63,6 +103,10 @@ int module_new(Supervisor *supervisor, Session *session, const ModuleSpec *spec,
                 return MODULE_E_QUOTA;
 
         module->session = session;
+        if (spec->id)
+                module_resume(module, spec);
+        else
+                module_record(module);
         LIST_INSERT_HEAD(&session->modules, module, session_link);
         *ret_module = TAKE_PTR(module);
         return 0;
@@ -88,6 +132,7 @@ static void module_free(Module *module) {
         module_stop_waiting(module);
         HASH_DEL(module->supervisor->modules, module);
         user_uncharge(&module->charge);
+        ledger_drop(module->supervisor->ledger, LEDGER_MODULE, module->record);
         arena_unref(module->image);
         for (size_t i = 0; i < module->n_options; ++i)
                 free(module->options[i]);
@@ -116,6 +161,21 @@ static void module_wait(Module *module, Slot *slot) {
                 TAILQ_INSERT_TAIL(&module->supervisor->unplaced_modules, module, wait_link);
 }
 
+/* Where it may be loaded still. */
+static Device *module_find_home(const Module *module) {
+        Supervisor *supervisor = module->supervisor;
+
+        if (module->home)
+                return module->home;
+        for (size_t i = 0; i < supervisor->n_devices; ++i) {
+                const Slot *slot = slot_find(supervisor, module->user, &supervisor->devices[i]);
+
+                if (slot && slot->worker)
+                        return &supervisor->devices[i];
+        }
+        return NULL;
+}
+
 static Failure *module_choose_slot(Module *module, Slot **ret_slot) {
         Supervisor *supervisor = module->supervisor;
         int wanted = module->wanted_device;
@@ -127,6 +187,8 @@ static Failure *module_choose_slot(Module *module, Slot **ret_slot) {
 
         /* Where it is loaded first is told for the compiler's word: jobs find it anywhere. */
         device = wanted >= 0 ? &supervisor->devices[wanted] : NULL;
+        if (!device && module->is_resumed)
+                device = module_find_home(module);
         if (!device || !health_takes_jobs(&device->health))
                 device = device_choose(supervisor, module->user);
         *ret_slot = slot_get(supervisor, module->user, device);
@@ -159,7 +221,10 @@ void module_loaded(Module *module, const ModuleReport *report) {
         module_stop_waiting(module);
         module->state = MODULE_READY;
         module->slot = NULL;
-        module->has_variables = report->has_variables;
+        if (module->has_variables != report->has_variables) {
+                module->has_variables = report->has_variables;
+                module_record(module);
+        }
         if (module->session)
                 session_module_ready(module->session, module, report);
 }
@@ -174,9 +239,22 @@ void module_failed(Module *module, Failure *failure) {
         module->state = MODULE_FAILED;
         module->slot = NULL;
         if (module->session) {
-                session_reply_failure(module->session, module->serial, owned);
+                session_module_failed(module->session, module, owned);
                 module_detach(module);
         }
+}
+
+void module_note_use(Module *module, uint32_t worker) {
+        if (module->used_in == worker || !module->has_variables)
+                return;
+        module->used_in = worker;
+        module_record(module);
+}
+
+void module_forget_use(Module *module) {
+        module->variables_lost = false;
+        module->used_in = 0;
+        module_record(module);
 }
 
 void module_detach(Module *module) {

@@ -10,6 +10,9 @@ RB_HEAD(OrderNodeTree, OrderNode);
 struct Order {
         struct OrderNodeTree nodes; /* live */
         struct OrderObjectTree objects;
+        OrderPlace *places; /* of the job that is added, one an access */
+        size_t n_places;
+        uint64_t last; /* the highest id so far */
         size_t n_nodes;
         uint64_t marks;
 };
@@ -70,6 +73,20 @@ static int order_enter(Order *order, OrderNode *node, const OrderAccess *accesse
         return 0;
 }
 
+static int order_reserve_places(Order *order, size_t n) {
+        OrderPlace *places;
+
+        if (n <= order->n_places)
+                return 0;
+
+        places = reallocarray(order->places, n, sizeof(*places));
+        if (!places)
+                return -ENOMEM;
+        order->places = places;
+        order->n_places = n;
+        return 0;
+}
+
 static int order_prepare(Order *order, OrderNode *node, const OrderAccess *accesses,
                          size_t n_accesses) {
         uint64_t mark = ++order->marks;
@@ -78,14 +95,15 @@ static int order_prepare(Order *order, OrderNode *node, const OrderAccess *acces
         for (size_t i = 0; i < n_accesses; i++) {
                 if (!node->objects[i])
                         continue;
-                r = orderobject_cover(node->objects[i], &accesses[i]);
+                r = orderobject_cover(node->objects[i], &accesses[i], &order->places[i]);
                 if (r < 0)
                         return r;
         }
         for (size_t i = 0; i < n_accesses; i++) {
                 if (!node->objects[i])
                         continue;
-                r = orderobject_collect(node->objects[i], &accesses[i], node, mark);
+                r = orderobject_collect(node->objects[i], &accesses[i], &order->places[i], node,
+                                        mark);
                 if (r < 0)
                         return r;
         }
@@ -93,15 +111,16 @@ static int order_prepare(Order *order, OrderNode *node, const OrderAccess *acces
 }
 
 /* Reads first: a write unites segments and so leaves no reader of its own job in them. */
-static void node_commit(OrderNode *node, const OrderAccess *accesses, size_t n_accesses) {
+static void node_commit(OrderNode *node, const OrderAccess *accesses, const OrderPlace *places,
+                        size_t n_accesses) {
         bool cautious = node->predecessors.n > ORDER_DIRECT_MAX;
 
         for (size_t i = 0; i < n_accesses; i++)
                 if (node->objects[i] && !accesses[i].write && !cautious)
-                        orderobject_read(node->objects[i], &accesses[i], node);
+                        orderobject_read(node->objects[i], &accesses[i], &places[i], node);
         for (size_t i = 0; i < n_accesses; i++)
                 if (node->objects[i] && (accesses[i].write || cautious))
-                        orderobject_write(node->objects[i], &accesses[i], node);
+                        orderobject_write(node->objects[i], &accesses[i], &places[i], node);
 }
 
 static void order_leave(Order *order, OrderNode *node) {
@@ -147,8 +166,11 @@ int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_
         _cleanup_(ordernode_unrefp) OrderNode *node = NULL;
         int r;
 
-        if (order_find(order, job))
+        if (job <= order->last && order_find(order, job))
                 return -EEXIST;
+        r = order_reserve_places(order, n_accesses);
+        if (r < 0)
+                return r;
 
         r = ordernode_new(job, n_accesses, &node);
         if (r < 0)
@@ -164,7 +186,8 @@ int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_
                 return r;
         }
 
-        node_commit(node, accesses, n_accesses);
+        node_commit(node, accesses, order->places, n_accesses);
+        order->last = MAX(order->last, job);
         RB_INSERT(OrderNodeTree, &order->nodes, node);
         order->n_nodes++;
         TAKE_PTR(node);
@@ -198,6 +221,7 @@ Order *order_free(Order *order) {
                 RB_REMOVE(OrderNodeTree, &order->nodes, node);
                 ordernode_unref(node);
         }
+        free(order->places);
         free(order);
         return NULL;
 }

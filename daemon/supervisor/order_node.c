@@ -213,3 +213,10 @@ void ordernodeset_drop_spent(OrderNodeSet *set, uint64_t *marks) {
                         nodes[n++] = nodes[i];
         set->n = n;
 }
+
+void ordernodeset_trim(OrderNodeSet *set) {
+        OrderNode **nodes = ordernodeset_at(set);
+
+        while (set->n > 0 && !nodes[set->n - 1]->live && nodes[set->n - 1]->predecessors.n == 0)
+                ordernode_unref(nodes[--set->n]);
+}

@@ -79,6 +79,8 @@ int ordernodeset_copy(OrderNodeSet *set, const OrderNodeSet *from);
 int ordernodeset_resolve(OrderNodeSet *set, const OrderNodeSet *from, uint64_t mark);
 /** ordernodeset_drop_spent() - forget the ended ones that wait for nobody. */
 void ordernodeset_drop_spent(OrderNodeSet *set, uint64_t *marks);
+/** ordernodeset_trim() - the same for the last of them, as long as one look tells. */
+void ordernodeset_trim(OrderNodeSet *set);
 /** ordernodeset_clear() - empty, its room kept. */
 void ordernodeset_clear(OrderNodeSet *set);
 /** ordernodeset_finish() - empty, its memory freed. */

@@ -24,6 +24,11 @@ static int ordersegment_compare(OrderSegment *a, OrderSegment *b) {
 
 RB_GENERATE_STATIC(OrderSegmentTree, OrderSegment, entry, ordersegment_compare)
 
+/* RB_NEXT takes three arguments or two, by the version of libuv; what it calls takes one. */
+static OrderSegment *ordersegment_next(OrderSegment *segment) {
+        return OrderSegmentTree_RB_NEXT(segment);
+}
+
 /* ---- segments ---- */
 
 static Pool ordersegment_pool = POOL(sizeof(OrderSegment), SEGMENT_SPARES);
@@ -42,7 +47,7 @@ DEFINE_CLEANUP(OrderSegment, ordersegment_free)
 
 /* With a place for one reader and one writer, so that nothing fails once all segments stand. */
 static int orderobject_add_segment(OrderObject *object, uint64_t start, uint64_t end,
-                                   const OrderSegment *like) {
+                                   const OrderSegment *like, OrderSegment **ret_segment) {
         _cleanup_(ordersegment_freep) OrderSegment *segment = pool_get(&ordersegment_pool);
         static const OrderSegment empty;
         int r;
@@ -61,13 +66,16 @@ static int orderobject_add_segment(OrderObject *object, uint64_t start, uint64_t
         RB_INSERT(OrderSegmentTree, &object->segments, segment);
         object->n_segments++;
         object->n_grown += 1 + segment->writers.n + segment->readers.n;
-        TAKE_PTR(segment);
+        *ret_segment = TAKE_PTR(segment);
         return 0;
 }
 
 static void orderobject_drop_segment(OrderObject *object, OrderSegment *segment) {
         RB_REMOVE(OrderSegmentTree, &object->segments, segment);
         object->n_segments--;
+        object->n_cuts++;
+        if (object->recent == segment)
+                object->recent = NULL;
         ordersegment_free(segment);
 }
 
@@ -86,33 +94,68 @@ static OrderSegment *orderobject_find(OrderObject *object, uint64_t offset) {
         return found;
 }
 
+/* Its neighbours within an access that was covered: those leave no gap. */
 static OrderSegment *orderobject_next(OrderObject *object, OrderSegment *segment, uint64_t end) {
-        segment = RB_NEXT(OrderSegmentTree, &object->segments, segment);
+        if (segment->end >= end)
+                return NULL;
+        segment = ordersegment_next(segment);
         return segment && segment->start < end ? segment : NULL;
 }
 
-static OrderSegment *orderobject_first(OrderObject *object, uint64_t start, uint64_t end) {
-        OrderSegment *segment = orderobject_find(object, start);
+static OrderSegment *orderobject_first(OrderObject *object, const OrderAccess *access,
+                                       const OrderPlace *place) {
+        OrderSegment *segment;
 
-        return segment && segment->start < end ? segment : NULL;
+        if (place->segment && place->n_cuts == object->n_cuts)
+                return place->segment;
+        segment = orderobject_find(object, access->offset);
+        return segment && segment->start < access->offset + access->length ? segment : NULL;
 }
 
 static int orderobject_split(OrderObject *object, uint64_t at) {
-        OrderSegment *segment = orderobject_find(object, at);
+        OrderSegment *segment = orderobject_find(object, at), *rest;
         int r;
 
         if (!segment || segment->start >= at)
                 return 0;
 
-        r = orderobject_add_segment(object, at, segment->end, segment);
+        r = orderobject_add_segment(object, at, segment->end, segment, &rest);
         if (r < 0)
                 return r;
         segment->end = at;
+        object->n_cuts++;
         return 0;
 }
 
-int orderobject_cover(OrderObject *object, const OrderAccess *access) {
-        uint64_t start = access->offset, end = start + access->length, at = start;
+/* Whoever repeats his slices comes to the same one again, or to the one behind it. */
+static OrderSegment *orderobject_find_repeated(OrderObject *object, uint64_t start) {
+        OrderSegment *segment = object->recent;
+
+        if (segment && segment->start < start)
+                segment = ordersegment_next(segment);
+        return segment && segment->start == start ? segment : orderobject_find(object, start);
+}
+
+/* Return: 0, also where it is more than one segment: there is none in @ret_segment then; or -ENOMEM. */
+static int orderobject_cover_one(OrderObject *object, uint64_t start, uint64_t end,
+                                 OrderSegment **ret_segment) {
+        OrderSegment *segment = orderobject_find_repeated(object, start);
+
+        *ret_segment = NULL;
+        if (!segment || segment->start >= end)
+                return orderobject_add_segment(object, start, end, NULL, ret_segment);
+        if (segment->start != start || segment->end != end)
+                return 0;
+
+        *ret_segment = segment;
+        ordernodeset_trim(&segment->readers);
+        return ordernodeset_reserve(&segment->readers, 1);
+}
+
+/* Those there are between the ends, and new ones in the gaps. */
+static int orderobject_cover_many(OrderObject *object, uint64_t start, uint64_t end) {
+        uint64_t at = start;
+        OrderSegment *added;
         int r;
 
         r = orderobject_split(object, start);
@@ -127,13 +170,30 @@ int orderobject_cover(OrderObject *object, const OrderAccess *access) {
                 uint64_t next = segment ? MIN(segment->start, end) : end;
 
                 if (next > at)
-                        r = orderobject_add_segment(object, at, next, NULL);
+                        r = orderobject_add_segment(object, at, next, NULL, &added);
                 else
                         r = ordernodeset_reserve(&segment->readers, 1);
                 if (r < 0)
                         return r;
                 at = next > at ? next : segment->end;
         }
+        return 0;
+}
+
+int orderobject_cover(OrderObject *object, const OrderAccess *access, OrderPlace *ret_place) {
+        uint64_t start = access->offset, end = start + access->length;
+        OrderSegment *segment;
+        int r;
+
+        r = orderobject_cover_one(object, start, end, &segment);
+        if (r >= 0 && !segment)
+                r = orderobject_cover_many(object, start, end);
+        if (r < 0)
+                return r;
+
+        if (segment)
+                object->recent = segment;
+        *ret_place = (OrderPlace){.segment = segment, .n_cuts = object->n_cuts};
         return 0;
 }
 
@@ -170,7 +230,7 @@ static size_t orderobject_sweep(OrderObject *object, uint64_t *marks) {
         size_t n = 0;
 
         for (segment = RB_MIN(OrderSegmentTree, &object->segments); segment; segment = next) {
-                next = RB_NEXT(OrderSegmentTree, &object->segments, segment);
+                next = ordersegment_next(segment);
                 ordernodeset_drop_spent(&segment->writers, marks);
                 ordernodeset_drop_spent(&segment->readers, marks);
                 if (segment->writers.n + segment->readers.n == 0)
@@ -230,10 +290,10 @@ int orderobject_tidy(OrderObject *object, uint64_t *marks) {
 
 /* ---- accesses ---- */
 
-int orderobject_collect(OrderObject *object, const OrderAccess *access, OrderNode *node,
-                        uint64_t mark) {
+int orderobject_collect(OrderObject *object, const OrderAccess *access, const OrderPlace *place,
+                        OrderNode *node, uint64_t mark) {
         uint64_t end = access->offset + access->length;
-        OrderSegment *segment = orderobject_first(object, access->offset, end);
+        OrderSegment *segment = orderobject_first(object, access, place);
         int r;
 
         for (; segment; segment = orderobject_next(object, segment, end)) {
@@ -249,9 +309,10 @@ int orderobject_collect(OrderObject *object, const OrderAccess *access, OrderNod
         return 0;
 }
 
-void orderobject_read(OrderObject *object, const OrderAccess *access, OrderNode *node) {
+void orderobject_read(OrderObject *object, const OrderAccess *access, const OrderPlace *place,
+                      OrderNode *node) {
         uint64_t end = access->offset + access->length;
-        OrderSegment *segment = orderobject_first(object, access->offset, end);
+        OrderSegment *segment = orderobject_first(object, access, place);
 
         for (; segment; segment = orderobject_next(object, segment, end)) {
                 OrderNodeSet *readers = &segment->readers;
@@ -263,9 +324,10 @@ void orderobject_read(OrderObject *object, const OrderAccess *access, OrderNode 
         }
 }
 
-void orderobject_write(OrderObject *object, const OrderAccess *access, OrderNode *node) {
+void orderobject_write(OrderObject *object, const OrderAccess *access, const OrderPlace *place,
+                       OrderNode *node) {
         uint64_t end = access->offset + access->length;
-        OrderSegment *segment = orderobject_first(object, access->offset, end), *other;
+        OrderSegment *segment = orderobject_first(object, access, place), *other;
 
         while ((other = orderobject_next(object, segment, end))) {
                 segment->end = other->end;

@@ -158,6 +158,16 @@ static int outbox_send_stop(Channel *channel) {
         return channel_send(channel, &message.base, -1);
 }
 
+static int outbox_send_attach(Channel *channel, uint64_t by) {
+        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
+        Gpuq__Worker__Attach attach = GPUQ__WORKER__ATTACH__INIT;
+
+        attach.by = by;
+        message.body_case = GPUQ__WORKER__TO_WORKER__BODY_ATTACH;
+        message.attach = &attach;
+        return channel_send(channel, &message.base, -1);
+}
+
 static int outbox_send_one(Channel *channel, const OutboxItem *item) {
         switch (item->kind) {
                 case OUTBOX_ARENA_ADD:
@@ -172,6 +182,8 @@ static int outbox_send_one(Channel *channel, const OutboxItem *item) {
                         return outbox_send_module_drop(channel, item->id);
                 case OUTBOX_STOP:
                         return outbox_send_stop(channel);
+                case OUTBOX_ATTACH:
+                        return outbox_send_attach(channel, item->id);
                 case OUTBOX_JOB:
                         break;
         }
@@ -230,13 +242,15 @@ static uint8_t *outbox_pack_job(uint8_t *p, const Job *job) {
                 p = pack_number(p, 9, job->word->id);
                 p = pack_number(p, 10, job->word_offset);
         }
+        if (job->is_alone)
+                p = pack_number(p, 11, true);
         pack_end(begin, p);
         return p;
 }
 
 /* No less than its message needs. */
 static size_t outbox_job_bytes(const Job *job) {
-        size_t n_bytes = 2 * PACK_PREFIX_BYTES + 6 * PACK_FIELD_BYTES + job->n_operations +
+        size_t n_bytes = 2 * PACK_PREFIX_BYTES + 7 * PACK_FIELD_BYTES + job->n_operations +
                          job->n_buffers * (PACK_PREFIX_BYTES + 4 * PACK_FIELD_BYTES) +
                          PACK_PREFIX_BYTES + job->n_order * PACK_FIELD_BYTES;
 

@@ -7,6 +7,7 @@
 #include "supervisor/list.h"
 #include "supervisor/scheduler.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/takeover.h"
 #include "supervisor/worker.h"
 #include "util/log.h"
 
@@ -96,6 +97,8 @@ void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
         free(supervisor->problem);
         supervisor->problem = NULL;
         drain_adopt(supervisor);
+        if (supervisor->takeover)
+                takeover_on_devices(supervisor->takeover);
         probe_serve_waiting(supervisor);
 }
 

@@ -84,10 +84,15 @@ static QueueTurn *queue_turn(Queue *queue, uint32_t session, int priority) {
                 return NULL;
         }
         turn->key = key;
+        HASH_ADD(hh, queue->turns, key, sizeof(turn->key), turn);
+        if (!turn->hh.tbl) {
+                free(turn);
+                queue_drop_band(queue, band);
+                return NULL;
+        }
         turn->band = band;
         TAILQ_INIT(&turn->entries);
         TAILQ_INSERT_TAIL(&band->turns, turn, link);
-        HASH_ADD(hh, queue->turns, key, sizeof(turn->key), turn);
         return turn;
 }
 

@@ -71,7 +71,7 @@ static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_
                 snprintf(text, n_text, "a job runs alone after a fault");
         else if (job->user->is_held)
                 snprintf(text, n_text, "over gpu_seconds: its user has some again in about %.0f s",
-                         ceil(user_over_seconds(job->user, uv_hrtime())));
+                         ceil(user_over_seconds(job->user, supervisor_now(job->supervisor))));
         else
                 reason_turn(job, worker, n_before, text, n_text);
 }

@@ -9,11 +9,13 @@
 #include "supervisor/list.h"
 #include "supervisor/module.h"
 #include "supervisor/scheduler.h"
+#include "supervisor/supervisor.h"
 #include "util/log.h"
 
 #define RECOVERY_NAMED_MAX 16u /* buffers named in one text */
 
-static FaultJob recovery_describe(const Job *job) {
+static FaultJob recovery_describe(Job *job) {
+        job->was_overtaken |= job_is_overtaken(job);
         return (FaultJob){
                 .phase = job->phase,
                 .retries = job->retries,
@@ -22,6 +24,7 @@ static FaultJob recovery_describe(const Job *job) {
                 .host_inout = job->has_host_inout,
                 .variables = job_has_variables(job),
                 .alone = job->is_alone,
+                .overtaken = job->was_overtaken,
                 .doomed = job->doom != NULL,
         };
 }
@@ -37,12 +40,13 @@ static Failure *recovery_guilty(const Job *job, const Failure *failure, bool alo
                            alone ? "run alone after a fault" : "it was the only job in flight");
 }
 
-static void recovery_name_buffers(const Job *job, char *text, size_t n_text) {
+static void recovery_name_buffers(const Job *job, JobDirection direction, char *text,
+                                  size_t n_text) {
         size_t n = 0, n_named = 0;
 
         *text = '\0';
         for (size_t i = 0; i < job->n_buffers && n < n_text; ++i) {
-                if (job->buffers[i].direction != JOB_INOUT)
+                if (job->buffers[i].direction != direction)
                         continue;
                 if (n_named++ == RECOVERY_NAMED_MAX) {
                         snprintf(text + n, n_text - n, ", and more");
@@ -60,7 +64,15 @@ static void recovery_name_buffers(const Job *job, char *text, size_t n_text) {
 static Failure *recovery_half_written(const Job *job) {
         char buffers[1536];
 
-        recovery_name_buffers(job, buffers, sizeof(buffers));
+        if (job->was_overtaken && job->phase == FAULT_UNKNOWN) {
+                recovery_name_buffers(job, JOB_IN, buffers, sizeof(buffers));
+                return failure_new(FAILURE_HALF_WRITTEN,
+                                   "in flight when its worker ended, and cannot run again: a job "
+                                   "behind it may have overwritten what it reads: %s",
+                                   buffers);
+        }
+
+        recovery_name_buffers(job, JOB_INOUT, buffers, sizeof(buffers));
         return failure_new(FAILURE_HALF_WRITTEN,
                            "in flight when its worker ended and not repeatable; may be half "
                            "written: %s",
@@ -132,23 +144,25 @@ static void recovery_apply(Job *job, FaultVerdict verdict, const Failure *failur
 
 /* First all that run again: those behind them must find them WAITING when others end. */
 static void recovery_return(Job *job, FaultVerdict verdict) {
-        if (verdict == FAULT_AGAIN || verdict == FAULT_AGAIN_ALONE)
-                scheduler_return(job, verdict == FAULT_AGAIN_ALONE || job->is_alone);
+        if (verdict != FAULT_AGAIN && verdict != FAULT_AGAIN_ALONE)
+                return;
+        job->was_overtaken = false;
+        scheduler_return(job, verdict == FAULT_AGAIN_ALONE || job->is_alone);
 }
 
 void recovery_run(Worker *worker, const Failure *failure, const char *output) {
         _cleanup_(freep) FaultVerdict *verdicts = NULL;
         _cleanup_(freep) FaultJob *described = NULL;
         _cleanup_(freep) Job **jobs = NULL;
-        size_t n_jobs = worker->n_inflight, i = 0;
+        size_t n_jobs = worker->n_inflight, n_all = n_jobs + (worker->n_others > 0), i = 0;
         Job *job;
 
         if (!n_jobs)
                 return;
 
         jobs = calloc(n_jobs, sizeof(*jobs));
-        described = calloc(n_jobs, sizeof(*described));
-        verdicts = calloc(n_jobs, sizeof(*verdicts));
+        described = calloc(n_all, sizeof(*described));
+        verdicts = calloc(n_all, sizeof(*verdicts));
         if (!jobs || !described || !verdicts) {
                 while ((job = TAILQ_FIRST(&worker->inflight)))
                         ending_fail(job,
@@ -160,10 +174,28 @@ void recovery_run(Worker *worker, const Failure *failure, const char *output) {
                 described[i] = recovery_describe(job);
                 jobs[i++] = job;
         }
-        fault_triage(worker->cause, described, n_jobs, verdicts);
+        /* Those that are not here may have done it as well: one stands for all. */
+        if (i < n_all)
+                described[i].phase = FAULT_ISSUED;
+        fault_triage(worker->cause, described, n_all, verdicts);
 
         for (i = 0; i < n_jobs; ++i)
                 recovery_return(jobs[i], verdicts[i]);
         for (i = 0; i < n_jobs; ++i)
                 recovery_apply(jobs[i], verdicts[i], failure, output);
+}
+
+void recovery_run_unattached(Job *job) {
+        FaultJob described;
+        FaultVerdict verdict;
+
+        job->phase = FAULT_UNKNOWN;
+        described = recovery_describe(job);
+        fault_triage(FAULT_STOPPED, &described, 1, &verdict);
+        if (verdict != FAULT_AGAIN && verdict != FAULT_AGAIN_ALONE) {
+                ending_fail(job, recovery_half_written(job));
+                return;
+        }
+        job_note_retries(job, job->retries + 1);
+        scheduler_consider(job);
 }

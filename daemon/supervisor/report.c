@@ -5,13 +5,16 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "supervisor/detached.h"
 #include "supervisor/limit.h"
 #include "supervisor/list.h"
 #include "supervisor/scheduler.h"
 #include "supervisor/session.h"
 #include "supervisor/slot.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/takeover.h"
 #include "supervisor/worker.h"
 
 #define REPORT_ENTRIES_MAX 16384u
@@ -47,12 +50,17 @@ static void report_count_user(User *user) {
                         queue_visit(&user->lanes[i]->queue, report_count, NULL);
 }
 
+/* A detached job has its own number, and the one that runs for it another. */
+static uint64_t report_id(const Job *job) {
+        return job->session && job->session->owner ? (uint32_t)job->id : job->id;
+}
+
 static void report_job(ReportQueue *report, const Job *job, bool is_open) {
         Gpuq__V1__QueueEntry *entry = &report->entries[report->n];
         char *reason = report->reasons[report->n];
 
         gpuq__v1__queue_entry__init(entry);
-        entry->id = job->id;
+        entry->id = report_id(job);
         entry->uid = job->user->uid;
         entry->user = job->user->name;
         if (is_open) {
@@ -87,8 +95,101 @@ static void report_user(ReportQueue *report, User *user) {
         }
 }
 
+/* Those that are no jobs of a queue at the moment. */
+static bool report_is_on_disk(const Detached *detached) {
+        return detached->record && detached->state >= DETACHED_QUEUED &&
+               detached->state <= DETACHED_ENDING && detached->state != DETACHED_SUBMITTED;
+}
+
+static const char *report_detached_reason(const Detached *detached) {
+        if (*detached->reason)
+                return detached->reason;
+        switch (detached->state) {
+                case DETACHED_LINKING:
+                        return "its modules are loaded";
+                case DETACHED_LOADING:
+                        return "it is read from the disk";
+                case DETACHED_ENDING:
+                        return detached->is_rerun ? "it runs again, for it may be half written"
+                                                  : "it has ended, which is written to the disk";
+                default:
+                        return "on disk, behind other detached jobs";
+        }
+}
+
+static void report_detached(ReportQueue *report, const Detached *detached) {
+        const Gpuq__V1__Job *job = detached->record->job;
+        Gpuq__V1__QueueEntry *entry = &report->entries[report->n];
+        uint64_t now_s = (uint64_t)time(NULL);
+
+        gpuq__v1__queue_entry__init(entry);
+        entry->id = detached_id(detached);
+        entry->uid = detached->uid;
+        entry->user = detached->owner->user->name;
+        if (report->session->peer.is_admin || report->session->user == detached->owner->user) {
+                entry->label = job->label;
+                if (job->n_kernels)
+                        entry->kernel = job->kernels[0]->name;
+        }
+        entry->state = GPUQ__V1__STATE__WAITING;
+        entry->reason = (char *)report_detached_reason(detached);
+        entry->priority = job->priority;
+        if (now_s > detached->record->made_s)
+                entry->waited_us = (now_s - detached->record->made_s) * 1000000;
+        report->list[report->n++] = entry;
+        report->n_bytes += gpuq__v1__queue_entry__get_packed_size(entry) + 8;
+}
+
+static void report_all_detached(ReportQueue *report, const Gpuq__V1__QueueGet *get) {
+        const Detached *detached = detached_first(report->session->supervisor);
+
+        for (; detached; detached = detached->hh.next) {
+                if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
+                        return;
+                if (report_is_on_disk(detached) &&
+                    report_wants(report->session, get, detached->owner->user))
+                        report_detached(report, detached);
+        }
+}
+
+/* Its client was away when we took over, and has not said again what it is. */
+static void report_kept(ReportQueue *report, const TakeoverJob *job) {
+        Gpuq__V1__QueueEntry *entry = &report->entries[report->n];
+        const Worker *worker = takeover_worker_of(report->session->supervisor, job);
+
+        gpuq__v1__queue_entry__init(entry);
+        entry->id = job->id;
+        entry->uid = job->user->uid;
+        entry->user = job->user->name;
+        entry->retries = job->sent.retries;
+        if (worker) {
+                entry->state = GPUQ__V1__STATE__RUNNING;
+                entry->device = worker->device->index + 1;
+                entry->reason = "its client has not come back since gpuqd was restarted";
+        } else {
+                entry->state = GPUQ__V1__STATE__WAITING;
+                entry->reason =
+                        "it waits for its client, who has not come back since gpuqd was restarted";
+        }
+        report->list[report->n++] = entry;
+        report->n_bytes += gpuq__v1__queue_entry__get_packed_size(entry) + 8;
+}
+
+static void report_all_kept(ReportQueue *report, const Gpuq__V1__QueueGet *get) {
+        const TakeoverJob *job = takeover_first_job(report->session->supervisor);
+
+        for (; job; job = job->hh.next) {
+                if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
+                        return;
+                if (report_wants(report->session, get, job->user))
+                        report_kept(report, job);
+        }
+}
+
 static int report_alloc(ReportQueue *report) {
-        size_t n_jobs = HASH_COUNT(report->session->supervisor->jobs);
+        Supervisor *supervisor = report->session->supervisor;
+        size_t n_jobs = HASH_COUNT(supervisor->jobs) + detached_count(supervisor) +
+                        takeover_count_jobs(supervisor);
 
         report->n_max = MIN(n_jobs, (size_t)REPORT_ENTRIES_MAX);
         report->entries = calloc(report->n_max + 1, sizeof(*report->entries));
@@ -104,7 +205,7 @@ static void report_free(ReportQueue *report) {
 }
 
 void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get) {
-        ReportQueue report = {.session = session, .now_ns = uv_hrtime()};
+        ReportQueue report = {.session = session, .now_ns = supervisor_now(session->supervisor)};
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Queue queue = GPUQ__V1__QUEUE__INIT;
         User *user;
@@ -119,6 +220,8 @@ void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__Que
         for (user = session->supervisor->users; user; user = user->hh.next)
                 if (report_wants(session, get, user))
                         report_user(&report, user);
+        report_all_detached(&report, get);
+        report_all_kept(&report, get);
         queue.entries = report.list;
         queue.n_entries = report.n;
         reply.serial = serial;
@@ -157,6 +260,7 @@ static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
         to->running = device->n_running;
         to->quanta = device->quanta.n_quanta;
         to->overruns = device->quanta.n_overruns;
+        to->xids = device->supervisor->xid_log ? device->n_xids + 1 : 0;
 }
 
 static int report_devices(ReportStatus *report) {
@@ -184,7 +288,7 @@ static void report_worker(const Worker *worker, Gpuq__V1__WorkerStatus *to) {
         to->memory = worker->memory;
         to->running = worker->n_inflight;
         to->jobs = worker->n_jobs;
-        to->contexts = worker->state == WORKER_READY || worker->state == WORKER_STOPPING;
+        to->contexts = worker->state != WORKER_STARTING && worker->state != WORKER_LOST;
         if (worker->counters.base.descriptor)
                 to->counters = (Gpuq__V1__WorkerCounters *)&worker->counters;
 }
@@ -253,7 +357,7 @@ static int report_users(ReportStatus *report) {
         size_t n = HASH_COUNT(report->supervisor->users), i = 0;
         Gpuq__V1__UserStatus *users = report_take(report, n, sizeof(*users));
         Gpuq__V1__UserStatus **list = report_take(report, n, sizeof(*list));
-        uint64_t now_ns = uv_hrtime();
+        uint64_t now_ns = supervisor_now(report->supervisor);
         const User *user;
         double total = 0;
 

@@ -4,18 +4,21 @@
  * function a request, each reads as check, act, reply.
  */
 
+#include "supervisor/request.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "util/bump.h"
+#include "supervisor/detached.h"
 #include "supervisor/drain.h"
-#include "supervisor/ending.h"
 #include "supervisor/limit.h"
 #include "supervisor/list.h"
+#include "supervisor/process_age.h"
 #include "supervisor/session.h"
-#include "supervisor/slot.h"
 #include "supervisor/submit_scan.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/takeover.h"
 #include "util/log.h"
 
 typedef struct RequestEntry {
@@ -33,16 +36,33 @@ static void session_welcome(Session *session, uint32_t serial) {
         welcome.session = session->id;
         welcome.uid = session->peer.uid;
         welcome.n_devices = (uint32_t)session->supervisor->n_devices;
+        welcome.resumed = session->is_resuming;
         welcome.poll_us = session->supervisor->config->poll_us;
+        welcome.rings = session_can_ring(session);
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_WELCOME;
         reply.welcome = &welcome;
         session_reply(session, &reply, -1);
 }
 
+/* So that it can be told again who this is, should we die. */
+static void session_record(Session *session) {
+        LedgerSession record = {
+                .id = session->id,
+                .uid = (uint32_t)session->peer.uid,
+                .gid = (uint32_t)session->peer.gid,
+                .pid = (int32_t)session->peer.pid,
+                .start = process_age_start(session->peer.pid),
+        };
+
+        snprintf(record.client, sizeof(record.client), "%s", session->client);
+        session->record = ledger_add(session->supervisor->ledger, LEDGER_SESSION, &record);
+}
+
 static const char *session_on_hello(Session *session, uint32_t serial,
                                     const Gpuq__V1__Request *request) {
         const Gpuq__V1__Hello *hello = request->hello;
+        Failure *failure;
 
         if (session->state != SESSION_HELLO)
                 return "a second handshake";
@@ -60,228 +80,16 @@ static const char *session_on_hello(Session *session, uint32_t serial,
         }
 
         snprintf(session->client, sizeof(session->client), "%s", hello->client);
+        failure = hello->resume ? takeover_claim(session, hello->resume) : NULL;
+        if (failure) {
+                session_refuse(session, failure);
+                return NULL;
+        }
+        if (!hello->resume)
+                session_record(session);
         session->state = SESSION_OPEN;
         wire_set_frame_max(session->wire, WIRE_FRAME_MAX);
         session_welcome(session, serial);
-        return NULL;
-}
-
-/* ---- arenas ---------------------------------------------------------------- */
-
-static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate *create) {
-        const Supervisor *supervisor = session->supervisor;
-
-        if (create->place != GPUQ__V1__PLACE__HOST && create->place != GPUQ__V1__PLACE__DEVICE &&
-            create->place != GPUQ__V1__PLACE__IMAGE)
-                return failure_new(FAILURE_INVALID, "an arena of unknown place %d", create->place);
-        if (create->size == 0)
-                return failure_new(FAILURE_INVALID, "an arena of 0 bytes");
-        if (create->place == GPUQ__V1__PLACE__IMAGE && create->size > ARENA_IMAGE_MAX)
-                return failure_new(FAILURE_INVALID, "a module image of %llu bytes, at most %llu",
-                                   (unsigned long long)create->size,
-                                   (unsigned long long)ARENA_IMAGE_MAX);
-        if (session->user->n_arenas >= LIMIT_USER_ARENAS)
-                return failure_new(FAILURE_QUOTA, "user %s has %u arenas, at most %u",
-                                   session->user->name, session->user->n_arenas, LIMIT_USER_ARENAS);
-        if (create->place != GPUQ__V1__PLACE__DEVICE)
-                return NULL;
-        if (!supervisor->n_devices)
-                return failure_new(FAILURE_NO_DEVICE, "%s", supervisor_state(supervisor));
-        if (create->device > supervisor->n_devices)
-                return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu",
-                                   create->device - 1, supervisor->n_devices);
-        return NULL;
-}
-
-static void session_make_device_arena(Session *session, Arena *arena, uint32_t device) {
-        Supervisor *supervisor = session->supervisor;
-        Slot *slot;
-
-        slot = slot_get(supervisor, session->user,
-                        device ? &supervisor->devices[device - 1]
-                               : device_choose(supervisor, session->user));
-        arena->maker = session;
-        arena->may_move = !device;
-        LIST_INSERT_HEAD(&session->making, arena, maker_link);
-        if (slot)
-                slot_make_arena(slot, arena);
-        else
-                session_arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory for a worker"));
-}
-
-static const char *session_on_arena_create(Session *session, uint32_t serial,
-                                           const Gpuq__V1__Request *request) {
-        const Gpuq__V1__ArenaCreate *create = request->arena_create;
-        _cleanup_(arena_unrefp) Arena *arena = NULL;
-        bool on_device = create->place == GPUQ__V1__PLACE__DEVICE;
-        Failure *failure;
-        int r;
-
-        failure = arena_check(session, create);
-        if (failure) {
-                session_fail_request(session, serial, failure);
-                return NULL;
-        }
-        r = arena_new(session->supervisor, session->user, (ArenaPlace)create->place, create->size,
-                      &arena);
-        if (r) {
-                failure = r == ARENA_E_QUOTA
-                                  ? limit_failure(session->user,
-                                                  on_device ? USER_DEVICE_BYTES : USER_ARENA_BYTES,
-                                                  create->size)
-                                  : failure_new(FAILURE_MEMORY, "no arena of %llu bytes: %s",
-                                                (unsigned long long)create->size, strerror(-r));
-                session_fail_request(session, serial, failure);
-                return NULL;
-        }
-
-        arena->serial = serial;
-        if (on_device) {
-                session_make_device_arena(session, arena, create->device);
-                return NULL;
-        }
-        if (session_open_arena(session, arena) < 0)
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_MEMORY, "no memory for an arena"));
-        else
-                session_reply_arena(session, serial, arena);
-        return NULL;
-}
-
-static const char *session_on_arena_open(Session *session, uint32_t serial,
-                                         const Gpuq__V1__Request *request) {
-        uint64_t id = request->arena_open->arena;
-        Arena *arena = supervisor_find_arena(session->supervisor, id);
-
-        if (!arena || arena->fd < 0) {
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_NOT_FOUND, "there is no arena %llu",
-                                                 (unsigned long long)id));
-                return NULL;
-        }
-        if (arena->user != session->user || arena->place == ARENA_IMAGE) {
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_DENIED, "arena %llu is not yours to open",
-                                                 (unsigned long long)id));
-                return NULL;
-        }
-        if (session_open_arena(session, arena) < 0) {
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_MEMORY, "no memory for an arena"));
-                return NULL;
-        }
-
-        session_reply_arena(session, serial, arena);
-        return NULL;
-}
-
-static const char *session_on_arena_close(Session *session, uint32_t serial,
-                                          const Gpuq__V1__Request *request) {
-        session_close_arena(session, request->arena_close->arena);
-        return NULL;
-}
-
-/* ---- modules --------------------------------------------------------------- */
-
-static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad *load,
-                                   Arena **ret_image) {
-        uint64_t id = load->image;
-        Opening *opening;
-
-        if (load->format == GPUQ__V1__FORMAT__BUILTIN) {
-                *ret_image = NULL;
-                return id ? failure_new(FAILURE_INVALID, "the built-in module takes no image")
-                          : NULL;
-        }
-
-        HASH_FIND(hh, session->openings, &id, sizeof(id), opening);
-        if (!opening || opening->arena->place != ARENA_IMAGE)
-                return failure_new(FAILURE_NOT_FOUND, "arena %llu is no image of this session",
-                                   (unsigned long long)id);
-        if (!arena_is_sealed_image(opening->arena))
-                return failure_new(FAILURE_INVALID,
-                                   "the image is not sealed: it takes F_SEAL_WRITE, F_SEAL_SHRINK "
-                                   "and F_SEAL_GROW");
-        if (!load->length || load->length > opening->arena->size)
-                return failure_new(FAILURE_INVALID, "an image of %llu bytes in an arena of %llu",
-                                   (unsigned long long)load->length,
-                                   (unsigned long long)opening->arena->size);
-        *ret_image = opening->arena;
-        return NULL;
-}
-
-static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load,
-                             Arena **ret_image) {
-        size_t n_devices = session->supervisor->n_devices;
-
-        if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__BUILTIN)
-                return failure_new(FAILURE_INVALID, "a module of unknown format %d", load->format);
-        if (!limit_is_text(load->name, MODULE_NAME_MAX))
-                return failure_new(FAILURE_INVALID,
-                                   "a module's name has at most %u printable bytes",
-                                   MODULE_NAME_MAX);
-        if (load->n_options > MODULE_OPTIONS)
-                return failure_new(FAILURE_INVALID, "%zu compiler options, at most %u",
-                                   load->n_options, MODULE_OPTIONS);
-        if (n_devices && load->device > n_devices)
-                return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", load->device - 1,
-                                   n_devices);
-        return module_check_image(session, load, ret_image);
-}
-
-static const char *module_display_name(const Gpuq__V1__ModuleLoad *load) {
-        if (*load->name)
-                return load->name;
-        return load->format == GPUQ__V1__FORMAT__BUILTIN ? "builtin" : "module";
-}
-
-static const char *session_on_module_load(Session *session, uint32_t serial,
-                                          const Gpuq__V1__Request *request) {
-        const Gpuq__V1__ModuleLoad *load = request->module_load;
-        Arena *image = NULL;
-        Failure *failure;
-        ModuleSpec spec;
-        Module *module;
-        int r;
-
-        failure = module_check(session, load, &image);
-        if (failure) {
-                session_fail_request(session, serial, failure);
-                return NULL;
-        }
-
-        spec = (ModuleSpec){
-                .format = load->format,
-                .image = image,
-                .length = load->length,
-                .options = load->options,
-                .n_options = load->n_options,
-                .name = module_display_name(load),
-                .device = (int)load->device - 1,
-                .serial = serial,
-        };
-        r = module_new(session->supervisor, session, &spec, &module);
-        if (r) {
-                failure = r == MODULE_E_QUOTA
-                                  ? limit_failure(session->user, USER_MODULES, 1)
-                                  : failure_new(FAILURE_MEMORY, "no memory for a module");
-                session_fail_request(session, serial, failure);
-                return NULL;
-        }
-
-        if (image) /* consumed: the module holds it now */
-                session_close_arena(session, image->id);
-        module_load(module);
-        return NULL;
-}
-
-static const char *session_on_module_unload(Session *session, uint32_t serial,
-                                            const Gpuq__V1__Request *request) {
-        Module *module =
-                supervisor_find_module(session->supervisor, request->module_unload->module);
-
-        if (module && module->session == session)
-                module_detach(module);
         return NULL;
 }
 
@@ -290,10 +98,6 @@ static const char *session_on_module_unload(Session *session, uint32_t serial,
 static const char *session_on_submit(Session *session, uint32_t serial,
                                      const Gpuq__V1__Request *request) {
         return session_submit(session, request->submit);
-}
-
-static bool session_may_touch(const Session *session, const Job *job) {
-        return session->peer.is_admin || job->user == session->user;
 }
 
 /* An admin may ask about anybody's job; whose it was is not in its number. */
@@ -314,6 +118,8 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         const JobWatch *watch;
         unsigned n = 0;
 
+        if (session_wait_detached(session, serial, id))
+                return NULL;
         if (!job) {
                 entry = session_find_history(session, id);
                 if (!entry)
@@ -337,7 +143,7 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
 static const char *session_on_prepare(Session *session, uint32_t serial,
                                       const Gpuq__V1__Request *request) {
         if (request->prepare->job)
-                session_prepare(session, serial, request->prepare->job);
+                session_prepare(session, serial, request->prepare);
         else
                 session_fail_request(session, serial,
                                      failure_new(FAILURE_INVALID, "there is no job to prepare"));
@@ -364,65 +170,15 @@ static const char *session_on_wait(Session *session, uint32_t serial,
         return NULL;
 }
 
-static void session_cancel_job(const Session *session, Job *job) {
-        ending_doom(
-                job, JOB_CANCELLED,
-                failure_new(FAILURE_CANCELLED, "cancelled by uid %u", (unsigned)session->peer.uid));
-}
-
-static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
-                               Gpuq__V1__Cancelled *cancelled) {
-        for (size_t i = 0; i < cancel->n_ids; ++i) {
-                uint64_t id = cancel->ids[i];
-                Job *job = supervisor_find_job(session->supervisor, id);
-
-                if (!job) {
-                        cancelled->unknown[cancelled->n_unknown++] = id;
-                } else if (!session_may_touch(session, job)) {
-                        cancelled->denied[cancelled->n_denied++] = id;
-                } else {
-                        session_cancel_job(session, job);
-                        cancelled->ids[cancelled->n_ids++] = id;
-                }
-        }
-}
-
-static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled) {
-        Job *job;
-
-        TAILQ_FOREACH(job, &session->user->jobs, user_link) {
-                session_cancel_job(session, job);
-                cancelled->ids[cancelled->n_ids++] = job->id;
-        }
-}
-
-static const char *session_on_cancel(Session *session, uint32_t serial,
-                                     const Gpuq__V1__Request *request) {
-        const Gpuq__V1__Cancel *cancel = request->cancel;
-        size_t n_all = cancel->all ? session->user->n_waiting + session->user->n_running : 0;
-        size_t n_max = cancel->n_ids + n_all;
-        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
-        Gpuq__V1__Cancelled cancelled = GPUQ__V1__CANCELLED__INIT;
-        _cleanup_(freep) uint64_t *ids = NULL;
-
-        ids = calloc(3 * n_max + 1, sizeof(*ids));
-        if (!ids) {
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_MEMORY, "no memory to cancel"));
-                return NULL;
-        }
-
-        cancelled.ids = ids;
-        cancelled.unknown = ids + n_max;
-        cancelled.denied = ids + 2 * n_max;
-        session_cancel_ids(session, cancel, &cancelled);
-        if (cancel->all)
-                session_cancel_all(session, &cancelled);
-        reply.serial = serial;
-        reply.body_case = GPUQ__V1__REPLY__BODY_CANCELLED;
-        reply.cancelled = &cancelled;
-        session_reply(session, &reply, -1);
+static const char *session_on_ring_open(Session *session, uint32_t serial,
+                                        const Gpuq__V1__Request *request) {
+        session_open_ring(session, serial);
         return NULL;
+}
+
+static const char *session_on_ring_begin(Session *session, uint32_t serial,
+                                         const Gpuq__V1__Request *request) {
+        return session_begin_ring(session, serial);
 }
 
 /* ---- drain ----------------------------------------------------------------- */
@@ -487,6 +243,37 @@ static const char *session_on_resume(Session *session, uint32_t serial,
         return NULL;
 }
 
+/* ---- detached jobs --------------------------------------------------------- */
+
+static const char *session_on_detach(Session *session, uint32_t serial,
+                                     const Gpuq__V1__Request *request) {
+        session_detach(session, serial, request->detach);
+        return NULL;
+}
+
+static const char *session_on_fetch(Session *session, uint32_t serial,
+                                    const Gpuq__V1__Request *request) {
+        session_fetch(session, serial, request->fetch->id);
+        return NULL;
+}
+
+static const char *session_on_discard(Session *session, uint32_t serial,
+                                      const Gpuq__V1__Request *request) {
+        session_discard_job(session, serial, request->discard->id);
+        return NULL;
+}
+
+/* ---- taking over ----------------------------------------------------------- */
+
+static const char *session_on_resumed(Session *session, uint32_t serial,
+                                      const Gpuq__V1__Request *request) {
+        if (!session->is_resuming)
+                return "a session that was not interrupted is resumed";
+        takeover_resumed(session, request->resumed->seen);
+        session_flush_later(session);
+        return NULL;
+}
+
 /* ---- what there is --------------------------------------------------------- */
 
 static const char *session_on_queue_get(Session *session, uint32_t serial,
@@ -510,8 +297,10 @@ static bool session_is_ahead(const Session *session, uint64_t id) {
         Session *other;
 
         HASH_FIND(hh, session->supervisor->sessions, &number, sizeof(number), other);
-        return other && other != session && other->user == session->user &&
-               (uint32_t)id > other->last_tag;
+        if (takeover_is_ahead(session->supervisor, session->user, id))
+                return !other || (other != session && (uint32_t)id > other->last_tag);
+        return !session->is_second_try && other && other != session &&
+               other->user == session->user && (uint32_t)id > other->last_tag;
 }
 
 static bool session_any_is_ahead(const Session *session, const uint64_t *ids, size_t n_ids) {
@@ -521,11 +310,20 @@ static bool session_any_is_ahead(const Session *session, const uint64_t *ids, si
         return false;
 }
 
+/* A job of a session that is away may be cancelled before it is back. */
+static bool session_cancels_what_is_ahead(const Session *session, const Gpuq__V1__Cancel *cancel) {
+        for (size_t i = 0; i < cancel->n_ids; ++i)
+                if (!takeover_find_kept(session->supervisor, cancel->ids[i]) &&
+                    session_is_ahead(session, cancel->ids[i]))
+                        return true;
+        return false;
+}
+
 static bool session_names_what_is_ahead(const Session *session, const Gpuq__V1__Request *request) {
         if (request->body_case == GPUQ__V1__REQUEST__BODY_WAIT)
                 return session_is_ahead(session, request->wait->id);
         if (request->body_case == GPUQ__V1__REQUEST__BODY_CANCEL)
-                return session_any_is_ahead(session, request->cancel->ids, request->cancel->n_ids);
+                return session_cancels_what_is_ahead(session, request->cancel);
         if (request->body_case != GPUQ__V1__REQUEST__BODY_SUBMIT)
                 return false;
         for (size_t i = 0; i < request->submit->n_jobs; ++i)
@@ -553,6 +351,12 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
                 [GPUQ__V1__REQUEST__BODY_FIRES] = {session_on_fires},
                 [GPUQ__V1__REQUEST__BODY_DRAIN] = {session_on_drain},
                 [GPUQ__V1__REQUEST__BODY_RESUME] = {session_on_resume},
+                [GPUQ__V1__REQUEST__BODY_DETACH] = {session_on_detach},
+                [GPUQ__V1__REQUEST__BODY_FETCH] = {session_on_fetch},
+                [GPUQ__V1__REQUEST__BODY_DISCARD] = {session_on_discard},
+                [GPUQ__V1__REQUEST__BODY_RING_OPEN] = {session_on_ring_open},
+                [GPUQ__V1__REQUEST__BODY_RING_BEGIN] = {session_on_ring_begin},
+                [GPUQ__V1__REQUEST__BODY_RESUMED] = {session_on_resumed},
         };
         size_t body = request->body_case;
 
@@ -573,7 +377,7 @@ const char *session_request(Session *session, const uint8_t *data, size_t n_data
                 request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
         if (!request)
                 problem = "a message that is not protobuf";
-        else if (!session->is_second_try && session_names_what_is_ahead(session, request) &&
+        else if (session_names_what_is_ahead(session, request) &&
                  session_defer(session, data, n_data) == 0)
                 problem = NULL;
         else

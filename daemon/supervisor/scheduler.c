@@ -8,6 +8,7 @@
 #include "supervisor/list.h"
 #include "supervisor/slot.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/takeover.h"
 #include "supervisor/worker.h"
 #include "util/log.h"
 
@@ -21,9 +22,10 @@ static Lane *scheduler_lane(const Job *job) {
 
 void scheduler_wake(Lane *lane) {
         lane->device->is_dirty = true;
-        /* Without memory it is woken by whatever happens next. */
-        if (fairshare_wake(lane->device->share, &lane->share) < 0)
-                log_warning("no memory to wake uid %u", (unsigned)lane->user->uid);
+        if (fairshare_wake(lane->device->share, &lane->share) == 0)
+                return;
+        log_warning("no memory to wake uid %u", (unsigned)lane->user->uid);
+        lane->slot->supervisor->has_slept_in = true;
 }
 
 /* ---- where ----------------------------------------------------------------- */
@@ -128,7 +130,8 @@ void scheduler_consider(Job *job) {
         int wanted = -1;
         Lane *lane;
 
-        if (job->state != JOB_WAITING || job->place != JOB_NOWHERE || job->n_blocking)
+        if (job->state != JOB_WAITING || job->place != JOB_NOWHERE || job->n_blocking ||
+            job->is_held)
                 return;
         if (!job->supervisor->n_devices) {
                 scheduler_wait_for_device(job);
@@ -207,8 +210,9 @@ static bool scheduler_runs_alone(const Worker *worker) {
 }
 
 /* Woken again by scheduler_tick(). */
-static bool scheduler_is_held(User *user) {
-        user->is_held = user->limits.gpu_seconds && user_over_seconds(user, uv_hrtime()) > 0;
+static bool scheduler_is_held(Supervisor *supervisor, User *user) {
+        user->is_held =
+                user->limits.gpu_seconds && user_over_seconds(user, supervisor_now(supervisor)) > 0;
         return user->is_held;
 }
 
@@ -240,7 +244,7 @@ static Job *scheduler_next(Lane *lane, Worker *worker) {
                 return NULL;
         if (alone)
                 return alone->user == lane->user && !worker->n_inflight ? alone : NULL;
-        if (scheduler_is_held(lane->user))
+        if (scheduler_is_held(worker->supervisor, lane->user))
                 return NULL;
         if (worker->n_inflight >= MAX(worker->supervisor->config->inflight_jobs, 1u))
                 return NULL;
@@ -271,7 +275,7 @@ static bool scheduler_tell_lost_variables(Job *job) {
 
                 if (!module->variables_lost)
                         continue;
-                module->variables_lost = false;
+                module_forget_use(module);
                 ending_fail(job, failure_new(FAILURE_VARIABLES_LOST,
                                              "the variables of module %s died with a worker; the "
                                              "next use starts from their initial values",
@@ -294,10 +298,6 @@ static bool scheduler_has_modules(Job *job, Worker *worker) {
                 if (!instance) {
                         ending_fail(job,
                                     failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
-                        return false;
-                }
-                if (instance->state == INSTANCE_FAILED) {
-                        ending_fail(job, failure_copy(instance->failure));
                         return false;
                 }
                 if (instance->state == INSTANCE_ADDING)
@@ -324,9 +324,24 @@ static void scheduler_unqueue(Job *job, Lane *lane) {
         scheduler_withdraw(job);
 }
 
-static void scheduler_start(Lane *lane, Worker *worker, Job *job) {
+static void scheduler_started(Lane *lane, Worker *worker, Job *job) {
         Device *device = lane->device;
 
+        job->place = JOB_INFLIGHT;
+        job->worker = worker;
+        job->n_beside = worker->n_inflight;
+        job->phase = FAULT_UNKNOWN;
+        job->started_ns = supervisor_now(job->supervisor);
+        job_set_state(job, JOB_RUNNING);
+        device->n_running++;
+        device->load_ns += job->expected_ns;
+        device_enter(device, job);
+        fairshare_charge(device->share, &lane->share, job->expected_ns, job->started_ns);
+        scheduler_claim_variables(job);
+        dependency_started(job);
+}
+
+static void scheduler_start(Lane *lane, Worker *worker, Job *job) {
         if (scheduler_tell_lost_variables(job) || !scheduler_has_modules(job, worker))
                 return;
 
@@ -335,19 +350,21 @@ static void scheduler_start(Lane *lane, Worker *worker, Job *job) {
                 ending_fail(job, failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
                 return;
         }
+        scheduler_started(lane, worker, job);
+}
 
-        job->place = JOB_INFLIGHT;
-        job->worker = worker;
-        job->n_beside = worker->n_inflight;
-        job->phase = FAULT_UNKNOWN;
-        job->started_ns = uv_hrtime();
-        job_set_state(job, JOB_RUNNING);
-        device->n_running++;
-        device->load_ns += job->expected_ns;
-        device_enter(device, job);
-        fairshare_charge(device->share, &lane->share, job->expected_ns, job->started_ns);
-        scheduler_claim_variables(job);
-        dependency_started(job);
+int scheduler_adopt(Job *job, Worker *worker) {
+        Lane *lane = device_lane(worker->device, job->user);
+
+        if (!lane)
+                return -ENOMEM;
+
+        /* What is expected of it is set as for any other, though it waits nowhere. */
+        scheduler_load(job, lane->device);
+        scheduler_unload(job);
+        worker_enter(worker, job);
+        scheduler_started(lane, worker, job);
+        return 0;
 }
 
 /* Return: NULL: nothing of this user can go here now; something will wake it. */
@@ -367,7 +384,7 @@ static bool scheduler_may_ask(Lane *lane) {
 }
 
 static void scheduler_run_device(Device *device) {
-        uint64_t now_ns = uv_hrtime();
+        uint64_t now_ns = supervisor_now(device->supervisor);
         ShareUser *share;
         Lane *lane;
         Job *job;
@@ -394,6 +411,8 @@ static void scheduler_run_device(Device *device) {
 }
 
 void scheduler_run(Supervisor *supervisor) {
+        if (takeover_is_open(supervisor) || supervisor->is_handing_over)
+                return;
         for (size_t i = 0; i < supervisor->n_devices; ++i)
                 if (supervisor->devices[i].is_dirty)
                         scheduler_run_device(&supervisor->devices[i]);
@@ -406,9 +425,21 @@ static void scheduler_release(User *user) {
                         slot_wake(user->lanes[i]->slot);
 }
 
+/* Those that there was no memory to wake. */
+static void scheduler_wake_again(Supervisor *supervisor) {
+        Slot *slot;
+
+        if (!supervisor->has_slept_in)
+                return;
+        supervisor->has_slept_in = false;
+        for (slot = supervisor->slots; slot; slot = slot->hh.next)
+                slot_wake(slot);
+}
+
 void scheduler_tick(Supervisor *supervisor, uint64_t now_ns) {
         User *user;
 
+        scheduler_wake_again(supervisor);
         for (user = supervisor->users; user; user = user->hh.next)
                 if (user->is_held && user_over_seconds(user, now_ns) <= 0)
                         scheduler_release(user);
@@ -429,7 +460,7 @@ static uint64_t scheduler_settle(const Job *job, uint64_t now_ns) {
 }
 
 void scheduler_leave_worker(Job *job) {
-        uint64_t now_ns = uv_hrtime(), busy_ns = scheduler_settle(job, now_ns);
+        uint64_t now_ns = supervisor_now(job->supervisor), busy_ns = scheduler_settle(job, now_ns);
         Device *device = job->device;
         Lane *lane = scheduler_lane(job);
 
@@ -451,7 +482,7 @@ void scheduler_return(Job *job, bool alone) {
         bool was_sent = !job->item.is_queued;
 
         scheduler_leave_worker(job);
-        job->retries += was_sent;
+        job_note_retries(job, job->retries + was_sent);
         job->is_alone = alone;
         job->started_ns = 0;
         job->ran_us = 0;

@@ -8,6 +8,7 @@
 #include "supervisor/scheduler.h"
 #include "supervisor/session.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/takeover.h"
 #include "supervisor/worker.h"
 #include "util/log.h"
 
@@ -18,16 +19,24 @@ static SlotKey slot_key(const Supervisor *supervisor, const User *user, const De
         };
 }
 
-Slot *slot_find(Supervisor *supervisor, const User *user, const Device *device) {
-        SlotKey key = slot_key(supervisor, user, device);
+static Slot *slot_of(Supervisor *supervisor, SlotKey key) {
         Slot *slot;
 
         HASH_FIND(hh, supervisor->slots, &key, sizeof(key), slot);
         return slot;
 }
 
-Slot *slot_get(Supervisor *supervisor, const User *user, Device *device) {
-        Slot *slot = slot_find(supervisor, user, device);
+static void slot_on_close(uv_handle_t *handle) {
+        free(handle->data);
+}
+
+Slot *slot_find(Supervisor *supervisor, const User *user, const Device *device) {
+        return slot_of(supervisor, slot_key(supervisor, user, device));
+}
+
+Slot *slot_get_domain(Supervisor *supervisor, uint32_t domain, uint32_t gid, Device *device) {
+        const SlotKey key = {.domain = domain, .device = device->index};
+        Slot *slot = slot_of(supervisor, key);
 
         if (slot)
                 return slot;
@@ -40,21 +49,27 @@ Slot *slot_get(Supervisor *supervisor, const User *user, Device *device) {
                 return NULL;
         }
 
-        slot->key = slot_key(supervisor, user, device);
+        slot->key = key;
         slot->supervisor = supervisor;
         slot->device = device;
-        slot->gid = supervisor->config->isolation_shared ? 0 : user->gid;
+        slot->gid = gid;
         slot->retry.data = slot;
         LIST_INIT(&slot->lanes);
         TAILQ_INIT(&slot->alone);
         TAILQ_INIT(&slot->making);
         TAILQ_INIT(&slot->loading);
         HASH_ADD(hh, supervisor->slots, key, sizeof(slot->key), slot);
+        if (!slot->hh.tbl) {
+                uv_close((uv_handle_t *)&slot->retry, slot_on_close);
+                return NULL;
+        }
         return slot;
 }
 
-static void slot_on_close(uv_handle_t *handle) {
-        free(handle->data);
+Slot *slot_get(Supervisor *supervisor, const User *user, Device *device) {
+        uint32_t gid = supervisor->config->isolation_shared ? 0 : user->gid;
+
+        return slot_get_domain(supervisor, slot_key(supervisor, user, device).domain, gid, device);
 }
 
 void slot_close(Slot *slot) {
@@ -133,7 +148,8 @@ static void slot_on_retry(uv_timer_t *timer) {
 static bool slot_may_start(const Slot *slot) {
         const Health *health = &slot->device->health;
 
-        if (slot->supervisor->is_quitting || !slot_has_work(slot))
+        if (slot->supervisor->is_quitting || slot->supervisor->is_handing_over ||
+            takeover_is_open(slot->supervisor) || !slot_has_work(slot))
                 return false;
         return !(health->state == HEALTH_DOUBTED && slot->n_failures);
 }

@@ -55,6 +55,8 @@ struct Slot {
 Slot *slot_find(Supervisor *supervisor, const User *user, const Device *device);
 /** slot_get() - found or made. Return: NULL: no memory. */
 Slot *slot_get(Supervisor *supervisor, const User *user, Device *device);
+/** slot_get_domain() - the same for a domain of which no user has come yet. */
+Slot *slot_get_domain(Supervisor *supervisor, uint32_t domain, uint32_t gid, Device *device);
 /** slot_abandon() - at the end of the program: what it was still to make or load is not wanted. */
 void slot_abandon(Slot *slot);
 /** slot_close() - at the end of the program: its lanes go, its timer closes and frees it. */

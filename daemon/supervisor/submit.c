@@ -7,12 +7,15 @@
 #include <string.h>
 
 #include "supervisor/dependency.h"
+#include "supervisor/detached.h"
 #include "supervisor/ending.h"
 #include "supervisor/limit.h"
 #include "supervisor/list.h"
+#include "supervisor/order.h"
 #include "supervisor/scheduler.h"
 #include "supervisor/session.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/takeover.h"
 
 /* Room for one job's lists, kept from job to job. */
 typedef struct SubmitScratch {
@@ -50,9 +53,13 @@ static Failure *submit_check_sizes(const Gpuq__V1__Job *job) {
         return NULL;
 }
 
+/* @before: of the buffer before it, most of the time the same; or NULL. */
 static Failure *submit_check_buffer(const Session *session, size_t index,
-                                    const Gpuq__V1__Buffer *buffer, JobBuffer *ret_buffer) {
-        Arena *arena = supervisor_find_arena(session->supervisor, buffer->arena);
+                                    const Gpuq__V1__Buffer *buffer, Arena *before,
+                                    JobBuffer *ret_buffer) {
+        Arena *arena = before && before->id == buffer->arena
+                               ? before
+                               : supervisor_find_arena(session->supervisor, buffer->arena);
 
         if (!arena || arena->fd < 0 || arena->place == ARENA_IMAGE)
                 return failure_new(FAILURE_NOT_FOUND, "buffer %zu: there is no arena %llu", index,
@@ -98,10 +105,11 @@ static Failure *submit_check_place(const JobBuffer *buffer, size_t index, int *d
 
 static Failure *submit_check_buffers(const Session *session, const Gpuq__V1__Job *job,
                                      JobBuffer *buffers, JobSpec *spec) {
+        Arena *before = NULL;
         Failure *failure;
 
-        for (size_t i = 0; i < job->n_buffers; ++i) {
-                failure = submit_check_buffer(session, i, job->buffers[i], &buffers[i]);
+        for (size_t i = 0; i < job->n_buffers; ++i, before = buffers[i - 1].arena) {
+                failure = submit_check_buffer(session, i, job->buffers[i], before, &buffers[i]);
                 if (!failure)
                         failure = submit_check_place(&buffers[i], i, &spec->device);
                 if (failure)
@@ -144,7 +152,8 @@ static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job
                 const Gpuq__V1__Kernel *kernel = job->kernels[i];
                 Module *module = supervisor_find_module(session->supervisor, kernel->module);
 
-                if (!module || module->session != session || module->state != MODULE_READY)
+                if (!module || module->session != session ||
+                    !(module->state == MODULE_READY || module->is_resumed))
                         return failure_new(FAILURE_NOT_FOUND,
                                            "kernel %zu: there is no module %llu in this session", i,
                                            (unsigned long long)kernel->module);
@@ -183,6 +192,11 @@ static Failure *submit_check_dependency(const Session *session, uint64_t own, ui
                                    JOB_ID_PARTS(own), id == own ? "itself, " : "the later job ",
                                    JOB_ID_PARTS(id));
 
+        if (detached_is_id(id)) /* it may be no job at the moment, but wait on disk */
+                return failure_new(FAILURE_INVALID,
+                                   "it depends on job " JOB_ID_FORMAT ", which is detached: no "
+                                   "job can come after one",
+                                   JOB_ID_PARTS(id));
         job = supervisor_find_job(session->supervisor, id);
         if (!job)
                 return submit_check_ended(session, id);
@@ -214,18 +228,22 @@ static Failure *submit_check_device(const Session *session, const Gpuq__V1__Job 
         size_t n_devices = session->supervisor->n_devices;
 
         /* Unknown yet: checked again when there are any. */
-        if (!n_devices || job->device <= n_devices)
+        if (job->device <= (n_devices ? n_devices : LIMIT_JOB_DEVICE))
                 return NULL;
+        if (!n_devices)
+                return failure_new(FAILURE_NOT_FOUND, "device %u, at most %u", job->device - 1,
+                                   LIMIT_JOB_DEVICE - 1);
         return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", job->device - 1,
                            n_devices);
 }
 
-static Failure *submit_check_gpu_time(const User *user) {
+static Failure *submit_check_gpu_time(const Session *session) {
+        const User *user = session->user;
         uint64_t now_ns;
 
         if (!user->limits.gpu_seconds)
                 return NULL;
-        now_ns = uv_hrtime();
+        now_ns = supervisor_now(session->supervisor);
         if (user_over_seconds(user, now_ns) <= 0)
                 return NULL;
         return failure_new(FAILURE_QUOTA,
@@ -243,7 +261,7 @@ static Failure *submit_check(const Session *session, const Gpuq__V1__Job *job, J
         if (!failure)
                 failure = submit_check_device(session, job);
         if (!failure)
-                failure = submit_check_gpu_time(session->user);
+                failure = submit_check_gpu_time(session);
         if (!failure)
                 failure = submit_check_buffers(session, job, scratch->buffers, spec);
         if (!failure)
@@ -257,6 +275,11 @@ static Failure *submit_check(const Session *session, const Gpuq__V1__Job *job, J
 
 /* ---- submit ---------------------------------------------------------------- */
 
+/* One over the limit is no number here; its job is refused. */
+static int submit_device(const Gpuq__V1__Job *job) {
+        return job->device <= LIMIT_JOB_DEVICE ? (int)job->device - 1 : -1;
+}
+
 static JobSpec submit_spec(const Session *session, const Gpuq__V1__Job *job) {
         uint64_t default_ms = session->supervisor->config->job_timeout_s * 1000ull;
 
@@ -265,7 +288,7 @@ static JobSpec submit_spec(const Session *session, const Gpuq__V1__Job *job) {
                 .priority = job->priority,
                 .timeout_ms = job->timeout_ms ? job->timeout_ms : default_ms,
                 .label = job->label,
-                .device = (int)job->device - 1,
+                .device = submit_device(job),
                 .repeatable = job->repeatable,
                 .timed = job->timed,
                 .operations = job->operations.data,
@@ -285,21 +308,25 @@ static void submit_fail(Session *session, uint64_t id, Failure *failure) {
                 return;
         }
         job->session = session;
-        job->submitted_ns = uv_hrtime();
+        job->submitted_ns = supervisor_now(session->supervisor);
         ending_fail(job, failure);
 }
 
-static void submit_enter(Session *session, Job *job) {
+static int submit_enter(Session *session, Job *job) {
         Supervisor *supervisor = session->supervisor;
 
         HASH_ADD(hh, supervisor->jobs, id, sizeof(job->id), job);
+        if (!job->hh.tbl)
+                return -ENOMEM;
         TAILQ_INSERT_TAIL(&session->user->jobs, job, user_link);
         TAILQ_INSERT_TAIL(&session->jobs, job, session_link);
         job->is_made = true;
         session->user->n_waiting++;
+        return 0;
 }
 
-static Failure *submit_make(Session *session, const JobSpec *spec) {
+/* @known: of one that was in a worker before, its record in the ledger. */
+static Failure *submit_make(Session *session, const JobSpec *spec, const LedgerJob *known) {
         _cleanup_(job_freep) Job *job = NULL;
 
         if (job_new(session->supervisor, spec, session->user, &job) < 0)
@@ -308,24 +335,73 @@ static Failure *submit_make(Session *session, const JobSpec *spec) {
                 return limit_failure(session->user, USER_JOBS, 1);
 
         job->session = session;
-        job->submitted_ns = uv_hrtime();
+        job->record = known->slot;
+        job->is_held = known->state == LEDGER_SENT;
+        job->retries = known->sent.retries;
+        job->submitted_ns = supervisor_now(session->supervisor);
         if (dependency_derive(job) < 0)
                 return failure_new(FAILURE_MEMORY, "no memory for a job");
 
-        submit_enter(session, job);
-        scheduler_consider(TAKE_PTR(job));
+        if (submit_enter(session, job) < 0) {
+                order_remove(session->order, job->id);
+                return failure_new(FAILURE_MEMORY, "no memory for a job");
+        }
+        scheduler_consider(job);
+        takeover_submitted(TAKE_PTR(job));
         return NULL;
+}
+
+/* It ended under a supervisor before us, and its client may not have heard of it. */
+static void submit_tell_end(Session *session, const LedgerJob *known) {
+        JobSpec spec = {.id = known->owner.id, .label = "", .device = -1};
+        Supervisor *supervisor = session->supervisor;
+        Job *job;
+
+        if (job_new(supervisor, &spec, session->user, &job) < 0) {
+                session->is_broken = true;
+                return;
+        }
+        job->session = session;
+        job->record = known->slot;
+        ledger_job_told(supervisor->ledger, known->slot, &session->told); /* it is not reused */
+        job->state = (JobState)known->end.state;
+        job->place = JOB_ENDED;
+        job->failure = known->end.code ? failure_new(known->end.code, "%s", known->text) : NULL;
+        job->output = *known->output ? strdup(known->output) : NULL;
+        job->device = known->end.device < supervisor->n_devices
+                              ? &supervisor->devices[known->end.device]
+                              : NULL;
+        job->submitted_ns = 1;
+        job->started_ns = 1 + known->end.waited_us * 1000;
+        job->ran_us = known->end.ran_us;
+        job->gpu_ns = known->end.gpu_ns;
+        session_job_ended(session, job);
 }
 
 static void submit_job(Session *session, const Gpuq__V1__Job *job) {
         JobSpec spec = submit_spec(session, job);
+        LedgerJob known = {.slot = LEDGER_NONE};
         Failure *failure;
 
+        if (takeover_find_job(session, spec.id, &known) && known.state == LEDGER_ENDED) {
+                submit_tell_end(session, &known);
+                return;
+        }
         failure = submit_check(session, job, &spec);
         if (!failure)
-                failure = submit_make(session, &spec);
+                failure = submit_make(session, &spec, &known);
         if (failure)
                 submit_fail(session, spec.id, failure);
+}
+
+Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
+        *spec = submit_spec(session, job);
+        return submit_check(session, job, spec);
+}
+
+void session_submit_own(Session *session, const Gpuq__V1__Job *job) {
+        supervisor_event(session->supervisor);
+        submit_job(session, job);
 }
 
 /* Return: NULL, or what is wrong with the protocol. */
@@ -339,8 +415,12 @@ static const char *submit_take_tag(Session *session, uint32_t tag) {
 const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
         const char *problem;
 
+        if (submit->n_jobs > WIRE_JOBS_MAX)
+                return "more jobs in one message than there may be";
+
         supervisor_event(session->supervisor);
-        for (size_t i = 0; i < submit->n_jobs; ++i) {
+        session_seen(session, submit->seen);
+        for (size_t i = 0; i < submit->n_jobs && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, submit->jobs[i]->tag);
                 if (problem)
                         return problem;
@@ -378,6 +458,12 @@ static void submit_welcome_prepared(Session *session, uint32_t serial, Prepared 
         Gpuq__V1__Prepared message = GPUQ__V1__PREPARED__INIT;
 
         HASH_ADD(hh, session->prepared, id, sizeof(prepared->id), prepared);
+        if (!prepared->hh.tbl) {
+                prepared_free(prepared);
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_MEMORY, "no memory for a prepared job"));
+                return;
+        }
         message.prepared = prepared->id;
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_PREPARED;
@@ -385,13 +471,23 @@ static void submit_welcome_prepared(Session *session, uint32_t serial, Prepared 
         session_reply(session, &reply, -1);
 }
 
-void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Job *job) {
+/* In a session that is resumed it is called what it was called before. */
+static uint32_t submit_prepared_id(Session *session, uint32_t wanted) {
+        if (!wanted || !session->is_resuming || submit_find_prepared(session, wanted))
+                return ++session->last_prepared;
+        session->last_prepared = MAX(session->last_prepared, wanted);
+        return wanted;
+}
+
+void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Prepare *prepare) {
+        uint32_t id = submit_prepared_id(session, prepare->prepared);
+        const Gpuq__V1__Job *job = prepare->job;
         Prepared *prepared;
         Failure *failure;
 
         failure = submit_check_prepared(session, job);
         if (!failure)
-                failure = prepared_new(session->user, ++session->last_prepared, job, &prepared);
+                failure = prepared_new(session->user, id, job, &prepared);
         if (failure)
                 session_fail_request(session, serial, failure);
         else
@@ -427,8 +523,12 @@ static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
 const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {
         const char *problem;
 
+        if (fires->n_fires > WIRE_JOBS_MAX)
+                return "more jobs in one message than there may be";
+
         supervisor_event(session->supervisor);
-        for (size_t i = 0; i < fires->n_fires; ++i) {
+        session_seen(session, fires->seen);
+        for (size_t i = 0; i < fires->n_fires && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, fires->fires[i]->tag);
                 if (problem)
                         return problem;

@@ -15,21 +15,6 @@
 
 /* ---- fields ---------------------------------------------------------------- */
 
-/* Return: false: it is broken, or over @max; @ret stays as it is when the field is not there. */
-static bool scan_u64(Scan *scan, unsigned field, uint64_t max, uint64_t *ret) {
-        if (!scan_is(scan, field, 0))
-                return true;
-        return scan_varint(scan, ret) && *ret <= max;
-}
-
-static bool scan_u32(Scan *scan, unsigned field, uint32_t *ret) {
-        uint64_t value = *ret;
-        bool good = scan_u64(scan, field, UINT32_MAX, &value);
-
-        *ret = (uint32_t)value;
-        return good;
-}
-
 static bool scan_s32(Scan *scan, unsigned field, int32_t *ret) {
         uint32_t value = 0;
         bool good = scan_u32(scan, field, &value);
@@ -72,7 +57,34 @@ static bool scan_text(Scan *scan, unsigned field, Bump *bump, char **ret_text) {
         return true;
 }
 
-static bool scan_bytes(Scan *scan, unsigned field, Bump *bump, ProtobufCBinaryData *ret_bytes) {
+/* Where they stand. */
+static bool scan_bytes(Scan *scan, unsigned field, ProtobufCBinaryData *ret_bytes) {
+        Scan inner;
+
+        if (!scan_is(scan, field, 2))
+                return true;
+        if (!scan_inner(scan, &inner))
+                return false;
+
+        *ret_bytes = (ProtobufCBinaryData){
+                .len = (size_t)(inner.end - inner.p),
+                .data = inner.p < inner.end ? (uint8_t *)inner.p : NULL,
+        };
+        return true;
+}
+
+/* How many numbers a packed field has: each ends with a byte below 128. */
+static size_t scan_count_numbers(Scan scan) {
+        size_t n = 0;
+
+        while (scan.p < scan.end)
+                n += *scan.p++ < 0x80;
+        return n;
+}
+
+/* Return: false: broken, or one is over @max. */
+static bool scan_numbers(Scan *scan, unsigned field, uint64_t max, Bump *bump, uint64_t **ret_list,
+                         size_t *ret_n) {
         Scan inner;
         size_t n;
 
@@ -81,25 +93,14 @@ static bool scan_bytes(Scan *scan, unsigned field, Bump *bump, ProtobufCBinaryDa
         if (!scan_inner(scan, &inner))
                 return false;
 
-        n = (size_t)(inner.end - inner.p);
-        *ret_bytes = (ProtobufCBinaryData){.len = n};
-        if (n == 0)
-                return true;
-        ret_bytes->data = scan_alloc(bump, n);
-        if (!ret_bytes->data)
+        n = scan_count_numbers(inner);
+        *ret_list = n ? scan_alloc(bump, n * sizeof(**ret_list)) : NULL;
+        if (n && !*ret_list)
                 return false;
-        memcpy(ret_bytes->data, inner.p, n);
-        return true;
-}
-
-/* How many of this field come next, as messages; leaves @scan where it is. */
-static size_t scan_count(Scan scan, unsigned field) {
-        size_t n = 0;
-        Scan inner;
-
-        while (scan_is(&scan, field, 2) && scan_inner(&scan, &inner))
-                n++;
-        return n;
+        for (*ret_n = 0; *ret_n < n; ++*ret_n)
+                if (!scan_varint(&inner, *ret_list + *ret_n) || (*ret_list)[*ret_n] > max)
+                        return false;
+        return inner.p == inner.end;
 }
 
 /* ---- messages -------------------------------------------------------------- */
@@ -168,7 +169,7 @@ static bool scan_kernels(Scan *scan, Bump *bump, Gpuq__V1__Job *job) {
 static bool scan_job(Scan scan, Bump *bump, Gpuq__V1__Job *job) {
         gpuq__v1__job__init(job);
         return scan_u32(&scan, 1, &job->tag) && scan_buffers(&scan, bump, job) &&
-               scan_kernels(&scan, bump, job) && scan_bytes(&scan, 4, bump, &job->operations) &&
+               scan_kernels(&scan, bump, job) && scan_bytes(&scan, 4, &job->operations) &&
                scan_s32(&scan, 6, &job->priority) && scan_u32(&scan, 7, &job->timeout_ms) &&
                scan_text(&scan, 8, bump, &job->label) && scan_u32(&scan, 9, &job->device) &&
                scan_flag(&scan, 10, &job->repeatable) && scan_flag(&scan, 11, &job->timed) &&
@@ -195,28 +196,86 @@ static bool scan_submit(Scan scan, Bump *bump, Gpuq__V1__Submit *submit) {
                     !scan_job(inner, bump, &jobs[submit->n_jobs]))
                         return false;
         }
+        if (!scan_u32(&scan, 2, &submit->seen))
+                return false;
         return scan.p == scan.end;
 }
 
-static Gpuq__V1__Request *scan_request(Bump *bump, const uint8_t *data, size_t n_data) {
-        Scan scan = {.p = data, .end = data + n_data}, inner;
-        Gpuq__V1__Request *request;
-        uint32_t serial = 0;
+static bool scan_patches(Scan *scan, Bump *bump, Gpuq__V1__Fire *fire) {
+        uint64_t *numbers = NULL;
+        size_t n = 0;
 
-        if (!scan_u32(&scan, 1, &serial) || !scan_is(&scan, GPUQ__V1__REQUEST__BODY_SUBMIT, 2) ||
-            !scan_inner(&scan, &inner) || scan.p != scan.end)
-                return NULL;
-        request = scan_alloc(bump, sizeof(*request));
+        if (!scan_numbers(scan, 4, UINT32_MAX, bump, &numbers, &n))
+                return false;
+        if (n == 0)
+                return true;
+        fire->patches = scan_alloc(bump, n * sizeof(*fire->patches));
+        if (!fire->patches)
+                return false;
+        for (; fire->n_patches < n; ++fire->n_patches)
+                fire->patches[fire->n_patches] = (uint32_t)numbers[fire->n_patches];
+        return true;
+}
+
+static bool scan_fire(Scan scan, Bump *bump, Gpuq__V1__Fire *fire) {
+        gpuq__v1__fire__init(fire);
+        return scan_u32(&scan, 1, &fire->prepared) && scan_u32(&scan, 2, &fire->tag) &&
+               scan_numbers(&scan, 3, UINT64_MAX, bump, &fire->slices, &fire->n_slices) &&
+               scan_patches(&scan, bump, fire) && scan_bytes(&scan, 5, &fire->values) &&
+               scan_u64(&scan, 6, UINT64_MAX, &fire->word_arena) &&
+               scan_u64(&scan, 7, UINT64_MAX, &fire->word_offset) && scan.p == scan.end;
+}
+
+static bool scan_fires(Scan scan, Bump *bump, Gpuq__V1__Fires *fires) {
+        size_t n = scan_count(scan, 1);
+        Gpuq__V1__Fire *list;
+        Scan inner;
+
+        gpuq__v1__fires__init(fires);
+        if (n == 0)
+                return false;
+        list = scan_alloc(bump, n * (sizeof(*list) + sizeof(list)));
+        if (!list)
+                return false;
+
+        fires->fires = (Gpuq__V1__Fire **)(list + n);
+        for (; fires->n_fires < n; ++fires->n_fires) {
+                fires->fires[fires->n_fires] = &list[fires->n_fires];
+                if (!scan_is(&scan, 1, 2) || !scan_inner(&scan, &inner) ||
+                    !scan_fire(inner, bump, &list[fires->n_fires]))
+                        return false;
+        }
+        return scan_u32(&scan, 2, &fires->seen) && scan.p == scan.end;
+}
+
+static bool scan_body(Scan *scan, Bump *bump, Gpuq__V1__Request *request) {
+        Scan inner;
+
+        if (scan_is(scan, GPUQ__V1__REQUEST__BODY_SUBMIT, 2)) {
+                request->body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
+                request->submit = scan_alloc(bump, sizeof(*request->submit));
+                return request->submit && scan_inner(scan, &inner) &&
+                       scan_submit(inner, bump, request->submit);
+        }
+        if (scan_is(scan, GPUQ__V1__REQUEST__BODY_FIRES, 2)) {
+                request->body_case = GPUQ__V1__REQUEST__BODY_FIRES;
+                request->fires = scan_alloc(bump, sizeof(*request->fires));
+                return request->fires && scan_inner(scan, &inner) &&
+                       scan_fires(inner, bump, request->fires);
+        }
+        return false;
+}
+
+static Gpuq__V1__Request *scan_request(Bump *bump, const uint8_t *data, size_t n_data) {
+        Gpuq__V1__Request *request = scan_alloc(bump, sizeof(*request));
+        Scan scan = {.p = data, .end = data + n_data};
+
         if (!request)
                 return NULL;
-
         gpuq__v1__request__init(request);
-        request->serial = serial;
-        request->body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
-        request->submit = scan_alloc(bump, sizeof(*request->submit));
-        if (!request->submit || !scan_submit(inner, bump, request->submit))
+        if (!scan_u32(&scan, 1, &request->serial) || !scan_body(&scan, bump, request))
                 return NULL;
-        return request;
+        return scan.p == scan.end ? request : NULL;
 }
 
 Gpuq__V1__Request *submit_scan(Bump *bump, const uint8_t *data, size_t n_data) {

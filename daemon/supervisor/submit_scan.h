@@ -5,10 +5,10 @@
 /*
  * Submit scan
  *
- * Unpacks the one request that comes with every job, in the shape in which
- * protobuf libraries write it: each field once, in the order of the numbers. It
+ * Unpacks the requests that come with every job, Submit and Fires, in the shape in which
+ * protobuf libraries write them: each field once, in the order of the numbers. It
  * takes a fifth of what protobuf-c takes, which unpacks everything else. What it
- * returns is what protobuf-c would have returned.
+ * returns is what protobuf-c would have returned, but that bytes stay where they are.
  */
 
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "proto/gpuq.pb-c.h"
 #include "util/bump.h"
 
-/** submit_scan() - Return: a request in @bump's memory, or NULL with nothing in it: ask protobuf-c. */
+/** submit_scan() - Return: a request in @bump's memory and @data, or NULL with nothing in it: ask protobuf-c. */
 Gpuq__V1__Request *submit_scan(Bump *bump, const uint8_t *data, size_t n_data);
 
 #endif

@@ -10,7 +10,8 @@
  * came together goes out together, one message to each worker and each session.
  *
  * For poll_us after a job came or ended it does not sleep: the loop turns without
- * blocking, and workers, seeing it awake, ring no bell.
+ * blocking, and workers, seeing it awake, ring no bell. Nor do sessions with a ring
+ * from which something came lately; the others are not looked at.
  */
 
 #include <stdbool.h>
@@ -25,6 +26,7 @@
 #include "supervisor/device.h"
 #include "supervisor/job.h"
 #include "supervisor/keeper_link.h"
+#include "supervisor/ledger.h"
 #include "supervisor/limit.h"
 #include "supervisor/module.h"
 #include "supervisor/stall.h"
@@ -34,10 +36,15 @@
 #define SUPERVISOR_TICK_MS      250u
 #define SUPERVISOR_QUIT_MS      1500u /* workers may take so long to stop */
 #define SUPERVISOR_QUIT_STEP_MS 10u
-#define SUPERVISOR_ORPHAN_MS    2000u /* a dead client's running job may end by itself so long */
+#define SUPERVISOR_SILENT_MS    5000u  /* a worker with jobs that says nothing so long hangs */
+#define SUPERVISOR_LIAR_MS      60000u /* and one that speaks may be so late with a job's timeout */
+#define SUPERVISOR_ORPHAN_MS    2000u  /* a dead client's running job may end by itself so long */
 
+typedef struct DetachedTable DetachedTable;
 typedef struct Listener Listener;
 typedef struct Supervisor Supervisor;
+typedef struct Takeover Takeover;
+typedef struct XidLog XidLog;
 
 typedef struct SupervisorOptions {
         int config_fd;   /* sealed, read at start; stays the caller's */
@@ -60,8 +67,12 @@ struct Supervisor {
         Config *config;
         KeeperLink *keeper;
         Listener *listener;
-        Bump *bump;         /* one message at a time */
-        LimitLog log_limit; /* of lines that a peer can cause */
+        DetachedTable *detached; /* NULL: not yet */
+        Takeover *takeover;      /* NULL: without a keeper, for tests */
+        Bump *bump;              /* one message at a time */
+        Ledger *ledger;          /* what the next one must know */
+        XidLog *xid_log;         /* NULL: the kernel's log is not read */
+        LimitLog log_limit;      /* of lines that a peer can cause */
 
         Device *devices;
         size_t n_devices; /* 0: not known yet */
@@ -81,21 +92,30 @@ struct Supervisor {
         TAILQ_HEAD(, Module) unplaced_modules;
         TAILQ_HEAD(SupervisorSessions, Session) flushing; /* sessions with something to send */
         struct SupervisorSessions deferring;              /* sessions with a deferred request */
+        struct SupervisorSessions looking;                /* sessions whose ring is looked at */
         uint64_t turn;                                    /* of the loop */
+        uint64_t news_turn; /* of a takeover: what is deferred is looked at until then */
 
         uint64_t last_arena;
         uint64_t last_module;
         uint32_t last_worker;
         uint32_t last_session;
         uint64_t started_ns;
-        uint64_t status_ns;  /* when the keeper last heard of us */
-        uint64_t event_ns;   /* when a job last came or ended */
-        int r;               /* how the run ended */
-        unsigned quit_ms;    /* since we were told to quit */
-        bool is_eventful;    /* one did in this turn */
-        bool is_stirred;     /* flushing brought new work: one more turn before the loop sleeps */
-        bool is_taking_over; /* the keeper still hands over what it held */
+        uint64_t status_ns;   /* when the keeper last heard of us */
+        uint64_t now_ns;      /* what the clock said in this turn; 0: not asked yet */
+        uint64_t event_ns;    /* when a job last came or ended */
+        uint64_t polled_ns;   /* when it last chose to look again rather than sleep */
+        uint64_t quit_ns;     /* when the keeper told us to end */
+        int r;                /* how the run ended */
+        uint64_t handover_ns; /* handing over: not later */
+        unsigned n_quiet;     /* likewise: looks in a row that found nothing in flight */
+        bool is_eventful;     /* one did in this turn */
+        bool is_stirred;      /* flushing brought new work: one more turn before the loop sleeps */
+        bool has_slept_in; /* without memory somebody with work was not woken: the next tick does */
+        bool is_started;   /* the keeper has handed over what it held */
         bool is_quitting;
+        bool is_handing_over; /* nothing is dispatched any more */
+        bool has_handed_over;
 };
 
 /** supervisor_new() - configuration, loop, keeper. Return: 0, or a negative errno that was logged. */
@@ -111,6 +131,10 @@ void supervisor_quit(Supervisor *supervisor);
 /** supervisor_reload() - another configuration holds, sealed in @fd, which stays the caller's. */
 void supervisor_reload(Supervisor *supervisor, int fd);
 
+/** supervisor_listen() - let clients in, if all is known that they may ask for. */
+void supervisor_listen(Supervisor *supervisor);
+/** supervisor_now() - of this turn of the loop, in which the clock is read once: for all that goes by with every job. */
+uint64_t supervisor_now(Supervisor *supervisor);
 /** supervisor_event() - a job came or ended: the next may come soon. */
 void supervisor_event(Supervisor *supervisor);
 
@@ -126,5 +150,16 @@ Module *supervisor_find_module(Supervisor *supervisor, uint64_t id);
 const char *supervisor_driver(const Supervisor *supervisor);
 /** supervisor_state() - "ready", or what it waits for. */
 const char *supervisor_state(const Supervisor *supervisor);
+
+/* for supervisor.c, which registers them */
+
+/** supervisor_on_prepare() - the end of a turn of the loop, see supervisor_turn.c. */
+void supervisor_on_prepare(uv_prepare_t *prepare);
+/** supervisor_on_tick() - each SUPERVISOR_TICK_MS, see supervisor_tick.c. */
+void supervisor_on_tick(uv_timer_t *timer);
+/** supervisor_on_keeper() - it said this, see supervisor_keeper.c; @fds are consumed. */
+void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, void *userdata);
+/** supervisor_on_keeper_end() - it is gone, and so shall we be. */
+void supervisor_on_keeper_end(void *userdata);
 
 #endif

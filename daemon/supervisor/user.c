@@ -85,8 +85,14 @@ uint64_t user_limit(const User *user, UserResource resource) {
                         return user->limits.modules;
                 case USER_PREPARED_BYTES:
                         return USER_PREPARED_MAX;
+                case USER_DETACHED_JOBS:
+                        return user->limits.detached_jobs;
+                case USER_DETACHED_BYTES:
+                        return user->limits.detached_bytes;
                 case USER_BUFFER_BYTES:
                         return USER_BUFFERS_MAX;
+                case USER_RING_BYTES:
+                        return USER_RINGS_MAX;
                 case _USER_RESOURCE_N:
                         break;
         }
@@ -95,9 +101,13 @@ uint64_t user_limit(const User *user, UserResource resource) {
 
 const char *user_resource_key(UserResource resource) {
         static const char *const keys[_USER_RESOURCE_N] = {
-                [USER_SESSIONS] = "sessions",       [USER_JOBS] = "jobs",
-                [USER_ARENA_BYTES] = "arena_bytes", [USER_DEVICE_BYTES] = "device_bytes",
+                [USER_SESSIONS] = "sessions",
+                [USER_JOBS] = "jobs",
+                [USER_ARENA_BYTES] = "arena_bytes",
+                [USER_DEVICE_BYTES] = "device_bytes",
                 [USER_MODULES] = "modules",
+                [USER_DETACHED_JOBS] = "detached_jobs",
+                [USER_DETACHED_BYTES] = "detached_bytes",
         };
 
         return keys[resource];

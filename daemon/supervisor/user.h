@@ -28,6 +28,7 @@
 #include "util/macro.h"
 
 #define USER_PREPARED_MAX (16u << 20) /* bytes of prepared jobs of one user */
+#define USER_RINGS_MAX    (32u << 20) /* bytes of rings of all connections of one user */
 #define USER_BUFFERS_MAX  (64u << 20) /* bytes held for all connections of one user */
 
 typedef struct User User;
@@ -42,7 +43,10 @@ typedef enum UserResource {
         USER_DEVICE_BYTES,
         USER_MODULES,
         USER_PREPARED_BYTES,
-        USER_BUFFER_BYTES, /* of messages, half received or not read yet */
+        USER_DETACHED_JOBS,
+        USER_DETACHED_BYTES, /* on disk */
+        USER_BUFFER_BYTES,   /* of messages, half received or not read yet */
+        USER_RING_BYTES,     /* of shared memory for messages */
         _USER_RESOURCE_N,
 } UserResource;
 

@@ -10,12 +10,14 @@
 
 #include "util/bump.h"
 #include "supervisor/ending.h"
+#include "supervisor/ends_scan.h"
 #include "supervisor/list.h"
 #include "supervisor/probe.h"
 #include "supervisor/scheduler.h"
 #include "supervisor/session.h"
 #include "supervisor/slot.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/takeover.h"
 #include "supervisor/worker.h"
 #include "util/log.h"
 
@@ -26,7 +28,9 @@ static const char *worker_on_ready(Worker *worker, const Gpuq__Worker__Ready *re
 
         if (worker->state == WORKER_STOPPING)
                 return NULL;
-        if (worker->state != WORKER_STARTING || !worker->slot)
+        if (worker->state == WORKER_ATTACHING && !failure)
+                return NULL; /* it tells more with State */
+        if (worker->state != WORKER_ATTACHING && worker->state != WORKER_STARTING)
                 return "ready out of turn";
 
         if (failure)
@@ -65,6 +69,11 @@ static const char *worker_on_arena_made(Worker *worker, const Gpuq__Worker__Aren
         _cleanup_(closep) int fd = made->error ? -1 : channel_take_fd(worker->channel);
         Arena *arena = supervisor_find_arena(worker->supervisor, made->id);
 
+        if (worker->is_inherited && (!arena || arena->asked_worker != worker->id)) {
+                if (!made->error)
+                        worker_inherit_arena(worker, made->id, arena);
+                return NULL;
+        }
         if (!made->error && fd < 0)
                 return "an arena without its descriptor";
         if (fd >= 0 && !worker_is_device_memory(fd))
@@ -98,11 +107,14 @@ static void worker_unpark(Instance *instance) {
         }
 }
 
-static void worker_fail_parked(Instance *instance) {
+/* It is forgotten, as the worker has done: what was there once loads again when its next job comes. */
+static void worker_fail_instance(Instance *instance, const Failure *failure) {
         Job *job;
 
+        instance->state = INSTANCE_FAILED;
         while ((job = TAILQ_FIRST(&instance->parked)))
-                ending_fail(job, failure_copy(instance->failure));
+                ending_fail(job, failure_copy(failure));
+        worker_drop_instance(instance);
 }
 
 static const char *worker_on_module_added(Worker *worker, const Gpuq__Worker__ModuleAdded *added) {
@@ -112,24 +124,26 @@ static const char *worker_on_module_added(Worker *worker, const Gpuq__Worker__Mo
                 .kernels = added->kernels,
                 .n_kernels = added->n_kernels,
         };
+        Failure *failure;
         Instance *instance;
         uint64_t id = added->id;
         Module *module;
 
         HASH_FIND(hh, worker->instances, &id, sizeof(id), instance);
+        if (!instance && worker->is_inherited)
+                instance = worker_inherit_module(worker, id, added->error != NULL);
         if (!instance)
                 return NULL; /* dropped meanwhile */
         if (instance->state != INSTANCE_ADDING)
-                return "a module added twice";
+                return worker->is_inherited ? NULL : "a module added twice";
 
         worker_proved(worker);
         module = module_ref(instance->module);
         module->n_tries = 0;
         if (added->error) {
-                instance->state = INSTANCE_FAILED;
-                instance->failure = failure_from_proto(added->error);
-                worker_fail_parked(instance);
-                module_failed(module, failure_from_proto(added->error));
+                failure = failure_from_proto(added->error);
+                worker_fail_instance(instance, failure);
+                module_failed(module, TAKE_PTR(failure));
         } else {
                 instance->state = INSTANCE_READY;
                 worker_unpark(instance);
@@ -145,11 +159,17 @@ static Job *worker_find_job(Worker *worker, uint64_t id) {
         return job && job->worker == worker && !job->item.is_queued ? job : NULL;
 }
 
+/* Of one that we took over, a job may have ended before it tells us of its modules. */
 static void worker_note_variables(Worker *worker, const Job *job) {
         for (size_t i = 0; i < job->n_kernels; ++i) {
-                Instance *instance = worker_instance(worker, job->kernels[i].module);
+                Module *module = job->kernels[i].module;
+                Instance *instance;
 
-                if (instance && instance->module->has_variables)
+                if (!module->has_variables)
+                        continue;
+                module_note_use(module, worker->id);
+                instance = worker_instance(worker, module);
+                if (instance)
                         instance->is_used = true;
         }
 }
@@ -165,10 +185,12 @@ static const char *worker_on_end(Worker *worker, const Gpuq__Worker__JobEnd *end
         Job *job = worker_find_job(worker, end->id);
         uint64_t elapsed_us;
 
-        if (!job)
-                return "the end of a job it does not have";
+        if (!job) {
+                takeover_job_ended(worker, end);
+                return worker_take_orphan(worker) ? NULL : "the end of a job it does not have";
+        }
 
-        elapsed_us = (uv_hrtime() - job->started_ns) / 1000;
+        elapsed_us = (supervisor_now(worker->supervisor) - job->started_ns) / 1000;
         job->ran_us = MIN(end->ran_us, elapsed_us);
         job->gpu_ns = job->timed ? end->gpu_ns : 0;
         worker_take_output(job, end->output);
@@ -200,6 +222,8 @@ static const char *worker_on_late(Worker *worker, const Gpuq__Worker__JobLate *l
         /* It may have ended in the same moment. */
         if (job && job->timeout_ms)
                 worker_late(worker, job);
+        else if (!job)
+                takeover_job_late(worker, late->id);
         return NULL;
 }
 
@@ -213,6 +237,10 @@ static const char *worker_on_stopped(Worker *worker, const Gpuq__Worker__Stopped
         job->phase = FAULT_QUEUED;
         for (size_t i = 0; i < stopped->n_jobs; ++i) {
                 job = worker_find_job(worker, stopped->jobs[i]->id);
+                if (!job && worker_take_orphan(worker)) {
+                        worker->n_others += stopped->jobs[i]->phase != GPUQ__WORKER__PHASE__QUEUED;
+                        continue;
+                }
                 if (!job)
                         return "stopped with a job it does not have";
                 switch (stopped->jobs[i]->phase) {
@@ -233,7 +261,7 @@ static const char *worker_on_stopped(Worker *worker, const Gpuq__Worker__Stopped
 
         if (failure)
                 cause = stopped->device_failed ? FAULT_HARDWARE : FAULT_DEVICE;
-        worker_lost(worker, cause, failure, stopped->output);
+        worker_dying(worker, cause, failure, stopped->output);
         return NULL;
 }
 
@@ -279,6 +307,8 @@ static const char *worker_on_message(Worker *worker, const Gpuq__Worker__FromWor
                         return worker_on_stopped(worker, message->stopped);
                 case GPUQ__WORKER__FROM_WORKER__BODY_STATS:
                         return worker_on_stats(worker, message->stats);
+                case GPUQ__WORKER__FROM_WORKER__BODY_STATE:
+                        return worker_on_state(worker, message->state);
                 default:
                         return "an unknown message";
         }
@@ -289,7 +319,10 @@ const char *worker_message(Worker *worker, const uint8_t *data, size_t n_data) {
         Gpuq__Worker__FromWorker *message;
         const char *problem;
 
-        message = gpuq__worker__from_worker__unpack(bump_allocator(bump), n_data, data);
+        worker->heard_ms = uv_now(&worker->supervisor->loop);
+        message = ends_scan(bump, data, n_data);
+        if (!message)
+                message = gpuq__worker__from_worker__unpack(bump_allocator(bump), n_data, data);
         problem = message ? worker_on_message(worker, message) : "a message that is not protobuf";
         bump_reset(bump);
         return problem;

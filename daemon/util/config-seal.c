@@ -145,21 +145,6 @@ static int unseal_read(int fd, char **ret_text, size_t *ret_n_text) {
         return 0;
 }
 
-static ConfigUser *unseal_user(const Config *config, const char *name) {
-        ConfigUser *user;
-
-        user = calloc(1, sizeof(*user));
-        if (!user)
-                return NULL;
-        user->name = strdup(name);
-        if (!user->name) {
-                free(user);
-                return NULL;
-        }
-        user->limits = config->limits;
-        return user;
-}
-
 static int unseal_key(Config *config, ConfigUser *user, const char *name, const char *value) {
         const ConfigKey *key = config_key_find(name, user);
         void *place;
@@ -171,7 +156,7 @@ static int unseal_key(Config *config, ConfigUser *user, const char *name, const 
 }
 
 static int unseal_pairs(Config *config, const char *text, const char *end) {
-        ConfigUser *user = NULL, **next = &config->users;
+        ConfigUser *user = NULL;
         int r;
 
         while (text < end) {
@@ -181,10 +166,9 @@ static int unseal_pairs(Config *config, const char *text, const char *end) {
                         return -EINVAL;
                 text = value + strlen(value) + 1;
                 if (strcmp(name, SEAL_USER) == 0) {
-                        user = *next = unseal_user(config, value);
+                        user = config_add_user(config, value);
                         if (!user)
                                 return -ENOMEM;
-                        next = &user->next;
                         continue;
                 }
                 r = unseal_key(config, user, name, value);

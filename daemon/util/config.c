@@ -76,7 +76,7 @@ static void parser_fail(Parser *parser, const char *format, ...) {
 
 /* ---- sections and keys ----------------------------------------------------- */
 
-static ConfigUser *config_add_user(Config *config, const char *name) {
+ConfigUser *config_add_user(Config *config, const char *name) {
         ConfigUser *user, **end = &config->users;
 
         for (; *end; end = &(*end)->next)
@@ -393,6 +393,8 @@ Config *config_free(Config *config) {
         }
         free(config->cpu_broken);
         free(config->cache_dir);
+        free(config->state_dir);
+        free(config->kernel_log);
         free(config->worker_user);
         free(config->supervisor_user);
         free(config->admin_group);

@@ -23,13 +23,15 @@ typedef enum ConfigDriver {
 } ConfigDriver;
 
 typedef struct ConfigLimits {
-        double weight;         /* share of GPU time beside other users, > 0 */
-        uint64_t sessions;     /* connections */
-        uint64_t jobs;         /* unfinished */
-        uint64_t arena_bytes;  /* host memory in arenas and module images */
-        uint64_t device_bytes; /* device memory in arenas, all devices together */
-        uint64_t modules;      /* loaded */
-        uint64_t gpu_seconds;  /* in a window of gpu_window_s, decaying; 0: no limit */
+        double weight;           /* share of GPU time beside other users, > 0 */
+        uint64_t sessions;       /* connections */
+        uint64_t jobs;           /* unfinished */
+        uint64_t arena_bytes;    /* host memory in arenas and module images */
+        uint64_t device_bytes;   /* device memory in arenas, all devices together */
+        uint64_t modules;        /* loaded */
+        uint64_t detached_jobs;  /* on disk, with those whose results were not fetched */
+        uint64_t detached_bytes; /* of them */
+        uint64_t gpu_seconds;    /* in a window of gpu_window_s, decaying; 0: no limit */
 } ConfigLimits;
 
 typedef struct ConfigUser {
@@ -45,16 +47,20 @@ typedef struct Config {
         char *supervisor_user; /* who the supervisor runs as */
         char *worker_user;     /* who probes, uid 0's workers, and isolation=shared run as */
         char *cache_dir;       /* compile caches, one folder a uid */
+        char *state_dir;       /* detached jobs; NULL: there are none */
+        char *kernel_log;      /* where NVIDIA's driver tells Xids; NULL: it is not read */
         ConfigDriver device;
         unsigned cpu_devices;
         char *cpu_broken;     /* for tests: a file that says which CPU devices fail; NULL: none */
         unsigned cpu_threads; /* host threads of each CPU device; 0: one a core */
         bool isolation_shared;
         unsigned worker_idle_s;
+        unsigned takeover_s; /* for which a supervisor that was started again waits for clients */
         unsigned inflight_jobs; /* at once in one worker */
         unsigned inflight_ms;   /* of expected GPU time in one worker, beyond one job */
         unsigned
                 poll_us; /* supervisor and clients look so long for what comes next before they sleep */
+        bool rings;      /* a client may exchange its messages through shared memory */
         unsigned quantum_ms; /* for which one user's context has a device to itself; 0: none has */
         unsigned usage_half_life_s; /* of what a user used before; 0: only the present counts */
         unsigned gpu_window_s;      /* of gpu_seconds */
@@ -63,7 +69,8 @@ typedef struct Config {
         bool in_place;              /* kernels may work on host memory where that was faster */
         unsigned job_timeout_s;     /* default, 0: none */
         unsigned compile_timeout_s;
-        ConfigLimits limits; /* for users without a section */
+        unsigned detached_keep_s; /* what a detached job wrote, if nobody fetches it */
+        ConfigLimits limits;      /* for users without a section */
         ConfigUser *users;
 } Config;
 
@@ -76,6 +83,8 @@ typedef struct Config {
  * Return: 0, or a negative errno.
  */
 int config_load(const char *path, char *const *settings, Config **ret_config, char **ret_error);
+/** config_add_user() - the one of this name, or another with the limits of all. Return: NULL: out of memory. */
+ConfigUser *config_add_user(Config *config, const char *name);
 /** config_free() - NULL is fine. Return: NULL. */
 Config *config_free(Config *config);
 /** config_limits() - of a user, by name (NULL if nameless) or uid. Never NULL. */

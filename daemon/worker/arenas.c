@@ -66,6 +66,10 @@ static int arenas_new(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64
 
         arena->arenas = arenas;
         HASH_ADD(hh, arenas->by_id, id, sizeof(arena->id), arena);
+        if (!arena->hh.tbl) {
+                arena_free(arena);
+                return -ENOMEM;
+        }
         *ret_arena = arena;
         return 0;
 }

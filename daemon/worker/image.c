@@ -116,7 +116,8 @@ static int image_read_function(Image *image, Function *function, Failure *failur
         function->static_shared = (size_t)static_shared;
         function->dynamic_shared = (size_t)dynamic_shared;
         image_read_parameters(image, function, kernel);
-        twin_find(function, cu, image->module);
+        if (image->has_twins)
+                twin_find(function, cu, image->module);
         return 0;
 }
 
@@ -160,7 +161,8 @@ static int image_keep_public(const Image *image, CUfunction *handles, unsigned *
                                 "cuFuncGetName", failure);
                 if (r)
                         return r;
-                if (!twin_is_name(symbol) && !symbol_is_internal(symbol))
+                if (!(image->has_twins && batch_is_name(symbol, strlen(symbol))) &&
+                    !symbol_is_internal(symbol))
                         handles[n++] = handles[i];
         }
 
@@ -252,6 +254,7 @@ int image_load(Context *context, Compiled *compiled, void *data, Image **ret_ima
         image->compiled = compiled;
         image->has_variables = compiled->flags & COMPILED_HAS_VARIABLES;
         image->has_printf = compiled->flags & COMPILED_HAS_PRINTF;
+        image->has_twins = compiled->flags & COMPILED_HAS_TWINS;
 
         r = image_fill(image, compiled, failure);
         if (r) {
@@ -289,7 +292,7 @@ static bool kernel_is_like(const CompiledKernel *a, const CompiledKernel *b) {
 
 bool image_is_like(const Image *image, const Compiled *compiled) {
         const Compiled *own = image->compiled;
-        const uint32_t flags = COMPILED_HAS_VARIABLES | COMPILED_HAS_PRINTF;
+        const uint32_t flags = COMPILED_HAS_VARIABLES | COMPILED_HAS_PRINTF | COMPILED_HAS_TWINS;
 
         if (own->n_image != compiled->n_image || own->n_kernels != compiled->n_kernels ||
             own->n_variables != compiled->n_variables || ((own->flags ^ compiled->flags) & flags))
@@ -384,23 +387,16 @@ CUfunction image_internal(const Image *image, const char *symbol) {
         return function;
 }
 
-int image_variable(Image *image, const char *name, Variable *ret_variable, Failure *failure) {
-        Variable variable = {.name = name};
-        NameList list = {0};
-
+static const Variable *image_listed(const Image *image, const char *name) {
         for (size_t i = 0; i < image->n_variables; ++i)
                 if (strcmp(image->variables[i].name, name) == 0 ||
-                    symbol_matches(image->variables[i].name, name)) {
-                        *ret_variable = image->variables[i];
-                        return 0;
-                }
+                    symbol_matches(image->variables[i].name, name))
+                        return &image->variables[i];
+        return NULL;
+}
 
-        /* Only writable ones are listed; the driver knows the others by symbol. */
-        if (image->cu->cuModuleGetGlobal(&variable.address, &variable.size, image->module, name) ==
-            CUDA_SUCCESS) {
-                *ret_variable = variable;
-                return 0;
-        }
+static int image_no_variable(const Image *image, const char *name, Failure *failure) {
+        NameList list = {0};
 
         for (size_t i = 0; i < image->n_variables; ++i)
                 name_list_add(&list, image->variables[i].name);
@@ -409,6 +405,28 @@ int image_variable(Image *image, const char *name, Variable *ret_variable, Failu
                                    "no variable %s: the module has none", name);
         return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
                            "no variable %s in the module, which has %s", name, list.text);
+}
+
+int image_variable(const Image *image, const char *name, bool write, Variable *ret_variable,
+                   Failure *failure) {
+        const Variable *listed = image_listed(image, name);
+        Variable variable = {.name = name};
+
+        if (listed && (!write || image->has_variables)) {
+                *ret_variable = *listed;
+                return 0;
+        }
+
+        /* Only writable ones are listed; the driver knows the others by symbol. */
+        if (image->cu->cuModuleGetGlobal(&variable.address, &variable.size, image->module, name) !=
+            CUDA_SUCCESS)
+                return image_no_variable(image, name, failure);
+        /* Others may have the same image. */
+        if (write)
+                return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
+                                   "variable %s is a constant and cannot be written", name);
+        *ret_variable = variable;
+        return 0;
 }
 
 int function_resident_blocks(Function *function, const Driver *cu, unsigned n_multiprocessors,

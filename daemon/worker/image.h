@@ -64,6 +64,7 @@ typedef struct Image {
         size_t n_variables;
         bool has_variables; /* writable ones: never shared */
         bool has_printf;
+        bool has_twins;
 } Image;
 
 /**
@@ -87,8 +88,14 @@ bool image_is_like(const Image *image, const Compiled *compiled);
 int image_function(Image *image, const char *name, Function **ret_function, Failure *failure);
 /** image_internal() - one of gpuq's own kernels, in the module of the built-in ones; NULL: it is not there. */
 CUfunction image_internal(const Image *image, const char *symbol);
-/** image_variable() - likewise. */
-int image_variable(Image *image, const char *name, Variable *ret_variable, Failure *failure);
+/**
+ * image_variable() - likewise
+ * @write: it is written to: not what the compilers left out of the module's list, which an image that is shared may have
+ *
+ * Return: 0, or FAILURE_E_SET.
+ */
+int image_variable(const Image *image, const char *name, bool write, Variable *ret_variable,
+                   Failure *failure);
 /** function_resident_blocks() - blocks that a device holds at once. Return: 0 or as result_check(). */
 int function_resident_blocks(Function *function, const Driver *cu, unsigned n_multiprocessors,
                              unsigned n_threads, unsigned n_shared, unsigned *ret_blocks,

@@ -4,6 +4,7 @@
  */
 #include "worker/issue.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <uv.h>
 
@@ -183,12 +184,12 @@ static int issue_job(Issuer *issuer, Batch *batch, const Job *job, Failure *fail
 
 /* ---- the launch of several jobs --------------------------------------------------------- */
 
-static int issue_jobs(Issuer *issuer, Batch *batch, Failure *failure) {
+static CUresult issue_twin(Issuer *issuer, const Batch *batch) {
         const ProgramLaunch *launch = NULL;
         const Job *job;
         CUresult result;
-        int r = 0;
 
+        assert(batch->kind.function->twin);
         issuer->table.n_rows = 0;
         TAILQ_FOREACH(job, &batch->jobs, queue) {
                 job_set_addresses(job, batch->way == BATCH_IN_PLACE);
@@ -197,11 +198,28 @@ static int issue_jobs(Issuer *issuer, Batch *batch, Failure *failure) {
         }
 
         result = twin_launch(&issuer->table, launch, issuer->context->cu, batch->stream->stream);
-        if (result == CUDA_SUCCESS || result_is_sticky(result))
-                return issue_check(issuer, result, "a twin", failure);
+        if (result == CUDA_SUCCESS) {
+                ++issuer->counters.n_batches;
+                issuer->counters.n_coalesced += batch->n_jobs;
+        }
+        return result;
+}
+
+static int issue_jobs(Issuer *issuer, Batch *batch, Failure *failure) {
+        Function *function = batch->kind.function;
+        const Job *job;
+        CUresult result;
+        int r = 0;
+
+        /* It may have failed since the batch was formed. */
+        if (function->twin) {
+                result = issue_twin(issuer, batch);
+                if (result == CUDA_SUCCESS || result_is_sticky(result))
+                        return issue_check(issuer, result, "a twin", failure);
+        }
 
         /* Not to be tried again; the kernel itself is as it was. */
-        batch->kind.function->twin = NULL;
+        function->twin = NULL;
         TAILQ_FOREACH(job, &batch->jobs, queue)
         if (r == 0)
                 r = issue_job(issuer, batch, job, failure);
@@ -243,6 +261,14 @@ static int issue_start_word(const Issuer *issuer, const Batch *batch, Failure *f
                            "cuStreamWriteValue32", failure);
 }
 
+/* Else it might write what those before it read, after they were told not to have ended. */
+static int issue_gate(const Issuer *issuer, const Batch *batch, Failure *failure) {
+        if (!batch->is_behind)
+                return 0;
+        return issue_check(issuer, ticket_pass_gate(issuer->streams, &batch->ticket),
+                           "cuStreamWaitValue32", failure);
+}
+
 /* Only where a job that is stopped half way through could not run again. */
 static int issue_commit_word(const Issuer *issuer, const Batch *batch, Failure *failure) {
         const Job *job;
@@ -257,6 +283,9 @@ static int issue_commit_word(const Issuer *issuer, const Batch *batch, Failure *
 static int issue_body(Issuer *issuer, Batch *batch, Failure *failure) {
         int r;
 
+        r = issue_gate(issuer, batch, failure);
+        if (r)
+                return r;
         r = issue_start_word(issuer, batch, failure);
         if (r)
                 return r;
@@ -294,16 +323,6 @@ static int issue_tail(Issuer *issuer, Batch *batch, Failure *failure) {
         return r ? FAILURE_E_FAULT : 0;
 }
 
-static void issue_count(Issuer *issuer, const Batch *batch) {
-        IssueCounters *counters = &issuer->counters;
-
-        counters->n_by_way[batch->way] += batch->n_jobs;
-        if (batch->n_jobs < 2)
-                return;
-        ++counters->n_batches;
-        counters->n_coalesced += batch->n_jobs;
-}
-
 static int issue_whole(Issuer *issuer, Batch *batch, Failure *failure) {
         int r;
 
@@ -312,8 +331,8 @@ static int issue_whole(Issuer *issuer, Batch *batch, Failure *failure) {
                 return r;
 
         batch->ticket = ticket_take(issuer->streams, batch->stream);
-        issue_count(issuer, batch);
         r = issue_body(issuer, batch, failure);
+        issuer->counters.n_by_way[batch->way] += batch->n_jobs; /* as it went in the end */
         if (r == FAILURE_E_FAULT)
                 return r;
         if (r < 0)

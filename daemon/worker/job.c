@@ -84,6 +84,7 @@ static void job_lay_out(Job *job, const JobRoom *room, const Gpuq__Worker__Worke
                 .id = message->id,
                 .priority = message->priority,
                 .timed = message->timed,
+                .alone = message->alone,
                 .timeout_ms = message->timeout_ms,
                 .buffers = (StagingBuffer *)(block + room->buffers),
                 .n_buffers = message->n_buffers,
@@ -195,7 +196,7 @@ static int job_make_program(Job *job, Programs *programs, ProgramInput *input) {
                 buffers[i] = (ProgramBuffer){
                         .length = job->buffers[i].length,
                         .alignment = job->buffers[i].in_device ? job->buffers[i].offset
-                                                               : STAGING_ALIGNMENT,
+                                                               : job->staging.scratch[i],
                         .writable = job->buffers[i].direction != STAGING_IN,
                 };
         input->buffers = buffers;
@@ -295,10 +296,10 @@ int job_check(Job *job, Programs *programs) {
         r = job_check_prepared(job);
         if (r)
                 return r;
-        r = job_build_program(job, programs);
+        r = job_plan_staging(job);
         if (r)
                 return r;
-        r = job_plan_staging(job);
+        r = job_build_program(job, programs);
         if (r)
                 return r;
 

@@ -64,6 +64,7 @@ struct Job {
 
         int priority;
         bool timed;
+        bool alone;             /* waits for no company */
         uint32_t timeout_ms;    /* 0: none */
         StagingBuffer *buffers; /* of an Arena each */
         size_t n_buffers;

@@ -287,6 +287,12 @@ int module_add(Modules *modules, uint64_t id, const CompileRequest *request) {
 
         module->is_builtin = is_builtin;
         HASH_ADD(hh, modules->by_id, id, sizeof(module->id), module);
+        if (!module->hh.tbl) {
+                module_free(module);
+                if (request->fd >= 0)
+                        close(request->fd);
+                return -ENOMEM;
+        }
         if (is_builtin)
                 module_follow_builtin(module);
         else

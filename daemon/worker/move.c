@@ -4,6 +4,7 @@
  */
 #include "worker/move.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "util/macro.h"
@@ -59,9 +60,13 @@ void move_set(Move *move, unsigned size, CUfunction function) {
         move->functions[size] = function;
 }
 
+void move_forget(Move *move) {
+        move->table.n_rows = 0;
+}
+
 void move_disable(Move *move) {
         memset(move->functions, 0, sizeof(move->functions));
-        move->table.n_rows = 0;
+        move_forget(move);
 }
 
 /* The smallest that the table fits. */
@@ -81,8 +86,10 @@ CUresult move_add(Move *move, CUstream stream, CUdeviceptr to, CUdeviceptr from,
                 return CUDA_SUCCESS;
 
         result = move_launch(move, stream);
+        if (result != CUDA_SUCCESS)
+                return result;
         move_table_add(&move->table, &row);
-        return result;
+        return CUDA_SUCCESS;
 }
 
 CUresult move_launch(Move *move, CUstream stream) {
@@ -103,7 +110,10 @@ CUresult move_launch(Move *move, CUstream stream) {
         if (move->table.n_rows == 0)
                 return CUDA_SUCCESS;
 
+        assert(move_is_there(move));
         result = move->context->cu->cuLaunchKernelEx(&config, move_function(move), params, NULL);
         move->table.n_rows = 0;
+        if (result != CUDA_SUCCESS)
+                move_disable(move); /* what does not launch here will not the next time */
         return result;
 }

@@ -54,9 +54,11 @@ const char *move_symbol(unsigned size);
 void move_set(Move *move, unsigned size, CUfunction function);
 /** move_disable() - it does not work; what was added is forgotten. */
 void move_disable(Move *move);
+/** move_forget() - what was added and not launched. */
+void move_forget(Move *move);
 /** move_add() - to what is launched next, or launch what there is first. Rows of one launch have no order. */
 CUresult move_add(Move *move, CUstream stream, CUdeviceptr to, CUdeviceptr from, uint64_t n_bytes);
-/** move_launch() - what was added; nothing if nothing was. */
+/** move_launch() - what was added; nothing if nothing was. One that fails is the last: there is no move then. */
 CUresult move_launch(Move *move, CUstream stream);
 
 #endif

@@ -39,7 +39,8 @@ static int outbox_queue(Outbox *outbox, const Gpuq__Worker__FromWorker *message,
                         return -errno;
         }
         entry->n_data = gpuq__worker__from_worker__pack(message, entry->data);
-        STAILQ_INSERT_TAIL(&outbox->entries, TAKE_PTR(entry), link);
+        STAILQ_INSERT_TAIL(&outbox->entries, entry, link);
+        entry = NULL; /* the list's; the macro above names it more than once */
         return 0;
 }
 

@@ -178,7 +178,8 @@ static int program_range(const ProgramBuilder *builder, const char *what, uint64
 }
 
 static int program_variable(ProgramBuilder *builder, const Gpuq__V1__Operand *operand,
-                            uint64_t length, const char *what, ProgramPlace *ret_place) {
+                            uint64_t length, bool write, const char *what,
+                            ProgramPlace *ret_place) {
         const ProgramKernel *kernel = NULL;
         Variable variable;
         char text[128];
@@ -187,7 +188,7 @@ static int program_variable(ProgramBuilder *builder, const Gpuq__V1__Operand *op
         r = program_kernel(builder, operand->variable, "variable", &kernel);
         if (r)
                 return r;
-        r = image_variable(kernel->image, kernel->name, &variable, builder->failure);
+        r = image_variable(kernel->image, kernel->name, write, &variable, builder->failure);
         if (r)
                 return r;
         snprintf(text, sizeof(text), "%s variable %.64s", what, kernel->name);
@@ -229,7 +230,7 @@ static int program_operand(ProgramBuilder *builder, const Gpuq__V1__Operand *ope
                 return program_slice(builder, operand->buffer, operand->offset, length, write, what,
                                      ret_place);
         if (operand && operand->what_case == GPUQ__V1__OPERAND__WHAT_VARIABLE)
-                return program_variable(builder, operand, length, what, ret_place);
+                return program_variable(builder, operand, length, write, what, ret_place);
         return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
                            "%s neither a buffer nor a variable", what);
 }

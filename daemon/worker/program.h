@@ -17,10 +17,9 @@
 #include "worker/image.h"
 
 typedef struct ProgramBuffer {
-        uint64_t length; /* bytes */
-        uint64_t
-                alignment; /* what is known of its address: 256, or its offset's in device memory */
-        bool writable;     /* out or inout */
+        uint64_t length;    /* bytes */
+        uint64_t alignment; /* its address has that of this offset: in its arena, or in scratch */
+        bool writable;      /* out or inout */
 } ProgramBuffer;
 
 typedef struct ProgramKernel {

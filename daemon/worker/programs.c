@@ -9,7 +9,7 @@
 struct ProgramEntry {
         uint64_t hash;
         Program *program;
-        size_t n_buffers, n_key;
+        size_t n_buffers, n_kernels, n_key;
         uint8_t key[];
 };
 
@@ -85,7 +85,8 @@ static bool key_make(const ProgramInput *input, Key *key) {
 
 static bool entry_is(const ProgramEntry *entry, const ProgramInput *input, const Key *key) {
         return entry && entry->hash == key->hash && entry->n_buffers == input->n_buffers &&
-               entry->n_key == key->n && memcmp(entry->key, key->bytes, key->n) == 0;
+               entry->n_kernels == input->n_kernels && entry->n_key == key->n &&
+               memcmp(entry->key, key->bytes, key->n) == 0;
 }
 
 /* To the front of its set; the last one goes. */
@@ -124,6 +125,7 @@ static void programs_keep(Programs *programs, const ProgramInput *input, Program
                 .hash = key.hash,
                 .program = program_ref(program),
                 .n_buffers = input->n_buffers,
+                .n_kernels = input->n_kernels,
                 .n_key = key.n,
         };
         memcpy(entry->key, key.bytes, key.n);

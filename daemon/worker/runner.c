@@ -2,7 +2,7 @@
 /*
  * Runner
  */
-#include "worker/runner.h"
+#include "worker/runner_state.h"
 
 #define RUNNER_QUERY_FIRST_NS UINT64_C(1000000)
 #define RUNNER_QUERY_LAST_NS  UINT64_C(20000000)
@@ -59,7 +59,7 @@ void runner_forget_functions(Runner *runner) {
 
 /* ---- a new job ------------------------------------------------------------------------ */
 
-static Job *runner_find(const Runner *runner, uint64_t id) {
+Job *runner_find(const Runner *runner, uint64_t id) {
         Job *job;
 
         HASH_FIND(hh, runner->by_id, &id, sizeof(id), job);
@@ -93,8 +93,12 @@ int runner_add(Runner *runner, const Gpuq__Worker__WorkerJob *message) {
         if (r < 0)
                 return r;
 
-        runner_follow(runner, job);
         HASH_ADD(hh, runner->by_id, id, sizeof(job->id), job);
+        if (!job->hh.tbl) {
+                job_free(job, &runner->blocks);
+                return -ENOMEM;
+        }
+        runner_follow(runner, job);
         TAILQ_INSERT_TAIL(&runner->waiting, job, link);
         if (job->n_behind == 0)
                 runner_make_ready(runner, job);
@@ -102,7 +106,7 @@ int runner_add(Runner *runner, const Gpuq__Worker__WorkerJob *message) {
 }
 
 /* It waits no longer: issued, or refused. */
-static void runner_let_go(Runner *runner, Job *job) {
+void runner_let_go(Runner *runner, Job *job) {
         JobEdge *edge;
 
         while ((edge = SLIST_FIRST(&job->successors))) {
@@ -125,7 +129,7 @@ static bool runner_is_behind(const Runner *runner, const Job *job) {
  * It is in no batch and not in runner->ready. One that was refused stands for
  * those before it, which its successors do not name: until they have ended it ends not.
  */
-static void runner_end(Runner *runner, Job *job) {
+void runner_end(Runner *runner, Job *job) {
         if (job->state == JOB_WAITING && runner_is_behind(runner, job)) {
                 TAILQ_INSERT_TAIL(&runner->refused, job, queue);
                 return;
@@ -151,7 +155,7 @@ static void runner_end(Runner *runner, Job *job) {
 }
 
 /* All jobs of a batch end, whatever became of them. */
-static void runner_end_batch(Runner *runner, Batch *batch) {
+void runner_end_batch(Runner *runner, Batch *batch) {
         Job *job;
 
         while ((job = TAILQ_FIRST(&batch->jobs))) {
@@ -227,268 +231,6 @@ void runner_free_ended(Runner *runner) {
                 TAILQ_REMOVE(&runner->ended, job, link);
                 job_free(job, &runner->blocks);
         }
-}
-
-/* ---- behind what is in flight ------------------------------------------------------------ */
-
-/* The stream of the first job in flight that it comes after, or NULL. @ret_several: others are elsewhere. */
-static Stream *runner_stream_before(const Runner *runner, const Job *job, bool *ret_several) {
-        Stream *stream = NULL;
-
-        *ret_several = false;
-        for (size_t i = 0; i < job->n_after; ++i) {
-                const Job *before = runner_find(runner, job->after[i]);
-
-                if (!before || before->state != JOB_IN_FLIGHT)
-                        continue;
-                if (!stream)
-                        stream = before->batch->stream;
-                *ret_several |= before->batch->stream != stream;
-        }
-        return stream;
-}
-
-/* Of one job alone. */
-static int runner_wait_elsewhere(Runner *runner, Batch *batch, Job *job) {
-        int r;
-
-        for (size_t i = 0; i < job->n_after; ++i) {
-                const Job *before = runner_find(runner, job->after[i]);
-
-                if (!before || before->state != JOB_IN_FLIGHT ||
-                    before->batch->stream == batch->stream)
-                        continue;
-                r = result_check(
-                        runner->context->cu,
-                        ticket_wait(runner->streams, &before->batch->ticket, batch->stream),
-                        GPUQ__V1__CODE__E_LAUNCH, "cuStreamWaitEvent", &job->failure);
-                if (r)
-                        return r;
-                batch->waits_elsewhere = true;
-        }
-        return 0;
-}
-
-static int runner_choose_stream(Runner *runner, Batch *batch) {
-        Job *job = TAILQ_FIRST(&batch->jobs);
-
-        if (!batch->stream)
-                return streams_choose(runner->streams, stream_class(job->priority), &batch->stream,
-                                      &job->failure);
-        if (batch->n_jobs > 1)
-                return 0;
-        return runner_wait_elsewhere(runner, batch, job);
-}
-
-/* ---- the start of a batch ------------------------------------------------------------------ */
-
-static void runner_fly(Runner *runner, Batch *batch) {
-        Job *job;
-
-        TAILQ_INSERT_TAIL(&runner->batches, batch, link);
-        TAILQ_FOREACH(job, &batch->jobs, queue) {
-                TAILQ_REMOVE(&runner->waiting, job, link);
-                TAILQ_INSERT_TAIL(&runner->in_flight, job, link);
-                job->state = JOB_IN_FLIGHT;
-                job->batch = batch;
-                runner_let_go(runner, job);
-        }
-        if (TAILQ_FIRST(&batch->jobs)->program->has_printf)
-                runner->alone = batch;
-}
-
-/* Its jobs are ready again, before all others. */
-static void runner_put_back(Runner *runner, Batch *batch) {
-        Job *job;
-
-        while ((job = TAILQ_LAST(&batch->jobs, JobList))) {
-                TAILQ_REMOVE(&batch->jobs, job, queue);
-                TAILQ_INSERT_HEAD(&runner->ready, job, queue);
-        }
-        batch_free(batch, &runner->blocks);
-}
-
-/* Return: 0: in flight, or refused and ended; FAILURE_E_WAIT: not now, put back; FAILURE_E_FAULT. */
-static int runner_issue_chosen(Runner *runner, Batch *batch) {
-        int r;
-
-        r = issue_batch(&runner->issuer, batch);
-        /* A kernel that faults at once may be told by the next call that issues its own job: it ran. */
-        if (r == 0 || (r == FAILURE_E_FAULT && batch->ticket.stream)) {
-                runner_fly(runner, batch);
-                return r;
-        }
-        if (r == FAILURE_E_FAULT)
-                return r;
-        if (r == FAILURE_E_WAIT) {
-                runner_put_back(runner, batch);
-                return r;
-        }
-
-        runner_end_batch(runner, batch);
-        return 0;
-}
-
-/* Its first job says why it has no stream. */
-static int runner_refuse(Runner *runner, Batch *batch, int error) {
-        Job *first = TAILQ_FIRST(&batch->jobs), *job = first;
-
-        if (error == FAILURE_E_FAULT)
-                return error;
-        while ((job = TAILQ_NEXT(job, queue)))
-                failure_copy(&job->failure, &first->failure);
-        runner_end_batch(runner, batch);
-        return 0;
-}
-
-/* Return: as runner_issue_chosen(). */
-static int runner_issue(Runner *runner, Batch *batch, uint64_t now_ns) {
-        Batch *rest = NULL;
-        bool only_one;
-        int r;
-
-        r = runner_choose_stream(runner, batch);
-        if (r)
-                return runner_refuse(runner, batch, r);
-
-        issue_choose(&runner->issuer, batch, now_ns, &only_one);
-        if (only_one)
-                rest = batch_split(batch, &runner->blocks);
-        r = runner_issue_chosen(runner, batch);
-        if (!rest)
-                return r;
-        if (r) {
-                runner_put_back(runner, rest);
-                return r;
-        }
-        return runner_issue(runner, rest, now_ns);
-}
-
-/* Batches that waited long enough for more jobs, or all of them. */
-static int runner_issue_formed(Runner *runner, uint64_t now_ns, bool all) {
-        Batch *batch, *next;
-        int r;
-
-        for (batch = TAILQ_FIRST(&runner->forming.open); batch; batch = next) {
-                next = TAILQ_NEXT(batch, link);
-                if (!all && now_ns - batch->formed_ns < runner->settings.coalesce_ns)
-                        continue;
-                forming_close(&runner->forming, batch);
-                r = runner_issue(runner, batch, now_ns);
-                if (r)
-                        return r;
-        }
-        return 0;
-}
-
-/* ---- from ready to a batch ------------------------------------------------------------------- */
-
-static int runner_collect_into(Runner *runner, Batch *batch, Job *job, uint64_t now_ns) {
-        batch_add(batch, job);
-        if (!batch_is_full(batch))
-                return 0;
-        forming_close(&runner->forming, batch);
-        return runner_issue(runner, batch, now_ns);
-}
-
-/* The job is in no list. Return: as runner_issue_chosen(). */
-static int runner_place(Runner *runner, Job *job, uint64_t now_ns) {
-        bool several, alone = !issuer_may_batch(&runner->issuer) || !job->kind.function;
-        Stream *stream = runner_stream_before(runner, job, &several);
-        Batch *batch;
-
-        alone |= several;
-        batch = alone ? NULL : forming_find(&runner->forming, job, stream);
-        if (batch)
-                return runner_collect_into(runner, batch, job, now_ns);
-
-        batch = batch_new(&runner->blocks, job, stream, now_ns);
-        if (!batch) {
-                failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
-                runner_end(runner, job);
-                return 0;
-        }
-        if (alone) {
-                batch->kind.function = NULL;
-                return runner_issue(runner, batch, now_ns);
-        }
-        batch = forming_open(&runner->forming, batch);
-        return batch ? runner_issue(runner, batch, now_ns) : 0;
-}
-
-/* A job whose kernel prints runs when nothing else does. */
-static int runner_make_room(Runner *runner, const Job *job, uint64_t now_ns) {
-        int r;
-
-        if (!job->program->has_printf)
-                return 0;
-        r = runner_issue_formed(runner, now_ns, true);
-        if (r)
-                return r;
-        return runner->streams->n_busy > 0 ? FAILURE_E_WAIT : 0;
-}
-
-/* Likewise. */
-static int runner_try(Runner *runner, Job *job, uint64_t now_ns) {
-        int r = 0;
-
-        if (!job->program)
-                r = job_check(job, &runner->programs);
-        if (r == FAILURE_E_FAULT)
-                return r;
-        if (r < 0)
-                failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
-        if (r) {
-                runner_end(runner, job); /* refused */
-                return 0;
-        }
-
-        r = runner_make_room(runner, job, now_ns);
-        if (r == FAILURE_E_WAIT)
-                TAILQ_INSERT_HEAD(&runner->ready, job, queue);
-        if (r)
-                return r;
-        return runner_place(runner, job, now_ns);
-}
-
-/*
- * Every ready job once; those that become ready meanwhile come at the end. What
- * is not prepared goes back.
- */
-static int runner_pass(Runner *runner, uint64_t now_ns, bool *ret_any) {
-        struct JobList unprepared = TAILQ_HEAD_INITIALIZER(unprepared);
-        Job *job;
-        int r = 0;
-
-        while (r == 0 && !runner->alone && (job = TAILQ_FIRST(&runner->ready))) {
-                TAILQ_REMOVE(&runner->ready, job, queue);
-                if (!job_is_prepared(job)) {
-                        TAILQ_INSERT_TAIL(&unprepared, job, queue);
-                        continue;
-                }
-                r = runner_try(runner, job, now_ns);
-                *ret_any |= r == 0;
-        }
-        TAILQ_CONCAT(&unprepared, &runner->ready, queue);
-        TAILQ_CONCAT(&runner->ready, &unprepared, queue);
-        return r;
-}
-
-/* What was formed goes even if a later job must wait; issuing it makes others ready. */
-static int runner_issue_all(Runner *runner, uint64_t now_ns, bool *ret_any) {
-        int r, s;
-
-        runner->dirty = false;
-        do {
-                runner->n_fresh = 0;
-                r = runner_pass(runner, now_ns, ret_any);
-                if (r == FAILURE_E_FAULT)
-                        return r;
-                s = runner_issue_formed(runner, now_ns, false);
-                if (s == FAILURE_E_FAULT)
-                        return s;
-        } while (r == 0 && s == 0 && runner->n_fresh > 0 && !runner->alone);
-        return 0;
 }
 
 /* ---- a turn --------------------------------------------------------------------------- */
@@ -579,6 +321,13 @@ Job *runner_next_late(Runner *runner, uint64_t now_ns) {
                 return job;
         }
         return NULL;
+}
+
+void runner_tell_late_again(Runner *runner) {
+        Job *job;
+
+        TAILQ_FOREACH(job, &runner->in_flight, link)
+        job->late_told = false;
 }
 
 bool runner_is_idle(const Runner *runner) {

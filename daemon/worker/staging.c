@@ -4,13 +4,16 @@
  *
  * The host slices are sorted by arena and offset; a sweep joins those that
  * overlap, or are neighbours, into regions and, for each of the three actions, into
- * ranges. Each list of ranges is in the order of the scratch block.
+ * ranges. Each list of ranges is in the order of the scratch block. Those in device memory are
+ * swept likewise.
  */
 #include "worker/staging.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "util/macro.h"
 
 /* Far below 2^64, so that sums of offsets cannot overflow. */
 #define STAGING_BYTES_MAX (UINT64_C(1) << 56)
@@ -21,7 +24,7 @@ typedef struct StagingSlice {
 } StagingSlice;
 
 size_t staging_room(size_t n_buffers) {
-        return n_buffers * (sizeof(uint64_t) + 3 * sizeof(StagingRange) + sizeof(StagingSlice));
+        return n_buffers * (sizeof(uint64_t) + 4 * sizeof(StagingRange) + sizeof(StagingSlice));
 }
 
 static int staging_compare(const void *a, const void *b) {
@@ -167,6 +170,69 @@ static bool staging_meet(const StagingRange *a, size_t n_a, const StagingRange *
         return false;
 }
 
+/* ---- device memory ------------------------------------------------------------------------- */
+
+static void staging_clear(Staging *staging, const void *arena, uint64_t begin, uint64_t end) {
+        StagingRange *last = staging->n_clear ? &staging->clear[staging->n_clear - 1] : NULL;
+
+        if (begin >= end)
+                return;
+        if (last && last->arena == arena && last->offset + last->length == begin) {
+                last->length += end - begin;
+                return;
+        }
+        staging->clear[staging->n_clear++] = (StagingRange){
+                .arena = arena,
+                .offset = begin,
+                .length = end - begin,
+        };
+}
+
+/*
+ * Slices of one arena, as many as there are at first. Up to where the next one begins, all that have
+ * begun and reach so far lie over the same bytes: the furthest ends of both sorts decide.
+ *
+ * Return: how many.
+ */
+static size_t staging_sweep_device(Staging *staging, const StagingSlice *slices, size_t n) {
+        const void *arena = slices[0].buffer->arena;
+        uint64_t out_end = 0, read_end = 0;
+        size_t i;
+
+        for (i = 0; i < n && slices[i].buffer->arena == arena; ++i) {
+                const StagingBuffer *buffer = slices[i].buffer;
+                bool is_last = i + 1 == n || slices[i + 1].buffer->arena != arena;
+                uint64_t end = buffer->offset + buffer->length;
+
+                if (buffer->direction == STAGING_OUT)
+                        out_end = MAX(out_end, end);
+                else
+                        read_end = MAX(read_end, end);
+                staging_clear(staging, arena, MAX(buffer->offset, read_end),
+                              is_last ? out_end : MIN(out_end, slices[i + 1].buffer->offset));
+        }
+        return i;
+}
+
+static void staging_plan_device(Staging *staging, const StagingBuffer *buffers, size_t n_buffers,
+                                StagingSlice *slices) {
+        bool any = false;
+        size_t n = 0;
+
+        for (size_t i = 0; i < n_buffers; ++i) {
+                if (!buffers[i].arena || !buffers[i].in_device || buffers[i].length == 0)
+                        continue;
+                any |= buffers[i].direction == STAGING_OUT;
+                slices[n++] = (StagingSlice){&buffers[i], i};
+        }
+        if (!any)
+                return;
+
+        staging_sort(slices, n);
+        for (size_t i = 0; i < n;)
+                i += staging_sweep_device(staging, slices + i, n - i);
+}
+
 int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
                  Staging *ret_staging) {
         Staging staging = {0};
@@ -179,7 +245,8 @@ int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
         staging.zero = (void *)(staging.scratch + n_buffers);
         staging.in = staging.zero + n_buffers;
         staging.out = staging.in + n_buffers;
-        slices = (void *)(staging.out + n_buffers);
+        staging.clear = staging.out + n_buffers;
+        slices = (void *)(staging.clear + n_buffers);
 
         for (size_t i = 0; i < n_buffers; ++i) {
                 staging.scratch[i] = 0;
@@ -200,6 +267,7 @@ int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
 
         staging.ordered = staging_meet(staging.zero, staging.n_zero, staging.in, staging.n_in);
         staging.updates = staging_meet(staging.in, staging.n_in, staging.out, staging.n_out);
+        staging_plan_device(&staging, buffers, n_buffers, slices);
         *ret_staging = staging;
         return 0;
 }

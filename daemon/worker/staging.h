@@ -11,7 +11,8 @@
  * an alignment between them, stay so, and inputs among them are one copy. Pure: offsets only, no address.
  *
  * Before the job: zero the out slices, then copy the in and inout slices over
- * them. After it: copy the out and inout slices back.
+ * them. After it: copy the out and inout slices back. Slices in device memory are used
+ * where they are; what is out there and not read is zeroed.
  */
 
 #include <stdbool.h>
@@ -45,7 +46,8 @@ typedef struct Staging {
         uint64_t n_bytes;  /* of the scratch block; 0: none is needed */
         uint64_t *scratch; /* one a buffer: where it begins */
         StagingRange *zero, *in, *out;
-        size_t n_zero, n_in, n_out;
+        StagingRange *clear; /* in device memory, where there is no scratch */
+        size_t n_zero, n_in, n_out, n_clear;
         bool ordered; /* zeros must come before the copies in: some are written twice */
         bool updates; /* some arena's bytes are both read and written back */
 } Staging;

@@ -6,13 +6,22 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
+
+#define STREAMS_ALL ((size_t)_STREAM_CLASS_N * STREAMS_MAX)
+
+/* The gate's word. */
+enum { STREAMS_SHUT, STREAMS_OPEN };
+
+/* A write of the GPU that is on its way has arrived after this: it takes a microsecond. */
+#define STREAMS_SETTLE_NS 100000
 
 /* Bytes of the smallest scratch; larger ones are twice as large, and so on. */
 #define STREAM_SCRATCH_MIN ((size_t)256 << 10)
 
 int streams_init(Streams *streams, Context *context, Failure *failure) {
         const Driver *cu = context->cu;
-        size_t n_bytes = sizeof(StreamWords) * _STREAM_CLASS_N * STREAMS_MAX;
+        size_t n_bytes = sizeof(StreamWords) * (STREAMS_ALL + 1);
         void *memory;
         int r;
 
@@ -30,6 +39,7 @@ int streams_init(Streams *streams, Context *context, Failure *failure) {
                 return r;
 
         streams->words = memory;
+        streams->words[STREAMS_ALL].started = STREAMS_OPEN;
         streams->context = context;
         return 0;
 }
@@ -182,8 +192,17 @@ CUresult ticket_mark_started(const Streams *streams, const Ticket *ticket) {
         return ticket_mark(streams, ticket, offsetof(StreamWords, started));
 }
 
+CUresult ticket_pass_gate(const Streams *streams, const Ticket *ticket) {
+        return streams->context->cu->cuStreamWaitValue32(
+                ticket->stream->stream, streams->words_device + STREAMS_ALL * sizeof(StreamWords),
+                STREAMS_OPEN, CU_STREAM_WAIT_VALUE_EQ);
+}
+
+/* First the word, then the look at the gate: whoever finds it open has said so before it was shut. */
 CUresult ticket_mark_committing(const Streams *streams, const Ticket *ticket) {
-        return ticket_mark(streams, ticket, offsetof(StreamWords, committing));
+        CUresult result = ticket_mark(streams, ticket, offsetof(StreamWords, committing));
+
+        return result == CUDA_SUCCESS ? ticket_pass_gate(streams, ticket) : result;
 }
 
 CUresult ticket_mark_done(const Streams *streams, const Ticket *ticket) {
@@ -226,6 +245,13 @@ CUresult ticket_wait(const Streams *streams, const Ticket *ticket, Stream *strea
         if (result != CUDA_SUCCESS)
                 return result;
         return cu->cuStreamWaitEvent(stream->stream, ticket->stream->event, 0);
+}
+
+void streams_shut(Streams *streams) {
+        struct timespec settle = {.tv_nsec = STREAMS_SETTLE_NS};
+
+        __atomic_store_n(&streams->words[STREAMS_ALL].started, STREAMS_SHUT, __ATOMIC_SEQ_CST);
+        nanosleep(&settle, NULL);
 }
 
 CUresult streams_query(Streams *streams) {

@@ -26,7 +26,10 @@ typedef enum StreamClass {
         _STREAM_CLASS_N,
 } StreamClass;
 
-/* Written by the GPU, each to the number of the ticket it is about. */
+/*
+ * Written by the GPU, each to the number of the ticket it is about. Behind those of
+ * all streams there is one more, which this process writes: the gate (see streams_shut()).
+ */
 typedef struct StreamWords {
         uint32_t started;
         uint32_t committing;
@@ -87,8 +90,11 @@ Ticket ticket_take(Streams *streams, Stream *stream);
 void ticket_release(Streams *streams, Ticket *ticket);
 /** ticket_mark_…() - have the stream write the word when it gets there. */
 CUresult ticket_mark_started(const Streams *streams, const Ticket *ticket);
+/* This one also passes the gate. */
 CUresult ticket_mark_committing(const Streams *streams, const Ticket *ticket);
 CUresult ticket_mark_done(const Streams *streams, const Ticket *ticket);
+/** ticket_pass_gate() - have the stream stay there, for ever, once the gate is shut. */
+CUresult ticket_pass_gate(const Streams *streams, const Ticket *ticket);
 /** ticket_has_…() - whether it got there. What the stream did before is visible then. */
 bool ticket_has_started(const Ticket *ticket);
 bool ticket_is_committing(const Ticket *ticket);
@@ -98,6 +104,13 @@ bool ticket_is_next(const Ticket *ticket);
 /** ticket_wait() - have @stream wait for what is on the ticket's stream now. */
 CUresult ticket_wait(const Streams *streams, const Ticket *ticket, Stream *stream);
 
+/**
+ * streams_shut() - from now on no stream gets past ticket_pass_gate() and ticket_mark_committing()
+ *
+ * Whoever is not committing now never will, and what comes behind others does not begin: so it can be told, and is still true
+ * when this process has ended, however long that takes. For ever.
+ */
+void streams_shut(Streams *streams);
 /** streams_query() - ask the driver about a busy stream: only so does a fault show. */
 CUresult streams_query(Streams *streams);
 

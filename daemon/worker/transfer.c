@@ -12,10 +12,6 @@
 /* Zeros that this thread writes itself in less time than a launch takes it. */
 #define TRANSFER_CLEAR_MAX (64u << 10)
 
-typedef struct TransferRange {
-        uint64_t begin, end; /* bytes into an arena */
-} TransferRange;
-
 void transfer_init(Transfer *transfer, Context *context, Streams *streams) {
         *transfer = (Transfer){.context = context, .streams = streams};
         move_init(&transfer->move, context);
@@ -108,57 +104,32 @@ int transfer_release(Transfer *transfer, Batch *batch, Failure *failure) {
                               "cuMemFreeAsync", failure);
 }
 
+static CUdeviceptr range_address(const StagingRange *range) {
+        return job_arena(range->arena)->address + range->offset;
+}
+
 /* ---- zeros in device memory ------------------------------------------------------------ */
 
 /* One job's zeros are a call of their own; those of several are rows of one launch. */
 static CUresult device_clear(Transfer *transfer, const Batch *batch, CUdeviceptr to,
                              uint64_t n_bytes) {
-        if (batch->n_jobs > 1)
+        if (batch->n_jobs > 1 && move_is_there(&transfer->move))
                 return move_add(&transfer->move, batch_stream(batch), to, 0, n_bytes);
         return transfer->context->cu->cuMemsetD8Async(to, 0, n_bytes, batch_stream(batch));
 }
 
-/* Zeros of an out buffer in device memory, but not where the job also reads what was there. */
-static CUresult device_clear_range(Transfer *transfer, const Batch *batch, const Job *job,
-                                   const Arena *arena, TransferRange range) {
-        for (size_t i = 0; i < job->n_buffers && range.begin < range.end; ++i) {
-                const StagingBuffer *other = &job->buffers[i];
-                TransferRange kept = {other->offset, other->offset + other->length};
-                CUresult result;
-
-                if (other->arena != arena || other->direction == STAGING_OUT ||
-                    kept.end <= range.begin || kept.begin >= range.end || other->length == 0)
-                        continue;
-                if (kept.end < range.end) {
-                        result = device_clear_range(transfer, batch, job, arena,
-                                                    (TransferRange){kept.end, range.end});
-                        if (result != CUDA_SUCCESS)
-                                return result;
-                }
-                range.end = kept.begin;
-        }
-
-        if (range.begin >= range.end)
-                return CUDA_SUCCESS;
-        return device_clear(transfer, batch, arena->address + range.begin, range.end - range.begin);
-}
-
 static CUresult device_clear_job(Transfer *transfer, const Batch *batch, const Job *job) {
-        for (size_t i = 0; i < job->n_buffers; ++i) {
-                const StagingBuffer *buffer = &job->buffers[i];
-                TransferRange range = {buffer->offset, buffer->offset + buffer->length};
-                CUresult result;
+        CUresult result = CUDA_SUCCESS;
 
-                if (!buffer->in_device || buffer->direction != STAGING_OUT)
-                        continue;
-                result = device_clear_range(transfer, batch, job, buffer->arena, range);
-                if (result != CUDA_SUCCESS)
-                        return result;
+        for (size_t i = 0; i < job->staging.n_clear && result == CUDA_SUCCESS; ++i) {
+                const StagingRange *range = &job->staging.clear[i];
+
+                result = device_clear(transfer, batch, range_address(range), range->length);
         }
-        return CUDA_SUCCESS;
+        return result;
 }
 
-/* ---- by copy engines, of a batch's only job ---------------------------------------------- */
+/* ---- by copy engines -------------------------------------------------------------------- */
 
 static uint8_t *range_memory(const StagingRange *range) {
         return job_arena(range->arena)->memory + range->offset;
@@ -212,10 +183,6 @@ static int copy_out(const Transfer *transfer, const Batch *batch, const Job *job
 
 /* ---- by the move kernel --------------------------------------------------------------------- */
 
-static CUdeviceptr range_address(const StagingRange *range) {
-        return job_arena(range->arena)->address + range->offset;
-}
-
 static CUresult move_in(Transfer *transfer, const Batch *batch, const Job *job) {
         CUresult result = CUDA_SUCCESS;
 
@@ -249,15 +216,19 @@ static CUresult move_out(Transfer *transfer, const Batch *batch, const Job *job)
 
 /* ---- in place ---------------------------------------------------------------------------------- */
 
-static CUresult clear_by_kernel(Transfer *transfer, const Batch *batch, const Job *job) {
+static CUresult clear_range(Transfer *transfer, const Batch *batch, const StagingRange *range) {
+        if (move_is_there(&transfer->move))
+                return move_add(&transfer->move, batch_stream(batch), range_address(range), 0,
+                                range->length);
+        return transfer->context->cu->cuMemsetD8Async(range_address(range), 0, range->length,
+                                                      batch_stream(batch));
+}
+
+static CUresult clear_on_stream(Transfer *transfer, const Batch *batch, const Job *job) {
         CUresult result = CUDA_SUCCESS;
 
-        for (size_t i = 0; i < job->staging.n_zero && result == CUDA_SUCCESS; ++i) {
-                const StagingRange *range = &job->staging.zero[i];
-
-                result = move_add(&transfer->move, batch_stream(batch), range_address(range), 0,
-                                  range->length);
-        }
+        for (size_t i = 0; i < job->staging.n_zero && result == CUDA_SUCCESS; ++i)
+                result = clear_range(transfer, batch, &job->staging.zero[i]);
         return result;
 }
 
@@ -272,7 +243,7 @@ static bool may_clear_here(const Batch *batch, const Job *job) {
 
 static CUresult clear_in_place(Transfer *transfer, const Batch *batch, const Job *job) {
         if (!may_clear_here(batch, job))
-                return clear_by_kernel(transfer, batch, job);
+                return clear_on_stream(transfer, batch, job);
 
         for (size_t i = 0; i < job->staging.n_zero; ++i)
                 memset(range_memory(&job->staging.zero[i]), 0, job->staging.zero[i].length);
@@ -293,44 +264,80 @@ static CUresult transfer_in_job(Transfer *transfer, const Batch *batch, const Jo
         return CUDA_SUCCESS;
 }
 
-/* A kernel that does not launch here will not the next time. */
-static int transfer_moved(Transfer *transfer, CUresult result, Failure *failure) {
-        int r = transfer_check(transfer, result, "moving the job's data", failure);
-
-        if (r)
-                move_disable(&transfer->move);
-        return r;
-}
-
-int transfer_in(Transfer *transfer, const Batch *batch, Failure *failure) {
+static CUresult transfer_in_jobs(Transfer *transfer, const Batch *batch) {
         CUresult result = CUDA_SUCCESS;
         const Job *job;
-        int r;
 
         TAILQ_FOREACH(job, &batch->jobs, queue)
         if (result == CUDA_SUCCESS)
                 result = transfer_in_job(transfer, batch, job);
-        if (result == CUDA_SUCCESS)
-                result = move_launch(&transfer->move, batch_stream(batch));
-        r = transfer_moved(transfer, result, failure);
-        if (r || batch->way != BATCH_COPIED)
-                return r;
-        return copy_in(transfer, batch, TAILQ_FIRST(&batch->jobs), failure);
+        return result == CUDA_SUCCESS ? move_launch(&transfer->move, batch_stream(batch)) : result;
 }
 
-int transfer_out(Transfer *transfer, const Batch *batch, Failure *failure) {
+static CUresult transfer_out_jobs(Transfer *transfer, const Batch *batch) {
         CUresult result = CUDA_SUCCESS;
         const Job *job;
-
-        if (batch->way == BATCH_COPIED)
-                return copy_out(transfer, batch, TAILQ_FIRST(&batch->jobs), failure);
-        if (batch->way != BATCH_MOVED)
-                return 0;
 
         TAILQ_FOREACH(job, &batch->jobs, queue)
         if (result == CUDA_SUCCESS)
                 result = move_out(transfer, batch, job);
-        if (result == CUDA_SUCCESS)
-                result = move_launch(&transfer->move, batch_stream(batch));
-        return transfer_moved(transfer, result, failure);
+        return result == CUDA_SUCCESS ? move_launch(&transfer->move, batch_stream(batch)) : result;
+}
+
+/*
+ * Whether the move kernel is why, which is gone then: copy engines do the same, from and to the
+ * same scratch. What it did before it failed may be done again.
+ */
+static bool transfer_falls_back(const Transfer *transfer, Batch *batch, bool had_move,
+                                CUresult result) {
+        if (result == CUDA_SUCCESS || result_is_sticky(result) || !had_move ||
+            move_is_there(&transfer->move))
+                return false;
+        if (batch->way == BATCH_MOVED)
+                batch->way = BATCH_COPIED;
+        return true;
+}
+
+static int transfer_copy(const Transfer *transfer, const Batch *batch,
+                         int (*copy)(const Transfer *, const Batch *, const Job *, Failure *),
+                         Failure *failure) {
+        const Job *job;
+        int r;
+
+        TAILQ_FOREACH(job, &batch->jobs, queue) {
+                r = copy(transfer, batch, job, failure);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+int transfer_in(Transfer *transfer, Batch *batch, Failure *failure) {
+        bool had_move = move_is_there(&transfer->move);
+        CUresult result = transfer_in_jobs(transfer, batch);
+
+        if (transfer_falls_back(transfer, batch, had_move, result))
+                result = transfer_in_jobs(transfer, batch);
+        if (result != CUDA_SUCCESS) {
+                move_forget(&transfer->move);
+                return transfer_check(transfer, result, "moving the job's data", failure);
+        }
+
+        if (batch->way != BATCH_COPIED)
+                return 0;
+        return transfer_copy(transfer, batch, copy_in, failure);
+}
+
+int transfer_out(Transfer *transfer, Batch *batch, Failure *failure) {
+        bool had_move = move_is_there(&transfer->move);
+        CUresult result = CUDA_SUCCESS;
+
+        if (batch->way == BATCH_MOVED)
+                result = transfer_out_jobs(transfer, batch);
+        if (result != CUDA_SUCCESS && !transfer_falls_back(transfer, batch, had_move, result))
+                return transfer_check(transfer, result, "moving the job's data", failure);
+
+        if (batch->way != BATCH_COPIED)
+                return 0;
+        return transfer_copy(transfer, batch, copy_out, failure);
 }

@@ -26,10 +26,15 @@ void transfer_init(Transfer *transfer, Context *context, Streams *streams);
  * Return: 0; FAILURE_E_WAIT: none while others have some; FAILURE_E_SET; FAILURE_E_FAULT.
  */
 int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure);
-/** transfer_in() - onto the batch's stream. Return: 0, FAILURE_E_SET, FAILURE_E_FAULT. */
-int transfer_in(Transfer *transfer, const Batch *batch, Failure *failure);
+/**
+ * transfer_in() - onto the batch's stream
+ *
+ * Where the move kernel turns out not to launch, the batch's way becomes BATCH_COPIED. Return:
+ * 0, FAILURE_E_SET, FAILURE_E_FAULT.
+ */
+int transfer_in(Transfer *transfer, Batch *batch, Failure *failure);
 /** transfer_out() - likewise. */
-int transfer_out(Transfer *transfer, const Batch *batch, Failure *failure);
+int transfer_out(Transfer *transfer, Batch *batch, Failure *failure);
 /** transfer_release() - a batch's own scratch, behind what is on its stream. Return: as transfer_in(). */
 int transfer_release(Transfer *transfer, Batch *batch, Failure *failure);
 

@@ -10,12 +10,6 @@
 /* Dynamic shared memory that a kernel gets without asking; twins are asked for no more. */
 #define TWIN_SHARED_MAX (48u << 10)
 
-bool twin_is_name(const char *symbol) {
-        size_t n = strlen(symbol), n_suffix = strlen(BATCH_SUFFIX);
-
-        return n > n_suffix && strcmp(symbol + n - n_suffix, BATCH_SUFFIX) == 0;
-}
-
 void twin_find(Function *function, const Driver *cu, CUmodule module) {
         size_t n_name = strlen(function->symbol) + sizeof(BATCH_SUFFIX);
         _cleanup_(freep) char *name = malloc(n_name);

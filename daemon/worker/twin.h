@@ -17,9 +17,7 @@ typedef struct TwinTable {
         size_t n_rows;
 } TwinTable;
 
-/** twin_is_name() - whether a kernel is another's twin. */
-bool twin_is_name(const char *symbol);
-/** twin_find() - a function's, if its module has one that can be used. */
+/** twin_find() - a function's, if its module, which has twins, has one that can be used. */
 void twin_find(Function *function, const Driver *cu, CUmodule module);
 /** twin_rows() - jobs of this launch that one table holds; fewer than BATCH_ROWS_MIN: it has no twin for it. */
 size_t twin_rows(const ProgramLaunch *launch);

@@ -60,20 +60,25 @@ static void worker_last_words(Worker *worker) {
 }
 
 static int worker_report_ends(Worker *worker) {
+        bool is_written;
         Job *job;
         int r;
 
         r = report_ends(&worker->outbox, &worker->runner.ended);
         if (r)
                 return r;
+        /* While the ring is full they wait in our memory, which dies with us: then the message tells alone. */
+        is_written = outbox_is_empty(&worker->outbox);
         TAILQ_FOREACH(job, &worker->runner.ended, link)
-        word_end(&job->word, job->id, !failure_is_set(&job->failure));
+        word_end(&job->word, job->id, is_written && !failure_is_set(&job->failure));
         return 0;
 }
 
 static void worker_report_stopped(Worker *worker, const Failure *failure, const char *output) {
         bool any;
 
+        /* What is told here must stay true: the GPU goes on until this process has ended. */
+        streams_shut(&worker->streams);
         /* Those whose word came meanwhile have ended well: all that they did is done. */
         (void)runner_collect(&worker->runner, uv_hrtime(), &any);
         if (!TAILQ_EMPTY(&worker->runner.ended))
@@ -144,10 +149,14 @@ static void worker_on_arena(Arena *arena, void *userdata) {
         runner_changed(&worker->runner);
 }
 
+void worker_tell_module(Worker *worker, const Module *module) {
+        worker_check_sent(worker, report_module(&worker->outbox, module));
+}
+
 static void worker_on_module(Module *module, void *userdata) {
         Worker *worker = userdata;
 
-        worker_check_sent(worker, report_module(&worker->outbox, module));
+        worker_tell_module(worker, module);
         runner_changed(&worker->runner);
 }
 
@@ -169,6 +178,18 @@ static void worker_on_memory(uint64_t n_bytes, void *userdata) {
         Worker *worker = userdata;
 
         worker_check_sent(worker, report_stats(&worker->outbox, n_bytes, &worker->runner));
+}
+
+void worker_attach(Worker *worker, uint64_t by) {
+        const Module *module;
+
+        for (module = worker->modules.by_id; module; module = module->hh.next)
+                if (module->state == MODULE_READY)
+                        worker_tell_module(worker, module);
+        worker_check_sent(worker,
+                          report_state(&worker->outbox, by, &worker->arenas, &worker->runner));
+        runner_tell_late_again(&worker->runner);
+        memory_ask(&worker->memory);
 }
 
 static Arena *worker_find_arena(void *userdata, uint64_t id) {
@@ -245,10 +266,12 @@ static void worker_keep_figures(Worker *worker, uint64_t now_ns) {
         worker->was_busy = busy;
 }
 
-/* Until a message, a child, a thread or a timer has something. */
+/* Until a message, a child, a thread or a timer has something. With jobs that wait it still says now and then that it lives. */
 static void worker_sleep(Worker *worker) {
         if (!channel_sleep(worker->channel))
                 return;
+        if (!runner_is_idle(&worker->runner) && !uv_is_active((uv_handle_t *)&worker->stats))
+                uv_timer_start(&worker->stats, worker_on_stats, WORKER_STATS_BUSY_NS / 1000000, 0);
         uv_run(&worker->loop, UV_RUN_ONCE);
         channel_wake(worker->channel);
 }

@@ -8,6 +8,9 @@
  * One CUDA context and the loop of the thread that owns it. While jobs are in
  * flight the loop polls; when nothing is, it sleeps on the channel's bell. What
  * would block is done in libuv's threads or in a child.
+ *
+ * It outlives its supervisor: the keeper holds the other end too, and until the next
+ * supervisor reads, what is to be said waits in the ring. It ends with the keeper.
  */
 
 #include <stdbool.h>
@@ -75,6 +78,10 @@ int worker_run(const WorkerOptions *options, Channel *channel);
 /** worker_receive() - the next message, if there is one. @ret_any: whether there was. Return: 0, FAILURE_E_FAULT, or -ENOMEM. */
 int worker_receive(Worker *worker, bool *ret_any);
 
+/** worker_tell_module() - that it is loaded, or why not. */
+void worker_tell_module(Worker *worker, const Module *module);
+/** worker_attach() - another supervisor, @by: tell it what there is. */
+void worker_attach(Worker *worker, uint64_t by);
 /** worker_stop() - Stop was asked: say what is in flight, exit. */
 void worker_stop(Worker *worker) __attribute__((noreturn));
 /** worker_fault() - the context is spent: say what is in flight, exit. */

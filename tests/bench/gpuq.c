@@ -208,6 +208,7 @@ static int gpuq_next_alone(State *state, unsigned *ret_slot) {
         if (gpuq_submit(slot->job) < 0 || gpuq_wait(slot->job, -1) < 0)
                 return failed();
 
+        state->n_told = state->n_ended; /* it was started beside others, and called on_end() */
         *ret_slot = state->last;
         slot_clear(slot);
         return 0;

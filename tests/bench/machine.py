@@ -48,6 +48,12 @@ def cpu_ns(pid):
         return (int(user) + int(system)) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+def sleeps(pid):
+    """How often its threads went to sleep of themselves: each was woken by somebody's system call."""
+    texts = (task.joinpath("status").read_text() for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+    return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M).group(1)) for text in texts)
+
+
 def rss_bytes(pid):
     """Resident memory, its own and its part of what it shares."""
     rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()

@@ -5,7 +5,7 @@
     python3 tests/bench/python_bench.py --prefix build/stage [--device gpu] [--json FILE] [--reduced]
 
 One run, one machine; medians of --repeat processes of each row, contenders in turn. A row that cannot be had (a package
-is missing, say) gives its reason. The interpreter that runs this runs the programs; those need numpy, the
+is missing, say, or there is no memory for it) gives its reason. The interpreter that runs this runs the programs; those need numpy, the
 plain ones also CuPy, Numba or PyTorch.
 """
 
@@ -13,6 +13,8 @@ import argparse
 import json
 import os
 import pathlib
+import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -40,7 +42,7 @@ PROGRAMS = [
     ("split_devices", "CuPy", 5, {"n": 10000}),
     ("double", "CuPy", 1, {"n": 1000}),
     ("two_streams", "CuPy", 5, {"n": 1000}),
-    ("replay", "CuPy", 5, {"n": 1000, "replays": 3}),
+    ("replay", "CuPy", 5, {"n": 1000, "replays": 3, "together": 2}),
     ("polynomial", "Numba", 5, {"n": 1000}),
     ("matmul", "CuPy", 5, {"n": 64}),
     ("train", "PyTorch", 3, {"iterations": 20, "together": 10}),
@@ -60,15 +62,20 @@ class Runner:
     def run(self, *command):
         """What it told, with its whole time in `whole_s`; or why there is nothing, in `reason`."""
         start = time.perf_counter()
+        process = subprocess.Popen([str(word) for word in command], env=self.environment, text=True, start_new_session=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            ended = subprocess.run([str(word) for word in command], env=self.environment, capture_output=True,
-                                   text=True, timeout=self.patience_s, stdin=subprocess.DEVNULL)
+            out, err = process.communicate(timeout=self.patience_s)
+            whole = time.perf_counter() - start
         except subprocess.TimeoutExpired:
-            return {"reason": f"not ended after {self.patience_s} s"}
-        whole = time.perf_counter() - start
-        if ended.returncode:
-            return {"reason": (ended.stderr.strip() or f"exit status {ended.returncode}").split("\n")[-1][:200]}
-        return {**json.loads(ended.stdout.strip().split("\n")[-1]), "whole_s": whole}
+            out, err = "", end_all_of(process)
+            return {"reason": reason(err, f"not ended after {self.patience_s:.0f} s")}
+        if process.returncode:
+            return {"reason": reason(err, last_line(err)[:200] or f"exit status {process.returncode}")}
+        try:
+            return {**json.loads(last_line(out)), "whole_s": whole}
+        except ValueError:
+            return {"reason": f"what it told is no JSON: {last_line(out)[:200]!r}"}
 
     def python(self, path, *options):
         return self.run(sys.executable, path, *options)
@@ -82,6 +89,25 @@ class Runner:
                 if not done or ("reason" not in done[0] and done[0]["whole_s"] < SLOW_S):
                     done.append(self.python(*command))
         return {name: medians(done) for name, done in runs.items()}
+
+
+NO_MEMORY = re.compile(r"^(?=\S).*(?:out ?of ?memory|MemoryError|cannot allocate memory).*$", re.IGNORECASE | re.MULTILINE)
+
+
+def end_all_of(process):
+    """A pool whose processes fail starts others for ever, and they outlive it: the whole session goes. What it said until then."""
+    os.killpg(process.pid, signal.SIGKILL)
+    return process.communicate()[1]
+
+
+def last_line(text):
+    return text.strip().split("\n")[-1]
+
+
+def reason(err, otherwise):
+    """Memory is what the machine has too little of, wherever among many processes' words that stands."""
+    found = NO_MEMORY.search(err)
+    return f"out of memory: {found.group().strip()[:200]}" if found else otherwise
 
 
 def medians(runs):
@@ -125,13 +151,15 @@ def hundred_figures(runner, arguments, programs):
     known = next((row["plain"] for row in programs if row["program"] == "hundred_tasks"), None)
     told = runner.in_turn({
         f"gpuq, {tasks} processes, spawned": pool(examples, tasks, "spawn"),
-        f"gpuq, {tasks} processes, spawned, no BLAS threads": pool(examples, tasks, "spawn", "--lone"),
+        f"gpuq, {tasks} processes, spawned, one BLAS thread each": pool(examples, tasks, "spawn", "--lone"),
         f"numpy alone, {tasks} processes, spawned": pool("-", tasks, "spawn"),
-        f"numpy alone, {tasks} processes, spawned, no BLAS threads": pool("-", tasks, "spawn", "--lone"),
+        f"numpy alone, {tasks} processes, spawned, one BLAS thread each": pool("-", tasks, "spawn", "--lone"),
         f"gpuq, {tasks} processes, forkserver": pool(examples, tasks, "forkserver"),
         f"gpuq, {tasks} processes, forked": pool(examples, tasks, "fork"),
         f"numpy alone, {tasks} processes, forked": pool("-", tasks, "fork"),
         f"CuPy, {some} processes, forked": pool(examples / "plain", some, "fork"),
+        f"CuPy, {some} processes, spawned": pool(examples / "plain", some, "spawn"),
+        f"CuPy, {some} processes, spawned, one BLAS thread each": pool(examples / "plain", some, "spawn", "--lone"),
         **({} if known else {f"CuPy, {tasks} processes, forked": pool(examples / "plain", tasks, "fork")}),
     }, arguments.repeat)
     if known:
@@ -154,19 +182,21 @@ def job_figures(runner, arguments):
         python = [HERE / "python_measure.py", "job", "--data", data, "--seconds", seconds]
         c = [f"{arguments.prefix}/libexec/gpuq/gpuq-bench", "--contender", "gpuq", "--processes", 1, "--n", 10000,
              "--socket", runner.environment["GPUQ_SOCKET"], f"{data}/1/{seconds}"]
-        runs = {"python": [], "c": []}
+        runs = {"python": [], "prepared": [], "c": []}
         for _ in range(arguments.repeat):
             runs["python"].append(runner.python(*python))
+            runs["prepared"].append(runner.python(*python, "--prepared"))
             runs["c"].append(runner.run(*c))
         told = {name: medians(done) for name, done in runs.items()}
         figures += [figure(f"small job, {data}, p50 from Python", told["python"], "p50_us", "µs"),
+                    figure(f"small job, {data}, prepared, p50 from Python", told["prepared"], "p50_us", "µs"),
                     figure(f"small job, {data}, p50 from C", told["c"], "p50_us", "µs"),
                     figure(f"small job, {data}, Python over C", difference(told), "p50_us", "µs", "at most 15")]
     return figures
 
 
 def difference(told):
-    for row in told.values():
+    for row in (told["python"], told["c"]):
         if "reason" in row:
             return row
     return {"p50_us": told["python"]["p50_us"] - told["c"]["p50_us"], "n": told["python"]["n"]}
@@ -194,8 +224,12 @@ def figure(what, told, key, unit, goal="", factor=1):
 
 def seconds(told, key):
     if "reason" in told:
-        return "–"
+        return short(told)
     return f"{told[key]:,.4f}" if key in told else ""
+
+
+def short(row):
+    return "out of memory" if row["reason"].startswith("out of memory") else "–"
 
 
 def note(row):
@@ -211,7 +245,7 @@ def print_table(result):
         cells = [seconds(row[way], key) for key in ("whole_s", "first_s", "again_s") for way in ("gpuq", "plain")]
         print(f"| {row['program']} | {row['package']} | {' | '.join(cells)} | {note(row)} |")
     for row in result["figures"]:
-        value = f"{row['value']:,.4g} {row['unit']}" if "value" in row else "–"
+        value = f"{row['value']:,.4g} {row['unit']}" if "value" in row else short(row)
         goal = f"goal: {row['goal']} {row['unit']}" if row["goal"] else ""
         once = "run 1×" if row.get("n") == 1 else ""
         notes = "; ".join(filter(None, (goal, row.get("reason"), once)))

@@ -103,11 +103,12 @@ def latency(rows):
 
 
 def cpu(rows):
-    roles = ("supervisor", "worker", "keeper")
-    yield "### CPU time of gpuqd's processes for one job, µs\n"
-    yield from table(["data", "processes × in flight", "jobs/s", *roles],
+    roles, sleepers = ("supervisor", "worker", "keeper"), ("supervisor", "worker", "clients")
+    yield "### CPU time of gpuqd's processes for one job, µs, and how often one was woken for it\n"
+    yield from table(["data", "processes × in flight", "jobs/s", *roles, *(f"{role}: woken" for role in sleepers)],
                      [[row["way"], f"{row['processes']} × {row['in_flight']}", value(row, "jobs_per_s"),
-                       *(value(row, f"{role}_us", "{:.2f}") for role in roles)] for row in rows])
+                       *(value(row, f"{role}_us", "{:.2f}") for role in roles),
+                       *(value(row, f"{role}_sleeps", "{:.3f}") for role in sleepers)] for row in rows])
 
 
 def idle(row):

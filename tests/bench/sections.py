@@ -277,8 +277,13 @@ def beside(bench, contender, spin_us, uids):
     return row
 
 
+def count_sleeps(bench, crew):
+    clients = sum(machine.sleeps(pid) for pid in machine.family(crew.process.pid) if pid != crew.process.pid)
+    return {**bench.daemon.count(machine.sleeps), "clients": clients}
+
+
 def cpu(bench):
-    """CPU time of gpuqd's processes for a job, and of all of them while nobody wants anything."""
+    """What a job costs gpuqd's processes in CPU time, and how often somebody slept and was woken for it."""
     rows = []
     for contender in bench.get("gpuq"):
         for processes in bench.arguments.cpu_processes:
@@ -287,12 +292,13 @@ def cpu(bench):
             crew = Crew(contender, [contender.phase(way, n, bench.seconds) for way, n in plan], processes)
             for way, n in plan:
                 crew.ready()
-                before = bench.daemon.cpu_ns()
+                slept, before = count_sleeps(bench, crew), bench.daemon.cpu_ns()
                 crew.go()
                 row = crew.row()
-                after = bench.daemon.cpu_ns()
+                after, sleeps = bench.daemon.cpu_ns(), count_sleeps(bench, crew)
                 rows.append({**row, "way": way, "processes": processes,
-                             **{f"{role}_us": (after[role] - before[role]) / row["jobs"] / 1e3 for role in after}})
+                             **{f"{role}_us": (after[role] - before[role]) / row["jobs"] / 1e3 for role in after},
+                             **{f"{role}_sleeps": (sleeps[role] - slept[role]) / row["jobs"] for role in sleeps}})
             crew.end()
     return rows
 

@@ -19,7 +19,7 @@ class Daemon:
     def __init__(self, prefix, device, folder, settings=(), private=True):
         self.prefix = prefix
         self.socket = f"{folder}/gpuqd.sock"
-        settings = [f"device={device}", f"cache_dir={folder}/cache", "worker_idle_s=86400", *settings]
+        settings = [f"device={device}", f"cache_dir={folder}/cache", "state_dir=", "worker_idle_s=86400", *settings]
         if not private:
             settings += ["supervisor_user=daemon", "worker_user=nobody"]
         self.process = subprocess.Popen(
@@ -46,14 +46,17 @@ class Daemon:
     def family(self):
         return machine.family(self.process.pid)
 
-    def cpu_ns(self):
-        """CPU time so far of each kind of process."""
-        spent = {"keeper": 0, "supervisor": 0, "worker": 0}
+    def count(self, what):
+        """What machine.py counts of a process, so far, of each kind of process."""
+        counts = {"keeper": 0, "supervisor": 0, "worker": 0}
         for pid, name in self.family().items():
             role = name.removeprefix("gpuqd-") if name != "gpuqd" else "keeper"
-            if role in spent:
-                spent[role] += machine.cpu_ns(pid)
-        return spent
+            if role in counts:
+                counts[role] += what(pid)
+        return counts
+
+    def cpu_ns(self):
+        return self.count(machine.cpu_ns)
 
     def supervisor_rss(self):
         return sum(machine.rss_bytes(pid) for pid, name in self.family().items() if name == "gpuqd-supervisor")

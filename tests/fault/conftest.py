@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the fault tests share: how long they go on, where their dice start, and the table at the end.
 
-GPUQ_FAULT_LONG=1: the long run, as docs/reliability.md has it. GPUQ_FAULT_SEED=N: other dice.
+GPUQ_FAULT_LONG=1: the long run, 1,000 kills in each loop. GPUQ_FAULT_ROUNDS=N: so many rounds of each test instead.
+GPUQ_FAULT_SEED=N: other dice.
 GPUQ_FAULT_TABLE=FILE: the table as JSON as well.
 """
 
@@ -13,14 +14,15 @@ import numpy
 import pytest
 
 LONG = bool(os.environ.get("GPUQ_FAULT_LONG"))
+ROUNDS = int(os.environ.get("GPUQ_FAULT_ROUNDS", "0"))
 SEED = int(os.environ.get("GPUQ_FAULT_SEED", "1"))
-table = []
+ROW = "a row of the table"
 
 
 @pytest.fixture
 def rounds():
     """rounds(30, 1000): how often, in the short run and in the long one."""
-    return lambda short, long: long if LONG else short
+    return lambda short, long: ROUNDS or (long if LONG else short)
 
 
 @pytest.fixture
@@ -35,7 +37,8 @@ def dice(request):
 def tell(request):
     """tell(faults=30, jobs=5000, losses=0, recovery_ms=[...]): a row of the table at the end."""
     def add(**row):
-        table.append({"test": request.node.nodeid.split("/")[-1], **row})
+        row = {"test": request.node.nodeid.split("/")[-1], **row}
+        request.node.user_properties.append((ROW, json.dumps(row, default=float)))
     return add
 
 
@@ -44,6 +47,9 @@ def percentile(values, p):
 
 
 def pytest_terminal_summary(terminalreporter):
+    """The properties of tests come from whichever process ran them."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    table = [json.loads(value) for report in reports for name, value in report.user_properties if name == ROW]
     if not table:
         return
     rows = []

@@ -16,7 +16,7 @@ import pytest
 from harness import kernels, place, processes, rubbish
 from harness.client import InOut, Job, Out, Refused, u64
 from harness.daemon import Daemon, as_user
-from harness.kernels import FAR, assert_failed, slow_job
+from harness.kernels import FAR, Gate, assert_failed, gate_job, held_job
 from harness.load import Load, USERS
 from harness.messages import pb
 from harness.patience import until
@@ -25,6 +25,7 @@ from harness.remains import Remains
 pytestmark = [pytest.mark.root, pytest.mark.whole_machine]
 
 GUILTY = USERS[0]
+LONER = max(USERS) + 1  # without bystanders
 GUILTY_KERNELS = kernels.BASIC + r"""
 #include <assert.h>
 extern "C" __global__ void traps(int *out) { __trap(); }
@@ -64,10 +65,10 @@ class Crowd:
 
     def worker(self):
         """The guilty user's."""
-        def find():
-            return [pid for pid in processes.children(self.daemon.process.pid)
-                    if processes.name(pid) == "gpuqd-worker" and processes.uid(pid) == GUILTY]
-        return until(find, "the worker of the guilty one")[0]
+        return until(lambda: self.processes_of(GUILTY, "gpuqd-worker"), "the worker of the guilty one")[0]
+
+    def processes_of(self, uid, name):
+        return [pid for pid in processes.named(self.daemon.process.pid, name) if processes.uid(pid) == uid]
 
     def settle(self):
         """All go on, and nobody but the guilty user's own processes had any error so far."""
@@ -81,7 +82,7 @@ class Crowd:
 def crowd(compile_cache):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-cache-"))
     folder.chmod(0o755)
-    daemon = Daemon(private=False, cache=folder, cpu_threads=1, compile_timeout_s=2)
+    daemon = Daemon(private=False, cache=folder, cpu_threads=1)
     daemon.start()
     try:
         remains = Remains(daemon)
@@ -271,11 +272,15 @@ def test_a_compiler_that_crashes(guilty, which):
     until(lambda: not compilers(crowd), "its processes to end")
 
 
-def test_a_compiler_that_never_ends(guilty):
-    crowd, client, _module = guilty
-    error = load_refused(client, BOMB)
-    assert error.code == pb.E_COMPILE and "2 s" in error.text, error
-    until(lambda: not compilers(crowd), "its processes to end")
+def test_a_compiler_that_never_ends(crowd, tell):
+    """Of a user who has no worker yet: workers keep the limit that they were started with."""
+    before = sum(crowd.load.codes().values())
+    with crowd.daemon.configured(compile_timeout_s=2), crowd.daemon.connect(uid=LONER) as client:
+        error = load_refused(client, BOMB)
+        assert error.code == pb.E_COMPILE and "2 s" in error.text, error
+        until(lambda: not crowd.processes_of(LONER, "gpuqd-compiler"), "its processes to end")
+    crowd.settle()
+    tell(faults=1, jobs=sum(crowd.load.codes().values()) - before)
 
 
 @pytest.mark.cpu
@@ -292,11 +297,15 @@ def test_retries_are_seen_in_the_queue_alone(gpuqd):
     client, other = gpuqd.connect(), gpuqd.connect()
     module, theirs = client.load(kernels.BASIC), other.load(kernels.BASIC)
     values = numpy.arange(64, dtype=numpy.int32)
-    target = other.arena(values.nbytes)
-    victim = other.submit(slow_job(theirs, other.array(values), target, 64, (8 if place.SANITIZED else 2) * kernels.SPINS))
-    assert until(lambda: [entry for entry in other.queue().values() if entry.state == pb.RUNNING], "it to run")[0].retries == 0
-    bad = client.submit(Job().launch(module, "wild", [InOut(client.arena(4)), u64(FAR)]))
-    until(lambda: [entry.id for entry in other.queue().values() if entry.retries == 1] == [victim], "its retry")
+    target, gate = other.arena(values.nbytes), Gate(other, n_held=2)
+    victim = other.submit(held_job(theirs, other.array(values), target, 64, gate))
+    bad = client.submit(gate_job(module, gate).launch(module, "wild", [Out(client.arena(4)), u64(FAR)]))
+    gate.wait_for(2)
+    assert [entry.retries for entry in other.queue().values()] == [0, 0]
+    assert gpuqd.run("drain", 0).returncode == 0  # what runs there goes on, and what is to run again waits
+    os.kill(gpuqd.workers()[0], signal.SIGKILL)
+    until(lambda: [entry.retries for entry in other.queue().values()] == [1, 1], "their retries")
+    assert gpuqd.run("resume", 0).returncode == 0
     assert_failed(client.wait(bad), pb.E_FAULT, "wild", "run alone after a fault")
     assert other.wait(victim).state == pb.DONE
     numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * values)

@@ -26,14 +26,6 @@ CRASH = re.compile(r"killed by signal (?!9\b)\d+|Assertion|terminate called|stac
                    r"AddressSanitizer|runtime error")
 
 
-# What is known to go wrong when there is no memory for it, and is told in docs/reliability.md.
-HASH_TABLE = re.compile(r"exited with status 255")  # a hash table without memory ends its process
-
-
-def is_known(log):
-    return bool(HASH_TABLE.search(log))
-
-
 @pytest.fixture(scope="module")
 def tree():
     tree = Tree()
@@ -143,7 +135,8 @@ class Session:
     def start(self):
         for control in self.tree.control.values():
             control.reset()
-        self.daemon = FailingDaemon(self.tree, cache=self.cache, worker_idle_s=3600).start()
+        # The bystander does not come back after a restart: others shall not have to wait for it.
+        self.daemon = FailingDaemon(self.tree, cache=self.cache, worker_idle_s=3600, takeover_s=1).start()
         self.was_restarted = False
         self.bystander = Bystander(self.daemon)
         self.use(0)
@@ -164,7 +157,7 @@ class Session:
             ended = subprocess.run(
                 [place.test_program("gpuq-test-load"), str(SOURCE), str(self.record), str(seed), "4"], text=True,
                 env={**self.daemon.environment(), **self.tree.control["client"].environment()},
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10, stdin=subprocess.DEVNULL)
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=place.PATIENCE_S, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
             return "its user waits for ever"
         if ended.returncode < 0 or ended.returncode == 1:
@@ -179,13 +172,13 @@ class Session:
             return f"the keeper ended with {self.daemon.process.returncode}"
         try:
             self.bystander.assert_well()
-        except (Closed, Refused) as told:
+        except (Closed, Refused, BrokenPipeError, ConnectionResetError) as told:
             if isinstance(told, Refused) and told.code != pb.E_SHUTDOWN:
                 return f"the bystander: {told}"
             self.was_restarted = True
         if self.was_restarted and not may_restart:
             return "the supervisor ended"
-        until(lambda: serves_a_fresh_client(self.daemon), "it to serve again", 10)
+        until(lambda: serves_a_fresh_client(self.daemon), "it to serve again")
         return None
 
 
@@ -196,19 +189,17 @@ def test_each_fails_in_turn_in_a_session(tree, cache, dice, rounds, tell, tmp_pa
     before = control.count(series)
     assert not session.use(1)
     numbers = chosen(dice, rounds, control.count(series) - before, 6)
-    problems, known = [], []
+    problems = []
     try:
         for number in numbers:
             control.fail(series, number)
             problem = session.use(number)
             control.stop()
             try:
-                problem = problem or session.judge(may_restart=program == "gpuqd" or is_known(session.daemon.log()))
+                problem = problem or session.judge(may_restart=program == "gpuqd")
             except (AssertionError, OSError) as told:
                 problem = f"the bystander: {told!r}"
-            if problem and is_known(session.daemon.log()):
-                known.append(number)
-            elif problem:
+            if problem:
                 problems.append(f"{number}: {problem}: {control.what()}\n{session.daemon.log()[-600:]}")
             if problem or session.was_restarted:
                 session.bystander.close()
@@ -217,10 +208,9 @@ def test_each_fails_in_turn_in_a_session(tree, cache, dice, rounds, tell, tmp_pa
     finally:
         session.end()
     assert not problems, "\n".join(problems)
-    tell(faults=len(numbers), losses=len(known))
+    tell(faults=len(numbers))
 
 
-@pytest.mark.xfail(strict=True, reason="a module that did not load in a new worker stays broken there")
 def test_a_module_that_could_not_be_loaded_again_is_tried_again(tree, cache):
     """It was compiled once; that a compiler fails later, for lack of memory, is over when there is memory."""
     for control in tree.control.values():
@@ -232,6 +222,7 @@ def test_a_module_that_could_not_be_loaded_again_is_tried_again(tree, cache):
         for pid in processes.children(daemon.process.pid):
             if processes.name(pid) == "gpuqd-worker.real":
                 os.kill(pid, signal.SIGKILL)
+        until(lambda: "killed by signal 9" in daemon.log(), "its end to be noticed")
         assert bystander.run().code in (pb.E_COMPILE, pb.E_INTERNAL)
         control.stop()
         bystander.assert_well()

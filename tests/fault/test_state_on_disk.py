@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compile cache cut short, with bits flipped, of another version, full or not writable; and a configuration
-that is none: refused or set aside, never a wrong result and never a crash loop."""
+"""The compile cache and detached jobs cut short, with bits flipped, of another version, full or not writable; and a
+configuration that is none: refused or set aside, never a wrong result and never a crash loop."""
 
 import contextlib
 import fcntl
@@ -16,8 +16,8 @@ import numpy
 import pytest
 
 from harness import kernels, place
-from harness.client import Refused
-from harness.kernels import copy_job
+from harness.client import In, Job, Out, Refused
+from harness.kernels import Gate, copy_job, held_at_job, triple_job
 from harness.messages import pb
 from harness.patience import until
 
@@ -249,3 +249,209 @@ def run_supervisor(config):
     finally:
         theirs.close()
         os.close(config_copy)
+
+
+# ---- detached jobs ----
+
+VALUES = numpy.arange(16, dtype=numpy.int32)
+
+
+def detach(client, gate_address=None):
+    """A detached job and what it writes, once the gate is open if there is one."""
+    module, source, target = client.load(kernels.BASIC), client.array(VALUES), client.arena(VALUES.nbytes)
+    if gate_address is None:
+        job = triple_job(module, source, target, len(VALUES))
+    else:
+        job = held_at_job(module, source, target, len(VALUES), gate_address)
+    return client.call(detach=pb.Detach(job=job.message)).detached.id, 3 * VALUES
+
+
+def detach_endless(client):
+    job = Job().launch(client.load(kernels.BASIC), "forever", [Out(client.arena(4))])
+    job.buffer(In(client.array(VALUES)))
+    return client.call(detach=pb.Detach(job=job.message)).detached.id
+
+
+def fetched(client, job_id):
+    reply, fds = client.answer(client.tell(fetch=pb.Fetch(id=job_id)))
+    output = reply.fetched.outputs[0]
+    data = os.pread(fds[0], output.length, output.offset)
+    os.close(fds[0])
+    return numpy.frombuffer(data, numpy.int32)
+
+
+def waited(client, job_id):
+    (completion,) = client.call(wait=pb.Wait(id=job_id)).completions.completions
+    return completion
+
+
+def stop(daemon):
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.process.wait(place.PATIENCE_S) == 0
+
+
+def jobs_folder(daemon):
+    return pathlib.Path(daemon.settings["state_dir"]) / "jobs"
+
+
+def spoil(path, how, dice):
+    data = bytearray(path.read_bytes())
+    if how == "cut":
+        del data[dice.randrange(len(data)):]
+    elif how == "flipped":
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    elif how == "longer":
+        data += b"\0"
+    elif how == "another version":
+        data[8] += 1
+    path.unlink()
+    if how == "folder":
+        path.mkdir()
+    elif how != "missing":
+        path.write_bytes(data)
+
+
+HOWS = ["cut", "flipped", "longer", "missing", "folder"]
+
+
+@pytest.mark.parametrize("name", ["job", "input", "image.0"])
+@pytest.mark.parametrize("how", HOWS)
+def test_a_detached_job_that_is_damaged_on_disk(name, how, start_gpuqd, dice, tell):
+    """It is set aside and its user is told; the others run, and the daemon does not care."""
+    daemon = start_gpuqd()
+    with daemon.connect() as client:
+        bad, (good, result) = detach_endless(client), detach(client)
+        waited(client, good)
+    stop(daemon)
+    spoil(jobs_folder(daemon) / f"{bad}.{os.getuid()}" / name, how, dice)
+    daemon.start()
+    supervisor = daemon.supervisor()
+    client = daemon.connect()
+    completion = waited(client, bad)
+    assert completion.state == pb.FAILED and "damaged" in completion.error.text and name in completion.error.text
+    assert f"{name}: " in daemon.log() and "damaged" in daemon.log()
+    assert (jobs_folder(daemon) / "damaged" / f"{bad}.{os.getuid()}").is_dir()
+    numpy.testing.assert_array_equal(fetched(client, good), result)
+    numpy.testing.assert_array_equal(fetched(client, detach(client)[0]), result)
+    assert daemon.supervisor() == supervisor
+    assert_still_told_after_a_restart(daemon, bad)
+    tell(faults=1, jobs=3)
+
+
+def assert_still_told_after_a_restart(daemon, job_id):
+    stop(daemon)
+    daemon.start()
+    completion = waited(daemon.connect(), job_id)
+    assert completion.state == pb.FAILED and "damaged" in completion.error.text
+
+
+@pytest.mark.parametrize("name", ["job", "end", "output"])
+@pytest.mark.parametrize("how", HOWS)
+def test_the_result_of_a_detached_job_that_is_damaged_on_disk(name, how, start_gpuqd, dice, tell):
+    daemon = start_gpuqd()
+    with daemon.connect() as client:
+        (bad, _), (good, result) = detach(client), detach(client)
+        assert {waited(client, job).state for job in (bad, good)} == {pb.DONE}
+    stop(daemon)
+    spoil(jobs_folder(daemon) / f"{bad}.{os.getuid()}" / name, how, dice)
+    daemon.start()
+    client = daemon.connect()
+    with pytest.raises(Refused) as refused:
+        fetched(client, bad)
+    assert refused.value.code == pb.E_INTERNAL and "damaged" in refused.value.text, refused.value
+    numpy.testing.assert_array_equal(fetched(client, good), result)
+    assert_still_told_after_a_restart(daemon, bad)
+    tell(faults=1, jobs=2)
+
+
+def test_a_detached_job_of_another_version(start_gpuqd, dice, tell):
+    daemon = start_gpuqd()
+    with daemon.connect() as client:
+        bad, _result = detach(client)
+        waited(client, bad)
+    stop(daemon)
+    spoil(jobs_folder(daemon) / f"{bad}.{os.getuid()}" / "job", "another version", dice)
+    daemon.start()
+    assert "version" in waited(daemon.connect(), bad).error.text
+    assert_serves(daemon)
+    tell(faults=1, jobs=1)
+
+
+@pytest.mark.parametrize("name", ["last", "lock", "damaged"])
+def test_the_spools_own_files_damaged(name, start_gpuqd, tell):
+    """Detached jobs are there as before, or cannot be kept, which is told; all else goes on."""
+    daemon = start_gpuqd()
+    with daemon.connect() as client:
+        job, result = detach(client)
+        waited(client, job)
+    stop(daemon)
+    path = jobs_folder(daemon) / name
+    if path.is_dir():
+        path.rmdir()
+        path.write_bytes(b"no folder")
+    else:
+        path.write_bytes(b"rubbish" * 100)
+    daemon.start()
+    assert_serves(daemon)
+    client = daemon.connect()
+    if name == "damaged":
+        with pytest.raises(Refused) as refused:
+            detach(client)
+        assert refused.value.code == pb.E_NO_DEVICE and "jobs" in refused.value.text
+    else:
+        numpy.testing.assert_array_equal(fetched(client, job), result)
+        assert detach(client)[0] > job
+    tell(faults=1, jobs=1)
+
+
+@pytest.mark.root
+def test_a_full_disk_takes_no_detached_jobs_and_keeps_those_it_has(start_gpuqd, tell):
+    """A result that has no room waits until it has; what was not acknowledged leaves nothing."""
+    with small_disk(1 << 22) as disk:
+        daemon = start_gpuqd(private=False, state_dir=disk)
+        client = daemon.connect(uid=12345)
+        gate = Gate(client)
+        running, result = detach(client, gate.address(client.load(kernels.BASIC)))
+        endless = detach_endless(client)
+        gate.wait_for()
+        filler = disk / "filler"
+        fill(filler)
+        with pytest.raises(Refused) as refused:
+            detach(client)
+        assert refused.value.code == pb.E_INTERNAL and "space" in refused.value.text.lower(), refused.value
+        gate.open()
+        client.cancel(endless)
+        until(lambda: any("written to the disk: No space" in entry.reason for entry in client.queue().values()),
+              "the result to wait for room")
+        filler.unlink()
+        numpy.testing.assert_array_equal(fetched(client, running), result)
+        assert waited(client, endless).state == pb.CANCELLED
+        assert not [path for path in (disk / "jobs").iterdir() if path.name.startswith("new-")]
+        job, result = detach(client)
+        numpy.testing.assert_array_equal(fetched(client, job), result)
+        stop(daemon)
+    tell(faults=2, jobs=4)
+
+
+@pytest.mark.root
+def test_a_disk_that_became_read_only(start_gpuqd, tell):
+    with small_disk(1 << 22) as disk:
+        daemon = start_gpuqd(private=False, state_dir=disk)
+        client = daemon.connect(uid=12345)
+        job, result = detach(client)
+        waited(client, job)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        with pytest.raises(Refused) as refused:
+            detach(client)
+        assert "read-only" in refused.value.text.lower(), refused.value
+        numpy.testing.assert_array_equal(fetched(client, job), result)
+        with pytest.raises(Refused) as refused:
+            client.call(discard=pb.Discard(id=job))
+        assert "read-only" in refused.value.text.lower(), refused.value
+        client.close()
+        stop(daemon)
+        daemon.start()
+        assert_serves(daemon, uid=12345)
+        numpy.testing.assert_array_equal(fetched(daemon.connect(uid=12345), job), result)
+        stop(daemon)
+    tell(faults=1, jobs=2)

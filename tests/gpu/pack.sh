@@ -30,7 +30,7 @@ for test in "$build"/tests/unit/worker/test-* "$build/tests/unit/compiler/test-t
 done
 
 mkdir "$pack/tests"
-cp -a "$root/tests/conftest.py" "$root/tests/pytest.ini" "$root/tests/summary.py" "$root/tests/harness" \
+cp -a "$root/tests/conftest.py" "$root/tests/pytest.ini" "$root/tests/summary.py" "$root/tests/system.sh" "$root/tests/harness" \
         "$root/tests/integration" "$root/tests/fault" "$root/tests/gpu" "$root/tests/python" "$pack/tests/"
 mkdir "$pack/client"
 cp -a "$root/client/python" "$pack/client/"

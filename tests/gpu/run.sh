@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs a packed tree (pack.sh) on a machine with a GPU, as root: the worker's unit tests, then the
-# integration and fault tests with device=gpu, those that load the whole machine one by one at the
-# end. Ends with a table of all.
+# system tests with device=gpu. Ends with a table of all.
 #
 #     sh run.sh [PYTEST-ARGUMENT...]        such as -n 6 --timeout 60, where pytest has these plugins
 #
-# ONLY: shared, for the tests that may run beside each other, or whole, for the others (both).
-# OUT: where to leave the results (the packed folder).
+# ONLY: as of tests/system.sh. OUT: where to leave the results (the packed folder).
 set -u
 
 pack=$(cd "$(dirname "$0")" && pwd)
@@ -21,7 +19,7 @@ export PATH="$pack/stage/bin:$PATH"
 
 # The driver lets a GPU go when nobody has it open: one worker holds it while the tests start theirs.
 hold=$(mktemp -d)
-gpuqd --private --socket "$hold/socket" --set device=gpu --set cache_dir="$hold/cache" \
+gpuqd --private --socket "$hold/socket" --set device=gpu --set cache_dir="$hold/cache" --set state_dir= \
         --set worker_idle_s=86400 2>"$hold/log" &
 holder=$!
 trap 'kill $holder; wait $holder; rm -rf "$hold"' EXIT
@@ -46,24 +44,9 @@ for test in "$pack"/stage/libexec/gpuq-unit/test-*; do
 "
 done
 
-# 5 is pytest's word for no test that was asked for.
-run_tests() {
-        name=$1
-        shift
-        python3 -m pytest -q -rfE --tb=short --junitxml="$out/$name.xml" "$@" \
-                "$pack/tests/fault" "$pack/tests/gpu" "$pack/tests/python" "$pack/tests/integration" ||
-                [ $? = 5 ] || status=1
-        results="${results:-} $out/$name.xml"
-}
-
-# As many at once as was asked for, where xdist is; those that load the machine, one.
-case " $* " in
-*" -n "*) one_by_one="-n 0" ;;
-*) one_by_one= ;;
-esac
-
-[ "${ONLY:-}" = whole ] || run_tests shared "$@" -m "not whole_machine"
-[ "${ONLY:-}" = shared ] || run_tests whole "$@" -m whole_machine $one_by_one
+rm -f "$out/shared.xml" "$out/whole.xml"
+AT_ONCE=${AT_ONCE:-0} sh "$pack/tests/system.sh" "$out" --tb=short "$@" || status=1
+results=$(ls "$out/shared.xml" "$out/whole.xml" 2>/dev/null)
 
 printf '\n%s' "${units:-}"
 python3 - $results <<'TABLE'

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What only a GPU can show; the other system tests run there too, by GPUQ_TEST_DEVICE=gpu."""
 
+import json
+import re
+
 import numpy
 import pytest
 
@@ -50,7 +53,7 @@ def test_clusters(client):
 def test_gpu_time_is_told(client):
     module = client.load(kernels.BASIC)
     source, target = client.array(numpy.arange(8, dtype=numpy.int32)), client.arena(32)
-    completion = client.run_well(kernels.slow_job(module, source, target, 8, timed=True))
+    completion = client.run_well(kernels.triple_job(module, source, target, 8, timed=True))
     assert 0 < completion.gpu_ns // 1000 <= completion.ran_us
 
 
@@ -59,6 +62,17 @@ def test_misaligned_access_is_a_fault(client):
     module = client.load(source)
     completion = client.run(Job().launch(module, "crooked", [InOut(client.arena(64))]))
     kernels.assert_failed(completion, pb.E_FAULT, "crooked")
+
+
+def test_a_faults_error_names_the_xid(gpuqd, client):
+    """Whatever the number is: this driver's own words, in this kernel's log."""
+    if json.loads(gpuqd.run("status", "--json").stdout)["devices"][0]["xids"] is None:
+        pytest.skip("gpuqd cannot read the kernel's log here")
+    module = client.load(kernels.BASIC)
+    completion = client.run(Job().launch(module, "wild", [InOut(client.arena(4)), u64(kernels.FAR)]))
+    kernels.assert_failed(completion, pb.E_FAULT, "wild", "; found: ")
+    assert re.search(r"; Xid \d+ \([^)]+\)", completion.error.text), completion.error.text
+    assert client.status().devices[0].drained == pb.NOBODY
 
 
 def test_a_cubin_is_loaded_as_it_is(client):

@@ -66,21 +66,37 @@ class Arena:
         return numpy.frombuffer(self.map, dtype=dtype, count=count, offset=offset)
 
     def close(self):
+        self.client.arenas.pop(self.id, None)
+        self.let_go()
         self.client.tell(arena_close=pb.ArenaClose(arena=self.id))
+
+    def let_go(self):
+        """Of the descriptor; what is mapped stays."""
+        if self.fd is not None:
+            os.close(self.fd)
+            self.fd = None
 
 
 class Client:
     def __init__(self, path, uid=None, hello=True):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(place.PATIENCE_S)
-        with _as_user(uid):
-            self.socket.connect(str(path))
-        self.bytes, self.fds = b"", collections.deque()
+        self.path, self.uid = path, uid
         self.serial, self.tag = 0, 0
         self.completions = {}
         self.session = None
+        self.seen = 0  # completions read, in all
+        self.arenas, self.modules, self.prepared = {}, {}, {}  # what there is, by id, to say it again
+        self.later = set()  # serials of what was said again
+        self.unfinished = {}  # jobs by id: how they were submitted
+        self.connect()
         if hello:
             self.welcome = self.hello()
+
+    def connect(self):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(place.PATIENCE_S)
+        with _as_user(self.uid):
+            self.socket.connect(str(self.path))
+        self.bytes, self.fds = b"", collections.deque()
 
     # ---- bytes ----
 
@@ -88,6 +104,8 @@ class Client:
         self.socket.close()
         while self.fds:
             os.close(self.fds.popleft())
+        for arena in self.arenas.values():
+            arena.let_go()
 
     def __enter__(self):
         return self
@@ -144,8 +162,13 @@ class Client:
 
     def _note(self, reply):
         for completion in reply.completions.completions:
-            assert completion.id not in self.completions, "a job ended twice"
+            self.seen += 1
+            if completion.id not in self.unfinished and completion.id in self.completions:
+                assert self.may_hear_twice, "a job ended twice"
+                assert completion.state == self.completions[completion.id].state
+                continue
             self.completions[completion.id] = completion
+            self.unfinished.pop(completion.id, None)
 
     def answer(self, serial):
         """The reply to a request, with its descriptors; completions that come meanwhile are kept."""
@@ -153,6 +176,8 @@ class Client:
             reply, fds = self.receive()
             if reply.serial == serial:
                 break
+            if self._is_late(reply):
+                continue
             assert reply.serial == 0 and not fds, f"unexpected reply: {reply}"
             if reply.WhichOneof("body") == "error":
                 raise Refused(reply.error)
@@ -164,23 +189,68 @@ class Client:
     def call(self, **body):
         return self.answer(self.tell(**body))[0]
 
-    def hello(self, version_min=1, version_max=1, name="test"):
+    def hello(self, version_min=1, version_max=1, name="test", resume=0):
         welcome = self.call(hello=pb.Hello(version_min=version_min, version_max=version_max,
-                                           client=name)).welcome
+                                           client=name, resume=resume)).welcome
         self.session = welcome.session
         return welcome
+
+    # ---- another supervisor ----
+
+    may_hear_twice = False
+
+    def resume(self):
+        """After the supervisor was killed: connects again and says again what is unfinished."""
+        self.close()
+        self.connect()
+        self.may_hear_twice = True
+        self.welcome = self.hello(resume=self.session)
+        assert self.welcome.resumed
+        self.say_again()
+        return self
+
+    def say_again(self):
+        for arena_id in self.arenas:
+            for fd in self.answer(self.tell(arena_open=pb.ArenaOpen(arena=arena_id, resume=True)))[1]:
+                os.close(fd)
+        for module_id in self.modules:
+            self.later.add(self.tell(module_load=self._load_again(module_id)))
+        for number, job in self.prepared.items():
+            self.later.add(self.tell(prepare=pb.Prepare(job=job, prepared=number)))
+        for how in self.unfinished.values():
+            self.tell(**how)
+        self.tell(resumed=pb.Resumed(seen=self.seen))
+
+    def _is_late(self, reply):
+        """An answer to what was said again, for which nobody waits."""
+        if reply.serial not in self.later:
+            return False
+        self.later.remove(reply.serial)
+        if reply.WhichOneof("body") == "error":
+            raise Refused(reply.error)
+        return True
+
+    def _load_again(self, module_id):
+        request = pb.ModuleLoad()
+        request.CopyFrom(self.modules[module_id])
+        request.module = module_id
+        return request
 
     def arena(self, size, place=pb.HOST, device=None):
         request = pb.ArenaCreate(place=place, size=size, device=0 if device is None else device + 1)
         reply, fds = self.answer(self.tell(arena_create=request))
-        return Arena(self, reply.arena, fds[0] if fds else None)
+        return self._note_arena(Arena(self, reply.arena, fds[0] if fds else None))
+
+    def _note_arena(self, arena):
+        self.arenas[arena.id] = arena
+        return arena
 
     def device_arena(self, size, device=None):
         return self.arena(size, pb.DEVICE, device)
 
     def open_arena(self, arena_id):
         reply, fds = self.answer(self.tell(arena_open=pb.ArenaOpen(arena=arena_id)))
-        return Arena(self, reply.arena, fds[0] if fds else None)
+        return self._note_arena(Arena(self, reply.arena, fds[0] if fds else None))
 
     def array(self, values):
         """A host arena that holds these values (at least one byte)."""
@@ -206,10 +276,16 @@ class Client:
         data = source.encode() if isinstance(source, str) else source
         request = pb.ModuleLoad(format=format, image=self.image(data).id, length=len(data),
                                 options=options, name=name, device=0 if device is None else device + 1)
-        return self.call(module_load=request).module
+        self.arenas.pop(request.image)  # consumed
+        return self._load(request)
 
     def builtin(self):
-        return self.call(module_load=pb.ModuleLoad(format=pb.BUILTIN)).module
+        return self._load(pb.ModuleLoad(format=pb.BUILTIN))
+
+    def _load(self, request):
+        module = self.call(module_load=request).module
+        self.modules[module.module] = request
+        return module
 
     # ---- jobs ----
 
@@ -220,13 +296,16 @@ class Client:
             self.tag += 1
             message.tag = self.tag
         ids = [self.session << 32 | message.tag for message in messages]
-        self.tell(submit=pb.Submit(jobs=messages))
+        self.unfinished.update({job_id: {"submit": pb.Submit(jobs=[message])} for job_id, message in zip(ids, messages)})
+        self.tell(submit=pb.Submit(jobs=messages, seen=self.seen))
         return ids[0] if len(ids) == 1 else ids
 
     def wait(self, job_id):
         """The completion of one of this client's own jobs."""
         while job_id not in self.completions:
             reply, _fds = self.receive()
+            if self._is_late(reply):
+                continue
             if reply.WhichOneof("body") == "error":
                 raise Refused(reply.error)
             self._note(reply)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real gpuqd in a folder of its own."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -17,11 +18,6 @@ from .patience import until
 MISTAKE = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|\.c(pp)?:\d+:.*(runtime error|Assertion .* failed)")
 
 
-def shared_memory_names():
-    """Ours alone: other programs of the machine come and go."""
-    return {name for name in os.listdir("/dev/shm") if "gpuq" in name}
-
-
 class Daemon:
     """Started by start(); its folder goes with stop(), which also looks for what it left behind."""
 
@@ -32,7 +28,8 @@ class Daemon:
         self.config = self.folder / "gpuqd.conf"
         self.log_path = self.folder / "log"
         self.private = private
-        self.settings = {"device": place.DEVICE, "cache_dir": cache or self.folder / "cache"}
+        self.settings = {"device": place.DEVICE, "cache_dir": cache or self.folder / "cache",
+                         "state_dir": self.folder / "state"}
         if not place.on_gpu():
             self.settings["cpu_threads"] = 4
         if not private:
@@ -41,7 +38,6 @@ class Daemon:
         self.sections = config
         self.process = None
         self.clients = []
-        self.shm_before = shared_memory_names()
         self.write_config()
 
     # ---- life ----
@@ -83,6 +79,7 @@ class Daemon:
         for client in self.clients:
             client.close()
         family = processes.descendants(self.process.pid)
+        named = processes.named_memory(family)
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -99,7 +96,7 @@ class Daemon:
             shutil.rmtree(self.folder, ignore_errors=True)
         assert not left and not strays, f"left behind: {left} {strays}\n{log}"
         assert not socket_left, "the socket is left behind"
-        assert not shared_memory_names() - self.shm_before, "left behind in /dev/shm"
+        assert not named, f"memory with a name, which is left behind: {named}"
         assert not MISTAKE.search(log), log
         return self.process.returncode
 
@@ -111,6 +108,23 @@ class Daemon:
 
     def reload(self):
         self.process.send_signal(signal.SIGHUP)
+
+    def configure(self, **settings):
+        """Returns once the keeper has read them; workers keep those that they were started with."""
+        before = self.log().count("the configuration was read again")
+        self.write_config(**settings)
+        self.reload()
+        until(lambda: self.log().count("the configuration was read again") > before, "the configuration to be read")
+
+    @contextlib.contextmanager
+    def configured(self, **settings):
+        """The same for as long as the block lasts."""
+        before = {key: self.settings.get(key) for key in settings}
+        self.configure(**settings)
+        try:
+            yield
+        finally:
+            self.configure(**before)
 
     # ---- its processes ----
 
@@ -137,19 +151,14 @@ class Daemon:
                               stdin=subprocess.DEVNULL, timeout=timeout or place.PATIENCE_S,
                               env=self.environment(), **as_user(uid), **options)
 
-    def start_program(self, name, *arguments, uid=None, **options):
+    def start_program(self, name, *arguments, uid=None, stdin=subprocess.DEVNULL, **options):
         path = name if "/" in name else place.program(name)
-        return subprocess.Popen([path, *map(str, arguments)], stdin=subprocess.DEVNULL,
+        return subprocess.Popen([path, *map(str, arguments)], stdin=stdin,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 env=self.environment(), **as_user(uid), **options)
 
     def environment(self):
         return {**os.environ, "GPUQ_SOCKET": str(self.socket)}
-
-
-def shared_memory():
-    """What is ours or CUDA's in /dev/shm; other programs come and go there as they like."""
-    return {name for name in os.listdir("/dev/shm") if "gpuq" in name or "cuda" in name}
 
 
 def as_user(uid):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA C++ that the tests run: the same source for the GPU and for the CPU driver."""
 
-from . import place
-from .client import In, InOut, Job, Out, i32, u64
+import contextlib
+
+from .client import Client, In, InOut, Job, Out, i32, u64
 from .messages import pb
+from .patience import until
 
 BASIC = r"""
 extern "C" __global__ void copy(const int *in, int *out, unsigned long long n)
@@ -27,18 +29,44 @@ extern "C" __global__ void note(int *log, int mark)
         log[0] += 1;
 }
 
-// Runs until another job opens the gate.
-extern "C" __global__ void gate(volatile int *open)
+// Waits until another job opens the gate: see harness.kernels.Gate.
+__device__ void wait_at(int *gate)
 {
-        while (*open == 0)
-                ;
+        volatile int *is_open = gate, *n_held = gate + 2;
+        int turn = atomicAdd(gate + 1, 1);
+
+        while (!*is_open && (!*n_held || turn < *n_held))
+                __nanosleep(100000);
 }
 
-// Takes its time, then does its work.
-extern "C" __global__ void slow(const int *in, int *out, unsigned long long n, unsigned long long spins)
+extern "C" __global__ void gate(int *gate)
 {
-        for (volatile unsigned long long i = 0; i < spins; i = i + 1)
-                ;
+        wait_at(gate);
+}
+
+// Waits at the gate, then does its work.
+extern "C" __global__ void held(const int *in, int *out, unsigned long long n, int *gate)
+{
+        wait_at(gate);
+        for (unsigned long long i = 0; i < n; i++)
+                out[i] = 3 * in[i];
+}
+
+// The same for who can only be told where the gate is.
+extern "C" __global__ void held_at(const int *in, int *out, unsigned long long n, unsigned long long gate)
+{
+        wait_at((int *)gate);
+        for (unsigned long long i = 0; i < n; i++)
+                out[i] = 3 * in[i];
+}
+
+extern "C" __global__ void address(int *what, unsigned long long *out)
+{
+        *out = (unsigned long long)what;
+}
+
+extern "C" __global__ void triple(const int *in, int *out, unsigned long long n)
+{
         for (unsigned long long i = 0; i < n; i++)
                 out[i] = 3 * in[i];
 }
@@ -72,22 +100,68 @@ extern "C" __global__ void scalars(char c, short s, int i, long long l, float f,
 
 FAR = 1 << 40  # an index that is in nobody's memory
 
-# About half a second of `slow`.
-SPINS = 5_000_000 if place.on_gpu() else (20_000_000 if place.SANITIZED else 150_000_000)
 
 
 class Gate:
-    """A job of this client that runs until open(): something for other jobs to wait behind."""
+    """Holds jobs in the middle of a kernel: those that wait_at() it, until open(). Three words in a device arena of
+    the client: whether it is open, how many came, and how many of them it holds (0: all). So it outlives a worker;
+    to hold the first run of a job alone and let its repetition pass, n_held=1.
 
-    def __init__(self, daemon, client, module, uid=None, **fields):
-        self.flag = client.device_arena(4)
+    Open it before anything is done for which the worker must be idle: it loads a module, lets go of host memory, or runs
+    something alone: after a fault, or because its module prints. The words are only read by its jobs as far as the daemon knows: they may run twice."""
+
+    def __init__(self, client, n_held=0):
         self.client = client
-        self.opener = daemon.connect(uid=uid)
-        self.id = client.submit(Job(**fields).launch(module, "gate", [In(self.flag)]))
+        self.words, self.copy = client.device_arena(12), client.arena(12)
+        if n_held:
+            self._fill(8, n_held)
+
+    @contextlib.contextmanager
+    def _beside(self):
+        """A session without order between its jobs and those that wait here, with which nothing goes."""
+        with Client(self.client.path, uid=self.client.uid) as other:
+            other.open_arena(self.words.id)
+            other.open_arena(self.copy.id)
+            yield other
+
+    def _fill(self, offset, value):
+        with self._beside() as other:
+            other.run_well(Job().fill(self.words, 4, value, width=4, offset=offset))
 
     def open(self):
-        arena = self.opener.open_arena(self.flag.id)
-        self.opener.run_well(Job().fill(arena, 4, 1, width=4))
+        self._fill(0, 1)
+
+    def wait_for(self, n=1):
+        """Until so many have come: they are in their kernel, not only with the worker."""
+        def n_came():
+            other.run_well(Job().copy(self.copy, self.words, 12, direction=pb.OUT))
+            return self.copy.array("i4")[1]
+
+        with self._beside() as other:
+            until(lambda: n_came() >= n, f"{n} at the gate")
+
+    def address(self, module):
+        """In the worker that there is, for `held_at` of who can give files and numbers only."""
+        out = self.client.arena(8)
+        self.client.run_well(Job().launch(module, "address", [In(self.words), Out(out)]))
+        return int(out.array("u8")[0])
+
+
+class GateJob(Gate):
+    """A gate and a job that waits at it: something for other jobs to wait behind."""
+
+    def __init__(self, client, module, **fields):
+        super().__init__(client)
+        self.id = client.submit(gate_job(module, self, **fields))
+
+
+def gate_job(module, gate, **fields):
+    return Job(**fields).launch(module, "gate", [In(gate.words)])
+
+
+def held_job(module, source, target, n, gate, **fields):
+    """Three times what it was given, once the gate is open."""
+    return Job(**fields).launch(module, "held", [In(source), Out(target), u64(n), In(gate.words)])
 
 
 def copy_job(module, source, target, n, **fields):
@@ -95,8 +169,13 @@ def copy_job(module, source, target, n, **fields):
                                 block=128)
 
 
-def slow_job(module, source, target, n, spins=None, **fields):
-    return Job(**fields).launch(module, "slow", [In(source), Out(target), u64(n), u64(spins or SPINS)])
+def held_at_job(module, source, target, n, gate_address, **fields):
+    """The same where no buffer may be the gate's: of a detached job."""
+    return Job(**fields).launch(module, "held_at", [In(source), Out(target), u64(n), u64(gate_address)])
+
+
+def triple_job(module, source, target, n, **fields):
+    return Job(**fields).launch(module, "triple", [In(source), Out(target), u64(n)])
 
 
 def note_job(module, log, mark, **fields):

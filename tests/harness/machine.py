@@ -22,7 +22,8 @@ def why_not():
     if not pathlib.Path("/lib/systemd/systemd").exists() or not shutil.which("unshare"):
         return "no systemd, or no unshare, to boot"
     probe = "mount --make-rprivate / && mount -t tmpfs tmpfs /mnt && mkdir /mnt/u /mnt/w /mnt/r /mnt/c && " \
-            "mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w /mnt/r && mount -t cgroup2 cgroup2 /mnt/c"
+            "mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w /mnt/r && mount -t cgroup2 cgroup2 /mnt/c && " \
+            "group=$(mktemp -d /mnt/c/gpuq-probe-XXXXXX) && rmdir $group"
     tried = subprocess.run(["unshare", "-mpf", "sh", "-c", probe], capture_output=True, text=True)
     return f"namespaces are not allowed here: {tried.stderr.strip()}" if tried.returncode else None
 
@@ -41,7 +42,7 @@ class Machine:
             ready.settimeout(place.PATIENCE_S)
             self.console = open(self.folder.with_suffix(".log"), "w+")
             self.process = subprocess.Popen(
-                ["unshare", "--mount", "--pid", "--fork", "--uts", "--ipc", "--cgroup", "--kill-child", "sh", str(SCRIPT),
+                ["unshare", "--mount", "--pid", "--fork", "--uts", "--ipc", "--kill-child", "sh", str(SCRIPT),
                  str(self.folder), str(place.STAGE)],
                 env={**os.environ, "NOTIFY_SOCKET": name}, stdout=self.console, stderr=self.console, stdin=subprocess.DEVNULL)
             try:
@@ -59,6 +60,8 @@ class Machine:
             os.kill(pid, 9)  # process 1: the namespace ends with it
         self.process.wait(place.PATIENCE_S)
         self.console.close()
+        remove = 'mount --make-rprivate / && mount -t cgroup2 cgroup2 "$1" && find "$1/${1##*/}" -depth -type d -exec rmdir {} +'
+        subprocess.run(["unshare", "--mount", "sh", "-c", remove, "sh", str(self.folder)], check=True)
         self.folder.rmdir()
         self.folder.with_suffix(".log").unlink()
 
@@ -91,6 +94,11 @@ class Machine:
         assert check is False or ended.returncode == wanted, \
             f"{' '.join(command)}: {ended.returncode}\n{ended.stdout}{ended.stderr}\n{self.log()}"
         return ended.stdout
+
+    def main_process(self, unit):
+        """The pid, as it is outside, of what systemd takes for the unit's main process; None while there is none."""
+        inside = self.show(unit, "MainPID")
+        return next((pid for pid in processes.descendants(self.init) if processes.number_inside(pid) == inside), None)
 
     def show(self, unit, name):
         return self.run("systemctl", "show", "--value", f"--property={name}", unit).strip()

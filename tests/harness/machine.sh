@@ -3,7 +3,7 @@
 #
 # Boots systemd as process 1 of new namespaces, on a copy-on-write view of this machine's files, with an
 # installed gpuq as /opt/gpuq. Called by machine.py through unshare; nothing that it mounts or writes is
-# seen outside, and all ends with its process 1.
+# seen outside, and all ends with its process 1, but for the control group, which is named as FOLDER.
 #
 #     machine.sh FOLDER STAGE      FOLDER: an empty one, whose root/ becomes the machine's /
 set -eu
@@ -18,7 +18,12 @@ mount -t sysfs sysfs "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
 mount -t tmpfs tmpfs "$root/tmp"
-mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+
+# In a control group of its own: two such machines at once would take each other's services for theirs.
+mkdir "$folder/groups"
+mount -t cgroup2 cgroup2 "$folder/groups"
+mkdir "$folder/groups/${folder##*/}"
+echo 0 >"$folder/groups/${folder##*/}/cgroup.procs"
 
 cp -a "$stage" "$root/opt/gpuq"
 for unit in gpuqd.service gpuqd.socket; do
@@ -34,4 +39,5 @@ printf '[Service]\nStandardOutput=append:/gpuqd.log\nStandardError=append:/gpuqd
 echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
 
 exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin NOTIFY_SOCKET="$NOTIFY_SOCKET" \
-        chroot "$root" /lib/systemd/systemd --system --unit=basic.target --log-target=console --show-status=no
+        unshare --cgroup chroot "$root" sh -c 'mount -t cgroup2 cgroup2 /sys/fs/cgroup &&
+                exec /lib/systemd/systemd --system --unit=basic.target --log-target=console --show-status=no'

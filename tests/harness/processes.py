@@ -76,8 +76,29 @@ def is_alive(pid):
         return False
 
 
+@contextlib.contextmanager
+def stopped(*pids):
+    """Processes that do nothing for as long as the block lasts."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
 def maps(pid):
     return pathlib.Path(f"/proc/{pid}/maps").read_text()
+
+
+def named_memory(pids):
+    """What these have mapped of /dev/shm, which outlives them."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it may end meanwhile
+            found |= {line.split()[5] for line in maps(pid).splitlines() if "/dev/shm/" in line and "gpuq" in line}
+    return found
 
 
 def resident_bytes(pid):
@@ -85,6 +106,15 @@ def resident_bytes(pid):
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     raise AssertionError(f"no VmRSS of {pid}")
+
+
+def number_inside(pid):
+    """Its number in the innermost namespace that it is in, as a word; "" when it is gone."""
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.split()[-1] for line in lines if line.startswith("NSpid:")), "")
 
 
 def uid(pid):

@@ -45,9 +45,9 @@ class Remains:
     def _left(self):
         with Client(self.daemon.socket) as client:
             status = client.status()
-        # A worker that idles may stay, with its channel.
+        # A worker that idles may stay, with its channel, which the keeper holds too.
         n_workers = len(self.daemon.workers())
-        allowed = {"keeper": 0, "supervisor": 4 * n_workers}
+        allowed = {"keeper": 4 * n_workers, "supervisor": 4 * n_workers}
         held = self._held()
         left = [f"{user.uid}: {user.sessions} sessions, {user.queued + user.running} jobs, {user.arena_bytes} bytes of host "
                 f"and {user.device_bytes} of device memory, {user.modules} modules" for user in status.users

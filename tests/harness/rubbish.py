@@ -12,7 +12,7 @@ from . import processes
 
 PIDFD_OPEN, PIDFD_GETFD = 434, 438
 SUPERVISORS_BELL = 5  # the worker's number of it: its channel is 3 to 6
-HEAD, TAIL, DATA = 0, 64, 256  # of a ring (daemon/util/ring.c)
+HEAD, TAIL, DATA = 0, 64, 256  # of a ring (proto/ring.c)
 
 
 def _channel(pid):

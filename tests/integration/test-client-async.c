@@ -33,30 +33,64 @@ static gpuq_buffer *result_buffer(gpuq_client *client) {
         return y;
 }
 
+static void on_end(gpuq_job *job, void *userdata) {
+        gpuq_result result;
+
+        DO(gpuq_job_get_result(job, &result));
+        CHECK(result.state == GPUQ_DONE);
+        atomic_fetch_add((atomic_int *)userdata, 1);
+}
+
+/* Waits as a program with a loop of its own does, until so many jobs have ended. Not by what
+ * gpuq_dispatch() counts: any other call may have read of an end before, if that came quickly. */
+static void loop_until(gpuq_client *client, const atomic_int *n_ended, int n_jobs) {
+        while (atomic_load(n_ended) < n_jobs) {
+                struct pollfd poller = {.fd = gpuq_client_fd(client)};
+
+                poller.events = (short)gpuq_client_events(client);
+                CHECK(poller.fd >= 0 && poller.events > 0);
+                CHECK(poll(&poller, 1, 60000) == 1);
+                DO(gpuq_dispatch(client, 0));
+        }
+}
+
+/* One job at a time, and more of them than a client does before it asks for a ring. */
+void scenario_loop_again(void) {
+        atomic_int n_ended = 0;
+        gpuq_buffer *y;
+        Work work;
+
+        work_start(&work);
+        y = result_buffer(work.client);
+        for (int i = 1; i <= 300; i++) {
+                gpuq_job *job = scale_job(work.client, work.builtin, i, work.x, y);
+
+                DO(gpuq_job_set_callback(job, on_end, &n_ended));
+                DO(gpuq_submit(job));
+                loop_until(work.client, &n_ended, i);
+                CHECK(gpuq_poll(job) == 1);
+                CHECK(is_scaled(y, i));
+                gpuq_job_free(job);
+        }
+        gpuq_buffer_free(y);
+        work_end(&work);
+}
+
 void scenario_loop(void) {
         enum { COUNT = 64 };
+        atomic_int n_ended = 0;
         gpuq_buffer *y[COUNT];
         gpuq_job *jobs[COUNT];
-        int ended = 0;
         Work work;
 
         work_start(&work);
         for (int i = 0; i < COUNT; i++) {
                 y[i] = result_buffer(work.client);
                 jobs[i] = scale_job(work.client, work.builtin, i, work.x, y[i]);
+                DO(gpuq_job_set_callback(jobs[i], on_end, &n_ended));
                 DO(gpuq_submit(jobs[i]));
         }
-        while (ended < COUNT) {
-                struct pollfd poller = {.fd = gpuq_client_fd(work.client)};
-                int n;
-
-                poller.events = (short)gpuq_client_events(work.client);
-                CHECK(poller.fd >= 0 && poller.events > 0);
-                CHECK(poll(&poller, 1, 60000) == 1);
-                n = gpuq_dispatch(work.client, 0);
-                CHECK(n >= 0);
-                ended += n;
-        }
+        loop_until(work.client, &n_ended, COUNT);
         for (int i = 0; i < COUNT; i++) {
                 CHECK(gpuq_poll(jobs[i]) == 1);
                 CHECK(is_scaled(y[i], i));
@@ -103,14 +137,6 @@ void scenario_threads(void) {
         for (int i = 0; i < COUNT; i++)
                 CHECK(pthread_join(threads[i], NULL) == 0);
         work_end(&work);
-}
-
-static void on_end(gpuq_job *job, void *userdata) {
-        gpuq_result result;
-
-        DO(gpuq_job_get_result(job, &result));
-        CHECK(result.state == GPUQ_DONE);
-        atomic_fetch_add((atomic_int *)userdata, 1);
 }
 
 void scenario_callbacks(void) {

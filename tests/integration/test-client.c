@@ -263,6 +263,7 @@ static const struct {
         {"modules", scenario_modules},
         {"status", scenario_status},
         {"loop", scenario_loop},
+        {"loop-again", scenario_loop_again},
         {"threads", scenario_threads},
         {"callbacks", scenario_callbacks},
         {"many", scenario_many},

@@ -37,6 +37,7 @@ int is_scaled(gpuq_buffer *y, double factor);
 
 /* test-client-async.c */
 void scenario_loop(void);
+void scenario_loop_again(void);
 void scenario_threads(void);
 void scenario_callbacks(void);
 void scenario_many(void);

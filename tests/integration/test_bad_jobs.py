@@ -19,13 +19,14 @@ def module(client):
 
 @pytest.fixture(autouse=True)
 def bystander(gpuqd):
-    """A job of another session that waits while the test goes wrong, and then gives the right result."""
+    """A job of another session that runs while the test goes wrong, and then gives the right result."""
     client = gpuqd.connect()
     values = numpy.arange(N, dtype=numpy.int32)
-    out = client.arena(values.nbytes)
-    job = kernels.slow_job(client.load(kernels.BASIC), client.array(values), out, N)
-    job_id = client.submit(job)
-    yield client
+    out, gate = client.arena(values.nbytes), kernels.Gate(client)
+    job_id = client.submit(kernels.held_job(client.load(kernels.BASIC), client.array(values), out, N, gate))
+    gate.wait_for()
+    yield gate
+    gate.open()
     assert client.wait(job_id).state == pb.DONE
     numpy.testing.assert_array_equal(out.array(numpy.int32), 3 * values)
 
@@ -231,8 +232,9 @@ def test_source_that_does_not_compile_gives_the_compilers_log(client):
 
 
 @pytest.mark.parametrize("option", ["-I/etc", "-include/etc/passwd", "-o/tmp/x", "--unknown", "-DA=1;rm -rf", ""])
-def test_an_option_that_is_not_allowed(client, option):
+def test_an_option_that_is_not_allowed(client, bystander, option):
     if option == "-DA=1;rm -rf":
+        bystander.open()
         client.load(kernels.BASIC, options=[option])  # never sees a shell
         return
     assert refused_load(client, kernels.BASIC, options=[option]).code in (pb.E_INVALID, pb.E_COMPILE)
@@ -255,7 +257,8 @@ def test_ptx_on_the_cpu_driver(client):
 
 
 @pytest.mark.gpu
-def test_ptx_on_the_gpu(client):
+def test_ptx_on_the_gpu(client, bystander):
+    bystander.open()
     module = client.load(PTX, name="nothing.ptx")
     client.run_well(Job().launch(module, "nothing"))
 

@@ -13,18 +13,30 @@ from harness import place
 
 RUN = place.ROOT / "tests/bench/run.py"
 
+# On a GPU each process makes a context of its own, several times.
+pytestmark = [pytest.mark.whole_machine, pytest.mark.timeout(300)]
+
 
 def run(*arguments):
-    answer = subprocess.run([sys.executable, RUN, *map(str, arguments)], capture_output=True, text=True,
-                            timeout=place.PATIENCE_S * 3)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return answer.stdout
+    process = subprocess.Popen([sys.executable, RUN, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        output, _ = process.communicate(timeout=280)
+    finally:
+        if process.poll() is None:  # cut off: it ends what it started
+            process.terminate()
+            try:
+                process.communicate(timeout=place.PATIENCE_S)
+            finally:
+                process.kill()
+    assert process.returncode == 0, output
+    return output
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bench")
-    run("--prefix", place.STAGE, "--reduced", "--device", place.DEVICE, "--json", folder / "bench.json")
+    run("--prefix", place.STAGE, "--reduced", "--device", place.DEVICE, "--contenders", "own,gpuq", "--json", folder / "bench.json")
     return folder / "bench.json"
 
 
@@ -52,7 +64,7 @@ def test_large_jobs_and_chains_are_right(result):
 
 def test_short_lived_processes_are_timed_from_the_first_fork(result):
     assert [row["processes"] for row in result["burst"]] == [4, 4]
-    assert all(0 < row["burst_s"] < 60 for row in result["burst"])
+    assert all(0 < row["burst_s"] for row in result["burst"])
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="two users need root")
@@ -68,8 +80,9 @@ def test_a_client_is_measured_beside_one_that_fills_the_device(result):
         assert not [row for row in rows if "error" in row]
 
 
-def test_cpu_time_is_told_by_process(result):
+def test_cpu_time_and_wake_ups_are_told_by_process(result):
     assert all(row["supervisor_us"] > 0 and row["worker_us"] > 0 for row in result["cpu"])
+    assert all(row[f"{role}_sleeps"] >= 0 for row in result["cpu"] for role in ("supervisor", "worker", "clients"))
     assert set(result["idle"]["percent"]) == {"keeper", "supervisor", "worker"}
 
 

@@ -12,11 +12,11 @@ import numpy
 import pytest
 
 from harness import kernels, place
-from harness.client import In, InOut, Job, i32
+from harness.client import Job, Out, i32
 from harness.patience import until
 
 OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
-VERBS = ["status", "kernels", "run", "queue", "cancel", "wait"]
+VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch"]
 
 SOURCE = kernels.BASIC + r"""
 #ifndef FACTOR
@@ -40,12 +40,6 @@ extern "C" __global__ void shape(unsigned *out)
                 out[0] = gridDim.x; out[1] = gridDim.y; out[2] = gridDim.z;
                 out[3] = blockDim.x; out[4] = blockDim.y; out[5] = blockDim.z;
         }
-}
-
-extern "C" __global__ void wait_at(volatile int *gate)
-{
-        while (gate[0] == 0)
-                ;
 }
 """
 
@@ -116,6 +110,8 @@ def test_the_version_is_told():
     (["stauts"], "did you mean `status'?"),
     (["frobnicate"], "unknown verb `frobnicate'"),
     (["status", "--frob"], "unknown option `--frob'"),
+    (["run", "--gird", "3", "builtin:add_f32"], "unknown option `--gird'; did you mean `--grid'?"),
+    (["run", "--tiemout=3", "builtin:add_f32"], "unknown option `--tiemout'; did you mean `--timeout'?"),
     (["status", "now"], "takes no argument"),
     (["queue", "--user", "no-such-user!"], "--user `no-such-user!'"),
     (["cancel"], "wanted the ids of jobs, or --all"),
@@ -131,6 +127,9 @@ def test_the_version_is_told():
     (["run", "--priority", "101", "builtin:add_f32"], "--priority `101'"),
     (["run", "builtin:add_f32", "u64:1", "u64:2", "f32:abc"], "argument 3 `f32:abc': not a number"),
     (["run", "builtin:add_f32", "u8:256"], "argument 1 `u8:256': does not fit u8"),
+    (["run", "builtin:add_f32", "u64:-1"], "argument 1 `u64:-1': does not fit u64: 0 to 18446744073709551615"),
+    (["run", "builtin:add_f32", "u64:-x"], "argument 1 `u64:-x': not a number"),
+    (["run", "--grid", "4294967296", "builtin:add_f32"], "--grid `4294967296': wanted X[,Y[,Z]], each from 1 to 4294967295"),
     (["run", "builtin:add_f32", "a.npy"], "argument 1 `a.npy': wanted in:FILE"),
     (["run", "builtin:add_f32", "out:y.npy:f9:3"], "unknown dtype `f9'"),
     (["run", "builtin:add_f32", "in:/nonexistent/a.npy"], "/nonexistent/a.npy: cannot open"),
@@ -217,7 +216,7 @@ def test_status_as_tables_and_as_json(gpuqd):
     assert set(status) == {"version", "daemon", "driver", "driver_version", "state", "uptime_us", "queued",
                            "running", "devices", "workers", "users"}
     assert set(status["devices"][0]) == {"index", "name", "uuid", "pci", "state", "drained", "memory_total",
-                                         "memory_arenas", "queued", "running", "quanta", "overruns"}
+                                         "memory_arenas", "queued", "running", "quanta", "overruns", "xids"}
     assert status["devices"][0]["state"] == "ready"
     for user in status["users"]:
         assert set(user) == {"uid", "user", "weight", "share", "gpu_seconds", "sessions", "queued", "running",
@@ -365,7 +364,24 @@ def test_run_as_json(gpuqd, source, save, tmp_path):
 
 def test_a_kernel_that_is_not_there_lists_the_names(gpuqd, source):
     assert_ends(gpuqd.run("run", f"{source}:tmies"), USAGE, "tmies", "times", "hello", "add_one")
-    assert_ends(gpuqd.run("run", "builtin:ad_f64"), USAGE, "ad_f64", "add_f64", "gemm_f32")
+    assert_ends(gpuqd.run("run", "builtin:ad_f64"), USAGE, "ad_f64", "gemm_f32", "did you mean `add_f64'?")
+    assert "mean" not in gpuqd.run("run", f"{source}:smooth").stderr
+    empty = source.with_name("empty.cu")
+    empty.write_text("static const int nothing = 0;\n")
+    assert_ends(gpuqd.run("run", f"{empty}:k"), USAGE, "has no kernel `k'; it has: none")
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["in:{wide}", "in:{narrow}", "out:{y}:f8:4"], ["argument 2 ", "`in:b' of add_f64 is of float64, given is float32", "a.astype('float64')"]),
+    (["in:{wide}", "in:{wide}", "out:{y}:f4:4"], ["argument 3 ", "`out:c' of add_f64 is of float64, given is float32"]),
+    (["in:{wide}", "out:{y}:f8:4", "in:{wide}"], ["argument 2 ", "add_f64 only reads `in:b'"]),
+    (["in:{wide}", "in:{wide}", "in:{wide}"], ["argument 3 ", "add_f64 writes `out:c'", "its result is lost"]),
+])
+def test_an_array_that_a_builtin_kernel_does_not_take(gpuqd, save, tmp_path, arguments, words):
+    files = {"wide": save("wide", numpy.ones(4)), "narrow": save("narrow", numpy.ones(4, "f4")), "y": tmp_path / "y.npy"}
+    ended = gpuqd.run("run", "builtin:add_f64", *[argument.format(**files) for argument in arguments], "u64:4")
+    assert_ends(ended, USAGE, *words)
+    assert not files["y"].exists()
 
 
 def test_wrong_number_and_kind_of_arguments(gpuqd, save, tmp_path):
@@ -491,9 +507,8 @@ def test_colours_only_on_a_terminal_and_without_no_color(gpuqd, endless):
 
 def test_a_waiting_job_says_why(gpuqd, client, source):
     module = client.load(source.read_text())
-    gate = client.device_arena(4)
-    first = client.submit(Job().launch(module, "wait_at", [In(gate)]))
-    second = client.submit(Job(after=[first]).launch(module, "hello", [i32(1)]))
+    gate = kernels.GateJob(client, client.load(kernels.BASIC))
+    second = client.submit(Job(after=[gate.id]).launch(module, "hello", [i32(1)]))
 
     def waits():
         return [job for job in document(gpuqd.run("queue", "--json"))["jobs"] if job["state"] == "waiting"]
@@ -547,7 +562,7 @@ def test_a_signal_cancels_the_job(gpuqd, endless, number, code, tmp_path):
 
 def test_wait_for_a_job_that_is_done(gpuqd, client, source):
     module = client.load(source.read_text())
-    gate = kernels.Gate(gpuqd, client, client.load(kernels.BASIC))
+    gate = kernels.GateJob(client, client.load(kernels.BASIC))
     job_id = client.submit(Job(after=[gate.id]).launch(module, "hello", [i32(1)]))
     waiter = gpuqd.start_program("gpuq", "wait", "--json", f"{job_id >> 32}.{job_id & 0xffffffff}")
     gate.open()
@@ -572,9 +587,14 @@ def test_wait_for_a_job_that_is_cancelled(gpuqd, endless):
     assert waiter.returncode in (JOB_FAILED, NO_JOB) and "gpuq: wait: " in output
 
 
-def test_wait_for_a_job_that_meets_its_timeout(gpuqd, endless):
-    _, job_id = endless("victim", "--timeout", "3")
-    output, _ = (waiter := wait_in_another_process(gpuqd, job_id)).communicate(timeout=place.PATIENCE_S)
+def test_wait_for_a_job_that_meets_its_timeout(gpuqd, client):
+    module = client.load(kernels.BASIC)
+    gate = kernels.GateJob(client, module)
+    job_id = client.submit(Job(after=[gate.id], timeout_ms=300).launch(module, "forever", [Out(client.arena(4))]))
+    waiter = wait_in_another_process(gpuqd, f"{job_id >> 32}.{job_id & 0xffffffff}")
+    until(lambda: client.status().users[0].sessions == 2, "it to be there")
+    gate.open()
+    output, _ = waiter.communicate(timeout=place.PATIENCE_S)
     assert waiter.returncode == TIMEOUT and "gpuq: wait: " in output
 
 
@@ -594,8 +614,7 @@ def test_other_users_jobs_are_denied(service):
     one, other = 65001, 65002
     client = service.connect(uid=one)
     module = client.load(SOURCE)
-    gate = client.device_arena(4)
-    job = client.submit(Job().launch(module, "wait_at", [InOut(gate)]))
+    job = kernels.GateJob(client, module).id
     job_id = f"{job >> 32}.{job & 0xffffffff}"
 
     assert_ends(service.run("cancel", job_id, uid=other), DENIED, f"{job_id}: another user's job")

@@ -5,11 +5,21 @@ import numpy
 import pytest
 
 from harness import kernels
-from harness.client import In, InOut, Job, Out, u64
-from harness.kernels import Gate
+from harness.client import In, InOut, Job, Out, i64, u64
+from harness.kernels import GateJob
 from harness.patience import until
 
 SESSIONS, EACH, N = 12, 8, 500
+
+# One that jumps far off at once: one that runs on past its end would first write over what else its user has there.
+SHIFTED = r"""
+extern "C" __global__ void shifted(const float *a, const float *b, float *c, unsigned long long n, long long offset)
+{
+        unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
+        if (i < n)
+                c[(long long)i + offset] = a[i] + b[i];
+}
+"""
 
 
 def counters(gpuqd):
@@ -21,9 +31,10 @@ def counters(gpuqd):
 class Crowd:
     """Sessions of one user, each with jobs that add two slices of its own."""
 
-    def __init__(self, gpuqd):
+    def __init__(self, gpuqd, shifted=False):
         self.clients = [gpuqd.connect() for _ in range(SESSIONS)]
-        self.modules = [client.builtin() for client in self.clients]
+        self.modules = [client.load(SHIFTED) if shifted else client.builtin() for client in self.clients]
+        self.kernel, self.last = ("shifted", [i64(0)]) if shifted else ("add_f32", [])
         random = numpy.random.default_rng(7)
         self.data = [random.standard_normal((EACH, 2, N)).astype("f4") for _ in self.clients]
         self.inputs = [client.array(data) for client, data in zip(self.clients, self.data)]
@@ -32,9 +43,9 @@ class Crowd:
     def job(self, i, k, **fields):
         def slice_of(arena, n):
             return arena.slice(4 * N * n, 4 * N)
-        return Job(**fields).launch(self.modules[i], "add_f32",
+        return Job(**fields).launch(self.modules[i], self.kernel,
                                     [In(slice_of(self.inputs[i], 2 * k)), In(slice_of(self.inputs[i], 2 * k + 1)),
-                                     Out(slice_of(self.outputs[i], k)), u64(N)], grid=2, block=256)
+                                     Out(slice_of(self.outputs[i], k)), u64(N), *self.last], grid=2, block=256)
 
     def submit(self, **fields):
         return [(client, client.submit(self.job(i, k, **fields)))
@@ -52,7 +63,7 @@ def behind_a_gate(gpuqd):
     """All jobs wait for one, so that they are there together when it ends. Return: the crowd."""
     crowd = Crowd(gpuqd)
     starter = gpuqd.connect()
-    gate = Gate(gpuqd, starter, starter.load(kernels.BASIC))
+    gate = GateJob(starter, starter.load(kernels.BASIC))
     submitted = crowd.submit(after=[gate.id])
     gate.open()
     crowd.wait(submitted)
@@ -86,14 +97,14 @@ def test_switched_off_nothing_is_coalesced_or_in_place(start_gpuqd):
 
 def test_a_faulty_job_fails_alone_of_all_that_ran_with_it(start_gpuqd):
     gpuqd = start_gpuqd(coalesce_us=200000)
-    crowd = Crowd(gpuqd)
+    crowd = Crowd(gpuqd, shifted=True)
     starter = gpuqd.connect()
-    gate = Gate(gpuqd, starter, starter.load(kernels.BASIC))
+    gate = GateJob(starter, starter.load(kernels.BASIC))
     submitted = crowd.submit(after=[gate.id])
     victim = crowd.clients[3]
-    far = victim.arena(4 * N)
+    own = victim.arena(4 * N)
     bad = victim.submit(Job(after=[gate.id]).launch(
-        crowd.modules[3], "add_f32", [In(far), In(far), Out(far), u64(kernels.FAR)], grid=2, block=256))
+        crowd.modules[3], "shifted", [In(own), In(own), Out(own), u64(N), i64(1 << 44)], grid=2, block=256))
     gate.open()
     ended = victim.wait(bad)
     assert ended.error.code == kernels.pb.E_FAULT, ended
@@ -117,3 +128,29 @@ def test_what_is_updated_is_right_after_many_rounds_together(gpuqd):
         assert not client.wait(job).error.text
     for i, arena in enumerate(arenas):
         numpy.testing.assert_array_equal(arena.array(numpy.float32), i + 20)
+
+
+TAKEN = r"""
+extern "C" __global__ void twice(int *x)
+{
+        x[0] = 2 * x[0];
+}
+
+// Called as the service would call what runs many jobs of the other.
+extern "C" __global__ void twice$gpuq_batch(int *x)
+{
+        x[0] = -1;
+}
+"""
+
+
+@pytest.mark.cpu  # a compiler that takes a dollar sign in a name
+def test_a_users_kernel_is_no_twin_whatever_it_is_called(start_gpuqd):
+    client = start_gpuqd(coalesce_us=1000).connect()
+    module = client.load(TAKEN)
+    arenas = [client.array(numpy.full(1, i, "i4")) for i in range(20)]
+    for job in client.submit(*[Job().launch(module, "twice", [InOut(arena)]) for arena in arenas]):
+        assert not client.wait(job).error.text
+    assert [int(arena.array(numpy.int32)[0]) for arena in arenas] == [2 * i for i in range(20)]
+    client.run_well(Job().launch(module, "twice$gpuq_batch", [InOut(arenas[0])]))
+    assert arenas[0].array(numpy.int32)[0] == -1

@@ -2,6 +2,7 @@
 """The daemon as its administrator sees it: start, socket, configuration, processes, end."""
 
 import os
+import re
 import signal
 import socket
 import stat
@@ -71,6 +72,7 @@ def test_a_client_hears_of_the_end(start_gpuqd):
     replies = client.assert_closed()
     assert all(reply.error.code == pb.E_SHUTDOWN for reply in replies if reply.error.code)
     client.close()
+    assert daemon.process.wait(place.PATIENCE_S) == 0  # asked twice it would not take its time
 
 
 def test_a_stale_socket_is_replaced(start_gpuqd, prepare):
@@ -334,7 +336,7 @@ def test_a_worker_is_warm_for_a_while_and_then_goes(start_gpuqd):
     client.run_well(Job().launch(module, "nothing"))
     until(lambda: not daemon.workers(), "the idle worker to go")
     client.run_well(Job().launch(module, "nothing"))
-    assert len(daemon.workers()) == 1
+    until(lambda: len(re.findall(r"worker \d+ is ready on device", daemon.log())) == 2, "another one to be told of")
 
 
 def test_a_worker_serves_all_processes_of_a_user(gpuqd):

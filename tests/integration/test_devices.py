@@ -6,7 +6,7 @@ import pytest
 
 from harness import kernels, place
 from harness.client import In, InOut, Job, Out, Refused, u64
-from harness.kernels import Gate, copy_job
+from harness.kernels import GateJob, copy_job
 from harness.messages import pb
 from harness.patience import until
 
@@ -37,6 +37,12 @@ def test_a_job_runs_where_it_says(client, module, device):
     completion = client.run_well(copy_job(module, source, target, 8, device=device + 1))
     assert completion.device == device
     assert target.array(numpy.int32).tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("number", [3, 4096, 4097, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1])
+def test_a_number_of_no_device(client, module, number):
+    completion = client.run(Job(device=number).launch(module, "nothing"))
+    assert completion.state == pb.FAILED and completion.error.code == pb.E_NOT_FOUND
 
 
 def test_a_device_that_is_not_there(client, module):
@@ -74,7 +80,7 @@ def test_a_job_named_for_another_device_than_its_buffers_is_refused(client):
 def test_the_least_loaded_device_is_chosen(gpuqd, client, module):
     for device in (1, 2):  # both warm: otherwise the start of a worker counts too
         client.run_well(Job(device=device).launch(module, "nothing"))
-    gate = Gate(gpuqd, client, module, device=1)
+    gate = GateJob(client, module, device=1)
     until(lambda: client.queue()[gate.id].state == pb.RUNNING, "the gate to run")
     source, target = client.array(numpy.arange(8, dtype=numpy.int32)), client.arena(32)
     assert client.run_well(copy_job(module, source, target, 8)).device == 1

@@ -8,7 +8,7 @@ import pytest
 
 from harness import place
 
-ALONE = ["run", "buffers", "small-buffers", "dependencies", "modules", "status", "loop", "threads", "callbacks",
+ALONE = ["run", "buffers", "small-buffers", "dependencies", "modules", "status", "loop", "loop-again", "threads", "callbacks",
          "many", "prepared", "cancel", "fork", "free-client-first", "no-daemon"]
 
 
@@ -18,7 +18,8 @@ def test_scenario(gpuqd, scenario):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("scenario", ["run", "threads", "callbacks", "many", "prepared", "cancel", "free-client-first"])
+@pytest.mark.parametrize("scenario", ["run", "loop-again", "threads", "callbacks", "many", "prepared", "cancel",
+                                      "free-client-first"])
 def test_a_daemon_and_clients_that_poll(start_gpuqd, scenario):
     """Completion words included, whatever the machine's number of cores."""
     daemon = start_gpuqd(poll_us=200)

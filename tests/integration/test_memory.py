@@ -8,7 +8,7 @@ import pytest
 
 from harness import kernels, place
 from harness.client import In, InOut, Job, Out, Refused, u64
-from harness.kernels import Gate, copy_job
+from harness.kernels import GateJob, copy_job
 from harness.messages import pb
 from harness.patience import until
 
@@ -78,7 +78,7 @@ def test_an_arena_that_nobody_has_open_is_gone(gpuqd):
 def test_a_job_keeps_what_it_uses(gpuqd, client):
     """Closed while its job waits: the job still finds it."""
     module = client.load(kernels.BASIC)
-    gate = Gate(gpuqd, client, module)
+    gate = GateJob(client, module)
     source, target = client.array(numpy.arange(10, dtype=numpy.int32)), client.device_arena(40)
     job = client.submit(copy_job(module, source, target, 10, after=[gate.id]))
     keeper = gpuqd.connect()
@@ -109,7 +109,7 @@ def test_closing_twice_or_what_is_not_open_harms_nobody(client):
 def test_thousands_of_arenas(client):
     arenas = [client.arena(4096) for _ in range(300)]
     for arena in arenas:
-        os.close(arena.fd)
+        arena.let_go()
     for arena in arenas:
         arena.close()
     until(lambda: user(client).arena_bytes == 0, "no charge to be left")

@@ -262,6 +262,27 @@ def test_each_session_has_its_own_variables(gpuqd):
     assert [read_counter(client, module) for client, module in zip(clients, modules)] == [7, 7, 7]
 
 
+def test_a_variable_with_a_name_like_the_compilers_own_is_each_sessions_own(gpuqd):
+    source = """
+        __device__ int __ticket;
+        namespace cuda { __device__ int ticket = 5; }
+        extern "C" __global__ void take(int *out)
+        {
+                out[0] = atomicAdd(&__ticket, 1) + atomicAdd(&cuda::ticket, 1);
+        }
+    """
+    clients = gpuqd.connect(), gpuqd.connect()
+    modules = [client.load(source) for client in clients]
+    assert all(module.has_variables for module in modules)
+    seen = []
+    for _ in range(2):
+        for client, module in zip(clients, modules):
+            out = client.arena(4096)
+            client.run_well(Job().launch(module, "take", [Out(out)]))
+            seen.append(int(out.array(numpy.int32, 1)[0]))
+    assert seen == [5, 5, 7, 7]
+
+
 def test_launches_that_share_variables_run_in_order(client):
     module = client.load(VARIABLES)
     outs = [client.arena(4) for _ in range(50)]

@@ -5,18 +5,28 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 
 import numpy
 import pytest
 
 from harness import processes
+from harness.load import LoadInside
 from harness.machine import Machine, why_not
+from harness.messages import pb
 from harness.patience import until
 
 REASON = why_not()
-pytestmark = [pytest.mark.cpu, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+pytestmark = [pytest.mark.cpu, pytest.mark.skipif(REASON is not None, reason=str(REASON)), pytest.mark.xdist_group("systemd")]
 
 USER = 12345
+FOREVER = """
+extern "C" __global__ void forever(volatile int *out)
+{
+        while (out[0] == 0)
+                ;
+}
+"""
 PROGRAMS = ("gpuqd", "gpuqd-supervisor", "gpuqd-worker", "gpuqd-compiler")
 
 
@@ -35,6 +45,7 @@ def machine(booted):
         booted.path(f"{folder}/more.conf").unlink(missing_ok=True)
     booted.run("systemctl", "daemon-reload")
     booted.run("systemctl", "stop", "gpuqd.socket", "gpuqd.service")
+    booted.run("systemctl", "reset-failed", "gpuqd.service", check=False)  # another test's starts do not count
 
 
 def run_job(machine):
@@ -86,6 +97,24 @@ def test_each_part_has_its_user_and_no_right_too_many(machine):
     assert capabilities(only(machine, "gpuqd-worker")) == (0, True)
 
 
+def can_read_kernel_log():
+    try:
+        os.close(os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK))
+        return True
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not can_read_kernel_log(), reason="root itself cannot read /dev/kmsg here")
+def test_the_units_sandbox_lets_it_read_the_kernels_log(machine):
+    run_job(machine)
+    (device,) = json.loads(machine.run("gpuq", "status", "--json"))["devices"]
+    assert device["xids"] == 0
+    who = {program for program in ("gpuqd", "gpuqd-supervisor", "gpuqd-worker")
+           for fd in os.scandir(f"/proc/{only(machine, program)}/fd") if os.readlink(fd.path).endswith("/dev/kmsg")}
+    assert who == {"gpuqd", "gpuqd-supervisor"}
+
+
 def test_roots_jobs_run_as_the_worker_user(machine):
     machine.run("gpuq", "kernels")
     users = dict(line.split(":")[0:3:2] for line in machine.path("/etc/passwd").read_text().splitlines())
@@ -100,6 +129,71 @@ def test_a_killed_supervisor_is_the_keepers_affair(machine):
     assert only(machine, "gpuqd") == keeper and machine.show("gpuqd.service", "NRestarts") == "0"
 
 
+@pytest.mark.parametrize("program, allowed", (("gpuqd-supervisor", set()), ("gpuqd", {pb.E_HALF_WRITTEN})))
+def test_clients_go_on_when_it_is_killed(machine, program, allowed):
+    """The keeper's end is its workers' end: a job that was writing to its client's memory is not run twice."""
+    run_job(machine)
+    with LoadInside(machine, processes=1, seed=1) as load:
+        load.progress(2)
+        pid = only(machine, program)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: members(machine, program) not in ([], [pid]), "another one")
+        load.progress(2)
+    load.assert_only(allowed)
+    assert not load.setup_codes(), load.setup_codes()
+    assert all(member.n_connects() == 1 for member in load.members), "a session was lost"
+    assert "took over after" in machine.log()
+
+
+def test_a_restart_under_load_loses_nothing(machine):
+    """An upgrade: what is in flight ends first, so that jobs which may not run twice are whole too."""
+    run_job(machine)
+    with LoadInside(machine, processes=1, seed=2) as load:
+        for _ in range(3):
+            load.progress(2)
+            keeper = machine.show("gpuqd.service", "MainPID")
+            machine.run("systemctl", "restart", "gpuqd")
+            assert machine.show("gpuqd.service", "MainPID") != keeper
+        load.progress(2)
+    load.assert_only(set())
+    assert not load.setup_codes(), load.setup_codes()
+    assert all(member.n_connects() == 1 for member in load.members), "a session was lost"
+    assert machine.show("gpuqd.service", "Result") == "success"
+
+
+def start_forever(machine):
+    """A client of an ordinary user, who waits for a kernel that does not end."""
+    machine.write("/tmp/forever.cu", FOREVER)
+    client = subprocess.Popen([*machine.enter(USER, namespaces=()), "sh", "-c", "cd $(mktemp -d) && exec gpuq run /tmp/forever.cu:forever out:y.npy:i4:1"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    until(lambda: is_running(machine), "the kernel to run")
+    return client
+
+
+def is_running(machine):
+    return any(job["state"] == "running" for job in json.loads(machine.run("gpuq", "queue", "--json"))["jobs"])
+
+
+def test_a_restart_does_not_wait_for_a_kernel_without_end(machine):
+    client = start_forever(machine)
+    machine.run("systemctl", "restart", "gpuqd")
+    assert "1 jobs in flight: they did not end within" in machine.log()
+    assert machine.show("gpuqd.service", "Result") == "success" and is_active(machine)
+    assert client.poll() is None or "E_HALF_WRITTEN" in client.stdout.read()
+    machine.run("gpuq", "kernels", uid=USER + 1)
+    client.kill()
+    client.wait()
+
+
+def test_a_stop_is_told_to_clients_and_is_the_end(machine):
+    client = start_forever(machine)
+    machine.run("systemctl", "stop", "gpuqd.service")
+    told, _ = client.communicate()
+    assert client.returncode and "gpuqd ends" in told
+    assert machine.show("gpuqd.service", "ActiveState") == "inactive"
+    assert machine.show("gpuqd.service", "Job") == ""
+
+
 def test_a_killed_keeper_is_started_again(machine):
     run_job(machine)
     before = {pid for name in PROGRAMS for pid in members(machine, name)}
@@ -110,11 +204,12 @@ def test_a_killed_keeper_is_started_again(machine):
 
 
 def test_a_keeper_that_hangs_is_noticed_by_the_watchdog(machine):
-    machine.write("/run/systemd/system/gpuqd.service.d/more.conf", "[Service]\nWatchdogSec=500ms\nLimitCORE=0\n")
+    machine.write("/run/systemd/system/gpuqd.service.d/more.conf", "[Service]\nWatchdogSec=5s\nLimitCORE=0\n")
     machine.run("systemctl", "daemon-reload")
     run_job(machine)
     keeper = only(machine, "gpuqd")
     os.kill(keeper, signal.SIGSTOP)
+    until(lambda: not processes.is_alive(keeper), "it to be killed")
     until(lambda: machine.show("gpuqd.service", "NRestarts") == "1" and is_active(machine), "a restart")
     assert only(machine, "gpuqd") != keeper
     run_job(machine)

@@ -171,6 +171,29 @@ def test_a_tag_used_twice(client):
     assert any(reply.error.code in (pb.E_PROTOCOL, pb.E_INVALID) for reply in replies)
 
 
+JOBS_MAX = 4096
+
+
+def test_the_most_jobs_in_one_message(client):
+    jobs = [pb.Job(tag=tag, priority=1000) for tag in range(1, JOBS_MAX + 1)]
+    client.tell(submit=pb.Submit(jobs=jobs))
+    ends = []
+    while len(ends) < JOBS_MAX:
+        ends += client.receive()[0].completions.completions
+    assert [end.id & 0xFFFFFFFF for end in ends] == [job.tag for job in jobs]
+    assert all(end.error.code == pb.E_INVALID for end in ends)
+
+
+@pytest.mark.parametrize("body", ["submit", "fires"])
+def test_more_jobs_in_one_message_than_that(client, body):
+    tags = range(1, JOBS_MAX + 2)
+    if body == "submit":
+        client.tell(submit=pb.Submit(jobs=[pb.Job(tag=tag) for tag in tags]))
+    else:
+        client.tell(fires=pb.Fires(fires=[pb.Fire(tag=tag) for tag in tags]))
+    assert_ends(client, pb.E_PROTOCOL)
+
+
 def test_many_requests_in_one_write_are_answered_in_order(client):
     frames, serials = b"", range(100, 164)
     for serial in serials:

@@ -4,6 +4,7 @@
 import os
 import sys
 
+import numpy as np
 import pytest
 
 from harness import place
@@ -43,9 +44,14 @@ extern "C" __global__ void forever(int *out)
         out[0] = 1;
 }
 
-extern "C" __global__ void slow(const int *in, int *out, unsigned long long spins)
+extern "C" __global__ void thrice(const int *in, int *out)
 {
-        for (volatile unsigned long long i = 0; i < spins; i = i + 1)
+        out[0] = 3 * in[0];
+}
+
+extern "C" __global__ void gated(const volatile int *open, const int *in, int *out)
+{
+        while (*open == 0)
                 ;
         out[0] = 3 * in[0];
 }
@@ -56,7 +62,18 @@ extern "C" __global__ void wild(int *data, unsigned long long index)
 }
 """
 
-SPINS = 5_000_000 if place.on_gpu() else 100_000_000  # of `slow`: a few tenths of a second
+
+class Gate:
+    """What jobs of the kernel `gated` wait for: `flag`, a word on the device, until open()."""
+
+    def __init__(self, gpuq):
+        self._gpuq = gpuq
+        self.flag = gpuq.In(gpuq.device_array(1, np.int32))
+
+    def open(self):
+        """By another connection: in one and the same it would come behind those that wait."""
+        with self._gpuq.connect() as other:
+            other.job().fill(self.flag.value, 1).run()
 
 
 def pytest_collection_modifyitems(items):
@@ -89,6 +106,14 @@ def gpuq(environment):
 def module(gpuq):
     """The kernels above, in the default client."""
     return gpuq.module(SOURCE)
+
+
+@pytest.fixture
+def gate(gpuq):
+    """Open at the end at the latest: a kernel that spins for ever takes its worker with it."""
+    gate = Gate(gpuq)
+    yield gate
+    gate.open()
 
 
 @pytest.fixture

@@ -137,6 +137,17 @@ def test_copies_are_ordinary_values(gpuq):
     assert "not in gpuqd's memory" in repr(a.copy()) and "40 bytes in gpuqd's memory" in repr(a)
 
 
+def test_others_see_an_array_by_every_interface_of_the_host(gpuq):
+    """And by none of the GPU's: its pointer would be another process's."""
+    a = gpuq.array(np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert memoryview(a).shape == (2, 3) and a.__array_interface__["data"][0] == memoryview(a).obj.ctypes.data
+    assert a.__dlpack_device__() == (1, 0)
+    other = np.from_dlpack(a)
+    a[1, 2] = 50
+    assert other[1, 2] == 50 and np.asarray(memoryview(a))[1, 2] == 50
+    assert not hasattr(a, "__cuda_array_interface__") and not hasattr(gpuq.to_device(a), "__cuda_array_interface__")
+
+
 # ---- on the device ----
 
 
@@ -180,3 +191,82 @@ def test_device_arrays_are_set_copied_and_filled(gpuq):
         a.set(np.zeros(5))
     with pytest.raises(ValueError):
         a.set(gpuq.device_array(12, np.int32))
+
+
+# ---- memory that is used again ----
+
+
+def device_arenas(gpuq):
+    return gpuq.status().devices[0].memory_arenas
+
+
+def test_device_memory_serves_the_next_array_of_its_size(gpuq, module):
+    a = gpuq.to_device(np.full(1 << 20, 7, np.int32))
+    held = a._memory.handle
+    n_bytes = device_arenas(gpuq)
+    del a
+    b = gpuq.device_array(1 << 20, np.int32)
+    assert b._memory.handle == held and device_arenas(gpuq) == n_bytes
+    assert not b.get().any()
+    c = gpuq.to_device(np.full(1 << 20, 9, np.int32))
+    del b
+    d = gpuq.to_device(np.arange(1 << 20, dtype=np.int32))
+    assert d._memory.handle == held and (d.get() == np.arange(1 << 20)).all() and (c.get() == 9).all()
+
+
+def test_device_memory_of_a_job_that_runs_is_cleared_behind_it(gpuq, module, gate):
+    a = gpuq.device_array(4, np.int32)
+    job = gpuq.job().launch(module["gated"], (1, 1), gate.flag, gpuq.In(np.array([5], np.int32)), gpuq.Out(a)).submit()
+    held = a._memory.handle
+    job._outputs = []
+    del a
+    gc.collect()
+    b = gpuq.device_array(4, np.int32)
+    assert b._memory.handle == held and not job.done()
+    gate.open()
+    assert not b.get().any()
+    job.wait()
+
+
+def test_device_memory_that_others_know_is_nobody_elses(gpuq):
+    a = gpuq.to_device(np.full(100, 7, np.int32))
+    held = a._memory.handle
+    a._memory.name()
+    del a
+    b = gpuq.device_array(100, np.int32)
+    assert b._memory.handle != held or not b.get().any()
+    assert not gpuq.default_client()._spares._kept
+
+
+def test_kept_device_memory_is_little_and_goes_before_a_quota_is_told(gpuq, start_gpuqd):
+    from gpuq import spare
+    client = gpuq.connect(start_gpuqd(device_bytes="24M").socket)
+    for i in range(40):
+        client.device_array(1000 + i, np.uint8)
+    assert len(client._spares._kept) == spare.MAX_N
+    client.device_array(8 << 20, np.uint8)
+    client.device_array(9 << 20, np.uint8)
+    assert sum(entry[0] for entry in client._spares._kept) > 16 << 20
+    big = client.device_array(20 << 20, np.uint8)
+    assert big.nbytes == 20 << 20 and not client._spares._kept
+    del big
+    assert not client._spares._kept
+    client.close()
+
+
+def test_kept_device_memory_goes_with_time(gpuq, monkeypatch):
+    from gpuq import spare
+    client = gpuq.default_client()
+    gpuq.device_array(100)
+    assert len(client._spares._kept) == 1
+    monkeypatch.setattr(spare, "MAX_S", -1)
+    gpuq.device_array(200)
+    assert not client._spares._kept
+
+
+def test_an_array_of_the_daemons_memory_goes_to_the_device_without_a_copy(gpuq):
+    a = gpuq.array(np.arange(10, dtype=np.int32))
+    device = gpuq.to_device(a)
+    assert device._source(a, gpuq.default_client()) is a and device.get().tolist() == list(range(10))
+    device.set(a[::-1])
+    assert device.get().tolist() == list(range(9, -1, -1))

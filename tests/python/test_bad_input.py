@@ -3,8 +3,8 @@
 
 import os
 import signal
+import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -47,6 +47,30 @@ def test_an_object_dtype(gpuq, add, arrays):
         gpuq.zeros(4, object)
     with pytest.raises(TypeError, match=r"byte order.*newbyteorder"):
         add.run(CONFIG, gpuq.In(arrays[0].astype(">f4")), gpuq.In(arrays[1]), gpuq.Out(arrays[2]), N)
+
+
+def test_a_number_below_zero_where_a_kernel_counts(gpuq, add, arrays):
+    a, b, c = arrays
+    counts = gpuq.module("__global__ void k(size_t n, unsigned long long m, unsigned i) {}")["k"]
+    for bad in ((-1, 0, 0), (0, -1, 0), (0, 0, -1)):
+        with pytest.raises(OverflowError, match="-1 does not fit"):
+            counts.run(CONFIG, *bad)
+    with pytest.raises(OverflowError, match=r"argument 3 \(`u64:n`\): -1 does not fit"):
+        gpuq.builtin()["add_f32"].run(CONFIG, gpuq.In(a), gpuq.In(b), gpuq.Out(c), -1)
+    assert works(gpuq, add, *arrays)
+
+
+@pytest.mark.parametrize("code", [None, 5, ["__global__ void k() {}"]])
+def test_code_that_is_none(gpuq, code):
+    with pytest.raises(TypeError, match=f"source or PTX as str.*given is {type(code).__name__}"):
+        gpuq.module(code)
+
+
+def test_device_memory_set_from_another_shape(gpuq):
+    x = gpuq.device_array(3)
+    with pytest.raises(ValueError, match=r"shape \(4,\) does not fill one of shape \(3,\)"):
+        x.set(np.zeros(4))
+    assert (x.set(np.arange(3.0)).get() == [0, 1, 2]).all()
 
 
 def test_a_wrong_dtype_for_the_kernels_argument(gpuq, add, arrays):
@@ -164,16 +188,24 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
+def is_in(thread, function):
+    """Is the thread in this function, or in what that calls?"""
+    frame = sys._current_frames()[thread.ident]
+    while frame and frame.f_code is not function.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("way", ["wait", "run", "beside", "future"])
 def test_ctrl_c_while_waiting_cancels_the_job(gpuq, module, add, arrays, way):
     out = np.zeros(1, np.int32)
-    other = module["slow"].submit((1, 1), gpuq.In(out), gpuq.Out(np.zeros(1, np.int32)), 1000).future() if way == "beside" else None
+    other = module["thrice"].submit((1, 1), gpuq.In(out), gpuq.Out(np.zeros(1, np.int32))).future() if way == "beside" else None
     job = gpuq.job(label="to be interrupted").launch(module["forever"], (1, 1), gpuq.Out(out))
 
     def interrupt():
         until(lambda: any(entry.label and entry.state == "running" for entry in queue_of.queue()), "the job to run")
-        time.sleep(0.2)  # by now it is in the midst of waiting, which nothing tells
+        until(lambda: is_in(threading.main_thread(), type(job)._wait), "the main thread to wait for it")
         os.kill(os.getpid(), signal.SIGINT)
 
     with gpuq.connect() as queue_of:

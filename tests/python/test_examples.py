@@ -27,7 +27,7 @@ SIZES = {
     "postprocess": {"n": 10_001, "chunks": 4, "processes": 2},
     "producer_consumer": {"size": 1000, "sets": 4},
     "refine": {"n": 1000, "steps": 4},
-    "replay": {"n": 1000, "replays": 5},
+    "replay": {"n": 1000, "replays": 7, "together": 3},
     "solve_linear": {"n": 1000},
     "split_devices": {"n": 10_001},
     "squares": {"n": 1000, "batches": 3},
@@ -124,3 +124,35 @@ def test_bench_degrades_with_a_reason(tmp_path):
     if not importlib.util.find_spec("cupy"):
         assert "No module named 'cupy'" in rows["matmul"]["plain"]["reason"]
     assert "| matmul |" in ended.stdout
+
+
+HUNGRY = """
+import multiprocessing, sys
+
+def begin():
+    raise MemoryError("Out of memory allocating 80,384 bytes")
+
+if __name__ == "__main__":
+    with multiprocessing.Pool(2, begin) as pool:
+        pool.map(abs, range(4))
+"""
+
+
+def test_bench_has_a_row_for_a_contender_without_memory(tmp_path, monkeypatch, capsys):
+    """Whether it ends, or goes on for ever with processes that fail as they start, which then end with it."""
+    monkeypatch.syspath_prepend(place.ROOT / "tests" / "bench")
+    import python_bench
+    runner = python_bench.Runner(place.STAGE, "/no/such/socket", 2)
+    (tmp_path / "hungry.py").write_text(HUNGRY)
+    while (endless := runner.python(tmp_path / "hungry.py"))["reason"].startswith("not ended"):  # nor begun
+        runner.patience_s *= 2
+    ended = runner.python("-c", "raise SystemExit('cupy.cuda.memory.OutOfMemoryError: Out of memory\\n(total 1)')")
+    silent = runner.python("-c", "print('no JSON')")
+    assert endless["reason"] == "out of memory: MemoryError: Out of memory allocating 80,384 bytes"
+    assert ended["reason"] == "out of memory: cupy.cuda.memory.OutOfMemoryError: Out of memory"
+    assert "no JSON" in silent["reason"]
+    assert not subprocess.run(["pgrep", "-f", str(tmp_path / "hungry.py")], capture_output=True).stdout
+    python_bench.print_table({"programs": [{"program": "hundred", "package": "CuPy", "gpuq": {"whole_s": 1.0, "n": 3}, "plain": ended}],
+                              "figures": [python_bench.figure("pool", endless, "seconds", "s")]})
+    told = capsys.readouterr().out
+    assert "| hundred | CuPy | 1.0000 | out of memory |" in told and "| **pool** | | out of memory |" in told

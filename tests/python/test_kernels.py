@@ -109,6 +109,8 @@ def test_source_tells_names_parameters_and_errors(gpuq, module, add):
     assert "add" in module.kernels and module["add"].name == "add"
     assert add.parameters == ("const float *a", "const float *b", "float *c", "int n")
     assert repr(add) == "<gpuq.Kernel add(const float *a, const float *b, float *c, int n)>" and "add" in repr(module)
+    with pytest.raises(gpuq.NotFoundError, match='did you mean "scale_f32"'):
+        gpuq.builtin()["scal_f32"]
     with pytest.raises(gpuq.NotFoundError, match="it has: .*add"):
         module.get_kernel("no_such_kernel")
     with pytest.raises(gpuq.CompileError, match="nonsense"):
@@ -142,6 +144,14 @@ def test_the_builtins_say_what_they_are(gpuq):
 def test_ptx_without_a_gpu_is_the_drivers_own_error(gpuq):
     with pytest.raises(gpuq.Error):
         gpuq.module(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }")
+
+
+@pytest.mark.parametrize("load", ["from_cubin", "from_fatbin"])
+def test_an_image_that_is_none_is_told(gpuq, tmp_path, load):
+    (tmp_path / "image").write_bytes(b"\x7fELF" + bytes(60))
+    for image in (b"\x7fELF" + bytes(60), tmp_path / "image"):
+        with pytest.raises(gpuq.ImageError):
+            getattr(gpuq.ObjectCode, load)(image)
 
 
 @pytest.mark.gpu
@@ -273,9 +283,10 @@ def test_code_with_variables_is_loaded_each_time(gpuq):
         assert out[0] == count
 
 
-def test_few_modules_are_kept_and_none_of_a_closed_client(gpuq):
+def test_few_modules_are_kept_and_none_of_a_closed_client(gpuq, monkeypatch):
+    monkeypatch.setattr(image, "KEPT_N", 3)  # each is compiled
     with gpuq.connect() as client:
-        for i in range(image.KEPT_N + 4):
+        for i in range(image.KEPT_N + 2):
             client.module(f'extern "C" __global__ void k(int *out) {{ out[0] = {i}; }}')
         gc.collect()
         assert n_modules(gpuq) == image.KEPT_N

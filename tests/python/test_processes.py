@@ -117,8 +117,8 @@ def test_what_was_made_before_fork_works_in_the_child(gpuq, module):
 
 def test_a_child_leaves_the_parents_jobs_alone(gpuq, module):
     out = np.zeros(1, np.int32)
-    job = module["slow"].submit((1, 1), gpuq.In(np.ones(1, np.int32)), gpuq.Out(out), 1000)
-    future = module["slow"].submit((1, 1), gpuq.In(np.ones(1, np.int32)), gpuq.Out(out), 1000).future()
+    job = module["thrice"].submit((1, 1), gpuq.In(np.ones(1, np.int32)), gpuq.Out(out))
+    future = module["thrice"].submit((1, 1), gpuq.In(np.ones(1, np.int32)), gpuq.Out(out)).future()
     process = multiprocessing.get_context("fork").Process(target=wait_for, args=(job,))
     process.start()
     process.join()

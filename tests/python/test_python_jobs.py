@@ -10,7 +10,6 @@ import threading
 import numpy as np
 import pytest
 
-from conftest import SPINS
 from harness.patience import until
 
 ONE = (1, 1)
@@ -20,10 +19,10 @@ def number(value=0):
     return np.array([value], np.int32)
 
 
-def slow(gpuq, module, value=1, out=None, **options):
-    """A job of a few tenths of a second, and where its result goes."""
+def held(gpuq, module, gate, value=1, out=None, **options):
+    """A job that runs until the gate opens, and where its result goes."""
     out = number() if out is None else out
-    return module["slow"].submit(ONE, gpuq.In(number(value)), gpuq.Out(out), SPINS, **options), out
+    return module["gated"].submit(ONE, gate.flag, gpuq.In(number(value)), gpuq.Out(out), **options), out
 
 
 def test_operations_of_a_job_run_in_order(gpuq, module):
@@ -47,8 +46,8 @@ def test_jobs_of_a_session_run_in_order_where_their_arrays_meet(gpuq, module):
     assert x.tolist() == [50] * 4
 
 
-def test_a_job_is_submitted_once(gpuq, module):
-    job, _ = slow(gpuq, module)
+def test_a_job_is_submitted_once(gpuq, module, gate):
+    job, _ = held(gpuq, module, gate)
     for action in (job.submit, job.run, lambda: job.fill(number(), 1)):
         with pytest.raises(gpuq.InvalidError, match="submitted already"):
             action()
@@ -67,12 +66,15 @@ def test_many_jobs_in_one_message(gpuq, module):
     assert [int(out[0]) for out in outs] == list(range(1, 21)) and gpuq.submit_many([]) == []
 
 
-def test_dependencies_by_job_and_by_id(gpuq, module):
-    first, a = slow(gpuq, module, 2)
+def test_dependencies_by_job_and_by_id(gpuq, module, gate):
+    first, a = held(gpuq, module, gate, 2)
     second = gpuq.job(after=first).fill(number(), 1).submit()
     third = gpuq.job(after=[first, second.id]).fill(number(), 1).submit()
     with gpuq.connect() as other:
-        other.job().after(third).fill(number(), 1).run()
+        last = other.job().after(third).fill(number(), 1).submit()
+        assert not any(job.done() for job in (first, second, third, last))
+        gate.open()
+        last.wait(60)
     assert first.done() and second.done() and third.done() and a[0] == 6
     gpuq.job(after=first).fill(number(), 1).run()
     with pytest.raises(ValueError, match="not submitted"):
@@ -110,7 +112,7 @@ def test_options_are_what_the_daemon_knows(gpuq, module):
 
 
 def test_a_timed_job_tells_the_gpus_time(gpuq, module):
-    assert 0 < module["slow"].run(ONE, gpuq.In(number(1)), gpuq.Out(number()), 1000, timed=True).gpu_time < 10
+    assert 0 < module["thrice"].run(ONE, gpuq.In(number(1)), gpuq.Out(number()), timed=True).gpu_time < 10
 
 
 def test_a_jobs_timeout_ends_it(gpuq, module):
@@ -120,13 +122,14 @@ def test_a_jobs_timeout_ends_it(gpuq, module):
     assert caught.value.job.state == "failed"
 
 
-def test_a_wait_that_ends_first_leaves_the_job(gpuq, module):
-    job, out = slow(gpuq, module, 5)
+def test_a_wait_that_ends_first_leaves_the_job(gpuq, module, gate):
+    job, out = held(gpuq, module, gate, 5)
     with pytest.raises(gpuq.TimeoutError, match="goes on") as caught:
         job.wait(0.001)
     assert caught.value.name == "GPUQ_E_AGAIN" and job.state == "pending" and job.result is None and not job.done()
     with pytest.raises(TimeoutError):
         job.wait(0)
+    gate.open()
     job.wait(60)
     assert out[0] == 15 and job.wait() is job.result
 
@@ -146,11 +149,12 @@ def test_cancelling(gpuq, module):
         gpuq.cancel("999.999")
 
 
-def test_waiting_by_id(gpuq, module):
-    job, _ = slow(gpuq, module)
+def test_waiting_by_id(gpuq, module, gate):
+    job, _ = held(gpuq, module, gate)
     with gpuq.connect() as other:
         with pytest.raises(gpuq.TimeoutError):
             other.wait_id(job.id, 0.001)
+        gate.open()
         assert other.wait_id(job.id, 60).state == "done"
     failed = module["forever"].submit(ONE, gpuq.Out(number()), timeout=0.2)
     with pytest.raises(gpuq.TimeoutError):
@@ -168,18 +172,20 @@ def test_what_kernels_print_comes_with_the_result(gpuq):
     assert kernel.run(ONE, 42).output == "hello 42\n"
 
 
-def test_a_job_that_nobody_holds_still_runs(gpuq, module):
+def test_a_job_that_nobody_holds_still_runs(gpuq, module, gate):
     out = gpuq.zeros(1, np.int32)
-    slow(gpuq, module, 4, out)
+    held(gpuq, module, gate, 4, out)
     gc.collect()
+    gate.open()
     gpuq.job().copy(number(), out).run()
     assert out[0] == 12
 
 
-def test_arrays_given_up_while_a_job_runs(gpuq, module):
-    job = gpuq.job().launch(module["slow"], ONE, gpuq.In(gpuq.array(number(3))), gpuq.Out(gpuq.zeros(1, np.int32)), SPINS).submit()
+def test_arrays_given_up_while_a_job_runs(gpuq, module, gate):
+    job = gpuq.job().launch(module["gated"], ONE, gate.flag, gpuq.In(gpuq.array(number(3))), gpuq.Out(gpuq.zeros(1, np.int32))).submit()
     gc.collect()
     others = [gpuq.array(number(i)) for i in range(100)]
+    gate.open()
     job.wait()
     assert [int(a[0]) for a in others] == list(range(100))
 
@@ -203,7 +209,7 @@ def test_closing_a_client_ends_its_jobs(gpuq, module):
 
 def test_jobs_are_awaited(gpuq, module):
     async def both():
-        jobs = [gpuq.job().launch(module["slow"], ONE, gpuq.In(number(i)), gpuq.Out(outs[i]), 1000) for i in range(2)]
+        jobs = [gpuq.job().launch(module["thrice"], ONE, gpuq.In(number(i)), gpuq.Out(outs[i])) for i in range(2)]
         return await asyncio.gather(*jobs)
 
     outs = [number(), number()]
@@ -235,7 +241,7 @@ def test_a_job_that_has_ended_is_awaited_too(gpuq, module):
     async def wait():
         return await job
 
-    job = gpuq.job().launch(module["slow"], ONE, gpuq.In(number(1)), gpuq.Out(number()), 10)
+    job = gpuq.job().launch(module["thrice"], ONE, gpuq.In(number(1)), gpuq.Out(number()))
     assert asyncio.run(wait()) is job.result and asyncio.run(wait()) is job.result
 
 
@@ -275,29 +281,31 @@ def test_threads_share_a_client(gpuq, module, ways):
     in_threads(8, work)
 
 
-def test_threads_wait_for_one_job(gpuq, module):
-    job, out = slow(gpuq, module, 2)
-    in_threads(8, lambda i: job.wait(60))
+def test_threads_wait_for_one_job(gpuq, module, gate):
+    job, out = held(gpuq, module, gate, 2)
+    in_threads(9, lambda i: job.wait(60) if i else gate.open())
     assert out[0] == 6
 
 
-def test_a_thread_interrupts_nobody_elses_wait(gpuq, module):
-    job, out = slow(gpuq, module, 2)
-    in_threads(2, lambda i: job.wait() if i else slow(gpuq, module)[0].wait())
+def test_a_thread_interrupts_nobody_elses_wait(gpuq, module, gate):
+    job, out = held(gpuq, module, gate, 2)
+    waits = (gate.open, job.wait, lambda: held(gpuq, module, gate)[0].wait())
+    in_threads(3, lambda i: waits[i]())
     assert out[0] == 6
 
 
 # ---- the daemon's state ----
 
 
-def test_the_daemons_state(gpuq, module):
+def test_the_daemons_state(gpuq, module, gate):
     client = gpuq.default_client()
     assert client.devices >= 1 and client.session > 0 and client.path is None and "session" in repr(client)
     status = gpuq.status()
     assert status.state == "ready" and len(status.devices) == client.devices and status.uptime > 0
     assert status.devices[0].memory_total > 0 and status.users[0].sessions >= 1
-    job, _ = slow(gpuq, module, label="seen")
-    assert [entry.label for entry in client.queue(everybody=True)] in (["seen"], [])
+    job, _ = held(gpuq, module, gate, label="seen")
+    assert [entry.label for entry in client.queue(everybody=True)] == ["seen"]
+    gate.open()
     job.wait()
 
 

@@ -2,12 +2,11 @@
 """A pool of processes adds vectors with a kernel from source, launched as in PyCUDA; each fills its part of one array."""
 
 import functools
-import multiprocessing
 
 import numpy as np
 
 import gpuq
-from common import example
+from common import context, example
 
 SOURCE = r"""
 __global__ void add(float *a, float *b, float *c, int n)
@@ -37,7 +36,7 @@ def add_chunk(number, c):
 
 def run(size, chunks, processes, start):
     c = gpuq.empty((chunks, size), np.float32)
-    with multiprocessing.get_context(start).Pool(processes) as pool:
+    with context(start).Pool(processes) as pool:
         pool.starmap(add_chunk, enumerate(c))
     return c.reshape(-1)
 

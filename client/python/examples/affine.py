@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""y = w @ x + b with matrices w and x and a column b: the built-in product onto an array that holds b already."""
+"""
+y = w @ x + b with matrices w and x and a column b: one job that spreads b over y, then adds the built-in product.
+
+Both operations run on the GPU, so that only b's column goes there for it, and y is not brought there at all.
+"""
+
+import functools
 
 import numpy as np
 
@@ -7,14 +13,31 @@ import gpuq
 from common import example
 
 
+SOURCE = r"""
+extern "C" __global__ void spread(const float *b, float *y, int m, int n)
+{
+        int i = blockIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
+
+        if (i < m && j < n)
+                y[i * n + j] = b[i];
+}
+"""
+
+
+@functools.cache
+def kernels():
+    """Compiled at their first use."""
+    return gpuq.module(SOURCE).get_kernel("spread"), gpuq.builtin().get_kernel("gemm_f32")
+
+
 def run(w, x, b):
+    spread, gemm = kernels()
     m, k = w.shape
     n = x.shape[1]
     y = gpuq.empty((m, n), np.float32)
-    y[:] = b
-    config = gpuq.LaunchConfig(grid=(-(-n // 32), -(-m // 32)), block=256)
-    gemm = gpuq.builtin().get_kernel("gemm_f32")
-    gemm.run(config, gpuq.In(w), gpuq.In(x), gpuq.InOut(y), m, n, k, 1.0, 1.0)
+    job = gpuq.job().launch(spread, ((-(-n // 256), m), 256), gpuq.In(b), gpuq.Out(y), m, n)
+    job.launch(gemm, ((-(-n // 32), -(-m // 32)), 256), gpuq.In(w), gpuq.In(x), gpuq.InOut(y), m, n, k, 1.0, 1.0)
+    job.run()
     return y
 
 

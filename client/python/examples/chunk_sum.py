@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eight processes prepare the chunks of an array, then the GPU sums it. The processes work in the parent's memory."""
 
-import multiprocessing
-
 import numpy as np
 
 import gpuq
-from common import example
+from common import context, example
 
 
 def prepare(chunk):
@@ -15,7 +13,7 @@ def prepare(chunk):
 
 def run(data, processes, start):
     shared, total = gpuq.array(data), gpuq.empty(1)
-    with multiprocessing.get_context(start).Pool(processes) as pool:
+    with context(start).Pool(processes) as pool:
         pool.map(prepare, np.array_split(shared, processes))
     gpuq.builtin().get_kernel("sum_f64").run((1, 1024), gpuq.In(shared), gpuq.Out(total), shared.size)
     return total[0]

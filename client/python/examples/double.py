@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two processes double one array at once: one array in memory, one context on the GPU."""
 
-import multiprocessing
-
 import numpy as np
 
 import gpuq
-from common import example
+from common import context, example
 
 
 def double(data, result):
@@ -16,7 +14,7 @@ def double(data, result):
 
 def run(data, processes, start):
     shared, results = gpuq.array(data), gpuq.empty((processes, data.size))
-    with multiprocessing.get_context(start).Pool(processes) as pool:
+    with context(start).Pool(processes) as pool:
         pool.starmap(double, [(shared, result) for result in results], chunksize=1)
     return results
 

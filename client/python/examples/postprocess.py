@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The GPU adds two vectors; a pool of processes works on the result, where it lies."""
 
-import multiprocessing
-
 import numpy as np
 
 import gpuq
-from common import example
+from common import context, example
 
 
 def postprocess(chunk):
@@ -17,7 +15,7 @@ def run(a, b, chunks, processes, start):
     c = gpuq.empty(a.size, np.float32)
     add = gpuq.builtin().get_kernel("add_f32")
     add.run((-(-a.size // 256), 256), gpuq.In(a), gpuq.In(b), gpuq.Out(c), a.size)
-    with multiprocessing.get_context(start).Pool(processes) as pool:
+    with context(start).Pool(processes) as pool:
         return sum(pool.map(postprocess, np.array_split(c, chunks)))
 
 

@@ -6,12 +6,10 @@ The queues carry references: both processes and the GPU's daemon see the same me
 while there is another to submit.
 """
 
-import multiprocessing
-
 import numpy as np
 
 import gpuq
-from common import example
+from common import context, example
 
 
 def consume(work, done):
@@ -25,9 +23,9 @@ def consume(work, done):
 
 
 def run(data, start):
-    context = multiprocessing.get_context(start)
-    work, done = context.Queue(), context.Queue()
-    consumer = context.Process(target=consume, args=(work, done))
+    started = context(start)
+    work, done = started.Queue(), started.Queue()
+    consumer = started.Process(target=consume, args=(work, done))
     consumer.start()
     sets = gpuq.empty((len(data), 3, data.shape[2]), np.float32)
     for number, (a, b) in enumerate(data):

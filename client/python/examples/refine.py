@@ -7,12 +7,11 @@ before, and nobody waits but for the last.
 """
 
 import functools
-import multiprocessing
 
 import numpy as np
 
 import gpuq
-from common import example
+from common import context, example
 
 SOURCE = r"""
 extern "C" __global__ void refine(const double *a, double *x, int n)
@@ -38,7 +37,7 @@ def step(a, x, last):
 def run(a, steps, start):
     a, x = gpuq.to_device(a), gpuq.to_device(np.ones_like(a))
     last = ()
-    with multiprocessing.get_context(start).Pool(steps) as pool:
+    with context(start).Pool(steps) as pool:
         for _ in range(steps):
             last = pool.apply(step, (a, x, last))
         gpuq.wait_id(last)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A CUDA graph replayed: a job of two operations, x = x / 2 and x = x + b, submitted again and again.
+A CUDA graph replayed: a job of some steps, each x = x / 2 and x = x + b, prepared once and fired again and again.
 
-The daemon runs a job of several operations as a graph and keeps the graph for jobs of the same shape. Each replay waits
-for the one before by itself, since both write x, so all of them are submitted at once.
+The daemon keeps a prepared job, runs one of several operations as a graph, and keeps the graph too. Each replay waits for
+the one before by itself, since both write x, so they are fired without waiting.
 """
 
 import functools
@@ -39,26 +39,31 @@ def kernels():
     return module.get_kernel("halve"), module.get_kernel("add")
 
 
-def run(b, replays):
+def run(b, replays, together):
     halve, add = kernels()
     config = gpuq.LaunchConfig(grid=-(-b.size // 256), block=256)
     n, x, b = b.size, gpuq.device_array(b.size, np.float32), gpuq.to_device(b)
 
-    def replay():
-        return gpuq.job().launch(halve, config, gpuq.InOut(x), n).launch(add, config, gpuq.InOut(x), gpuq.In(b), n)
+    def steps(count):
+        job = gpuq.job()
+        for _ in range(count):
+            job.launch(halve, config, gpuq.InOut(x), n).launch(add, config, gpuq.InOut(x), gpuq.In(b), n)
+        return job
 
-    jobs = [replay() for _ in range(replays)]
-    gpuq.submit_many(jobs)
+    replay = steps(together).prepare()
+    jobs = [replay() for _ in range(replays // together)]
+    if replays % together:
+        jobs.append(steps(replays % together).submit())
     for job in jobs:
         job.wait()
     return x.get()
 
 
-def make(n=10_000, replays=100):
-    return np.random.default_rng(14).random(n, np.float32), replays
+def make(n=10_000, replays=100, together=10):
+    return np.random.default_rng(14).random(n, np.float32), replays, together
 
 
-def expected(b, replays):
+def expected(b, replays, _):
     return b * (2 - 0.5 ** (replays - 1))
 
 

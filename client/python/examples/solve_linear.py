@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many equations a x + b = 0 at once: x = -b / a over vectors, in cuda.core's words."""
+"""
+Many equations a x + b = 0 at once: x = -b / a over vectors, in cuda.core's words.
+
+In parts, each submitted without waiting: while the GPU has one part, this process puts the next where the GPU takes it from.
+"""
 
 import functools
 
@@ -25,18 +29,21 @@ def kernel():
     return gpuq.Program(SOURCE, code_type="c++").compile().get_kernel("solve")
 
 
-def run(a, b):
-    x = gpuq.empty(a.size, np.float32)
-    config = gpuq.LaunchConfig(grid=-(-a.size // 256), block=256)
-    gpuq.launch(None, config, kernel(), gpuq.In(a), gpuq.In(b), gpuq.Out(x), np.int32(a.size)).wait()
+def run(a, b, parts):
+    x, jobs = gpuq.empty(a.size, np.float32), []
+    for a, b, part in zip(*(np.array_split(v, parts) for v in (a, b, x))):
+        config = gpuq.LaunchConfig(grid=-(-a.size // 256), block=256)
+        jobs.append(gpuq.launch(None, config, kernel(), gpuq.In(a), gpuq.In(b), gpuq.Out(part), np.int32(a.size)))
+    for job in jobs:
+        job.wait()
     return x
 
 
-def make(n=1_000_000):
-    return tuple(np.random.default_rng(7).uniform(1, 2, (2, n)).astype(np.float32))
+def make(n=1_000_000, parts=4):
+    return (*np.random.default_rng(7).uniform(1, 2, (2, n)).astype(np.float32), parts)
 
 
-def expected(a, b):
+def expected(a, b, _):
     return -b / a
 
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One sum of squares split over the machine's GPUs: a job for each, all in flight together."""
+"""
+One sum of squares split over the machine's GPUs: some jobs for each, all in flight together.
+
+While a GPU has one part, this process puts the next where the GPU takes it from.
+"""
 
 import numpy as np
 
@@ -7,23 +11,23 @@ import gpuq
 from common import example
 
 
-def run(x):
+def run(x, jobs_each):
     client = gpuq.default_client()
-    parts = np.array_split(x, client.devices)
+    parts = np.array_split(x, jobs_each * client.devices)
     sums = client.empty(len(parts))
     kernel = client.builtin().get_kernel("sum_of_squares_f64")
-    jobs = [kernel.submit((1, 1024), gpuq.In(part), gpuq.Out(sums[i:i + 1]), part.size, device=i)
+    jobs = [kernel.submit((1, 1024), gpuq.In(part), gpuq.Out(sums[i:i + 1]), part.size, device=i % client.devices)
             for i, part in enumerate(parts)]
     for job in jobs:
         job.wait()
     return sums.sum()
 
 
-def make(n=1_000_000):
-    return (np.random.default_rng(11).random(n),)
+def make(n=1_000_000, jobs_each=4):
+    return np.random.default_rng(11).random(n), jobs_each
 
 
-def expected(x):
+def expected(x, _):
     return np.sum(x ** 2)
 
 

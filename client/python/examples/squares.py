@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Squares of tasks through an executor whose work runs on the GPU: a kernel is submitted where a function would be."""
+"""
+Squares of tasks through an executor whose work runs on the GPU: a kernel is mapped where a function would be.
+
+The tasks are put in gpuq's memory once; batches and their squares are parts of it, which no job copies.
+"""
 
 import functools
 
@@ -26,13 +30,12 @@ def kernel():
 
 
 def run(tasks, batches):
-    futures = []
+    squares = gpuq.empty(tasks.size, np.float32)
+    ins, outs = np.array_split(gpuq.array(tasks), batches), np.array_split(squares, batches)
+    config = gpuq.LaunchConfig(grid=-(-ins[0].size // 256), block=256)
     with gpuq.Executor() as executor:
-        for batch in np.array_split(tasks, batches):
-            config = gpuq.LaunchConfig(grid=-(-batch.size // 256), block=256)
-            squares = gpuq.empty(batch.size, np.float32)
-            futures.append(executor.submit(kernel(), config, gpuq.In(batch), gpuq.Out(squares), batch.size))
-        return np.concatenate([future.result() for future in futures])
+        list(executor.map(kernel(), config, map(gpuq.In, ins), map(gpuq.Out, outs), [batch.size for batch in ins]))
+    return squares
 
 
 def make(n=100_000, batches=8):

@@ -10,7 +10,7 @@
 /* The word behind @name in the file. Return: false: there is none. */
 static bool broken_look_up(const char *name, char word[static 16]) {
         const char *path = getenv("GPUQ_CPU_BROKEN");
-        char line_name[16];
+        char line_name[128];
         bool found = false;
         FILE *file;
 
@@ -19,7 +19,7 @@ static bool broken_look_up(const char *name, char word[static 16]) {
         file = fopen(path, "re");
         if (!file)
                 return false;
-        while (!found && fscanf(file, "%15s %15s", line_name, word) == 2)
+        while (!found && fscanf(file, "%127s %15s", line_name, word) == 2)
                 found = strcmp(line_name, name) == 0;
         fclose(file);
         return found;
@@ -47,6 +47,12 @@ CUresult broken_device(int number) {
         char word[16];
 
         return broken_look_up_device(number, word) ? broken_code(word) : CUDA_SUCCESS;
+}
+
+CUresult broken_call(const char *name) {
+        char word[16];
+
+        return broken_look_up(name, word) ? broken_code(word) : CUDA_SUCCESS;
 }
 
 bool broken_is_gone(int number) {

@@ -11,6 +11,9 @@
  *
  *     driver CODE    cuInit() fails with this CUresult, a number
  *     DEVICE CODE    device DEVICE makes no context, and fails what runs on it
+ *     KERNEL CODE    launches of the kernel of that name fail, and nothing else
+ *     cuMemsetD8Async CODE
+ *                    that call fails, and nothing else
  *     DEVICE gone    a process that starts finds device DEVICE no more; those behind it move up
  *
  * Without the variable or the file all are well.
@@ -24,6 +27,8 @@
 CUresult broken_driver(void);
 /** broken_device() - Return: what this device fails with, CUDA_SUCCESS if it is well. */
 CUresult broken_device(int number);
+/** broken_call() - Return: what a call, or the launch of a kernel, of that name shall fail with. */
+CUresult broken_call(const char *name);
 /** broken_is_gone() - whether it is not found. */
 bool broken_is_gone(int number);
 

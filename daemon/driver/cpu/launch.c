@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "driver/cpu/api.h"
+#include "driver/cpu/broken.h"
 #include "driver/cpu/gang.h"
 #include "driver/cpu/stream.h"
 #include "driver/cpu/twin.h"
@@ -331,6 +332,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
                 return r;
         if (function->module->context != context)
                 return CUDA_ERROR_INVALID_HANDLE;
+        r = broken_call(function->entry->name);
+        if (r)
+                return r;
 
         shape.grid = (GpuqCpuIndex){config->gridDimX, config->gridDimY, config->gridDimZ};
         shape.block = (GpuqCpuIndex){config->blockDimX, config->blockDimY, config->blockDimZ};

@@ -95,18 +95,20 @@ static void *module_open(int fd) {
 
 static CUresult module_bind(Module *module) {
         GpuqCpuImage *image = dlsym(module->handle, GPUQ_CPU_IMAGE_SYMBOL);
+        size_t n_functions;
 
         if (!image || image->version != GPUQ_CPU_IMAGE_VERSION || image->size != sizeof(*image))
                 return CUDA_ERROR_INVALID_IMAGE;
 
         image->runtime = &engine_runtime;
         module->image = image;
-        module->n_functions = (size_t)(image->entries_end - image->entries);
-        module->functions = calloc(MAX(module->n_functions, 1), sizeof(*module->functions));
+        n_functions = (size_t)(image->entries_end - image->entries);
+        module->functions = calloc(MAX(n_functions, 1), sizeof(*module->functions));
         if (!module->functions)
                 return CUDA_ERROR_OUT_OF_MEMORY;
 
-        for (size_t i = 0; i < module->n_functions; i++)
+        module->n_functions = n_functions;
+        for (size_t i = 0; i < n_functions; i++)
                 module->functions[i] = (Function){
                         .magic = FUNCTION_MAGIC,
                         .module = module,

@@ -45,11 +45,20 @@ static GpuqCpuEntry *twin_entry(const GpuqCpuEntry *kernel) {
         return entry;
 }
 
+static bool twin_is_taken(const Module *module) {
+        for (size_t i = 0; i < module->n_functions; i++)
+                if (batch_is_name(module->functions[i].entry->name,
+                                  strlen(module->functions[i].entry->name)))
+                        return true;
+        return false;
+}
+
 CUresult twin_add(Module *module, const void *image) {
         size_t n_kernels = module->n_functions;
         Function *functions;
 
-        if (module->n_variables > 0 || object_has_section(image, GPUQ_CPU_PRINTF))
+        if (module->n_variables > 0 || object_has_section(image, GPUQ_CPU_PRINTF) ||
+            twin_is_taken(module))
                 return CUDA_SUCCESS;
 
         /* Nobody has pointers to them yet. */

@@ -8,10 +8,13 @@
 
 #include "fake.h"
 
+#include "util/macro.h"
+
 #undef NDEBUG /* the fake works inside its assertions */
 #include <assert.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +26,7 @@
 
 #define FAKE_N_PEERS  64
 #define FAKE_N_ARENAS 256
-#define FAKE_N_JOBS   4096
+#define FAKE_N_JOBS   8192
 
 typedef struct FakeArena {
         uint64_t id, size;
@@ -35,6 +38,12 @@ typedef struct FakeJob {
         unsigned peer;
         uint64_t id;
 } FakeJob;
+
+/* What outlives it. */
+typedef struct FakeRecord {
+        uint64_t id;
+        bool ended;
+} FakeRecord;
 
 struct Fake {
         pthread_t thread;
@@ -48,6 +57,14 @@ struct Fake {
         FakeCounts counts;
         Wire *peers[FAKE_N_PEERS]; /* NULL: gone */
         unsigned n_peers;
+        uint32_t sessions[FAKE_N_PEERS];
+        uint32_t held_hello[FAKE_N_PEERS]; /* serial of a Hello that is not answered, 0: none */
+        uint32_t held_resume[FAKE_N_PEERS];
+        unsigned n_prepared;
+        FakeRecord records[FAKE_N_JOBS];
+        unsigned n_records;
+        char heard[1u << 17];
+        size_t n_heard;
         FakeArena arenas[FAKE_N_ARENAS];
         unsigned n_arenas;
         FakeJob jobs[FAKE_N_JOBS];
@@ -76,18 +93,55 @@ static void fake_error(Fake *fake, unsigned peer, uint32_t serial, int code, con
         fake_reply(fake, peer, &reply, -1);
 }
 
+static void _printf_(2, 3) fake_hear(Fake *fake, const char *format, ...) {
+        size_t room = sizeof(fake->heard) - fake->n_heard;
+        va_list args;
+        int n;
+
+        if (fake->n_heard > 0)
+                fake->heard[fake->n_heard++] = ' ';
+        va_start(args, format);
+        n = vsnprintf(fake->heard + fake->n_heard, room - 1, format, args);
+        va_end(args);
+        assert(n > 0 && (size_t)n < room - 1);
+        fake->n_heard += (size_t)n;
+}
+
 static void fake_drop(Fake *fake, unsigned peer) {
         fake->peers[peer] = wire_free(fake->peers[peer]);
 }
 
 /* ---- requests ---------------------------------------------------------------------- */
 
-static void fake_hello(Fake *fake, unsigned peer, uint32_t serial) {
+static void fake_welcome(Fake *fake, unsigned peer, uint32_t serial, uint32_t resume) {
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Welcome welcome = GPUQ__V1__WELCOME__INIT;
 
+        fake->sessions[peer] = resume ? resume : FAKE_SESSION + peer;
+        welcome.resumed = resume != 0;
+        welcome.version = fake->manners.version;
+        welcome.daemon = "fake 1";
+        welcome.session = fake->sessions[peer];
+        welcome.n_devices = 2;
+        reply.serial = serial;
+        welcome.poll_us = fake->manners.poll_us;
+        reply.body_case = GPUQ__V1__REPLY__BODY_WELCOME;
+        reply.welcome = &welcome;
+        fake_reply(fake, peer, &reply, -1);
+        wire_set_frame_max(fake->peers[peer], WIRE_FRAME_MAX);
+}
+
+static void fake_hello(Fake *fake, unsigned peer, uint32_t serial, uint32_t resume) {
         fake->counts.n_hellos++;
-        if (fake->manners.hello_hang_up) {
+        fake->n_heard = 0;
+        fake_hear(fake, "hello:%u", resume);
+        if (fake->manners.hello_hang_up || fake->manners.n_hello_deaths > 0) {
+                fake->manners.n_hello_deaths -= fake->manners.n_hello_deaths > 0;
+                fake_drop(fake, peer);
+                return;
+        }
+        if (resume && fake->manners.resume_code) {
+                fake_error(fake, peer, serial, fake->manners.resume_code, "who are you?");
                 fake_drop(fake, peer);
                 return;
         }
@@ -97,16 +151,21 @@ static void fake_hello(Fake *fake, unsigned peer, uint32_t serial) {
                 return;
         }
 
-        welcome.version = fake->manners.version;
-        welcome.daemon = "fake 1";
-        welcome.session = FAKE_SESSION + peer;
-        welcome.n_devices = 2;
-        reply.serial = serial;
-        welcome.poll_us = fake->manners.poll_us;
-        reply.body_case = GPUQ__V1__REPLY__BODY_WELCOME;
-        reply.welcome = &welcome;
-        fake_reply(fake, peer, &reply, -1);
-        wire_set_frame_max(fake->peers[peer], WIRE_FRAME_MAX);
+        if (fake->manners.hello_hold) {
+                fake->held_hello[peer] = serial;
+                fake->held_resume[peer] = resume;
+                return;
+        }
+
+        fake_welcome(fake, peer, serial, fake->manners.forgetful ? 0 : resume);
+}
+
+static void fake_welcome_held(Fake *fake) {
+        for (unsigned i = 0; i < fake->n_peers; i++) {
+                if (fake->held_hello[i] && fake->peers[i])
+                        fake_welcome(fake, i, fake->held_hello[i], fake->held_resume[i]);
+                fake->held_hello[i] = 0;
+        }
 }
 
 static void fake_tell_arena(Fake *fake, unsigned peer, uint32_t serial, const FakeArena *arena,
@@ -129,6 +188,11 @@ static void fake_arena_create(Fake *fake, unsigned peer, uint32_t serial,
         FakeArena *arena = &fake->arenas[fake->n_arenas];
         uint64_t n_bytes_max = fake->manners.arena_bytes_max;
 
+        fake_hear(fake, "create");
+        if (fake->manners.arena_hold) {
+                fake->counts.n_asked++;
+                return;
+        }
         if (fake->manners.arena_code) {
                 fake_error(fake, peer, serial, fake->manners.arena_code, "no arena for you");
                 return;
@@ -165,10 +229,18 @@ static FakeArena *fake_find_arena(Fake *fake, uint64_t id) {
         return id > 100 && id <= 100 + fake->n_arenas ? &fake->arenas[id - 101] : NULL;
 }
 
-static void fake_arena_open(Fake *fake, unsigned peer, uint32_t serial, uint64_t id) {
-        FakeArena *arena = fake_find_arena(fake, id);
+static void fake_arena_open(Fake *fake, unsigned peer, uint32_t serial,
+                            const Gpuq__V1__ArenaOpen *open) {
+        FakeArena *arena = fake_find_arena(fake, open->arena);
 
-        fake->counts.n_opens++;
+        fake_hear(fake, "%s:%u", open->resume ? "again" : "open", (unsigned)open->arena);
+        fake->counts.n_opens += !open->resume;
+        if (open->resume && arena) {
+                FakeArena without = {.id = arena->id, .size = arena->size, .fd = -1};
+
+                fake_tell_arena(fake, peer, serial, &without, GPUQ__V1__PLACE__HOST, 0);
+                return;
+        }
         if (!arena)
                 fake_error(fake, peer, serial, GPUQ__V1__CODE__E_NOT_FOUND, "no such arena");
         else
@@ -193,6 +265,11 @@ static void fake_module_load(Fake *fake, unsigned peer, uint32_t serial,
         Gpuq__V1__Parameter *parameters[] = {&pointer, &pointer, &count};
         FakeArena *image = fake_find_arena(fake, load->image);
 
+        fake_hear(fake, "load:%u,%u", (unsigned)load->module, (unsigned)load->image);
+        if (fake->manners.load_hold) {
+                fake->counts.n_asked++;
+                return;
+        }
         fake->counts.n_loads++;
         if (image) {
                 fake->counts.image_seals = fcntl(image->fd, F_GET_SEALS);
@@ -213,7 +290,7 @@ static void fake_module_load(Fake *fake, unsigned peer, uint32_t serial,
         twice.parameters = parameters;
         twice.kinds_known = other.kinds_known = true;
         twice.max_block = 1024;
-        ready.module = 900 + fake->counts.n_loads;
+        ready.module = load->module ? load->module : 900 + fake->counts.n_loads;
         ready.n_kernels = 2;
         ready.kernels = kernels;
         ready.log = "a.cu:2: warning: odd";
@@ -296,19 +373,98 @@ static void fake_store_word(Fake *fake, const Gpuq__V1__Job *job) {
                                  __ATOMIC_RELEASE);
 }
 
+/* Return: its record; a job that has one is not run again. */
+static FakeRecord *fake_record(Fake *fake, uint64_t id, bool *ret_known) {
+        FakeRecord *record = NULL;
+
+        for (unsigned i = 0; i < fake->n_records && !record; i++)
+                if (fake->records[i].id == id)
+                        record = &fake->records[i];
+        *ret_known = record != NULL;
+        if (record)
+                return record;
+
+        assert(fake->n_records < FAKE_N_JOBS);
+        record = &fake->records[fake->n_records++];
+        *record = (FakeRecord){.id = id};
+        fake->counts.n_runs++;
+        return record;
+}
+
+static void fake_hold_job(Fake *fake, unsigned peer, uint64_t id) {
+        assert(fake->n_jobs < FAKE_N_JOBS);
+        fake->jobs[fake->n_jobs++] = (FakeJob){.peer = peer, .id = id};
+}
+
+/* Of what ended before it died the end is told now. */
+static void fake_complete_ended(Fake *fake) {
+        FakeJob held[FAKE_N_JOBS];
+        unsigned n_held = 0, n_ended = 0;
+        bool known;
+
+        for (unsigned i = 0; i < fake->n_jobs; i++) {
+                if (fake_record(fake, fake->jobs[i].id, &known)->ended)
+                        fake->jobs[n_ended++] = fake->jobs[i];
+                else
+                        held[n_held++] = fake->jobs[i];
+        }
+
+        fake->n_jobs = n_ended;
+        fake_complete_locked(fake);
+        memcpy(fake->jobs, held, n_held * sizeof(*held));
+        fake->n_jobs = n_held;
+}
+
+static void fake_prepare(Fake *fake, unsigned peer, uint32_t serial,
+                         const Gpuq__V1__Prepare *prepare) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Prepared prepared = GPUQ__V1__PREPARED__INIT;
+
+        fake_hear(fake, "prepare:%u", prepare->prepared);
+        assert(prepare->job->n_kernels > 0 && prepare->job->tag == 0);
+        prepared.prepared = prepare->prepared ? prepare->prepared : ++fake->n_prepared;
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_PREPARED;
+        reply.prepared = &prepared;
+        fake_reply(fake, peer, &reply, -1);
+}
+
+static void fake_fires(Fake *fake, unsigned peer, const Gpuq__V1__Fires *fires) {
+        bool known;
+
+        fake_hear(fake, "fires:%u", fires->fires[0]->tag);
+        for (size_t i = 0; i < fires->n_fires; i++) {
+                uint64_t id = (uint64_t)fake->sessions[peer] << 32 | fires->fires[i]->tag;
+
+                assert(fires->fires[i]->prepared > 0);
+                fake->counts.n_jobs++;
+                fake_record(fake, id, &known);
+                fake_hold_job(fake, peer, id);
+        }
+        if (!fake->manners.hold)
+                fake_complete_locked(fake);
+        else
+                fake_complete_ended(fake);
+}
+
 static void fake_submit(Fake *fake, unsigned peer, const Gpuq__V1__Submit *submit) {
+        bool known;
+
+        fake_hear(fake, "submit:%u+%zu", submit->jobs[0]->tag, submit->n_jobs - 1);
         fake->counts.n_submits++;
         for (size_t i = 0; i < submit->n_jobs; i++) {
                 const Gpuq__V1__Job *job = submit->jobs[i];
+                uint64_t id = (uint64_t)fake->sessions[peer] << 32 | job->tag;
 
                 fake->counts.n_jobs++;
                 assert(fake->n_peers > 1 || job->tag > fake->counts.last_tag);
                 fake->counts.last_tag = job->tag;
-                fake_run(fake, job);
-                fake_store_word(fake, job);
-                assert(fake->n_jobs < FAKE_N_JOBS);
-                fake->jobs[fake->n_jobs++] = (FakeJob){
-                        .peer = peer, .id = (uint64_t)(FAKE_SESSION + peer) << 32 | job->tag};
+                fake_record(fake, id, &known);
+                if (!known) {
+                        fake_run(fake, job);
+                        fake_store_word(fake, job);
+                }
+                fake_hold_job(fake, peer, id);
 
                 free(fake->last_job);
                 fake->n_last_job = gpuq__v1__job__get_packed_size(job);
@@ -318,6 +474,8 @@ static void fake_submit(Fake *fake, unsigned peer, const Gpuq__V1__Submit *submi
 
         if (!fake->manners.hold)
                 fake_complete_locked(fake);
+        else
+                fake_complete_ended(fake);
 }
 
 static void fake_cancel(Fake *fake, unsigned peer, uint32_t serial,
@@ -326,7 +484,10 @@ static void fake_cancel(Fake *fake, unsigned peer, uint32_t serial,
         Gpuq__V1__Cancelled cancelled = GPUQ__V1__CANCELLED__INIT;
         Gpuq__V1__Code code = fake->manners.job_code;
 
+        fake_hear(fake, "cancel:%u", cancel->n_ids > 0 ? (uint32_t)cancel->ids[0] : 0);
         fake->counts.n_cancels++;
+        if (fake->manners.hold && fake->manners.arena_hold) /* it keeps all to itself */
+                return;
         cancelled.n_ids = cancel->n_ids;
         cancelled.ids = cancel->ids;
         reply.serial = serial;
@@ -346,6 +507,7 @@ static void fake_wait(Fake *fake, unsigned peer, uint32_t serial, uint64_t id) {
         Gpuq__V1__Completion completion = GPUQ__V1__COMPLETION__INIT, *pointer = &completion;
         Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
 
+        fake_hear(fake, "wait");
         fake->counts.n_waits++;
         if (id == (UINT64_C(1) << 32 | 1))
                 return;
@@ -420,13 +582,13 @@ static void fake_request(Fake *fake, unsigned peer, const Gpuq__V1__Request *req
 
         switch (request->body_case) {
                 case GPUQ__V1__REQUEST__BODY_HELLO:
-                        fake_hello(fake, peer, serial);
+                        fake_hello(fake, peer, serial, request->hello->resume);
                         break;
                 case GPUQ__V1__REQUEST__BODY_ARENA_CREATE:
                         fake_arena_create(fake, peer, serial, request->arena_create);
                         break;
                 case GPUQ__V1__REQUEST__BODY_ARENA_OPEN:
-                        fake_arena_open(fake, peer, serial, request->arena_open->arena);
+                        fake_arena_open(fake, peer, serial, request->arena_open);
                         break;
                 case GPUQ__V1__REQUEST__BODY_ARENA_CLOSE:
                         fake_arena_close(fake, request->arena_close->arena);
@@ -439,6 +601,19 @@ static void fake_request(Fake *fake, unsigned peer, const Gpuq__V1__Request *req
                         break;
                 case GPUQ__V1__REQUEST__BODY_SUBMIT:
                         fake_submit(fake, peer, request->submit);
+                        break;
+                case GPUQ__V1__REQUEST__BODY_PREPARE:
+                        fake_prepare(fake, peer, serial, request->prepare);
+                        break;
+                case GPUQ__V1__REQUEST__BODY_UNPREPARE:
+                        fake->counts.n_unprepares++;
+                        break;
+                case GPUQ__V1__REQUEST__BODY_FIRES:
+                        fake_fires(fake, peer, request->fires);
+                        break;
+                case GPUQ__V1__REQUEST__BODY_RESUMED:
+                        fake_hear(fake, "resumed:%u", request->resumed->seen);
+                        fake->counts.n_resumed++;
                         break;
                 case GPUQ__V1__REQUEST__BODY_CANCEL:
                         fake_cancel(fake, peer, serial, request->cancel);
@@ -494,7 +669,8 @@ static unsigned fake_fill_polls(Fake *fake, struct pollfd *fds, unsigned *peers)
         unsigned n = 0;
 
         fds[n++] = (struct pollfd){.fd = fake->wake_fd, .events = POLLIN};
-        fds[n++] = (struct pollfd){.fd = fake->listen_fd, .events = POLLIN};
+        fds[n++] =
+                (struct pollfd){.fd = fake->manners.busy ? -1 : fake->listen_fd, .events = POLLIN};
         for (unsigned i = 0; i < fake->n_peers && !fake->manners.deaf; i++) {
                 if (!fake->peers[i])
                         continue;
@@ -522,7 +698,7 @@ static void *fake_main(void *userdata) {
 
                 if (fds[0].revents)
                         eventfd_read(fake->wake_fd, &value);
-                if (fds[1].revents)
+                if (fds[1].revents && !fake->manners.busy)
                         fake_accept(fake);
                 for (unsigned i = 2; i < n; i++) {
                         if (fake->peers[peers[i]] && fds[i].revents & POLLOUT)
@@ -594,6 +770,9 @@ void fake_set(Fake *fake, FakeManners manners) {
         fake->manners = manners;
         if (fake->manners.version == 0)
                 fake->manners.version = 1;
+        if (!fake->manners.hello_hold)
+                fake_welcome_held(fake);
+        assert(listen(fake->listen_fd, fake->manners.busy ? 0 : 64) == 0);
         fake_wake(fake);
         pthread_mutex_unlock(&fake->lock);
 }
@@ -648,8 +827,34 @@ void fake_send_bytes(Fake *fake, const void *bytes, size_t n_bytes) {
         pthread_mutex_unlock(&fake->lock);
 }
 
+void fake_die(Fake *fake, bool ends) {
+        bool known;
+
+        pthread_mutex_lock(&fake->lock);
+        for (unsigned i = 0; i < fake->n_jobs; i++)
+                if (ends)
+                        fake_record(fake, fake->jobs[i].id, &known)->ended = true;
+        fake->n_jobs = 0;
+        for (unsigned i = 0; i < fake->n_peers; i++)
+                if (fake->peers[i])
+                        fake_drop(fake, i);
+        fake_wake(fake);
+        pthread_mutex_unlock(&fake->lock);
+}
+
+char *fake_heard(Fake *fake) {
+        char *heard;
+
+        pthread_mutex_lock(&fake->lock);
+        heard = strndup(fake->heard, fake->n_heard);
+        pthread_mutex_unlock(&fake->lock);
+        assert(heard);
+        return heard;
+}
+
 void fake_hang_up(Fake *fake) {
         pthread_mutex_lock(&fake->lock);
+        unlink(fake->path);
         for (unsigned i = 0; i < fake->n_peers; i++)
                 if (fake->peers[i])
                         fake_drop(fake, i);

@@ -62,6 +62,20 @@ static void each_further_arena_is_twice_as_large(void **state) {
         assert_int_equal(fake_counts(session->fake).n_arenas, 3);
 }
 
+static void largest_shared_arena_is_kept_for_the_next_buffers(void **state) {
+        Session *session = *state;
+        gpuq_buffer *buffers[6];
+
+        for (unsigned round = 0; round < 3; round++) {
+                for (unsigned i = 0; i < 6; i++)
+                        buffers[i] = made(session, 600 << 10);
+                assert_int_equal(fake_counts(session->fake).n_arenas, 3);
+                for (unsigned i = 0; i < 6; i++)
+                        gpuq_buffer_free(buffers[i]);
+        }
+        fake_await(session->fake, n_closes, 2);
+}
+
 static void large_buffer_has_an_arena_of_its_own(void **state) {
         Session *session = *state;
         gpuq_buffer *buffer = made(session, (1 << 20) + 1);
@@ -78,6 +92,24 @@ static void freed_memory_reads_as_zero_again(void **state) {
         memset(data, 0xff, 1000);
         gpuq_buffer_free(a);
         b = made(session, 5000);
+        assert_ptr_equal(gpuq_buffer_data(b), data);
+        assert_true(all_zero(b));
+        gpuq_buffer_free(b);
+}
+
+static void uninitialized_memory_is_handed_out_as_it_is_and_zeroed_for_the_next(void **state) {
+        Session *session = *state;
+        gpuq_buffer *a = made(session, 1000), *b = NULL;
+        uint8_t *data = gpuq_buffer_data(a);
+
+        memset(data, 0xff, 1000);
+        gpuq_buffer_free(a);
+        assert_ok(gpuq_buffer_new_uninitialized(session->client, 900, &b));
+        assert_ptr_equal(gpuq_buffer_data(b), data);
+        assert_int_equal(data[899], 0xff);
+        gpuq_buffer_free(b);
+
+        b = made(session, 1000);
         assert_ptr_equal(gpuq_buffer_data(b), data);
         assert_true(all_zero(b));
         gpuq_buffer_free(b);
@@ -237,8 +269,10 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 session_test(small_buffers_share_an_arena),
                 session_test(each_further_arena_is_twice_as_large),
+                session_test(largest_shared_arena_is_kept_for_the_next_buffers),
                 session_test(large_buffer_has_an_arena_of_its_own),
                 session_test(freed_memory_reads_as_zero_again),
+                session_test(uninitialized_memory_is_handed_out_as_it_is_and_zeroed_for_the_next),
                 session_test(buffer_of_an_unfinished_job_is_not_handed_out),
                 session_test(slice_keeps_the_whole_alive),
                 session_test(slice_out_of_range_is_refused),

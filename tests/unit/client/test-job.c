@@ -369,6 +369,26 @@ static void large_submission_is_split_and_one_job_is_not(void **state) {
         gpuq_buffer_free(x);
 }
 
+static void more_jobs_than_a_message_may_have_are_split(void **state) {
+        enum { N = WIRE_JOBS_MAX + 1 };
+        static gpuq_job *jobs[N];
+        Session *session = *state;
+        gpuq_buffer *x = made(session, 8);
+
+        for (unsigned i = 0; i < N; i++) {
+                jobs[i] = empty_job(session);
+                grow(session, jobs[i], x, 1);
+        }
+        assert_ok(gpuq_submit_many(jobs, N));
+        for (unsigned i = 0; i < N; i++) {
+                assert_ok(gpuq_wait(jobs[i], -1));
+                gpuq_job_free(jobs[i]);
+        }
+        assert_int_equal(fake_counts(session->fake).n_submits, 2);
+        assert_int_equal(fake_counts(session->fake).n_jobs, N);
+        gpuq_buffer_free(x);
+}
+
 static void many_jobs_go_in_one_message_or_none(void **state) {
         Session *session = *state;
         gpuq_buffer *from[3], *to[3];
@@ -481,6 +501,7 @@ int main(void) {
                 session_test(null_handles_are_refused),
                 session_test(a_thousand_operations_make_one_job),
                 session_test(large_submission_is_split_and_one_job_is_not),
+                session_test(more_jobs_than_a_message_may_have_are_split),
                 session_test(many_jobs_go_in_one_message_or_none),
                 session_test(cancelled_job_ends_once),
                 session_test(freed_job_still_runs),

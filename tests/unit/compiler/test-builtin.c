@@ -43,7 +43,8 @@ static size_t count_told(const Signature *found) {
         size_t n = 0;
 
         for (size_t i = 0; i < found->n_kernels; i++)
-                n += strncmp(found->kernels[i].symbol, "gpuq_internal_", 14) != 0;
+                n += strncmp(found->kernels[i].symbol, "gpuq_internal_", 14) != 0 &&
+                     !batch_is_name(found->kernels[i].symbol, strlen(found->kernels[i].symbol));
         return n;
 }
 

@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "compiler/bound.h"
 #include "compiler/backend.h"
 #include "compiler/batch.h"
 #include "compiler/compiled.h"
@@ -70,6 +71,7 @@ typedef struct Run {
         size_t n_image; /* 0: image is text */
         const char *option;
         const char *timeout;
+        const char *memory; /* MiB */
         bool use_cache;
         bool fake_linker; /* fake-linker.c, wherever else one may be */
         pid_t pid;
@@ -118,6 +120,10 @@ static void start(Run *run) {
         if (run->timeout) {
                 argv[i++] = "--timeout";
                 argv[i++] = run->timeout;
+        }
+        if (run->memory) {
+                argv[i++] = "--memory";
+                argv[i++] = run->memory;
         }
         if (run->option) {
                 argv[i++] = "--";
@@ -192,7 +198,7 @@ static void assert_is_module(const Compiled *c) {
         assert_int_equal(c->n_variables, 1);
         assert_string_equal(c->variables[0], "counter");
         assert_int_equal(c->flags & ~COMPILED_FROM_CACHE,
-                         COMPILED_HAS_VARIABLES | COMPILED_HAS_PRINTF);
+                         COMPILED_HAS_VARIABLES | COMPILED_HAS_PRINTF | COMPILED_HAS_TWINS);
 }
 
 static void source_becomes_an_image_for_the_cpu(void **state) {
@@ -228,7 +234,7 @@ static void kernels_have_twins_that_are_not_told(void **state) {
         assert_false(has_twin(c, "f<float>")); /* it prints */
 }
 
-static void a_kernel_that_is_called_like_a_twin_is_not_told(void **state) {
+static void a_kernel_that_is_called_like_a_twin_is_the_users(void **state) {
         COMPILE(.target = "sm_90", .image = ".version 6.0\n.target sm_60\n.address_size 64\n"
                                             ".entry k(.param .u32 p) { ret; }\n"
                                             ".entry k" BATCH_SUFFIX "(.param .u32 p) { ret; }\n");
@@ -236,8 +242,20 @@ static void a_kernel_that_is_called_like_a_twin_is_not_told(void **state) {
         if (c->status == COMPILED_NO_COMPILER)
                 return; /* not on this machine */
         assert_int_equal(c->status, COMPILED_OK);
-        assert_int_equal(c->n_kernels, 1);
-        assert_string_equal(c->kernels[0].symbol, "k");
+        assert_int_equal(c->n_kernels, 2);
+        assert_non_null(find(c, "k"));
+        assert_non_null(find(c, "k" BATCH_SUFFIX));
+        assert_false(c->flags & COMPILED_HAS_TWINS);
+}
+
+static void so_it_is_for_the_cpu(void **state) {
+        COMPILE(.target = "cpu",
+                .image = "extern \"C\" __global__ void k(int *x) { *x = 1; }\n"
+                         "extern \"C\" __global__ void k$gpuq_batch(int *x) { *x = 2; }\n");
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_kernels, 2);
+        assert_false(c->flags & COMPILED_HAS_TWINS);
 }
 
 #define PTX(words)                                                                                 \
@@ -369,6 +387,23 @@ static void a_compile_that_takes_too_long_is_ended(void **state) {
         assert_int_equal(count_files(cache, true), 0);
 }
 
+static void one_that_fills_its_memory_is_told_so(void **state) {
+        const bool is_off = BOUND_IS_OFF; /* then it is compiled */
+        COMPILE(.target = "sm_90", .memory = "160",
+                .image = "#define A 1,2,3,4,5,6,7,8,9,10,\n"
+                         "#define B A A A A A A A A A A\n#define C B B B B B B B B B B\n"
+                         "#define D C C C C C C C C C C\n#define E D D D D D D D D D D\n"
+                         "__device__ const int x[] = { E E E E E E E E E E E E E E E E E E 0 };\n"
+                         "extern \"C\" __global__ void k(int *y) { y[0] = x[y[1]]; }\n");
+
+        if (c->status == COMPILED_NO_COMPILER)
+                return; /* not on this machine */
+        if (is_off)
+                return;
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_non_null(strstr(c->log, "memory"));
+}
+
 static void asked_to_end_it_cleans_up(void **state) {
         _cleanup_(freep) char *endless = endless_source();
         _cleanup_(run_finish) Run run = {
@@ -433,7 +468,8 @@ int main(void) {
                 cmocka_unit_test(source_becomes_an_image_for_the_cpu),
                 cmocka_unit_test(source_becomes_a_cubin),
                 cmocka_unit_test(kernels_have_twins_that_are_not_told),
-                cmocka_unit_test(a_kernel_that_is_called_like_a_twin_is_not_told),
+                cmocka_unit_test(a_kernel_that_is_called_like_a_twin_is_the_users),
+                cmocka_unit_test(so_it_is_for_the_cpu),
                 cmocka_unit_test(ptx_is_linked_with_twins),
                 cmocka_unit_test(a_linker_that_takes_no_twins_gets_the_module_as_it_came),
                 cmocka_unit_test(so_does_one_that_twins_crash),
@@ -448,6 +484,7 @@ int main(void) {
                 cmocka_unit_test(the_second_time_comes_from_the_cache),
                 cmocka_unit_test(errors_are_not_cached),
                 cmocka_unit_test(a_compile_that_takes_too_long_is_ended),
+                cmocka_unit_test(one_that_fills_its_memory_is_told_so),
                 cmocka_unit_test(asked_to_end_it_cleans_up),
                 cmocka_unit_test(what_a_macro_includes_is_not_cached),
                 cmocka_unit_test(it_ends_with_who_asked),

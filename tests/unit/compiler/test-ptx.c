@@ -53,7 +53,7 @@ static void variables_are_told_and_strings_are_not(void **state) {
                           ".extern .global .u32 elsewhere;\n"
                           ".global .align 1 .b8 $str[4] = {104, 105, 10};\n"
                           ".global .align 1 .b8 _$_str[4] = {104, 105, 10};\n"
-                          ".global .align 1 .b8 __unnamed_1[4];\n"
+                          ".global .align 1 .b8 __unnamed_1[4] = {104};\n"
                           ".shared .align 4 .b8 tile[64];\n"
                           "/* .global .u32 comment; */ // .global .u32 line;\n");
         static const char *const wanted[] = {"counter", "table", "a", "b", "c", "shared_with_host"};
@@ -118,32 +118,60 @@ static void mangled_names_get_the_users_names(void **state) {
         assert_string_equal(variables, "");
 }
 
+/* As nvcc writes them. */
 static void constants_of_the_toolkit_are_no_variables(void **state) {
-        static const char *const names[] = {
-                "_ZN4cuda3std3__417integral_constantIbLb0EE5valueE",
-                "_ZN32_INTERNAL_00000000_9_kernel_cu_f18cooperative_groups4__v17details7_unusedE",
-                "__cudart_i2opi_f",
-                "_$_str1",
-                "$str",
-                "__PRETTY_FUNCTION___$__Z1fPi",
-        };
-        static const char *const users[] = {
-                "counter",
-                "_ZN2ns7counterE",
-                "_ZN38_INTERNAL_00000000_9_kernel_cu_counter2ns6hiddenE",
-                "_ZN4",
-                "_ZN99x",
-                "_Z",
-        };
+        static const char text[] =
+                ".weak .global .align 1 .b8 _ZN4cuda3std3__417integral_constantIbLb0EE5valueE = "
+                "1;\n"
+                ".global .align 1 .b8 "
+                "_ZN32_INTERNAL_00000000_9_kernel_cu_f18cooperative_groups4__v17details7_unusedE[1]"
+                ";\n"
+                ".global .align 1 .b8 _ZN20_INTERNAL_0_8_k_cu_k4cuda3std3__45__cpo4swapE[1];\n"
+                ".global .align 1 .b8 _ZN20_INTERNAL_0_8_k_cu_k6thrust3seqE[1];\n"
+                ".global .align 4 .b8 __cudart_i2opi_f[24] = {65, 144, 67, 60};\n"
+                ".global .align 1 .b8 _$_str1[2] = {37}, $str[4] = {110, 62, 48};\n"
+                ".global .align 1 .b8 $str$2[4] = {37, 115, 10};\n"
+                ".global .align 1 .b8 __unnamed_1[21] = {118, 111};\n"
+                ".global .align 1 .b8 __PRETTY_FUNCTION___$__Z1fPi[2] = {102};\n";
         _cleanup_(signature_freep) Signature *s = NULL;
 
         assert_int_equal(signature_new(&s), 0);
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                assert_int_equal(signature_add_variable(s, names[i], strlen(names[i])), 0);
+        assert_int_equal(ptx_scan(text, strlen(text), s), 0);
         assert_int_equal(s->n_variables, 0);
-        for (size_t i = 0; i < ARRAY_SIZE(users); i++)
-                assert_int_equal(signature_add_variable(s, users[i], strlen(users[i])), 0);
-        assert_int_equal(s->n_variables, ARRAY_SIZE(users));
+}
+
+/* A user's that is not seen to be one is shared by all who have the same module. */
+static void names_like_the_toolkits_are_users_variables(void **state) {
+        static const char *const declarations[] = {
+                ".global .align 4 .u32 __ticket;",
+                ".global .align 4 .u32 __ticket = 5;",
+                ".global .align 4 .u32 __cudart_;",
+                ".global .align 1 .b8 $str[4];",
+                ".const .align 4 .f32 __weights[4];",
+                ".global .align 4 .u32 _ZN4cuda7counterE;",
+                ".global .align 4 .u32 _ZN4cuda7counterE = 5;",
+                ".global .align 4 .u32 _ZN4cuda7counterE[1];",
+                ".global .align 1 .b8 _ZN3cub7counterE[1][1];",
+                ".global .align 1 .b8 _ZN3cub7counterE[];",
+                ".global .align 1 .b8 _ZN6thrust7counterE[2];",
+                ".global .align 4 .u32 _ZN4cuda3std7counterE;",
+                ".global .align 4 .u32 counter;",
+                ".global .align 4 .u32 _ZN2ns7counterE;",
+                ".global .u32 _ZN38_INTERNAL_00000000_9_kernel_cu_counter2ns6hiddenE;",
+                ".global .u32 __nv_static_31__0_8_k_cu_counter;",
+                ".global .u32 _ZN4;",
+                ".global .u32 _ZN99x;",
+                ".global .u32 _Z;",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(declarations); i++) {
+                _cleanup_(signature_freep) Signature *s = NULL;
+
+                assert_int_equal(signature_new(&s), 0);
+                assert_int_equal(ptx_scan(declarations[i], strlen(declarations[i]), s), 0);
+                if (s->n_variables != 1)
+                        fail_msg("not seen: %s", declarations[i]);
+        }
 }
 
 static void user_names_lose_type_and_parameters(void **state) {
@@ -175,6 +203,7 @@ int main(void) {
                 cmocka_unit_test(text_cut_anywhere_does_no_harm),
                 cmocka_unit_test(mangled_names_get_the_users_names),
                 cmocka_unit_test(constants_of_the_toolkit_are_no_variables),
+                cmocka_unit_test(names_like_the_toolkits_are_users_variables),
                 cmocka_unit_test(user_names_lose_type_and_parameters),
         };
 

@@ -63,6 +63,12 @@ static void declarations_and_other_functions_are_no_kernels(void **state) {
         NO_KERNELS("");
 }
 
+/* Found by fuzzing: what was taken for the name began behind its end. */
+static void parentheses_without_a_name_are_no_kernels(void **state) {
+        NO_KERNELS("template <class T> (int) {}");
+        NO_KERNELS("extern \"C\" (int) {}");
+}
+
 static void namespaces_are_part_of_the_name(void **state) {
         KERNELS("namespace a { namespace b { __global__ void f() {} } __global__ void g() {} }"
                 "__global__ void h() {}",
@@ -128,6 +134,18 @@ static void dynamic_shared_memory_is_rewritten_in_place(void **state) {
         assert_rewritten("__shared__ float s[4];", "__shared__ float s[4];");
 }
 
+/* Found by fuzzing: what lies between was written from the first to the last, which was before it or nowhere. */
+static void brackets_that_do_not_match_are_left_to_the_compiler(void **state) {
+        static const char *const sources[] = {
+                "extern __shared__ float s[;",
+                "extern __shared__ float a] s[;",
+                "extern __shared__ float ]s[3;",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(sources); ++i)
+                assert_rewritten(sources[i], sources[i]);
+}
+
 static void line_numbers_stay(void **state) {
         static const char source[] = "extern\n__shared__\nfloat\ns[];\nint after;";
         _cleanup_(freep) char *text = NULL;
@@ -159,10 +177,12 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(kernels_are_found_however_they_are_declared),
                 cmocka_unit_test(declarations_and_other_functions_are_no_kernels),
+                cmocka_unit_test(parentheses_without_a_name_are_no_kernels),
                 cmocka_unit_test(namespaces_are_part_of_the_name),
                 cmocka_unit_test(templates_count_once_instantiated),
                 cmocka_unit_test(of_overloads_the_first_is_taken),
                 cmocka_unit_test(dynamic_shared_memory_is_rewritten_in_place),
+                cmocka_unit_test(brackets_that_do_not_match_are_left_to_the_compiler),
                 cmocka_unit_test(line_numbers_stay),
                 cmocka_unit_test(source_cut_anywhere_does_no_harm),
         };

@@ -26,6 +26,9 @@ static Held held[16];
 static unsigned n_held;
 static int listener = -1;
 static bool is_hanging;
+static bool has_left; /* the keeper: who knows the socket can still talk to it */
+static int kernel_log = -1;
+static char attached[256];
 static char answer[8192];
 
 static void say(const KeeperMessage *message, const int *fds, unsigned n_fds) {
@@ -86,6 +89,8 @@ static void take_over(void) {
 
                 if (message.kind == KEEPER_LISTENER)
                         listener = fd;
+                else if (message.kind == KEEPER_KERNEL_LOG)
+                        kernel_log = fd;
                 else if (message.kind == KEEPER_HELD && n_held < 16) {
                         snprintf(held[n_held].key, sizeof(held[n_held].key), "%.64s", message.text);
                         held[n_held++].fd = fd;
@@ -95,6 +100,22 @@ static void take_over(void) {
                         return;
                 else
                         _exit(1);
+        }
+}
+
+/* Whatever is kept as "attach-<id>" names a worker to take over. */
+static void attach(void) {
+        for (unsigned i = 0; i < n_held; i++) {
+                KeeperMessage message = {.kind = KEEPER_ATTACH};
+                size_t n = strlen(attached);
+
+                if (sscanf(held[i].key, "attach-%u", &message.id) != 1)
+                        continue;
+                say(&message, NULL, 0);
+                message = hear_kind(KEEPER_SPAWNED, KEEPER_EXITED);
+                snprintf(attached + n, sizeof(attached) - n,
+                         message.kind == KEEPER_SPAWNED ? "%u pid %d " : "%u status %d ",
+                         message.id, message.kind == KEEPER_SPAWNED ? message.pid : message.status);
         }
 }
 
@@ -160,7 +181,7 @@ static void obey(const char *command, char **argv) {
         unsigned id, uid, gid;
         char key[64];
 
-        *answer = '\0';
+        memset(answer, 0, sizeof(answer));
         if (sscanf(command, "spawn %u %u %u", &id, &uid, &gid) == 3) {
                 do_spawn(id, uid, gid, false);
         } else if (sscanf(command, "probe %u", &id) == 1) {
@@ -182,8 +203,12 @@ static void obey(const char *command, char **argv) {
                 say(&message, NULL, 0);
         } else if (strcmp(command, "about") == 0) {
                 do_about(argv);
+        } else if (strcmp(command, "attached") == 0) {
+                strcpy(answer, attached);
         } else if (strcmp(command, "held") == 0) {
                 do_held();
+        } else if (strcmp(command, "log") == 0) {
+                (void)!read(kernel_log, answer, sizeof(answer) - 2);
         } else if (strcmp(command, "reload") == 0) {
                 hear_kind(KEEPER_RELOAD, KEEPER_RELOAD);
                 strcpy(answer, "reloaded");
@@ -192,8 +217,13 @@ static void obey(const char *command, char **argv) {
                 pause();
         } else if (strcmp(command, "hang") == 0) {
                 is_hanging = true; /* once it has answered */
+        } else if (strcmp(command, "leave") == 0) {
+                close(KEEPER_FD);
+                has_left = true;
         } else if (strcmp(command, "die") == 0) {
                 _exit(9);
+        } else if (strcmp(command, "killed") == 0) {
+                raise(SIGKILL);
         }
         strcat(answer, ".");
 }
@@ -217,9 +247,10 @@ int main(int argc, char **argv) {
         KeeperMessage message;
 
         take_over();
+        attach();
         say(&(KeeperMessage){.kind = KEEPER_READY}, NULL, 0);
         for (;;) {
-                struct pollfd fds[] = {{.fd = KEEPER_FD, .events = POLLIN},
+                struct pollfd fds[] = {{.fd = has_left ? -1 : KEEPER_FD, .events = POLLIN},
                                        {.fd = listener, .events = POLLIN}};
 
                 if (poll(fds, 2, -1) < 0)

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -80,10 +81,10 @@ static int clean_up(void **state) {
 static rlim_t n_fds_max; /* of the next gpuqd; 0: as we have */
 
 static void daemon_start(Daemon *daemon, bool is_private, const char *more) {
-        char cache[128],
-                *argv[16] = {"gpuqd",    "--socket",   place.socket, "--libexec", place.libexec,
-                             "--config", place.config, "--set",      cache};
-        int fds[2], n = 9;
+        char cache[128], *argv[20] = {"gpuqd",       "--socket", place.socket, "--libexec",
+                                      place.libexec, "--config", place.config, "--set",
+                                      cache,         "--set",    "state_dir="};
+        int fds[2], n = 11;
 
         snprintf(cache, sizeof(cache), "cache_dir=%s/cache", place.folder);
         if (is_private) {
@@ -277,6 +278,102 @@ static void supervisor_comes_back_with_what_was_kept(void **state) {
         daemon_stop(&daemon_);
 }
 
+static void a_worker_lives_on_for_the_next_supervisor_that_asks_for_it(void **state) {
+        pid_t wanted, other;
+        char text[64];
+
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("keep attach-1"), ".");
+        wanted = number_behind(ask("spawn 1 %u %u", getuid(), getgid()), "pid ");
+        other = number_behind(ask("spawn 2 %u %u", getuid(), getgid()), "pid ");
+        (void)ask("killed");
+        assert_true(daemon_logs(&daemon_, "the supervisor is up again"));
+        snprintf(text, sizeof(text), "1 pid %d .", wanted);
+        assert_string_equal(ask("attached"), text);
+        assert_ends(other);
+        assert_return_code(kill(wanted, 0), errno);
+        assert_string_equal(ask("kill 1"), "id 1 status 9.");
+        daemon_stop(&daemon_);
+}
+
+static void a_worker_that_nobody_knows_of_has_ended(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("keep attach-7"), ".");
+        (void)ask("killed");
+        assert_string_equal(ask("attached"), "7 status -1 .");
+        daemon_stop(&daemon_);
+}
+
+static void a_ledger_over_which_supervisors_end_by_themselves_is_set_aside(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("keep ledger"), ".");
+        assert_string_equal(ask("keep other"), ".");
+        for (unsigned i = 0; i < 4; i++)
+                (void)ask("killed");
+        assert_string_equal(ask("held"), "ledger=bytes-of-ledger other=bytes-of-other .");
+        for (unsigned i = 0; i < 3; i++)
+                (void)ask("die");
+        assert_true(daemon_logs(&daemon_, "the ledger is set aside"));
+        assert_string_equal(ask("held"), "other=bytes-of-other .");
+        daemon_stop(&daemon_);
+}
+
+static void kernel_says(const char *path, const char *text) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+        assert_return_code(fd, errno);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        close(fd);
+}
+
+static bool has_capability(pid_t pid, unsigned bit) {
+        unsigned long long set = 0;
+        char path[64], line[256];
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", pid);
+        file = fopen(path, "re");
+        assert_non_null(file);
+        while (fgets(line, sizeof(line), file))
+                if (sscanf(line, "CapPrm: %llx", &set) == 1)
+                        break;
+        fclose(file);
+        return set >> bit & 1;
+}
+
+static void every_supervisor_reads_the_kernels_log_where_the_last_one_was(void **state) {
+        char log[96];
+
+        snprintf(log, sizeof(log), "%s/kmsg", place.folder);
+        kernel_says(log, "before");
+        shell("printf '[gpuqd]\\nkernel_log = %s\\n' >%s", log, place.config);
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("log"), ".");
+        kernel_says(log, "one");
+        assert_string_equal(ask("log"), "one.");
+        (void)ask("killed");
+        kernel_says(log, "two");
+        assert_string_equal(ask("log"), "two.");
+        assert_string_equal(ask("log"), ".");
+        daemon_stop(&daemon_);
+}
+
+static void a_log_that_cannot_be_read_is_told_where_there_is_a_gpu(void **state) {
+        static const char *const devices[] = {"gpu", "cpu"};
+
+        for (unsigned i = 0; i < 2; i++) {
+                shell("printf '[gpuqd]\\ndevice = %s\\nkernel_log = /nowhere/kmsg\\n' >%s",
+                      devices[i], place.config);
+                daemon_start_serving(&daemon_, true);
+                if (i == 0)
+                        assert_has(daemon_.text, "Xids stay unknown, the kernel's log cannot be "
+                                                 "read: /nowhere/kmsg: No such file or directory");
+                else
+                        assert_has_not(daemon_.text, "Xid");
+                daemon_stop(&daemon_);
+        }
+}
+
 /* Each was duplicated for the new one, more than there could be: every new supervisor was killed. */
 static void supervisor_comes_back_to_a_store_that_is_full(void **state) {
         n_fds_max = 1024;
@@ -416,6 +513,26 @@ static void supervisor_that_does_not_end_is_ended(void **state) {
         assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* It was killed at once, so nobody knew how it would have ended. */
+static void supervisor_that_closes_the_link_ends_by_itself(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("leave"), ".");
+        kill(daemon_.pid, SIGHUP); /* looked at after the link */
+        assert_true(daemon_logs(&daemon_, "the configuration was read again"));
+        assert_string_equal(ask("die"), "");
+        assert_true(daemon_logs(&daemon_, "the supervisor exited with status 9"));
+        assert_has_not(daemon_.text, "killed by signal");
+        daemon_stop(&daemon_);
+}
+
+static void supervisor_that_closes_the_link_and_stays_is_killed(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("leave"), ".");
+        assert_true(daemon_logs(&daemon_, "it did not end by itself"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is up again"));
+        daemon_stop(&daemon_);
+}
+
 static void wrong_command_lines_exit_with_2(void **state) {
         daemon_start(&daemon_, true, "--nonsense");
         assert_int_equal(WEXITSTATUS(daemon_wait(&daemon_)), 2);
@@ -439,6 +556,7 @@ static void service_runs_everything_as_somebody_else(void **state) {
         daemon_start_serving(&daemon_, false);
         assert_return_code(stat(place.socket, &st), errno);
         assert_int_equal(st.st_mode & 0777, 0666);
+        assert_false(has_capability(daemon_.pid, CAP_SYSLOG)); /* given up, once it was used */
 
         snprintf(wanted, sizeof(wanted), "uid %u groups 0 no_new_privs 1",
                  getpwnam("daemon")->pw_uid);
@@ -472,6 +590,11 @@ int main(void) {
                 TEST(second_gpuqd_at_the_path_is_refused),
                 TEST(nothing_survives_a_killed_keeper_and_its_socket_is_taken_over),
                 TEST(supervisor_comes_back_with_what_was_kept),
+                TEST(a_worker_lives_on_for_the_next_supervisor_that_asks_for_it),
+                TEST(a_worker_that_nobody_knows_of_has_ended),
+                TEST(a_ledger_over_which_supervisors_end_by_themselves_is_set_aside),
+                TEST(every_supervisor_reads_the_kernels_log_where_the_last_one_was),
+                TEST(a_log_that_cannot_be_read_is_told_where_there_is_a_gpu),
                 TEST(supervisor_comes_back_to_a_store_that_is_full),
                 TEST(supervisor_that_sends_nonsense_is_replaced),
                 TEST(worker_starts_with_what_it_needs_and_no_more),
@@ -483,6 +606,8 @@ int main(void) {
                 TEST(reload_with_a_wrong_file_keeps_the_old_one),
                 TEST(reload_leaves_the_devices_until_a_restart),
                 TEST(supervisor_that_does_not_end_is_ended),
+                TEST(supervisor_that_closes_the_link_ends_by_itself),
+                TEST(supervisor_that_closes_the_link_and_stays_is_killed),
                 TEST(wrong_command_lines_exit_with_2),
                 TEST(service_runs_everything_as_somebody_else),
         };

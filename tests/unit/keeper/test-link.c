@@ -90,6 +90,26 @@ static void message_and_descriptors_arrive(void **state) {
         pair_end(&pair);
 }
 
+/* The kernel tells that with a reset first. */
+static void what_it_said_arrives_though_it_died_with_something_unread(void **state) {
+        KeeperMessage message = {.kind = KEEPER_KEEP, .id = 7}, got;
+        int fds[KEEPER_N_FDS];
+        Pair pair = pair_new();
+        unsigned n_fds;
+
+        assert_int_equal(link_queue(pair.link, &message, -1), 0);
+        assert_true(link_flush(pair.link) >= 0);
+        peer_send(&pair, &message, sizeof(message), 1);
+        close(pair.peer);
+        pair.peer = -1;
+        assert_int_equal(link_receive(pair.link, &got, fds, &n_fds), 0);
+        assert_int_equal(got.id, 7);
+        assert_int_equal(n_fds, 1);
+        close(fds[0]);
+        assert_int_equal(link_receive(pair.link, &got, fds, &n_fds), LINK_E_CLOSED);
+        pair_end(&pair);
+}
+
 static void packets_of_another_size_or_with_more_descriptors_are_broken(void **state) {
         char bytes[sizeof(KeeperMessage) + 1] = {};
         unsigned n_before = count_fds(), n_fds;
@@ -148,6 +168,7 @@ static void what_waits_is_closed_with_the_link(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(message_and_descriptors_arrive),
+                cmocka_unit_test(what_it_said_arrives_though_it_died_with_something_unread),
                 cmocka_unit_test(packets_of_another_size_or_with_more_descriptors_are_broken),
                 cmocka_unit_test(supervisor_that_does_not_read_delays_nobody),
                 cmocka_unit_test(what_waits_is_closed_with_the_link),

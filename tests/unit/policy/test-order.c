@@ -191,17 +191,21 @@ static uint64_t random_next(uint64_t *seed) {
         return *seed;
 }
 
+/* Two of three accesses are to slices that others use, whole; the third cuts them anywhere. */
 static void model_fill(ModelJob *job, uint64_t id, uint64_t *seed) {
         job->id = id;
         job->live = true;
         job->n = random_next(seed) % (N_ACCESSES + 1);
-        for (size_t i = 0; i < job->n; i++)
+        for (size_t i = 0; i < job->n; i++) {
+                bool repeats = random_next(seed) % 3;
+
                 job->accesses[i] = (OrderAccess){
                         .object = random_next(seed) % 3,
-                        .offset = random_next(seed) % 64,
-                        .length = random_next(seed) % 24,
+                        .offset = repeats ? random_next(seed) % 8 * 8 : random_next(seed) % 64,
+                        .length = repeats ? 8 : random_next(seed) % 24,
                         .write = random_next(seed) % 2,
                 };
+        }
 }
 
 /* Every job that job @i must run after is reached over predecessors, and all of them are earlier. */

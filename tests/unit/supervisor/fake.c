@@ -19,7 +19,9 @@ static void keeper_say(Fake *fake, KeeperMessage message) {
 }
 
 static void worker_say(FakeWorker *worker, Gpuq__Worker__FromWorker *message, int fd) {
-        assert_int_equal(channel_send(worker->channel, &message->base, fd), 0);
+        int r = channel_send(worker->channel, &message->base, fd);
+
+        assert_true(r == 0 || worker->is_lax);
 }
 
 static void fake_exit(Fake *fake, FakeWorker *worker, int status) {
@@ -33,7 +35,7 @@ static void fake_probe(Fake *fake, FakeWorker *worker) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
         Gpuq__Worker__Probed probed = GPUQ__WORKER__PROBED__INIT;
         Gpuq__Worker__DeviceInfo info[8], *infos[8];
-        char uuids[8][16];
+        char uuids[8][16], pcis[8][16];
         Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
 
         for (size_t i = 0; i < 8; ++i) {
@@ -41,6 +43,8 @@ static void fake_probe(Fake *fake, FakeWorker *worker) {
                 snprintf(uuids[i], sizeof(uuids[i]), "GPU-fake-%zu", i);
                 info[i].name = "fake device";
                 info[i].uuid = uuids[i];
+                snprintf(pcis[i], sizeof(pcis[i]), "0000:%02zx:00.0", 0x10 + i);
+                info[i].pci = pcis[i];
                 infos[i] = &info[i];
         }
         error.code = GPUQ__V1__CODE__E_NO_DEVICE;
@@ -73,7 +77,7 @@ static void fake_answer_look(Fake *fake, FakeWorker *look) {
 
 static void fake_look(Fake *fake, FakeWorker *look) {
         fake->n_looks++;
-        if (!fake->hold_looks) {
+        if (!fake->hold_looks || (fake->is_lax && fake->look)) {
                 fake_answer_look(fake, look);
                 return;
         }
@@ -109,18 +113,46 @@ static void fake_come_up(Fake *fake, FakeWorker *worker) {
                 fake_exit(fake, worker, 1 << 8);
 }
 
+static FakeWorker *keeper_make_room(Fake *fake) {
+        if (fake->n_workers < FAKE_WORKERS)
+                return &fake->workers[fake->n_workers++];
+
+        assert_true(fake->is_lax);
+        for (size_t i = 0; i < FAKE_WORKERS; ++i)
+                if (fake->workers[i].is_ended)
+                        return &fake->workers[i];
+        return NULL;
+}
+
+static void keeper_refuse(Fake *fake, uint32_t id, const int *fds) {
+        for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
+                close(fds[i]);
+        keeper_say(fake, (KeeperMessage){
+                                 .kind = KEEPER_EXITED,
+                                 .id = id,
+                                 .status = 127 << 8,
+                                 .text = "no room",
+                         });
+}
+
 static void keeper_spawn(Fake *fake, const KeeperMessage *message, const int *fds) {
-        FakeWorker probe = {.id = message->id}, *worker = &probe;
+        FakeWorker probe = {.id = message->id, .is_lax = fake->is_lax}, *worker = &probe;
 
         if (!message->probe) {
-                assert_true(fake->n_workers < FAKE_WORKERS);
-                worker = &fake->workers[fake->n_workers++];
+                worker = keeper_make_room(fake);
+                if (!worker) {
+                        keeper_refuse(fake, message->id, fds);
+                        return;
+                }
                 *worker = (FakeWorker){
                         .id = message->id,
                         .uid = message->uid,
                         .device = message->device,
+                        .is_lax = fake->is_lax,
                 };
                 fake->n_spawned++;
+                if (fake->hooks)
+                        fake->hooks->spawn(fake, worker, fds);
         }
         assert_int_equal(channel_adopt(fds, &worker->channel), 0);
         keeper_say(fake, (KeeperMessage){.kind = KEEPER_SPAWNED, .id = message->id, .pid = 1000});
@@ -139,18 +171,33 @@ static FakeWorker *keeper_find(Fake *fake, uint32_t id) {
         return NULL;
 }
 
+/* Of one that it did not start, the keeper knows no more than that it is not there. */
+static void keeper_answer(Fake *fake, const FakeWorker *worker, uint32_t id) {
+        if (worker && !worker->is_ended)
+                keeper_say(fake, (KeeperMessage){.kind = KEEPER_SPAWNED, .id = id, .pid = 1000});
+        else
+                keeper_say(fake, (KeeperMessage){.kind = KEEPER_EXITED, .id = id, .status = 9});
+}
+
 static void keeper_hear(Fake *fake, const KeeperMessage *message, int *fds, size_t n_fds) {
         FakeWorker *worker = keeper_find(fake, message->id);
 
         switch (message->kind) {
+                case KEEPER_ATTACH:
+                        keeper_answer(fake, worker, message->id);
+                        break;
                 case KEEPER_READY:
                         fake->is_ready = true;
                         break;
                 case KEEPER_KEEP:
                         fake->n_kept++;
+                        if (fake->hooks && n_fds == 1)
+                                fake->hooks->keep(fake, message->text, fds[0]);
                         break;
                 case KEEPER_DROP:
                         fake->n_dropped++;
+                        if (fake->hooks)
+                                fake->hooks->drop(fake, message->text);
                         break;
                 case KEEPER_SPAWN:
                         assert_int_equal(n_fds, CHANNEL_N_FDS);
@@ -237,10 +284,13 @@ static void fake_answer_arena(Fake *fake, FakeWorker *worker, uint64_t id) {
 static void worker_take_jobs(FakeWorker *worker, const Gpuq__Worker__JobList *list) {
         worker->n_lists++;
         for (size_t i = 0; i < list->n_jobs; ++i) {
+                if (worker->is_lax)
+                        worker->n_jobs %= FAKE_JOBS;
                 assert_true(worker->n_jobs < FAKE_JOBS);
                 worker->after[worker->n_jobs] =
                         list->jobs[i]->n_after ? list->jobs[i]->after[0] : 0;
                 worker->jobs[worker->n_jobs++] = list->jobs[i]->id;
+                worker->n_alone += list->jobs[i]->alone;
         }
 }
 
@@ -250,8 +300,9 @@ static void worker_hear(Fake *fake, FakeWorker *worker, const Gpuq__Worker__ToWo
         switch (message->body_case) {
                 case GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD:
                         fd = channel_take_fd(worker->channel);
-                        assert_true(fd >= 0);
-                        close(fd);
+                        assert_true(fd >= 0 || worker->is_lax);
+                        if (fd >= 0)
+                                close(fd);
                         worker->n_arenas++;
                         break;
                 case GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE:
@@ -261,13 +312,19 @@ static void worker_hear(Fake *fake, FakeWorker *worker, const Gpuq__Worker__ToWo
                         worker->n_dropped++;
                         break;
                 case GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD:
-                        if (fake->hold_modules)
+                        if (fake->hold_modules && fake->n_held < FAKE_JOBS)
                                 fake->held[fake->n_held++] = message->module_add->id;
                         else
                                 fake_answer_module(fake, worker, message->module_add->id, 0);
                         break;
                 case GPUQ__WORKER__TO_WORKER__BODY_JOBS:
                         worker_take_jobs(worker, message->jobs);
+                        break;
+                case GPUQ__WORKER__TO_WORKER__BODY_MODULE_DROP:
+                        worker->n_modules_dropped++;
+                        break;
+                case GPUQ__WORKER__TO_WORKER__BODY_ATTACH:
+                        worker->attached_by = message->attach->by;
                         break;
                 case GPUQ__WORKER__TO_WORKER__BODY_STOP:
                         worker->is_stopping = true;
@@ -285,6 +342,8 @@ static bool worker_turn(Fake *fake, FakeWorker *worker) {
         if (worker->is_ended || channel_receive(worker->channel, &data, &n_data) != 0)
                 return false;
         message = gpuq__worker__to_worker__unpack(NULL, n_data, data);
+        if (!message && worker->is_lax) /* its memory was spoilt */
+                return true;
         assert_non_null(message);
         worker_hear(fake, worker, message);
         gpuq__worker__to_worker__free_unpacked(message, NULL);
@@ -304,7 +363,7 @@ void fake_turn(Fake *fake) {
 }
 
 void fake_wait(Fake *fake, bool (*done)(void *userdata), void *userdata) {
-        uint64_t until_ns = uv_hrtime() + 5000000000ull;
+        uint64_t until_ns = uv_hrtime() + 60000000000ull;
 
         fake_turn(fake);
         while (!done(userdata)) {
@@ -332,6 +391,45 @@ FakeWorker *fake_worker(Fake *fake, size_t index, size_t n_jobs) {
         return &fake->workers[index];
 }
 
+FakeWorker *fake_inherit(Fake *fake, uint32_t id, uint32_t uid, Worker **ret_worker) {
+        FakeWorker *worker = &fake->workers[fake->n_workers++];
+        LedgerWorker record = {.id = id, .domain = uid, .gid = uid, .device = "GPU-fake-0"};
+        int theirs[CHANNEL_N_FDS], fds[CHANNEL_N_FDS];
+        Channel *before;
+
+        *worker = (FakeWorker){.id = id, .uid = uid};
+        assert_int_equal(channel_new(&before, theirs), 0);
+        assert_int_equal(channel_adopt(theirs, &worker->channel), 0);
+        channel_fds(before, fds);
+        for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
+                fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+        channel_free(before);
+        assert_int_equal(worker_attach(fake->supervisor, &record, fds, ret_worker), 0);
+        (*ret_worker)->record = LEDGER_NONE;
+        fake_turn(fake);
+        return worker;
+}
+
+void fake_say(FakeWorker *worker, Gpuq__Worker__FromWorker__BodyCase what, void *body, int fd) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+
+        message.body_case = what;
+        message.ready = body; /* a union of pointers */
+        worker_say(worker, &message, fd);
+}
+
+void fake_state(FakeWorker *worker, uint64_t to, uint64_t *arenas, size_t n_arenas, uint64_t *jobs,
+                size_t n_jobs) {
+        Gpuq__Worker__State state = GPUQ__WORKER__STATE__INIT;
+
+        state.to = to;
+        state.arenas = arenas;
+        state.n_arenas = n_arenas;
+        state.jobs = jobs;
+        state.n_jobs = n_jobs;
+        fake_say(worker, GPUQ__WORKER__FROM_WORKER__BODY_STATE, &state, -1);
+}
+
 void fake_end(FakeWorker *worker, uint64_t id, int code) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
         Gpuq__Worker__JobEnds ends = GPUQ__WORKER__JOB_ENDS__INIT;
@@ -351,8 +449,8 @@ void fake_end(FakeWorker *worker, uint64_t id, int code) {
         worker_say(worker, &message, -1);
 }
 
-static void fake_last_word(Fake *fake, FakeWorker *worker, const char *fault, bool device_failed,
-                           const uint64_t *jobs, const Gpuq__Worker__Phase *phases, size_t n_jobs) {
+void fake_last_word(FakeWorker *worker, const char *fault, bool device_failed, const uint64_t *jobs,
+                    const Gpuq__Worker__Phase *phases, size_t n_jobs) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
         Gpuq__Worker__Stopped stopped = GPUQ__WORKER__STOPPED__INIT;
         Gpuq__Worker__InFlight inflight[FAKE_JOBS], *list[FAKE_JOBS];
@@ -374,6 +472,9 @@ static void fake_last_word(Fake *fake, FakeWorker *worker, const char *fault, bo
         message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_STOPPED;
         message.stopped = &stopped;
         worker_say(worker, &message, -1);
+}
+
+static void fake_leave(Fake *fake, FakeWorker *worker) {
         fake_turn(fake);
         if (!worker->is_ended)
                 fake_exit(fake, worker, 0);
@@ -382,17 +483,23 @@ static void fake_last_word(Fake *fake, FakeWorker *worker, const char *fault, bo
 
 void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint64_t *jobs,
                   const Gpuq__Worker__Phase *phases, size_t n_jobs) {
-        fake_last_word(fake, worker, fault, false, jobs, phases, n_jobs);
+        fake_last_word(worker, fault, false, jobs, phases, n_jobs);
+        fake_leave(fake, worker);
 }
 
 void fake_broke(Fake *fake, FakeWorker *worker, const char *why, const uint64_t *jobs,
                 const Gpuq__Worker__Phase *phases, size_t n_jobs) {
-        fake_last_word(fake, worker, why, true, jobs, phases, n_jobs);
+        fake_last_word(worker, why, true, jobs, phases, n_jobs);
+        fake_leave(fake, worker);
+}
+
+void fake_crash(Fake *fake, FakeWorker *worker, int signal) {
+        fake_exit(fake, worker, signal);
+        fake_turn(fake);
 }
 
 void fake_die(Fake *fake, FakeWorker *worker) {
-        fake_exit(fake, worker, 9);
-        fake_turn(fake);
+        fake_crash(fake, worker, 9);
 }
 
 void fake_late(FakeWorker *worker, uint64_t id) {
@@ -407,7 +514,7 @@ void fake_late(FakeWorker *worker, uint64_t id) {
 
 /* ---- whole ----------------------------------------------------------------- */
 
-static void fake_start(Fake *fake, char **settings) {
+void fake_start(Fake *fake, char **settings) {
         SupervisorOptions options = {};
         Config *config = NULL;
         char *error = NULL;
@@ -424,7 +531,7 @@ static void fake_start(Fake *fake, char **settings) {
         close(options.config_fd);
 }
 
-static void fake_begin(Fake *fake) {
+void fake_begin(Fake *fake) {
         keeper_say(fake, (KeeperMessage){.kind = KEEPER_HELD_END});
         fake_turn(fake);
         assert_true(fake->is_ready);
@@ -441,7 +548,7 @@ Fake *fake_new(unsigned n_devices, char **settings) {
         return fake;
 }
 
-static void keeper_hand_over(Fake *fake, const char *key, int fd) {
+void fake_hand_over(Fake *fake, const char *key, int fd) {
         union {
                 char bytes[CMSG_SPACE(sizeof(int))];
                 struct cmsghdr align;
@@ -464,17 +571,22 @@ static void keeper_hand_over(Fake *fake, const char *key, int fd) {
         assert_int_equal(sendmsg(fake->keeper, &header, 0), sizeof(message));
 }
 
+void fake_stop(Fake *fake) {
+        supervisor_free(fake->supervisor);
+        fake->supervisor = NULL;
+        close(fake->keeper);
+        fake->is_ready = false;
+}
+
 void fake_restart(Fake *fake, const char *key, const char *text) {
         int fd = memfd_create("held", MFD_CLOEXEC);
 
         fake_turn(fake);
-        supervisor_free(fake->supervisor);
-        close(fake->keeper);
+        fake_stop(fake);
         fake_start(fake, NULL);
         assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-        keeper_hand_over(fake, key, fd);
+        fake_hand_over(fake, key, fd);
         close(fd);
-        fake->is_ready = false;
         fake_begin(fake);
 }
 
@@ -610,6 +722,30 @@ uint64_t fake_arena(FakeClient *client, Gpuq__V1__Place place, uint64_t size) {
         return reply->arena->arena;
 }
 
+static void fake_ring_step(FakeClient *client, Gpuq__V1__Request__BodyCase ask, void *message,
+                           Gpuq__V1__Reply__BodyCase expected) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+
+        request.body_case = ask;
+        request.ring_open = message;
+        fake_send(client, &request);
+        assert_int_equal(fake_receive(client)->body_case, expected);
+}
+
+void fake_ring(FakeClient *client) {
+        Gpuq__V1__RingOpen open = GPUQ__V1__RING_OPEN__INIT;
+        Gpuq__V1__RingBegin begin = GPUQ__V1__RING_BEGIN__INIT;
+
+        fake_ring_step(client, GPUQ__V1__REQUEST__BODY_RING_OPEN, &open,
+                       GPUQ__V1__REPLY__BODY_RING_READY);
+        assert_int_equal(
+                wire_adopt_ring(client->wire, client->fd, client->reply->ring_ready->capacity), 0);
+        fake_ring_step(client, GPUQ__V1__REQUEST__BODY_RING_BEGIN, &begin,
+                       GPUQ__V1__REPLY__BODY_RING_BEGUN);
+        wire_ring_output(client->wire);
+        wire_ring_input(client->wire);
+}
+
 void fake_module(FakeClient *client) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
@@ -624,7 +760,7 @@ void fake_module(FakeClient *client) {
         client->module = reply->module->module;
 }
 
-uint64_t fake_submit_many(FakeClient *client, FakeJob job, size_t n) {
+static uint64_t fake_submit_message(FakeClient *client, FakeJob job, size_t n) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__Submit submit = GPUQ__V1__SUBMIT__INIT;
         Gpuq__V1__Kernel kernel = GPUQ__V1__KERNEL__INIT, *kernels = &kernel;
@@ -662,6 +798,14 @@ uint64_t fake_submit_many(FakeClient *client, FakeJob job, size_t n) {
         free(list);
         free(jobs);
         return (uint64_t)client->session << 32 | first;
+}
+
+uint64_t fake_submit_many(FakeClient *client, FakeJob job, size_t n) {
+        uint64_t first = fake_submit_message(client, job, MIN(n, WIRE_JOBS_MAX));
+
+        for (size_t sent = WIRE_JOBS_MAX; sent < n; sent += WIRE_JOBS_MAX)
+                fake_submit_message(client, job, MIN(n - sent, WIRE_JOBS_MAX));
+        return first;
 }
 
 uint64_t fake_submit(FakeClient *client, FakeJob job) {
@@ -710,4 +854,17 @@ const char *fake_reason(FakeClient *client, uint64_t id) {
                 if (reply->queue->entries[i]->id == id)
                         return reply->queue->entries[i]->reason;
         return NULL;
+}
+
+const Gpuq__V1__DeviceStatus *fake_device_status(FakeClient *client, size_t device) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__StatusGet get = GPUQ__V1__STATUS_GET__INIT;
+        Gpuq__V1__Reply *reply;
+
+        request.body_case = GPUQ__V1__REQUEST__BODY_STATUS_GET;
+        request.status_get = &get;
+        fake_send(client, &request);
+        reply = fake_receive(client);
+        assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        return reply->status->devices[device];
 }

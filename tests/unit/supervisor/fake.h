@@ -37,14 +37,27 @@ typedef struct FakeWorker {
         size_t n_jobs;
         size_t n_lists;            /* messages they came in */
         uint64_t after[FAKE_JOBS]; /* the first it is to run after, 0 if none */
+        size_t n_alone;            /* of its jobs, those that it need not hold for others */
         size_t n_arenas;
         size_t n_dropped;
+        size_t n_modules_dropped;
+        uint64_t attached_by; /* who said so last; 0: nobody */
         bool is_stopping;
         bool is_killed;
         bool is_ended;
+        bool is_lax; /* as of its Fake */
 } FakeWorker;
 
-typedef struct Fake {
+typedef struct Fake Fake;
+
+/* What else a test wants to know of what the keeper does. */
+typedef struct FakeHooks {
+        void (*keep)(Fake *fake, const char *key, int fd); /* not the callee's */
+        void (*drop)(Fake *fake, const char *key);
+        void (*spawn)(Fake *fake, FakeWorker *worker, const int *fds); /* nor these */
+} FakeHooks;
+
+struct Fake {
         Supervisor *supervisor;
         int keeper;
         FakeWorker workers[FAKE_WORKERS];
@@ -66,7 +79,9 @@ typedef struct Fake {
         size_t n_held;
         unsigned n_spawned;
         bool is_ready;
-} Fake;
+        const FakeHooks *hooks; /* NULL: none */
+        bool is_lax; /* what a test would fail by is passed over: anything may be said, to anybody */
+};
 
 typedef struct FakeClient {
         Fake *fake;
@@ -74,6 +89,7 @@ typedef struct FakeClient {
         uint32_t session;
         uint32_t tag;
         uint64_t module;
+        uint32_t n_seen; /* completions that it read and counted */
         bool is_closed;
         bool is_unseen;         /* requests are written without a turn of the loop */
         Gpuq__V1__Reply *reply; /* the last one */
@@ -84,17 +100,27 @@ typedef struct FakeClient {
 Fake *fake_new(unsigned n_devices, char **settings);
 /** fake_restart() - another supervisor, to which the keeper hands a memfd of this text under this key. */
 void fake_restart(Fake *fake, const char *key, const char *text);
+/** fake_start() - a supervisor, once there is none; then what it is handed, then fake_begin(). */
+void fake_start(Fake *fake, char **settings);
+/** fake_begin() - the keeper has handed over all that it held. */
+void fake_begin(Fake *fake);
+/** fake_hand_over() - the keeper held this. */
+void fake_hand_over(Fake *fake, const char *key, int fd);
+/** fake_stop() - the supervisor ends as if it had been killed; the keeper and its workers stay. */
+void fake_stop(Fake *fake);
 /** fake_free() - also asserts that nothing is left charged. */
 void fake_free(Fake *fake);
 /** fake_turn() - let everybody do what can be done without waiting. */
 void fake_turn(Fake *fake);
-/** fake_wait() - turns, until @done is true; fails the test after 5 s. */
+/** fake_wait() - turns, until @done is true; fails the test after 60 s. */
 void fake_wait(Fake *fake, bool (*done)(void *userdata), void *userdata);
 
 /** fake_client() - connected and greeted. */
 FakeClient *fake_client(Fake *fake, uint32_t uid);
 /** fake_client_raw() - connected only. @is_admin: of the admin group. */
 FakeClient *fake_client_raw(Fake *fake, uint32_t uid, bool is_admin);
+/** fake_ring() - its messages go by a ring from now on; it never sleeps. Needs poll_us. */
+void fake_ring(FakeClient *client);
 void fake_client_close(FakeClient *client);
 /** fake_send() - one request; serial 7. */
 void fake_send(FakeClient *client, Gpuq__V1__Request *request);
@@ -123,7 +149,7 @@ typedef struct FakeJob {
 
 /** fake_submit() - one job with kernel "add". Return: its id. */
 uint64_t fake_submit(FakeClient *client, FakeJob job);
-/** fake_submit_many() - in one message, the same job. Return: the id of the first. */
+/** fake_submit_many() - in as few messages as may be, the same job. Return: the id of the first. */
 uint64_t fake_submit_many(FakeClient *client, FakeJob job, size_t n);
 /** fake_submit_unseen() - the same, and nobody has read it yet. */
 uint64_t fake_submit_unseen(FakeClient *client, FakeJob job);
@@ -135,8 +161,21 @@ void fake_expect_end(FakeClient *client, uint64_t id, Gpuq__V1__State state, int
 
 /** fake_worker() - the n-th that was started, no probes counted; waits for it to have @n_jobs jobs. */
 FakeWorker *fake_worker(Fake *fake, size_t index, size_t n_jobs);
+/**
+ * fake_inherit() - a worker that a supervisor before had for @uid on device 0; it is HELD
+ * @ret_worker: what the supervisor makes of it
+ */
+FakeWorker *fake_inherit(Fake *fake, uint32_t id, uint32_t uid, Worker **ret_worker);
+/** fake_say() - a message of this worker. */
+void fake_say(FakeWorker *worker, Gpuq__Worker__FromWorker__BodyCase what, void *body, int fd);
+/** fake_state() - what it has, as an answer to @to. */
+void fake_state(FakeWorker *worker, uint64_t to, uint64_t *arenas, size_t n_arenas, uint64_t *jobs,
+                size_t n_jobs);
 /** fake_end() - the worker says the job is done, or failed with @code. */
 void fake_end(FakeWorker *worker, uint64_t id, int code);
+/** fake_last_word() - @fault NULL: it was asked to. Its process lives on. */
+void fake_last_word(FakeWorker *worker, const char *fault, bool device_failed, const uint64_t *jobs,
+                    const Gpuq__Worker__Phase *phases, size_t n_jobs);
 /** fake_stopped() - its last word; @fault NULL: it was asked to. Then it exits. */
 void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint64_t *jobs,
                   const Gpuq__Worker__Phase *phases, size_t n_jobs);
@@ -147,10 +186,14 @@ void fake_broke(Fake *fake, FakeWorker *worker, const char *why, const uint64_t 
 void fake_release_look(Fake *fake);
 /** fake_die() - it exits without a word, by signal 9. */
 void fake_die(Fake *fake, FakeWorker *worker);
+/** fake_crash() - the same, by this signal. */
+void fake_crash(Fake *fake, FakeWorker *worker, int signal);
 /** fake_late() - a job of it ran past its timeout. */
 void fake_late(FakeWorker *worker, uint64_t id);
 /** fake_release_modules() - answer those that were held. */
 void fake_release_modules(Fake *fake, FakeWorker *worker, int code);
+/** fake_device_status() - as gpuq status has it; the client's until its next reply. */
+const Gpuq__V1__DeviceStatus *fake_device_status(FakeClient *client, size_t device);
 /** fake_reason() - why this job waits, as the queue says. */
 const char *fake_reason(FakeClient *client, uint64_t id);
 

@@ -2,66 +2,130 @@
 /*
  * What a job costs the supervisor: `ninja -C BUILD benchmark`, or under a profiler.
  *
- *     load-supervisor [JOBS IN FLIGHT] [ROUNDS]
+ *     load-supervisor [JOBS IN FLIGHT] [ROUNDS] [CLIENTS] [ring] [fire]
  *
- * Client and worker are played in the same thread and not counted. Each job comes
- * in a frame of its own, as gpuq_submit() sends it, with three buffers and a kernel.
+ * Clients and worker are played in the same thread and not counted. Each job comes
+ * in a frame of its own, as gpuq_submit() sends it, with three buffers and a kernel, or with "fire" as
+ * a prepared one; so many are in flight for each client. They end by halves, so that some always are.
+ *
+ * Times say little on a machine that does other work too; instructions do. Divided by the jobs that are
+ * told of at the end:
+ *
+ *     valgrind --tool=callgrind --toggle-collect=load_turn load-supervisor 32 200 16 ring
  */
 #include "fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define LOAD_SLICE 4096u
+#define LOAD_SLICE   4096u
+#define LOAD_CLIENTS 256u
 
 typedef struct Load {
         Fake *fake;
-        FakeClient *client;
+        FakeClient *clients[LOAD_CLIENTS];
+        uint64_t arenas[LOAD_CLIENTS];
         FakeWorker *worker;
-        uint64_t arena;
-        unsigned n_jobs;   /* in flight */
+        unsigned n_clients;
+        unsigned n_jobs; /* in flight, of each */
+        unsigned n_part; /* of them, so many end together */
+        unsigned part;   /* that is submitted in this round */
+        bool is_fired;
+        uint64_t *ids; /* in flight already */
+        size_t n_ids;
         uint64_t spent_ns; /* of this round */
         uint64_t turns;
 } Load;
 
-static void load_buffer(const Load *load, Gpuq__V1__Buffer *buffer, unsigned slice,
+static void load_buffer(uint64_t arena, Gpuq__V1__Buffer *buffer, unsigned slice,
                         Gpuq__V1__Direction direction) {
         gpuq__v1__buffer__init(buffer);
-        buffer->arena = load->arena;
+        buffer->arena = arena;
         buffer->offset = (uint64_t)slice * LOAD_SLICE;
         buffer->length = LOAD_SLICE;
         buffer->direction = direction;
 }
 
-static void load_submit(Load *load, unsigned slot) {
+/* Three buffers and a kernel: two in, one out. */
+typedef struct LoadJob {
+        Gpuq__V1__Job job;
+        Gpuq__V1__Kernel kernel, *kernels;
+        Gpuq__V1__Buffer buffers[3], *list[3];
+} LoadJob;
+
+static void load_job(const FakeClient *client, uint64_t arena, unsigned slot, LoadJob *job) {
         static uint8_t operations[72];
+
+        gpuq__v1__job__init(&job->job);
+        gpuq__v1__kernel__init(&job->kernel);
+        for (unsigned i = 0; i < 3; ++i) {
+                job->list[i] = &job->buffers[i];
+                load_buffer(arena, &job->buffers[i], 3 * slot + i,
+                            i < 2 ? GPUQ__V1__DIRECTION__IN : GPUQ__V1__DIRECTION__OUT);
+        }
+        job->kernel.module = client->module;
+        job->kernel.name = "add_f32";
+        job->kernels = &job->kernel;
+        job->job.buffers = job->list;
+        job->job.n_buffers = 3;
+        job->job.kernels = &job->kernels;
+        job->job.n_kernels = 1;
+        job->job.operations.data = operations;
+        job->job.operations.len = sizeof(operations);
+}
+
+static void load_submit(FakeClient *client, uint64_t arena, unsigned slot) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__Submit submit = GPUQ__V1__SUBMIT__INIT;
-        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT, *jobs = &job;
-        Gpuq__V1__Kernel kernel = GPUQ__V1__KERNEL__INIT, *kernels = &kernel;
-        Gpuq__V1__Buffer buffers[3], *list[3] = {&buffers[0], &buffers[1], &buffers[2]};
+        Gpuq__V1__Job *jobs;
+        LoadJob job;
 
-        for (unsigned i = 0; i < 3; ++i)
-                load_buffer(load, &buffers[i], 3 * slot + i,
-                            i < 2 ? GPUQ__V1__DIRECTION__IN : GPUQ__V1__DIRECTION__OUT);
-        kernel.module = load->client->module;
-        kernel.name = "add_f32";
-        job.tag = ++load->client->tag;
-        job.buffers = list;
-        job.n_buffers = 3;
-        job.kernels = &kernels;
-        job.n_kernels = 1;
-        job.operations.data = operations;
-        job.operations.len = sizeof(operations);
+        load_job(client, arena, slot, &job);
+        job.job.tag = ++client->tag;
+        jobs = &job.job;
         submit.jobs = &jobs;
         submit.n_jobs = 1;
+        submit.seen = client->n_seen; /* as libgpuq says it */
         request.serial = 7;
         request.body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
         request.submit = &submit;
-        assert_int_equal(wire_queue(load->client->wire, &request.base, -1), 0);
+        assert_int_equal(wire_queue(client->wire, &request.base, -1), 0);
 }
 
-static void load_turn(Load *load) {
+/* One for each slot, numbered from 1. */
+static void load_prepare(FakeClient *client, uint64_t arena, unsigned n_slots) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Prepare prepare = GPUQ__V1__PREPARE__INIT;
+        LoadJob job;
+
+        for (unsigned slot = 0; slot < n_slots; ++slot) {
+                load_job(client, arena, slot, &job);
+                prepare.job = &job.job;
+                request.body_case = GPUQ__V1__REQUEST__BODY_PREPARE;
+                request.prepare = &prepare;
+                fake_send(client, &request);
+                assert_int_equal(fake_receive(client)->prepared->prepared, slot + 1);
+        }
+}
+
+static void load_fire(FakeClient *client, unsigned slot) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Fires fires = GPUQ__V1__FIRES__INIT;
+        Gpuq__V1__Fire fire = GPUQ__V1__FIRE__INIT, *list = &fire;
+
+        fire.prepared = slot + 1;
+        fire.tag = ++client->tag;
+        fires.fires = &list;
+        fires.n_fires = 1;
+        fires.seen = client->n_seen;
+        request.serial = 7;
+        request.body_case = GPUQ__V1__REQUEST__BODY_FIRES;
+        request.fires = &fires;
+        assert_int_equal(wire_queue(client->wire, &request.base, -1), 0);
+}
+
+__attribute__((noinline)) static void load_turn(Load *load) {
         uint64_t begin_ns = uv_hrtime();
 
         uv_run(&load->fake->supervisor->loop, UV_RUN_NOWAIT);
@@ -109,35 +173,75 @@ static void load_end_jobs(Load *load, const uint64_t *ids, size_t n) {
 }
 
 /* Return: how many completions the client got. */
-static size_t load_take_completions(Load *load) {
+static size_t load_take_completions(FakeClient *client) {
         Gpuq__V1__Reply *reply;
         WireFrame frame;
         size_t n = 0;
 
-        while (wire_receive(load->client->wire) == 0)
-                while (wire_next(load->client->wire, &frame) == 0) {
+        while (wire_receive(client->wire) == 0)
+                while (wire_next(client->wire, &frame) == 0) {
                         reply = gpuq__v1__reply__unpack(NULL, frame.n_data, frame.data);
                         assert_non_null(reply);
                         assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_COMPLETIONS);
                         n += reply->completions->n_completions;
                         gpuq__v1__reply__free_unpacked(reply, NULL);
                 }
+        client->n_seen += (uint32_t)n;
         return n;
 }
 
-static void load_round(Load *load, uint64_t *ids) {
-        size_t n = 0;
+static void load_submit_part(Load *load, unsigned c) {
+        for (unsigned i = 0; i < load->n_part; ++i) {
+                unsigned slot = load->part * load->n_part + i;
 
-        for (unsigned i = 0; i < load->n_jobs; ++i)
-                load_submit(load, i);
-        assert_int_equal(wire_flush(load->client->wire), 0);
-        while (n < load->n_jobs) {
-                load_turn(load);
-                n += load_take_jobs(load, ids + n);
+                if (load->is_fired)
+                        load_fire(load->clients[c], slot);
+                else
+                        load_submit(load->clients[c], load->arenas[c], slot);
         }
-        load_end_jobs(load, ids, n);
-        for (n = 0; n < load->n_jobs; n += load_take_completions(load))
+        assert_int_equal(wire_flush(load->clients[c]->wire), 0);
+}
+
+/* A part is submitted; with all in flight, the part before it ends. */
+static void load_round(Load *load) {
+        size_t n_part = (size_t)load->n_part * load->n_clients, n = 0, n_more = 0;
+
+        for (unsigned c = 0; c < load->n_clients; ++c)
+                load_submit_part(load, c);
+        while (n_more < n_part) {
                 load_turn(load);
+                n_more += load_take_jobs(load, load->ids + load->n_ids + n_more);
+        }
+        load->n_ids += n_more;
+        load->part = (load->part + 1) % (load->n_jobs / load->n_part);
+        if (load->n_ids < (size_t)load->n_jobs * load->n_clients)
+                return;
+
+        load_end_jobs(load, load->ids, n_part);
+        load->n_ids -= n_part;
+        memmove(load->ids, load->ids + n_part, load->n_ids * sizeof(*load->ids));
+        while (n < n_part) {
+                load_turn(load);
+                for (unsigned c = 0; c < load->n_clients; ++c)
+                        n += load_take_completions(load->clients[c]);
+        }
+}
+
+static void load_begin(Load *load, bool with_rings) {
+        char *settings[] = {"inflight_jobs=8192", "inflight_ms=60000", "poll_us=10000", NULL};
+
+        load->fake = fake_new(1, settings);
+        for (unsigned c = 0; c < load->n_clients; ++c) {
+                load->clients[c] = fake_client(load->fake, FAKE_UID);
+                load->arenas[c] = fake_arena(load->clients[c], GPUQ__V1__PLACE__HOST,
+                                             3ull * load->n_jobs * LOAD_SLICE);
+                fake_module(load->clients[c]);
+                if (load->is_fired)
+                        load_prepare(load->clients[c], load->arenas[c], load->n_jobs);
+                if (with_rings)
+                        fake_ring(load->clients[c]);
+        }
+        load->worker = fake_worker(load->fake, 0, 0);
 }
 
 static int load_compare(const void *a, const void *b) {
@@ -146,36 +250,53 @@ static int load_compare(const void *a, const void *b) {
         return (first > second) - (first < second);
 }
 
+static bool load_has_word(int argc, char **argv, const char *word) {
+        for (int i = 4; i < argc; ++i)
+                if (strcmp(argv[i], word) == 0)
+                        return true;
+        return false;
+}
+
+static void load_print(const Load *load, uint64_t *rounds_ns, unsigned n_rounds, bool with_rings) {
+        unsigned n_part = load->n_part * load->n_clients;
+
+        qsort(rounds_ns, n_rounds, sizeof(*rounds_ns), load_compare);
+        printf("%u x %u in flight, %s by %s: %.0f ns a job (median round; best %.0f), %.1f turns "
+               "a round, %u jobs with those before the clock ran\n",
+               load->n_clients, load->n_jobs, load->is_fired ? "fired" : "submitted",
+               with_rings ? "ring" : "socket", (double)rounds_ns[n_rounds / 2] / n_part,
+               (double)rounds_ns[0] / n_part, (double)load->turns / n_rounds,
+               (n_rounds + n_rounds / 10 + 2) * n_part);
+}
+
 int main(int argc, char **argv) {
+        bool with_rings = load_has_word(argc, argv, "ring");
         unsigned n_rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 2000;
-        Load load = {.n_jobs = argc > 1 ? (unsigned)atoi(argv[1]) : 32};
-        char *settings[] = {"inflight_jobs=1024", "inflight_ms=60000", NULL};
-        uint64_t *ids = calloc(load.n_jobs, sizeof(*ids));
+        Load load = {
+                .n_jobs = argc > 1 ? (unsigned)atoi(argv[1]) : 32,
+                .n_clients = argc > 3 ? MIN((unsigned)atoi(argv[3]), LOAD_CLIENTS) : 1,
+                .is_fired = load_has_word(argc, argv, "fire"),
+        };
         uint64_t *rounds_ns = calloc(n_rounds, sizeof(*rounds_ns));
 
-        load.fake = fake_new(1, settings);
-        load.client = fake_client(load.fake, FAKE_UID);
-        load.arena =
-                fake_arena(load.client, GPUQ__V1__PLACE__HOST, 3ull * load.n_jobs * LOAD_SLICE);
-        fake_module(load.client);
-        load.worker = fake_worker(load.fake, 0, 0);
-        for (unsigned i = 0; i < n_rounds / 10 + 1; ++i)
-                load_round(&load, ids);
+        load.n_part = load.n_jobs % 2 ? load.n_jobs : load.n_jobs / 2;
+        load.ids = calloc((size_t)load.n_jobs * load.n_clients, sizeof(*load.ids));
+        load_begin(&load, with_rings);
+        for (unsigned i = 0; i < n_rounds / 10 + 2; ++i)
+                load_round(&load);
 
         load.turns = 0;
         for (unsigned i = 0; i < n_rounds; ++i) {
                 load.spent_ns = 0;
-                load_round(&load, ids);
+                load_round(&load);
                 rounds_ns[i] = load.spent_ns;
         }
-        qsort(rounds_ns, n_rounds, sizeof(*rounds_ns), load_compare);
-        printf("%u in flight: %.0f ns a job (median round; best %.0f), %.1f turns a round\n",
-               load.n_jobs, (double)rounds_ns[n_rounds / 2] / load.n_jobs,
-               (double)rounds_ns[0] / load.n_jobs, (double)load.turns / n_rounds);
+        load_print(&load, rounds_ns, n_rounds, with_rings);
 
         free(rounds_ns);
-        free(ids);
-        fake_client_close(load.client);
+        free(load.ids);
+        for (unsigned c = 0; c < load.n_clients; ++c)
+                fake_client_close(load.clients[c]);
         fake_free(load.fake);
         return 0;
 }

@@ -457,7 +457,12 @@ static void a_module_that_does_not_load_fails_the_jobs_that_need_it(void **state
         fake_turn(fake);
         fake_release_modules(fake, worker, GPUQ__V1__CODE__E_IMAGE);
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_IMAGE, "nonsense");
+
+        /* And again: whether it would load now is for the worker to say. */
+        fake->hold_modules = true;
         id = fake_submit(client, (FakeJob){.device = 2});
+        fake_turn(fake);
+        fake_release_modules(fake, worker, GPUQ__V1__CODE__E_IMAGE);
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_IMAGE, "nonsense");
         fake_client_close(client);
         fake_free(fake);

@@ -82,19 +82,6 @@ static void resume(Fake *fake, uint32_t device) {
         fake_client_close(admin);
 }
 
-static const Gpuq__V1__DeviceStatus *status_of(FakeClient *client, size_t device) {
-        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
-        Gpuq__V1__StatusGet get = GPUQ__V1__STATUS_GET__INIT;
-        Gpuq__V1__Reply *reply;
-
-        request.body_case = GPUQ__V1__REQUEST__BODY_STATUS_GET;
-        request.status_get = &get;
-        fake_send(client, &request);
-        reply = fake_receive(client);
-        assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_STATUS);
-        return reply->status->devices[device];
-}
-
 static void assert_says(const char *text, const char *words) {
         if (!strstr(text, words))
                 fail_msg("'%s' is not in '%s'", words, text);
@@ -109,7 +96,7 @@ static void only_an_administrator_drains_and_resumes(void **state) {
         fake_expect_error(client, GPUQ__V1__CODE__E_DENIED, "admin group");
         ask_resume(client, 0);
         fake_expect_error(client, GPUQ__V1__CODE__E_DENIED, "admin group");
-        assert_string_equal(status_of(client, 0)->state, "ready");
+        assert_string_equal(fake_device_status(client, 0)->state, "ready");
 
         ask_drain(admin, 7, "");
         fake_expect_error(admin, GPUQ__V1__CODE__E_NOT_FOUND, "device 7");
@@ -119,14 +106,14 @@ static void only_an_administrator_drains_and_resumes(void **state) {
         expect_drained(admin, true, 0);
         ask_drain(admin, 0, "a new fan");
         expect_drained(admin, false, 0);
-        assert_says(status_of(client, 0)->state, "a new fan");
-        assert_int_equal(status_of(client, 0)->drained, GPUQ__V1__DRAINED_BY__ADMIN);
-        assert_int_equal(status_of(client, 1)->drained, GPUQ__V1__DRAINED_BY__NOBODY);
+        assert_says(fake_device_status(client, 0)->state, "a new fan");
+        assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__ADMIN);
+        assert_int_equal(fake_device_status(client, 1)->drained, GPUQ__V1__DRAINED_BY__NOBODY);
         ask_resume(admin, 0);
         expect_drained(admin, true, 0);
         ask_resume(admin, 0);
         expect_drained(admin, false, 0);
-        assert_string_equal(status_of(client, 0)->state, "ready");
+        assert_string_equal(fake_device_status(client, 0)->state, "ready");
         fake_client_close(client);
         fake_client_close(admin);
 }
@@ -264,9 +251,9 @@ static void a_supervisor_that_follows_knows_what_was_drained(void **state) {
 
         fake_restart(fake, "drain-GPU-fake-1", "drained by root: a new fan");
         client = fake_client(fake, FAKE_UID);
-        assert_string_equal(status_of(client, 0)->state, "ready");
-        assert_string_equal(status_of(client, 1)->state, "drained by root: a new fan");
-        assert_int_equal(status_of(client, 1)->drained, GPUQ__V1__DRAINED_BY__ADMIN);
+        assert_string_equal(fake_device_status(client, 0)->state, "ready");
+        assert_string_equal(fake_device_status(client, 1)->state, "drained by root: a new fan");
+        assert_int_equal(fake_device_status(client, 1)->drained, GPUQ__V1__DRAINED_BY__ADMIN);
         fake_client_close(client);
 }
 
@@ -284,15 +271,15 @@ static void a_look_confirms_and_the_job_goes_elsewhere(void **state) {
         fake_turn(fake);
         assert_int_equal(fake->n_looks, 1);
         assert_int_equal(fake->n_workers, 1);
-        assert_string_equal(status_of(client, 0)->state, "ready");
+        assert_string_equal(fake_device_status(client, 0)->state, "ready");
 
         fake->start_error = NULL;
         fake_release_look(fake);
         assert_int_equal(fake_worker(fake, 1, 1)->device, 1);
         fake_end(fake_worker(fake, 1, 1), id, 0);
         fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
-        assert_says(status_of(client, 0)->state, "does not find it");
-        assert_int_equal(status_of(client, 0)->drained, GPUQ__V1__DRAINED_BY__ITSELF);
+        assert_says(fake_device_status(client, 0)->state, "does not find it");
+        assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__ITSELF);
         fake_client_close(client);
 }
 
@@ -329,7 +316,7 @@ static void one_users_trouble_is_not_the_devices(void **state) {
         fake_expect_end(client, id, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_NO_DEVICE,
                         "no right");
         assert_true(fake->n_looks >= 1);
-        assert_int_equal(status_of(client, 0)->drained, GPUQ__V1__DRAINED_BY__NOBODY);
+        assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__NOBODY);
         fake_client_close(client);
 }
 
@@ -341,10 +328,20 @@ static void when_the_hardware_fails_no_job_is_to_blame(void **state) {
         for (size_t i = 0; i < HEALTH_FAULTS_MAX; ++i)
                 fake_broke(fake, fake_worker(fake, i, 1), "CUDA_ERROR_ECC_UNCORRECTABLE", &id,
                            issued, 1);
-        assert_says(fake_reason(client, id), "CUDA_ERROR_ECC_UNCORRECTABLE");
-        assert_int_equal(status_of(client, 0)->drained, GPUQ__V1__DRAINED_BY__ITSELF);
-        resume(fake, 0);
         fake_end(fake_worker(fake, HEALTH_FAULTS_MAX, 1), id, 0);
+        fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
+        assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__NOBODY);
+        fake_client_close(client);
+
+        /* Another user says the same. */
+        client = fake_client(fake, FAKE_UID + 1);
+        id = fake_submit(client, (FakeJob){.device = 1});
+        fake_broke(fake, fake_worker(fake, HEALTH_FAULTS_MAX + 1, 1),
+                   "CUDA_ERROR_ECC_UNCORRECTABLE", &id, issued, 1);
+        assert_says(fake_reason(client, id), "CUDA_ERROR_ECC_UNCORRECTABLE");
+        assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__ITSELF);
+        resume(fake, 0);
+        fake_end(fake_worker(fake, HEALTH_FAULTS_MAX + 2, 1), id, 0);
         fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
         fake_client_close(client);
 }

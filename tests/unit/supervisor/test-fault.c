@@ -34,6 +34,18 @@ static void queued_jobs_are_no_suspects(void **state) {
         assert_int_equal(verdicts[2], FAULT_AGAIN);
 }
 
+static void
+what_another_may_have_overwritten_is_read_again_only_if_the_worker_could_say_so(void **state) {
+        FaultJob job = {.phase = FAULT_UNKNOWN, .overtaken = true};
+
+        assert_int_equal(judge_beside_another(FAULT_CRASH, job), FAULT_HALF_WRITTEN);
+        assert_int_equal(judge_beside_another(FAULT_STOPPED, job), FAULT_HALF_WRITTEN);
+        job.phase = FAULT_ISSUED;
+        assert_int_equal(judge_beside_another(FAULT_STOPPED, job), FAULT_AGAIN);
+        job.phase = FAULT_QUEUED;
+        assert_int_equal(judge_beside_another(FAULT_CRASH, job), FAULT_AGAIN);
+}
+
 static void of_several_the_repeatable_run_alone(void **state) {
         assert_int_equal(judge_beside_another(FAULT_DEVICE, (FaultJob){.phase = FAULT_ISSUED}),
                          FAULT_AGAIN_ALONE);
@@ -95,6 +107,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_only_job_in_flight_is_guilty),
                 cmocka_unit_test(queued_jobs_are_no_suspects),
+                cmocka_unit_test(
+                        what_another_may_have_overwritten_is_read_again_only_if_the_worker_could_say_so),
                 cmocka_unit_test(of_several_the_repeatable_run_alone),
                 cmocka_unit_test(device_memory_changed_in_place_is_half_written),
                 cmocka_unit_test(host_inout_is_half_written_only_while_committing),

@@ -5,7 +5,9 @@
 
 #include "supervisor/health.h"
 
-#define S 1000000000ull
+#define S     1000000000ull
+#define ALICE 1000u
+#define BOB   1001u
 
 /* As its owner does: looks when one is due. Return: whether it was drained or came back. */
 static bool look(Health *health, HealthFinding finding, uint64_t now_ns) {
@@ -19,7 +21,7 @@ static void a_sign_alone_drains_nothing(void **state) {
         Health health = {};
 
         assert_false(health_wants_look(&health, 1 * S));
-        assert_false(health_sign(&health, HEALTH_NO_START, "they say", 1 * S));
+        assert_false(health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S));
         assert_true(health_takes_jobs(&health));
         assert_null(health_reason(&health));
         assert_false(look(&health, HEALTH_FOUND_WELL, 1 * S));
@@ -27,10 +29,29 @@ static void a_sign_alone_drains_nothing(void **state) {
         assert_false(health_wants_look(&health, 900 * S));
 }
 
+static void what_the_driver_says_needs_no_look_and_none_gives_it_back(void **state) {
+        Health health = {};
+
+        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
+        health_look(&health);
+        assert_true(health_condemn(&health, "Xid 95", 2 * S));
+        assert_false(health_condemn(&health, "Xid 154", 2 * S));
+        assert_string_equal(health_reason(&health), "drained by itself: Xid 95");
+        assert_false(health_found(&health, HEALTH_FOUND_WELL, "", 3 * S));
+        assert_false(health_wants_look(&health, 9000 * S));
+        assert_false(health_sign(&health, HEALTH_FAULT, 0, "they say", 9000 * S));
+        assert_false(health_takes_jobs(&health));
+
+        assert_true(health_release(&health));
+        assert_true(health_takes_jobs(&health));
+        assert_false(health_wants_look(&health, 9000 * S));
+        assert_true(health_condemn(&health, "Xid 79", 9000 * S));
+}
+
 static void a_look_that_finds_it_broken_drains_it_with_what_it_found(void **state) {
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
         assert_true(look(&health, HEALTH_FOUND_BROKEN, 1 * S));
         assert_false(health_takes_jobs(&health));
         assert_string_equal(health_reason(&health), "drained by itself: found broken");
@@ -39,7 +60,7 @@ static void a_look_that_finds_it_broken_drains_it_with_what_it_found(void **stat
 static void a_look_that_comes_to_nothing_is_had_again_and_decides_nothing(void **state) {
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
         assert_false(look(&health, HEALTH_FOUND_NOTHING, 1 * S));
         assert_true(health_takes_jobs(&health));
         assert_false(health_wants_look(&health, 1 * S + HEALTH_LOOK_MIN_NS - 1));
@@ -52,7 +73,7 @@ static void a_broken_device_is_looked_at_at_a_falling_rate_until_it_is_well(void
         uint64_t now_ns = 1 * S, delay_ns = HEALTH_LOOK_MIN_NS;
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, "they say", now_ns);
+        health_sign(&health, HEALTH_NO_START, ALICE, "they say", now_ns);
         look(&health, HEALTH_FOUND_BROKEN, now_ns);
         for (unsigned i = 0; i < 20; ++i) {
                 assert_false(health_wants_look(&health, now_ns + delay_ns - 1));
@@ -68,15 +89,15 @@ static void a_broken_device_is_looked_at_at_a_falling_rate_until_it_is_well(void
 static void one_that_breaks_again_soon_is_looked_at_more_rarely(void **state) {
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
         look(&health, HEALTH_FOUND_BROKEN, 1 * S);
         look(&health, HEALTH_FOUND_WELL, 10 * S);
-        health_sign(&health, HEALTH_NO_START, "they say", 20 * S);
+        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 20 * S);
         look(&health, HEALTH_FOUND_BROKEN, 20 * S);
         assert_false(health_wants_look(&health, 20 * S + 2 * HEALTH_LOOK_MIN_NS - 1));
         look(&health, HEALTH_FOUND_WELL, 20 * S + 2 * HEALTH_LOOK_MIN_NS);
 
-        health_sign(&health, HEALTH_NO_START, "they say", 5000 * S);
+        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 5000 * S);
         look(&health, HEALTH_FOUND_BROKEN, 5000 * S);
         assert_true(health_wants_look(&health, 5000 * S + HEALTH_LOOK_MIN_NS));
 }
@@ -85,13 +106,42 @@ static void faults_of_the_hardware_drain_it_whatever_looks_find(void **state) {
         Health health = {};
 
         for (unsigned i = 1; i < HEALTH_FAULTS_MAX; ++i) {
-                assert_false(health_sign(&health, HEALTH_FAULT, "ECC", i * S));
+                assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "ECC", i * S));
                 look(&health, HEALTH_FOUND_WELL, i * S);
         }
-        assert_true(health_sign(&health, HEALTH_FAULT, "ECC", 10 * S));
+        assert_true(health_sign(&health, HEALTH_FAULT, BOB, "ECC", 10 * S));
         assert_string_equal(health_reason(&health), "drained by itself: ECC");
-        assert_false(health_sign(&health, HEALTH_FAULT, "ECC", 11 * S));
+        assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "ECC", 11 * S));
         assert_true(look(&health, HEALTH_FOUND_WELL, 12 * S));
+}
+
+static void faults_that_only_one_user_tells_of_never_drain_it(void **state) {
+        Health health = {};
+
+        for (unsigned i = 1; i < 100; ++i) {
+                assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "made up", i * S));
+                look(&health, HEALTH_FOUND_WELL, i * S);
+        }
+        assert_true(health_takes_jobs(&health));
+        assert_true(health_sign(&health, HEALTH_FAULT, BOB, "ECC", 100 * S));
+}
+
+static void another_users_fault_of_long_ago_does_not_count(void **state) {
+        uint64_t later_ns = 2 * HEALTH_WINDOW_NS;
+        Health health = {};
+
+        health_sign(&health, HEALTH_FAULT, BOB, "ECC", 1 * S);
+        health_sign(&health, HEALTH_FAULT, ALICE, "ECC", 2 * S);
+        for (unsigned i = 0; i < 2 * HEALTH_FAULTS_MAX; ++i)
+                assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "ECC", later_ns + i * S));
+}
+
+static void the_word_of_a_domain_that_is_trusted_is_enough(void **state) {
+        Health health = {};
+
+        for (unsigned i = 1; i < HEALTH_FAULTS_MAX; ++i)
+                assert_false(health_sign(&health, HEALTH_FAULT, HEALTH_TRUSTED, "ECC", i * S));
+        assert_true(health_sign(&health, HEALTH_FAULT, HEALTH_TRUSTED, "ECC", 10 * S));
 }
 
 static void faults_far_apart_do_not_add_up(void **state) {
@@ -100,7 +150,8 @@ static void faults_far_apart_do_not_add_up(void **state) {
         for (unsigned i = 1; i < 10 * HEALTH_FAULTS_MAX; ++i) {
                 uint64_t now_ns = i * HEALTH_WINDOW_NS;
 
-                assert_false(health_sign(&health, HEALTH_FAULT, "ECC", now_ns));
+                assert_false(
+                        health_sign(&health, HEALTH_FAULT, i % 2 ? ALICE : BOB, "ECC", now_ns));
                 look(&health, HEALTH_FOUND_WELL, now_ns);
         }
 }
@@ -109,7 +160,7 @@ static void workers_that_do_not_come_up_never_add_up(void **state) {
         Health health = {};
 
         for (unsigned i = 1; i < 100; ++i) {
-                assert_false(health_sign(&health, HEALTH_NO_START, "not allowed", i * S));
+                assert_false(health_sign(&health, HEALTH_NO_START, ALICE, "not allowed", i * S));
                 look(&health, HEALTH_FOUND_WELL, i * S);
         }
         assert_true(health_takes_jobs(&health));
@@ -120,7 +171,7 @@ static void what_an_administrator_holds_no_look_gives_back(void **state) {
 
         health_hold(&health, "a new fan");
         assert_string_equal(health_reason(&health), "a new fan");
-        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
         look(&health, HEALTH_FOUND_BROKEN, 1 * S);
         assert_string_equal(health_reason(&health), "a new fan");
         look(&health, HEALTH_FOUND_WELL, 10 * S);
@@ -133,7 +184,7 @@ static void what_an_administrator_holds_no_look_gives_back(void **state) {
 static void an_administrator_gives_back_what_was_drained_by_itself(void **state) {
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, "they say", 1 * S);
+        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
         look(&health, HEALTH_FOUND_BROKEN, 1 * S);
         assert_true(health_release(&health));
         assert_true(health_takes_jobs(&health));
@@ -153,11 +204,15 @@ static void a_long_reason_is_cut(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_sign_alone_drains_nothing),
+                cmocka_unit_test(what_the_driver_says_needs_no_look_and_none_gives_it_back),
                 cmocka_unit_test(a_look_that_finds_it_broken_drains_it_with_what_it_found),
                 cmocka_unit_test(a_look_that_comes_to_nothing_is_had_again_and_decides_nothing),
                 cmocka_unit_test(a_broken_device_is_looked_at_at_a_falling_rate_until_it_is_well),
                 cmocka_unit_test(one_that_breaks_again_soon_is_looked_at_more_rarely),
                 cmocka_unit_test(faults_of_the_hardware_drain_it_whatever_looks_find),
+                cmocka_unit_test(faults_that_only_one_user_tells_of_never_drain_it),
+                cmocka_unit_test(another_users_fault_of_long_ago_does_not_count),
+                cmocka_unit_test(the_word_of_a_domain_that_is_trusted_is_enough),
                 cmocka_unit_test(faults_far_apart_do_not_add_up),
                 cmocka_unit_test(workers_that_do_not_come_up_never_add_up),
                 cmocka_unit_test(what_an_administrator_holds_no_look_gives_back),

@@ -85,11 +85,100 @@ static void without_polling_it_sleeps_at_once(void **state) {
         fake_free(fake);
 }
 
+static Session *session_of(const FakeClient *client) {
+        Session *found;
+
+        HASH_FIND(hh, client->fake->supervisor->sessions, &client->session, sizeof(client->session),
+                  found);
+        assert_non_null(found);
+        return found;
+}
+
+static bool session_is_rung(const FakeClient *client) {
+        struct pollfd fd = {.fd = wire_fd(session_of(client)->wire), .events = POLLIN};
+
+        return poll(&fd, 1, 0) == 1;
+}
+
+static void ask_status(FakeClient *client) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__StatusGet get = GPUQ__V1__STATUS_GET__INIT;
+
+        request.serial = 7;
+        request.body_case = GPUQ__V1__REQUEST__BODY_STATUS_GET;
+        request.status_get = &get;
+        assert_int_equal(wire_queue(client->wire, &request.base, -1), 0);
+        assert_int_equal(wire_flush(client->wire), 0);
+}
+
+static void while_it_polls_a_ring_is_looked_at_without_a_bell(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"poll_us=100000", NULL});
+        FakeClient *client = client_with_module(fake);
+        FakeWorker *worker = fake_worker(fake, 0, 0);
+        uint64_t id;
+
+        fake_ring(client);
+        id = fake_submit(client, (FakeJob){});
+        fake_worker(fake, 0, 1);
+        assert_true(session_of(client)->is_looked_at);
+        assert_false(supervisor_sleeps(fake));
+        ask_status(client);
+        assert_false(session_is_rung(client));
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        fake_end(worker, id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_ring_from_which_nothing_comes_is_looked_at_no_more(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"poll_us=1000", NULL});
+        FakeClient *client = client_with_module(fake);
+
+        fake_ring(client);
+        fake_wait(fake, supervisor_sleeps, fake);
+        assert_false(session_of(client)->is_looked_at);
+        assert_true(TAILQ_EMPTY(&fake->supervisor->looking));
+        ask_status(client);
+        assert_true(session_is_rung(client));
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        fake_wait(fake, supervisor_sleeps, fake);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* One whose answers fill its ring and its share of memory: no turn is spent on it until it reads. */
+static void a_ring_whose_client_does_not_read_keeps_nobody_awake(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"poll_us=1000", NULL});
+        FakeClient *client = client_with_module(fake);
+        size_t n_asked = 0, n_told = 0;
+
+        fake_ring(client);
+        while (!session_of(client)->is_held_up && n_asked++ < 100000) {
+                ask_status(client);
+                fake_turn(fake);
+        }
+        ask_status(client);
+        n_asked++;
+        fake_wait(fake, supervisor_sleeps, fake);
+        assert_true(session_of(client)->is_held_up);
+        assert_false(session_of(client)->is_looked_at);
+
+        for (; n_told < n_asked; n_told++)
+                assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        fake_wait(fake, supervisor_sleeps, fake);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(while_it_polls_a_worker_rings_no_bell),
                 cmocka_unit_test(it_sleeps_some_time_after_the_last_job),
                 cmocka_unit_test(without_polling_it_sleeps_at_once),
+                cmocka_unit_test(while_it_polls_a_ring_is_looked_at_without_a_bell),
+                cmocka_unit_test(a_ring_from_which_nothing_comes_is_looked_at_no_more),
+                cmocka_unit_test(a_ring_whose_client_does_not_read_keeps_nobody_awake),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

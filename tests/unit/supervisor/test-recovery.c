@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "supervisor/worker.h"
+
 #define DONE       GPUQ__V1__STATE__DONE
 #define FAILED     GPUQ__V1__STATE__FAILED
 #define CANCELLED  GPUQ__V1__STATE__CANCELLED
@@ -40,6 +42,92 @@ static void the_guilty_job_fails_and_names_its_kernel(void **state) {
         fake_free(fake);
 }
 
+static bool is_running(Fake *fake, uint64_t id) {
+        const Job *job = supervisor_find_job(fake->supervisor, id);
+
+        return job && job->state == JOB_RUNNING;
+}
+
+/* What it left on the device may write into arenas until then. */
+static void nothing_is_told_or_runs_again_before_the_process_has_ended(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t id = fake_submit(client, (FakeJob){});
+        FakeWorker *worker = fake_worker(fake, 0, 1);
+
+        fake_last_word(worker, ILLEGAL_ADDRESS, false, &id, (Gpuq__Worker__Phase[]){ISSUED}, 1);
+        fake_turn(fake);
+        assert_true(is_running(fake, id));
+        assert_int_equal(fake->n_workers, 1);
+        fake_die(fake, worker);
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT, ILLEGAL_ADDRESS);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* The driver may hold it for ever. */
+static void one_that_cannot_be_ended_is_not_waited_for_for_ever(void **state) {
+        Gpuq__Worker__Phase phases[] = {ISSUED, QUEUED};
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t ids[2], now_ns;
+        Worker *worker;
+
+        ids[0] = fake_submit(client, (FakeJob){});
+        ids[1] = fake_submit(client, (FakeJob){});
+        fake_last_word(fake_worker(fake, 0, 2), ILLEGAL_ADDRESS, false, ids, phases, 2);
+        fake_turn(fake);
+        worker = supervisor_find_job(fake->supervisor, ids[0])->worker;
+        now_ns = uv_hrtime();
+        worker_tick(worker, now_ns + (WORKER_DYING_MS - 1000) * 1000000ull);
+        assert_true(is_running(fake, ids[0]));
+        worker_tick(worker, now_ns + (WORKER_DYING_MS + 1000) * 1000000ull);
+        fake_expect_end(client, ids[0], FAILED, GPUQ__V1__CODE__E_FAULT, ILLEGAL_ADDRESS);
+        fake_end(fake_worker(fake, 1, 1), ids[1], 0);
+        fake_expect_end(client, ids[1], DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static bool has_ended(void *userdata) {
+        const FakeWorker *worker = userdata;
+
+        return worker->is_ended;
+}
+
+static void one_that_has_said_its_last_word_and_stays_is_killed(void **state) {
+        Gpuq__Worker__Phase phases[] = {ISSUED, QUEUED};
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t ids[2];
+        FakeWorker *worker;
+
+        ids[0] = fake_submit(client, (FakeJob){});
+        ids[1] = fake_submit(client, (FakeJob){});
+        worker = fake_worker(fake, 0, 2);
+        fake_last_word(worker, ILLEGAL_ADDRESS, false, ids, phases, 2);
+        fake_wait(fake, has_ended, worker);
+        fake_expect_end(client, ids[0], FAILED, GPUQ__V1__CODE__E_FAULT, ILLEGAL_ADDRESS);
+        fake_end(fake_worker(fake, 1, 1), ids[1], 0);
+        fake_expect_end(client, ids[1], DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* Its word ends it for the others, and it is in the way of nobody. */
+static void one_that_says_that_its_device_failed_and_stays_is_killed(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t id = fake_submit(client, (FakeJob){});
+        FakeWorker *worker = fake_worker(fake, 0, 1);
+
+        fake_last_word(worker, "CUDA_ERROR_ECC_UNCORRECTABLE", true, &id,
+                       (Gpuq__Worker__Phase[]){ISSUED}, 1);
+        fake_wait(fake, has_ended, worker);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void suspects_run_alone_one_by_one(void **state) {
         Gpuq__Worker__Phase phases[] = {ISSUED, ISSUED, ISSUED, QUEUED};
         Fake *fake = fake_new(1, NULL);
@@ -48,6 +136,7 @@ static void suspects_run_alone_one_by_one(void **state) {
         uint64_t ids[] = {first, first + 1, first + 2, first + 3};
         FakeWorker *worker = fake_worker(fake, 0, 4);
 
+        assert_int_equal(worker->n_alone, 0);
         fake_stopped(fake, worker, ILLEGAL_ADDRESS, ids, phases, 4);
         worker = fake_worker(fake, 1, 1);
         fake_turn(fake);
@@ -66,6 +155,7 @@ static void suspects_run_alone_one_by_one(void **state) {
         fake_end(worker, first + 2, 0);
         worker = fake_worker(fake, 2, 2);
         assert_int_equal(worker->jobs[1], first + 3);
+        assert_int_equal(worker->n_alone, 2); /* the last one runs the kernel that faulted */
         fake_end(worker, first + 3, 0);
         fake_expect_end(client, first + 3, DONE, 0, NULL);
         fake_client_close(client);
@@ -205,6 +295,49 @@ static void a_worker_that_does_not_stop_is_killed(void **state) {
         fake_free(fake);
 }
 
+/* As if all of it had been so much earlier. */
+static void fake_age(Fake *fake, const FakeWorker *worker, uint64_t ms, bool is_silent) {
+        Worker *aged;
+        Job *job;
+
+        HASH_FIND(hh, fake->supervisor->workers, &worker->id, sizeof(worker->id), aged);
+        assert_non_null(aged);
+        TAILQ_FOREACH(job, &aged->inflight, link)
+        job->started_ns -= ms * 1000000;
+        aged->last_end_ns = 0;
+        if (is_silent)
+                aged->heard_ms -= ms;
+}
+
+static void tick(Fake *fake) {
+        uint64_t until_ns = uv_hrtime() + 2ull * SUPERVISOR_TICK_MS * 1000000;
+
+        while (uv_hrtime() < until_ns) {
+                uv_run(&fake->supervisor->loop, UV_RUN_ONCE);
+                fake_turn(fake);
+        }
+}
+
+static void a_worker_that_keeps_silent_about_any_late_job_is_killed(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t endless = fake_submit(client, (FakeJob){});
+        uint64_t late = fake_submit(client, (FakeJob){.timeout_ms = 1});
+        FakeWorker *worker = fake_worker(fake, 0, 2);
+
+        fake_age(fake, worker, 10000, false);
+        tick(fake);
+        assert_false(worker->is_killed); /* it speaks: the job may wait behind the other */
+        fake_age(fake, worker, 10000, true);
+        tick(fake);
+        assert_true(worker->is_killed);
+        fake_expect_end(client, late, FAILED, GPUQ__V1__CODE__E_TIMEOUT, "timeout of 0.001 s");
+        fake_end(fake_worker(fake, 1, 1), endless, 0);
+        fake_expect_end(client, endless, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void a_running_job_is_cancelled_by_stopping_its_worker(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
@@ -332,6 +465,27 @@ static void a_module_is_not_blamed_for_what_a_job_did(void **state) {
         fake_free(fake);
 }
 
+static void a_module_that_does_not_load_again_is_tried_with_the_next_job(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t id = fake_submit(client, (FakeJob){});
+
+        fake_die(fake, fake_worker(fake, 0, 1));
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT, "signal 9");
+        fake->hold_modules = true;
+        id = fake_submit(client, (FakeJob){});
+        fake_worker(fake, 1, 0);
+        fake_turn(fake);
+        fake_release_modules(fake, &fake->workers[1], GPUQ__V1__CODE__E_COMPILE);
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_COMPILE, "nonsense");
+
+        id = fake_submit(client, (FakeJob){});
+        fake_end(fake_worker(fake, 1, 1), id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void quitting_tells_clients_and_stops_workers(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
@@ -351,6 +505,10 @@ static void quitting_tells_clients_and_stops_workers(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_guilty_job_fails_and_names_its_kernel),
+                cmocka_unit_test(nothing_is_told_or_runs_again_before_the_process_has_ended),
+                cmocka_unit_test(one_that_has_said_its_last_word_and_stays_is_killed),
+                cmocka_unit_test(one_that_cannot_be_ended_is_not_waited_for_for_ever),
+                cmocka_unit_test(one_that_says_that_its_device_failed_and_stays_is_killed),
                 cmocka_unit_test(suspects_run_alone_one_by_one),
                 cmocka_unit_test(bystanders_that_cannot_run_twice_name_their_buffers),
                 cmocka_unit_test(order_is_kept_when_jobs_run_again),
@@ -358,12 +516,14 @@ int main(void) {
                 cmocka_unit_test(a_worker_that_lies_is_killed),
                 cmocka_unit_test(a_late_job_times_out_and_the_others_run_again),
                 cmocka_unit_test(a_worker_that_does_not_stop_is_killed),
+                cmocka_unit_test(a_worker_that_keeps_silent_about_any_late_job_is_killed),
                 cmocka_unit_test(a_running_job_is_cancelled_by_stopping_its_worker),
                 cmocka_unit_test(a_dead_clients_endless_job_is_ended),
                 cmocka_unit_test(workers_that_do_not_start_give_their_jobs_up),
                 cmocka_unit_test(variables_that_died_are_told_once),
                 cmocka_unit_test(a_module_that_kills_its_worker_is_given_up),
                 cmocka_unit_test(a_module_is_not_blamed_for_what_a_job_did),
+                cmocka_unit_test(a_module_that_does_not_load_again_is_tried_with_the_next_job),
                 cmocka_unit_test(quitting_tells_clients_and_stops_workers),
         };
 

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "supervisor/limit.h"
+
 static void send_bytes(FakeClient *client, const void *data, size_t n_data) {
         assert_int_equal(send(wire_fd(client->wire), data, n_data, MSG_NOSIGNAL), n_data);
         fake_turn(client->fake);
@@ -179,7 +181,7 @@ static void a_host_arena_comes_sealed_against_resizing(void **state) {
         assert_int_equal(st.st_size, 12345);
         assert_int_equal(fcntl(client->fd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
         fake_client_close(client);
-        assert_int_equal(fake->n_kept, fake->n_dropped);
+        assert_int_equal(fake->n_kept, fake->n_dropped + 1); /* the ledger stays */
         fake_free(fake);
 }
 
@@ -332,13 +334,24 @@ static void an_image_must_be_sealed_before_it_is_a_module(void **state) {
         fake_free(fake);
 }
 
-/* All but one are over the limit, and the text that says so is long. */
+static void send_cancel_all(FakeClient *client) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
+
+        cancel.all = true;
+        request.body_case = GPUQ__V1__REQUEST__BODY_CANCEL;
+        request.cancel = &cancel;
+        fake_send(client, &request);
+}
+
 static void a_client_that_does_not_read_is_dropped(void **state) {
-        char *settings[] = {"jobs=1", NULL};
-        Fake *fake = fake_new(1, settings);
+        char *settings[] = {"jobs=400000", NULL};
+        Fake *fake = fake_new(0, settings);
         FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID);
 
-        fake_submit_many(client, (FakeJob){}, 100000);
+        fake_submit_many(client, (FakeJob){}, 400000);
+        send_cancel_all(other);
+        assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_CANCELLED);
         assert_int_equal(HASH_COUNT(fake->supervisor->sessions), 1);
         send_status_get(other);
         assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
@@ -350,13 +363,120 @@ static void a_client_that_does_not_read_is_dropped(void **state) {
 static void requests_wait_until_earlier_answers_are_read(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
-        uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, 40000);
+        uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, 9 * WIRE_JOBS_MAX);
         Session *session = fake->supervisor->sessions;
 
         send_status_get(client);
         assert_true(wire_pending(session->wire) > SESSION_UNREAD_MAX);
-        fake_completion(client, first + 39999);
+        fake_completion(client, first + 9 * WIRE_JOBS_MAX - 1);
         assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* Jobs for a device that may yet appear wait for it. */
+static void a_device_number_that_no_device_can_have_is_refused_before_there_are_any(void **state) {
+        static const uint32_t wrong[] = {LIMIT_JOB_DEVICE + 1, INT32_MAX, 1u << 31, (1u << 31) + 1,
+                                         UINT32_MAX};
+        Fake *fake = fake_new(0, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        for (size_t i = 0; i < ARRAY_SIZE(wrong); ++i)
+                fake_expect_end(client, fake_submit(client, (FakeJob){.device = wrong[i]}),
+                                GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_NOT_FOUND, "at most");
+        fake_submit(client, (FakeJob){.device = LIMIT_JOB_DEVICE});
+        assert_int_equal(fake->supervisor->users->used[USER_JOBS], 1);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* The same job again and again: none of them is looked at. */
+static void too_many_jobs_in_one_message_end_the_connection(void **state) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Submit submit = GPUQ__V1__SUBMIT__INIT;
+        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT, *jobs[WIRE_JOBS_MAX + 1];
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        for (size_t i = 0; i < ARRAY_SIZE(jobs); ++i)
+                jobs[i] = &job;
+        submit.jobs = jobs;
+        submit.n_jobs = ARRAY_SIZE(jobs);
+        request.body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
+        request.submit = &submit;
+        fake_send(client, &request);
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "more jobs in one message");
+        assert_null(fake_receive(client));
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* Of jobs that were never prepared, which fail at once. Return: one behind what was packed. */
+static uint8_t *pack_fires(FakeClient *client, size_t n, uint8_t *p) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Fires message = GPUQ__V1__FIRES__INIT;
+        Gpuq__V1__Fire *fires = calloc(n, sizeof(*fires)), **list = calloc(n, sizeof(*list));
+        uint32_t n_bytes;
+
+        for (size_t i = 0; i < n; ++i) {
+                list[i] = &fires[i];
+                gpuq__v1__fire__init(&fires[i]);
+                fires[i].prepared = 1;
+                fires[i].tag = ++client->tag;
+        }
+        message.fires = list;
+        message.n_fires = n;
+        request.body_case = GPUQ__V1__REQUEST__BODY_FIRES;
+        request.fires = &message;
+        n_bytes = (uint32_t)gpuq__v1__request__pack(&request, p + WIRE_HEADER_BYTES);
+        memset(p, 0, WIRE_HEADER_BYTES);
+        memcpy(p, &n_bytes, sizeof(n_bytes));
+        free(list);
+        free(fires);
+        return p + WIRE_HEADER_BYTES + n_bytes;
+}
+
+static void too_many_fires_in_one_message_end_the_connection(void **state) {
+        static uint8_t data[256 << 10];
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        send_bytes(client, data, (size_t)(pack_fires(client, WIRE_JOBS_MAX + 1, data) - data));
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "more jobs in one message");
+        assert_null(fake_receive(client));
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* Many frames are read at once, behind one so long that there is room for them: the first
+ * is looked at, and the others once its ends were told. */
+static void requests_wait_until_the_ends_before_them_were_told(void **state) {
+        enum { LONG = 131072, N_FRAMES = 3 };
+        /* Request { unprepare: {} }, and all the rest is a field 1000, which nobody knows. */
+        static const uint8_t head[] = {0x72, 0, 0xc2, 0x3e, 0xf9, 0xff, 7};
+        static uint8_t data[LONG + (256 << 10)];
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        Session *session = fake->supervisor->sessions;
+        uint8_t *p = data;
+
+        memcpy(p, &(uint32_t){LONG}, sizeof(uint32_t));
+        p += WIRE_HEADER_BYTES;
+        memcpy(p, head, sizeof(head));
+        p += LONG;
+        send_bytes(client, data, (size_t)(p - data) - 1);
+        for (unsigned i = 0; i < N_FRAMES; ++i)
+                p = pack_fires(client, WIRE_JOBS_MAX, p);
+        assert_int_equal(send(wire_fd(client->wire), data + WIRE_HEADER_BYTES + LONG - 1,
+                              (size_t)(p - data) - WIRE_HEADER_BYTES - LONG + 1, MSG_NOSIGNAL),
+                         (size_t)(p - data) - WIRE_HEADER_BYTES - LONG + 1);
+        for (size_t n_max = 0; n_max < WIRE_JOBS_MAX || session->n_ended;) {
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+                n_max = MAX(n_max, session->n_ended);
+                assert_in_range(n_max, 0, WIRE_JOBS_MAX);
+        }
+
+        fake_completion(client, (uint64_t)session->id << 32 | client->tag);
         fake_client_close(client);
         fake_free(fake);
 }
@@ -409,11 +529,11 @@ static void half_frames_count_for_their_user(void **state) {
 static void replies_that_wait_count_for_their_user(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
-        uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, 40000);
+        uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, 9 * WIRE_JOBS_MAX);
         User *user = fake->supervisor->users;
 
         assert_true(user->used[USER_BUFFER_BYTES] > SESSION_UNREAD_MAX);
-        fake_completion(client, first + 39999);
+        fake_completion(client, first + 9 * WIRE_JOBS_MAX - 1);
         fake_turn(fake);
         assert_int_equal(user->used[USER_BUFFER_BYTES], 0);
         fake_client_close(client);
@@ -441,6 +561,11 @@ int main(void) {
                 cmocka_unit_test(an_image_must_be_sealed_before_it_is_a_module),
                 cmocka_unit_test(a_client_that_does_not_read_is_dropped),
                 cmocka_unit_test(requests_wait_until_earlier_answers_are_read),
+                cmocka_unit_test(
+                        a_device_number_that_no_device_can_have_is_refused_before_there_are_any),
+                cmocka_unit_test(too_many_jobs_in_one_message_end_the_connection),
+                cmocka_unit_test(too_many_fires_in_one_message_end_the_connection),
+                cmocka_unit_test(requests_wait_until_the_ends_before_them_were_told),
                 cmocka_unit_test(half_frames_count_for_their_user),
                 cmocka_unit_test(replies_that_wait_count_for_their_user),
         };

@@ -94,6 +94,7 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_true(config->coalesce);
         assert_int_equal(config->coalesce_us, 0);
         assert_true(config->in_place);
+        assert_true(config->rings);
         assert_int_equal(config->compile_timeout_s, 120);
         assert_true(config->limits.weight == 1);
         assert_true(config->limits.arena_bytes > 1 << 20);
@@ -114,7 +115,7 @@ static void every_key_is_read(void **state) {
                 "\tadmin_group =\n"
                 "supervisor_user = one\nworker_user = two\ncache_dir = /c\ndevice = cpu\n"
                 "cpu_devices = 4\ncpu_threads = 3\nisolation = shared\nworker_idle_s = 0\n"
-                "inflight_jobs = 1\ninflight_ms = 9\npoll_us = 12\n"
+                "inflight_jobs = 1\ninflight_ms = 9\npoll_us = 12\nrings = no\n"
                 "coalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = 5\n"
                 "compile_timeout_s = 6\n"
                 "weight = 0.5\nsessions = 7\njobs = 8\narena_bytes = 3G\ndevice_bytes = 2t\n"
@@ -135,6 +136,7 @@ static void every_key_is_read(void **state) {
         assert_int_equal(config->inflight_jobs, 1);
         assert_int_equal(config->inflight_ms, 9);
         assert_int_equal(config->poll_us, 12);
+        assert_false(config->rings);
         assert_false(config->coalesce);
         assert_int_equal(config->coalesce_us, 14);
         assert_false(config->in_place);
@@ -197,9 +199,10 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                  "gpuqd.conf:1: [user a b]: no such section; allowed: [gpuqd], [user NAME]"},
                 {"jobs = 1\n",
                  "gpuqd.conf:1: jobs: before any section; allowed: [gpuqd], [user NAME]"},
-                {"[user a]\nsocket = /x\n", "gpuqd.conf:2: socket: no such key of a user; allowed: "
-                                            "weight, sessions, jobs, arena_bytes, "
-                                            "device_bytes, modules, gpu_seconds"},
+                {"[user a]\nsocket = /x\n",
+                 "gpuqd.conf:2: socket: no such key of a user; allowed: "
+                 "weight, sessions, jobs, arena_bytes, "
+                 "device_bytes, modules, detached_jobs, detached_bytes, gpu_seconds"},
                 {"[user a]\nmodules = x\n",
                  "gpuqd.conf:2: modules = x: not a number of that range; allowed: 1 to 1000000"},
                 {"wrong\n[gpuqd]\njobs = x\n",

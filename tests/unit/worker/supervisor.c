@@ -120,13 +120,28 @@ Supervisor supervisor_start(bool probe) {
         return supervisor;
 }
 
-static void supervisor_forget(Supervisor *supervisor) {
+void supervisor_forget(Supervisor *supervisor) {
         if (supervisor->message)
                 gpuq__worker__from_worker__free_unpacked(supervisor->message, NULL);
         supervisor->message = NULL;
         if (supervisor->fd >= 0)
                 close(supervisor->fd);
         supervisor->fd = -1;
+}
+
+void supervisor_die(Supervisor *supervisor, int ret_fds[static CHANNEL_N_FDS]) {
+        (void)channel_sleep(supervisor->channel); /* what it read it dealt with */
+        channel_fds(supervisor->channel, ret_fds);
+        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
+                ret_fds[i] = fcntl(ret_fds[i], F_DUPFD_CLOEXEC, 3);
+                assert_true(ret_fds[i] >= 0);
+        }
+        supervisor_forget(supervisor);
+        supervisor->channel = channel_free(supervisor->channel);
+}
+
+void supervisor_replace(Supervisor *supervisor, const int fds[static CHANNEL_N_FDS]) {
+        assert_int_equal(channel_attach(fds, &supervisor->channel), 0);
 }
 
 int supervisor_wait(Supervisor *supervisor) {
@@ -147,10 +162,13 @@ int supervisor_end(Supervisor *supervisor) {
 void supervisor_send(Supervisor *supervisor, Gpuq__Worker__ToWorker__BodyCase what, void *body,
                      int fd) {
         Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
+        int r;
 
         message.body_case = what;
         message.jobs = body; /* a union of pointers */
-        assert_int_equal(channel_send(supervisor->channel, &message.base, fd), 0);
+        while ((r = channel_send(supervisor->channel, &message.base, fd)) == CHANNEL_E_AGAIN)
+                poll(NULL, 0, 1); /* the worker is reading */
+        assert_int_equal(r, 0);
 }
 
 /* Blocks until the worker rings. */

@@ -246,6 +246,22 @@ static void job_waits_for_company_if_it_is_told_to(void **state) {
         end(&supervisor, &arena);
 }
 
+static void job_that_runs_alone_waits_for_nobody(void **state) {
+        HostArena arena;
+        Supervisor supervisor;
+
+        supervisor_options[0] = "--coalesce-us=1000000";
+        supervisor = begin(&arena);
+        fill(&arena);
+        for (size_t i = 0; i < 2; ++i)
+                add_init(&works[i], i);
+        works[1].job.alone = true;
+        works_send(&supervisor, works, 2);
+        await_done(&supervisor, 2);
+        await_done(&supervisor, 1); /* it waited for others, up to a second */
+        end(&supervisor, &arena);
+}
+
 static void lone_jobs_try_both_ways(void **state) {
         HostArena arena;
         Supervisor supervisor = begin(&arena);
@@ -317,9 +333,14 @@ static void one_bad_job_does_not_hide_in_its_batch(void **state) {
         const Gpuq__Worker__Stopped *stopped;
 
         fill(&arena);
-        for (size_t i = 0; i < 10; ++i)
-                add_init(&works[i], i);
-        works[5].values[0][3] = UINT64_C(1) << 42; /* n: far beyond its buffers */
+        /* Kernels that only read on: what else is in the context stays as it is. */
+        for (size_t i = 0; i < 10; ++i) {
+                work_init(&works[i], i + 1);
+                work_buffer(&works[i], 1, 3 * i * SLICE, FLOATS * sizeof(float), IN);
+                work_buffer(&works[i], 1, (3 * i + 2) * SLICE, sizeof(float), OUT);
+                work_launch(&works[i], work_kernel(&works[i], BUILTIN, "sum_f32"), 1, 256, "bbl", 0,
+                            1, i == 5 ? UINT64_C(1) << 42 : (uint64_t)FLOATS);
+        }
         works_send(&supervisor, works, 10);
         stopped = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED)->stopped;
         assert_non_null(stopped->error);
@@ -329,6 +350,127 @@ static void one_bad_job_does_not_hide_in_its_batch(void **state) {
                 assert_int_equal(stopped->jobs[i]->phase, GPUQ__WORKER__PHASE__ISSUED);
         host_arena_free(&arena);
         assert_int_equal(supervisor_wait(&supervisor), 0);
+}
+
+/* ---- what does not launch, as the CPU driver can be told ---------------------------------- */
+
+static char broken_path[4096];
+
+/* A line each, see driver/cpu/broken.h; "": all is well again. */
+static void broken_write(const char *lines) {
+        FILE *file = fopen(broken_path, "we");
+
+        assert_non_null(file);
+        assert_true(fputs(lines, file) >= 0);
+        assert_int_equal(fclose(file), 0);
+}
+
+static Supervisor begin_broken(HostArena *arena, const char *lines) {
+        if (supervisor_on_gpu())
+                skip();
+
+        snprintf(broken_path, sizeof(broken_path), "%s/broken", supervisor_folder());
+        broken_write(lines);
+        supervisor_options[0] = "--cpu-broken";
+        supervisor_options[1] = broken_path;
+        return begin(arena);
+}
+
+static void device_arena(Supervisor *supervisor, uint64_t id) {
+        Gpuq__Worker__ArenaMake make = GPUQ__WORKER__ARENA_MAKE__INIT;
+
+        make.id = id;
+        make.size = 3 * MANY * SLICE;
+        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE, &make, -1);
+        supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE);
+}
+
+/* Two batches, which are formed before the first of them is issued. Half of each out is left alone. */
+static void two_batches_of_sums(Supervisor *supervisor, HostArena *arena) {
+        memset(arena->data, 0xee, arena->size);
+        fill(arena);
+        for (size_t i = 0; i < MANY; ++i) {
+                add_init(&works[i], i);
+                works[i].launches[0].grid_x = 4 + (uint32_t)(i % 2);
+                works[i].values[0][3] = FLOATS / 2;
+        }
+        works_send(supervisor, works, MANY);
+        await_all(supervisor, MANY);
+        for (size_t job = 0; job < MANY; ++job)
+                for (int i = 0; i < FLOATS; ++i)
+                        assert_true(slice(arena, job, 2)[i] ==
+                                    (i < FLOATS / 2
+                                             ? slice(arena, job, 0)[i] + slice(arena, job, 1)[i]
+                                             : 0));
+}
+
+#define NO_MOVE "gpuq_internal_move_8 1\ngpuq_internal_move_42 1\ngpuq_internal_move_170 1\n"
+
+/* The first batch said that its jobs failed; the second one's ran on scratch that nobody had filled. */
+static void without_a_move_kernel_each_job_of_a_batch_is_copied(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin_broken(&arena, NO_MOVE);
+        Gpuq__V1__WorkerCounters counted;
+
+        two_batches_of_sums(&supervisor, &arena);
+        counted = counters(&supervisor);
+        assert_int_equal(counted.coalesced, MANY);
+        assert_int_equal(counted.staged_by_copy, MANY);
+        assert_int_equal(counted.staged_by_kernel, 0);
+        end(&supervisor, &arena);
+}
+
+static void without_a_move_kernel_a_batch_in_device_memory_starts_with_zeros(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin_broken(&arena, NO_MOVE);
+
+        device_arena(&supervisor, 2);
+        for (size_t i = 0; i < MANY; ++i) {
+                add_init(&works[i], i);
+                works[i].launches[0].grid_x = 4 + (uint32_t)(i % 2);
+                works[i].values[0][3] = 0;
+                for (size_t k = 0; k < 3; ++k)
+                        works[i].buffers[k].arena = 2;
+        }
+        works_send(&supervisor, works, MANY);
+        await_all(&supervisor, MANY);
+        end(&supervisor, &arena);
+}
+
+/* The second batch was launched by a twin that was gone. */
+static void without_its_twin_each_job_of_a_batch_is_launched(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin_broken(&arena, "add_f32$gpuq_batch 1\n");
+        Gpuq__V1__WorkerCounters counted;
+
+        two_batches_of_sums(&supervisor, &arena);
+        counted = counters(&supervisor);
+        assert_int_equal(counted.coalesced, 0);
+        assert_int_equal(counted.staged_by_kernel, MANY);
+        end(&supervisor, &arena);
+}
+
+/* One user's zeros that could not be made ended batches for the worker's life. */
+static void call_that_failed_leaves_the_move_kernel_as_it_is(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin_broken(&arena, "");
+        Gpuq__V1__WorkerCounters counted;
+
+        device_arena(&supervisor, 2);
+        broken_write("cuMemsetD8Async 1\n");
+        add_init(&works[0], 0);
+        works[0].buffers[2].arena = 2;
+        work_send(&supervisor, &works[0]);
+        await_refusal(&supervisor, 1, GPUQ__V1__CODE__E_LAUNCH,
+                      "moving the job's data: CUDA_ERROR_INVALID_VALUE: invalid argument");
+
+        broken_write("");
+        counters(&supervisor);
+        two_batches_of_sums(&supervisor, &arena);
+        counted = counters(&supervisor);
+        assert_int_equal(counted.coalesced, MANY);
+        assert_int_equal(counted.staged_by_copy, 0);
+        end(&supervisor, &arena);
 }
 
 static int remove_folder(void **state) {
@@ -343,10 +485,15 @@ int main(void) {
                 cmocka_unit_test(results_are_the_same_with_each_of_it_off),
                 cmocka_unit_test(chains_stay_in_order_while_their_links_run_together),
                 cmocka_unit_test(job_waits_for_company_if_it_is_told_to),
+                cmocka_unit_test(job_that_runs_alone_waits_for_nobody),
                 cmocka_unit_test(lone_jobs_try_both_ways),
                 cmocka_unit_test(job_in_place_is_behind_those_it_comes_after),
                 cmocka_unit_test(large_and_overlapping_jobs_go_by_copy_engines),
                 cmocka_unit_test(one_bad_job_does_not_hide_in_its_batch),
+                cmocka_unit_test(without_a_move_kernel_each_job_of_a_batch_is_copied),
+                cmocka_unit_test(without_a_move_kernel_a_batch_in_device_memory_starts_with_zeros),
+                cmocka_unit_test(without_its_twin_each_job_of_a_batch_is_launched),
+                cmocka_unit_test(call_that_failed_leaves_the_move_kernel_as_it_is),
         };
 
         if (!supervisor_folder()) {

@@ -2,13 +2,17 @@
 #include "test.h"
 
 #include "worker/graph.h"
-#include "worker/program.h"
+#include "worker/programs.h"
 
 /* ---- a device and a module that are only tables ------------------------------------------- */
 
-static CUresult fake_no_global(CUdeviceptr *address, size_t *size, CUmodule module,
-                               const char *name) {
-        return CUDA_ERROR_NOT_FOUND;
+/* One that is in no list. */
+static CUresult fake_global(CUdeviceptr *address, size_t *size, CUmodule module, const char *name) {
+        if (strcmp(name, "__hidden") != 0)
+                return CUDA_ERROR_NOT_FOUND;
+        *address = 0x6000;
+        *size = 64;
+        return CUDA_SUCCESS;
 }
 
 static CUresult fake_occupancy(int *n_blocks, CUfunction function, int n_threads, size_t n_shared) {
@@ -24,7 +28,7 @@ static CUresult fake_set_attribute(CUfunction function, CUfunction_attribute att
 }
 
 static Driver fake_driver = {
-        .cuModuleGetGlobal = fake_no_global,
+        .cuModuleGetGlobal = fake_global,
         .cuOccupancyMaxActiveBlocksPerMultiprocessor = fake_occupancy,
         .cuFuncSetAttribute = fake_set_attribute,
 };
@@ -83,6 +87,7 @@ static Image image = {
         .functions = functions,
         .n_functions = 5,
         .variables = variables,
+        .has_variables = true,
         .n_variables = 1,
 };
 
@@ -412,6 +417,22 @@ static void copy_stays_inside_both_ends(void **state) {
         assert_refused("none", &move.operation, "copy from neither a buffer nor a variable");
 }
 
+/* Whoever wrote to it wrote to that of all others who have the same module. */
+static void variable_that_is_in_no_list_is_not_written(void **state) {
+        Move move;
+
+        move_init(&move, 0, 1, 64);
+        move.to.what_case = GPUQ__V1__OPERAND__WHAT_VARIABLE;
+        move.to.variable = 0;
+        assert_taken("table", &move.operation);
+        assert_refused("__hidden", &move.operation,
+                       "variable __hidden is a constant and cannot be written");
+        image.has_variables = false;
+        assert_refused("table", &move.operation,
+                       "no variable table in the module, which has table");
+        image.has_variables = true;
+}
+
 static void variable_is_found_and_its_range_checked(void **state) {
         Program *program = NULL;
         Move move;
@@ -426,6 +447,8 @@ static void variable_is_found_and_its_range_checked(void **state) {
         assert_refused("table", &move.operation, "copy from variable table: 64 bytes at 1 of 64");
         assert_refused("tabel", &move.operation,
                        "no variable tabel in the module, which has table");
+        assert_refused("__hidden", &move.operation,
+                       "copy from variable __hidden: 64 bytes at 1 of 64");
 }
 
 static void fill_is_aligned_and_inside(void **state) {
@@ -550,6 +573,39 @@ static void shapes_tell_apart_what_patching_cannot_change(void **state) {
         assert_false(same_shape(&a.operation, &move.operation));
 }
 
+/* The bytes of two kernels and a launch, and those of one kernel and operations that begin as a kernel would. */
+static void programs_tell_kernels_from_operations(void **state) {
+        static const ProgramKernel kernels[] = {{"none", &image}, {"none", &image}};
+        static Programs programs;
+        Gpuq__V1__Operations operations = GPUQ__V1__OPERATIONS__INIT;
+        Gpuq__V1__Operation *list;
+        Call call;
+        uint8_t packed[256];
+        size_t n_head = sizeof(Image *) + sizeof("none");
+        ProgramInput input = {packed + n_head, 0, buffers, 3, kernels, 2};
+        Program *program = NULL;
+
+        call_init(&call, 0);
+        list = &call.operation;
+        operations.operations = &list;
+        operations.n_operations = 1;
+        input.n_operations = gpuq__v1__operations__pack(&operations, packed + n_head);
+        memcpy(packed, &kernels[1].image, sizeof(Image *));
+        memcpy(packed + sizeof(Image *), "none", sizeof("none"));
+
+        assert_int_equal(programs_init(&programs, (Context *)&context), 0);
+        assert_int_equal(programs_make(&programs, &input, &program, &failure), 0);
+        program_unref(program);
+        program = programs_find(&programs, &input);
+        assert_non_null(program);
+        program_unref(program);
+
+        input = (ProgramInput){packed, input.n_operations + n_head, buffers, 3, kernels, 1};
+        assert_null(programs_find(&programs, &input));
+        programs_clear(&programs);
+        bump_free(programs.bump);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(right_launch_has_its_values_in_place),
@@ -565,6 +621,8 @@ int main(void) {
                 cmocka_unit_test(cluster_divides_the_grid),
                 cmocka_unit_test(copy_stays_inside_both_ends),
                 cmocka_unit_test(variable_is_found_and_its_range_checked),
+                cmocka_unit_test(variable_that_is_in_no_list_is_not_written),
+                cmocka_unit_test(programs_tell_kernels_from_operations),
                 cmocka_unit_test(fill_is_aligned_and_inside),
                 cmocka_unit_test(rubbish_is_refused),
                 cmocka_unit_test(the_operation_that_is_wrong_is_named),

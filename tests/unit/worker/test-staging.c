@@ -235,6 +235,63 @@ static void any_set_of_slices_behaves_as_one_memory(void **state) {
         }
 }
 
+/* Also neighbours of other arenas, host memory, and slices of no length among them. */
+static void device_memory_is_cleared_where_it_is_out_and_not_read(void **state) {
+        enum { BYTES = 100, ROUNDS = 3000, MOST = 40 };
+        static const char *const arenas[] = {&arena_a, &arena_b};
+        unsigned random = 1;
+
+        for (int round = 0; round < ROUNDS; ++round) {
+                StagingBuffer buffers[MOST];
+                uint8_t wanted[2][BYTES] = {0}, found[2][BYTES] = {0};
+                size_t n = 1 + (size_t)round % MOST;
+                Plan p;
+
+                for (size_t i = 0; i < n; ++i) {
+                        uint64_t offset, length;
+
+                        random = random * 1103515245u + 12345u;
+                        offset = (random >> 8) % BYTES;
+                        length = (random >> 16) % (round % 2 ? 8 : BYTES) % (BYTES - offset + 1);
+                        buffers[i] = (StagingBuffer){arenas[random >> 28 & 1], offset, length,
+                                                     (StagingDirection)((random >> 24) % 3),
+                                                     random >> 29 & 3};
+                }
+                for (size_t i = 0; i < n; ++i)
+                        for (uint64_t k = 0; k < buffers[i].length && buffers[i].in_device; ++k)
+                                wanted[buffers[i].arena == &arena_b][buffers[i].offset + k] |=
+                                        buffers[i].direction == STAGING_OUT ? 1 : 2;
+                p = plan(buffers, n);
+                assert_true(p.staging.n_clear <= n);
+                for (size_t i = 0; i < p.staging.n_clear; ++i)
+                        for (uint64_t k = 0; k < p.staging.clear[i].length; ++k)
+                                ++found[p.staging.clear[i].arena == &arena_b]
+                                       [p.staging.clear[i].offset + k];
+                for (int i = 0; i < 2 * BYTES; ++i)
+                        assert_int_equal(found[i / BYTES][i % BYTES],
+                                         wanted[i / BYTES][i % BYTES] == 1);
+                free(p.memory);
+        }
+}
+
+/* It was the square of them, and more: a job of these held its worker for a second. */
+static void many_that_overlap_in_device_memory_are_one_sweep(void **state) {
+        enum { HALF = 100000 };
+        StagingBuffer *buffers = calloc(2 * HALF, sizeof(*buffers));
+        Plan p;
+
+        for (uint64_t i = 0; i < HALF; ++i) {
+                buffers[i] = (StagingBuffer){&arena_a, i, 4 * HALF - i, STAGING_OUT, true};
+                buffers[HALF + i] = (StagingBuffer){&arena_a, 4 * i + 1, 1, STAGING_IN, true};
+        }
+        p = plan(buffers, 2 * HALF);
+        assert_int_equal(p.staging.n_clear, HALF + 1);
+        assert_int_equal(p.staging.clear[0].length, 1);
+        assert_int_equal(p.staging.clear[HALF].length, 2);
+        free(p.memory);
+        free(buffers);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(apart_buffers_get_aligned_places_of_their_own),
@@ -248,6 +305,8 @@ int main(void) {
                 cmocka_unit_test(buffers_beyond_4_gib_keep_their_sizes),
                 cmocka_unit_test(more_than_can_be_addressed_is_refused),
                 cmocka_unit_test(any_set_of_slices_behaves_as_one_memory),
+                cmocka_unit_test(device_memory_is_cleared_where_it_is_out_and_not_read),
+                cmocka_unit_test(many_that_overlap_in_device_memory_are_one_sweep),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "work.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -161,10 +162,26 @@ static void wrong_jobs_are_refused_and_others_run(void **state) {
         await_refusal(&supervisor, 4, GPUQ__V1__CODE__E_INVALID,
                       "a buffer of 4000 bytes at 16376 of an arena of 16384");
 
-        add_init(&work, 5, 7);
+        /* One that shares its scratch with another lies there as it does in the arena. */
+        work_init(&work, 5);
+        work_buffer(&work, 1, 0, 16, IN);
+        work_buffer(&work, 1, 2, 8, INOUT);
+        work_fill(&work, 1, 8, 7);
         work_send(&supervisor, &work);
-        await_done(&supervisor, 5);
+        await_refusal(&supervisor, 5, GPUQ__V1__CODE__E_INVALID,
+                      "fill of buffer 1: 0 is not aligned to 4 bytes");
+
+        add_init(&work, 6, 7);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 6);
         assert_sums(&arena, 1);
+
+        /* One by itself is aligned wherever it comes from. */
+        work_init(&work, 7);
+        work_buffer(&work, 1, 2, 8, INOUT);
+        work_fill(&work, 0, 8, 7);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 7);
         host_arena_free(&arena);
         supervisor_end(&supervisor);
 }
@@ -550,12 +567,20 @@ static void spin_init(Work *work, uint64_t id, uint64_t offset) {
         work_launch(work, work_kernel(work, 7, "spin"), 1, 1, "b", 0);
 }
 
-static const Gpuq__Worker__InFlight *in_flight(const Gpuq__Worker__Stopped *stopped, uint64_t id) {
+static const Gpuq__Worker__InFlight *find_in_flight(const Gpuq__Worker__Stopped *stopped,
+                                                    uint64_t id) {
         for (size_t i = 0; i < stopped->n_jobs; ++i)
                 if (stopped->jobs[i]->id == id)
                         return stopped->jobs[i];
-        fail_msg("job %d is not told", (int)id);
         return NULL;
+}
+
+static const Gpuq__Worker__InFlight *in_flight(const Gpuq__Worker__Stopped *stopped, uint64_t id) {
+        const Gpuq__Worker__InFlight *job = find_in_flight(stopped, id);
+
+        if (!job)
+                fail_msg("job %d is not told", (int)id);
+        return job;
 }
 
 static void stray_write_stops_the_worker_and_tells_who_was_in_flight(void **state) {
@@ -634,6 +659,162 @@ static void late_job_is_told_once_and_stop_ends_it(void **state) {
         assert_int_not_equal(in_flight(stopped, 2)->phase, GPUQ__WORKER__PHASE__COMMITTING);
         host_arena_free(&arena);
         assert_int_equal(supervisor_wait(&supervisor), 0);
+}
+
+/* A worker's ring that nobody reads is full: from now on its last words take it half a second. */
+static void fill_ring(Supervisor *supervisor, uint64_t id, const HostArena *arena) {
+        static char name[8 << 10];
+        volatile uint8_t *done = &arena->data[ARENA - 4];
+        Work work;
+
+        memset(name, 'x', sizeof(name) - 1);
+        for (size_t n = 0; n < CHANNEL_CAPACITY + CHANNEL_CAPACITY / 4; n += sizeof(name)) {
+                work_init(&work, id++);
+                work_launch(&work, work_kernel(&work, 7, name), 1, 1, "");
+                work_send(supervisor, &work); /* there is none, and the answer says so */
+        }
+        work_init(&work, id);
+        work_buffer(&work, 1, ARENA - 4, 4, OUT);
+        work_fill(&work, 0, 4, 1);
+        work_send(supervisor, &work);
+        while (!*done)
+                poll(NULL, 0, 1);
+}
+
+static bool has_ended(pid_t pid) {
+        siginfo_t info = {0};
+
+        assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+        return info.si_pid == pid;
+}
+
+/* Return: as the worker told it, or UNKNOWN: worker or job ended before it could. */
+#define UNKNOWN     (-1)
+#define STAYS_TRIES 10u
+static int stopped_phase(Supervisor *supervisor, uint64_t id) {
+        const uint8_t *data;
+        size_t n_data;
+        bool is_gone = false;
+        int r, phase;
+
+        for (;;) {
+                const Gpuq__Worker__InFlight *job;
+                Gpuq__Worker__FromWorker *message;
+
+                r = channel_receive(supervisor->channel, &data, &n_data);
+                if (r == CHANNEL_E_AGAIN && is_gone)
+                        return UNKNOWN;
+                if (r == CHANNEL_E_AGAIN) {
+                        is_gone = has_ended(supervisor->pid);
+                        poll(NULL, 0, is_gone ? 0 : 1);
+                        continue;
+                }
+                assert_int_equal(r, 0);
+                message = gpuq__worker__from_worker__unpack(NULL, n_data, data);
+                assert_non_null(message);
+                if (message->body_case != GPUQ__WORKER__FROM_WORKER__BODY_STOPPED) {
+                        gpuq__worker__from_worker__free_unpacked(message, NULL);
+                        continue;
+                }
+                job = find_in_flight(message->stopped, id);
+                phase = job ? (int)job->phase : UNKNOWN;
+                gpuq__worker__from_worker__free_unpacked(message, NULL);
+                return phase;
+        }
+}
+
+/* x *= 2, in x. */
+static void send_update(Supervisor *supervisor) {
+        Work work;
+
+        work_init(&work, 1);
+        work_buffer(&work, 2, 0, 4, IN);
+        work_buffer(&work, 1, 0, 4, INOUT);
+        work_launch(&work, work_kernel(&work, 7, "spin"), 1, 1, "b", 0);
+        work_launch(&work, work_kernel(&work, 7, "scale"), 1, 1, "bfi", 1, 2.0, 1);
+        work.job.timeout_ms = 1;
+        work_send(supervisor, &work);
+}
+
+/* Something that reads x, and another job behind it that overwrites it. */
+static void send_reader_and_writer(Supervisor *supervisor) {
+        uint64_t after[] = {1};
+        Work work;
+
+        work_init(&work, 1);
+        work_buffer(&work, 2, 0, 4, IN);
+        work_buffer(&work, 1, 0, 4, IN);
+        work_launch(&work, work_kernel(&work, 7, "spin"), 1, 1, "b", 0);
+        work.job.timeout_ms = 1;
+        work_send(supervisor, &work);
+
+        work_init(&work, 3);
+        work_buffer(&work, 1, 0, 4, OUT);
+        work_fill(&work, 0, 4, 7);
+        work.job.n_after = 1;
+        work.job.after = after;
+        work_send(supervisor, &work);
+}
+
+/*
+ * The first job waits for a word that another worker writes when phases are told already.
+ * Return: false: the word was quicker.
+ */
+static bool x_stays_once_phases_are_told(void (*send)(Supervisor *supervisor)) {
+        Supervisor supervisor = supervisor_start(false), other = supervisor_start(false);
+        Gpuq__Worker__ArenaMake make = GPUQ__WORKER__ARENA_MAKE__INIT;
+        Gpuq__Worker__ArenaAdd add = GPUQ__WORKER__ARENA_ADD__INIT;
+        Gpuq__Worker__Stop stop = GPUQ__WORKER__STOP__INIT;
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        volatile float *x = (volatile float *)arena.data;
+        Work work;
+        int phase;
+
+        *x = 1;
+        make.id = add.id = 2;
+        make.size = add.size = 4096;
+        add.place = GPUQ__V1__PLACE__DEVICE;
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE, &make, -1);
+        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE);
+        supervisor_send(&other, GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD, &add, supervisor.fd);
+        add_module(&supervisor, 7, &source);
+
+        send(&supervisor);
+        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_LATE); /* it runs */
+
+        fill_ring(&supervisor, 100, &arena);
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_STOP, &stop, -1);
+        poll(NULL, 0, 50);
+        work_init(&work, 2);
+        work_buffer(&work, 2, 0, 4, OUT);
+        work_fill(&work, 0, 4, 0x01010101);
+        work_send(&other, &work);
+        await_done(&other, 2);
+        for (int i = 0; i < 100 && *x == 1; ++i)
+                poll(NULL, 0, 1);
+
+        phase = stopped_phase(&supervisor, 1);
+        while (!has_ended(supervisor.pid))
+                poll(NULL, 0, 1);
+        if (phase == GPUQ__WORKER__PHASE__ISSUED)
+                assert_true(*x == 1);
+        supervisor_end(&supervisor);
+        supervisor_end(&other);
+        host_arena_free(&arena);
+        return phase != UNKNOWN;
+}
+
+/* What was told not to be written would be written twice when the job runs again. */
+static void results_are_not_written_back_once_phases_are_told(void **state) {
+        for (unsigned i = 0; i < STAYS_TRIES && !x_stays_once_phases_are_told(send_update); ++i)
+                ;
+}
+
+/* Who was told not to have ended would run again on what the one behind it wrote. */
+static void what_comes_behind_does_not_begin_once_phases_are_told(void **state) {
+        for (unsigned i = 0;
+             i < STAYS_TRIES && !x_stays_once_phases_are_told(send_reader_and_writer); ++i)
+                ;
 }
 
 static void small_job_runs_beside_one_that_never_ends(void **state) {
@@ -772,6 +953,177 @@ static void worker_ends_when_its_supervisor_is_gone(void **state) {
         assert_int_equal(supervisor_end(&supervisor), 0);
 }
 
+/* ---- those whose supervisor dies -------------------------------------------------------------------------- */
+
+static void attach(Supervisor *supervisor, uint64_t by) {
+        Gpuq__Worker__Attach message = GPUQ__WORKER__ATTACH__INIT;
+
+        message.by = by;
+        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_ATTACH, &message, -1);
+}
+
+/* In the client's memory. */
+static void wait_for_sums(const HostArena *arena) {
+        const volatile float *last = (const float *)(arena->data + AT_C) + N - 1;
+
+        for (unsigned i = 0; *last != (float)(3 * (N - 1)); ++i) {
+                assert_true(i < 10000);
+                usleep(1000);
+        }
+}
+
+/* The end of a job, seen without a supervisor: it is in the ring once its word is there. */
+static void wait_for_word(const HostArena *arena, uint64_t offset, uint32_t word) {
+        const volatile uint32_t *at = (const uint32_t *)(arena->data + offset);
+
+        for (unsigned i = 0; *at != word; ++i) {
+                assert_true(i < 10000);
+                usleep(1000);
+        }
+}
+
+static void worker_goes_on_without_its_supervisor_and_tells_the_next_what_there_is(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        const Gpuq__Worker__State *there;
+        int held[CHANNEL_N_FDS];
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        fill_inputs(&arena);
+        spin_init(&work, 1, 12288);
+        work_send(&supervisor, &work);
+        add_init(&work, 2, 7);
+        work.job.word_arena = 1;
+        work.job.word_offset = 12800;
+        work_send(&supervisor, &work);
+        supervisor_die(&supervisor, held);
+        wait_for_word(&arena, 12800, 2);
+        assert_sums(&arena, 1);
+
+        supervisor_replace(&supervisor, held);
+        attach(&supervisor, 77);
+        await_done(&supervisor, 2);
+        assert_int_equal(supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED)
+                                 ->module_added->id,
+                         7);
+        there = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STATE)->state;
+        assert_int_equal(there->to, 77);
+        assert_int_equal(there->n_arenas, 1);
+        assert_int_equal(there->arenas[0], 1);
+        assert_int_equal(there->n_jobs, 1);
+        assert_int_equal(there->jobs[0], 1);
+
+        memset(arena.data + AT_C, 0, N * sizeof(float));
+        add_init(&work, 3, 7);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 3);
+        assert_sums(&arena, 1);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
+static void what_is_there_already_may_be_added_again(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Gpuq__Worker__ArenaAdd add = GPUQ__WORKER__ARENA_ADD__INIT;
+        const Gpuq__Worker__ModuleAdded *added;
+        Work work;
+
+        /* The second one comes while the first is still being compiled: both are one. */
+        module_send_source(&supervisor, 7, &source);
+        added = module_add_source(&supervisor, 7, &source);
+        assert_null(added->error);
+        added = module_add_source(&supervisor, 7, &source);
+        assert_int_equal(added->id, 7);
+        assert_null(added->error);
+        assert_true(added->n_kernels > 0);
+
+        add.id = 1;
+        add.place = GPUQ__V1__PLACE__HOST;
+        add.size = ARENA;
+        supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD, &add, arena.fd);
+        fill_inputs(&arena);
+        add_init(&work, 1, 7);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+        assert_sums(&arena, 1);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
+/* So much that the ring cannot hold what is said. Return: how many messages that is. */
+static size_t ask_for_a_flood(Supervisor *supervisor) {
+        Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
+        const Gpuq__Worker__FromWorker *message;
+        size_t n_bytes, n;
+
+        add.id = 9;
+        add.format = GPUQ__V1__FORMAT__BUILTIN;
+        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, -1);
+        message = supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED);
+        n_bytes = gpuq__worker__from_worker__get_packed_size(message);
+        n = CHANNEL_CAPACITY / n_bytes + 1;
+        for (size_t i = 0; i < n; ++i)
+                supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, -1);
+        return n;
+}
+
+static void end_that_waits_for_room_in_the_ring_has_no_word(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        size_t n_told;
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        fill_inputs(&arena);
+        n_told = ask_for_a_flood(&supervisor);
+        add_init(&work, 2, 7);
+        work.job.word_arena = 1;
+        work.job.word_offset = 12800;
+        work_send(&supervisor, &work);
+        wait_for_sums(&arena);
+
+        /* Modules are loaded when nothing runs and every end was told. */
+        memset(arena.data + AT_C, 0, N * sizeof(float));
+        module_send_source(&supervisor, 8, &plain_source);
+        add_init(&work, 3, 8);
+        work_send(&supervisor, &work);
+        wait_for_sums(&arena);
+        for (size_t i = 0; i < n_told; ++i)
+                supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED);
+        await_done(&supervisor, 2);
+        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED);
+        await_done(&supervisor, 3);
+        /* What a client reads there must have been written where it outlives the worker. */
+        assert_int_equal(*(const uint32_t *)(arena.data + 12800), 0);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
+static void late_job_is_told_again_to_the_next_supervisor(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        int held[CHANNEL_N_FDS];
+        Work work;
+
+        add_module(&supervisor, 7, &source);
+        spin_init(&work, 1, 0);
+        work.job.timeout_ms = 50;
+        work_send(&supervisor, &work);
+        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_LATE);
+        supervisor_die(&supervisor, held);
+
+        supervisor_replace(&supervisor, held);
+        attach(&supervisor, 78);
+        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED);
+        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STATE);
+        assert_int_equal(
+                supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_LATE)->late->id, 1);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
 static int remove_folder(void **state) {
         supervisor_folder_remove();
         return 0;
@@ -813,6 +1165,8 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(buffer_of_4_gib_is_staged_whole),
                 cmocka_unit_test(module_is_loaded_only_when_nothing_runs),
                 cmocka_unit_test(chain_of_jobs_keeps_its_order),
+                cmocka_unit_test(results_are_not_written_back_once_phases_are_told),
+                cmocka_unit_test(what_comes_behind_does_not_begin_once_phases_are_told),
                 cmocka_unit_test(small_job_runs_beside_one_that_never_ends),
                 cmocka_unit_test(arenas_and_modules_can_go_and_come_again),
                 cmocka_unit_test(arena_that_could_not_be_added_can_be_added_again),
@@ -820,6 +1174,11 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(stray_write_stops_the_worker_and_tells_who_was_in_flight),
                 cmocka_unit_test(failed_assert_comes_with_its_text),
                 cmocka_unit_test(late_job_is_told_once_and_stop_ends_it),
+                cmocka_unit_test(
+                        worker_goes_on_without_its_supervisor_and_tells_the_next_what_there_is),
+                cmocka_unit_test(what_is_there_already_may_be_added_again),
+                cmocka_unit_test(end_that_waits_for_room_in_the_ring_has_no_word),
+                cmocka_unit_test(late_job_is_told_again_to_the_next_supervisor),
         };
 
         if (argc == 3 && strcmp(argv[1], "--sources") == 0)

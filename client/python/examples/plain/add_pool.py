@@ -5,12 +5,10 @@ A pool of processes adds vectors with a kernel from source, a CUDA context in ea
 In PyCUDA's form, with CuPy's RawKernel standing in for SourceModule: the same kernel, allocations and copies.
 """
 
-import multiprocessing
-
 import cupy as cp
 import numpy as np
 
-from common import example
+from common import context, example
 
 SOURCE = r"""
 extern "C" __global__ void add(float *a, float *b, float *c, int n)
@@ -36,7 +34,7 @@ def add_chunk(number, size):
 
 
 def run(size, chunks, processes, start):
-    with multiprocessing.get_context(start).Pool(processes) as pool:
+    with context(start).Pool(processes) as pool:
         return np.concatenate(pool.starmap(add_chunk, [(number, size) for number in range(chunks)]))
 
 

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eight processes prepare the chunks of an array, then the GPU sums it: a pool, pipes and CuPy."""
 
-import multiprocessing
-
 import cupy as cp
 import numpy as np
 
-from common import example
+from common import context, example
 
 
 def prepare(chunk):
@@ -14,7 +12,7 @@ def prepare(chunk):
 
 
 def run(data, processes, start):
-    with multiprocessing.get_context(start).Pool(processes) as pool:
+    with context(start).Pool(processes) as pool:
         prepared = np.concatenate(pool.map(prepare, np.array_split(data, processes)))
     with cp.cuda.Device(0):
         return cp.asnumpy(cp.sum(cp.asarray(prepared)))

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two processes double one array at once: CuPy, a copy of the array and a context for each process."""
 
-import multiprocessing
-
 import cupy as cp
 import numpy as np
 
-from common import example
+from common import context, example
 
 
 def double(data):
@@ -14,7 +12,7 @@ def double(data):
 
 
 def run(data, processes, start):
-    with multiprocessing.get_context(start).Pool(processes) as pool:
+    with context(start).Pool(processes) as pool:
         return np.array(pool.map(double, [data] * processes, chunksize=1))
 
 

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hundred independent tasks from a pool of a hundred processes: CuPy, a CUDA context in each process."""
 
-import multiprocessing
-
 import cupy as cp
 import numpy as np
 
-from common import example
+from common import context, example
 
 
 def sum_of_squares(data):
@@ -15,7 +13,7 @@ def sum_of_squares(data):
 
 
 def run(datasets, processes, start):
-    with multiprocessing.get_context(start).Pool(processes) as pool:
+    with context(start).Pool(processes) as pool:
         return pool.map(sum_of_squares, datasets, chunksize=1)
 
 

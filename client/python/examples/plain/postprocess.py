@@ -5,12 +5,10 @@ The GPU adds two vectors; a pool of processes works on pieces of the result.
 In PyCUDA's form, with CuPy's RawKernel standing in for SourceModule. Pipes carry the pieces.
 """
 
-import multiprocessing
-
 import cupy as cp
 import numpy as np
 
-from common import example
+from common import context, example
 
 SOURCE = r"""
 extern "C" __global__ void add(float *a, float *b, float *c, int n)
@@ -32,7 +30,7 @@ def run(a, b, chunks, processes, start):
     a_gpu, b_gpu, c_gpu = cp.asarray(a), cp.asarray(b), cp.empty(a.size, cp.float32)
     add((-(-a.size // 256), 1), (256, 1, 1), (a_gpu, b_gpu, c_gpu, np.int32(a.size)))
     c = cp.asnumpy(c_gpu)
-    with multiprocessing.get_context(start).Pool(processes) as pool:
+    with context(start).Pool(processes) as pool:
         return sum(pool.map(postprocess, np.array_split(c, chunks)))
 
 

@@ -5,12 +5,10 @@ A producer and a consumer in two processes, with queues between them; the consum
 In PyCUDA's form, with CuPy's RawKernel standing in for SourceModule. The queues carry the arrays themselves.
 """
 
-import multiprocessing
-
 import cupy as cp
 import numpy as np
 
-from common import example
+from common import context, example
 
 SOURCE = r"""
 extern "C" __global__ void add(float *a, float *b, float *c, int n)
@@ -32,9 +30,9 @@ def consume(work, done):
 
 
 def run(data, start):
-    context = multiprocessing.get_context(start)
-    work, done = context.Queue(), context.Queue()
-    consumer = context.Process(target=consume, args=(work, done))
+    started = context(start)
+    work, done = started.Queue(), started.Queue()
+    consumer = started.Process(target=consume, args=(work, done))
     consumer.start()
     for a, b in data:
         work.put((a, b))

@@ -5,12 +5,10 @@ Square roots by Newton's method, each step in another process and each depending
 CuPy: each process makes a CUDA context of its own, and the estimate goes from one to the next through pipes.
 """
 
-import multiprocessing
-
 import cupy as cp
 import numpy as np
 
-from common import example
+from common import context, example
 
 
 def step(a, x):
@@ -20,7 +18,7 @@ def step(a, x):
 
 def run(a, steps, start):
     x = np.ones_like(a)
-    with multiprocessing.get_context(start).Pool(steps) as pool:
+    with context(start).Pool(steps) as pool:
         for _ in range(steps):
             x = pool.apply(step, (a, x))
     return x

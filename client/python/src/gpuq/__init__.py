@@ -36,6 +36,7 @@ _HOME = {
                "VariablesLostError"),
     "executor": ("Executor",),
     "jobs": ("Job", "job", "submit_many"),
+    "prepared": ("Prepared",),
     "kernel": ("Kernel",),
     "cuda_style": ("ObjectCode", "Program", "ProgramOptions", "launch"),
     "modules": ("Module", "Variable", "builtin", "module"),
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
                          VariablesLostError)
     from .executor import Executor
     from .jobs import Job, job, submit_many
+    from .prepared import Prepared
     from .kernel import Kernel
     from .cuda_style import ObjectCode, Program, ProgramOptions, launch
     from .modules import Module, Variable, builtin, module

@@ -49,7 +49,7 @@ class Result(ctypes.Structure):
 class DeviceStatus(ctypes.Structure):
     _fields_ = [("index", c_uint), ("name", c_char_p), ("uuid", c_char_p), ("pci", c_char_p), ("state", c_char_p),
                 ("memory_total", c_uint64), ("memory_arenas", c_uint64), ("queued", c_uint), ("running", c_uint),
-                ("quanta", c_uint64), ("overruns", c_uint64), ("drained", c_char_p)]
+                ("quanta", c_uint64), ("overruns", c_uint64), ("drained", c_char_p), ("xids", c_int64)]
 
 
 class WorkerCounters(ctypes.Structure):
@@ -99,12 +99,15 @@ _WAITING = {
     "client_free": (None, c_void_p),
     "dispatch": (c_int, c_void_p, c_int),
     "buffer_new": (c_int, c_void_p, c_size_t, POINTER(c_void_p)),
+    "buffer_new_uninitialized": (c_int, c_void_p, c_size_t, POINTER(c_void_p)),
     "buffer_new_device": (c_int, c_void_p, c_size_t, c_int, POINTER(c_void_p)),
     "buffer_open": (c_int, c_void_p, POINTER(BufferRef), POINTER(c_void_p)),
     "module_load": (c_int, c_void_p, c_int, c_char_p, c_size_t, c_void_p, c_char_p, POINTER(c_void_p)),
     "module_builtin": (c_int, c_void_p, POINTER(c_void_p)),
     "submit": (c_int, c_void_p),
     "submit_many": (c_int, c_void_p, c_size_t),
+    "prepare": (c_int, c_void_p, POINTER(c_void_p)),
+    "fire": (c_int, c_void_p, c_char_p, POINTER(c_void_p)),
     "wait": (c_int, c_void_p, c_int),
     "wait_id": (c_int, c_void_p, c_uint64, c_int, POINTER(Result)),
     "poll": (c_int, c_void_p),
@@ -147,6 +150,7 @@ _SHORT = {
     "job_get_result": (c_int, c_void_p, POINTER(Result)),
     "job_id": (c_uint64, c_void_p),
     "job_free": (None, c_void_p),
+    "prepared_free": (None, c_void_p),
     "id_parse": (c_int, c_char_p, POINTER(c_uint64)),
     "status_free": (None, c_void_p),
     "queue_free": (None, c_void_p),

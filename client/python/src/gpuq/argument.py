@@ -115,6 +115,7 @@ class Packer:
         self.takes_buffer = (kind in (native.POINTER_KIND, native.WORD64)) if kinds_known else size == 8
         what = f"`{known.text}`" if known is not None else f"{size} bytes, {native.KIND_NAMES[kind]}"
         self.where = f"{kernel}: argument {index} ({what})"
+        self.name = known.name if known is not None and known.name else f"arg{index}"
         self.passed_dtype = None  # of the last array that passed all checks
         self.passed = [False] * 3  # by direction, with that dtype
         self._pack_count = self._counts() if kinds_known else None
@@ -183,8 +184,8 @@ class Packer:
     def _letter(self, bits: int, value: int) -> str:
         """The type as the source has it; where only the width is known, the one that the value fits."""
         dtype = self.known.dtype if self.known is not None and not self.known.pointer else None
-        if dtype is not None and dtype.kind in "iu" and dtype.itemsize * 8 == bits and dtype.char in _BY_LETTER:
-            return dtype.char
+        if dtype is not None and dtype.kind in "iu" and dtype.itemsize * 8 == bits:
+            return _SIGNED[bits] if dtype.kind == "i" else _SIGNED[bits].upper()
         return _SIGNED[bits] if value < 0 else _SIGNED[bits].upper()
 
     def _int_of(self, value: int, bits: int) -> bytes:

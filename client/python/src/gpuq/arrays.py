@@ -100,15 +100,19 @@ def zeros(shape, dtype=float, *, client=None) -> Array:
 
     `shape`: int or tuple; `dtype`: any numeric numpy dtype. Raises QuotaError, ConnectError; TypeError for object dtypes.
     """
-    shape = check_shape(shape)
-    dtype = check_dtype(dtype)
-    held = memory.new_host(client or clients.default_client(), _count(shape) * dtype.itemsize)
-    return wrap(held, shape, dtype)
+    return _new(shape, dtype, client, True)
 
 
 def empty(shape, dtype=float, *, client=None) -> Array:
-    """A new Array, to be filled by you or by a job. It starts as zeros, since memory never shows who had it before."""
-    return zeros(shape, dtype, client=client)
+    """A new Array, to be filled by you or by a job: as numpy's, it holds anything at first. That is zeros, or what an array
+    of this client held that is gone; never what is anybody else's. Otherwise as `zeros`."""
+    return _new(shape, dtype, client, False)
+
+
+def _new(shape, dtype, client, zeroed: bool) -> Array:
+    shape = check_shape(shape)
+    dtype = check_dtype(dtype)
+    return wrap(memory.new_host(client or clients.default_client(), _count(shape) * dtype.itemsize, zeroed), shape, dtype)
 
 
 def array(a, dtype=None, *, client=None) -> Array:
@@ -120,7 +124,7 @@ def array(a, dtype=None, *, client=None) -> Array:
         from .convert import as_numpy
         a = as_numpy(a, sequences=True)
     dtype = a.dtype if dtype is None else np.dtype(dtype)
-    new = zeros(a.shape, dtype, client=client)
+    new = empty(a.shape, dtype, client=client)
     new[...] = a
     return new
 

@@ -19,6 +19,7 @@ from ctypes import byref, c_uint64, c_void_p
 from . import _native as native
 from . import errors, memory
 from .image import Images
+from .spare import Spares
 
 _epochs = itertools.count(1)
 _clients: "weakref.WeakSet[Client]" = weakref.WeakSet()
@@ -47,6 +48,7 @@ class Client:
         self._outbox_ = None
         self._builtin = None
         self._images = Images()
+        self._spares = Spares()
         self._lock = threading.RLock()
         _clients.add(self)
         if not _follows:
@@ -105,6 +107,7 @@ class Client:
             self._was_told = text
             self._outbox_ = None
             self._dispatcher_ = None
+        self._spares.release()
 
     def _after_fork(self) -> None:
         """In the child: the parent's session is not disturbed by letting go of it."""
@@ -116,6 +119,7 @@ class Client:
         self._dispatcher_ = None
         self._outbox_ = None
         self._images.after_fork()
+        self._spares = Spares()  # the parent's are no use here
         for handle in handles:
             native.client_free(handle)
 
@@ -130,6 +134,7 @@ class Client:
             self._outbox_ = None
             self._builtin = None
             self._images.forget()
+            self._spares.release()
             left, self._left = self._left, []
         if dispatcher is not None:
             dispatcher.stop()
@@ -192,8 +197,8 @@ class Client:
 
     def empty(self, shape, dtype=float):
         """As `gpuq.empty`."""
-        from .arrays import zeros
-        return zeros(shape, dtype, client=self)
+        from .arrays import empty
+        return empty(shape, dtype, client=self)
 
     def zeros(self, shape, dtype=float):
         """As `gpuq.zeros`."""
@@ -260,7 +265,7 @@ class Client:
 
     def wait_id(self, id, timeout: float | None = None):
         """Wait for a job of this user by id, of any process. Returns its Result, or raises as `Job.wait`."""
-        from .jobs import wait_id
+        from .waiting import wait_id
         return wait_id(self, job_id(id), timeout)
 
     def status(self):

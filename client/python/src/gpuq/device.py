@@ -30,10 +30,10 @@ class DeviceArray:
         self._whole = held if offset == 0 and self.nbytes == held.nbytes else None
 
     @classmethod
-    def _new(cls, client, shape, dtype, device) -> "DeviceArray":
+    def _new(cls, client, shape, dtype, device, zeroed: bool = True) -> "DeviceArray":
         shape = arrays.check_shape(shape)
         dtype = arrays.check_dtype(dtype)
-        return cls(memory.new_device(client, arrays._count(shape) * dtype.itemsize, device), shape, dtype)
+        return cls(memory.new_device(client, arrays._count(shape) * dtype.itemsize, device, zeroed), shape, dtype)
 
     # ---- what it is ----
 
@@ -63,7 +63,7 @@ class DeviceArray:
 
     def get(self, out: np.ndarray | None = None) -> np.ndarray:
         """A copy in host memory, once the jobs submitted before have ended. `out`: a numpy array to copy to instead."""
-        to = arrays.zeros(self.shape, self.dtype, client=self._memory.client)
+        to = arrays.empty(self.shape, self.dtype, client=self._memory.client)
         if self.size:
             self._memory.client.job().copy(to, self).run()
         if out is None:
@@ -78,10 +78,21 @@ class DeviceArray:
         client = self._memory.client
         if isinstance(a, DeviceArray):
             return self._copy_from(a)
-        source = arrays.array(np.broadcast_to(np.asarray(a), self.shape), self.dtype, client=client)
+        source = self._source(a, client)
         if self.size:
             client.job().copy(self, source).run()
         return self
+
+    def _source(self, a, client) -> np.ndarray:
+        """An array that a job copies to this one: `a` itself where that is in the daemon's memory."""
+        if isinstance(a, arrays.Array) and a.shape == self.shape and a.dtype == self.dtype and a.flags.c_contiguous:
+            return a
+        a = np.asarray(a)
+        try:
+            filling = np.broadcast_to(a, self.shape)
+        except ValueError:
+            raise ValueError(f"an array of shape {a.shape} does not fill one of shape {self.shape}") from None
+        return arrays.array(filling, self.dtype, client=client)
 
     def _copy_from(self, a: "DeviceArray") -> "DeviceArray":
         if (a.shape, a.dtype) != (self.shape, self.dtype):
@@ -92,7 +103,7 @@ class DeviceArray:
 
     def copy(self) -> "DeviceArray":
         """Another DeviceArray with the same values."""
-        return DeviceArray._new(self._memory.client, self.shape, self.dtype, self.device)._copy_from(self)
+        return DeviceArray._new(self._memory.client, self.shape, self.dtype, self.device, False)._copy_from(self)
 
     def fill(self, value) -> "DeviceArray":
         """Set every element to a value; dtypes of 1, 2 or 4 bytes without a copy."""
@@ -161,4 +172,4 @@ def to_device(a, device: int | None = None, *, client=None) -> DeviceArray:
     if not isinstance(a, np.ndarray):
         from .convert import as_numpy
         a = as_numpy(a, sequences=True)
-    return DeviceArray._new(client or clients.default_client(), a.shape, a.dtype, device).set(a)
+    return DeviceArray._new(client or clients.default_client(), a.shape, a.dtype, device, False).set(a)

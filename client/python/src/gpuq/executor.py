@@ -18,9 +18,13 @@ from concurrent import futures
 import numpy as np
 
 from .config import LaunchConfig
-from .jobs import Job
+from .jobs import Job, submit_many
 from .kernel import Kernel
+from .prepared import Prepared
 
+
+TOGETHER_N = 64  # jobs of a map in one message
+LAZY_N = 64  # so many jobs end when somebody asks; where more pile up, a thread sees to all
 
 _executors: "weakref.WeakSet[Executor]" = weakref.WeakSet()
 
@@ -57,30 +61,35 @@ class Executor(futures.Executor):
         """Schedule a call.
 
         A kernel: `submit(kernel, config, *args, **options)` as of `Kernel.submit`; the future's result is what Out and InOut
-        named, one array or a tuple of them, or the job's Result if there is none. A Job: its Result. Anything else is
-        called as `fn(*args, **kwargs)` in the pool. Raises RuntimeError after shutdown.
+        named, one array or a tuple of them, or the job's Result if there is none. A Prepared: the same, of `submit(prepared, *swaps,
+        **new)` as of its `fire`. A Job: its Result. Anything else is called as `fn(*args, **kwargs)` in the pool. Raises RuntimeError after shutdown.
         """
         kernel = _kernel_of(fn)
         with self._lock:
-            if self._is_shut:
-                raise RuntimeError("cannot schedule new futures after shutdown")
-            if kernel is None and not isinstance(fn, Job):
+            self._check_open()
+            if kernel is None and not isinstance(fn, (Job, Prepared)):
                 return self._pool_made().submit(fn, *args, **kwargs)
-        if kernel is None:
+        if isinstance(fn, Job):
             return self._watch(fn._future(lambda job: job._result))
+        if kernel is None:
+            return self._watch(_future(fn.fire(*args, **kwargs)))
         return self._watch(self._launch(kernel, args, kwargs))
 
     def _launch(self, kernel: Kernel, args, options) -> futures.Future:
         if not args:
             raise TypeError("submit(kernel, config, *args): the LaunchConfig is missing")
         job = Job(self._client or kernel.module.client, **options).launch(kernel, *args)
-        outputs = _unique(job._outputs)
-        return job._future(lambda ended: _value(ended, outputs))
+        return _future(job)
 
     def _watch(self, future: futures.Future) -> futures.Future:
         with self._lock:
             self._pending.add(future)
-        future.add_done_callback(self._on_done)
+            n, pending = len(self._pending), ()
+            if n > LAZY_N:
+                pending = list(self._pending) if n == LAZY_N + 1 else [future]
+        futures.Future.add_done_callback(future, self._on_done)  # past JobFuture's own, which has a thread look
+        for one in pending:
+            one._watch()
         return future
 
     def _on_done(self, future: futures.Future) -> None:
@@ -113,7 +122,28 @@ class Executor(futures.Executor):
         if all(_is_single(column) for column in iterables):
             raise TypeError("map(kernel, configs, *iterables): one of them must be an iterable, to tell how many")
         end = None if timeout is None else time.monotonic() + timeout
-        return _results(self._submit_all(fn, columns, options, progress), end)
+        return _results(self._launch_all(fn, columns, options, progress), end)
+
+    def _launch_all(self, fn, columns, options, progress) -> list[futures.Future]:
+        """Kernels: some at once in a message."""
+        kernel, launched = _kernel_of(fn), []
+        rows = zip(*columns)
+        try:
+            while rows_now := list(itertools.islice(rows, TOGETHER_N)):
+                with self._lock:
+                    self._check_open()
+                jobs = [Job(self._client or kernel.module.client, **options).launch(kernel, *row) for row in rows_now]
+                submit_many(jobs)
+                launched += [_tell(self._watch(_future(job)), progress) for job in jobs]
+        except BaseException:
+            for future in launched:
+                future.cancel()
+            raise
+        return launched
+
+    def _check_open(self) -> None:
+        if self._is_shut:
+            raise RuntimeError("cannot schedule new futures after shutdown")
 
     def _submit_all(self, fn, columns, options, progress) -> list[futures.Future]:
         submitted = []
@@ -131,8 +161,7 @@ class Executor(futures.Executor):
             end = None if timeout is None else time.monotonic() + timeout
             return _results(self._submit_all(fn, iterables, {}, progress), end)
         with self._lock:
-            if self._is_shut:
-                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._check_open()
             pool = self._pool_made()
         return pool.map(fn, *iterables, timeout=timeout, chunksize=chunksize)
 
@@ -151,7 +180,7 @@ class Executor(futures.Executor):
             pool.shutdown(wait=wait, cancel_futures=cancel_futures)
         if wait:
             for future in pending:
-                _wait_for_end(future)
+                future._await_end()  # one that is cancelled may still work on its arrays for a moment
 
     def __repr__(self) -> str:
         state = "shut down" if self._is_shut else "open"
@@ -163,6 +192,12 @@ def _kernel_of(fn) -> Kernel | None:
         return fn
     kernel = getattr(fn, "kernel", None)  # of RawKernel, PyCUDA's Function
     return kernel if isinstance(kernel, Kernel) else None
+
+
+def _future(job: Job) -> futures.Future:
+    """Of what the job's Out and InOut named."""
+    outputs = _unique(job._outputs)
+    return job._future(lambda ended: _value(ended, outputs))
 
 
 def _unique(outputs) -> tuple:
@@ -183,11 +218,6 @@ def _tell(future: futures.Future, progress) -> futures.Future:
     if progress is not None:
         future.add_done_callback(lambda _: progress(1))
     return future
-
-
-def _wait_for_end(future: futures.Future) -> None:
-    """A cancelled future's job may still run for a moment, on arrays that the caller would touch next."""
-    futures.wait([future])
 
 
 def _results(submitted: list[futures.Future], end: float | None):

@@ -7,7 +7,6 @@ callbacks then, or a Ctrl-C in a thread that waits could end up in one.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import threading
@@ -24,15 +23,20 @@ from .arrays import Array
 from .convert import as_numpy
 from .device import DeviceArray
 from .result import Result, id_text
+from .staged import stage
+from .waiting import SLICE_MS, shorter
 
-_SLICE_MS = 50  # how long a wait of the main thread keeps Python's signal handlers waiting
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .prepared import Prepared
+
 _main_thread = threading.main_thread().ident
 _READABLE, _WRITABLE = 0x001, 0x401  # of numpy.ndarray.flags.num: C_CONTIGUOUS; and WRITEABLE
 _Lock = threading.Lock
 _get_ident = threading.get_ident
 
 
-class _Nothing:
+class Nothing:
     """Stands for a parameter where there is no kernel: copies, fills, variables."""
 
     def __init__(self, where: str):
@@ -43,25 +47,6 @@ class _Nothing:
         pass
 
     check_dtype = check_direction
-
-
-class _Staged:
-    """The copy of an array that is not in the daemon's memory, for the time of the job."""
-
-    __slots__ = ("array", "held", "writes", "start", "end")
-
-    def __init__(self, client, array: np.ndarray, reads: bool):
-        self.array = array
-        self.start = array.__array_interface__["data"][0]
-        self.end = self.start + array.nbytes
-        self.held = memory.new_host(client, array.nbytes)
-        self.writes = False
-        if reads:
-            ctypes.memmove(self.held.address, self.start, array.nbytes)
-
-    def back(self) -> None:
-        if self.writes:
-            ctypes.memmove(self.start, self.held.address, self.array.nbytes)
 
 
 class Job:
@@ -98,6 +83,7 @@ class Job:
         self._epoch = client._epoch
         self._lock = _Lock()
         self._outputs = []
+        self._recorded = []  # (kernel, args) of each operation, until it is submitted: for prepare()
         if timeout is not None or priority or label is not None or device is not None or repeatable or timed or after:
             self._set(after, timeout, priority, label, device, repeatable, timed)
 
@@ -119,6 +105,19 @@ class Job:
         if timed:
             check(native.job_set_timed(handle, True))
         self.after(*(after if isinstance(after, (list, tuple, set)) else (after,)))
+
+    @classmethod
+    def _fired(cls, client, epoch: int, label: str | None) -> "Job":
+        """One that a prepared job makes; its handle is to come."""
+        self = cls.__new__(cls)
+        self._client = client
+        self._epoch = epoch
+        self._lock = _Lock()
+        self._outputs = []
+        self._submitted = True
+        if label is not None:
+            self._label = label
+        return self
 
     def __del__(self):
         try:
@@ -152,6 +151,7 @@ class Job:
         r = native.job_launch(handle, module, kernel._symbol, config._packed, packed, n_args)
         if r < 0:
             raise self._refused(r)
+        self._recorded.append((kernel, args))
         return self
 
     def _refused(self, r: int) -> Exception:
@@ -169,6 +169,7 @@ class Job:
         if to_bytes != from_bytes:
             raise ValueError(f"copy: from has {from_bytes} bytes, to has {to_bytes}")
         self._client._check(native.job_copy(self._handle, to_handle, 0, from_handle, 0, to_bytes))
+        self._record(("to", to, native.OUT, "copy, to"), ("from_", from_, native.IN, "copy, from"))
         return self
 
     def fill(self, a, value) -> "Job":
@@ -184,6 +185,7 @@ class Job:
                 handle, nbytes = self._place(a, native.OUT, "fill")
                 self._client._check(native.job_fill(self._handle, handle, 0, nbytes, int.from_bytes(raw[:width], "little"),
                                                     width))
+                self._record(("a", a, native.OUT, "fill"))
                 return self
         return self.copy(a, np.full(a.shape, one))
 
@@ -193,6 +195,7 @@ class Job:
         handle, nbytes = self._place(to, native.OUT, f"read_variable {variable.name}")
         module = variable.module._handle_for(self._client)
         self._client._check(native.job_read_variable(self._handle, module, variable.name.encode(), offset, handle, 0, nbytes))
+        self._record(("to", to, native.OUT, f"read_variable {variable.name}"))
         return self
 
     def write_variable(self, variable, from_, offset: int = 0) -> "Job":
@@ -201,6 +204,7 @@ class Job:
         handle, nbytes = self._place(from_, native.IN, f"write_variable {variable.name}")
         module = variable.module._handle_for(self._client)
         self._client._check(native.job_write_variable(self._handle, module, variable.name.encode(), offset, handle, 0, nbytes))
+        self._record(("from_", from_, native.IN, f"write_variable {variable.name}"))
         return self
 
     def after(self, *jobs) -> "Job":
@@ -211,10 +215,20 @@ class Job:
             self._client._check(native.job_after(self._handle, clients.job_id(job)))
         return self
 
+    def prepare(self) -> "Prepared":
+        """Have the daemon keep it, to be fired again and again: see Prepared. The job itself may be submitted, changed or
+        given up afterwards. It comes after no other job, and has at most 256 arrays and some 200 launches."""
+        from .prepared import Prepared
+        return Prepared(self)
+
+    def _record(self, *arrays) -> None:
+        """An operation without a kernel: (name, array, direction, where) of each array."""
+        self._recorded.append((None, arrays))
+
     # ---- arrays ----
 
     def _place(self, a, direction: int, where: str) -> tuple[int, int]:
-        handle, nbytes = self._handle_of(_Nothing(where), a, direction)
+        handle, nbytes = self._handle_of(Nothing(where), a, direction)
         return handle, nbytes
 
     def _buffer(self, packer, value, direction: int) -> bytes:
@@ -293,20 +307,7 @@ class Job:
     def _stage(self, array: np.ndarray, direction: int, where: str) -> int:
         if self._staged is None:
             self._staged = {}
-        key = (array.__array_interface__["data"][0], array.nbytes)
-        staged = self._staged.get(key)
-        if staged is None:
-            staged = _Staged(self._client, array, reads=direction != native.OUT)
-            self._check_overlap(staged, direction, where)
-            self._staged[key] = staged
-        staged.writes = staged.writes or direction != native.IN
-        return staged.held.handle
-
-    def _check_overlap(self, new: _Staged, direction: int, where: str) -> None:
-        for other in self._staged.values():
-            if new.start < other.end and other.start < new.end and (other.writes or direction != native.IN):
-                raise ValueError(f"{where}: the array overlaps another one of this job, and one of them is written; copies "
-                                 "would part them: put them in one gpuq.array() and give slices of it")
+        return stage(self._staged, self._client, array, direction, where)
 
     # ---- submitting and waiting ----
 
@@ -318,6 +319,7 @@ class Job:
         if r < 0:
             self._submitted = False
             self._client._check(r)
+        self._recorded = None
         return self
 
     def run(self) -> Result:
@@ -355,13 +357,13 @@ class Job:
                 self._wait_beside(dispatcher, end)
                 return
             left_ms = -1 if end is None else max(0, math.ceil((end - time.monotonic()) * 1000))
-            limit_ms = _SLICE_MS if in_main or dispatcher is not None else -1
-            r = native.wait(self._alive(), limit_ms if end is None else _shorter(left_ms, limit_ms))
+            limit_ms = SLICE_MS if in_main or dispatcher is not None else -1
+            r = native.wait(self._alive(), limit_ms if end is None else shorter(left_ms, limit_ms))
             if r == 0:
                 self._end_well()
             elif r != errors.AGAIN:
                 self._finish()
-            elif 0 <= left_ms <= _SLICE_MS:
+            elif 0 <= left_ms <= SLICE_MS:
                 raise errors.from_code(r, f"{self._words()} has not ended within {timeout} s; it goes on: wait again, or cancel() it")
 
     def _alive(self) -> int:
@@ -419,9 +421,15 @@ class Job:
             self._bring_back()
             self._result = Result._of_done(self._handle)
             self._close()
-            event = self._event
-        if event is not None:
-            event.set()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Of its end, those that wait for it otherwise."""
+        if self._event is not None:
+            self._event.set()
+        futures, self._futures = self._futures, None
+        for future in futures or ():
+            future._tell()
 
     def _bring_back(self) -> None:
         for staged in (self._staged or {}).values():
@@ -450,9 +458,7 @@ class Job:
                 self._bring_back()
             native.job_free(self._handle)
             self._close()
-            event = self._event
-        if event is not None:
-            event.set()
+        self._tell()
         return True
 
     def _failure(self, code: int, text: str) -> errors.Error:
@@ -466,10 +472,12 @@ class Job:
 
     def _on_end(self) -> None:
         """By the dispatcher, in its thread."""
-        self._try_finish()
+        if self._try_finish():
+            self._tell()
+            return
         futures, self._futures = self._futures, None
         for future in futures or ():
-            future._on_end()
+            future._tell(errors.ForkedError(f"{self._words()} is another process's to wait for", errors.FORKED))
 
     def future(self):
         """A concurrent.futures.Future of its Result; submits the job if need be. Cancelling it cancels the job."""
@@ -485,9 +493,7 @@ class Job:
             if not ended:
                 self._futures = [*(self._futures or ()), future]
         if ended:
-            future._on_end()
-        else:
-            self._client._dispatcher().watch(self)
+            future._tell()
         return future
 
     def __await__(self):
@@ -546,13 +552,6 @@ class _Handle:
             pass
 
 
-def _shorter(a_ms: int, b_ms: int) -> int:
-    """Of two limits, where -1 is none."""
-    if a_ms < 0:
-        return b_ms
-    return a_ms if b_ms < 0 else min(a_ms, b_ms)
-
-
 def job(**options) -> Job:
     """A job to build.
 
@@ -572,24 +571,8 @@ def submit_many(jobs) -> list[Job]:
     jobs[0]._client._check(native.submit_many(handles, len(jobs)))
     for job in jobs:
         job._submitted = True
+        job._recorded = None
     return jobs
-
-
-def wait_id(client, id: int, timeout: float | None) -> Result:
-    """See `Client.wait_id`."""
-    end = None if timeout is None else time.monotonic() + timeout
-    told = native.Result()
-    while True:
-        left_ms = -1 if end is None else max(0, math.ceil((end - time.monotonic()) * 1000))
-        r = native.wait_id(client._connection(), id, _shorter(left_ms, _SLICE_MS), byref(told))
-        if r == errors.AGAIN and not 0 <= left_ms <= _SLICE_MS:
-            continue
-        if r == errors.AGAIN or told.error == 0:
-            client._check(r)
-        result = Result(id, told)
-        if told.error:
-            raise errors.from_code(told.error, result.text)
-        return result
 
 
 def _in_child() -> None:

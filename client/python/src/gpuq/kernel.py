@@ -11,6 +11,10 @@ from .config import LaunchConfig, as_config
 from .device import DeviceArray
 from .jobs import Job
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .prepared import Prepared
+
 
 class Kernel:
     """A kernel; get it with `module.get_kernel(name)`. It pickles as its module's code and its name."""
@@ -48,6 +52,11 @@ class Kernel:
         """Submit one launch and wait for its end: see `submit`. Returns its Result; raises what made it fail."""
         return Job(self.module.client, **options).launch(self, config, *args).run()
 
+    def prepare(self, config, *args, **options) -> "Prepared":
+        """Have the daemon keep one launch, to be fired again and again with other arrays and scalars: see Prepared.
+        `config`, `args` and `options` as of `submit`; it comes after no other job."""
+        return Job(self.module.client, **options).launch(self, config, *args).prepare()
+
     def _config(self, config) -> LaunchConfig:
         return config if type(config) is LaunchConfig else as_config(config)
 
@@ -75,6 +84,15 @@ class Kernel:
             return job._buffer(packer, arg, packer.bare(arg))
         return packer.scalar(arg, keep)
 
+    def _slots(self, operation: int, args) -> list:
+        """The arguments of a launch, for a Prepared."""
+        from .prepared import Slot
+        slots = []
+        for packer, arg in zip(self._packers, args):
+            direction, array = _array_of(packer, arg)
+            slots.append(Slot(operation, packer.name, packer.index, packer, direction, array))
+        return slots
+
     def __reduce__(self):
         return _get, (self.module, self.name)
 
@@ -84,6 +102,18 @@ class Kernel:
 
 def _may_write(packer: Packer) -> bool:
     return packer.known is None or packer.known.writes is not False
+
+
+def _array_of(packer: Packer, arg) -> tuple:
+    """(direction, array) of an argument as `Kernel._pack` takes it; of a scalar (IN, None)."""
+    if isinstance(arg, Argument):
+        return arg.direction, arg.value
+    if isinstance(arg, DeviceArray):
+        return (native.INOUT if _may_write(packer) else native.IN), arg
+    is_scalar = arg is None or isinstance(arg, (int, float, np.generic)) or packer.kind != native.POINTER_KIND
+    if is_scalar and not isinstance(arg, np.ndarray):
+        return native.IN, None
+    return packer.bare(arg), arg
 
 
 def _get(module, name: str) -> Kernel:

@@ -48,9 +48,17 @@ class Memory:
         try:
             for handle in (self._elsewhere or {}).values():
                 native.buffer_free(handle)
-            native.buffer_free(self.handle)
+            if not self._is_kept():
+                native.buffer_free(self.handle)
         except (AttributeError, TypeError):
             pass  # at the interpreter's end, or never made
+
+    def _is_kept(self) -> bool:
+        """Device memory that nobody else knows serves the next array."""
+        client = self.client
+        if self.address is not None or self.ref is not None or client._epoch != self.epoch or client._handle is None:
+            return False
+        return client._spares.put(self.nbytes, self.device, self.handle)
 
     def name(self) -> tuple[int, int, int]:
         """(arena, offset, length): what any process of this user can open it by."""
@@ -94,22 +102,53 @@ def open_handle(client, name: tuple[int, int, int]) -> int:
     return handle.value
 
 
-def new_host(client, nbytes: int) -> Memory:
-    """Zeroed host memory that the daemon sees too."""
+def new_host(client, nbytes: int, zeroed: bool = True) -> Memory:
+    """Host memory that the daemon sees too. Not `zeroed`, it may hold what an array of this client held that is gone."""
     nbytes = nbytes or 1
     handle = c_void_p()
-    r = native.buffer_new(client._handle or client._connection(), nbytes, byref(handle))
+    r = (native.buffer_new if zeroed else native.buffer_new_uninitialized)(client._handle or client._connection(), nbytes, byref(handle))
     if r < 0:
         client._check(r)
     return Memory(client, handle.value, nbytes)
 
 
-def new_device(client, nbytes: int, device: int | None) -> Memory:
-    """Zeroed device memory. `device`: index; None: the daemon's choice."""
+def new_device(client, nbytes: int, device: int | None, zeroed: bool = True) -> Memory:
+    """Device memory. `device`: index; None: the daemon's choice. `zeroed` as of new_host."""
     nbytes = nbytes or 1
+    client._connection()
+    handle = client._spares.take(nbytes, device)
+    if handle is None:
+        return Memory(client, _device_handle(client, nbytes, device), nbytes, device=True)
+    memory = Memory(client, handle, nbytes, device=True)
+    if zeroed:
+        _clear(client, handle, nbytes)
+    return memory
+
+
+def _device_handle(client, nbytes: int, device: int | None) -> int:
+    try:
+        return _new_device_handle(client, nbytes, device)
+    except (errors.QuotaError, errors.OutOfMemoryError):
+        if not client._spares.release():  # those kept for later count too
+            raise
+    return _new_device_handle(client, nbytes, device)
+
+
+def _new_device_handle(client, nbytes: int, device: int | None) -> int:
     handle = c_void_p()
     client._check(native.buffer_new_device(client._connection(), nbytes, -1 if device is None else device, byref(handle)))
-    return Memory(client, handle.value, nbytes, device=True)
+    return handle.value
+
+
+def _clear(client, handle: int, nbytes: int) -> None:
+    """By a job that nobody waits for: those that use the memory come behind it."""
+    job = c_void_p()
+    client._check(native.job_new(client._connection(), byref(job)))
+    try:
+        client._check(native.job_fill(job, handle, 0, nbytes, 0, 1))
+        client._check(native.submit(job))
+    finally:
+        native.job_free(job)
 
 
 def of(array) -> "Memory | None":

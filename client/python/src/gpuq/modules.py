@@ -16,6 +16,14 @@ from .image import Image
 from .kernel import Kernel
 
 
+def _bytes_of(code) -> bytes:
+    try:
+        return bytes(memoryview(code))
+    except TypeError:
+        raise TypeError("code: source or PTX as str, or the bytes of PTX, a cubin or a fatbin are wanted; "
+                        f"given is {type(code).__name__}") from None
+
+
 class Module:
     """Kernels from source, PTX, cubin or fatbin; make it with `gpuq.module`.
 
@@ -28,7 +36,7 @@ class Module:
     def __init__(self, code: str | bytes, code_type: str | None = None, options=(), name: str | None = None, *,
                  client=None):
         self.client = client or clients.default_client()
-        self._code = code.encode() if isinstance(code, str) else bytes(code)
+        self._code = code.encode() if isinstance(code, str) else _bytes_of(code)
         self._type = _type_of(code_type)
         self._options = (options,) if isinstance(options, str) else tuple(options or ())
         self._name = name
@@ -73,7 +81,13 @@ class Module:
         symbols = [name] if name in self._facts else [symbol for symbol in self._facts if self._name_of(symbol) == name]
         if len(symbols) == 1:
             return self._kernels.get(symbols[0]) or self._kernel(symbols[0])
-        raise errors.NotFoundError(f'no kernel "{name}" in the module; it has: {", ".join(self._facts) or "none"}')
+        raise errors.NotFoundError(f'no kernel "{name}" in the module; it has: {", ".join(self._facts) or "none"}'
+                                   f"{self._meant(name)}")
+
+    def _meant(self, name: str) -> str:
+        import difflib  # costs a millisecond, which only a slip pays
+        near = difflib.get_close_matches(name, [self._name_of(symbol) or symbol for symbol in self._facts], 1, 0.7)
+        return f'; did you mean "{near[0]}"?' if near else ""
 
     __getitem__ = get_kernel
 

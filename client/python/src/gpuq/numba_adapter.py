@@ -36,10 +36,11 @@ class Spec:
 
     def packer(self, kernel: str, index: int) -> Packer:
         if self.ndim >= 0:
-            known = Parameter(self.text, self.dtype, True, not self.readonly)
+            known = Parameter(self.text, self.dtype, True, not self.readonly, name=self.text.split(":")[0])
             return Packer(kernel, index, native.POINTER_KIND, 8, True, known)
         code = self.dtype.str[1:]
-        return Packer(kernel, index, _KINDS[code], self.dtype.itemsize, True, Parameter(self.text, self.dtype))
+        return Packer(kernel, index, _KINDS[code], self.dtype.itemsize, True,
+                      Parameter(self.text, self.dtype, name=self.text.split(":")[0]))
 
     def __reduce__(self):
         return Spec, (self.text, self.dtype.str, self.ndim, self.readonly)
@@ -82,6 +83,20 @@ class NumbaKernel(Kernel):
             strides[axis] = strides[axis + 1] * array.shape[axis + 1]
         data = job._buffer(packer, array, direction)
         return [_word(0), _word(0), _word(array.size), _word(size), data, *map(_word, array.shape), *map(_word, strides)]
+
+    def _slots(self, operation: int, args) -> list:
+        """An array's shape and strides are arguments of their own, so another one must have the same."""
+        from .prepared import Slot
+        slots, index = [], 0
+        for spec, packer, arg in zip(self._specs, self._packers, args):
+            if spec.ndim < 0:
+                slots.append(Slot(operation, packer.name, index, packer))
+                index += 1
+            else:
+                direction, array = self._direction(packer, arg)
+                slots.append(Slot(operation, packer.name, index + 4, packer, direction, array, shape=tuple(np.shape(array))))
+                index += 5 + 2 * spec.ndim
+        return slots
 
     @staticmethod
     def _direction(packer: Packer, arg):

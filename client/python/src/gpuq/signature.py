@@ -19,18 +19,21 @@ _TYPES = {
     "uint16_t": "uint16", "int32_t": "int32", "uint32_t": "uint32", "int64_t": "int64", "uint64_t": "uint64",
     "size_t": "uint64", "__half": "float16", "half": "float16",
 }
+_SCALARS = {"i32": np.dtype(np.int32), "u32": np.dtype(np.uint32), "i64": np.dtype(np.int64), "u64": np.dtype(np.uint64),
+            "f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}  # of the built-ins' texts
 _SKIPPED = {"const", "volatile", "__restrict__", "__restrict", "restrict", "__grid_constant__", "struct"}
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _KERNEL = re.compile(r"\b__global__\b([^;{}()]*(?:__launch_bounds__\s*\([^)]*\))?[^;{}()]*)\b(\w+)\s*\(")
 
 
 class Parameter:
-    """`text` as written; `dtype` of the elements of a pointer, or of a scalar; None: not known. `writes`: None: not known."""
+    """`text` as written; `name`, or None; `dtype` of the elements of a pointer, or of a scalar; None: not known. `writes`: None: not known."""
 
-    __slots__ = ("text", "dtype", "pointer", "writes", "must_write")
+    __slots__ = ("text", "name", "dtype", "pointer", "writes", "must_write")
 
-    def __init__(self, text, dtype=None, pointer=False, writes=None, must_write=False):
+    def __init__(self, text, dtype=None, pointer=False, writes=None, must_write=False, name=None):
         self.text = text
+        self.name = name
         self.dtype = dtype
         self.pointer = pointer
         self.writes = writes
@@ -62,12 +65,12 @@ def _parameter(text: str) -> Parameter:
     kind, name, brackets = match.groups()
     stars = kind.count("*")
     if not kind.strip():  # no name, as in `int`
-        kind = name
+        kind, name = name, None
     if stars + bool(brackets) == 0:
-        return Parameter(text, _dtype(kind))
+        return Parameter(text, _dtype(kind), name=name)
     if stars + bool(brackets) > 1:
-        return Parameter(text, pointer=True)
-    return Parameter(text, _dtype(kind.split("*")[0]), True, not re.search(r"\bconst\b", kind.split("*")[0]))
+        return Parameter(text, pointer=True, name=name)
+    return Parameter(text, _dtype(kind.split("*")[0]), True, not re.search(r"\bconst\b", kind.split("*")[0]), name=name)
 
 
 def _dtype(kind: str):
@@ -119,9 +122,9 @@ def of_builtin(name: str, text: str) -> list[Parameter] | None:
     element = np.dtype(np.float64 if name.endswith("_f64") else np.float32)
     parameters = []
     for word in lines[1].split():
-        kind = word.split(":")[0]
+        kind, _, name = word.partition(":")
         if kind in ("in", "out", "inout"):
-            parameters.append(Parameter(word, element, True, kind != "in", kind != "in"))
+            parameters.append(Parameter(word, element, True, kind != "in", kind != "in", name))
         else:
-            parameters.append(Parameter(word))
+            parameters.append(Parameter(word, _SCALARS.get(kind), name=name))
     return parameters

@@ -66,11 +66,19 @@ class TritonKernel(Kernel):
         return self._launch.config(config)
 
     def _pack(self, job, args, keep: list) -> tuple[bytes, int]:
-        if len(args) == len(self._types):  # constants were given too: they are compiled in
-            args = [arg for arg, (_, kind) in zip(args, self._types) if kind is not None]
+        args = self._given(args)
         packed, n_args = super()._pack(job, args, keep)
         hidden = [self._scratch(job, i, size, keep) for i, size in enumerate(self._hidden)]
         return packed + b"".join(hidden), n_args + len(hidden)
+
+    def _given(self, args):
+        """Without constants, if they were given too: they are compiled in."""
+        if len(args) != len(self._types):
+            return args
+        return [arg for arg, (_, kind) in zip(args, self._types) if kind is not None]
+
+    def _slots(self, operation: int, args) -> list:
+        return super()._slots(operation, self._given(args))
 
     def _scratch(self, job, i: int, size: int, keep: list) -> bytes:
         """A hidden parameter: global scratch memory first, then the profiler's."""

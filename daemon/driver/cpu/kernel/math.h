@@ -76,11 +76,22 @@ static inline long long llmax(long long a, long long b) {
                 typedef float T;                                                                   \
                 return (float)(__VA_ARGS__);                                                       \
         }                                                                                          \
-        static inline float name(float argument) {                                                 \
-                return name##f(argument);                                                          \
+        GPUQ_CPU_OF_FLOAT(name)
+#define GPUQ_CPU_OF_FLOAT(name)                                                                    \
+        static inline float name(float x) {                                                        \
+                return name##f(x);                                                                 \
         }
+/* Newer C libraries have these themselves, for C23. */
+#if __GLIBC_PREREQ(2, 42)
+GPUQ_CPU_OF_FLOAT(rsqrt)
+#else
 GPUQ_CPU_BOTH(rsqrt, x, (T)1 / std::sqrt((T)x))
+#endif
 GPUQ_CPU_BOTH(rcbrt, x, (T)1 / std::cbrt((T)x))
+#if __GLIBC_PREREQ(2, 41)
+GPUQ_CPU_OF_FLOAT(sinpi)
+GPUQ_CPU_OF_FLOAT(cospi)
+#else
 /* Exact at multiples of a half, where sin(x * pi) is not. */
 GPUQ_CPU_BOTH(sinpi, x,
               std::trunc((T)x) == (T)x ? (T)0 * (T)x
@@ -89,8 +100,10 @@ GPUQ_CPU_BOTH(cospi, x,
               std::trunc((T)x - (T)0.5) == (T)x - (T)0.5
                       ? (T)0
                       : std::cos((T)std::remainder((double)x, 2.0) * (T)M_PI))
+#endif
 GPUQ_CPU_BOTH(normcdf, x, (T)(0.5 * std::erfc(-(double)x * M_SQRT1_2)))
 #undef GPUQ_CPU_BOTH
+#undef GPUQ_CPU_OF_FLOAT
 
 /* exp(x²) erfc(x): where erfc underflows, by its continued fraction. */
 static inline double erfcx(double x) {

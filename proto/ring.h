@@ -8,7 +8,11 @@
  * One producer, one consumer, messages of bytes, in memory that both map. The
  * other side is not trusted: every index read from the shared memory is checked,
  * and a message is copied out before anybody looks at it. Knows no descriptor
- * and never sleeps; Channel adds both.
+ * and never sleeps; Wire and Channel add both.
+ *
+ * Either side may be replaced while messages are in it: the positions are in the
+ * shared memory, and whoever calls ring_init() there goes on from them. A message
+ * that was taken, but not released, is read again then.
  */
 
 #include <stdbool.h>
@@ -31,8 +35,9 @@ typedef enum RingEnd {
 
 typedef struct Ring {
         RingShared *shared;
-        uint32_t capacity; /* bytes, a power of two; ours, never re-read from shared memory */
-        uint32_t position; /* our own index; the shared copy is only for the other side */
+        uint32_t capacity;   /* bytes, a power of two; ours, never re-read from shared memory */
+        uint32_t n_data_max; /* of one message; as much as fits, until its owner lowers it */
+        uint32_t position;   /* our own index; the shared copy is only for the other side */
 } Ring;
 
 /** ring_bytes() - bytes of shared memory for a ring of that capacity. */
@@ -47,14 +52,24 @@ int ring_room(Ring *ring, uint32_t n_data);
 int ring_write(Ring *ring, const void *data, uint32_t n_data);
 /**
  * ring_read() - copy out the next message
- * @buffer: room for ring->capacity bytes
+ * @buffer: room for ring->n_data_max bytes
  *
  * Return: 0, RING_E_AGAIN, or RING_E_CORRUPT.
  */
 int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data);
-
 /**
- * ring_sleep() - the consumer says it will sleep
+ * ring_take() - the same, but that message stays in the ring until it is released
+ *
+ * Releases the one before. Return: as ring_read().
+ */
+int ring_take(Ring *ring, void *buffer, uint32_t *ret_n_data);
+/** ring_release() - what was taken is dealt with: its room is the producer's. */
+void ring_release(Ring *ring);
+
+/** ring_is_empty() - asked by the consumer: nothing to read, by one look. */
+bool ring_is_empty(const Ring *ring);
+/**
+ * ring_sleep() - the consumer says it will sleep; releases what was taken
  *
  * Return: false if something came meanwhile, so do not sleep.
  */

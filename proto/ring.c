@@ -4,7 +4,7 @@
  *
  * Free-running 32-bit positions; a record is a 4-byte length, the bytes, and
  * padding to 8, and may wrap. A ring found empty far from its start is rewound
- * with a skip record, so that light traffic touches its first MiB only and the
+ * with a skip record, so that light traffic touches its first part only and the
  * memory behind stays unallocated.
  *
  * The two sleep flags (consumer sleeps, producer waits for room) and the index
@@ -13,7 +13,7 @@
  * the other and no wake-up is lost.
  */
 
-#include "util/ring.h"
+#include "proto/ring.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #define RING_ALIGN  8u
 #define RING_HEADER 4u
 #define RING_SKIP   UINT32_MAX /* in place of a length: go on at the start of the ring */
-#define RING_REWIND (1u << 20) /* rewind from this offset on */
+#define RING_REWIND 4096u      /* rewind from this offset on, or from an eighth of a larger ring */
 
 struct RingShared {
         _Alignas(64) _Atomic uint32_t head;     /* the producer's position */
@@ -41,6 +41,7 @@ void ring_init(Ring *ring, void *memory, uint32_t capacity, RingEnd end) {
         *ring = (Ring){
                 .shared = shared,
                 .capacity = capacity,
+                .n_data_max = capacity - RING_HEADER,
                 .position = atomic_load(end == RING_PRODUCER ? &shared->head : &shared->tail),
         };
 }
@@ -87,7 +88,7 @@ int ring_room(Ring *ring, uint32_t n_data) {
         uint32_t used;
         int r;
 
-        if (n_data > ring->capacity - RING_HEADER)
+        if (n_data > ring->n_data_max)
                 return RING_E_TOO_BIG;
 
         r = ring_distance(ring, ring->position,
@@ -105,13 +106,19 @@ int ring_room(Ring *ring, uint32_t n_data) {
         return ring->capacity - used >= record_bytes(n_data) ? 0 : RING_E_AGAIN;
 }
 
+static uint32_t ring_rewind_from(const Ring *ring) {
+        uint32_t eighth = ring->capacity / 8;
+
+        return eighth > RING_REWIND ? eighth : RING_REWIND;
+}
+
 /* Empty and far from the start: goes back there if the message still fits beside the skipped bytes. */
 static void ring_rewind(Ring *ring, uint32_t n_bytes) {
         uint32_t tail = atomic_load_explicit(&ring->shared->tail, memory_order_acquire);
         uint32_t offset = ring_offset(ring, ring->position);
         const uint32_t skip = RING_SKIP;
 
-        if (tail != ring->position || offset < RING_REWIND || n_bytes > offset)
+        if (tail != ring->position || offset < ring_rewind_from(ring) || n_bytes > offset)
                 return;
 
         ring_copy_in(ring, ring->position, &skip, sizeof(skip));
@@ -145,16 +152,17 @@ static int ring_read_header(Ring *ring, uint32_t available, uint32_t *ret_n_data
                 *ret_n_data = n_data;
                 return 0;
         }
-        if (n_data > ring->capacity - RING_HEADER || record_bytes(n_data) > available)
+        if (n_data > ring->n_data_max || record_bytes(n_data) > available)
                 return RING_E_CORRUPT;
         *ret_n_data = n_data;
         return 0;
 }
 
-int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data) {
+int ring_take(Ring *ring, void *buffer, uint32_t *ret_n_data) {
         uint32_t available, n_data, skipped;
         int r;
 
+        ring_release(ring);
         r = ring_distance(ring, atomic_load_explicit(&ring->shared->head, memory_order_acquire),
                           ring->position, &available);
         if (r)
@@ -177,12 +185,31 @@ int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data) {
 
         ring_copy_out(ring, ring->position + RING_HEADER, buffer, n_data);
         ring->position += record_bytes(n_data);
-        atomic_store(&ring->shared->tail, ring->position);
         *ret_n_data = n_data;
         return 0;
 }
 
+/* The next message may be written over it from now on. */
+void ring_release(Ring *ring) {
+        if (atomic_load_explicit(&ring->shared->tail, memory_order_relaxed) != ring->position)
+                atomic_store(&ring->shared->tail, ring->position);
+}
+
+int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data) {
+        int r;
+
+        r = ring_take(ring, buffer, ret_n_data);
+        if (r == 0)
+                ring_release(ring);
+        return r;
+}
+
+bool ring_is_empty(const Ring *ring) {
+        return atomic_load_explicit(&ring->shared->head, memory_order_acquire) == ring->position;
+}
+
 bool ring_sleep(Ring *ring) {
+        ring_release(ring);
         atomic_store(&ring->shared->sleeping, 1);
         if (atomic_load(&ring->shared->head) == ring->position)
                 return true;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CLI_NOTE_H
+#define GPUQ_CLI_NOTE_H
+
+/*
+ * Note
+ *
+ * What `gpuq run --detach` leaves with a job for `gpuq fetch`: which of its outputs
+ * goes to which file, as an array of what type and shape. It is JSON, read with
+ * distrust: any program of the same user may have written it.
+ */
+
+#include <stddef.h>
+
+#include "npy.h"
+
+typedef struct NoteOutput {
+        unsigned argument; /* of the command line, from 1 */
+        char *path;        /* from / on */
+        NpyArray array;
+} NoteOutput;
+
+typedef struct Note {
+        char *source;
+        char *kernel;
+        NoteOutput *outputs;
+        size_t n_outputs;
+} Note;
+
+/** note_write() - as text, the caller's. Return: 0, or -ENOMEM. */
+int note_write(const Note *note, char **ret_text);
+/** note_read() - Return: 0, -EINVAL: it is none of ours, or -ENOMEM. What was read is to be cleared in any case. */
+int note_read(const void *text, size_t n_text, Note *ret_note);
+/** note_clear() - free what it owns. */
+void note_clear(Note *note);
+
+#endif

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting by id, for jobs of any process. Without numpy, which processes that only pass on ids need not have."""
+
+from __future__ import annotations
+
+import math
+import time
+from ctypes import byref
+
+from . import _native as native
+from . import errors
+from .result import Result
+
+SLICE_MS = 50  # how long a wait of the main thread keeps Python's signal handlers waiting
+
+
+def shorter(a_ms: int, b_ms: int) -> int:
+    """Of two limits, where -1 is none."""
+    if a_ms < 0:
+        return b_ms
+    return a_ms if b_ms < 0 else min(a_ms, b_ms)
+
+
+def wait_id(client, id: int, timeout: float | None) -> Result:
+    """See `Client.wait_id`."""
+    end = None if timeout is None else time.monotonic() + timeout
+    told = native.Result()
+    while True:
+        left_ms = -1 if end is None else max(0, math.ceil((end - time.monotonic()) * 1000))
+        r = native.wait_id(client._connection(), id, shorter(left_ms, SLICE_MS), byref(told))
+        if r == errors.AGAIN and not 0 <= left_ms <= SLICE_MS:
+            continue
+        if r == errors.AGAIN or told.error == 0:
+            client._check(r)
+        result = Result(id, told)
+        if told.error:
+            raise errors.from_code(told.error, result.text)
+        return result

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_COMPILER_BOUND_H
+#define GPUQ_COMPILER_BOUND_H
+
+/*
+ * Bound
+ *
+ * How much memory a compiler may take that works inside this process. Counted is
+ * what is its own and written (RLIMIT_DATA): address space it may reserve as it
+ * likes. Only while it works, since CUDA's driver may need more.
+ */
+
+#include <sys/resource.h>
+
+#include "compiler/request.h"
+
+#define BOUND_DEFAULT_MIB 4096u
+
+/* A sanitizer's shadow would count as well: then there is no bound. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BOUND_IS_OFF true
+#else
+#define BOUND_IS_OFF false
+#endif
+
+/** bound_begin() - from now on, until bound_end(). Return: the limit before it. */
+struct rlimit bound_begin(const Request *request);
+/** bound_end() - whatever was taken meanwhile stays. */
+void bound_end(const struct rlimit *before);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Held
+ *
+ * See held.h. Being full is told once; whoever asked goes on without.
+ */
+
+#include "keeper/held.h"
+
+#include <sys/resource.h>
+
+#include "keeper/notify.h"
+#include "util/log.h"
+#include "util/macro.h"
+
+#define HELD_SPARE 256u /* descriptors that are left for everything else */
+
+struct Held {
+        Store *store;
+        bool is_full; /* told */
+};
+
+DEFINE_CLEANUP(Held, held_free)
+
+/*
+ * Every client and arena is a descriptor here, so: as many as we may have. Half of
+ * them for the store: a new supervisor gets a duplicate of each, which waits here
+ * until it reads.
+ */
+static size_t held_raise_fd_limit(void) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return 0;
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        return limit.rlim_max > HELD_SPARE ? (limit.rlim_max - HELD_SPARE) / 2 : 0;
+}
+
+static void held_take_back(const char *key, int fd, void *userdata) {
+        if (store_keep(userdata, key, fd) != 0) {
+                log_warning("%s, which systemd held for us, is not taken back", key);
+                notify_drop(key);
+                close(fd);
+        }
+}
+
+int held_new(Held **ret_held) {
+        _cleanup_(held_freep) Held *held = NULL;
+        int r;
+
+        held = calloc(1, sizeof(*held));
+        if (!held)
+                return -ENOMEM;
+        r = store_new(held_raise_fd_limit(), &held->store);
+        if (r < 0)
+                return r;
+        r = notify_take_held(held_take_back, held->store);
+        if (r < 0)
+                return r;
+
+        *ret_held = TAKE_PTR(held);
+        return 0;
+}
+
+Held *held_free(Held *held) {
+        if (!held)
+                return NULL;
+
+        store_free(held->store);
+        free(held);
+        return NULL;
+}
+
+bool held_keep(Held *held, const char *key, int *fd) {
+        bool was_there;
+        int r;
+
+        if (*fd < 0)
+                return false;
+        was_there = store_has(held->store, key);
+        r = store_keep(held->store, key, *fd);
+        if (r == STORE_E_KEY)
+                return false;
+        if (r == 0) {
+                if (was_there) /* of two under one name systemd would give us back both */
+                        notify_drop(key);
+                notify_keep(key, *fd);
+                *fd = -1;
+                return true;
+        }
+
+        if (!held->is_full)
+                log_warning("cannot hold more than %zu descriptors; what is beyond them would not "
+                            "survive a restart of the supervisor",
+                            store_count(held->store));
+        held->is_full = true;
+        return true;
+}
+
+void held_drop(Held *held, const char *key) {
+        store_drop(held->store, key);
+        notify_drop(key);
+}
+
+int held_each(const Held *held, StoreVisit visit, void *userdata) {
+        return store_each(held->store, visit, userdata);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_KEEPER_HELD_H
+#define GPUQ_KEEPER_HELD_H
+
+/*
+ * Held
+ *
+ * What outlives a supervisor: a store of descriptors, each of which systemd, where there
+ * is one, holds too, so that they outlive the keeper as well.
+ */
+
+#include <stdbool.h>
+
+#include "keeper/store.h"
+
+typedef struct Held Held;
+
+/** held_new() - and take back what systemd has of a keeper before us; raises the limit of descriptors. Return: 0 or a negative errno. */
+int held_new(Held **ret_held);
+/** held_free() - NULL is fine. Return: NULL. */
+Held *held_free(Held *held);
+
+/**
+ * held_keep() - in place of what was under @key
+ * @fd: taken, and -1 then; stays the caller's where it is held for nobody
+ *
+ * Return: false: that is no key, or no descriptor.
+ */
+bool held_keep(Held *held, const char *key, int *fd);
+/** held_drop() - no more, here and with systemd. */
+void held_drop(Held *held, const char *key);
+/** held_each() - as store_each(). */
+int held_each(const Held *held, StoreVisit visit, void *userdata);
+
+#endif

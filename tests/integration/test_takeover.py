@@ -1,0 +1,524 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A supervisor that is killed is started again, and takes over sessions, arenas, modules, workers and jobs."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy
+import pytest
+
+from harness import kernels, processes
+from harness.client import Client, In, InOut, Job, Out, Refused, u64
+from harness.kernels import Gate, copy_job, gate_job, held_job
+from harness.messages import pb
+from harness.patience import until
+from harness.remains import descriptors
+
+N = 256
+
+
+def kill_supervisor(daemon):
+    """Returns once another one is up."""
+    before = daemon.log().count("the supervisor is up again")
+    supervisor = daemon.supervisor()
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: daemon.log().count("the supervisor is up again") > before, "another supervisor")
+    assert daemon.supervisor() != supervisor
+
+
+def is_over(daemon):
+    return "took over after" in daemon.log()
+
+
+def is_known(client, job):
+    """How it ended: nobody is told of a job of one who is away before it has."""
+    try:
+        return client.call(wait=pb.Wait(id=job)).completions
+    except Refused:
+        return None
+
+
+def add_one(module, what, **fields):
+    return Job(**fields).launch(module, "add_one", [InOut(what), u64(N)], block=N)
+
+
+@pytest.fixture
+def daemon(start_gpuqd):
+    return start_gpuqd()
+
+
+@pytest.fixture
+def client(daemon):
+    return daemon.connect()
+
+
+@pytest.fixture
+def module(client):
+    return client.load(kernels.BASIC)
+
+
+@pytest.fixture
+def numbers(client):
+    return client.array(numpy.arange(N, dtype=numpy.int32))
+
+
+# ---- what is there again ----
+
+def test_a_session_goes_on_with_its_arenas_and_modules(daemon, client, module, numbers):
+    target = client.arena(4 * N)
+    client.run_well(copy_job(module, numbers, target, N))
+    session = client.session
+    kill_supervisor(daemon)
+    client.resume()
+    assert client.session == session
+    target.array(numpy.int32)[:] = 0
+    client.run_well(copy_job(module, numbers, target, N))
+    numpy.testing.assert_array_equal(target.array(numpy.int32), numpy.arange(N))
+
+
+def test_an_arena_that_was_answered_is_there_again_however_slow_the_keeper_was(daemon, client):
+    up = daemon.log().count("the supervisor is up again")
+    with processes.stopped(daemon.process.pid):
+        client.socket.settimeout(1)  # what is not answered by then is not looked for
+        with contextlib.suppress(TimeoutError):
+            for _ in range(600):
+                client.arena(4096).let_go()
+        os.kill(daemon.supervisor(), signal.SIGKILL)
+    until(lambda: daemon.log().count("the supervisor is up again") > up, "another supervisor")
+    assert client.arenas
+    client.resume()
+
+
+def test_it_is_killed_again_and_again(daemon, client, module, numbers):
+    for i in range(5):
+        client.run_well(add_one(module, numbers))
+        kill_supervisor(daemon)
+        client.resume()
+    numpy.testing.assert_array_equal(numbers.array(numpy.int32), numpy.arange(N) + 5)
+
+
+def test_device_memory_holds_what_it_held(daemon, client, module, numbers):
+    device = client.device_arena(4 * N)
+    client.run_well(Job().copy(device, numbers, 4 * N, direction=pb.OUT))
+    kill_supervisor(daemon)
+    client.resume()
+    client.run_well(add_one(module, device))
+    target = client.arena(4 * N)
+    client.run_well(Job().copy(target, device, 4 * N, direction=pb.OUT))
+    numpy.testing.assert_array_equal(target.array(numpy.int32), numpy.arange(N) + 1)
+    assert client.status().devices[0].memory_arenas == 4 * N
+
+
+def test_a_prepared_job_has_the_same_number(daemon, client, module, numbers):
+    target = client.arena(4 * N)
+    job = Job().launch(module, "copy", [In(numbers), Out(target), u64(N)], block=N).message
+    number = client.call(prepare=pb.Prepare(job=job)).prepared.prepared
+    client.prepared[number] = job
+    kill_supervisor(daemon)
+    client.resume()
+    client.tag += 1
+    client.tell(fires=pb.Fires(fires=[pb.Fire(prepared=number, tag=client.tag)]))
+    assert client.wait(client.session << 32 | client.tag).state == pb.DONE
+    numpy.testing.assert_array_equal(target.array(numpy.int32), numpy.arange(N))
+
+
+def test_numbers_are_not_given_again(daemon, client, module, numbers):
+    kill_supervisor(daemon)
+    client.resume()
+    other = daemon.connect()
+    assert other.session > client.session
+    assert client.arena(4).id > numbers.id
+    assert client.load(kernels.BASIC).module > module.module
+
+
+# ---- jobs ----
+
+def test_a_running_job_goes_on_in_its_worker(daemon, client, module, numbers):
+    target, gate = client.arena(4 * N), Gate(client)
+    job = client.submit(held_job(module, numbers, target, N, gate))
+    gate.wait_for()
+    workers = daemon.workers()
+    kill_supervisor(daemon)
+    client.resume()
+    gate.open()
+    assert client.wait(job).state == pb.DONE
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N))
+    assert daemon.workers() == workers
+
+
+def test_jobs_that_wait_run_once_each_in_their_order(daemon, client, module, numbers):
+    target, gate = client.arena(4 * N), Gate(client)
+    first = client.submit(held_job(module, numbers, target, N, gate))
+    others = client.submit(*[add_one(module, target) for _ in range(100)])
+    gate.wait_for()
+    kill_supervisor(daemon)
+    client.resume()
+    gate.open()
+    assert {client.wait(job).state for job in [first, *others]} == {pb.DONE}
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N) + 100)
+
+
+def test_an_end_that_was_not_read_is_told_again_and_the_job_not_run_again(daemon, client, module, numbers):
+    other = daemon.connect()
+    job = client.submit(add_one(module, numbers))
+    (completion,) = other.call(wait=pb.Wait(id=job)).completions.completions
+    assert completion.state == pb.DONE
+    other.close()
+    kill_supervisor(daemon)
+    client.resume()
+    assert client.wait(job).state == pb.DONE
+    numpy.testing.assert_array_equal(numbers.array(numpy.int32), numpy.arange(N) + 1)
+
+
+def test_a_failure_that_was_not_read_is_told_again(daemon, client, module):
+    other = daemon.connect()
+    job = client.submit(Job().launch(module, "no_such_kernel"))
+    (told,) = other.call(wait=pb.Wait(id=job)).completions.completions
+    other.close()
+    kill_supervisor(daemon)
+    client.resume()
+    completion = client.wait(job)
+    assert completion.state == pb.FAILED
+    assert (completion.error.code, completion.error.text) == (told.error.code, told.error.text)
+
+
+def test_a_job_may_come_after_one_that_ended_before(daemon, client, module, numbers):
+    ended = client.submit(add_one(module, numbers))
+    client.wait(ended)
+    kill_supervisor(daemon)
+    client.resume()
+    client.run_well(add_one(module, numbers, after=[ended]))
+    (completion,) = client.call(wait=pb.Wait(id=ended)).completions.completions
+    assert completion.state == pb.DONE
+
+
+def test_a_job_comes_after_another_clients_that_is_said_again_later(daemon, client, module, numbers):
+    target = client.arena(4 * N)
+    second = daemon.connect()
+    second.arenas[target.id] = second.open_arena(target.id)
+    theirs = second.load(kernels.BASIC)
+    gate = Gate(client)
+    first = client.submit(held_job(module, numbers, target, N, gate))
+    gate.wait_for()
+    then = second.submit(add_one(theirs, target, after=[first]))
+    until(lambda: then in client.queue(), "the second to be there")
+    kill_supervisor(daemon)
+    second.resume()
+    client.resume()
+    gate.open()
+    assert client.wait(first).state == pb.DONE
+    assert second.wait(then).state == pb.DONE
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N) + 1)
+
+
+def test_a_job_whose_worker_dies_too_is_run_again(daemon, client, module, numbers):
+    target, gate = client.arena(4 * N), Gate(client, n_held=1)
+    job = client.submit(held_job(module, numbers, target, N, gate))
+    gate.wait_for()
+    supervisor, (worker,) = daemon.supervisor(), daemon.workers()
+    os.kill(supervisor, signal.SIGKILL)
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: "the supervisor is up again" in daemon.log(), "another supervisor")
+    client.resume()
+    assert client.wait(job).state == pb.DONE
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N))
+
+
+def test_new_clients_are_served_while_others_are_waited_for(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=3600)
+    client = daemon.connect()
+    gate = Gate(client)
+    job = client.submit(gate_job(client.load(kernels.BASIC), gate))
+    gate.wait_for()
+    kill_supervisor(daemon)
+    other = daemon.connect()
+    assert other.status().state == "ready"
+    assert not is_over(daemon)
+    client.resume()
+    gate.open()
+    assert client.wait(job).state == pb.DONE
+    assert is_over(daemon)
+
+
+# ---- who does not come back ----
+
+COUNTER = """
+__device__ int counted;
+extern "C" __global__ void count(int *to) { *to = ++counted; }
+"""
+
+CHILD = """
+    import sys
+    sys.path.insert(0, {tests!r})
+    from harness.client import Client, Refused
+    client = Client({socket!r}, hello={hello!r})
+    {then}
+"""
+
+
+def start_child(daemon, then, hello=True):
+    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    text = textwrap.dedent(CHILD).format(tests=tests, socket=str(daemon.socket), hello=hello, then=then)
+    return subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_the_dead_are_not_waited_for(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=3600)
+    child = start_child(daemon, "print(client.session, flush=True); input()")
+    assert int(child.stdout.readline())
+    supervisor = daemon.supervisor()
+    os.kill(supervisor, signal.SIGSTOP)
+    child.kill()
+    child.wait()
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: is_over(daemon), "it to go on without the dead")
+    client = daemon.connect()
+    client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
+
+
+def test_one_whose_job_runs_is_waited_for_no_longer_than_that(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=1)
+    late = daemon.connect()
+    job = late.submit(Job().launch(late.load(kernels.BASIC), "forever", [Out(late.arena(4))]))
+    until(lambda: late.queue()[job].state == pb.RUNNING, "it to run")
+    kill_supervisor(daemon)
+    serve_another(daemon)
+    assert "did not come back yet" in daemon.log()
+    late.resume()
+    assert late.queue()[job].state == pb.RUNNING
+    late.cancel(job)
+    assert late.wait(job).state == pb.CANCELLED
+
+
+# ---- who comes back later ----
+
+def serve_another(daemon):
+    client = daemon.connect()
+    client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
+    return client
+
+
+def n_sessions(client):
+    return client.status().users[0].sessions
+
+
+def test_an_idle_one_is_not_waited_for_and_finds_all_it_had(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=3600)
+    late = daemon.connect()
+    module = late.load(kernels.BASIC)
+    numbers = late.array(numpy.arange(N, dtype=numpy.int32))
+    device = late.device_arena(4 * N)
+    late.run_well(Job().copy(device, numbers, 4 * N, direction=pb.OUT))
+    work = Job().launch(module, "copy", [In(numbers), Out(late.arena(4 * N)), u64(N)], block=N).message
+    late.prepared[late.call(prepare=pb.Prepare(job=work)).prepared.prepared] = work
+    kill_supervisor(daemon)
+    other = serve_another(daemon)
+    assert is_over(daemon)
+    assert n_sessions(other) == 2
+    assert other.status().devices[0].memory_arenas == 4 * N
+    late.resume()
+    assert n_sessions(other) == 2
+    late.run_well(add_one(module, device))
+    late.run_well(Job().copy(numbers, device, 4 * N, direction=pb.OUT))
+    numpy.testing.assert_array_equal(numbers.array(numpy.int32), numpy.arange(N) + 1)
+    late.close()
+    until(lambda: other.status().devices[0].memory_arenas == 0, "its arenas to be gone")
+
+
+def test_it_may_be_killed_again_while_somebody_is_away(start_gpuqd):
+    daemon = start_gpuqd()
+    late = daemon.connect()
+    module = late.load(kernels.BASIC)
+    numbers = late.array(numpy.arange(N, dtype=numpy.int32))
+    for _ in range(3):
+        kill_supervisor(daemon)
+        serve_another(daemon).close()
+    late.resume()
+    late.run_well(add_one(module, numbers))
+    numpy.testing.assert_array_equal(numbers.array(numpy.int32), numpy.arange(N) + 1)
+
+
+def test_what_its_job_did_meanwhile_is_told_when_it_is_back(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=1)
+    late = daemon.connect()
+    module = late.load(kernels.BASIC)
+    numbers, target, gate = late.array(numpy.arange(N, dtype=numpy.int32)), late.arena(4 * N), Gate(late)
+    job = late.submit(held_job(module, numbers, target, N, gate))
+    then = late.submit(add_one(module, target))
+    gate.wait_for()
+    kill_supervisor(daemon)
+    other = serve_another(daemon)
+    assert is_over(daemon)
+    gate.open()
+    until(lambda: target.array(numpy.int32)[1] == 4, "both to end")
+    until(lambda: is_known(other, then), "it to be known")
+    late.resume()
+    assert {late.wait(job).state, late.wait(then).state} == {pb.DONE}
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N) + 1)
+
+
+def test_its_job_goes_on_when_it_is_back(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=1)
+    late = daemon.connect()
+    module = late.load(kernels.BASIC)
+    numbers, target, gate = late.array(numpy.arange(N, dtype=numpy.int32)), late.arena(4 * N), Gate(late)
+    job = late.submit(held_job(module, numbers, target, N, gate))
+    gate.wait_for()
+    workers = daemon.workers()
+    kill_supervisor(daemon)
+    until(lambda: is_over(daemon), "it to go on without it")
+    late.resume()
+    then = late.submit(add_one(module, target))
+    gate.open()
+    assert {late.wait(job).state, late.wait(then).state} == {pb.DONE}
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N) + 1)
+    assert daemon.workers() == workers
+
+
+def test_a_job_whose_worker_died_meanwhile_is_run_again(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=1)
+    late = daemon.connect()
+    module = late.load(kernels.BASIC)
+    numbers, target, gate = late.array(numpy.arange(N, dtype=numpy.int32)), late.arena(4 * N), Gate(late, n_held=1)
+    job = late.submit(held_job(module, numbers, target, N, gate))
+    gate.wait_for()
+    (worker,) = daemon.workers()
+    kill_supervisor(daemon)
+    until(lambda: is_over(daemon), "it to go on without it")
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: f"worker {worker} ended" in daemon.log(), "its worker to be gone")
+    late.resume()
+    assert late.wait(job).state == pb.DONE
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N))
+
+
+def test_a_job_beyond_its_timeout_ends_though_nobody_claims_it(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=1)
+    late = daemon.connect()
+    job = late.submit(Job(timeout_ms=3000).launch(late.load(kernels.BASIC), "forever", [Out(late.arena(4))]))
+    until(lambda: late.queue()[job].state == pb.RUNNING, "it to run")
+    workers = daemon.workers()
+    kill_supervisor(daemon)
+    until(lambda: is_over(daemon), "it to go on without it")
+    until(lambda: not any(processes.is_alive(pid) for pid in workers), "its worker to be stopped")
+    late.resume()
+    assert late.wait(job).error.code == pb.E_TIMEOUT
+
+
+def test_the_end_of_its_process_frees_all(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=1)
+    child = start_child(daemon, """
+from harness import kernels
+from harness.client import Job, Out
+arena = client.device_arena(4096)
+client.submit(Job().launch(client.load(kernels.BASIC), "forever", [Out(client.arena(4))]))
+print(client.session, flush=True); input()
+""")
+    assert int(child.stdout.readline())
+    client = daemon.connect()
+    until(lambda: any(entry.state == pb.RUNNING for entry in client.queue().values()), "its job to run")
+    workers = daemon.workers()
+    kill_supervisor(daemon)
+    client.resume()
+    until(lambda: is_over(daemon), "it to go on without the other")
+    assert n_sessions(client) == 2
+    assert client.status().devices[0].memory_arenas == 4096
+    child.kill()
+    child.wait()
+    until(lambda: n_sessions(client) == 1, "its session to be gone")
+    until(lambda: client.status().devices[0].memory_arenas == 0, "its arena to be gone")
+    until(lambda: not any(processes.is_alive(pid) for pid in workers), "the worker with its job to be stopped")
+
+
+def test_variables_are_what_they_were(start_gpuqd):
+    daemon = start_gpuqd(worker_idle_s=1)
+    late = daemon.connect()
+    module = late.load(COUNTER)
+    count = late.arena(4)
+    late.run_well(Job().launch(module, "count", [Out(count)]))
+    kill_supervisor(daemon)
+    serve_another(daemon).close()
+    late.resume()
+    late.run_well(Job().launch(module, "count", [Out(count)]))
+    assert count.array(numpy.int32)[0] == 2
+
+
+def test_another_process_cannot_have_the_session(daemon, client):
+    session = client.session
+    kill_supervisor(daemon)
+    child = start_child(daemon, hello=False, then=f"""
+try:
+    client.hello(resume={session})
+except Refused as error:
+    print(error.text)
+""")
+    assert "another process" in child.communicate()[0]
+    client.resume()
+
+
+def test_a_session_that_was_never_interrupted_is_not_resumed(daemon):
+    client = Client(daemon.socket, hello=False)
+    with pytest.raises(Refused, match="could not be taken over"):
+        client.hello(resume=1)
+    client.close()
+
+
+def test_resumed_out_of_turn_is_a_protocol_error(daemon, client):
+    client.tell(resumed=pb.Resumed(seen=0))
+    (reply,) = client.assert_closed()
+    assert reply.error.code == pb.E_PROTOCOL
+
+
+def test_it_may_be_stopped_while_it_waits_for_clients(start_gpuqd):
+    daemon = start_gpuqd(takeover_s=3600)
+    client = daemon.connect()
+    job = client.submit(Job().launch(client.load(kernels.BASIC), "forever", [Out(client.arena(4))]))
+    until(lambda: client.queue()[job].state == pb.RUNNING, "it to run")
+    kill_supervisor(daemon)
+    until(lambda: daemon.connect().status().state == "ready", "it to wait for the other")
+    assert not is_over(daemon)
+    assert daemon.stop() == 0
+
+
+# ---- the ledger ----
+
+def ledger_of(daemon):
+    """The keeper's memfd, as a path."""
+    folder = f"/proc/{daemon.process.pid}/fd"
+    return next(f"{folder}/{fd}" for fd in os.listdir(folder)
+                if "gpuq-ledger" in os.readlink(f"{folder}/{fd}"))
+
+
+@pytest.mark.parametrize("offset", (0, 8, 4096), ids=("magic", "version", "record"))
+def test_a_damaged_ledger_is_set_aside(daemon, client, module, offset):
+    os.kill(daemon.supervisor(), signal.SIGSTOP)
+    with open(ledger_of(daemon), "r+b", buffering=0) as ledger:
+        ledger.seek(offset)
+        byte = ledger.read(1)[0]
+        ledger.seek(offset)
+        ledger.write(bytes([byte ^ 1]))
+    workers = daemon.workers()
+    kill_supervisor(daemon)
+    client.close()
+    client.connect()
+    with pytest.raises(Refused, match="could not be taken over"):
+        client.hello(resume=client.session)
+    assert "set aside" in daemon.log()
+    until(lambda: not any(processes.is_alive(pid) for pid in workers), "its workers to be gone")
+    other = daemon.connect()
+    other.run_well(Job().launch(other.load(kernels.BASIC), "nothing"))
+    kill_supervisor(daemon)
+    other.resume()
+
+
+def test_nothing_is_left_of_those_who_left(daemon, client, module, numbers):
+    client.run_well(add_one(module, numbers))
+    kill_supervisor(daemon)
+    client.resume()
+    client.run_well(add_one(module, numbers))
+    client.close()
+    until(lambda: not any("gpuq-arena" in kind for kind in descriptors(daemon.process.pid)), "its arenas to be gone")

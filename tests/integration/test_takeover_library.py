@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that use libgpuq, the command line or the Python package while the supervisor is killed: none of them
+notices. What the daemon does then is test_takeover.py's."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy
+import pytest
+
+from harness import kernels, place
+from harness.kernels import Gate
+from harness.patience import until
+
+# Every scenario of gpuq-test-client that needs a daemon which stays.
+SCENARIOS = ["run", "buffers", "small-buffers", "dependencies", "modules", "loop", "threads", "callbacks", "many",
+             "prepared", "cancel", "fork", "free-client-first"]
+# The moment of the kill is any: from the first words to the last job.
+MOMENTS_S = (0.01, 0.04, 0.1)
+
+PYTHON = """
+import numpy, sys
+import gpuq
+
+module = gpuq.module(open(sys.argv[1]).read())
+x = gpuq.array(numpy.arange(256, dtype=numpy.int32))
+y = gpuq.zeros(256, numpy.int32)
+job = module["held_at"].submit((1, 1), gpuq.In(x), gpuq.Out(y), 256, int(sys.argv[2]))
+print("submitted", flush=True)
+job.wait()
+assert (numpy.asarray(y) == 3 * numpy.arange(256)).all()
+print("right", flush=True)
+"""
+
+
+# As a notebook between two cells: nothing is called while the supervisor dies, nor for long after.
+IDLE = """
+import numpy, sys
+import gpuq
+
+module = gpuq.module(open(sys.argv[1]).read())
+x = gpuq.array(numpy.arange(256, dtype=numpy.int32))
+y = gpuq.zeros(256, numpy.int32)
+triple = module["triple"]
+triple.submit((1, 1), gpuq.In(x), gpuq.Out(y), 256).wait()
+print("idle", flush=True)
+sys.stdin.readline()
+triple.submit((1, 1), gpuq.In(y), gpuq.Out(x), 256).wait()
+assert (numpy.asarray(x) == 9 * numpy.arange(256)).all()
+print("right", flush=True)
+"""
+
+
+def kill_supervisor(daemon):
+    pid = daemon.supervisor()
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def until_taken_over(daemon, n):
+    until(lambda: daemon.log().count("took over after") >= n, "the next supervisor to take over")
+
+
+@pytest.fixture
+def daemon(start_gpuqd):
+    return start_gpuqd()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_c_program_does_not_notice(daemon, scenario):
+    for n, moment_s in enumerate(MOMENTS_S, 1):
+        program = daemon.start_program(place.test_program("gpuq-test-client"), scenario)
+        time.sleep(moment_s)
+        kill_supervisor(daemon)
+        output, _nothing = program.communicate(timeout=2 * place.PATIENCE_S)
+        assert program.returncode == 0, output
+        until_taken_over(daemon, n)
+
+
+def test_a_c_program_that_polls_does_not_notice(start_gpuqd):
+    """Completion words and rings included, whatever the machine's number of cores."""
+    daemon = start_gpuqd(poll_us=200)
+    for n, (scenario, moment_s) in enumerate(itertools.product(("many", "threads"), MOMENTS_S[:2]), 1):
+        program = daemon.start_program(place.test_program("gpuq-test-client"), scenario)
+        time.sleep(moment_s)
+        kill_supervisor(daemon)
+        output, _nothing = program.communicate(timeout=2 * place.PATIENCE_S)
+        assert program.returncode == 0, output
+        until_taken_over(daemon, n)
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "k.cu").write_text(kernels.BASIC)
+    numpy.save(tmp_path / "x.npy", numpy.arange(256, dtype=numpy.int32))
+    return tmp_path
+
+
+class Held:
+    """A gate for the jobs of programs, which are told where it is in the worker."""
+
+    def __init__(self, client):
+        self.client, self.gate = client, Gate(client)
+        self.address = self.gate.address(client.load(kernels.BASIC))
+
+
+@pytest.fixture
+def held(daemon):
+    return Held(daemon.connect())
+
+
+def n_sessions(client):
+    return client.status().users[0].sessions
+
+
+def test_gpuq_run_and_gpuq_wait_do_not_notice(daemon, files, held):
+    run = daemon.start_program("gpuq", "run", "--grid", 1, "--block", 1, "--label", "held one", f"{files}/k.cu:held_at",
+                               f"in:{files}/x.npy", f"out:{files}/y.npy:i4:256", "u64:256", f"u64:{held.address}")
+    held.gate.wait_for()
+    (job,) = held.client.queue()
+    wait = daemon.start_program("gpuq", "wait", f"{job >> 32}.{job & 0xffffffff}")
+    until(lambda: n_sessions(held.client) == 3, "somebody to wait for it")
+    kill_supervisor(daemon)
+    held.client.resume()
+    until(lambda: n_sessions(held.client) == 3, "all to be back")
+    until_taken_over(daemon, 1)
+    held.gate.open()
+    for program in (run, wait):
+        output, _nothing = program.communicate(timeout=2 * place.PATIENCE_S)
+        assert program.returncode == 0, output
+    numpy.testing.assert_array_equal(numpy.load(files / "y.npy"), 3 * numpy.arange(256))
+
+
+def test_gpuq_status_is_always_answered(daemon):
+    for n in range(1, 4):
+        kill_supervisor(daemon)
+        for _ in range(10):
+            ended = daemon.run("status")
+            assert ended.returncode == 0, ended.stderr
+        until_taken_over(daemon, n)
+
+
+def start_python(daemon, files, text, *args, **options):
+    sources = place.ROOT / "client" / "python" / "src"
+    if not sources.exists():
+        sources = place.STAGE / "lib" / "python3" / "dist-packages"
+    program = files / "program.py"
+    program.write_text(f"import sys\nsys.path.insert(0, {str(sources)!r})\n" + textwrap.dedent(text))
+    library = next((place.STAGE / "lib").rglob("libgpuq.so.0"))
+    return daemon.start_program("/usr/bin/env", f"GPUQ_LIBRARY={library}", sys.executable, program, files / "k.cu", *args,
+                                **options)
+
+
+@pytest.mark.skipif(place.SANITIZED, reason="a sanitized library cannot be loaded into python3")
+def test_a_python_program_does_not_notice(daemon, files, held):
+    started = start_python(daemon, files, PYTHON, held.address)
+    line = started.stdout.readline()
+    assert line == "submitted\n", line + started.stdout.read()
+    held.gate.wait_for()
+    kill_supervisor(daemon)
+    held.client.resume()
+    held.gate.open()
+    assert started.stdout.read() == "right\n"
+    assert started.wait(place.PATIENCE_S) == 0
+
+
+@pytest.mark.skipif(place.SANITIZED, reason="a sanitized library cannot be loaded into python3")
+def test_a_python_program_that_was_idle_for_long_does_not_notice(start_gpuqd, files):
+    daemon = start_gpuqd(takeover_s=1)
+    started = start_python(daemon, files, IDLE, stdin=subprocess.PIPE)
+    assert started.stdout.readline() == "idle\n"
+    kill_supervisor(daemon)
+    until_taken_over(daemon, 1)
+    over = time.monotonic() + 1
+    until(lambda: time.monotonic() > over, "takeover_s to be over, whatever is waited for")
+    output, _nothing = started.communicate("go on\n", timeout=place.PATIENCE_S)
+    assert output == "right\n"
+    assert started.returncode == 0

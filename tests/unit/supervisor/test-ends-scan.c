@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ends of jobs are read as protobuf-c reads them, or not at all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "supervisor/ends_scan.h"
+
+#define N_ENDS 5u
+
+static uint64_t random_state = 88172645463325252ull;
+
+static uint64_t random_next(void) {
+        random_state ^= random_state << 13;
+        random_state ^= random_state >> 7;
+        random_state ^= random_state << 17;
+        return random_state;
+}
+
+/* Of any length, and 0 now and then. */
+static uint64_t random_number(void) {
+        return random_next() >> random_next() % 64 & (random_next() % 3 ? UINT64_MAX : 0);
+}
+
+static size_t message_pack(uint8_t **ret_data) {
+        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
+        Gpuq__Worker__JobEnds ends = GPUQ__WORKER__JOB_ENDS__INIT;
+        Gpuq__Worker__JobEnd end[N_ENDS], *list[N_ENDS];
+        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+
+        error.code = GPUQ__V1__CODE__E_FAULT;
+        for (size_t i = 0; i < N_ENDS; i++) {
+                list[i] = &end[i];
+                gpuq__worker__job_end__init(&end[i]);
+                end[i].id = random_number();
+                end[i].error = random_next() % 8 ? NULL : &error;
+                end[i].output = random_next() % 8 ? "" : "printed";
+                end[i].gpu_ns = random_number();
+                end[i].ran_us = random_number();
+        }
+        ends.ends = list;
+        ends.n_ends = random_next() % (N_ENDS + 1);
+        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_ENDS;
+        message.ends = &ends;
+
+        *ret_data = malloc(gpuq__worker__from_worker__get_packed_size(&message) + 1);
+        assert_non_null(*ret_data);
+        return gpuq__worker__from_worker__pack(&message, *ret_data);
+}
+
+static void assert_same(const Gpuq__Worker__FromWorker *a, const Gpuq__Worker__FromWorker *b) {
+        size_t n = gpuq__worker__from_worker__get_packed_size(a);
+        uint8_t *data_a = malloc(n + 1), *data_b = malloc(n + 1);
+
+        assert_int_equal(gpuq__worker__from_worker__get_packed_size(b), n);
+        gpuq__worker__from_worker__pack(a, data_a);
+        gpuq__worker__from_worker__pack(b, data_b);
+        assert_memory_equal(data_a, data_b, n);
+        free(data_a);
+        free(data_b);
+}
+
+/* Return: whether the scan took it. */
+static bool compare(Bump *bump, const uint8_t *data, size_t n_data) {
+        Gpuq__Worker__FromWorker *scanned = ends_scan(bump, data, n_data), *unpacked;
+
+        if (scanned) {
+                unpacked = gpuq__worker__from_worker__unpack(NULL, n_data, data);
+                assert_non_null(unpacked);
+                assert_same(scanned, unpacked);
+                gpuq__worker__from_worker__free_unpacked(unpacked, NULL);
+        }
+        bump_reset(bump);
+        return scanned != NULL;
+}
+
+static void ends_that_are_numbers_alone_are_taken(void **state) {
+        unsigned n_taken = 0;
+        Bump *bump;
+
+        assert_int_equal(bump_new(&bump), 0);
+        for (unsigned i = 0; i < 2000; i++) {
+                uint8_t *data;
+                size_t n_data = message_pack(&data);
+
+                n_taken += compare(bump, data, n_data);
+                free(data);
+        }
+        assert_in_range(n_taken, 500, 1800);
+        bump_free(bump);
+}
+
+static void broken_ends_are_never_read_another_way(void **state) {
+        Bump *bump;
+
+        assert_int_equal(bump_new(&bump), 0);
+        for (unsigned i = 0; i < 4000; i++) {
+                uint8_t *data, *exact;
+                size_t n_data = message_pack(&data), n_cut;
+
+                for (unsigned k = 0; k < 10 && n_data; k++) {
+                        data[random_next() % n_data] = (uint8_t)random_next();
+                        compare(bump, data, n_data);
+                }
+                n_cut = n_data ? random_next() % n_data : 0;
+                exact = malloc(n_cut + 1);
+                memcpy(exact, data, n_cut);
+                compare(bump, exact, n_cut);
+                free(exact);
+                free(data);
+        }
+        bump_free(bump);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(ends_that_are_numbers_alone_are_taken),
+                cmocka_unit_test(broken_ends_are_never_read_another_way),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

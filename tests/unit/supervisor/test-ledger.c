@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger: what one supervisor wrote, another reads; what was damaged is not used,
+ * and what was being written when the writer was killed is as it was before.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "supervisor/job.h"
+#include "supervisor/ledger.h"
+#include "supervisor/ledger_layout.h"
+
+#define UID 1000u
+
+static Ledger *a_ledger(void) {
+        Ledger *ledger;
+
+        assert_int_equal(ledger_new(&ledger), 0);
+        return ledger;
+}
+
+/* As if its writer had been killed: only the memfd is left. */
+static int left_behind(Ledger *ledger) {
+        int fd = dup(ledger_fd(ledger));
+
+        assert_true(fd >= 0);
+        ledger_free(ledger);
+        return fd;
+}
+
+static Ledger *next_supervisor(Ledger *ledger) {
+        Ledger *next;
+
+        assert_int_equal(ledger_open(left_behind(ledger), &next), 0);
+        return next;
+}
+
+static LedgerOwner owner(uint64_t id) {
+        return (LedgerOwner){.id = id, .uid = UID, .gid = UID};
+}
+
+static uint32_t sent(Ledger *ledger, uint64_t id, uint32_t worker) {
+        LedgerOwner of = owner(id);
+        uint32_t slot = ledger_job_sent(ledger, LEDGER_NONE, &of,
+                                        &(LedgerSent){.worker = worker, .retries = 2});
+
+        assert_int_not_equal(slot, LEDGER_NONE);
+        return slot;
+}
+
+static uint32_t ended(Ledger *ledger, uint32_t slot, uint64_t id, const char *text) {
+        LedgerEnd end = {.state = text ? JOB_FAILED : JOB_DONE, .code = text ? 7 : 0, .ran_us = id};
+        LedgerOwner of = owner(id);
+
+        slot = ledger_job_ended(ledger, slot, &of, &end, text, NULL);
+        assert_int_not_equal(slot, LEDGER_NONE);
+        return slot;
+}
+
+/* ---- what is found again --------------------------------------------------- */
+
+static void records_and_numbers_are_there_for_the_next_supervisor(void **state) {
+        LedgerSession session = {.id = 7, .uid = UID, .pid = 42, .start = 99, .client = "prog"};
+        LedgerArena arena = {.id = 3, .size = 4096, .uid = UID, .place = 1, .device = "GPU-x"};
+        Ledger *ledger = a_ledger();
+        const LedgerSession *found;
+        const LedgerArena *found_arena;
+        uint32_t slot = LEDGER_NONE, dropped;
+
+        ledger_note_id(ledger, LEDGER_SESSION, 12);
+        dropped = ledger_add(ledger, LEDGER_SESSION, &(LedgerSession){.id = 6});
+        ledger_add(ledger, LEDGER_SESSION, &session);
+        ledger_add(ledger, LEDGER_ARENA, &arena);
+        ledger_drop(ledger, LEDGER_SESSION, dropped);
+
+        ledger = next_supervisor(ledger);
+        assert_int_equal(ledger_last_id(ledger, LEDGER_SESSION), 12);
+        assert_int_equal(ledger_last_id(ledger, LEDGER_WORKER), 0);
+        found = ledger_next(ledger, LEDGER_SESSION, &slot);
+        assert_memory_equal(found, &session, sizeof(session));
+        assert_null(ledger_next(ledger, LEDGER_SESSION, &slot));
+        slot = LEDGER_NONE;
+        found_arena = ledger_next(ledger, LEDGER_ARENA, &slot);
+        assert_memory_equal(found_arena, &arena, sizeof(arena));
+        ledger_free(ledger);
+}
+
+static void what_is_written_after_it_was_left_is_not_there(void **state) {
+        Ledger *ledger = a_ledger();
+        uint32_t slot = ledger_add(ledger, LEDGER_SESSION, &(LedgerSession){.id = 6});
+        uint32_t found = LEDGER_NONE;
+
+        assert_int_equal(ledger_leave(ledger), 0);
+        ledger_drop(ledger, LEDGER_SESSION, slot);
+        ledger = next_supervisor(ledger);
+        assert_non_null(ledger_next(ledger, LEDGER_SESSION, &found));
+        ledger_free(ledger);
+}
+
+static void a_changed_record_is_there_once(void **state) {
+        LedgerModule module = {.id = 5, .session = 1};
+        Ledger *ledger = a_ledger();
+        uint32_t slot = ledger_add(ledger, LEDGER_MODULE, &module), found = LEDGER_NONE;
+        const LedgerModule *next;
+
+        module.worker = 9;
+        slot = ledger_change(ledger, LEDGER_MODULE, slot, &module);
+        ledger = next_supervisor(ledger);
+        next = ledger_next(ledger, LEDGER_MODULE, &found);
+        assert_int_equal(found, slot);
+        assert_int_equal(next->worker, 9);
+        assert_null(ledger_next(ledger, LEDGER_MODULE, &found));
+        ledger_free(ledger);
+}
+
+static void a_job_is_unknown_sent_or_ended(void **state) {
+        Ledger *ledger = a_ledger();
+        uint32_t slot;
+        LedgerJob job;
+
+        sent(ledger, 1, 11);
+        slot = sent(ledger, 2, 12);
+        ended(ledger, slot, 2, NULL);
+        ended(ledger, LEDGER_NONE, 3, "no such kernel");
+        ledger_job_dropped(ledger, sent(ledger, 4, 11));
+
+        ledger = next_supervisor(ledger);
+        assert_true(ledger_find_job(ledger, 1, &job));
+        assert_int_equal(job.state, LEDGER_SENT);
+        assert_int_equal(job.sent.worker, 11);
+        assert_int_equal(job.sent.retries, 2);
+        assert_int_equal(job.owner.uid, UID);
+        assert_true(ledger_find_job(ledger, 2, &job));
+        assert_int_equal(job.state, LEDGER_ENDED);
+        assert_int_equal(job.end.state, JOB_DONE);
+        assert_int_equal(job.end.ran_us, 2);
+        assert_string_equal(job.text, "");
+        assert_true(ledger_find_job(ledger, 3, &job));
+        assert_string_equal(job.text, "no such kernel");
+        assert_int_equal(job.end.code, 7);
+        assert_false(ledger_find_job(ledger, 4, &job));
+        assert_int_equal(job.state, LEDGER_UNKNOWN);
+        ledger_free(ledger);
+}
+
+static void jobs_come_in_the_order_in_which_they_were_sent(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerJob job;
+        size_t i = 0;
+
+        ledger_job_dropped(ledger, sent(ledger, 9, 1));
+        for (uint64_t id = 5; id > 0; --id)
+                sent(ledger, id, 1);
+        ledger = next_supervisor(ledger);
+        for (uint64_t id = 5; id > 0; --id) {
+                assert_true(ledger_next_job(ledger, &i, &job));
+                assert_int_equal(job.owner.id, id);
+        }
+        assert_false(ledger_next_job(ledger, &i, &job));
+        ledger_free(ledger);
+}
+
+static void a_long_text_is_cut_and_whole_again(void **state) {
+        char text[LEDGER_TEXT_MAX + 100];
+        Ledger *ledger = a_ledger();
+        LedgerJob job;
+
+        memset(text, 'x', sizeof(text) - 1);
+        text[sizeof(text) - 1] = '\0';
+        ended(ledger, LEDGER_NONE, 1, text);
+        ledger = next_supervisor(ledger);
+        assert_true(ledger_find_job(ledger, 1, &job));
+        assert_int_equal(strlen(job.text), LEDGER_TEXT_MAX);
+        ledger_free(ledger);
+}
+
+static void a_job_that_waits_again_is_known_by_its_retries(void **state) {
+        LedgerOwner of = owner(1), other = owner(2);
+        Ledger *ledger = a_ledger();
+        uint32_t slot;
+        LedgerJob job;
+
+        slot = ledger_job_waits(ledger, sent(ledger, 1, 11), &of, 3);
+        assert_int_not_equal(slot, LEDGER_NONE);
+        assert_int_equal(ledger_job_waits(ledger, sent(ledger, 2, 11), &other, 0), LEDGER_NONE);
+        assert_int_equal(ledger_job_waits(ledger, LEDGER_NONE, &other, 0), LEDGER_NONE);
+
+        ledger = next_supervisor(ledger);
+        assert_true(ledger_find_job(ledger, 1, &job));
+        assert_int_equal(job.state, LEDGER_WAITING);
+        assert_int_equal(job.sent.retries, 3);
+        assert_int_equal(job.slot, slot);
+        assert_false(ledger_find_job(ledger, 2, &job));
+        ledger_free(ledger);
+}
+
+/* ---- what kernels printed -------------------------------------------------- */
+
+static uint32_t printed(Ledger *ledger, uint64_t id, const char *output) {
+        LedgerOwner of = owner(id);
+        uint32_t slot = ledger_job_ended(ledger, LEDGER_NONE, &of, &(LedgerEnd){.state = JOB_DONE},
+                                         NULL, output);
+
+        assert_int_not_equal(slot, LEDGER_NONE);
+        return slot;
+}
+
+static void assert_printed(const Ledger *ledger, uint64_t id, const char *output) {
+        LedgerJob job;
+
+        assert_true(ledger_find_job(ledger, id, &job));
+        assert_int_equal(job.state, LEDGER_ENDED);
+        assert_string_equal(job.output, output);
+}
+
+static void the_last_that_printed_are_known_with_what_they_printed(void **state) {
+        Ledger *ledger = a_ledger();
+        char text[32];
+
+        for (uint64_t id = 1; id <= LEDGER_OUTPUTS + 2; ++id) {
+                snprintf(text, sizeof(text), "of job %u", (unsigned)id);
+                printed(ledger, id, text);
+                printed(ledger, 1000 + id, NULL);
+        }
+        ledger = next_supervisor(ledger);
+        assert_printed(ledger, 2, "");
+        assert_printed(ledger, 3, "of job 3");
+        assert_printed(ledger, LEDGER_OUTPUTS + 2, text);
+        assert_printed(ledger, 1003, "");
+
+        printed(ledger, 2000, "later");
+        ledger = next_supervisor(ledger);
+        assert_printed(ledger, 3, "");
+        assert_printed(ledger, 4, "of job 4");
+        assert_printed(ledger, 2000, "later");
+        ledger_free(ledger);
+}
+
+static void a_long_output_is_there_whole(void **state) {
+        char *text = calloc(1, LEDGER_OUTPUT_MAX + 1);
+        Ledger *ledger = a_ledger();
+
+        assert_non_null(text);
+        memset(text, 'x', LEDGER_OUTPUT_MAX);
+        printed(ledger, 1, text);
+        ledger = next_supervisor(ledger);
+        assert_printed(ledger, 1, text);
+        ledger_free(ledger);
+        free(text);
+}
+
+static void an_output_half_written_is_none_and_its_job_has_not_ended(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerJob job;
+
+        sent(ledger, 1, 11);
+        assert_int_equal(ledger_write_output(ledger, 1, "what"), 1);
+        ledger_begin(ledger, LEDGER_OUTPUT, 0);
+        ledger->outputs[0].text[0]++;
+        ledger = next_supervisor(ledger);
+        assert_true(ledger_find_job(ledger, 1, &job));
+        assert_int_equal(job.state, LEDGER_SENT);
+        assert_string_equal(job.output, "");
+        ledger_free(ledger);
+}
+
+static void an_output_with_a_flipped_bit_is_seen(void **state) {
+        const size_t offsets[] = {offsetof(LedgerOutput, check), offsetof(LedgerOutput, id),
+                                  offsetof(LedgerOutput, n_text), offsetof(LedgerOutput, text)};
+        Ledger *ledger, *next;
+
+        for (size_t i = 0; i < ARRAY_SIZE(offsets); ++i) {
+                ledger = a_ledger();
+                printed(ledger, 1, "what");
+                ((uint8_t *)ledger->outputs)[offsets[i]] ^= 0x10;
+                assert_int_equal(ledger_open(left_behind(ledger), &next), LEDGER_E_DAMAGED);
+        }
+}
+
+/* ---- room ------------------------------------------------------------------ */
+
+static bool knows(Ledger **ledger, uint64_t id) {
+        LedgerJob job;
+
+        *ledger = next_supervisor(*ledger);
+        return ledger_find_job(*ledger, id, &job);
+}
+
+static void an_end_makes_room_only_once_it_was_read_of(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerTold told;
+        LedgerJob job;
+
+        ledger_told_init(&told);
+        for (uint64_t id = 1; id <= LEDGER_JOBS; ++id)
+                ledger_job_told(ledger, ended(ledger, LEDGER_NONE, id, NULL), &told);
+        ledger_told_seen(ledger, &told, 2);
+
+        ended(ledger, LEDGER_NONE, LEDGER_JOBS + 1, NULL);
+        ended(ledger, LEDGER_NONE, LEDGER_JOBS + 2, NULL);
+        ledger = next_supervisor(ledger);
+        assert_false(ledger_find_job(ledger, 1, &job));
+        assert_false(ledger_find_job(ledger, 2, &job));
+        assert_true(ledger_find_job(ledger, 3, &job));
+        assert_true(ledger_find_job(ledger, LEDGER_JOBS + 1, &job));
+        ledger_free(ledger);
+}
+
+static void ends_read_of_are_kept_for_a_while(void **state) {
+        const unsigned n = 3 * LEDGER_ENDS_KEPT;
+        Ledger *ledger = a_ledger();
+        LedgerTold told;
+        LedgerJob job;
+
+        ledger_told_init(&told);
+        for (uint64_t id = 1; id <= n; ++id) {
+                ledger_job_told(ledger, ended(ledger, sent(ledger, id, 1), id, NULL), &told);
+                ledger_told_seen(ledger, &told, (uint32_t)id);
+        }
+        assert_true(ledger->tables[LEDGER_JOB].n_touched <= LEDGER_ENDS_KEPT + 2);
+        ledger = next_supervisor(ledger);
+        assert_true(ledger_find_job(ledger, n - LEDGER_ENDS_KEPT + 1, &job));
+        assert_false(ledger_find_job(ledger, n - LEDGER_ENDS_KEPT - 10, &job));
+        ledger_free(ledger);
+}
+
+static void clients_that_never_say_what_they_read_cost_the_oldest_ends(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerTold told;
+
+        ledger_told_init(&told);
+        for (uint64_t id = 1; id <= LEDGER_JOBS + 1; ++id)
+                ledger_job_told(ledger, ended(ledger, LEDGER_NONE, id, NULL), &told);
+        ledger_told_close(ledger, &told);
+        assert_false(knows(&ledger, 1));
+        assert_true(knows(&ledger, 2));
+        ledger_free(ledger);
+}
+
+static void jobs_in_workers_never_make_room(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerOwner of = owner(1);
+
+        for (uint64_t id = 1; id <= LEDGER_JOBS; ++id)
+                sent(ledger, id, 1);
+        assert_int_equal(ledger_job_sent(ledger, LEDGER_NONE, &of, &(LedgerSent){.worker = 1}),
+                         LEDGER_NONE);
+        assert_int_equal(ledger_job_ended(ledger, LEDGER_NONE, &of, &(LedgerEnd){}, NULL, NULL),
+                         LEDGER_NONE);
+        ledger_free(ledger);
+}
+
+static void a_count_beyond_what_was_told_is_ignored(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerTold told;
+
+        ledger_told_init(&told);
+        ledger_job_told(ledger, ended(ledger, LEDGER_NONE, 1, NULL), &told);
+        ledger_told_seen(ledger, &told, 2);
+        assert_false(TAILQ_EMPTY(&told.nodes));
+        ledger_told_seen(ledger, &told, 1);
+        assert_true(TAILQ_EMPTY(&told.nodes));
+        ledger_free(ledger);
+}
+
+/* ---- damage ---------------------------------------------------------------- */
+
+/* A file of any size with these bytes: a memfd that is sealed cannot be cut short. */
+static int a_file(const void *data, size_t n_bytes) {
+        int fd = memfd_create("damaged", MFD_CLOEXEC);
+
+        assert_true(fd >= 0);
+        assert_int_equal(ftruncate(fd, (off_t)n_bytes), 0);
+        assert_int_equal(pwrite(fd, data, n_bytes, 0), n_bytes);
+        return fd;
+}
+
+/* A ledger with something of everything, as bytes. */
+static uint8_t *some_bytes(size_t *ret_n_bytes) {
+        Ledger *ledger = a_ledger();
+        struct stat st;
+        uint8_t *bytes;
+
+        ledger_note_id(ledger, LEDGER_ARENA, 3);
+        ledger_add(ledger, LEDGER_SESSION, &(LedgerSession){.id = 1, .uid = UID});
+        ledger_add(ledger, LEDGER_ARENA, &(LedgerArena){.id = 3, .uid = UID});
+        ledger_add(ledger, LEDGER_MODULE, &(LedgerModule){.id = 4});
+        ledger_add(ledger, LEDGER_WORKER, &(LedgerWorker){.id = 5});
+        sent(ledger, 1, 5);
+        ended(ledger, LEDGER_NONE, 2, "why");
+        assert_int_equal(fstat(ledger_fd(ledger), &st), 0);
+        bytes = malloc((size_t)st.st_size);
+        assert_non_null(bytes);
+        assert_int_equal(pread(ledger_fd(ledger), bytes, (size_t)st.st_size, 0), st.st_size);
+        ledger_free(ledger);
+        *ret_n_bytes = (size_t)st.st_size;
+        return bytes;
+}
+
+static void one_cut_short_is_damaged(void **state) {
+        size_t n_bytes;
+        uint8_t *bytes = some_bytes(&n_bytes);
+        const size_t lengths[] = {0, 8, 100, LEDGER_HEAD_BYTES, n_bytes / 2, n_bytes - 1};
+        Ledger *ledger;
+
+        for (size_t i = 0; i < ARRAY_SIZE(lengths); ++i)
+                assert_int_equal(ledger_open(a_file(bytes, lengths[i]), &ledger), LEDGER_E_DAMAGED);
+        assert_int_equal(ledger_open(a_file(bytes, n_bytes), &ledger), 0);
+        ledger_free(ledger);
+        free(bytes);
+}
+
+/* Return: LEDGER_E_…, with one bit of what was written another. */
+static int open_flipped(const int fd, uint8_t *memory, size_t offset) {
+        Ledger *ledger;
+        int r;
+
+        memory[offset] ^= 0x10;
+        r = ledger_open(dup(fd), &ledger);
+        if (r == 0)
+                ledger_free(ledger);
+        memory[offset] ^= 0x10;
+        return r;
+}
+
+static void a_flipped_bit_is_seen_wherever_it_is(void **state) {
+        size_t n_bytes, offset = LEDGER_HEAD_BYTES;
+        uint8_t *bytes = some_bytes(&n_bytes), *memory;
+        Ledger *layout = a_ledger();
+        int fd = a_file(bytes, n_bytes);
+
+        memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        assert_true(memory != MAP_FAILED);
+        for (size_t i = 0; i < offsetof(LedgerHead, writing); ++i)
+                assert_int_not_equal(open_flipped(fd, memory, i), 0);
+        for (size_t i = offsetof(LedgerHead, last_id); i < sizeof(LedgerHead); ++i)
+                assert_int_equal(open_flipped(fd, memory, i), LEDGER_E_DAMAGED);
+
+        for (unsigned kind = 0; kind < LEDGER_JOB; ++kind) {
+                for (size_t i = 0; i < layout->tables[kind].n_bytes; ++i)
+                        assert_int_equal(open_flipped(fd, memory, offset + i), LEDGER_E_DAMAGED);
+                offset += (size_t)layout->tables[kind].n_bytes * layout->tables[kind].n_slots;
+        }
+        for (size_t i = 0; i < offsetof(LedgerJobSlot, end_order); ++i)
+                assert_int_equal(open_flipped(fd, memory, offset + i), LEDGER_E_DAMAGED);
+        for (size_t i = 0; i < offsetof(LedgerJobSlot, text) + 4; ++i)
+                assert_int_equal(open_flipped(fd, memory, offset + sizeof(LedgerJobSlot) + i),
+                                 LEDGER_E_DAMAGED);
+        munmap(memory, n_bytes);
+        close(fd);
+        ledger_free(layout);
+        free(bytes);
+}
+
+static void another_version_is_told_apart_from_damage(void **state) {
+        Ledger *ledger = a_ledger(), *next;
+
+        ledger->head->version = LEDGER_VERSION + 1;
+        ledger->head->check =
+                ledger_check(LEDGER_KINDS, 0, ledger->head, offsetof(LedgerHead, check));
+        assert_int_equal(ledger_open(left_behind(ledger), &next), LEDGER_E_VERSION);
+}
+
+/* ---- half written ---------------------------------------------------------- */
+
+static LedgerJobSlot *first_job(Ledger *ledger) {
+        return (LedgerJobSlot *)(void *)ledger->tables[LEDGER_JOB].slots;
+}
+
+static void an_end_half_written_leaves_the_job_sent(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerJob job;
+
+        ended(ledger, sent(ledger, 1, 11), 1, "why");
+        ledger_begin(ledger, LEDGER_JOB, 0);
+        first_job(ledger)->end.ran_us++;
+        ledger = next_supervisor(ledger);
+        assert_true(ledger_find_job(ledger, 1, &job));
+        assert_int_equal(job.state, LEDGER_SENT);
+        assert_int_equal(job.sent.worker, 11);
+        assert_int_equal(job.sent.retries, 2);
+
+        ended(ledger, job.slot, 1, NULL);
+        ledger = next_supervisor(ledger);
+        assert_true(ledger_find_job(ledger, 1, &job));
+        assert_int_equal(job.state, LEDGER_ENDED);
+        ledger_free(ledger);
+}
+
+static void a_sent_half_written_is_none(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerJob job;
+
+        sent(ledger, 1, 11);
+        sent(ledger, 2, 11);
+        ledger_begin(ledger, LEDGER_JOB, 0);
+        first_job(ledger)->sent.worker++;
+        ledger = next_supervisor(ledger);
+        assert_false(ledger_find_job(ledger, 1, &job));
+        assert_true(ledger_find_job(ledger, 2, &job));
+        assert_int_equal(sent(ledger, 3, 12), 0); /* its room is used again */
+        ledger_free(ledger);
+}
+
+static void any_other_record_half_written_is_none(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerSlot *at = (LedgerSlot *)(void *)ledger->tables[LEDGER_ARENA].slots;
+        uint32_t slot = LEDGER_NONE;
+
+        ledger_add(ledger, LEDGER_ARENA, &(LedgerArena){.id = 3});
+        ledger_begin(ledger, LEDGER_ARENA, 0);
+        at->record[0]++;
+        ledger = next_supervisor(ledger);
+        assert_null(ledger_next(ledger, LEDGER_ARENA, &slot));
+        ledger_free(ledger);
+}
+
+static void a_number_half_written_is_not_given_again(void **state) {
+        Ledger *ledger = a_ledger();
+
+        ledger_note_id(ledger, LEDGER_ARENA, 41);
+        ledger->head->writing = LEDGER_WRITING_COUNT;
+        ledger->head->last_id[LEDGER_ARENA].value = 42;
+        ledger = next_supervisor(ledger);
+        assert_int_equal(ledger_last_id(ledger, LEDGER_ARENA), 42);
+        ledger_free(ledger);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(records_and_numbers_are_there_for_the_next_supervisor),
+                cmocka_unit_test(what_is_written_after_it_was_left_is_not_there),
+                cmocka_unit_test(a_changed_record_is_there_once),
+                cmocka_unit_test(a_job_is_unknown_sent_or_ended),
+                cmocka_unit_test(a_job_that_waits_again_is_known_by_its_retries),
+                cmocka_unit_test(the_last_that_printed_are_known_with_what_they_printed),
+                cmocka_unit_test(a_long_output_is_there_whole),
+                cmocka_unit_test(an_output_half_written_is_none_and_its_job_has_not_ended),
+                cmocka_unit_test(an_output_with_a_flipped_bit_is_seen),
+                cmocka_unit_test(jobs_come_in_the_order_in_which_they_were_sent),
+                cmocka_unit_test(a_long_text_is_cut_and_whole_again),
+                cmocka_unit_test(an_end_makes_room_only_once_it_was_read_of),
+                cmocka_unit_test(ends_read_of_are_kept_for_a_while),
+                cmocka_unit_test(clients_that_never_say_what_they_read_cost_the_oldest_ends),
+                cmocka_unit_test(jobs_in_workers_never_make_room),
+                cmocka_unit_test(a_count_beyond_what_was_told_is_ignored),
+                cmocka_unit_test(one_cut_short_is_damaged),
+                cmocka_unit_test(a_flipped_bit_is_seen_wherever_it_is),
+                cmocka_unit_test(another_version_is_told_apart_from_damage),
+                cmocka_unit_test(an_end_half_written_leaves_the_job_sent),
+                cmocka_unit_test(a_sent_half_written_is_none),
+                cmocka_unit_test(any_other_record_half_written_is_none),
+                cmocka_unit_test(a_number_half_written_is_not_given_again),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -132,7 +132,9 @@ class Daemon:
         return until(lambda: processes.named(self.process.pid, "gpuqd-supervisor"), "a supervisor")[0]
 
     def workers(self):
-        return processes.named(self.process.pid, "gpuqd-worker")
+        """Of users: not one that only looks at devices, nor what a worker starts (compilers, a leak checker)."""
+        return [pid for pid in processes.children(self.process.pid)
+                if processes.name(pid) == "gpuqd-worker" and "--probe" not in processes.command(pid)]
 
     # ---- its clients ----
 

@@ -64,6 +64,14 @@ def name(pid):
         return ""
 
 
+def command(pid):
+    """Its arguments; none when it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
 def named(pid, wanted):
     """Descendants that run this program."""
     return [child for child in descendants(pid) if name(child) == wanted]

@@ -166,7 +166,7 @@ static void session_on_close(uv_handle_t *handle) {
 
 /* The last first, so that none starts because one before it ended. */
 static void session_abandon_jobs(Session *session) {
-        uint64_t now_ns = uv_hrtime();
+        uint64_t now_ns = supervisor_now(session->supervisor);
         Job *job;
 
         while ((job = TAILQ_LAST(&session->jobs, SessionJobs))) {

@@ -125,7 +125,7 @@ static void takeover_abandon_job(Takeover *takeover, TakeoverJob *job) {
 
         worker = takeover_worker_of(supervisor, job);
         if (worker)
-                worker->orphans_ns = uv_hrtime();
+                worker->orphans_ns = supervisor_now(supervisor);
         ledger_job_dropped(supervisor->ledger, job->slot);
         takeover_forget_job(takeover, job);
 }
@@ -411,9 +411,14 @@ void takeover_compare_jobs(Worker *worker, const Gpuq__Worker__State *state) {
         Takeover *takeover = worker->supervisor->takeover;
         TakeoverJob *job, *next;
 
-        HASH_ITER(hh, takeover->jobs, job, next)
-        if (job->sent.worker == worker->id && !takeover_is_listed(state, job->id)) {
-                ledger_job_dropped(worker->supervisor->ledger, job->slot);
-                takeover_forget_job(takeover, job);
+        HASH_ITER(hh, takeover->jobs, job, next) {
+                if (job->sent.worker != worker->id || takeover_is_listed(state, job->id))
+                        continue;
+                if (job->doom) {
+                        takeover_end_doomed(takeover, job, NULL);
+                } else {
+                        ledger_job_dropped(worker->supervisor->ledger, job->slot);
+                        takeover_forget_job(takeover, job);
+                }
         }
 }

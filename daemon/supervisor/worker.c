@@ -157,7 +157,7 @@ Worker *worker_alloc(Supervisor *supervisor, uint32_t id, Slot *slot, Device *lo
         worker->domain = slot ? slot->key.domain : 0;
         worker->cause = FAULT_CRASH;
         worker->is_awake = true;
-        worker->idle_ns = uv_hrtime();
+        worker->idle_ns = supervisor_now(supervisor);
         TAILQ_INIT(&worker->inflight);
         outbox_init(&worker->outbox);
         return worker;
@@ -216,7 +216,7 @@ void worker_spawned(Worker *worker, int32_t pid) {
 
 void worker_ready(Worker *worker) {
         worker->state = WORKER_READY;
-        worker->idle_ns = uv_hrtime();
+        worker->idle_ns = supervisor_now(worker->supervisor);
         if (worker->pid)
                 worker_log_ready(worker);
         slot_worker_ready(worker->slot);

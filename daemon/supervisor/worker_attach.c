@@ -16,6 +16,7 @@
 
 #include "supervisor/dependency.h"
 #include "supervisor/device.h"
+#include "supervisor/ending.h"
 #include "supervisor/keeper_link.h"
 #include "supervisor/list.h"
 #include "supervisor/scheduler.h"
@@ -113,7 +114,7 @@ void worker_resume(Worker *worker) {
 
         worker->state = WORKER_ATTACHING;
         worker->is_awake = true;
-        worker->idle_ns = uv_hrtime();
+        worker->idle_ns = supervisor_now(worker->supervisor);
         if (worker->has_exited) {
                 worker_exited(worker, worker->exit_status,
                               worker->exit_text ? worker->exit_text : "");
@@ -185,10 +186,13 @@ Instance *worker_inherit_module(Worker *worker, uint64_t id, bool has_failed) {
 
 /* It was recorded as handed over, and the one before us died before it was: it did not run. */
 static void worker_give_back(Job *job) {
+        _cleanup_(failure_freep) Failure *doom = TAKE_PTR(job->doom);
         unsigned retries = job->retries;
 
         scheduler_return(job, job->is_alone);
         job_note_retries(job, retries);
+        if (doom)
+                ending_doom(job, job->doom_state, TAKE_PTR(doom));
 }
 
 static void worker_compare_jobs(Worker *worker, const Gpuq__Worker__State *state) {
@@ -230,7 +234,7 @@ const char *worker_on_state(Worker *worker, const Gpuq__Worker__State *state) {
                 worker_inherit_arena(worker, state->arenas[i],
                                      supervisor_find_arena(worker->supervisor, state->arenas[i]));
         worker_compare_jobs(worker, state);
-        worker->orphans_ns = uv_hrtime();
+        worker->orphans_ns = supervisor_now(worker->supervisor);
         log_info("worker %d goes on: %u jobs are in it, and %u that nobody claims", worker->pid,
                  worker->n_inflight, worker->n_orphans);
         worker->state = WORKER_READY;

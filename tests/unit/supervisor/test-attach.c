@@ -9,8 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "supervisor/history.h"
 #include "supervisor/scheduler.h"
 #include "supervisor/slot.h"
+#include "supervisor/takeover_state.h"
 
 #define DONE      GPUQ__V1__STATE__DONE
 #define FAILED    GPUQ__V1__STATE__FAILED
@@ -155,17 +157,22 @@ static void what_was_dealt_with_before_is_harmless(void **state) {
         scene_end(&scene);
 }
 
-static void job_cancelled_before_it_was_read_is_stopped_after(void **state) {
-        Scene scene = scene_new();
+static void cancel(Scene *scene, uint64_t id) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
-        uint64_t id = scene_adopt(&scene, (FakeJob){});
 
         cancel.ids = &id;
         cancel.n_ids = 1;
         request.body_case = GPUQ__V1__REQUEST__BODY_CANCEL;
         request.cancel = &cancel;
-        fake_send(scene.client, &request);
+        fake_send(scene->client, &request);
+}
+
+static void job_cancelled_before_it_was_read_is_stopped_after(void **state) {
+        Scene scene = scene_new();
+        uint64_t id = scene_adopt(&scene, (FakeJob){});
+
+        cancel(&scene, id);
         scene_resume_with(&scene, &id, 1);
         while (!scene.there->is_stopping) {
                 uv_run(&scene.fake->supervisor->loop, UV_RUN_ONCE);
@@ -174,6 +181,50 @@ static void job_cancelled_before_it_was_read_is_stopped_after(void **state) {
         fake_stopped(scene.fake, scene.there, NULL, &id,
                      (Gpuq__Worker__Phase[]){GPUQ__WORKER__PHASE__ISSUED}, 1);
         fake_expect_end(scene.client, id, CANCELLED, GPUQ__V1__CODE__E_CANCELLED, "by uid");
+        scene_end(&scene);
+}
+
+static void job_cancelled_that_did_not_come_to_it_is_not_given_to_it(void **state) {
+        Scene scene = scene_new();
+        uint64_t id = scene_adopt(&scene, (FakeJob){});
+
+        cancel(&scene, id);
+        scene_resume_with(&scene, NULL, 0);
+        fake_expect_end(scene.client, id, CANCELLED, GPUQ__V1__CODE__E_CANCELLED, "by uid");
+        assert_int_equal(scene.there->n_jobs, 0);
+        scene_end(&scene);
+}
+
+/* The same, of a session that is away. */
+static void job_cancelled_for_its_client_that_did_not_come_to_it_has_ended(void **state) {
+        enum { AWAY = 9 };
+        Scene scene = scene_new();
+        Takeover takeover = {.supervisor = scene.fake->supervisor, .state = TAKEOVER_OVER};
+        TakeoverSession session = {.id = AWAY};
+        LedgerJob known = {
+                .owner = {.id = (uint64_t)AWAY << 32 | 1, .uid = FAKE_UID, .gid = FAKE_UID},
+                .sent = {.worker = INHERITED},
+                .slot = LEDGER_NONE};
+        const HistoryEntry *end;
+        TakeoverJob *job;
+        User *user;
+
+        HASH_ADD(hh, takeover.sessions, id, sizeof(session.id), &session);
+        scene.fake->supervisor->takeover = &takeover;
+        takeover_keep_job(&takeover, &known);
+        job = takeover_find_kept(scene.fake->supervisor, known.owner.id);
+        user = job->user;
+        takeover_doom_job(scene.fake->supervisor, job, JOB_CANCELLED,
+                          failure_new(FAILURE_CANCELLED, "cancelled by uid 1"));
+        scene_resume_with(&scene, NULL, 0);
+        assert_null(takeover.jobs);
+        end = history_find(user->history, known.owner.id);
+        assert_non_null(end);
+        assert_int_equal(end->state, JOB_CANCELLED);
+        assert_string_equal(end->text, "cancelled by uid 1");
+
+        scene.fake->supervisor->takeover = NULL;
+        HASH_CLEAR(hh, takeover.sessions);
         scene_end(&scene);
 }
 
@@ -414,6 +465,8 @@ int main(void) {
                 cmocka_unit_test(state_for_a_supervisor_that_died_says_nothing_to_the_next),
                 cmocka_unit_test(what_was_dealt_with_before_is_harmless),
                 cmocka_unit_test(job_cancelled_before_it_was_read_is_stopped_after),
+                cmocka_unit_test(job_cancelled_that_did_not_come_to_it_is_not_given_to_it),
+                cmocka_unit_test(job_cancelled_for_its_client_that_did_not_come_to_it_has_ended),
                 cmocka_unit_test(jobs_that_nobody_claims_may_end_by_themselves),
                 cmocka_unit_test(jobs_that_nobody_claims_are_not_waited_for_long),
                 cmocka_unit_test(what_it_has_is_not_given_to_it_again_and_the_rest_is_dropped),

@@ -191,16 +191,25 @@ int gpuq_fetch(gpuq_client *client, uint64_t id, gpuq_fetched **ret_fetched) {
         return client_leave(client, r);
 }
 
-int gpuq_discard(gpuq_client *client, uint64_t id) {
+/* A daemon that was started again meanwhile was asked again: it may be gone since the first time. */
+static int discard_call(gpuq_client *client, uint64_t id) {
         Gpuq__V1__Discard discard = GPUQ__V1__DISCARD__INIT;
         _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
+        int64_t connected_us = client->resume.connected_us;
+        int r;
+
+        discard.id = id;
+        r = call_run(client, GPUQ__V1__REQUEST__BODY_DISCARD, &discard,
+                     GPUQ__V1__REPLY__BODY_DISCARDED, CLIENT_FOREVER, &reply, NULL);
+        return r == GPUQ_E_NOT_FOUND && client->resume.connected_us != connected_us ? 0 : r;
+}
+
+int gpuq_discard(gpuq_client *client, uint64_t id) {
         int r;
 
         r = client_enter_open(client);
         if (r < 0)
                 return r;
-        discard.id = id;
-        return client_leave(client, call_run(client, GPUQ__V1__REQUEST__BODY_DISCARD, &discard,
-                                             GPUQ__V1__REPLY__BODY_DISCARDED, CLIENT_FOREVER,
-                                             &reply, NULL));
+
+        return client_leave(client, discard_call(client, id));
 }

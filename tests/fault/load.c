@@ -29,6 +29,7 @@
 #define N_NUMBERS_MAX 4096u /* of a buffer */
 #define N_ROUNDS      24u
 #define N_BLOCK       64u
+#define N_DETACHED    16u     /* one of so many jobs of the first lane is a detached one */
 #define PAUSE_NS      2000000 /* between two tries to connect */
 #define TRIES_MAX     60000u
 
@@ -39,6 +40,7 @@ typedef enum Kind {
         KIND_DEVICE_INOUT, /* device memory in place, then a copy to the host */
         KIND_RESET,        /* device memory written anew after a failure */
         KIND_SETUP,        /* no job: connecting, loading, making buffers */
+        KIND_DETACHED,     /* host to host, handed over for good */
 } Kind;
 
 typedef struct Lane {
@@ -57,6 +59,14 @@ typedef struct Lane {
         unsigned n_callbacks;
 } Lane;
 
+/* Outlives the session. */
+typedef struct Detached {
+        uint64_t id; /* 0: there is none */
+        uint64_t submitted_ns;
+        uint32_t wanted[N_NUMBERS_MAX];
+        unsigned n;
+} Detached;
+
 typedef struct Load {
         Record *record;
         char *source;
@@ -65,6 +75,7 @@ typedef struct Load {
         gpuq_client *client;
         gpuq_module *module;
         Lane lanes[N_LANES];
+        Detached detached;
 } Load;
 
 static volatile sig_atomic_t is_asked_to_end;
@@ -216,6 +227,7 @@ static int lane_fill(Load *load, Lane *lane) {
                                                         lane->n * sizeof(uint32_t));
                 case KIND_RESET:
                 case KIND_SETUP:
+                case KIND_DETACHED:
                         break;
         }
         return lane_fill_reset(lane);
@@ -289,6 +301,73 @@ static int lane_finish(Load *load, Lane *lane) {
         return code;
 }
 
+/* ---- a detached job ------------------------------------------------------------ */
+
+/* The lane builds it. Who is not told that it is on disk counts it as none. */
+static int detached_hand_over(Load *load, Lane *lane) {
+        Detached *detached = &load->detached;
+        int r;
+
+        lane_choose(load, lane);
+        lane->kind = KIND_STAGED;
+        detached->submitted_ns = record_now_ns();
+        r = gpuq_job_new(load->client, &lane->job);
+        if (r == 0)
+                r = lane_fill(load, lane);
+        if (r == 0)
+                r = gpuq_job_detach(lane->job, NULL, 0, &detached->id);
+        if (r < 0)
+                load_note(load, KIND_DETACHED, detached->submitted_ns, r, gpuq_error_text());
+
+        detached->n = lane->n;
+        memcpy(detached->wanted, lane->wanted, lane->n * sizeof(uint32_t));
+        gpuq_job_free(lane->job);
+        lane->job = NULL;
+        return r;
+}
+
+static void detached_compare(const Detached *detached, const gpuq_fetched *fetched) {
+        size_t n_bytes = detached->n * sizeof(uint32_t);
+
+        if (fetched->n_outputs != 1 || fetched->outputs[0].size != n_bytes ||
+            memcmp(fetched->outputs[0].data, detached->wanted, n_bytes) != 0)
+                errx(1, "WRONG RESULT: of a detached job");
+}
+
+/* What was acknowledged is there until it is discarded. */
+static int detached_failed(Load *load, const char *what, int code, uint64_t since_ns) {
+        char id[24];
+
+        if (code == GPUQ_E_NOT_FOUND)
+                errx(1, "LOST: %s of detached job %s: %s", what,
+                     gpuq_id_format(load->detached.id, id), gpuq_error_text());
+        if (!is_lost(code))
+                load_note(load, KIND_SETUP, since_ns, code, gpuq_error_text());
+        return code;
+}
+
+static int detached_fetch(Load *load) {
+        Detached *detached = &load->detached;
+        uint64_t since_ns = record_now_ns();
+        gpuq_fetched *fetched;
+        int r;
+
+        r = gpuq_fetch(load->client, detached->id, &fetched);
+        if (r < 0)
+                return detached_failed(load, "fetch", r, since_ns);
+
+        load_note(load, KIND_DETACHED, detached->submitted_ns, fetched->result.error,
+                  fetched->result.text);
+        if (fetched->result.error == 0)
+                detached_compare(detached, fetched);
+        gpuq_fetched_free(fetched);
+        r = gpuq_discard(load->client, detached->id);
+        if (r < 0)
+                r = detached_failed(load, "discard", r, since_ns);
+        detached->id = 0;
+        return r;
+}
+
 /* ---- a session ---------------------------------------------------------------- */
 
 static int load_set_up(Load *load) {
@@ -321,6 +400,11 @@ static int load_turn(Load *load, Lane *lane) {
 
         if (lane->job) {
                 r = lane_finish(load, lane);
+        } else if (load->detached.id && lane == load->lanes) {
+                r = detached_fetch(load);
+        } else if (load->jobs_left && lane == load->lanes && load_random(load) % N_DETACHED == 0) {
+                load->jobs_left--;
+                r = detached_hand_over(load, lane);
         } else if (load->jobs_left) {
                 load->jobs_left--;
                 r = lane_submit(load, lane);
@@ -337,7 +421,7 @@ static bool load_is_idle(const Load *load) {
         for (unsigned i = 0; i < N_LANES; i++)
                 if (load->lanes[i].job)
                         return false;
-        return true;
+        return !load->detached.id;
 }
 
 static int load_session(Load *load) {

@@ -24,7 +24,7 @@ SOURCE = place.ROOT / "tests" / "fault" / "mix.cu"
 
 HEADER_BYTES = 32
 ENTRY = numpy.dtype([("submitted_ns", "<u8"), ("ended_ns", "<u8"), ("code", "<i4"), ("kind", "<u4")])
-KIND_SETUP = 5
+KIND_SETUP, KIND_DETACHED = 5, 6
 
 # What the library says beside the daemon's codes, which are those of the protocol, negative.
 E_CONNECT, E_CLOSED, E_SYSTEM = 100, 101, 104
@@ -179,6 +179,10 @@ class Load:
             for code, n in zip(*numpy.unique(-entries["code"][entries["kind"] != KIND_SETUP], return_counts=True)):
                 count[int(code)] += int(n)
         return count
+
+    def n_detached(self):
+        """How many detached jobs were fetched."""
+        return sum(int((member.entries()["kind"] == KIND_DETACHED).sum()) for member in self.members)
 
     def setup_codes(self):
         count = collections.Counter()

@@ -530,6 +530,12 @@ static void fake_wait(Fake *fake, unsigned peer, uint32_t serial, uint64_t id) {
         fake_reply(fake, peer, &reply, -1);
 }
 
+static void fake_discard(Fake *fake, unsigned peer, uint32_t serial) {
+        fake->counts.n_discards++;
+        if (!fake->manners.discard_hold)
+                fake_error(fake, peer, serial, GPUQ__V1__CODE__E_NOT_FOUND, "no such job");
+}
+
 static void fake_status(Fake *fake, unsigned peer, uint32_t serial) {
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Status status = GPUQ__V1__STATUS__INIT;
@@ -620,6 +626,9 @@ static void fake_request(Fake *fake, unsigned peer, const Gpuq__V1__Request *req
                         break;
                 case GPUQ__V1__REQUEST__BODY_WAIT:
                         fake_wait(fake, peer, serial, request->wait->id);
+                        break;
+                case GPUQ__V1__REQUEST__BODY_DISCARD:
+                        fake_discard(fake, peer, serial);
                         break;
                 case GPUQ__V1__REQUEST__BODY_STATUS_GET:
                         fake_status(fake, peer, serial);

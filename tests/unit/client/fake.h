@@ -31,7 +31,7 @@ typedef struct FakeCounts {
         unsigned n_resumed,
                 n_runs; /* sessions that said all again; jobs that were run, each once */
         unsigned n_unprepares, n_asked; /* asked: for what it keeps to itself */
-        unsigned n_submits, n_jobs, n_words, n_waits, n_cancels,
+        unsigned n_submits, n_jobs, n_words, n_waits, n_discards, n_cancels,
                 n_ends; /* ends: connections that the client closed */
         uint32_t last_tag;
         uint64_t last_arena_size;
@@ -52,6 +52,7 @@ typedef struct FakeManners {
         bool busy;               /* accept nobody, with hardly any room to wait */
         bool arena_hold;         /* ArenaCreate is not answered */
         bool load_hold;          /* nor ModuleLoad */
+        bool discard_hold;       /* nor Discard, which else finds nothing */
         bool hold;               /* keep jobs until fake_complete() */
         bool deaf;               /* read nothing */
         unsigned poll_us;        /* clients may spin so long; they name words then */

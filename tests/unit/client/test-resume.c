@@ -360,6 +360,29 @@ static void a_wait_for_anothers_job_is_said_again(void **state) {
         assert_int_equal((intptr_t)r, GPUQ_E_AGAIN);
 }
 
+static void *discard_one(void *userdata) {
+        Session *session = userdata;
+
+        return (void *)(intptr_t)gpuq_discard(session->client, 1);
+}
+
+/* The daemon that died did it, and the next one finds nothing. */
+static void a_discard_that_is_said_again_has_been_done(void **state) {
+        Session *session = *state;
+        pthread_t thread;
+        void *r;
+
+        assert_int_equal(gpuq_discard(session->client, 1), GPUQ_E_NOT_FOUND);
+        fake_set(session->fake, (FakeManners){.version = 1, .discard_hold = true});
+        pthread_create(&thread, NULL, discard_one, session);
+        fake_await(session->fake, n_discards, 2);
+        fake_set(session->fake, (FakeManners){.version = 1});
+        fake_die(session->fake, false);
+        pthread_join(thread, &r);
+        assert_int_equal((intptr_t)r, 0);
+        assert_int_equal(fake_counts(session->fake).n_discards, 3);
+}
+
 /* ---- meanwhile -------------------------------------------------------------------------- */
 
 static void what_is_submitted_and_asked_meanwhile_is_said_then(void **state) {
@@ -703,6 +726,7 @@ int main(void) {
                 session_test(an_arena_that_was_asked_for_is_asked_for_again),
                 session_test(an_image_is_kept_until_its_module_is_there),
                 session_test(a_wait_for_anothers_job_is_said_again),
+                session_test(a_discard_that_is_said_again_has_been_done),
                 session_test(what_is_submitted_and_asked_meanwhile_is_said_then),
                 session_test(who_only_submits_comes_back_too),
                 session_test(several_threads_go_on_waiting),

@@ -367,8 +367,8 @@ static void takeover_on_timer(uv_timer_t *timer) {
         takeover_look_for_the_dead(takeover);
         if (uv_hrtime() < takeover->until_ns)
                 takeover_check(takeover);
-        else if (takeover->state == TAKEOVER_LOOKING) /* no device: what needs none goes on */
-                takeover_on_devices(takeover);
-        else
+        else if (takeover->state == TAKEOVER_OPEN)
                 takeover_end(takeover);
+        else if (takeover->supervisor->problem) /* no device: what needs none goes on */
+                takeover_on_devices(takeover);
 }

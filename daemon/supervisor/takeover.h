@@ -13,9 +13,10 @@
  *     COLLECTING --> LOOKING --> OPEN --> over
  *
  * COLLECTING: the keeper hands over what it held. LOOKING: for devices, without which
- * device arenas and workers mean nothing; nobody is served meanwhile. OPEN: clients come
- * back. Both of the latter last takeover_s at most, OPEN half a second where no client that is
- * away has a job in a worker; a supervisor with nothing to take over is over at once.
+ * device arenas and workers mean nothing; nobody is served meanwhile. It goes on without any
+ * after takeover_s, but not before a look has failed: a driver may be slow. OPEN: clients come
+ * back, for takeover_s at most, or half a second where no client that is away has a job in a
+ * worker; a supervisor with nothing to take over is over at once.
  *
  * Who is not back by then is dormant: what he had is kept as long as his process lives, and he
  * may resume at any time.

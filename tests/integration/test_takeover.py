@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy
 import pytest
@@ -83,6 +84,7 @@ def test_a_session_goes_on_with_its_arenas_and_modules(daemon, client, module, n
 def test_an_arena_that_was_answered_is_there_again_however_slow_the_keeper_was(daemon, client):
     up = daemon.log().count("the supervisor is up again")
     with processes.stopped(daemon.process.pid):
+        client.arena(4096).let_go()
         client.socket.settimeout(1)  # what is not answered by then is not looked for
         with contextlib.suppress(TimeoutError):
             for _ in range(600):
@@ -111,6 +113,34 @@ def test_device_memory_holds_what_it_held(daemon, client, module, numbers):
     client.run_well(Job().copy(target, device, 4 * N, direction=pb.OUT))
     numpy.testing.assert_array_equal(target.array(numpy.int32), numpy.arange(N) + 1)
     assert client.status().devices[0].memory_arenas == 4 * N
+
+
+@pytest.mark.cpu
+def test_a_driver_that_is_slow_to_show_its_devices_is_waited_for(start_gpuqd, tmp_path):
+    """Longer than for clients: without devices all that is on them would be given up."""
+    broken, fifo = tmp_path / "broken", tmp_path / "fifo"
+    broken.touch()
+    daemon = start_gpuqd(takeover_s=1, cpu_broken=broken)
+    client = daemon.connect()
+    numbers, device, target = client.array(numpy.arange(N, dtype=numpy.int32)), client.device_arena(4 * N), client.arena(4 * N)
+    client.run_well(Job().copy(device, numbers, 4 * N, direction=pb.OUT))
+    workers = daemon.workers()
+    broken.unlink()
+    os.mkfifo(fifo)
+    os.link(fifo, broken)  # the driver does not come back from looking there what is broken
+    kill_supervisor(daemon)
+    time.sleep(1.5)  # what must not happen has no event
+    broken.unlink()
+
+    def is_over_when_it_is_let_go():
+        os.close(os.open(fifo, os.O_RDWR))
+        return is_over(daemon)
+
+    until(is_over_when_it_is_let_go, "the takeover")
+    client.resume()
+    client.run_well(Job().copy(target, device, 4 * N, direction=pb.OUT))
+    numpy.testing.assert_array_equal(target.array(numpy.int32), numpy.arange(N))
+    assert daemon.workers() == workers
 
 
 def test_a_prepared_job_has_the_same_number(daemon, client, module, numbers):

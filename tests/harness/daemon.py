@@ -12,7 +12,7 @@ import tempfile
 
 from . import place, processes
 from .client import Client, Closed
-from .patience import until
+from .patience import until, while_short
 
 # What a sanitizer or an assertion prints when it has found a mistake of ours.
 MISTAKE = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|\.c(pp)?:\d+:.*(runtime error|Assertion .* failed)")
@@ -89,6 +89,8 @@ class Daemon:
             self.process.wait()
             raise AssertionError(f"gpuqd did not end on SIGTERM:\n{self.log()}") from None
         finally:
+            # What ended with its parent, as a worker's compiler does, may take a moment.
+            while_short(lambda: any(processes.is_alive(pid) for pid in family))
             left = [pid for pid in family if processes.is_alive(pid)]
             strays = processes.reap_orphans()
             socket_left = self.socket.exists()
@@ -133,8 +135,7 @@ class Daemon:
 
     def workers(self):
         """Of users: not one that only looks at devices, nor what a worker starts (compilers, a leak checker)."""
-        return [pid for pid in processes.children(self.process.pid)
-                if processes.name(pid) == "gpuqd-worker" and "--probe" not in processes.command(pid)]
+        return [pid for pid in processes.children(self.process.pid) if processes.is_users_worker(pid)]
 
     # ---- its clients ----
 

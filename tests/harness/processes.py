@@ -77,6 +77,11 @@ def named(pid, wanted):
     return [child for child in descendants(pid) if name(child) == wanted]
 
 
+def is_users_worker(pid):
+    """One that does not only look at devices. Of what is about to run, or has just ended, there are no arguments."""
+    return name(pid) == "gpuqd-worker" and len(words := command(pid)) > 1 and "--probe" not in words
+
+
 def is_alive(pid):
     try:
         return _stat(pid)[0] not in "ZX"
@@ -93,7 +98,8 @@ def stopped(*pids):
         yield
     finally:
         for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):  # it may have been killed meanwhile
+                os.kill(pid, signal.SIGCONT)
 
 
 def maps(pid):
@@ -126,7 +132,16 @@ def number_inside(pid):
 
 
 def uid(pid):
-    return os.stat(f"/proc/{pid}").st_uid
+    """None when it is gone."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+
+
+def uids(pids):
+    """Of those that are still there."""
+    return {uid(pid) for pid in pids} - {None}
 
 
 def orphans():
@@ -144,11 +159,17 @@ def orphans():
     return found
 
 
+def is_gone(pid):
+    """Reaped, all its threads and descriptors with it; one that is ours is reaped here."""
+    with contextlib.suppress(ChildProcessError):
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    return not os.path.exists(f"/proc/{pid}")
+
+
 def reap_orphans():
     """Ends what should not be there any more. Returns what it was."""
-    if place.SANITIZED:
-        # The leak checker looks at a process that ends from another one, which ends a moment later.
-        patience.while_short(orphans)
+    # What was killed with its parent, or looks for leaks in it from another process, ends a moment later.
+    patience.while_short(orphans)
     strays = []
     for child in orphans():
         strays.append(f"{name(child)} {child}")

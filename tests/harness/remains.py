@@ -5,7 +5,7 @@ import collections
 import os
 
 from . import processes
-from .client import Client
+from .client import Client, Closed
 from .patience import until
 
 ARENAS = ("/memfd:gpuq-arena", "/memfd:gpuq-device")
@@ -43,6 +43,12 @@ class Remains:
         return held
 
     def _left(self):
+        try:
+            return self._what_is_left()
+        except (OSError, Closed) as problem:  # a process ended while it was looked at
+            return [str(problem)]
+
+    def _what_is_left(self):
         with Client(self.daemon.socket) as client:
             status = client.status()
         # A worker that idles may stay, with its channel, which the keeper holds too.
@@ -60,6 +66,9 @@ class Remains:
         left += [f"workers: {dict(arenas)}"] if arenas else []
         if status.queued or status.running:
             left.append(f"{status.queued} queued, {status.running} running")
+        uids = [processes.uid(pid) for pid in self.daemon.workers()]
+        if len(uids) != len(set(uids)):  # one that was stopped may not have ended yet
+            left.append(f"more than one worker for a user: {uids}")
         return left
 
     def assert_none(self):
@@ -68,5 +77,3 @@ class Remains:
             until(lambda: not self._left(), "everything to be given back")
         except AssertionError:
             raise AssertionError(f"left behind: {self._left()}") from None
-        uids = [processes.uid(pid) for pid in self.daemon.workers()]
-        assert len(uids) == len(set(uids)), f"more than one worker for a user: {uids}"

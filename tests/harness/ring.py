@@ -2,6 +2,7 @@
 """The protocol over a ring in shared memory, spoken in Python: what proto/ring.c and wire.c do, and what
 a client may do instead."""
 
+import contextlib
 import mmap
 import os
 import socket
@@ -73,10 +74,9 @@ class RingClient(Client):
     # ---- bytes ----
 
     def ring_bell(self):
-        try:
+        # It rings already; or it has hung up, which who reads will see.
+        with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
             self.socket.send(BELL)
-        except BlockingIOError:  # it rings already
-            pass
 
     def room(self):
         return self.capacity - (self.get(self.ours, HEAD) - self.get(self.ours, TAIL)) % (1 << 32)

@@ -41,14 +41,14 @@ def test_both_get_right_results_from_workers_of_their_own(service, alice, bob):
         source, target = client.array(arange(100)), client.arena(400)
         client.run_well(copy_job(module, source, target, 100))
         assert target.array(numpy.int32).tolist() == list(range(100))
-    assert {processes.uid(pid) for pid in service.workers()} >= {ALICE, BOB}
+    assert processes.uids(service.workers()) >= {ALICE, BOB}
 
 
 def test_roots_kernels_do_not_run_as_root(service):
     root = service.connect()
     module = root.load(kernels.BASIC)
     root.run_well(Job().launch(module, "nothing"))
-    assert 0 not in {processes.uid(pid) for pid in service.workers()}
+    assert 0 not in processes.uids(service.workers())
 
 
 def test_the_log_names_the_worker_that_is_ready(service, alice):
@@ -60,8 +60,8 @@ def test_the_log_names_the_worker_that_is_ready(service, alice):
 
 def test_no_process_of_the_daemon_but_the_keeper_is_root(service, alice):
     alice.run_well(Job().launch(alice.load(kernels.BASIC), "nothing"))
-    family = processes.descendants(service.process.pid)
-    assert family and all(processes.uid(pid) != 0 for pid in family)
+    uids = processes.uids(processes.descendants(service.process.pid))
+    assert uids and 0 not in uids
 
 
 @pytest.mark.parametrize("place", [pb.HOST, pb.DEVICE])
@@ -238,7 +238,7 @@ def test_an_ordinary_user_can_run_a_daemon_of_their_own(tmp_path):
     client = until(serves, "it to serve")
     until(lambda: client.status().state == "ready", "it to be ready")
     client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
-    assert {processes.uid(pid) for pid in processes.descendants(daemon.process.pid)} == {ALICE}
+    assert processes.uids(processes.descendants(daemon.process.pid)) == {ALICE}
     assert daemon.stop() == 0
 
 

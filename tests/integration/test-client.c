@@ -177,7 +177,7 @@ static void scenario_dependencies(void) {
         gpuq_id_format(gpuq_job_id(first), text);
         DO(gpuq_id_parse(text, &id));
         CHECK(id == gpuq_job_id(first));
-        CHECK(gpuq_wait_id(other, 123456789, 1000, NULL) == GPUQ_E_NOT_FOUND);
+        CHECK(gpuq_wait_id(other, 123456789, -1, NULL) == GPUQ_E_NOT_FOUND);
 
         drop(first, x);
         drop(second, y);

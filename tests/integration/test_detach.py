@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Detached jobs: they outlive their client, the supervisor and the daemon; their outputs are fetched later, by their user."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -84,12 +85,13 @@ def restart(daemon):
 
 def kill_all(daemon):
     """As a machine does that loses its power, but for what the kernel still has to write."""
-    for pid in [daemon.process.pid, *processes.descendants(daemon.process.pid)]:
-        try:
+    family = processes.descendants(daemon.process.pid)
+    for pid in [daemon.process.pid, *family]:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     daemon.process.wait(place.PATIENCE_S)
+    # One that a thread of its keeps at the disk still has the lock on the folder of jobs.
+    until(lambda: all(processes.is_gone(pid) for pid in family), "its processes to be gone")
     processes.reap_orphans()
     daemon.socket.unlink(missing_ok=True)
 
@@ -381,15 +383,16 @@ def test_what_is_on_disk_is_closed_to_all_users(service):
 @pytest.mark.root
 def test_each_user_runs_their_own_after_a_restart(service):
     wanted = {}
-    for uid in (ALICE, BOB):
-        with service.connect(uid=uid) as client:
-            module = client.load(SOURCE)
-            client.run_well(Job().launch(module, "nothing"))
-            for pid in service.workers():  # they have no more than begun when it ends
-                os.kill(pid, signal.SIGSTOP)
-            for n in (16, 32, 48):
-                job, result = small_job(client, module, n)
-                wanted[message(client, job)] = (uid, result)
+    clients = {uid: service.connect(uid=uid) for uid in (ALICE, BOB)}
+    modules = {uid: client.load(SOURCE) for uid, client in clients.items()}
+    for uid, client in clients.items():
+        client.run_well(Job().launch(modules[uid], "nothing"))
+    for pid in service.workers():  # they have no more than begun when it ends
+        os.kill(pid, signal.SIGSTOP)
+    for uid, client in clients.items():
+        for n in (16, 32, 48):
+            job, result = small_job(client, modules[uid], n)
+            wanted[message(client, job)] = (uid, result)
     restart(service)
     for job_id, (uid, result) in wanted.items():
         with service.connect(uid=uid) as client:

@@ -15,6 +15,7 @@ from harness.load import LoadInside
 from harness.machine import Machine, why_not
 from harness.messages import pb
 from harness.patience import until
+from harness.remains import descriptors
 
 REASON = why_not()
 pytestmark = [pytest.mark.cpu, pytest.mark.skipif(REASON is not None, reason=str(REASON)), pytest.mark.xdist_group("systemd")]
@@ -61,7 +62,11 @@ def members(machine, program):
 
 
 def only(machine, program):
-    (pid,) = members(machine, program)
+    """The one process of that program. A child of the keeper runs the keeper's until it has become another, and one that
+    only looks at devices is not meant."""
+    if program == "gpuqd":
+        return machine.main_process("gpuqd.service")
+    (pid,) = [pid for pid in members(machine, program) if program != "gpuqd-worker" or processes.is_users_worker(pid)]
     return pid
 
 
@@ -72,6 +77,11 @@ def status_exit(machine):
 
 def is_active(machine):
     return machine.show("gpuqd.service", "ActiveState") == "active"
+
+
+def was_restarted(machine):
+    """By itself; more than once where the machine is too slow for the watchdog."""
+    return machine.show("gpuqd.service", "NRestarts") != "0" and is_active(machine)
 
 
 def test_the_first_client_starts_it(machine):
@@ -111,7 +121,7 @@ def test_the_units_sandbox_lets_it_read_the_kernels_log(machine):
     (device,) = json.loads(machine.run("gpuq", "status", "--json"))["devices"]
     assert device["xids"] == 0
     who = {program for program in ("gpuqd", "gpuqd-supervisor", "gpuqd-worker")
-           for fd in os.scandir(f"/proc/{only(machine, program)}/fd") if os.readlink(fd.path).endswith("/dev/kmsg")}
+           if any(name.endswith("/dev/kmsg") for name in descriptors(only(machine, program)))}
     assert who == {"gpuqd", "gpuqd-supervisor"}
 
 
@@ -142,7 +152,7 @@ def test_clients_go_on_when_it_is_killed(machine, program, allowed):
     load.assert_only(allowed)
     assert not load.setup_codes(), load.setup_codes()
     assert all(member.n_connects() == 1 for member in load.members), "a session was lost"
-    assert "took over after" in machine.log()
+    until(lambda: "took over after" in machine.log(), "the takeover to be told of")
 
 
 def test_a_restart_under_load_loses_nothing(machine):
@@ -198,7 +208,7 @@ def test_a_killed_keeper_is_started_again(machine):
     run_job(machine)
     before = {pid for name in PROGRAMS for pid in members(machine, name)}
     os.kill(only(machine, "gpuqd"), signal.SIGKILL)
-    until(lambda: machine.show("gpuqd.service", "NRestarts") == "1" and is_active(machine), "a restart")
+    until(lambda: was_restarted(machine), "a restart")
     run_job(machine)
     assert not any(processes.is_alive(pid) for pid in before)
 
@@ -210,8 +220,8 @@ def test_a_keeper_that_hangs_is_noticed_by_the_watchdog(machine):
     keeper = only(machine, "gpuqd")
     os.kill(keeper, signal.SIGSTOP)
     until(lambda: not processes.is_alive(keeper), "it to be killed")
-    until(lambda: machine.show("gpuqd.service", "NRestarts") == "1" and is_active(machine), "a restart")
-    assert only(machine, "gpuqd") != keeper
+    until(lambda: was_restarted(machine), "a restart")
+    assert only(machine, "gpuqd") not in (None, keeper)
     run_job(machine)
 
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness import kernels
+from harness import kernels, processes
 from harness.client import Job, Out
 from harness.messages import pb
 from harness.patience import until
@@ -126,10 +126,9 @@ def test_one_whose_worker_is_gone_is_cancelled_at_once(daemon):
 def test_it_may_be_back_before_its_worker_has_stopped(daemon):
     late, job = leave_behind(daemon)
     (worker,) = daemon.workers()
-    os.kill(worker, signal.SIGSTOP)
-    assert list(daemon.connect(uid=OWNER).cancel(job).ids) == [job]
-    late.resume()
-    os.kill(worker, signal.SIGCONT)
+    with processes.stopped(worker):  # until it is killed for that, if it comes to it
+        assert list(daemon.connect(uid=OWNER).cancel(job).ids) == [job]
+        late.resume()
     assert late.wait(job).state == pb.CANCELLED
 
 

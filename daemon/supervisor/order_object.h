@@ -18,6 +18,7 @@
 
 #include <uv/tree.h>
 
+#include "supervisor/list.h"
 #include "supervisor/order.h"
 #include "supervisor/order_node.h"
 
@@ -27,7 +28,8 @@ RB_HEAD(OrderSegmentTree, OrderSegment);
 
 struct OrderObject {
         uint64_t id;
-        RB_ENTRY(OrderObject) entry; /* order->objects */
+        RB_ENTRY(OrderObject) entry;        /* order->objects */
+        TAILQ_ENTRY(OrderObject) idle_link; /* order->idle, when no live job uses it */
         struct OrderSegmentTree segments;
         OrderSegment *recent; /* that the last access was found in; NULL: none, or it is gone */
         size_t n_segments;

@@ -8,6 +8,10 @@
 #include <uthash.h>
 
 #include "util/macro.h"
+#include "util/pool.h"
+
+#define BAND_SPARES 16
+#define TURN_SPARES 64
 
 typedef struct QueueBand {
         int priority;
@@ -29,6 +33,9 @@ struct QueueTurn {
         UT_hash_handle hh; /* queue->turns */
 };
 
+static Pool band_pool = POOL(sizeof(QueueBand), BAND_SPARES);
+static Pool turn_pool = POOL(sizeof(struct QueueTurn), TURN_SPARES);
+
 void queue_init(Queue *queue) {
         TAILQ_INIT(&queue->bands);
         queue->turns = NULL;
@@ -47,10 +54,10 @@ static QueueBand *queue_band(Queue *queue, int priority) {
                         break;
         }
 
-        band = calloc(1, sizeof(*band));
+        band = pool_get(&band_pool);
         if (!band)
                 return NULL;
-        band->priority = priority;
+        *band = (QueueBand){.priority = priority};
         TAILQ_INIT(&band->turns);
         if (at)
                 TAILQ_INSERT_BEFORE(at, band, link);
@@ -63,7 +70,7 @@ static void queue_drop_band(Queue *queue, QueueBand *band) {
         if (!TAILQ_EMPTY(&band->turns))
                 return;
         TAILQ_REMOVE(&queue->bands, band, link);
-        free(band);
+        pool_put(&band_pool, band);
 }
 
 static QueueTurn *queue_turn(Queue *queue, uint32_t session, int priority) {
@@ -78,15 +85,16 @@ static QueueTurn *queue_turn(Queue *queue, uint32_t session, int priority) {
         band = queue_band(queue, priority);
         if (!band)
                 return NULL;
-        turn = calloc(1, sizeof(*turn));
+        turn = pool_get(&turn_pool);
         if (!turn) {
                 queue_drop_band(queue, band);
                 return NULL;
         }
+        *turn = (QueueTurn){0};
         turn->key = key;
         HASH_ADD(hh, queue->turns, key, sizeof(turn->key), turn);
         if (!turn->hh.tbl) {
-                free(turn);
+                pool_put(&turn_pool, turn);
                 queue_drop_band(queue, band);
                 return NULL;
         }
@@ -101,7 +109,7 @@ static void queue_drop_turn(Queue *queue, QueueTurn *turn) {
 
         TAILQ_REMOVE(&band->turns, turn, link);
         HASH_DEL(queue->turns, turn);
-        free(turn);
+        pool_put(&turn_pool, turn);
         queue_drop_band(queue, band);
 }
 

@@ -144,6 +144,26 @@ static void a_cancelled_job_lets_nobody_overtake_what_it_waited_for(void **state
         assert_after(order, 4, J(0));
 }
 
+/* A few are remembered as they are, unless they are large; it must not show. */
+static void what_nobody_uses_any_more_orders_nothing(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        uint64_t job = 0, first;
+
+        for (unsigned round = 0; round < 3; round++)
+                for (uint64_t object = 1; object <= 9; object++) {
+                        first = job + 1;
+                        for (uint64_t slice = 0; slice < 40 * object; slice++)
+                                add(order, ++job, writing(object, 2 * slice, 1 + round % 2));
+                        add(order, ++job, reading(object, 2, 1));
+                        for (uint64_t i = first; i < job; i++)
+                                assert_after(order, i, J(0));
+                        assert_after(order, job, first + 1, J(0));
+                        for (uint64_t i = first; i <= job; i++)
+                                order_remove(order, i);
+                }
+        assert_int_equal(order_n_jobs(order), 0);
+}
+
 static void an_id_is_added_once(void **state) {
         _cleanup_(order_freep) Order *order = order_start();
         OrderAccess access = writing(1, 0, 1);
@@ -360,6 +380,7 @@ int main(void) {
                 cmocka_unit_test(a_job_does_not_wait_for_itself),
                 cmocka_unit_test(an_ended_job_is_waited_for_no_more),
                 cmocka_unit_test(a_cancelled_job_lets_nobody_overtake_what_it_waited_for),
+                cmocka_unit_test(what_nobody_uses_any_more_orders_nothing),
                 cmocka_unit_test(an_id_is_added_once),
                 cmocka_unit_test(the_last_byte_of_the_address_space_counts),
                 cmocka_unit_test(random_jobs_wait_for_what_the_model_says),

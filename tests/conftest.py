@@ -37,7 +37,8 @@ def share_folders():
         made.append(new_folder("gpuq-stage-"))
         place.STAGE = pathlib.Path(shutil.copytree(place.STAGE, made[1] / "stage", symlinks=True))
         os.environ["GPUQ_STAGE"] = str(place.STAGE)
-    return lambda: [shutil.rmtree(folder) for folder in made]
+    # A compiler that is ending may be removing a file of its own there.
+    return lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in made]
 
 
 def new_folder(prefix):

@@ -212,8 +212,16 @@ def test_a_supervisor_with_a_configuration_that_is_none(how, start_gpuqd, dice, 
 
 
 def sealed_config(keeper):
-    (path,) = [path for path in pathlib.Path(f"/proc/{keeper}/fd").iterdir() if "memfd:gpuqd.conf" in os.readlink(path)]
+    (path,) = [path for path in pathlib.Path(f"/proc/{keeper}/fd").iterdir() if "memfd:gpuqd.conf" in target_of(path)]
     return path.read_bytes()
+
+
+def target_of(path):
+    """Of a descriptor that may just have been closed."""
+    try:
+        return os.readlink(path)
+    except FileNotFoundError:
+        return ""
 
 
 def bad_config(how, good, dice):

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from harness import kernels
+from harness import kernels, processes
 from harness.client import Client, InOut, Job, u64
 from harness.kernels import FAR, assert_failed
 from harness.messages import pb
@@ -159,7 +159,7 @@ def test_the_next_supervisor_goes_on_where_the_last_one_was(gpuqd, log):
     log.xid(0, 48, "An uncorrectable double bit error (DBE) has been detected")
     until(lambda: is_drained(gpuqd), "it to be drained")
     dead = gpuqd.supervisor()
-    os.kill(dead, signal.SIGSTOP)
+    processes.stop(dead)
     log.xid(1, 119, "Timeout after 6s of waiting for RPC response from GPU1 GSP!")
     os.kill(dead, signal.SIGKILL)
     until(lambda: gpuqd.supervisor() != dead and gpuqd.is_serving() and is_drained(gpuqd, 1), "the next one to read it")

@@ -89,11 +89,23 @@ def is_alive(pid):
         return False
 
 
+def _stands_still(pid):
+    with contextlib.suppress(OSError):  # what has ended does
+        return all(_stat(f"{pid}/task/{thread}")[0] in "TtZX" for thread in os.listdir(f"/proc/{pid}/task"))
+    return not os.path.exists(f"/proc/{pid}")
+
+
+def stop(pid):
+    """Returns once none of its threads runs: the signal is only on its way to those on other processors."""
+    os.kill(pid, signal.SIGSTOP)
+    patience.until(lambda: _stands_still(pid), f"process {pid} to stand still")
+
+
 @contextlib.contextmanager
 def stopped(*pids):
     """Processes that do nothing for as long as the block lasts."""
     for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+        stop(pid)
     try:
         yield
     finally:

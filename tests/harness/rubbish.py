@@ -70,7 +70,7 @@ class Rings:
 @contextlib.contextmanager
 def rings(pid):
     """The worker stands still meanwhile, so that it does not write over it."""
-    os.kill(pid, signal.SIGSTOP)
+    processes.stop(pid)
     memory = os.open(f"/proc/{pid}/mem", os.O_RDWR)
     try:
         yield Rings(pid, memory)

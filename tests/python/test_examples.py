@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from harness import place
+from harness.patience import until
 
 PACKAGE = place.ROOT / "client" / "python"
 EXAMPLES = PACKAGE / "examples"
@@ -146,12 +147,13 @@ def test_bench_has_a_row_for_a_contender_without_memory(tmp_path, monkeypatch, c
     (tmp_path / "hungry.py").write_text(HUNGRY)
     while (endless := runner.python(tmp_path / "hungry.py"))["reason"].startswith("not ended"):  # nor begun
         runner.patience_s *= 2
+    runner.patience_s = place.PATIENCE_S
     ended = runner.python("-c", "raise SystemExit('cupy.cuda.memory.OutOfMemoryError: Out of memory\\n(total 1)')")
     silent = runner.python("-c", "print('no JSON')")
     assert endless["reason"] == "out of memory: MemoryError: Out of memory allocating 80,384 bytes"
     assert ended["reason"] == "out of memory: cupy.cuda.memory.OutOfMemoryError: Out of memory"
     assert "no JSON" in silent["reason"]
-    assert not subprocess.run(["pgrep", "-f", str(tmp_path / "hungry.py")], capture_output=True).stdout
+    until(lambda: not subprocess.run(["pgrep", "-f", str(tmp_path / "hungry.py")], capture_output=True).stdout, "its processes to end")
     python_bench.print_table({"programs": [{"program": "hundred", "package": "CuPy", "gpuq": {"whole_s": 1.0, "n": 3}, "plain": ended}],
                               "figures": [python_bench.figure("pool", endless, "seconds", "s")]})
     told = capsys.readouterr().out

@@ -2,17 +2,20 @@
 """CPython's own tests of concurrent.futures' executors, with gpuq.Executor in the place of theirs.
 
 They come with the interpreter's test suite (Debian's and Ubuntu's libpython3.N-testsuite). The three of them that name
-their executor in a program's text are here in our words.
+their executor in a program's text, and one that has to be quick, are here in our words.
 """
 
 import importlib
 import subprocess
 import sys
+import threading
+import time
 import unittest
 
 import pytest
 
 import gpuq as package
+from harness.patience import until
 
 try:
     suite = importlib.import_module("test.test_concurrent_futures")
@@ -46,7 +49,7 @@ class Processes(Theirs.mixin):
     ctx = "fork"
 
 
-IN_OUR_WORDS = ("test_interpreter_shutdown", "test_submit_after_interpreter_shutdown", "test_hang_gh83386")
+IN_OUR_WORDS = ("test_interpreter_shutdown", "test_submit_after_interpreter_shutdown", "test_hang_gh83386", "test_cancel_futures")
 
 
 def make(kind, theirs):
@@ -98,6 +101,25 @@ executor.submit(print, "apple", flush=True)
 executor.shutdown(wait=False)
 """)
     assert (told.returncode, told.stdout, told.stderr) == (0, "apple\n", "")
+
+
+def wait_for(path):
+    while not path.exists():
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_shutdown_cancels_what_has_not_begun(gpuq, tmp_path, processes):
+    executor = gpuq.Executor(2, processes=processes)
+    futures = [executor.submit(wait_for, tmp_path / "go") for _ in range(50)]
+    until(lambda: any(future.running() for future in futures), "the first to begin")
+    ending = threading.Thread(target=lambda: executor.shutdown(cancel_futures=True))
+    ending.start()
+    until(lambda: sum(future.cancelled() for future in futures) > 20, "those that have not begun to be cancelled")
+    (tmp_path / "go").touch()
+    ending.join()
+    others = [future for future in futures if not future.cancelled()]
+    assert others and all(future.done() and future.exception() is None for future in others)
 
 
 def test_all_of_theirs_are_here():

@@ -219,27 +219,42 @@ static void chains_stay_in_order_while_their_links_run_together(void **state) {
         end(&supervisor, &arena);
 }
 
+#define FULL 128u /* as many as fill a table: they wait for nobody */
+
+/* The @i-th of many; some write the same. */
+static void add_init_one_of(Work *work, size_t i) {
+        add_init(work, i % MANY);
+        work->job.id = i + 1;
+}
+
 static void job_waits_for_company_if_it_is_told_to(void **state) {
         HostArena arena;
         Supervisor supervisor;
         Gpuq__V1__WorkerCounters counted;
 
-        supervisor_options[0] = "--coalesce-us=1000000";
+        supervisor_options[0] = "--coalesce-us=50000000"; /* however slow they come */
         supervisor = begin(&arena);
         fill(&arena);
-        for (size_t i = 0; i < 128; ++i) { /* as many as fill a table */
-                add_init(&works[i], i % MANY);
-                works[i].job.id = i + 1;
+        for (size_t i = 0; i < FULL; ++i) {
+                add_init_one_of(&works[i], i);
                 work_send(&supervisor, &works[i]);
         }
-        await_all(&supervisor, 128);
+        await_all(&supervisor, FULL);
         for (size_t i = 0; i < MANY; ++i)
                 assert_sum(&arena, i);
         counted = counters(&supervisor);
         assert_int_equal(counted.batches, 1);
-        assert_int_equal(counted.coalesced, 128);
+        assert_int_equal(counted.coalesced, FULL);
+        end(&supervisor, &arena);
+}
 
-        /* Nobody comes: it goes alone when its time is over. */
+static void job_goes_alone_when_nobody_came(void **state) {
+        HostArena arena;
+        Supervisor supervisor;
+
+        supervisor_options[0] = "--coalesce-us=100000";
+        supervisor = begin(&arena);
+        fill(&arena);
         add_init(&works[0], 0);
         work_send(&supervisor, &works[0]);
         await_done(&supervisor, 1);
@@ -250,15 +265,16 @@ static void job_that_runs_alone_waits_for_nobody(void **state) {
         HostArena arena;
         Supervisor supervisor;
 
-        supervisor_options[0] = "--coalesce-us=1000000";
+        supervisor_options[0] = "--coalesce-us=50000000";
         supervisor = begin(&arena);
         fill(&arena);
-        for (size_t i = 0; i < 2; ++i)
-                add_init(&works[i], i);
+        for (size_t i = 0; i <= FULL; ++i)
+                add_init_one_of(&works[i], i);
         works[1].job.alone = true;
         works_send(&supervisor, works, 2);
         await_done(&supervisor, 2);
-        await_done(&supervisor, 1); /* it waited for others, up to a second */
+        works_send(&supervisor, &works[2], FULL - 1);
+        await_all(&supervisor, FULL); /* with the first, which waited for them */
         end(&supervisor, &arena);
 }
 
@@ -485,6 +501,7 @@ int main(void) {
                 cmocka_unit_test(results_are_the_same_with_each_of_it_off),
                 cmocka_unit_test(chains_stay_in_order_while_their_links_run_together),
                 cmocka_unit_test(job_waits_for_company_if_it_is_told_to),
+                cmocka_unit_test(job_goes_alone_when_nobody_came),
                 cmocka_unit_test(job_that_runs_alone_waits_for_nobody),
                 cmocka_unit_test(lone_jobs_try_both_ways),
                 cmocka_unit_test(job_in_place_is_behind_those_it_comes_after),

@@ -281,7 +281,7 @@ static void a_linker_that_takes_no_twins_gets_the_module_as_it_came(void **state
 
 static void so_does_one_that_twins_crash(void **state) {
         COMPILE(.target = "sm_90", .image = PTX("CRASH_TWINS"), .fake_linker = true,
-                .timeout = "20");
+                .timeout = "100");
 
         assert_int_equal(c->status, COMPILED_OK);
         assert_int_equal(c->n_image, strlen(PTX("CRASH_TWINS")));

@@ -30,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 
 typedef struct Place {
         char folder[64];

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SUPERVISOR_PATIENCE_MS 60000
+#define SUPERVISOR_PATIENCE_MS 180000
 
 /* ---- the folder --------------------------------------------------------------------------- */
 
@@ -88,7 +88,7 @@ static void supervisor_exec(const int fds[static CHANNEL_N_FDS], bool probe) {
         args[n++] = supervisor_on_gpu() ? "--driver=gpu" : "--driver=cpu";
         args[n++] = "--cpu-devices=2";
         args[n++] = "--cpu-threads=2";
-        args[n++] = "--compile-timeout=50";
+        args[n++] = "--compile-timeout=150";
         args[n++] = "--cache";
         args[n++] = cache;
         for (size_t i = 0; supervisor_options[i]; ++i)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the machine says: a daemon's processes, their CPU time and memory, the GPU's memory."""
 
+import contextlib
 import os
 import pathlib
 import platform
@@ -43,15 +44,22 @@ def cpu_ns(pid):
         return sum(int(task.joinpath("schedstat").read_text().split()[0])
                    for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
     except (OSError, IndexError):
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        try:
+            text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        except OSError:  # it has ended
+            return 0
         user, system = text[text.rindex(")") + 2:].split()[11:13]
         return (int(user) + int(system)) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def sleeps(pid):
     """How often its threads went to sleep of themselves: each was woken by somebody's system call."""
-    texts = (task.joinpath("status").read_text() for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
-    return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M).group(1)) for text in texts)
+    n = 0
+    with contextlib.suppress(OSError):  # a thread, or all of it, may end meanwhile
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            text = task.joinpath("status").read_text()
+            n += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M).group(1))
+    return n
 
 
 def rss_bytes(pid):

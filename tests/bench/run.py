@@ -66,6 +66,7 @@ def parse():
 def sizes(arguments):
     """How large each section is: whole, --quick, --reduced."""
     arguments.n, arguments.burst, arguments.idle_s, arguments.user_processes = 10000, 100, 10, 8
+    arguments.patience = 1
     arguments.large_processes, arguments.cpu_processes = (1, 4, 16), (1, 16)
     arguments.spins, arguments.blocks = (("2 s kernels", 2_000_000), ("0.1 ms kernels", 100)), 1056
     if arguments.quick:
@@ -76,6 +77,7 @@ def sizes(arguments):
         arguments.repeats, arguments.seconds, arguments.processes = 1, 0.05, (1, 2)
         arguments.n, arguments.burst, arguments.idle_s, arguments.user_processes = 1000, 4, 0.2, 1
         arguments.large_processes, arguments.cpu_processes = (1,), (1,)
+        arguments.patience = 8  # slow is no failure
         arguments.spins, arguments.blocks = (("20 ms kernels", 20_000),), 1
     libexec = pathlib.Path(arguments.prefix).resolve() / "libexec/gpuq"
     arguments.driver = "libcuda.so.1" if arguments.device == "gpu" else str(libexec / "libgpuq-cpu.so")

@@ -206,7 +206,7 @@ def two_crews(bench, contender):
     crews, rows = [], []
     try:
         for uid in USERS:
-            crews.append(Crew(contender, phases, half, uid=uid, limit_s=10))
+            crews.append(Crew(contender, phases, half, uid=uid, limit_s=10 * bench.arguments.patience))
         for n in IN_FLIGHT:
             for crew in crews:
                 crew.ready()
@@ -253,13 +253,15 @@ def beside(bench, contender, spin_us, uids):
     """The client is ready before the GPU is filled, and measured while it is: two spins in flight, then none."""
     way = contender.host_ways()[0]
     seconds = max(bench.seconds, 1.75e-6 * spin_us)
-    crews = [Crew(contender, [contender.phase(way, 1, seconds)], uid=uids[0], limit_s=25)]
+    crews = [Crew(contender, [contender.phase(way, 1, seconds)], uid=uids[0],
+                  limit_s=25 * bench.arguments.patience)]
     try:
         crews[0].ready()
         if spin_us:
             spinning = contender.phase(way, 2, 0 if spin_us > 1e6 else seconds + 0.5)
             crews.append(Crew(contender, [spinning], 1, "--cold", "--spin-us", str(spin_us), "--blocks",
-                              str(bench.arguments.blocks), uid=uids[1], limit_s=20))
+                              str(bench.arguments.blocks), uid=uids[1],
+                              limit_s=20 * bench.arguments.patience))
             crews[1].ready()
             crews[1].go()
             time.sleep(0.05)  # the first spin is on the GPU by now

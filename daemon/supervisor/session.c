@@ -277,8 +277,9 @@ void session_refuse(Session *session, Failure *failure) {
         failure_free(failure);
 }
 
+/* Not before its last words are sent: a turn with much to read may take longer. */
 void session_tick(Session *session, uint64_t now_ns) {
-        if (session->state == SESSION_CLOSING &&
+        if (session->state == SESSION_CLOSING && !session->is_flushing &&
             now_ns - session->closing_ns > SESSION_LINGER_MS * 1000000ull)
                 session_close(session);
 }

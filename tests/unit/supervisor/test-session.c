@@ -155,6 +155,23 @@ static void a_frame_that_swells_is_refused(void **state) {
         fake_free(fake);
 }
 
+static void last_words_are_sent_however_long_the_turn_takes(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        Session *session;
+
+        HASH_FIND(hh, fake->supervisor->sessions, &client->session, sizeof(client->session),
+                  session);
+        session_refuse(session, failure_new(FAILURE_SHUTDOWN, "gpuqd ends"));
+        session_tick(session, uv_hrtime() + 2 * SESSION_LINGER_MS * 1000000ull);
+        fake_expect_error(client, GPUQ__V1__CODE__E_SHUTDOWN, "gpuqd ends");
+        assert_null(fake_receive(client));
+        session_tick(session, uv_hrtime() + 2 * SESSION_LINGER_MS * 1000000ull);
+        assert_null(fake->supervisor->sessions);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void sessions_over_the_limit_are_told_which(void **state) {
         Fake *fake = fake_new(1, (char *[]){"sessions=1", NULL});
         FakeClient *client = fake_client(fake, FAKE_UID);
@@ -548,6 +565,7 @@ int main(void) {
                 cmocka_unit_test(bytes_that_are_no_frame_end_the_connection),
                 cmocka_unit_test(a_frame_that_is_not_protobuf_ends_the_connection),
                 cmocka_unit_test(a_frame_that_swells_is_refused),
+                cmocka_unit_test(last_words_are_sent_however_long_the_turn_takes),
                 cmocka_unit_test(sessions_over_the_limit_are_told_which),
                 cmocka_unit_test(a_host_arena_comes_sealed_against_resizing),
                 cmocka_unit_test(an_arena_of_nothing_or_over_the_limit_is_refused),

@@ -258,12 +258,25 @@ static void table_add(DetachedTable *table, struct DetachedFound *found) {
                           JOB_ID_PARTS((uint64_t)entry->number), strerror(-r));
 }
 
-static void table_set_problem(DetachedTable *table, const DetachedScan *scan) {
+/* Clients are let in though it is not known what is on disk. */
+static void table_let_in(DetachedTable *table) {
+        if (table->is_late)
+                return;
+        log_warning("%s", table->problem);
+        table->is_late = true;
+        supervisor_listen(table->supervisor);
+}
+
+/* It is tried again: whoever had it last may hold it for a moment yet, and disks are mended. */
+static void table_miss(DetachedTable *table, const DetachedScan *scan) {
+        table->is_busy = scan->r == SPOOL_E_BUSY;
         snprintf(table->problem, sizeof(table->problem), "detached jobs cannot be kept in %s: %s",
                  scan->path,
-                 scan->r == SPOOL_E_BUSY ? "another gpuqd uses it"
-                                         : strerror(scan->r < 0 ? -scan->r : EIO));
-        log_warning("%s", table->problem);
+                 table->is_busy ? "another gpuqd uses it" : strerror(scan->r < 0 ? -scan->r : EIO));
+        if (table->is_busy)
+                return;
+        table->retry_ns = supervisor_now(table->supervisor) + DETACHED_RETRY_MAX_MS * 1000000ull;
+        table_let_in(table);
 }
 
 static void scan_free(DetachedScan *scan) {
@@ -282,7 +295,7 @@ static void table_take(DetachedTable *table, DetachedScan *scan) {
         table->last = scan->last;
         for (size_t i = 0; i < scan->n_found; ++i)
                 table_add(table, &scan->found[i]);
-        if (scan->n_found)
+        if (scan->n_found || table->is_late)
                 log_info("%zu detached jobs are on disk", scan->n_found);
         for (owner = table->owners; owner; owner = owner->hh.next)
                 detached_admit(owner);
@@ -296,9 +309,9 @@ void detached_take_in(Supervisor *supervisor) {
         if (!scan || !scan->is_done || !supervisor->is_started)
                 return;
         table->scan = NULL;
-        table->is_known = true;
+        table->is_known = !scan->r;
         if (scan->r)
-                table_set_problem(table, scan);
+                table_miss(table, scan);
         else
                 table_take(table, scan);
         scan_free(scan);
@@ -403,11 +416,13 @@ void detached_tick(Supervisor *supervisor, uint64_t now_ns) {
                 return;
         if (table->is_known) {
                 detached_tick_table(table, now_ns);
-        } else if (!table->is_late && now_ns - table->open_ns > DETACHED_OPEN_MS * 1000000ull) {
-                log_warning("%s", table->problem);
-                table->is_late = true;
-                supervisor_listen(supervisor);
+                return;
         }
+        if (now_ns - table->open_ns >
+            (table->is_busy ? DETACHED_BUSY_MS : DETACHED_OPEN_MS) * 1000000ull)
+                table_let_in(table);
+        if (!table->scan && now_ns >= table->retry_ns)
+                (void)scan_start(supervisor); /* without memory at the next tick */
 }
 
 void detached_stop(Supervisor *supervisor) {

@@ -49,6 +49,7 @@
 #define DETACHED_RERUNS_MAX   3u  /* after other jobs' faults */
 #define DETACHED_SWEEP_S      60u /* how often results are looked at that are too old */
 #define DETACHED_OPEN_MS      10000u /* the disk may take so long before clients are let in without it */
+#define DETACHED_BUSY_MS      2000u /* so may whoever has the folder, and should just be ending */
 
 typedef struct Detached Detached;
 typedef struct DetachedOwner DetachedOwner;
@@ -150,8 +151,10 @@ struct DetachedTable {
         DetachedOwner *owners;
         uint32_t last; /* number that was given */
         uint64_t sweep_ns;
-        uint64_t open_ns;          /* when the disk was asked for what is there */
-        bool is_known;             /* what is on disk is known, or will not be */
+        uint64_t open_ns;          /* when the disk was asked first for what is there */
+        uint64_t retry_ns;         /* it is not asked again before */
+        bool is_busy;              /* another process has the folder */
+        bool is_known;             /* what is on disk is known, or there is no disk */
         struct DetachedScan *scan; /* what was found, until it is taken in; NULL: nothing more */
         bool is_stopped;
         bool is_late; /* clients were let in before it was known */

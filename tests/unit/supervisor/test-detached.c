@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,19 +54,86 @@ static bool is_on_disk(void *userdata) {
         return table->is_known && table->jobs && table->jobs->state != DETACHED_STORING;
 }
 
+typedef struct Folder {
+        char path[32], jobs[64], setting[64];
+        char *settings[2];
+} Folder;
+
+static void folder_make(Folder *folder) {
+        strcpy(folder->path, "/tmp/gpuq-test-XXXXXX");
+        assert_non_null(mkdtemp(folder->path));
+        snprintf(folder->jobs, sizeof(folder->jobs), "%s/jobs", folder->path);
+        assert_int_equal(mkdir(folder->jobs, 0700), 0);
+        snprintf(folder->setting, sizeof(folder->setting), "state_dir=%s", folder->path);
+        folder->settings[0] = folder->setting;
+        folder->settings[1] = NULL;
+}
+
+static void folder_remove(const Folder *folder) {
+        assert_int_equal(nftw(folder->path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static bool finds_it_taken(void *userdata) {
+        const Fake *fake = userdata;
+
+        return fake->supervisor->detached->is_busy;
+}
+
+static bool finds_it_free(void *userdata) {
+        const Fake *fake = userdata;
+
+        detached_tick(fake->supervisor, uv_hrtime());
+        return fake->supervisor->detached->is_known;
+}
+
+/* A process that was killed may have the folder for as long as the disk takes. */
+static void folder_that_another_has_is_waited_for(void **state) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Fetch fetch = GPUQ__V1__FETCH__INIT;
+        char lock[80];
+        FakeClient *client;
+        Folder folder;
+        Fake *fake;
+        int fd;
+
+        folder_make(&folder);
+        snprintf(lock, sizeof(lock), "%s/lock", folder.jobs);
+        fd = open(lock, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(flock(fd, LOCK_EX), 0);
+        fake = fake_new(1, folder.settings);
+        fake_wait(fake, finds_it_taken, fake);
+        assert_false(detached_is_known(fake->supervisor));
+        detached_tick(fake->supervisor, uv_hrtime() + DETACHED_BUSY_MS * 1000000ull);
+        assert_true(detached_is_known(fake->supervisor));
+
+        /* Whoever asks is told that, not that there is no such job. */
+        client = fake_client(fake, FAKE_UID);
+        fake_module(client);
+        fetch.id = 1;
+        request.body_case = GPUQ__V1__REQUEST__BODY_FETCH;
+        request.fetch = &fetch;
+        fake_send(client, &request);
+        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "another gpuqd uses it");
+
+        close(fd);
+        fake_wait(fake, finds_it_free, fake);
+        detach(client);
+        fake_wait(fake, is_on_disk, fake);
+        fake_client_close(client);
+        fake_free(fake);
+        folder_remove(&folder);
+}
+
 /* What it was read into would be mistaken for what is in the ledger. */
 static void none_runs_before_all_is_taken_over(void **state) {
-        char folder[] = "/tmp/gpuq-test-XXXXXX", jobs[64], setting[64];
-        char *settings[] = {setting, NULL};
         FakeClient *client;
+        Folder folder;
         Fake *fake;
         int ledger;
 
-        assert_non_null(mkdtemp(folder));
-        snprintf(jobs, sizeof(jobs), "%s/jobs", folder);
-        assert_int_equal(mkdir(jobs, 0700), 0);
-        snprintf(setting, sizeof(setting), "state_dir=%s", folder);
-        fake = fake_new(1, settings);
+        folder_make(&folder);
+        fake = fake_new(1, folder.settings);
         fake_wait(fake, knows_the_disk, fake); /* before that no client is let in */
         client = fake_client(fake, FAKE_UID);
         fake_module(client);
@@ -74,7 +144,7 @@ static void none_runs_before_all_is_taken_over(void **state) {
         fake_stop(fake);
 
         fake->n_devices = 0;
-        fake_start(fake, settings);
+        fake_start(fake, folder.settings);
         fake_hand_over(fake, KEEPER_KEY_LEDGER, ledger);
         close(ledger);
         fake_begin(fake);
@@ -82,11 +152,12 @@ static void none_runs_before_all_is_taken_over(void **state) {
         fake_turn(fake);
         assert_null(fake->supervisor->arenas);
         fake_free(fake);
-        assert_int_equal(nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+        folder_remove(&folder);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(folder_that_another_has_is_waited_for),
                 cmocka_unit_test(none_runs_before_all_is_taken_over),
         };
 

@@ -66,6 +66,9 @@ int stall_start(Stall *stall, uv_loop_t *loop) {
         stall->prepare.data = stall;
         uv_prepare_start(&stall->prepare, stall_on_prepare);
         uv_unref((uv_handle_t *)&stall->prepare);
+
+        stall->in_callbacks = true; /* timers that are due call back before the first check */
+        stall_arm(stall);
         return 0;
 }
 

@@ -205,6 +205,7 @@ static void job_cancelled_for_its_client_that_did_not_come_to_it_has_ended(void 
                 .owner = {.id = (uint64_t)AWAY << 32 | 1, .uid = FAKE_UID, .gid = FAKE_UID},
                 .sent = {.worker = INHERITED},
                 .slot = LEDGER_NONE};
+        Takeover *own = scene.fake->supervisor->takeover;
         const HistoryEntry *end;
         TakeoverJob *job;
         User *user;
@@ -223,7 +224,7 @@ static void job_cancelled_for_its_client_that_did_not_come_to_it_has_ended(void 
         assert_int_equal(end->state, JOB_CANCELLED);
         assert_string_equal(end->text, "cancelled by uid 1");
 
-        scene.fake->supervisor->takeover = NULL;
+        scene.fake->supervisor->takeover = own;
         HASH_CLEAR(hh, takeover.sessions);
         scene_end(&scene);
 }

@@ -80,7 +80,7 @@ static void a_descriptor_that_lingers_does_not_hold_up_the_loop(void **state) {
         assert_int_equal(stall_start(&stall, &loop), 0);
         uv_timer_init(&loop, &timer);
         timer.data = &calls;
-        uv_timer_start(&timer, on_timer, 1, 1);
+        uv_timer_start(&timer, on_timer, 0, 1); /* due at once, before the loop has ever slept */
         uv_run(&loop, UV_RUN_DEFAULT);
 
         /* Six closes in two turns, each of which waits LINGER_S when nothing ends it. */

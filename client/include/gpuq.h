@@ -478,13 +478,13 @@ GPUQ_API int gpuq_job_detach(gpuq_job *job, const void *note, size_t n_note, uin
 /**
  * gpuq_fetch() - wait until a detached job has ended, however, and get what it wrote
  *
- * The daemon keeps it until gpuq_discard(). Return: 0; GPUQ_E_NOT_FOUND; GPUQ_E_INTERNAL:
- * it is damaged on the daemon's disk; …
+ * The daemon keeps it until gpuq_discard(). Return: 0; GPUQ_E_NOT_FOUND; GPUQ_E_NO_DEVICE:
+ * the daemon cannot look now; GPUQ_E_INTERNAL: it is damaged on the daemon's disk; …
  */
 GPUQ_API int gpuq_fetch(gpuq_client *client, uint64_t id, gpuq_fetched **ret_fetched);
 /** gpuq_fetched_free() - with the outputs. */
 GPUQ_API void gpuq_fetched_free(gpuq_fetched *fetched);
-/** gpuq_discard() - a detached job that has ended is wanted no more. Return: 0; GPUQ_E_NOT_FOUND; GPUQ_E_INVALID: it has not ended. */
+/** gpuq_discard() - a detached job that has ended is wanted no more. Return: 0; GPUQ_E_NOT_FOUND; GPUQ_E_NO_DEVICE; GPUQ_E_INVALID: it has not ended. */
 GPUQ_API int gpuq_discard(gpuq_client *client, uint64_t id);
 
 /** gpuq_wait() - until it ends. @timeout_ms: -1: for ever. Return: 0 if done, its GPUQ_E_ code, or GPUQ_E_AGAIN. */

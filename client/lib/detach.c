@@ -195,13 +195,15 @@ int gpuq_fetch(gpuq_client *client, uint64_t id, gpuq_fetched **ret_fetched) {
 static int discard_call(gpuq_client *client, uint64_t id) {
         Gpuq__V1__Discard discard = GPUQ__V1__DISCARD__INIT;
         _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
-        int64_t connected_us = client->resume.connected_us;
+        int64_t connected_us = client_is_connected(client) ? client->resume.connected_us : 0;
         int r;
 
         discard.id = id;
         r = call_run(client, GPUQ__V1__REQUEST__BODY_DISCARD, &discard,
                      GPUQ__V1__REPLY__BODY_DISCARDED, CLIENT_FOREVER, &reply, NULL);
-        return r == GPUQ_E_NOT_FOUND && client->resume.connected_us != connected_us ? 0 : r;
+        return r == GPUQ_E_NOT_FOUND && connected_us && client->resume.connected_us != connected_us
+                       ? 0
+                       : r;
 }
 
 int gpuq_discard(gpuq_client *client, uint64_t id) {

@@ -147,7 +147,6 @@ int detached_own(Detached *detached) {
 typedef struct DetachedScan {
         DiskCall call;
         Supervisor *supervisor;
-        char *path;
         Spool *spool;
         uint32_t last;
         int r;
@@ -184,7 +183,7 @@ static int scan_on_found(const SpoolEntry *entry, void *userdata) {
 static void scan_in_thread(void *userdata) {
         DetachedScan *scan = userdata;
 
-        scan->r = spool_open(scan->path, &scan->spool);
+        scan->r = spool_open(scan->supervisor->detached->folder, &scan->spool);
         if (scan->r == 0)
                 scan->r = spool_scan(scan->spool, scan_on_found, scan, &scan->last);
 }
@@ -269,14 +268,22 @@ static void table_let_in(DetachedTable *table) {
 
 /* It is tried again: whoever had it last may hold it for a moment yet, and disks are mended. */
 static void table_miss(DetachedTable *table, const DetachedScan *scan) {
-        table->is_busy = scan->r == SPOOL_E_BUSY;
+        bool is_busy = scan->r == SPOOL_E_BUSY;
+        uint64_t now_ns = supervisor_now(table->supervisor);
+        char before[sizeof(table->problem)];
+
+        memcpy(before, table->problem, sizeof(before));
         snprintf(table->problem, sizeof(table->problem), "detached jobs cannot be kept in %s: %s",
-                 scan->path,
-                 table->is_busy ? "another gpuqd uses it" : strerror(scan->r < 0 ? -scan->r : EIO));
-        if (table->is_busy)
-                return;
-        table->retry_ns = supervisor_now(table->supervisor) + DETACHED_RETRY_MAX_MS * 1000000ull;
-        table_let_in(table);
+                 table->folder,
+                 is_busy ? "another gpuqd uses it" : strerror(scan->r < 0 ? -scan->r : EIO));
+        if (table->is_late && strcmp(before, table->problem) != 0)
+                log_warning("%s", table->problem);
+
+        table->retry_ns = is_busy ? now_ns : now_ns + DETACHED_RETRY_MAX_MS * 1000000ull;
+        if (!is_busy)
+                table_let_in(table);
+        else if (!table->busy_ns)
+                table->busy_ns = now_ns;
 }
 
 static void scan_free(DetachedScan *scan) {
@@ -284,7 +291,6 @@ static void scan_free(DetachedScan *scan) {
                 scan_free_entry(&scan->found[i].entry);
         spool_free(scan->spool);
         free(scan->found);
-        free(scan->path);
         free(scan);
 }
 
@@ -333,10 +339,6 @@ static int scan_start(Supervisor *supervisor) {
         if (!scan)
                 return -ENOMEM;
         scan->supervisor = supervisor;
-        if (asprintf(&scan->path, "%s/" DETACHED_FOLDER, supervisor->config->state_dir) < 0) {
-                free(scan);
-                return -ENOMEM;
-        }
         scan->call = (DiskCall){scan_in_thread, scan_on_done, scan, {}};
         supervisor->detached->scan = scan;
         disk_call(supervisor->detached->disk, &scan->call);
@@ -361,7 +363,14 @@ int detached_start(Supervisor *supervisor) {
         supervisor->detached = table;
         snprintf(table->problem, sizeof(table->problem),
                  "detached jobs cannot be kept: the disk has not answered yet");
-        r = supervisor->config->state_dir ? disk_new(&supervisor->loop, &table->disk) : 0;
+        if (supervisor->config->state_dir) {
+                if (asprintf(&table->folder, "%s/" DETACHED_FOLDER, supervisor->config->state_dir) <
+                    0) {
+                        table->folder = NULL;
+                        return -ENOMEM;
+                }
+                r = disk_new(&supervisor->loop, &table->disk);
+        }
         if (table->disk)
                 return scan_start(supervisor);
 
@@ -418,8 +427,8 @@ void detached_tick(Supervisor *supervisor, uint64_t now_ns) {
                 detached_tick_table(table, now_ns);
                 return;
         }
-        if (now_ns - table->open_ns >
-            (table->is_busy ? DETACHED_BUSY_MS : DETACHED_OPEN_MS) * 1000000ull)
+        if (table->busy_ns ? now_ns - table->busy_ns > DETACHED_BUSY_MS * 1000000ull
+                           : now_ns - table->open_ns > DETACHED_OPEN_MS * 1000000ull)
                 table_let_in(table);
         if (!table->scan && now_ns >= table->retry_ns)
                 (void)scan_start(supervisor); /* without memory at the next tick */
@@ -462,6 +471,7 @@ void detached_free(Supervisor *supervisor) {
                 scan_free(table->scan);
         spool_free(table->spool);
         disk_free(table->disk);
+        free(table->folder);
         free(table);
         supervisor->detached = NULL;
 }

@@ -145,17 +145,18 @@ struct DetachedOwner {
 struct DetachedTable {
         Supervisor *supervisor;
         Disk *disk;   /* NULL: there is none */
+        char *folder; /* that the spool is in */
         Spool *spool; /* NULL: detached jobs cannot be kept, problem says why */
         char problem[300];
         Detached *jobs;
         DetachedOwner *owners;
         uint32_t last; /* number that was given */
         uint64_t sweep_ns;
-        uint64_t open_ns;          /* when the disk was asked first for what is there */
-        uint64_t retry_ns;         /* it is not asked again before */
-        bool is_busy;              /* another process has the folder */
-        bool is_known;             /* what is on disk is known, or there is no disk */
-        struct DetachedScan *scan; /* what was found, until it is taken in; NULL: nothing more */
+        uint64_t open_ns;  /* when the disk was asked first for what is there */
+        uint64_t retry_ns; /* it is not asked again before */
+        uint64_t busy_ns; /* when another process was first found to have the folder; 0: none has */
+        bool is_known;    /* what is on disk is known, or there is no disk */
+        struct DetachedScan *scan; /* under way, or to be taken in; NULL: neither */
         bool is_stopped;
         bool is_late; /* clients were let in before it was known */
 };
@@ -166,7 +167,7 @@ struct DetachedTable {
 int detached_start(Supervisor *supervisor);
 /** detached_take_in() - what was found, once all is known of the supervisor before us. */
 void detached_take_in(Supervisor *supervisor);
-/** detached_is_known() - clients may be let in: it is, or the disk takes too long. */
+/** detached_is_known() - clients may be let in: it is, or cannot be now. */
 bool detached_is_known(const Supervisor *supervisor);
 /** detached_tick() - what is due. */
 void detached_tick(Supervisor *supervisor, uint64_t now_ns);

@@ -537,12 +537,10 @@ void detached_remove(Detached *detached) {
 }
 
 void detached_damage(Detached *detached, const char *what) {
-        const char *state_dir = detached->table->supervisor->config->state_dir;
-
         log_error("job " JOB_ID_FORMAT " of uid %u: its state on disk is damaged: %s; its folder "
-                  "is %s/jobs/damaged/%u.%u",
-                  JOB_ID_PARTS(detached_id(detached)), detached->uid, what,
-                  state_dir ? state_dir : "", detached->number, detached->uid);
+                  "is %s/damaged/%u.%u",
+                  JOB_ID_PARTS(detached_id(detached)), detached->uid, what, detached->table->folder,
+                  detached->number, detached->uid);
         detached->state = DETACHED_DAMAGED;
         detached->retry_ns = 0;
         free(detached->damage);

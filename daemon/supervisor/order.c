@@ -4,8 +4,7 @@
 #include "supervisor/order_node.h"
 #include "supervisor/order_object.h"
 
-#define IDLE_MAX          4 /* objects */
-#define IDLE_SEGMENTS_MAX 256
+#define IDLE_MAX 4 /* objects */
 
 RB_HEAD(OrderObjectTree, OrderObject);
 TAILQ_HEAD(OrderObjectList, OrderObject);
@@ -16,6 +15,7 @@ struct Order {
         struct OrderObjectTree objects;
         struct OrderObjectList idle; /* of them, those that no live job uses; the last one last */
         unsigned n_idle;
+        bool has_gaps; /* a job ended before those that it had to run after, some of which live */
         OrderPlace *places; /* of the job that is added, one an access */
         size_t n_places;
         uint64_t last; /* the highest id so far */
@@ -70,7 +70,10 @@ static void order_drop_object(Order *order, OrderObject *object) {
         orderobject_free(object);
 }
 
-/* It orders nothing when no live job uses it, but whoever comes next is likely to use the same slices. */
+/*
+ * It orders nothing when no live job uses it and none that did stands for others (has_gaps),
+ * but whoever comes next is likely to use the same slices.
+ */
 static void order_release_object(Order *order, OrderObject *object) {
         if (--object->n_accesses > 0)
                 return;
@@ -78,7 +81,7 @@ static void order_release_object(Order *order, OrderObject *object) {
         TAILQ_INSERT_TAIL(&order->idle, object, idle_link);
         if (++order->n_idle > IDLE_MAX)
                 order_drop_object(order, TAILQ_FIRST(&order->idle));
-        if (object->n_segments > IDLE_SEGMENTS_MAX)
+        if (order->has_gaps || !orderobject_is_small(object))
                 order_drop_object(order, object);
 }
 
@@ -252,6 +255,7 @@ Order *order_free(Order *order) {
 
 void order_remove(Order *order, uint64_t job) {
         OrderNode *node = order_find(order, job);
+        bool is_gap;
 
         if (!node)
                 return;
@@ -259,10 +263,14 @@ void order_remove(Order *order, uint64_t job) {
         RB_REMOVE(OrderNodeTree, &order->nodes, node);
         order->n_nodes--;
         node->live = false;
+        is_gap = ordernode_is_waiting(node, &order->marks);
+        order->has_gaps |= is_gap;
         order_leave(order, node);
-        if (!ordernode_is_waiting(node, &order->marks))
+        if (!is_gap)
                 ordernodeset_finish(&node->predecessors);
         ordernode_unref(node);
+        if (order->n_nodes == 0)
+                order->has_gaps = false;
 }
 
 bool order_is_free(Order *order, uint64_t job) {

@@ -7,6 +7,7 @@
 
 #define CELLS_MIN        1024 /* below that an object is never seen as a whole */
 #define CELLS_PER_ACCESS 64
+#define SEGMENTS_FEW     256
 #define SEGMENT_SPARES   4096
 #define OBJECT_SPARES    256
 
@@ -223,6 +224,11 @@ OrderObject *orderobject_free(OrderObject *object) {
 }
 
 /* ---- upkeep ---- */
+
+bool orderobject_is_small(const OrderObject *object) {
+        return object->n_segments <= SEGMENTS_FEW && object->n_grown <= CELLS_MIN &&
+               object->sweep_at <= 2 * CELLS_MIN;
+}
 
 /* Return: how many segments and cells are left. */
 static size_t orderobject_sweep(OrderObject *object, uint64_t *marks) {

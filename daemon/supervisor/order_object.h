@@ -50,6 +50,8 @@ int orderobject_new(uint64_t id, OrderObject **ret_object);
 /** orderobject_free() - NULL is fine. Return: NULL. */
 OrderObject *orderobject_free(OrderObject *object);
 
+/** orderobject_is_small() - few segments, and few jobs that have ended in them. */
+bool orderobject_is_small(const OrderObject *object);
 /** orderobject_tidy() - forget ended jobs, when it is time; not between cover and note. Return: 0, or -ENOMEM. */
 int orderobject_tidy(OrderObject *object, uint64_t *marks);
 /** orderobject_cover() - make segments that end where the access does. Return: 0, or -ENOMEM. */

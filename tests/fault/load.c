@@ -303,7 +303,7 @@ static int lane_finish(Load *load, Lane *lane) {
 
 /* ---- a detached job ------------------------------------------------------------ */
 
-/* The lane builds it. Who is not told that it is on disk counts it as none. */
+/* The lane builds it. Who is not told that it is on disk has none. */
 static int detached_hand_over(Load *load, Lane *lane) {
         Detached *detached = &load->detached;
         int r;
@@ -316,7 +316,7 @@ static int detached_hand_over(Load *load, Lane *lane) {
                 r = lane_fill(load, lane);
         if (r == 0)
                 r = gpuq_job_detach(lane->job, NULL, 0, &detached->id);
-        if (r < 0)
+        if (r < 0 && r != GPUQ_E_NO_DEVICE) /* another gpuqd has not let go of the folder yet */
                 load_note(load, KIND_DETACHED, detached->submitted_ns, r, gpuq_error_text());
 
         detached->n = lane->n;
@@ -334,14 +334,17 @@ static void detached_compare(const Detached *detached, const gpuq_fetched *fetch
                 errx(1, "WRONG RESULT: of a detached job");
 }
 
-/* What was acknowledged is there until it is discarded. */
+/* What was acknowledged is there until it is discarded, or will be. */
 static int detached_failed(Load *load, const char *what, int code, uint64_t since_ns) {
+        const struct timespec pause = {.tv_nsec = PAUSE_NS};
         char id[24];
 
         if (code == GPUQ_E_NOT_FOUND)
                 errx(1, "LOST: %s of detached job %s: %s", what,
                      gpuq_id_format(load->detached.id, id), gpuq_error_text());
-        if (!is_lost(code))
+        if (code == GPUQ_E_NO_DEVICE)
+                nanosleep(&pause, NULL);
+        else if (!is_lost(code))
                 load_note(load, KIND_SETUP, since_ns, code, gpuq_error_text());
         return code;
 }

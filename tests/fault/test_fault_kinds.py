@@ -84,7 +84,7 @@ class Crowd:
         self.load.progress(2)
         self.load.assert_only(set(), self.others)
         # In flight in the same worker: an innocent one may be told that its data is half written.
-        self.load.assert_only(FAULT_OR_HALF, self.load.of(GUILTY), {pb.E_INTERNAL})
+        self.load.assert_only(FAULT_OR_HALF, self.load.of(GUILTY), ["GPUQ_E_INTERNAL kind 6: the worker died while it loaded"])
 
 
 @pytest.fixture(scope="module")

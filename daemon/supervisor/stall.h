@@ -10,8 +10,10 @@
  * One comes with any message of a worker that a user has taken over, and with a
  * client's where the kernel cannot refuse descriptors (before Linux 6.16); even one
  * that is not taken is closed in the name of its receiver. Such a wait ends at a
- * signal: while the loop calls back, there is one each STALL_MS. It is SIGPROF,
- * which libuv can keep from ending the loop's sleep.
+ * signal: while timers call back, there is one each STALL_MS. Callbacks of
+ * descriptors come between prepare and check: they have the one that was armed before,
+ * if it is still to come, and so none after a longer sleep. It is SIGPROF, which libuv
+ * can keep from ending the loop's sleep.
  */
 
 #include <signal.h>

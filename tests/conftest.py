@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the system tests: a daemon for each test, on the CPU driver or on $GPUQ_TEST_DEVICE."""
+"""Fixtures of the system tests: a daemon for each test on the CPU driver; on a GPU, where a context takes a second, many are lent from test to test."""
 
 import os
 import pathlib
@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from harness import place, processes  # noqa: E402
 from harness.daemon import Daemon  # noqa: E402
+from harness.lender import Lender  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -69,6 +70,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
+    item.has_passed = report.when == "call" and report.passed
     if report.when == "call" and report.failed:
         for daemon in getattr(item, "daemons", []):
             report.sections.append(("gpuqd's log", daemon.log()))
@@ -82,7 +84,7 @@ def compile_cache():
 
 @pytest.fixture
 def start_gpuqd(request, compile_cache):
-    """Starts daemons: start_gpuqd(cpu_devices=2), start_gpuqd(private=False), ..."""
+    """Starts daemons of the test's own: start_gpuqd(cpu_devices=2), start_gpuqd(private=False), ..."""
     daemons = request.node.daemons = []
 
     def start(private=True, **settings):
@@ -93,24 +95,62 @@ def start_gpuqd(request, compile_cache):
     yield start
     problems = []
     for daemon in daemons:
+        problems += ended_badly(daemon)
+    assert not problems, "\n".join(problems)
+
+
+def ended_badly(daemon):
+    """Stops it, if it runs yet. What was wrong with that."""
+    try:
         if daemon.process and daemon.folder.exists():
-            try:
-                daemon.stop()
-            except AssertionError as problem:
-                problems.append(str(problem))
+            daemon.stop()
+    except AssertionError as problem:
+        return [str(problem)]
+    return []
+
+
+@pytest.fixture(scope="session")
+def lender(compile_cache):
+    lender = Lender(compile_cache)
+    yield lender
+    problems = [problem for daemon in lender.daemons() for problem in ended_badly(daemon)]
     assert not problems, "\n".join(problems)
 
 
 @pytest.fixture
-def gpuqd(start_gpuqd):
-    """A private daemon."""
-    return start_gpuqd()
+def lend_gpuqd(request, lender, start_gpuqd):
+    """lend_gpuqd(private=False, ...): one that tests before may have used and left as it was."""
+    if not place.LENDING:
+        yield start_gpuqd
+        return
+    lent = []
+
+    def lend(**settings):
+        lent.append(lender.lend(**settings))
+        request.node.daemons.append(lent[-1])
+        return lent[-1]
+
+    yield lend
+    for daemon in lent:
+        request.node.daemons.remove(daemon)
+    problems = []
+    for daemon in lent:
+        if not (request.node.has_passed and lender.take_back(daemon)):
+            lender.drop(daemon)
+            problems += ended_badly(daemon)
+    assert not problems, "\n".join(problems)
 
 
 @pytest.fixture
-def service(start_gpuqd):
+def gpuqd(lend_gpuqd):
+    """A private daemon."""
+    return lend_gpuqd()
+
+
+@pytest.fixture
+def service(lend_gpuqd):
     """A daemon for every user, as root starts it."""
-    return start_gpuqd(private=False)
+    return lend_gpuqd(private=False)
 
 
 @pytest.fixture

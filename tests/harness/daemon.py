@@ -137,6 +137,16 @@ class Daemon:
         """Of users: not one that only looks at devices, nor what a worker starts (compilers, a leak checker)."""
         return [pid for pid in processes.children(self.process.pid) if processes.is_users_worker(pid)]
 
+    # ---- its detached jobs ----
+
+    def jobs_folder(self):
+        return pathlib.Path(self.settings["state_dir"]) / "jobs"
+
+    def detached(self):
+        """Names of their folders."""
+        folder = self.jobs_folder()
+        return {path.name for path in folder.iterdir() if path.is_dir() and path.name != "damaged"} if folder.exists() else set()
+
     # ---- its clients ----
 
     def connect(self, uid=None, **options):

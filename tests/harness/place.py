@@ -8,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUQ_BUILD", ROOT / "build")).resolve()
 STAGE = pathlib.Path(os.environ.get("GPUQ_STAGE", BUILD / "stage")).resolve()
 DEVICE = os.environ.get("GPUQ_TEST_DEVICE", "cpu")
+LENDING = DEVICE == "gpu" or bool(os.environ.get("GPUQ_TEST_LENDING"))
 SANITIZED = bool(os.environ.get("GPUQ_TEST_SANITIZE"))
 
 # Enough for a machine that is slow and loaded; a test that waits this long has failed.

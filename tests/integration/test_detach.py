@@ -57,14 +57,6 @@ def files(folder):
     return make
 
 
-def jobs_folder(daemon):
-    return pathlib.Path(daemon.settings["state_dir"]) / "jobs"
-
-
-def folders(daemon):
-    return {path.name for path in jobs_folder(daemon).iterdir() if path.is_dir() and path.name != "damaged"}
-
-
 def detach(daemon, *arguments, **options):
     ended = daemon.run("run", "--detach", *arguments, **options)
     assert ended.returncode == 0, ended.stderr
@@ -136,7 +128,7 @@ def test_run_detach_wait_fetch(gpuqd, files):
     fetch(gpuqd, job)
     numpy.testing.assert_array_equal(numpy.load(path), result)
     assert gpuqd.run("fetch", job).returncode == 4
-    assert not folders(gpuqd)
+    assert not gpuqd.detached()
 
 
 def test_fetch_waits_and_says_what_run_would_have(gpuqd, folder):
@@ -164,7 +156,7 @@ def test_inout_is_written_back_and_kept_until_then(gpuqd, folder):
         fetch(gpuqd, job, "--keep")
         numpy.testing.assert_array_equal(numpy.load(data), 1 + numpy.arange(100))
     fetch(gpuqd, job, "--quiet")
-    assert not folders(gpuqd)
+    assert not gpuqd.detached()
 
 
 def test_a_job_that_fails_is_told_with_its_exit_code(gpuqd, folder):
@@ -177,7 +169,7 @@ def test_a_job_that_fails_is_told_with_its_exit_code(gpuqd, folder):
     ended = gpuqd.run("fetch", job)
     assert ended.returncode == 124 and not out.exists(), ended
     assert gpuqd.run("wait", job).returncode in (4, 124)  # the history may still have it
-    assert not folders(gpuqd)
+    assert not gpuqd.detached()
 
 
 def test_a_fetch_that_cannot_write_leaves_the_outputs_with_the_daemon(gpuqd, files, folder):
@@ -334,7 +326,7 @@ def test_results_that_nobody_fetches_go(start_gpuqd):
     client.call(wait=pb.Wait(id=job_id))
     time.sleep(2.1)  # whole seconds count
     restart(daemon)
-    until(lambda: not folders(daemon), "the result to be discarded")
+    until(lambda: not daemon.detached(), "the result to be discarded")
     assert "not fetched" in daemon.log()
 
 
@@ -376,7 +368,7 @@ def test_they_are_their_users_alone(service, files):
 def test_what_is_on_disk_is_closed_to_all_users(service):
     alice = service.connect(uid=ALICE)
     message(alice, small_job(alice, alice.load(SOURCE))[0])
-    status = jobs_folder(service).stat()
+    status = service.jobs_folder().stat()
     assert status.st_mode & 0o777 == 0o700 and status.st_uid not in (0, ALICE)
 
 
@@ -398,7 +390,7 @@ def test_each_user_runs_their_own_after_a_restart(service):
         with service.connect(uid=uid) as client:
             assert fetched(client, job_id)[1] == [result]
             client.call(discard=pb.Discard(id=job_id))
-    assert not folders(service)
+    assert not service.detached()
 
 
 # ---- restarts ----
@@ -527,12 +519,12 @@ def test_a_supervisor_killed_meanwhile_makes_neither_less_nor_more_of_them(servi
     for job, (uid, path, result) in wanted.items():
         fetch(service, job, uid=uid)
         numpy.testing.assert_array_equal(numpy.load(path), result)
-    assert not folders(service)
+    assert not service.detached()
 
 
 def assert_the_rest_is_whole(daemon):
     """What was stored but not acknowledged any more runs and ends well."""
-    for name in folders(daemon):
+    for name in daemon.detached():
         number, uid = name.split(".")
         fetch(daemon, f"0.{number}", uid=int(uid))
-    assert not folders(daemon) and "damaged" not in daemon.log()
+    assert not daemon.detached() and "damaged" not in daemon.log()

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.skipif(place.on_gpu() and place.n_gpus() != 2, reason="
 
 
 @pytest.fixture
-def gpuqd(start_gpuqd):
-    return start_gpuqd() if place.on_gpu() else start_gpuqd(cpu_devices=2)
+def gpuqd(lend_gpuqd):
+    return lend_gpuqd() if place.on_gpu() else lend_gpuqd(cpu_devices=2)
 
 
 @pytest.fixture

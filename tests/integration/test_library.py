@@ -20,9 +20,9 @@ def test_scenario(gpuqd, scenario):
 
 @pytest.mark.parametrize("scenario", ["run", "loop-again", "threads", "callbacks", "many", "prepared", "cancel",
                                       "free-client-first"])
-def test_a_daemon_and_clients_that_poll(start_gpuqd, scenario):
+def test_a_daemon_and_clients_that_poll(lend_gpuqd, scenario):
     """Completion words included, whatever the machine's number of cores."""
-    daemon = start_gpuqd(poll_us=200)
+    daemon = lend_gpuqd(poll_us=200)
     result = daemon.run_program(place.test_program("gpuq-test-client"), scenario, timeout=2 * place.PATIENCE_S)
     assert result.returncode == 0, result.stdout + result.stderr
 

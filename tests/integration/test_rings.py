@@ -18,8 +18,8 @@ N = 100
 
 
 @pytest.fixture
-def polling(start_gpuqd):
-    return start_gpuqd(poll_us=200)
+def polling(lend_gpuqd):
+    return lend_gpuqd(poll_us=200)
 
 
 def sum_job(client, module):

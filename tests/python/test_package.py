@@ -39,10 +39,11 @@ def test_every_name_is_there_documented_and_typed(gpuq):
     assert (pathlib.Path(gpuq.__file__).parent / "py.typed").exists()
 
 
-def test_importing_it_takes_little_over_numpy(gpuq):
+def test_importing_it_takes_little_over_numpy(gpuq, tmp_path):
+    """Compiled once, as pip does. 30 ms on a quiet machine, which tests/bench/python_bench.py shows; this one may be loaded."""
     program = "import numpy, time; t = time.process_time(); import gpuq; gpuq.connect, gpuq.In; print(time.process_time() - t)"
-    times = [float(python(program)[0]) for _ in range(5)]
-    assert min(times) < 0.030 * (3 if not place.on_gpu() else 1), times
+    times = [float(python(program, PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=str(tmp_path))[0]) for _ in range(6)]
+    assert min(times) < 3 * 0.030, times
 
 
 def test_nothing_of_others_is_imported(gpuq):

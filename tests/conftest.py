@@ -126,9 +126,12 @@ def lend_gpuqd(request, lender, start_gpuqd):
     lent = []
 
     def lend(**settings):
-        lent.append(lender.lend(**settings))
-        request.node.daemons.append(lent[-1])
-        return lent[-1]
+        daemon = lender.pick(**settings)
+        if daemon not in lent:
+            lent.append(daemon)
+            request.node.daemons.append(daemon)
+            lender.lend(daemon)
+        return daemon
 
     yield lend
     for daemon in lent:

@@ -38,6 +38,7 @@ class Daemon:
         self.sections = config
         self.process = None
         self.clients = []
+        self.lent = None  # how it was when a test got it that others had before
         self.write_config()
 
     # ---- life ----

@@ -1,35 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemons that serve one test after the other."""
 
+import gc
+
 from .client import Client, Closed
 from .daemon import Daemon
 from .patience import while_short
 
+MOST = 2  # each has a context per user and device, and a driver refuses the fiftieth
+
 
 class Lender:
-    """One daemon of each configuration, at most."""
+    """One daemon of each configuration, and few at a time: who asks for another has the one stopped that was lent longest ago."""
 
     def __init__(self, cache):
         self._cache = cache
-        self._daemons = {}
+        self._daemons = {}  # by configuration, the one lent last at the end
 
     def daemons(self):
         return list(self._daemons.values())
 
-    def lend(self, **settings):
-        key = tuple(sorted(settings.items()))
-        if key not in self._daemons:
-            self._daemons[key] = Daemon(cache=self._cache, **settings).start()
-        daemon = self._daemons[key]
-        daemon.lent = (dict(daemon.settings), daemon.sections, _events(daemon))
+    def pick(self, private=True, **settings):
+        """One to lend(). What is wrong with the end of another one that it stops fails who asks."""
+        key = (private, *sorted(settings.items()))
+        daemon = self._daemons.pop(key, None)
+        if not daemon:
+            self._make_room()
+            daemon = Daemon(private=private, cache=self._cache, **settings)
+        self._daemons[key] = daemon
         return daemon
+
+    def lend(self, daemon):
+        if not daemon.process:
+            daemon.start()
+        daemon.lent = (dict(daemon.settings), daemon.sections, _events(daemon))
 
     def take_back(self, daemon):
         """Whether the next test may have it: nothing of the last one is left, and nothing happened to its processes."""
+        before, daemon.lent = daemon.lent, None
         for client in daemon.clients:
             client.close()
         daemon.clients.clear()
-        if daemon.process.poll() is not None or daemon.lent != (daemon.settings, daemon.sections, _events(daemon)):
+        gc.collect()  # those that a test made itself end with it, but for cycles
+        if daemon.process.poll() is not None or before != (daemon.settings, daemon.sections, _events(daemon)):
             return False
         while_short(lambda: not _is_idle(daemon))
         return _is_idle(daemon) and not daemon.detached()
@@ -37,6 +50,12 @@ class Lender:
     def drop(self, daemon):
         """The next one who asks gets another."""
         self._daemons = {key: other for key, other in self._daemons.items() if other is not daemon}
+
+    def _make_room(self):
+        idle = [daemon for daemon in self._daemons.values() if not daemon.lent]
+        for daemon in idle[:max(0, len(self._daemons) - MOST + 1)]:
+            self.drop(daemon)
+            daemon.stop()
 
 
 def _events(daemon):

@@ -51,8 +51,8 @@ def users():
     return [ALICE, ALICE, ALICE, BOB, BOB] if os.geteuid() == 0 else [os.geteuid()] * 4
 
 
-def start(lend_gpuqd, settings):
-    return lend_gpuqd(private=os.geteuid() != 0, **settings)
+def start(start_gpuqd, settings):
+    return start_gpuqd(private=os.geteuid() != 0, **settings)
 
 
 def play(daemon, seed, **options):
@@ -73,8 +73,8 @@ def counters(daemon):
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_all_ends_as_in_serial_order(lend_gpuqd, name):
-    daemon = start(lend_gpuqd, CONFIGURATIONS[name])
+def test_all_ends_as_in_serial_order(start_gpuqd, name):
+    daemon = start(start_gpuqd, CONFIGURATIONS[name])
     for seed in seeds(4, 40):
         ended = play(daemon, seed)
         assert ended[DONE] > 0
@@ -91,16 +91,16 @@ def test_all_ends_as_in_serial_order(lend_gpuqd, name):
 
 
 @pytest.mark.cpu
-def test_on_two_devices(lend_gpuqd):
-    daemon = start(lend_gpuqd, {**ON, "cpu_devices": 2})
+def test_on_two_devices(start_gpuqd):
+    daemon = start(start_gpuqd, {**ON, "cpu_devices": 2})
     for seed in seeds(4, 40):
         play(daemon, seed, variables=False)
 
 
 @pytest.mark.timeout(300)  # each worker that is stopped costs one that starts, half a second to a second on a GPU
 @pytest.mark.parametrize("name", ["all", "nothing"])
-def test_jobs_that_end_early_disturb_nobody(lend_gpuqd, name):
+def test_jobs_that_end_early_disturb_nobody(start_gpuqd, name):
     """Cancelled in the queue or in flight, faulting, or running too long."""
-    daemon = start(lend_gpuqd, CONFIGURATIONS[name])
+    daemon = start(start_gpuqd, CONFIGURATIONS[name])
     ended = [play(daemon, seed, rough=True) for seed in seeds(1 if place.on_gpu() else 3, 40)]
     assert "GPUQ_PROPERTY_SEED" in os.environ or sum(each[FAILED] + each[CANCELLED] for each in ended) > 0

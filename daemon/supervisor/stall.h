@@ -10,13 +10,18 @@
  * One comes with any message of a worker that a user has taken over, and with a
  * client's where the kernel cannot refuse descriptors (before Linux 6.16); even one
  * that is not taken is closed in the name of its receiver. Such a wait ends at a
- * signal: while timers call back, there is one each STALL_MS. Callbacks of
- * descriptors come between prepare and check: they have the one that was armed before,
- * if it is still to come, and so none after a longer sleep. It is SIGPROF, which libuv
- * can keep from ending the loop's sleep.
+ * signal: one comes each STALL_MS, whatever the loop is at, so that nothing has to know
+ * which kinds of callbacks there are and in what order they are called.
+ *
+ * It is SIGPROF, the signal that libuv can block for just as long as the loop sleeps: a
+ * sleep does not end for it. The first that comes meanwhile waits, the timer behind it
+ * stands still (timer_getoverrun(2): one signal a timer waits at most), and it is
+ * delivered when the sleep ends, ahead of all callbacks, which starts the timer again. So
+ * an idle loop pays nothing, and one that slept however long has its next signal within
+ * STALL_MS. A timer of one shot would have to be armed anew by its handler, which might run when
+ * the timer is no more.
  */
 
-#include <signal.h>
 #include <time.h>
 
 #include <uv.h>
@@ -25,20 +30,15 @@
 
 typedef struct Stall {
         timer_t timer;
-        volatile sig_atomic_t in_callbacks;
-        volatile sig_atomic_t armed;
-        uv_prepare_t prepare;
-        uv_check_t check;
 } Stall;
 
 /**
  * stall_start() - from now on, in this thread, which is the loop's
  *
- * Before any other handle that runs ahead of the loop's sleep: they are called last
- * come, first served. Return: 0 or a negative errno.
+ * All other threads block the signal. Return: 0 or a negative errno.
  */
 int stall_start(Stall *stall, uv_loop_t *loop);
-/** stall_stop() - @stall stays until the loop has closed its handles. */
+/** stall_stop() - calls may take as long as they like again. */
 void stall_stop(Stall *stall);
 
 #endif

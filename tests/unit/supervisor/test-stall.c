@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -46,12 +47,15 @@ static int slow_socket(int *ret_peer) {
 
 typedef struct Calls {
         uint64_t took_ns;
-        unsigned n_timers;
+        unsigned n;
+        uv_prepare_t prepare;
+        uv_idle_t idle;
+        uv_check_t check;
+        uv_poll_t poll;
 } Calls;
 
-static void on_timer(uv_timer_t *timer) {
+static void close_slowly(Calls *calls) {
         uint64_t from_ns = uv_hrtime();
-        Calls *calls = timer->data;
 
         for (unsigned i = 0; i < 3; ++i) {
                 int peer, fd = slow_socket(&peer);
@@ -60,8 +64,41 @@ static void on_timer(uv_timer_t *timer) {
                 close(peer);
         }
         calls->took_ns += uv_hrtime() - from_ns;
-        if (++calls->n_timers == 2)
+        calls->n++;
+}
+
+/* @n callbacks with three closes each, all of which wait LINGER_S when nothing ends them. */
+static void assert_not_held_up(const Calls *calls, unsigned n) {
+        assert_int_equal(calls->n, n);
+        assert_in_range(calls->took_ns, 1, 3 * n * 10 * STALL_MS * UINT64_C(1000000));
+}
+
+static void on_timer(uv_timer_t *timer) {
+        Calls *calls = timer->data;
+
+        close_slowly(calls);
+        if (calls->n == 2)
                 uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void on_prepare(uv_prepare_t *prepare) {
+        close_slowly(prepare->data);
+        uv_close((uv_handle_t *)prepare, NULL);
+}
+
+static void on_idle(uv_idle_t *idle) {
+        close_slowly(idle->data);
+        uv_close((uv_handle_t *)idle, NULL);
+}
+
+static void on_check(uv_check_t *check) {
+        close_slowly(check->data);
+        uv_close((uv_handle_t *)check, NULL);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events) {
+        close_slowly(poll->data);
+        uv_close((uv_handle_t *)poll, NULL);
 }
 
 static void end_loop(uv_loop_t *loop, Stall *stall) {
@@ -83,9 +120,49 @@ static void a_descriptor_that_lingers_does_not_hold_up_the_loop(void **state) {
         uv_timer_start(&timer, on_timer, 0, 1); /* due at once, before the loop has ever slept */
         uv_run(&loop, UV_RUN_DEFAULT);
 
-        /* Six closes in two turns, each of which waits LINGER_S when nothing ends it. */
-        assert_int_equal(calls.n_timers, 2);
-        assert_in_range(calls.took_ns, 1, LINGER_S * UINT64_C(1000000000) / 2);
+        assert_not_held_up(&calls, 2);
+        end_loop(&loop, &stall);
+}
+
+/* Nothing but the descriptor wakes the loop, and its callback is the first after the sleep. */
+static void a_descriptor_read_after_a_sleep_does_not_hold_up_the_loop(void **state) {
+        struct itimerspec after = {.it_value.tv_nsec = 2 * STALL_MS * 1000000L};
+        int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+        Calls calls = {};
+        uv_loop_t loop;
+        Stall stall = {};
+
+        assert_return_code(fd, errno);
+        uv_loop_init(&loop);
+        assert_int_equal(stall_start(&stall, &loop), 0);
+        uv_poll_init(&loop, &calls.poll, fd);
+        calls.poll.data = &calls;
+        uv_poll_start(&calls.poll, UV_READABLE, on_poll);
+        assert_return_code(timerfd_settime(fd, 0, &after, NULL), errno);
+        uv_run(&loop, UV_RUN_DEFAULT);
+
+        assert_not_held_up(&calls, 1);
+        close(fd);
+        end_loop(&loop, &stall);
+}
+
+static void no_kind_of_callback_holds_up_the_loop(void **state) {
+        Calls calls = {};
+        uv_loop_t loop;
+        Stall stall = {};
+
+        uv_loop_init(&loop);
+        assert_int_equal(stall_start(&stall, &loop), 0);
+        uv_idle_init(&loop, &calls.idle);
+        uv_prepare_init(&loop, &calls.prepare);
+        uv_check_init(&loop, &calls.check);
+        calls.idle.data = calls.prepare.data = calls.check.data = &calls;
+        uv_idle_start(&calls.idle, on_idle);
+        uv_prepare_start(&calls.prepare, on_prepare);
+        uv_check_start(&calls.check, on_check);
+        uv_run(&loop, UV_RUN_DEFAULT);
+
+        assert_not_held_up(&calls, 3);
         end_loop(&loop, &stall);
 }
 
@@ -122,6 +199,8 @@ static void an_idle_loop_is_not_woken(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_descriptor_that_lingers_does_not_hold_up_the_loop),
+                cmocka_unit_test(a_descriptor_read_after_a_sleep_does_not_hold_up_the_loop),
+                cmocka_unit_test(no_kind_of_callback_holds_up_the_loop),
                 cmocka_unit_test(an_idle_loop_is_not_woken),
         };
 

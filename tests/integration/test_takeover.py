@@ -115,6 +115,28 @@ def test_device_memory_holds_what_it_held(daemon, client, module, numbers):
     assert client.status().devices[0].memory_arenas == 4 * N
 
 
+@contextlib.contextmanager
+def open_when_read(fifo):
+    """Whoever reads it goes on when the block ends."""
+    writer = []
+
+    def is_opened():
+        with contextlib.suppress(OSError):  # nobody reads it yet
+            writer.append(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+        return writer
+
+    until(is_opened, f"{fifo} to be read")
+    try:
+        yield
+    finally:
+        os.close(writer[0])
+
+
+def is_read_by_a_probe(daemon, path):
+    return any("--probe" in processes.command(pid) and str(path) in descriptors(pid)
+               for pid in processes.named(daemon.process.pid, "gpuqd-worker"))
+
+
 @pytest.mark.cpu
 def test_a_driver_that_is_slow_to_show_its_devices_is_waited_for(start_gpuqd, tmp_path):
     """Longer than for clients: without devices all that is on them would be given up."""
@@ -129,8 +151,10 @@ def test_a_driver_that_is_slow_to_show_its_devices_is_waited_for(start_gpuqd, tm
     os.mkfifo(fifo)
     os.link(fifo, broken)  # the driver does not come back from looking there what is broken
     kill_supervisor(daemon)
-    time.sleep(1.5)  # what must not happen has no event
-    broken.unlink()
+    with open_when_read(fifo):
+        until(lambda: is_read_by_a_probe(daemon, broken), "the look for devices to be in the driver")
+        time.sleep(2)  # what must not happen has no event
+        broken.unlink()
 
     def is_over_when_it_is_let_go():
         os.close(os.open(fifo, os.O_RDWR))

@@ -15,7 +15,33 @@
 
 #include <cmocka.h>
 
+#include "supervisor/order_object.h"
+
 #define N_ACCESSES 4
+#define IDLE_FEW   4 /* objects that nobody uses and that are remembered */
+
+/* ---- how many objects there are ---- */
+
+static size_t n_objects;
+
+int __real_orderobject_new(uint64_t id, OrderObject **ret_object);
+OrderObject *__real_orderobject_free(OrderObject *object);
+int __wrap_orderobject_new(uint64_t id, OrderObject **ret_object);
+OrderObject *__wrap_orderobject_free(OrderObject *object);
+
+int __wrap_orderobject_new(uint64_t id, OrderObject **ret_object) {
+        int r = __real_orderobject_new(id, ret_object);
+
+        n_objects += r == 0;
+        return r;
+}
+
+OrderObject *__wrap_orderobject_free(OrderObject *object) {
+        n_objects -= object != NULL;
+        return __real_orderobject_free(object);
+}
+
+/* ---- single cases ---- */
 
 static OrderAccess reading(uint64_t object, uint64_t offset, uint64_t length) {
         return (OrderAccess){.object = object, .offset = offset, .length = length};
@@ -28,6 +54,7 @@ static OrderAccess writing(uint64_t object, uint64_t offset, uint64_t length) {
 static Order *order_start(void) {
         Order *order = NULL;
 
+        n_objects = 0;
         assert_int_equal(order_new(&order), 0);
         return order;
 }
@@ -164,6 +191,52 @@ static void what_nobody_uses_any_more_orders_nothing(void **state) {
         assert_int_equal(order_n_jobs(order), 0);
 }
 
+/* Whoever uses each arena once: what is remembered of it is charged to nobody. */
+static void objects_used_once_do_not_accumulate(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        uint64_t job = 2;
+
+        add(order, 1, writing(1, 0, 64)); /* never ends */
+        add(order, 2, writing(1, 32, 64));
+        for (uint64_t object = 2; object <= 1000; object++) {
+                add(order, ++job, writing(object, 0, 64));
+                add(order, ++job, reading(object, 0, 64));
+                assert_after(order, job - 1, J(0));
+                assert_after(order, job, job - 1, J(0));
+                order_remove(order, job - 1);
+                assert_after(order, job, J(0));
+                order_remove(order, job);
+                assert_true(n_objects <= 1 + IDLE_FEW);
+        }
+        assert_int_equal(n_objects, 1 + IDLE_FEW);
+        assert_after(order, 2, J(1), J(0));
+
+        /* All of them at once count while they are used. */
+        for (uint64_t object = 2; object <= 1000; object++)
+                add(order, job + object, reading(object, 0, 64));
+        assert_int_equal(n_objects, 1000);
+        for (uint64_t object = 2; object <= 1000; object++)
+                order_remove(order, job + object);
+        assert_int_equal(n_objects, 1 + IDLE_FEW);
+        add(order, 9999, reading(1, 40, 64));
+        assert_after(order, 9999, J(2), J(0));
+}
+
+static void an_idle_object_that_is_large_is_not_remembered(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        uint64_t n = 5000;
+
+        for (uint64_t i = 1; i <= n; i++) /* of one slice */
+                add(order, i, reading(1, 0, 64));
+        for (uint64_t i = 1; i <= n; i++) /* of a slice each */
+                add(order, n + i, writing(2, i * 64, 64));
+        add(order, 3 * n, writing(3, 0, 64));
+        assert_int_equal(n_objects, 3);
+        for (uint64_t i = 1; i <= 3 * n; i++)
+                order_remove(order, i);
+        assert_int_equal(n_objects, 1);
+}
+
 static void an_id_is_added_once(void **state) {
         _cleanup_(order_freep) Order *order = order_start();
         OrderAccess access = writing(1, 0, 1);
@@ -212,7 +285,7 @@ static uint64_t random_next(uint64_t *seed) {
 }
 
 /* Two of three accesses are to slices that others use, whole; the third cuts them anywhere. */
-static void model_fill(ModelJob *job, uint64_t id, uint64_t *seed) {
+static void model_fill(ModelJob *job, uint64_t id, uint64_t n_shared, uint64_t *seed) {
         job->id = id;
         job->live = true;
         job->n = random_next(seed) % (N_ACCESSES + 1);
@@ -220,7 +293,7 @@ static void model_fill(ModelJob *job, uint64_t id, uint64_t *seed) {
                 bool repeats = random_next(seed) % 3;
 
                 job->accesses[i] = (OrderAccess){
-                        .object = random_next(seed) % 3,
+                        .object = random_next(seed) % n_shared,
                         .offset = repeats ? random_next(seed) % 8 * 8 : random_next(seed) % 64,
                         .length = repeats ? 8 : random_next(seed) % 24,
                         .write = random_next(seed) % 2,
@@ -255,14 +328,14 @@ static void assert_reaches_conflicts(Order *order, ModelJob *jobs, size_t i, boo
         free(reached);
 }
 
-/* @cancels: jobs also end before those they wait for. */
-static void compare_with_model(uint64_t seed, size_t n_jobs, bool cancels) {
+/* @n_shared: objects; @cancels: jobs also end before those they wait for. */
+static void compare_with_model(uint64_t seed, size_t n_jobs, uint64_t n_shared, bool cancels) {
         _cleanup_(order_freep) Order *order = order_start();
         ModelJob *jobs = calloc(n_jobs, sizeof(*jobs));
 
         assert_non_null(jobs);
         for (size_t i = 0; i < n_jobs; i++) {
-                model_fill(&jobs[i], i + 1, &seed);
+                model_fill(&jobs[i], i + 1, n_shared, &seed);
                 assert_int_equal(order_add(order, i + 1, jobs[i].accesses, jobs[i].n, NULL, NULL),
                                  0);
                 assert_reaches_conflicts(order, jobs, i, !cancels);
@@ -281,12 +354,12 @@ static void compare_with_model(uint64_t seed, size_t n_jobs, bool cancels) {
 
 static void random_jobs_wait_for_what_the_model_says(void **state) {
         for (uint64_t seed = 1; seed <= 60; seed++)
-                compare_with_model(seed * 0x9e3779b97f4a7c15ull, 120, false);
+                compare_with_model(seed * 0x9e3779b97f4a7c15ull, 120, seed % 2 ? 3 : 12, false);
 }
 
 static void random_cancels_lose_no_order(void **state) {
         for (uint64_t seed = 1; seed <= 60; seed++)
-                compare_with_model(seed * 0xbf58476d1ce4e5b9ull, 120, true);
+                compare_with_model(seed * 0xbf58476d1ce4e5b9ull, 120, seed % 2 ? 3 : 12, true);
 }
 
 /* ---- cost ---- */
@@ -381,6 +454,8 @@ int main(void) {
                 cmocka_unit_test(an_ended_job_is_waited_for_no_more),
                 cmocka_unit_test(a_cancelled_job_lets_nobody_overtake_what_it_waited_for),
                 cmocka_unit_test(what_nobody_uses_any_more_orders_nothing),
+                cmocka_unit_test(objects_used_once_do_not_accumulate),
+                cmocka_unit_test(an_idle_object_that_is_large_is_not_remembered),
                 cmocka_unit_test(an_id_is_added_once),
                 cmocka_unit_test(the_last_byte_of_the_address_space_counts),
                 cmocka_unit_test(random_jobs_wait_for_what_the_model_says),

@@ -77,18 +77,21 @@ static void cancel_print_json(struct json_object *document, const size_t counts[
         json_print(document);
 }
 
+/* What cannot be said of one does not keep the others. */
 static int cancel_ids(Cli *cli, const uint64_t *ids, size_t n_ids) {
         struct json_object *document = json_document();
         struct json_object *array = json_array(document, "jobs");
         size_t counts[3] = {};
-        int r = 0;
+        int r = 0, failed;
 
-        for (size_t i = 0; i < n_ids && r == 0; i++) {
+        for (size_t i = 0; i < n_ids; i++) {
                 CancelOutcome outcome = CANCEL_UNKNOWN;
 
-                r = cancel_one(cli, ids[i], &outcome);
-                if (r)
-                        break;
+                failed = cancel_one(cli, ids[i], &outcome);
+                if (failed) {
+                        r = failed;
+                        continue;
+                }
                 counts[outcome]++;
                 if (cli->json)
                         cancel_report_json(array, ids[i], outcome);

@@ -603,7 +603,11 @@ typedef struct gpuq_cancelled {
         size_t n_denied;  /* another user's */
 } gpuq_cancelled;
 
-/** gpuq_cancel_ids() - jobs of any process; @n_ids 0: every unfinished job of this user (of everybody's never). */
+/**
+ * gpuq_cancel_ids() - jobs of any process; @n_ids 0: every unfinished job of this user (of everybody's never)
+ *
+ * Return: 0; GPUQ_E_NO_DEVICE: one is a detached job, and the daemon cannot look now: none was cancelled; …
+ */
 GPUQ_API int gpuq_cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
                              gpuq_cancelled *ret_cancelled);
 

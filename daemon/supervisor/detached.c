@@ -385,6 +385,14 @@ bool detached_is_known(const Supervisor *supervisor) {
                supervisor->detached->is_late;
 }
 
+Failure *detached_check_id(const Supervisor *supervisor, uint64_t id) {
+        const DetachedTable *table = supervisor->detached;
+
+        if (!detached_is_id(id) || !table || table->is_known)
+                return NULL;
+        return failure_new(FAILURE_NO_DEVICE, "%s", table->problem);
+}
+
 static bool detached_is_old(const Detached *detached, uint64_t keep_s, uint64_t now_s) {
         return detached->state == DETACHED_ENDED && !detached->n_readers &&
                now_s > detached->end->ended_s && now_s - detached->end->ended_s > keep_s;

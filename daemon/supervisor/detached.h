@@ -167,6 +167,8 @@ struct DetachedTable {
 int detached_start(Supervisor *supervisor);
 /** detached_take_in() - what was found, once all is known of the supervisor before us. */
 void detached_take_in(Supervisor *supervisor);
+/** detached_check_id() - Return: NULL: if @id is a detached job, it is in the table; or why that cannot be said now. */
+Failure *detached_check_id(const Supervisor *supervisor, uint64_t id);
 /** detached_is_known() - clients may be let in: it is, or cannot be now. */
 bool detached_is_known(const Supervisor *supervisor);
 /** detached_tick() - what is due. */

@@ -313,11 +313,12 @@ void detached_answer(Detached *detached) {
 
 static Failure *detached_lookup(const Session *session, uint64_t id, bool admin_may,
                                 Detached **ret_detached) {
-        const DetachedTable *table = session->supervisor->detached;
         Detached *detached = detached_find(session->supervisor, id);
+        Failure *failure;
 
-        if (detached_is_id(id) && table && !table->is_known)
-                return failure_new(FAILURE_NO_DEVICE, "%s", table->problem);
+        failure = detached_check_id(session->supervisor, id);
+        if (failure)
+                return failure;
         if (!detached || detached->state == DETACHED_STORING ||
             detached->state == DETACHED_REMOVING)
                 return failure_new(FAILURE_NOT_FOUND, "there is no detached job " JOB_ID_FORMAT,

@@ -94,6 +94,14 @@ static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled)
         cancelled->n_unknown = n_unknown; /* nobody named those that have ended */
 }
 
+static Failure *session_check_cancel(const Session *session, const Gpuq__V1__Cancel *cancel) {
+        Failure *failure = NULL;
+
+        for (size_t i = 0; i < cancel->n_ids && !failure; ++i)
+                failure = detached_check_id(session->supervisor, cancel->ids[i]);
+        return failure;
+}
+
 const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1__Request *request) {
         const Gpuq__V1__Cancel *cancel = request->cancel;
         size_t n_all = cancel->all ? session->user->n_waiting + session->user->n_running +
@@ -104,7 +112,13 @@ const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1_
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Cancelled cancelled = GPUQ__V1__CANCELLED__INIT;
         _cleanup_(freep) uint64_t *ids = NULL;
+        Failure *failure;
 
+        failure = session_check_cancel(session, cancel);
+        if (failure) {
+                session_fail_request(session, serial, failure);
+                return NULL;
+        }
         ids = calloc(3 * n_max + 1, sizeof(*ids));
         if (!ids) {
                 session_fail_request(session, serial,

@@ -348,6 +348,18 @@ def test_a_second_daemon_leaves_the_first_ones_alone(gpuqd, start_gpuqd):
     client.run_well(job)
 
 
+def test_one_that_cannot_be_looked_for_is_not_unknown_to_cancel(gpuqd, start_gpuqd):
+    other = start_gpuqd(state_dir=gpuqd.settings["state_dir"])
+    client = other.connect()
+    job = kernels.GateJob(client, client.load(SOURCE)).id
+    error = refused(client, cancel=pb.Cancel(ids=[job, 1]))
+    assert error.code == pb.E_NO_DEVICE and "another gpuqd" in error.text
+    assert job in client.queue()
+    ended = other.run("cancel", "0.1", f"{job >> 32}.{job & 0xffffffff}")
+    assert ended.returncode == 1 and "another gpuqd" in ended.stderr and "no such job" not in ended.stderr, ended
+    assert client.wait(job).state == pb.CANCELLED
+
+
 # ---- users ----
 
 @pytest.mark.root

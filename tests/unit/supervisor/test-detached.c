@@ -89,6 +89,7 @@ static bool finds_it_free(void *userdata) {
 /* A process that was killed may have the folder for as long as the disk takes. */
 static void folder_that_another_has_is_waited_for(void **state) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
         Gpuq__V1__Fetch fetch = GPUQ__V1__FETCH__INIT;
         char lock[80];
         FakeClient *client;
@@ -113,6 +114,12 @@ static void folder_that_another_has_is_waited_for(void **state) {
         fetch.id = 1;
         request.body_case = GPUQ__V1__REQUEST__BODY_FETCH;
         request.fetch = &fetch;
+        fake_send(client, &request);
+        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "another gpuqd uses it");
+        cancel.n_ids = 1;
+        cancel.ids = &fetch.id;
+        request.body_case = GPUQ__V1__REQUEST__BODY_CANCEL;
+        request.cancel = &cancel;
         fake_send(client, &request);
         fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "another gpuqd uses it");
 

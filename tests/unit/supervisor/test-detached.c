@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "supervisor/detached.h"
 #include "supervisor/ledger.h"
+#include "util/log.h"
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where) {
         return remove(path);
@@ -73,6 +75,26 @@ static void folder_remove(const Folder *folder) {
         assert_int_equal(nftw(folder->path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
+/* ---- a disk that fails, a folder that is taken ---- */
+
+static void expect_no_job(FakeClient *client, const char *words) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
+        Gpuq__V1__Fetch fetch = GPUQ__V1__FETCH__INIT;
+
+        fetch.id = 1;
+        request.body_case = GPUQ__V1__REQUEST__BODY_FETCH;
+        request.fetch = &fetch;
+        fake_send(client, &request);
+        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, words);
+        cancel.n_ids = 1;
+        cancel.ids = &fetch.id;
+        request.body_case = GPUQ__V1__REQUEST__BODY_CANCEL;
+        request.cancel = &cancel;
+        fake_send(client, &request);
+        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, words);
+}
+
 static bool finds_it_taken(void *userdata) {
         const Fake *fake = userdata;
 
@@ -88,9 +110,6 @@ static bool finds_it_free(void *userdata) {
 
 /* A process that was killed may have the folder for as long as the disk takes. */
 static void folder_that_another_has_is_waited_for(void **state) {
-        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
-        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
-        Gpuq__V1__Fetch fetch = GPUQ__V1__FETCH__INIT;
         char lock[80];
         FakeClient *client;
         Folder folder;
@@ -111,17 +130,7 @@ static void folder_that_another_has_is_waited_for(void **state) {
         /* Whoever asks is told that, not that there is no such job. */
         client = fake_client(fake, FAKE_UID);
         fake_module(client);
-        fetch.id = 1;
-        request.body_case = GPUQ__V1__REQUEST__BODY_FETCH;
-        request.fetch = &fetch;
-        fake_send(client, &request);
-        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "another gpuqd uses it");
-        cancel.n_ids = 1;
-        cancel.ids = &fetch.id;
-        request.body_case = GPUQ__V1__REQUEST__BODY_CANCEL;
-        request.cancel = &cancel;
-        fake_send(client, &request);
-        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "another gpuqd uses it");
+        expect_no_job(client, "another gpuqd uses it");
 
         close(fd);
         fake_wait(fake, finds_it_free, fake);
@@ -131,6 +140,92 @@ static void folder_that_another_has_is_waited_for(void **state) {
         fake_free(fake);
         folder_remove(&folder);
 }
+
+static bool lets_in_without_it(void *userdata) {
+        const Fake *fake = userdata;
+
+        return fake->supervisor->detached->is_late && !fake->supervisor->detached->scan;
+}
+
+/* The words that the log has @n times by the time that @done is true. */
+static void assert_logged(Fake *fake, bool (*done)(void *userdata), const char *words, size_t n) {
+        int fd = memfd_create("test-log", MFD_CLOEXEC), saved = dup(STDERR_FILENO);
+        char text[4096] = {};
+        size_t found = 0;
+
+        assert_true(fd >= 0 && saved >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+        log_open("test", LOG_INFO);
+        fake_wait(fake, done, fake);
+        log_open("test", LOG_ERR);
+        assert_true(dup2(saved, STDERR_FILENO) >= 0);
+        close(saved);
+        assert_true(pread(fd, text, sizeof(text) - 1, 0) >= 0);
+        close(fd);
+        for (const char *at = text; (at = strstr(at, words)); at++)
+                found++;
+        assert_int_equal(found, n);
+}
+
+/* As if a minute had passed since the last look at it. */
+static void look_again(Fake *fake) {
+        detached_tick(fake->supervisor, uv_hrtime());
+        assert_null(fake->supervisor->detached->scan);
+        detached_tick(fake->supervisor, uv_hrtime() + DETACHED_RETRY_MAX_MS * 1000000ull);
+        assert_non_null(fake->supervisor->detached->scan);
+}
+
+static bool knows_two_jobs(void *userdata) {
+        const Fake *fake = userdata;
+
+        return detached_count(fake->supervisor) == 2;
+}
+
+static void a_disk_that_is_mended_serves_again(void **state) {
+        FakeClient *client;
+        char away[80];
+        Folder folder;
+        Fake *fake;
+
+        folder_make(&folder);
+        fake = fake_new(1, folder.settings);
+        fake_wait(fake, knows_the_disk, fake);
+        client = fake_client(fake, FAKE_UID);
+        fake_module(client);
+        detach(client);
+        fake_wait(fake, is_on_disk, fake);
+        fake_client_close(client);
+        fake_free(fake);
+
+        snprintf(away, sizeof(away), "%s/away", folder.path);
+        assert_int_equal(rename(folder.jobs, away), 0);
+        close(open(folder.jobs, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        fake = fake_new(1, folder.settings);
+        fake_wait(fake, lets_in_without_it, fake);
+        client = fake_client(fake, FAKE_UID);
+        fake_module(client);
+        expect_no_job(client, "Not a directory");
+
+        /* It is told once, and again when it is another failure. */
+        look_again(fake);
+        assert_logged(fake, lets_in_without_it, "cannot be kept", 0);
+        assert_int_equal(unlink(folder.jobs), 0);
+        look_again(fake);
+        assert_logged(fake, lets_in_without_it, "No such file", 1);
+        expect_no_job(client, "No such file");
+
+        assert_int_equal(rename(away, folder.jobs), 0);
+        look_again(fake);
+        assert_logged(fake, knows_the_disk, "1 detached jobs are on disk", 1);
+        assert_non_null(detached_find(fake->supervisor, 1));
+        detach(client);
+        fake_wait(fake, knows_two_jobs, fake);
+        fake_wait(fake, is_on_disk, fake);
+        fake_client_close(client);
+        fake_free(fake);
+        folder_remove(&folder);
+}
+
+/* ---- a takeover ---- */
 
 /* What it was read into would be mistaken for what is in the ledger. */
 static void none_runs_before_all_is_taken_over(void **state) {
@@ -165,6 +260,7 @@ static void none_runs_before_all_is_taken_over(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(folder_that_another_has_is_waited_for),
+                cmocka_unit_test(a_disk_that_is_mended_serves_again),
                 cmocka_unit_test(none_runs_before_all_is_taken_over),
         };
 

@@ -65,10 +65,7 @@ static void supervisor_check_idle(Worker *worker, uint64_t now_ns) {
         if (worker->device && !health_takes_jobs(&worker->device->health))
                 idle_ns = 0;
 
-        if (worker->state != WORKER_READY || worker->n_inflight || worker_is_loading(worker) ||
-            worker_holds_variables(worker) || takeover_needs_worker(worker))
-                return;
-        if (now_ns - worker->idle_ns > idle_ns)
+        if (worker_is_spare(worker) && now_ns - worker->idle_ns > idle_ns)
                 worker_stop(worker);
 }
 

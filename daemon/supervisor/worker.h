@@ -210,10 +210,8 @@ Instance *worker_instance(const Worker *worker, const Module *module);
 Instance *worker_add_instance(Worker *worker, Module *module);
 /** worker_drop_instance() - nobody uses the module any more. */
 void worker_drop_instance(Instance *instance);
-/** worker_holds_variables() - a module's variables, changed by a job, live in it alone. */
-bool worker_holds_variables(const Worker *worker);
-/** worker_is_loading() - a module or an arena was asked for and is not there yet. */
-bool worker_is_loading(const Worker *worker);
+/** worker_is_spare() - it is idle, and nothing is lost with it. */
+bool worker_is_spare(const Worker *worker);
 /** worker_state_name() - for people. */
 const char *worker_state_name(const Worker *worker);
 

@@ -134,6 +134,8 @@ void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, cons
 void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const char *output) {
         _cleanup_(failure_freep) Failure *explained = NULL;
         bool was_useless = worker_is_useless(worker);
+        bool found_no_room =
+                worker->state == WORKER_STARTING && failure && failure->code == FAILURE_MEMORY;
         Slot *slot = worker->slot;
 
         if (worker->state == WORKER_LOST)
@@ -162,6 +164,8 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
                 probe_failed(worker->supervisor, failure ? failure->text : "it said nothing");
         else if (slot->worker != worker) /* another is in its place */
                 return;
+        else if (found_no_room)
+                slot_found_no_room(slot, failure->text);
         else if (was_useless)
                 slot_worker_failed(slot, failure ? failure->text : "the worker died as it started");
         else

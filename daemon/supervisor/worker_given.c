@@ -9,6 +9,7 @@
 
 #include "supervisor/slot.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/takeover.h"
 
 /* ---- jobs ------------------------------------------------------------------ */
 
@@ -187,7 +188,8 @@ void worker_proved(Worker *worker) {
         worker->slot->n_failures = 0;
 }
 
-bool worker_holds_variables(const Worker *worker) {
+/* A module's variables, changed by a job, live in it alone. */
+static bool worker_holds_variables(const Worker *worker) {
         const Instance *instance;
 
         for (instance = worker->instances; instance; instance = instance->hh.next)
@@ -196,7 +198,8 @@ bool worker_holds_variables(const Worker *worker) {
         return false;
 }
 
-bool worker_is_loading(const Worker *worker) {
+/* A module or an arena was asked for and is not there yet. */
+static bool worker_is_loading(const Worker *worker) {
         const Instance *instance;
 
         if (!TAILQ_EMPTY(&worker->slot->making))
@@ -205,4 +208,9 @@ bool worker_is_loading(const Worker *worker) {
                 if (instance->state == INSTANCE_ADDING)
                         return true;
         return false;
+}
+
+bool worker_is_spare(const Worker *worker) {
+        return worker->state == WORKER_READY && !worker->n_inflight && !worker_is_loading(worker) &&
+               !worker_holds_variables(worker) && !takeover_needs_worker(worker);
 }

@@ -68,7 +68,9 @@ int result_check(const Driver *cu, CUresult result, Gpuq__V1__Code code, const c
 
 static int context_check(const Context *context, CUresult result, const char *what,
                          Failure *failure) {
-        int r = result_check(context->cu, result, GPUQ__V1__CODE__E_NO_DEVICE, what, failure);
+        Gpuq__V1__Code code = result == CUDA_ERROR_OUT_OF_MEMORY ? GPUQ__V1__CODE__E_MEMORY
+                                                                 : GPUQ__V1__CODE__E_NO_DEVICE;
+        int r = result_check(context->cu, result, code, what, failure);
 
         if (r)
                 failure->is_device = device_is_broken(result);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/cpu/broken.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +55,14 @@ CUresult broken_call(const char *name) {
         char word[16];
 
         return broken_look_up(name, word) ? broken_code(word) : CUDA_SUCCESS;
+}
+
+bool broken_is_full(int number) {
+        char word[16];
+        int pid;
+
+        return broken_look_up_device(number, word) && sscanf(word, "full:%d", &pid) == 1 &&
+               (kill(pid, 0) == 0 || errno != ESRCH);
 }
 
 bool broken_is_gone(int number) {

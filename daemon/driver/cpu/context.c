@@ -243,6 +243,8 @@ CUresult cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice ord
         r = broken_device(device->number);
         if (r)
                 return r;
+        if (broken_is_full(device->number))
+                return CUDA_ERROR_OUT_OF_MEMORY;
 
         fault_install();
         current = context_new(device);

@@ -32,15 +32,47 @@ void settings_finish(Settings *settings) {
         settings->config = config_free(settings->config);
 }
 
-/* What the supervisor has been told, or what is bound, holds until the next start. */
-static void settings_hold_fixed(const Settings *settings, Config *config) {
-        const Config *old = settings->config;
+static int hold_text(char **text, const char *old, bool *is_held) {
+        char *copy = NULL;
 
-        if (strcmp(config->socket, old->socket) != 0 || config->device != old->device ||
-            config->cpu_devices != old->cpu_devices)
-                log_warning("socket, device and cpu_devices stay as they were until a restart");
+        if (*text && old ? strcmp(*text, old) == 0 : *text == old)
+                return 0;
+        if (old) {
+                copy = strdup(old);
+                if (!copy)
+                        return -ENOMEM;
+        }
+        free(*text);
+        *text = copy;
+        *is_held = true;
+        return 0;
+}
+
+/*
+ * What is bound, and what a supervisor has told others or leaves to the next one, which may
+ * come at any time and takes it over: its devices, who shares a worker, and where the detached
+ * jobs are and whose.
+ */
+static int settings_hold_fixed(const Settings *settings, Config *config) {
+        const Config *old = settings->config;
+        bool is_held = config->device != old->device || config->cpu_devices != old->cpu_devices ||
+                       config->isolation_shared != old->isolation_shared;
+        int r;
+
+        r = hold_text(&config->socket, old->socket, &is_held);
+        if (r >= 0)
+                r = hold_text(&config->state_dir, old->state_dir, &is_held);
+        if (r >= 0)
+                r = hold_text(&config->supervisor_user, old->supervisor_user, &is_held);
+        if (r < 0)
+                return r;
+        if (is_held)
+                log_warning("socket, device, cpu_devices, isolation, state_dir and supervisor_user "
+                            "stay as they were until a restart");
         config->device = old->device;
         config->cpu_devices = old->cpu_devices;
+        config->isolation_shared = old->isolation_shared;
+        return 0;
 }
 
 int settings_reload(Settings *settings, char **ret_error) {
@@ -51,12 +83,14 @@ int settings_reload(Settings *settings, char **ret_error) {
         r = options_load_config(settings->options, &config, ret_error);
         if (r < 0)
                 return r;
+        r = settings_hold_fixed(settings, config);
+        if (r < 0)
+                return r;
         if (!settings->options->is_private) {
                 r = identity_check(config, ret_error);
                 if (r < 0)
                         return r;
         }
-        settings_hold_fixed(settings, config);
         r = config_seal(config, &fd);
         if (r < 0)
                 return r;

@@ -360,6 +360,44 @@ def test_one_that_cannot_be_looked_for_is_not_unknown_to_cancel(gpuqd, start_gpu
     assert client.wait(job).state == pb.CANCELLED
 
 
+def test_a_reload_leaves_them_where_they_are(gpuqd, tmp_path):
+    """state_dir counts from the next start, not from the next supervisor; limits count at once."""
+    client = gpuqd.connect()
+    module, gate = client.load(kernels.BASIC), Gate(client)
+    job, result = small_job(client, module, gate_address=gate.address(module))
+    running = message(client, job)
+    gate.wait_for()
+    before = gpuqd.settings["state_dir"]
+    gpuqd.configure(state_dir=tmp_path, detached_jobs=2)
+    then, other_result = small_job(client, module, n=32)
+    queued = message(client, then)
+    until(lambda: refused(client, detach=pb.Detach(job=then.message)).code == pb.E_QUOTA, "the new limit to count")
+    supervisor = gpuqd.supervisor()
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: gpuqd.supervisor() != supervisor and gpuqd.is_serving(), "another supervisor")
+    client.resume()
+    gate.open()
+    assert fetched(client, running)[1] == [result]
+    assert fetched(client, queued)[1] == [other_result]
+    assert not (tmp_path / "jobs").exists() and "state_dir" in gpuqd.log()
+    gpuqd.configure(state_dir=before)
+
+
+def test_a_reload_while_another_gpuqd_has_the_folder(start_gpuqd, tmp_path):
+    first = start_gpuqd(state_dir=tmp_path)
+    with first.connect() as client:
+        job_id = message(client, small_job(client, client.load(SOURCE))[0])
+        _reply, outputs = fetched(client, job_id)
+    second = start_gpuqd(state_dir=tmp_path)
+    client = second.connect()
+    second.configure(detached_keep_s=1000, state_dir=tmp_path / "other")
+    error = refused(client, fetch=pb.Fetch(id=job_id))
+    assert error.code == pb.E_NO_DEVICE and f"{tmp_path}/jobs: another gpuqd" in error.text
+    assert first.stop() == 0
+    until(lambda: "1 detached jobs are on disk" in second.log(), "the second to have the folder")
+    assert fetched(client, job_id)[1] == outputs
+
+
 # ---- users ----
 
 @pytest.mark.root

@@ -90,8 +90,8 @@ class Daemon:
             self.process.wait()
             raise AssertionError(f"gpuqd did not end on SIGTERM:\n{self.log()}") from None
         finally:
-            # What ended with its parent, as a worker's compiler does, may take a moment.
-            while_short(lambda: any(processes.is_alive(pid) for pid in family))
+            # What ended with its parent, as a worker's compiler does, may take a moment, and more under load.
+            while_short(lambda: any(processes.is_alive(pid) for pid in family), place.PATIENCE_S)
             left = [pid for pid in family if processes.is_alive(pid)]
             strays = processes.reap_orphans()
             socket_left = self.socket.exists()

@@ -21,7 +21,7 @@ def until(condition, what, timeout_s=None):
 
 
 def while_short(condition, timeout_s=5):
-    """Gives what ends by itself, soon, the time to do so."""
+    """Gives what ends by itself the time to do so."""
     end = time.monotonic() + timeout_s
     while condition() and time.monotonic() < end:
         time.sleep(0.01)

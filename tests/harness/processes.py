@@ -181,7 +181,7 @@ def is_gone(pid):
 def reap_orphans():
     """Ends what should not be there any more. Returns what it was."""
     # What was killed with its parent, or looks for leaks in it from another process, ends a moment later.
-    patience.while_short(orphans)
+    patience.while_short(orphans, place.PATIENCE_S)
     strays = []
     for child in orphans():
         strays.append(f"{name(child)} {child}")

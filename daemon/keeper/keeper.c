@@ -29,6 +29,8 @@
 #include "util/log.h"
 
 #define QUIT_MS 5000u /* for clients and workers to end */
+#define KILLED_MS                                                                                  \
+        2000u /* and for what was killed then, which a driver may hold for as long as it likes */
 
 struct Keeper {
         Settings settings;
@@ -43,6 +45,7 @@ struct Keeper {
         uint64_t ping_at_ms;
         uint64_t quit_at_ms; /* NEVER: nobody asked */
         bool is_hurried;     /* asked to end a second time */
+        bool is_killing;     /* it was time: what is left is only waited for */
         bool is_done;
         int result;
 };
@@ -395,15 +398,24 @@ static int keeper_timeout(const Keeper *keeper) {
         return at <= now ? 0 : (int)MIN(at - now, (uint64_t)INT_MAX);
 }
 
+static void keeper_kill_all(Keeper *keeper, uint64_t now) {
+        if (keeper->supervisor.pid)
+                log_warning("the supervisor has not ended %s, killed",
+                            keeper->is_hurried ? "yet" : "in time");
+        workers_kill_all(keeper->workers);
+        if (keeper->supervisor.pid)
+                (void)kill(-keeper->supervisor.pid, SIGKILL);
+        keeper->is_killing = true;
+        keeper->quit_at_ms = now + KILLED_MS;
+}
+
+/* Whoever waits for our end may take what they had, a folder's lock or a GPU's memory, for free then. */
 static void keeper_on_quitting(Keeper *keeper, uint64_t now) {
         if (now >= keeper->quit_at_ms) {
-                if (keeper->supervisor.pid)
-                        log_warning("the supervisor has not ended %s, killed",
-                                    keeper->is_hurried ? "yet" : "in time");
-                workers_kill_all(keeper->workers);
-                if (keeper->supervisor.pid)
-                        (void)kill(-keeper->supervisor.pid, SIGKILL);
-                keeper->is_done = true;
+                if (keeper->is_killing)
+                        keeper->is_done = true;
+                else
+                        keeper_kill_all(keeper, now);
         }
         if (!keeper->supervisor.pid && !workers_count(keeper->workers))
                 keeper->is_done = true;

@@ -513,6 +513,27 @@ static void supervisor_that_does_not_end_is_ended(void **state) {
         assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Who is left over when the keeper ends is ours. */
+static void what_is_killed_at_the_end_has_ended_before_the_keeper(void **state) {
+        const char *answer;
+        pid_t child;
+
+        assert_return_code(prctl(PR_SET_CHILD_SUBREAPER, 1), errno);
+        daemon_start_serving(&daemon_, true);
+        answer = ask("spawn 1 %u %u", getuid(), getgid());
+        child = number_behind(answer, "child ");
+        kill(child, SIGKILL); /* a worker's children are its own affair */
+        assert_ends(child);
+        assert_string_equal(ask("hang"), ".");
+        kill(daemon_.pid, SIGTERM);
+        assert_true(daemon_logs(&daemon_, "ending"));
+        kill(daemon_.pid, SIGTERM);
+        assert_int_equal(daemon_wait(&daemon_), 0);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+        assert_int_equal(errno, ECHILD);
+        assert_return_code(prctl(PR_SET_CHILD_SUBREAPER, 0), errno);
+}
+
 /* It was killed at once, so nobody knew how it would have ended. */
 static void supervisor_that_closes_the_link_ends_by_itself(void **state) {
         daemon_start_serving(&daemon_, true);
@@ -606,6 +627,7 @@ int main(void) {
                 TEST(reload_with_a_wrong_file_keeps_the_old_one),
                 TEST(reload_leaves_the_devices_until_a_restart),
                 TEST(supervisor_that_does_not_end_is_ended),
+                TEST(what_is_killed_at_the_end_has_ended_before_the_keeper),
                 TEST(supervisor_that_closes_the_link_ends_by_itself),
                 TEST(supervisor_that_closes_the_link_and_stays_is_killed),
                 TEST(wrong_command_lines_exit_with_2),

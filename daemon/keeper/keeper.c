@@ -28,9 +28,8 @@
 #include "keeper/worker.h"
 #include "util/log.h"
 
-#define QUIT_MS 5000u /* for clients and workers to end */
-#define KILLED_MS                                                                                  \
-        2000u /* and for what was killed then, which a driver may hold for as long as it likes */
+#define QUIT_MS   5000u /* for clients and workers to end */
+#define KILLED_MS 2000u /* and for what was killed then: a driver may hold it for long */
 
 struct Keeper {
         Settings settings;

@@ -1,32 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ends of jobs are read as protobuf-c reads them, or not at all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "scan.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "supervisor/ends_scan.h"
 
 #define N_ENDS 5u
-
-static uint64_t random_state = 88172645463325252ull;
-
-static uint64_t random_next(void) {
-        random_state ^= random_state << 13;
-        random_state ^= random_state >> 7;
-        random_state ^= random_state << 17;
-        return random_state;
-}
-
-/* Of any length, and 0 now and then. */
-static uint64_t random_number(void) {
-        return random_next() >> random_next() % 64 & (random_next() % 3 ? UINT64_MAX : 0);
-}
 
 static size_t message_pack(uint8_t **ret_data) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
@@ -54,30 +34,8 @@ static size_t message_pack(uint8_t **ret_data) {
         return gpuq__worker__from_worker__pack(&message, *ret_data);
 }
 
-static void assert_same(const Gpuq__Worker__FromWorker *a, const Gpuq__Worker__FromWorker *b) {
-        size_t n = gpuq__worker__from_worker__get_packed_size(a);
-        uint8_t *data_a = malloc(n + 1), *data_b = malloc(n + 1);
-
-        assert_int_equal(gpuq__worker__from_worker__get_packed_size(b), n);
-        gpuq__worker__from_worker__pack(a, data_a);
-        gpuq__worker__from_worker__pack(b, data_b);
-        assert_memory_equal(data_a, data_b, n);
-        free(data_a);
-        free(data_b);
-}
-
-/* Return: whether the scan took it. */
 static bool compare(Bump *bump, const uint8_t *data, size_t n_data) {
-        Gpuq__Worker__FromWorker *scanned = ends_scan(bump, data, n_data), *unpacked;
-
-        if (scanned) {
-                unpacked = gpuq__worker__from_worker__unpack(NULL, n_data, data);
-                assert_non_null(unpacked);
-                assert_same(scanned, unpacked);
-                gpuq__worker__from_worker__free_unpacked(unpacked, NULL);
-        }
-        bump_reset(bump);
-        return scanned != NULL;
+        return scan_compare(bump, (ProtobufCMessage *)ends_scan(bump, data, n_data), data, n_data);
 }
 
 static void ends_that_are_numbers_alone_are_taken(void **state) {

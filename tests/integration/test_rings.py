@@ -38,6 +38,7 @@ def run_sum(client, module):
 def bystander(polling):
     """Somebody whose session must go on, whatever the test does beside it: by a ring, too."""
     client = RingClient(polling.socket)
+    polling.clients.append(client)
     module = client.builtin()
     yield client
     run_sum(client, module)

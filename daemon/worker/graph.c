@@ -51,6 +51,57 @@ void graph_key(const Program *program, uint8_t *key) {
         }
 }
 
+/* ---- arguments ---------------------------------------------------------------------- */
+
+typedef struct GraphPlaces {
+        CUdeviceptr to, from;
+} GraphPlaces;
+
+static size_t graph_step_room(const Step *step) {
+        size_t n = 0;
+
+        if (step->kind != STEP_LAUNCH)
+                return sizeof(GraphPlaces);
+        for (size_t i = 0; i < step->launch.function->n_parameters; ++i)
+                n += step->launch.function->parameters[i].size;
+        return n;
+}
+
+/* All of a step that patching can change. */
+static void graph_step_arguments(const Step *step, uint8_t *arguments) {
+        const Function *function = step->launch.function;
+        GraphPlaces places = {0};
+
+        if (step->kind == STEP_LAUNCH) {
+                for (size_t i = 0; i < function->n_parameters; ++i) {
+                        memcpy(arguments, step->launch.values[i], function->parameters[i].size);
+                        arguments += function->parameters[i].size;
+                }
+                return;
+        }
+        if (step->kind == STEP_COPY)
+                places = (GraphPlaces){place_address(&step->copy.to),
+                                       place_address(&step->copy.from)};
+        else
+                places = (GraphPlaces){place_address(&step->fill.to), step->fill.value};
+        memcpy(arguments, &places, sizeof(places));
+}
+
+static size_t graph_arguments_room(const Program *program) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < program->n_steps; ++i)
+                n += graph_step_room(&program->steps[i]);
+        return n;
+}
+
+static void graph_arguments(const Program *program, uint8_t *arguments) {
+        for (size_t i = 0; i < program->n_steps; ++i) {
+                graph_step_arguments(&program->steps[i], arguments);
+                arguments += graph_step_room(&program->steps[i]);
+        }
+}
+
 /* Of whole words, which a shape is. */
 static uint64_t graph_hash(const uint8_t *key, size_t n_key) {
         uint64_t hash = 0x9e3779b97f4a7c15u, word;
@@ -171,12 +222,23 @@ static CUresult graph_patch_step(const Context *context, const Graph *graph, siz
         return cu->cuGraphExecKernelNodeSetParams(graph->exec, graph->nodes[i], &params);
 }
 
-static CUresult graph_patch(const Context *context, const Graph *graph, const Program *program) {
-        for (size_t i = 0; i < program->n_steps; ++i) {
-                CUresult result = graph_patch_step(context, graph, i, &program->steps[i]);
+/* Only the steps that are given something else than last time: each costs the driver about as much as a launch. */
+static CUresult graph_patch(const Context *context, const Graph *graph, const Program *program,
+                            const uint8_t *arguments) {
+        uint8_t *given = graph->key + graph->n_key;
 
-                if (result != CUDA_SUCCESS)
-                        return result;
+        for (size_t i = 0; i < program->n_steps; ++i) {
+                size_t n = graph_step_room(&program->steps[i]);
+
+                if (memcmp(given, arguments, n) != 0) {
+                        CUresult result = graph_patch_step(context, graph, i, &program->steps[i]);
+
+                        if (result != CUDA_SUCCESS)
+                                return result;
+                        memcpy(given, arguments, n);
+                }
+                given += n;
+                arguments += n;
         }
         return CUDA_SUCCESS;
 }
@@ -203,6 +265,9 @@ static void graphs_remove(Graphs *graphs, Graph *graph) {
 void graphs_clear(Graphs *graphs) {
         while (!TAILQ_EMPTY(&graphs->list))
                 graphs_remove(graphs, TAILQ_FIRST(&graphs->list));
+        free(graphs->wanted);
+        graphs->wanted = NULL;
+        graphs->n_wanted_room = 0;
 }
 
 static void graphs_trim(Graphs *graphs) {
@@ -218,14 +283,19 @@ static void graphs_trim(Graphs *graphs) {
         }
 }
 
-static Graph *graphs_find(Graphs *graphs, const uint8_t *key, size_t n_key, uint64_t hash) {
-        Graph *graph;
+/* Of those of this shape the one that has its arguments already, else the one that was not used for longest. */
+static Graph *graphs_find(Graphs *graphs, size_t n_key, size_t n_arguments, uint64_t hash) {
+        Graph *graph, *found = NULL;
 
-        TAILQ_FOREACH(graph, &graphs->list, link)
-        if (!graph->busy && graph->hash == hash && graph->n_key == n_key &&
-            memcmp(graph->key, key, n_key) == 0)
-                return graph;
-        return NULL;
+        TAILQ_FOREACH(graph, &graphs->list, link) {
+                if (graph->busy || graph->hash != hash || graph->n_key != n_key ||
+                    memcmp(graph->key, graphs->wanted, n_key) != 0)
+                        continue;
+                if (memcmp(graph->key + n_key, graphs->wanted + n_key, n_arguments) == 0)
+                        return graph;
+                found = graph;
+        }
+        return found;
 }
 
 static CUresult graph_build(const Context *context, Graph *graph, const Program *program) {
@@ -240,24 +310,22 @@ static CUresult graph_build(const Context *context, Graph *graph, const Program 
         return cu->cuGraphInstantiateWithFlags(&graph->exec, graph->graph, 0);
 }
 
-/* @key is consumed in any case. */
-static int graphs_make(Graphs *graphs, const Program *program, uint8_t *key, size_t n_key,
+static int graphs_make(Graphs *graphs, const Program *program, size_t n_key, size_t n_arguments,
                        uint64_t hash, Graph **ret_graph, Failure *failure) {
         Graph *graph = calloc(1, sizeof(*graph));
         int r;
 
-        if (!graph) {
-                free(key);
+        if (!graph)
                 return -ENOMEM;
-        }
-        graph->key = key;
         graph->n_key = n_key;
         graph->hash = hash;
+        graph->key = malloc(n_key + n_arguments);
         graph->nodes = calloc(program->n_steps, sizeof(*graph->nodes));
-        if (!graph->nodes) {
+        if (!graph->key || !graph->nodes) {
                 graph_free(graph, graphs->context->cu);
                 return -ENOMEM;
         }
+        memcpy(graph->key, graphs->wanted, n_key + n_arguments);
 
         r = result_check(graphs->context->cu, graph_build(graphs->context, graph, program),
                          GPUQ__V1__CODE__E_LAUNCH, "making a graph", failure);
@@ -273,20 +341,36 @@ static int graphs_make(Graphs *graphs, const Program *program, uint8_t *key, siz
         return 0;
 }
 
+static int graphs_want(Graphs *graphs, const Program *program, size_t n_key, size_t n_arguments) {
+        if (graphs->n_wanted_room < n_key + n_arguments) {
+                uint8_t *wanted = realloc(graphs->wanted, n_key + n_arguments);
+
+                if (!wanted)
+                        return -ENOMEM;
+                graphs->wanted = wanted;
+                graphs->n_wanted_room = n_key + n_arguments;
+        }
+
+        memset(graphs->wanted, 0, n_key);
+        graph_key(program, graphs->wanted);
+        graph_arguments(program, graphs->wanted + n_key);
+        return 0;
+}
+
 int graphs_take(Graphs *graphs, const Program *program, Graph **ret_graph, Failure *failure) {
-        size_t n_key = graph_key_room(program);
-        uint8_t *key = calloc(1, n_key);
+        size_t n_key = graph_key_room(program), n_arguments = graph_arguments_room(program);
         uint64_t hash;
         Graph *graph;
         int r;
 
-        if (!key)
-                return -ENOMEM;
+        r = graphs_want(graphs, program, n_key, n_arguments);
+        if (r < 0)
+                return r;
 
-        graph_key(program, key);
-        hash = graph_hash(key, n_key);
-        graph = graphs_find(graphs, key, n_key, hash);
-        if (graph && graph_patch(graphs->context, graph, program) != CUDA_SUCCESS) {
+        hash = graph_hash(graphs->wanted, n_key);
+        graph = graphs_find(graphs, n_key, n_arguments, hash);
+        if (graph &&
+            graph_patch(graphs->context, graph, program, graphs->wanted + n_key) != CUDA_SUCCESS) {
                 /* A new one instead; if the context is spent, making it says so. */
                 ++graphs->n_evicted;
                 graphs_remove(graphs, graph);
@@ -294,12 +378,11 @@ int graphs_take(Graphs *graphs, const Program *program, Graph **ret_graph, Failu
         }
 
         if (graph) {
-                free(key);
                 ++graphs->n_reused;
                 TAILQ_REMOVE(&graphs->list, graph, link);
                 TAILQ_INSERT_HEAD(&graphs->list, graph, link);
         } else {
-                r = graphs_make(graphs, program, key, n_key, hash, &graph, failure);
+                r = graphs_make(graphs, program, n_key, n_arguments, hash, &graph, failure);
                 if (r)
                         return r;
         }

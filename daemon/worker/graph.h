@@ -7,7 +7,8 @@
  *
  * A program of two steps or more as a CUDA graph: instantiating costs some 5 us
  * a step, so graphs are kept by shape and patched with the addresses and values
- * of each run. An exec runs once at a time; as many are made as run together.
+ * of each run, where these are not those of the run before. An exec runs once at
+ * a time; as many are made as run together.
  */
 
 #include <sys/queue.h>
@@ -21,9 +22,9 @@ typedef struct Graph {
         CUgraphExec exec;
         CUgraph graph; /* kept: the nodes are its own */
         CUgraphNode *nodes;
-        uint8_t *key;
-        size_t n_key;
-        uint64_t hash;
+        uint8_t *key;  /* its shape; behind it what its steps were given last */
+        size_t n_key;  /* bytes of the shape */
+        uint64_t hash; /* of the shape */
         bool busy;
 } Graph;
 
@@ -31,6 +32,9 @@ typedef struct Graphs {
         Context *context;
         TAILQ_HEAD(GraphsList, Graph) list; /* the last used first */
         unsigned n;
+        uint8_t *
+                wanted; /* like the key of a graph, of the run that is asked for; kept for the next */
+        size_t n_wanted_room;
         uint64_t n_made, n_reused, n_evicted; /* runs, but for the last */
 } Graphs;
 

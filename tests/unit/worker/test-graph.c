@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "worker/graph.h"
+
+/* ---- a driver whose graphs are lists of what its nodes were given ------------------------------- */
+
+#define N_STEPS 3u /* of each program here: a launch, a copy, a fill */
+
+typedef struct FakeExec {
+        uint64_t given[N_STEPS];
+        unsigned n_patched;
+} FakeExec;
+
+static uint64_t added[N_STEPS];
+static CUresult patch_result;
+static unsigned n_execs;
+
+static CUgraphNode fake_node(size_t i) {
+        return (CUgraphNode)(i + 1);
+}
+
+static CUresult fake_create(CUgraph *graph, unsigned flags) {
+        *graph = (CUgraph)0x1;
+        return CUDA_SUCCESS;
+}
+
+static CUresult fake_destroy(CUgraph graph) {
+        return CUDA_SUCCESS;
+}
+
+static CUresult fake_add(CUgraphNode *node, size_t i, uint64_t value) {
+        *node = fake_node(i);
+        added[i] = value;
+        return CUDA_SUCCESS;
+}
+
+static CUresult fake_add_kernel(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
+                                size_t n, const CUDA_KERNEL_NODE_PARAMS *params) {
+        return fake_add(node, 0, *(uint64_t *)params->kernelParams[0]);
+}
+
+static CUresult fake_add_copy(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,
+                              const CUDA_MEMCPY3D *params, CUcontext context) {
+        return fake_add(node, 1, params->dstDevice);
+}
+
+static CUresult fake_add_fill(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,
+                              const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
+        return fake_add(node, 2, params->value);
+}
+
+static CUresult fake_instantiate(CUgraphExec *ret_exec, CUgraph graph, unsigned long long flags) {
+        FakeExec *exec = calloc(1, sizeof(*exec));
+
+        assert_non_null(exec);
+        memcpy(exec->given, added, sizeof(added));
+        *ret_exec = (CUgraphExec)exec;
+        n_execs++;
+        return CUDA_SUCCESS;
+}
+
+static CUresult fake_exec_destroy(CUgraphExec exec) {
+        free(exec);
+        n_execs--;
+        return CUDA_SUCCESS;
+}
+
+static CUresult fake_patch(CUgraphExec handle, CUgraphNode node, size_t i, uint64_t value) {
+        FakeExec *exec = (FakeExec *)handle;
+
+        assert_ptr_equal(node, fake_node(i));
+        if (patch_result != CUDA_SUCCESS)
+                return patch_result;
+        exec->given[i] = value;
+        exec->n_patched++;
+        return CUDA_SUCCESS;
+}
+
+static CUresult fake_patch_kernel(CUgraphExec exec, CUgraphNode node,
+                                  const CUDA_KERNEL_NODE_PARAMS *params) {
+        return fake_patch(exec, node, 0, *(uint64_t *)params->kernelParams[0]);
+}
+
+static CUresult fake_patch_copy(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params,
+                                CUcontext context) {
+        return fake_patch(exec, node, 1, params->dstDevice);
+}
+
+static CUresult fake_patch_fill(CUgraphExec exec, CUgraphNode node,
+                                const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
+        return fake_patch(exec, node, 2, params->value);
+}
+
+static Driver fake_driver = {
+        .cuGraphCreate = fake_create,
+        .cuGraphDestroy = fake_destroy,
+        .cuGraphAddKernelNode = fake_add_kernel,
+        .cuGraphAddMemcpyNode = fake_add_copy,
+        .cuGraphAddMemsetNode = fake_add_fill,
+        .cuGraphInstantiateWithFlags = fake_instantiate,
+        .cuGraphExecDestroy = fake_exec_destroy,
+        .cuGraphExecKernelNodeSetParams = fake_patch_kernel,
+        .cuGraphExecMemcpyNodeSetParams = fake_patch_copy,
+        .cuGraphExecMemsetNodeSetParams = fake_patch_fill,
+};
+
+static Context context = {.cu = &fake_driver};
+
+/* ---- a program ------------------------------------------------------------------------------------ */
+
+static FunctionParameter parameters[] = {{.size = 8}, {.size = 1}};
+static Function function = {.parameters = parameters, .n_parameters = 2};
+
+typedef struct Run {
+        uint64_t value;
+        CUdeviceptr buffer;
+        uint8_t flag;
+        void *values[2];
+        Step steps[N_STEPS];
+        Program program;
+} Run;
+
+/* All that patching can change, from one number. */
+static void run_init(Run *run, uint64_t value, CUdeviceptr buffer, uint32_t fill) {
+        ProgramPlace place = {&run->buffer, 16};
+
+        *run = (Run){.value = value, .buffer = buffer};
+        run->values[0] = &run->value;
+        run->values[1] = &run->flag;
+        run->steps[0] = (Step){.kind = STEP_LAUNCH,
+                               .launch = {.function = &function, .values = run->values}};
+        run->steps[1] = (Step){.kind = STEP_COPY, .copy = {place, place, 8}};
+        run->steps[2] = (Step){.kind = STEP_FILL, .fill = {place, 4, fill, 1}};
+        run->program = (Program){.steps = run->steps, .n_steps = N_STEPS};
+}
+
+static Graph *take(Graphs *graphs, uint64_t value, CUdeviceptr buffer, uint32_t fill) {
+        Failure failure = {0};
+        Graph *graph = NULL;
+        Run run;
+
+        run_init(&run, value, buffer, fill);
+        assert_int_equal(graphs_take(graphs, &run.program, &graph, &failure), 0);
+        return graph;
+}
+
+static void assert_given(const Graph *graph, uint64_t value, CUdeviceptr buffer, uint32_t fill,
+                         unsigned n_patched) {
+        const FakeExec *exec = (const FakeExec *)graph->exec;
+
+        assert_int_equal(exec->given[0], value);
+        assert_int_equal(exec->given[1], buffer + 16);
+        assert_int_equal(exec->given[2], fill);
+        assert_int_equal(exec->n_patched, n_patched);
+}
+
+static void end(Graphs *graphs) {
+        graphs_clear(graphs);
+        assert_int_equal(n_execs, 0);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------------- */
+
+static void a_run_like_the_last_patches_nothing(void **state) {
+        Graphs graphs;
+
+        graphs_init(&graphs, &context);
+        for (unsigned i = 0; i < 3; ++i) {
+                Graph *graph = take(&graphs, 7, 0x1000, 9);
+
+                assert_given(graph, 7, 0x1000, 9, 0);
+                graph_release(&graphs, graph);
+        }
+        assert_int_equal(graphs.n_made, 1);
+        assert_int_equal(graphs.n_reused, 2);
+        end(&graphs);
+}
+
+static void only_steps_that_changed_are_patched(void **state) {
+        Graphs graphs;
+        Graph *graph;
+
+        graphs_init(&graphs, &context);
+        graph_release(&graphs, take(&graphs, 7, 0x1000, 9));
+        graph = take(&graphs, 8, 0x1000, 9);
+        assert_given(graph, 8, 0x1000, 9, 1);
+        graph_release(&graphs, graph);
+        graph = take(&graphs, 8, 0x1000, 10);
+        assert_given(graph, 8, 0x1000, 10, 2);
+        graph_release(&graphs, graph);
+        graph = take(&graphs, 8, 0x2000, 10); /* of the copy and the fill */
+        assert_given(graph, 8, 0x2000, 10, 4);
+        graph_release(&graphs, graph);
+        graph = take(&graphs, 7, 0x1000, 9); /* back to the first */
+        assert_given(graph, 7, 0x1000, 9, 7);
+        graph_release(&graphs, graph);
+        end(&graphs);
+}
+
+static void the_last_byte_of_an_argument_counts(void **state) {
+        Failure failure = {0};
+        Graphs graphs;
+        Graph *graph;
+        Run run;
+
+        graphs_init(&graphs, &context);
+        graph_release(&graphs, take(&graphs, 7, 0x1000, 9));
+        run_init(&run, 7, 0x1000, 9);
+        run.flag = 1;
+        assert_int_equal(graphs_take(&graphs, &run.program, &graph, &failure), 0);
+        assert_given(graph, 7, 0x1000, 9, 1);
+        graph_release(&graphs, graph);
+        end(&graphs);
+}
+
+static void the_graph_that_has_the_arguments_is_taken(void **state) {
+        Graph *first, *second;
+        Graphs graphs;
+
+        graphs_init(&graphs, &context);
+        first = take(&graphs, 1, 0x1000, 9);
+        second = take(&graphs, 2, 0x2000, 9);
+        assert_ptr_not_equal(first, second);
+        graph_release(&graphs, first);
+        graph_release(&graphs, second);
+
+        assert_ptr_equal(take(&graphs, 2, 0x2000, 9), second);
+        assert_ptr_equal(take(&graphs, 1, 0x1000, 9), first);
+        assert_given(first, 1, 0x1000, 9, 0);
+        assert_given(second, 2, 0x2000, 9, 0);
+        graph_release(&graphs, first);
+        graph_release(&graphs, second);
+
+        /* For new ones the one that was taken last keeps what it has. */
+        assert_ptr_equal(take(&graphs, 3, 0x3000, 9), second);
+        graph_release(&graphs, second);
+        end(&graphs);
+}
+
+static void one_that_cannot_be_patched_is_made_anew(void **state) {
+        Graphs graphs;
+        Graph *graph;
+
+        graphs_init(&graphs, &context);
+        graph_release(&graphs, take(&graphs, 1, 0x1000, 9));
+        patch_result = CUDA_ERROR_INVALID_VALUE;
+        graph = take(&graphs, 2, 0x1000, 9);
+        patch_result = CUDA_SUCCESS;
+        assert_given(graph, 2, 0x1000, 9, 0);
+        assert_int_equal(graphs.n_made, 2);
+        assert_int_equal(graphs.n_evicted, 1);
+        graph_release(&graphs, graph);
+        graph = take(&graphs, 2, 0x1000, 9);
+        assert_given(graph, 2, 0x1000, 9, 0);
+        graph_release(&graphs, graph);
+        end(&graphs);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_run_like_the_last_patches_nothing),
+                cmocka_unit_test(only_steps_that_changed_are_patched),
+                cmocka_unit_test(the_last_byte_of_an_argument_counts),
+                cmocka_unit_test(the_graph_that_has_the_arguments_is_taken),
+                cmocka_unit_test(one_that_cannot_be_patched_is_made_anew),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -333,6 +333,12 @@ static bool session_names_what_is_ahead(const Session *session, const Gpuq__V1__
         return false;
 }
 
+/* Until devices are known what a client makes would be taken for what is taken over. */
+static bool session_has_to_wait(const Session *session, const Gpuq__V1__Request *request) {
+        return !takeover_serves(session->supervisor) && session->state == SESSION_OPEN &&
+               request->body_case != GPUQ__V1__REQUEST__BODY_STATUS_GET;
+}
+
 static const char *session_dispatch(Session *session, const Gpuq__V1__Request *request) {
         static const RequestEntry entries[] = {
                 [GPUQ__V1__REQUEST__BODY_HELLO] = {session_on_hello},
@@ -370,13 +376,15 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
 const char *session_request(Session *session, const uint8_t *data, size_t n_data) {
         Bump *bump = session->supervisor->bump;
         Gpuq__V1__Request *request;
-        const char *problem;
+        const char *problem = NULL;
 
         request = submit_scan(bump, data, n_data);
         if (!request)
                 request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
         if (!request)
                 problem = "a message that is not protobuf";
+        else if (session_has_to_wait(session, request))
+                session_hold(session, data, n_data);
         else if (session_names_what_is_ahead(session, request) &&
                  session_defer(session, data, n_data) == 0)
                 problem = NULL;

@@ -128,6 +128,7 @@ struct Session {
 
         bool is_resuming : 1;   /* it says again what it had, and is told nothing of ends yet */
         bool is_second_try : 1; /* the deferred request is served: now or never */
+        bool is_early : 1;      /* the deferred request came before anybody is served */
         bool is_flushing : 1;   /* in supervisor->flushing */
         bool is_looked_at : 1;  /* in supervisor->looking */
         bool is_broken : 1;     /* it does not read, or cannot be written to: close it */
@@ -159,6 +160,8 @@ void session_close(Session *session);
 void session_refuse(Session *session, Failure *failure);
 /** session_defer() - keep this request until all that was sent before it has been read. Return: 0, or -ENOMEM. */
 int session_defer(Session *session, const uint8_t *data, size_t n_data);
+/** session_hold() - keep this request until anybody is served, and read no more. */
+void session_hold(Session *session, const uint8_t *data, size_t n_data);
 /** session_serve_deferred() - it has been: serve it, then what came behind it. */
 void session_serve_deferred(Session *session);
 /** session_look_at() - something may come by its ring now; without one nothing happens. */

@@ -82,6 +82,15 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
         return 0;
 }
 
+void session_hold(Session *session, const uint8_t *data, size_t n_data) {
+        if (session_defer(session, data, n_data) < 0) {
+                session_refuse(session, failure_new(FAILURE_MEMORY, "no memory to let it wait"));
+                return;
+        }
+        session->is_early = true;
+        session_flush_later(session);
+}
+
 /* It has yet to read, or to be told, so much that its requests wait. While it is resumed it is told
  * nothing until it has said all, and so is heard. */
 static bool session_is_behind(const Session *session) {
@@ -117,7 +126,8 @@ void session_serve_deferred(Session *session) {
 
         TAILQ_REMOVE(&session->supervisor->deferring, session, deferred_link);
         session->deferred = NULL;
-        session->is_second_try = !takeover_is_open(session->supervisor);
+        session->is_second_try = !takeover_is_open(session->supervisor) && !session->is_early;
+        session->is_early = false;
         problem = session_request(session, data, session->n_deferred);
         session->is_second_try = false;
         if (problem)
@@ -262,8 +272,8 @@ static void session_poll(Session *session) {
         size_t n_pending = wire_pending(session->wire);
         int events = wire_wants_socket(session->wire) ? UV_WRITABLE : 0;
 
-        if (session->state == SESSION_CLOSING || n_pending <= SESSION_UNREAD_MAX ||
-            wire_is_ringed(session->wire))
+        if (session->state == SESSION_CLOSING || wire_is_ringed(session->wire) ||
+            (n_pending <= SESSION_UNREAD_MAX && !session->is_early))
                 events |= UV_READABLE;
         if (events == session->events)
                 return;

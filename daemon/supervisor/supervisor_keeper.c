@@ -54,7 +54,7 @@ static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds
 }
 
 void supervisor_listen(Supervisor *supervisor) {
-        if (supervisor->listener && !supervisor->is_quitting && takeover_serves(supervisor) &&
+        if (supervisor->listener && !supervisor->is_quitting && takeover_lets_in(supervisor) &&
             detached_is_known(supervisor))
                 listener_start(supervisor->listener);
 }

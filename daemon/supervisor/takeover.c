@@ -108,6 +108,10 @@ bool takeover_serves(const Supervisor *supervisor) {
         return !takeover || takeover->state >= TAKEOVER_OPEN;
 }
 
+bool takeover_lets_in(const Supervisor *supervisor) {
+        return takeover_serves(supervisor) || supervisor->takeover->is_late;
+}
+
 bool takeover_has_news(Supervisor *supervisor) {
         bool has_news = supervisor->takeover->has_news;
 
@@ -189,6 +193,7 @@ void takeover_on_devices(Takeover *takeover) {
                 return;
         takeover_restore(takeover);
         takeover_enter(takeover, TAKEOVER_OPEN);
+        takeover->has_news = true; /* for those who were let in before */
         supervisor_listen(takeover->supervisor);
         takeover_check(takeover);
 }
@@ -357,6 +362,18 @@ static void takeover_look_for_the_dead(Takeover *takeover) {
         }
 }
 
+static void takeover_look_for_the_time(Takeover *takeover) {
+        uint64_t late_ns = takeover->began_ns + TAKEOVER_LATE_MS * 1000000ull;
+
+        if (takeover->state != TAKEOVER_LOOKING || takeover->is_late || uv_hrtime() < late_ns)
+                return;
+        log_warning("the driver has not shown its devices for %u s: clients are let in, and wait "
+                    "for it",
+                    TAKEOVER_LATE_MS / 1000);
+        takeover->is_late = true;
+        supervisor_listen(takeover->supervisor);
+}
+
 static void takeover_on_timer(uv_timer_t *timer) {
         Takeover *takeover = timer->data;
 
@@ -365,6 +382,7 @@ static void takeover_on_timer(uv_timer_t *timer) {
                 return;
         }
         takeover_look_for_the_dead(takeover);
+        takeover_look_for_the_time(takeover);
         if (uv_hrtime() < takeover->until_ns)
                 takeover_check(takeover);
         else if (takeover->state == TAKEOVER_OPEN)

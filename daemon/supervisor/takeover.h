@@ -13,10 +13,12 @@
  *     COLLECTING --> LOOKING --> OPEN --> over
  *
  * COLLECTING: the keeper hands over what it held. LOOKING: for devices, without which
- * device arenas and workers mean nothing; nobody is served meanwhile. It goes on without any
- * after takeover_s, but not before a look has failed: a driver may be slow. OPEN: clients come
- * back, for takeover_s at most, or half a second where no client that is away has a job in a
- * worker; a supervisor with nothing to take over is over at once.
+ * device arenas and workers mean nothing; nobody is served meanwhile. A driver that takes longer
+ * than TAKEOVER_LATE_MS costs nobody his session, for clients are let in then: who resumes is
+ * told that he may, who asks for the status that devices are looked for, and all else waits.
+ * It goes on without devices after takeover_s, but not before a look has failed: a driver may be
+ * slow. OPEN: clients come back, for takeover_s at most, or half a second where no client that
+ * is away has a job in a worker; a supervisor with nothing to take over is over at once.
  *
  * Who is not back by then is dormant: what he had is kept as long as his process lives, and he
  * may resume at any time.
@@ -35,8 +37,9 @@
 #include "supervisor/job.h"
 #include "supervisor/ledger.h"
 
-#define TAKEOVER_BRIEF_MS 500u /* for clients that have nothing in a worker */
-#define TAKEOVER_TICK_MS  100u /* between looks whether those who are expected still live */
+#define TAKEOVER_BRIEF_MS 500u   /* for clients that have nothing in a worker */
+#define TAKEOVER_LATE_MS  20000u /* without devices; libgpuq gives up after 30 s without an answer */
+#define TAKEOVER_TICK_MS  100u   /* between looks whether those who are expected still live */
 
 typedef struct ModuleSpec ModuleSpec;
 typedef struct Session Session;
@@ -72,7 +75,9 @@ void takeover_on_devices(Takeover *takeover);
 bool takeover_is_open(const Supervisor *supervisor);
 /** takeover_is_awaiting() - for a while: jobs of sessions that are not back may be waited for. */
 bool takeover_is_awaiting(const Supervisor *supervisor);
-/** takeover_serves() - whoever connects may be served. */
+/** takeover_lets_in() - whoever connects may come in. */
+bool takeover_lets_in(const Supervisor *supervisor);
+/** takeover_serves() - and may be served. */
 bool takeover_serves(const Supervisor *supervisor);
 /** takeover_has_news() - since it was last asked: somebody who was waited for said something. */
 bool takeover_has_news(Supervisor *supervisor);

@@ -61,6 +61,7 @@ struct Takeover {
         uint64_t brief_ns; /* OPEN: for those who have nothing in a worker no longer */
         uint64_t until_ns; /* LOOKING, OPEN: no longer; nor for jobs of those who are not back */
         bool has_news;
+        bool is_late; /* LOOKING: clients are let in */
 
         TakeoverHeld *held;
         TakeoverSession *sessions;

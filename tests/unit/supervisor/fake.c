@@ -59,6 +59,22 @@ static void fake_probe(Fake *fake, FakeWorker *worker) {
         fake_exit(fake, worker, 0);
 }
 
+static void fake_hold_look(Fake *fake, const FakeWorker *look) {
+        assert_null(fake->look);
+        fake->look = look->channel;
+        fake->look_id = look->id;
+}
+
+void fake_release_probe(Fake *fake) {
+        FakeWorker probe = {.id = fake->look_id, .channel = fake->look};
+
+        assert_non_null(fake->look);
+        fake->look = NULL;
+        fake->hold_probe = false;
+        fake_probe(fake, &probe);
+        fake_turn(fake);
+}
+
 static void fake_answer_look(Fake *fake, FakeWorker *look) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
         Gpuq__Worker__Probed probed = GPUQ__WORKER__PROBED__INIT;
@@ -81,9 +97,7 @@ static void fake_look(Fake *fake, FakeWorker *look) {
                 fake_answer_look(fake, look);
                 return;
         }
-        assert_null(fake->look);
-        fake->look = look->channel;
-        fake->look_id = look->id;
+        fake_hold_look(fake, look);
 }
 
 void fake_release_look(Fake *fake) {
@@ -158,6 +172,8 @@ static void keeper_spawn(Fake *fake, const KeeperMessage *message, const int *fd
         keeper_say(fake, (KeeperMessage){.kind = KEEPER_SPAWNED, .id = message->id, .pid = 1000});
         if (message->probe && message->text[0])
                 fake_look(fake, worker);
+        else if (message->probe && fake->hold_probe)
+                fake_hold_look(fake, worker);
         else if (message->probe)
                 fake_probe(fake, worker);
         else

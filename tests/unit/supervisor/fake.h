@@ -72,6 +72,7 @@ struct Fake {
         bool start_broken;       /* and say that it is the device */
         const char *look_error;  /* what a look at one device finds broken; NULL: it is well */
         bool hold_looks;         /* looks stay unanswered, until fake_release_look() */
+        bool hold_probe;         /* the look for devices does, until fake_release_probe() */
         Channel *look;           /* one that was held */
         uint32_t look_id;
         unsigned n_looks;
@@ -184,6 +185,8 @@ void fake_broke(Fake *fake, FakeWorker *worker, const char *why, const uint64_t 
                 const Gpuq__Worker__Phase *phases, size_t n_jobs);
 /** fake_release_look() - answer the one that was held. */
 void fake_release_look(Fake *fake);
+/** fake_release_probe() - show the devices. */
+void fake_release_probe(Fake *fake);
 /** fake_die() - it exits without a word, by signal 9. */
 void fake_die(Fake *fake, FakeWorker *worker);
 /** fake_crash() - the same, by this signal. */

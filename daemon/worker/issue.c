@@ -129,6 +129,7 @@ static CUresult issue_fill(const Driver *cu, const ProgramFill *fill, CUstream s
 
 static int issue_step(const Issuer *issuer, const Step *step, CUstream stream, Failure *failure) {
         const Driver *cu = issuer->context->cu;
+        CUresult result;
         char what[128];
 
         switch (step->kind) {
@@ -142,9 +143,11 @@ static int issue_step(const Issuer *issuer, const Step *step, CUstream stream, F
                         return issue_check(issuer, issue_fill(cu, &step->fill, stream), "fill",
                                            failure);
                 default:
+                        result = issue_launch(cu, &step->launch, stream);
+                        if (result == CUDA_SUCCESS)
+                                return 0;
                         snprintf(what, sizeof(what), "kernel %.96s", step->launch.function->name);
-                        return issue_check(issuer, issue_launch(cu, &step->launch, stream), what,
-                                           failure);
+                        return issue_check(issuer, result, what, failure);
         }
 }
 

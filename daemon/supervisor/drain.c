@@ -126,61 +126,75 @@ static bool drain_any_takes_jobs(const Supervisor *supervisor) {
         return false;
 }
 
-static bool drain_is_waiting(const Job *job, const Device *device) {
-        return job->device == device &&
-               (job->place == JOB_QUEUED || job->place == JOB_ALONE || job->place == JOB_PARKED);
+static bool drain_is_waiting(const Job *job, const Slot *slot) {
+        if (job->device != slot->device ||
+            (job->place != JOB_QUEUED && job->place != JOB_ALONE && job->place != JOB_PARKED))
+                return false;
+        return job->user->lanes[slot->device->index]->slot == slot;
 }
 
 /* Those that cannot go elsewhere come back to where they were. */
-static void drain_move_jobs(Device *device) {
+static void drain_move_jobs(Slot *slot) {
         Job *job, *next;
 
-        HASH_ITER(hh, device->supervisor->jobs, job, next) {
-                if (!drain_is_waiting(job, device))
+        HASH_ITER(hh, slot->supervisor->jobs, job, next) {
+                if (!drain_is_waiting(job, slot))
                         continue;
                 scheduler_withdraw(job);
                 scheduler_consider(job);
         }
 }
 
+static void drain_move_arena(Slot *slot, Arena *arena) {
+        Slot *to = slot_get(slot->supervisor, arena->user,
+                            device_choose(slot->supervisor, arena->user));
+
+        if (!to)
+                return; /* without memory it stays where it is */
+        arena_ref(arena);
+        slot_forget_arena(slot, arena);
+        slot_make_arena(to, arena);
+        arena_unref(arena);
+}
+
+/* In these lists what cannot go elsewhere comes back to the end: each is looked at once. */
 static void drain_move_arenas(Slot *slot) {
         Arena *arena, *next;
+        size_t n = 0;
 
-        TAILQ_FOREACH_SAFE(arena, &slot->making, slot_link, next)
-        if (arena->may_move && !slot_is_making(slot, arena)) {
-                Slot *to = slot_get(slot->supervisor, arena->user,
-                                    device_choose(slot->supervisor, arena->user));
-
-                if (!to)
-                        return; /* without memory it stays where it is */
-                arena_ref(arena);
-                slot_forget_arena(slot, arena);
-                slot_make_arena(to, arena);
-                arena_unref(arena);
+        TAILQ_FOREACH(arena, &slot->making, slot_link)
+        ++n;
+        for (arena = TAILQ_FIRST(&slot->making); arena && n > 0; arena = next, --n) {
+                next = TAILQ_NEXT(arena, slot_link);
+                if (arena->may_move && !slot_is_making(slot, arena))
+                        drain_move_arena(slot, arena);
         }
 }
 
 static void drain_move_modules(Slot *slot) {
-        Module *module, *next;
+        Module *module;
+        size_t n = 0;
 
-        TAILQ_FOREACH_SAFE(module, &slot->loading, wait_link, next)
-        module_load(module);
+        TAILQ_FOREACH(module, &slot->loading, wait_link)
+        ++n;
+        for (; n > 0 && (module = TAILQ_FIRST(&slot->loading)); --n)
+                module_load(module);
 }
 
-/* Only to a device that takes them: else they would come back to the list they are in. */
+void drain_offer(Slot *slot) {
+        if (slot->supervisor->n_devices < 2 || !drain_any_takes_jobs(slot->supervisor))
+                return;
+        drain_move_arenas(slot);
+        drain_move_modules(slot);
+        drain_move_jobs(slot);
+}
+
 static void drain_move(Device *device) {
-        Supervisor *supervisor = device->supervisor;
         Slot *slot, *next;
 
-        if (!drain_any_takes_jobs(supervisor))
-                return;
-        HASH_ITER(hh, supervisor->slots, slot, next) {
-                if (slot->device != device)
-                        continue;
-                drain_move_arenas(slot);
-                drain_move_modules(slot);
-        }
-        drain_move_jobs(device);
+        HASH_ITER(hh, device->supervisor->slots, slot, next)
+        if (slot->device == device)
+                drain_offer(slot);
 }
 
 static void drain_poke(Device *device) {

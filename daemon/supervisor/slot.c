@@ -98,7 +98,7 @@ void slot_abandon(Slot *slot) {
 
 /* ---- work ------------------------------------------------------------------ */
 
-static bool slot_has_work(const Slot *slot) {
+bool slot_has_work(const Slot *slot) {
         const Lane *lane;
 
         if (!TAILQ_EMPTY(&slot->alone) || !TAILQ_EMPTY(&slot->making) ||
@@ -212,7 +212,7 @@ void slot_forget_arena(Slot *slot, Arena *arena) {
 /* ---- workers come and go --------------------------------------------------- */
 
 void slot_worker_ready(Slot *slot) {
-        slot->n_crowd = 0;
+        room_found(&slot->room);
         device_set_problem(slot->device, NULL);
         slot_poke(slot);
 }
@@ -259,23 +259,19 @@ static void slot_give_up(Slot *slot, const char *why) {
 }
 
 static bool slot_is_hopeless(const Slot *slot) {
-        return slot->n_failures >= SLOT_TRIES_MAX && !slot->n_crowd &&
-               health_takes_jobs(&slot->device->health);
+        return slot->n_failures >= SLOT_TRIES_MAX && health_takes_jobs(&slot->device->health);
 }
 
-static void slot_try_later(Slot *slot, uint64_t max_ms) {
+void slot_worker_failed(Slot *slot, const char *why) {
         uint64_t delay_ms = SLOT_RETRY_MS;
 
         slot->worker = NULL;
         slot->n_failures++;
-        for (unsigned i = 1; i < slot->n_failures && delay_ms < max_ms; ++i)
+        room_found(&slot->room);
+        for (unsigned i = 1; i < slot->n_failures && delay_ms < SLOT_RETRY_MAX_MS; ++i)
                 delay_ms *= 2;
-        slot->retry_ns = uv_hrtime() + MIN(delay_ms, max_ms) * 1000000;
-}
+        slot->retry_ns = uv_hrtime() + MIN(delay_ms, (uint64_t)SLOT_RETRY_MAX_MS) * 1000000;
 
-void slot_worker_failed(Slot *slot, const char *why) {
-        slot_try_later(slot, SLOT_RETRY_MAX_MS);
-        slot->n_crowd = 0;
         /* Where the device is to blame, what is to be done there waits for it. */
         if (slot_is_hopeless(slot) && slot->device->health.state == HEALTH_WELL)
                 slot_give_up(slot, why);
@@ -288,38 +284,6 @@ void slot_device_is_well(Slot *slot, const char *why) {
         slot_poke(slot);
 }
 
-/* Of others' workers on the device: how many, and the one that is idle for longest, or NULL. */
-static unsigned slot_look_round(const Slot *slot, Worker **ret_idle) {
-        Worker *worker, *idle = NULL;
-        unsigned n = 0;
-
-        for (worker = slot->supervisor->workers; worker; worker = worker->hh.next) {
-                if (worker->device != slot->device || !worker->slot || worker->slot == slot)
-                        continue;
-                n++;
-                if (worker_is_spare(worker) && (!idle || worker->idle_ns < idle->idle_ns))
-                        idle = worker;
-        }
-
-        *ret_idle = idle;
-        return n;
-}
-
-void slot_found_no_room(Slot *slot, const char *why) {
-        Worker *idle;
-
-        slot->n_crowd = slot_look_round(slot, &idle);
-        if (!slot->n_crowd) { /* somebody else's programs have it */
-                slot_worker_failed(slot, why);
-                return;
-        }
-
-        slot_try_later(slot, SLOT_ROOM_MAX_MS);
-        if (idle) {
-                log_info(
-                        "device %u has no room for a worker of uid %u: the idle one of uid %u ends",
-                        slot->device->index, slot->key.domain, idle->domain);
-                worker_stop(idle);
-        }
-        slot_poke(slot);
+void slot_not_before(Slot *slot, uint64_t ns) {
+        slot->retry_ns = MAX(slot->retry_ns, ns);
 }

@@ -7,10 +7,7 @@
  *
  * The place of one trust domain on one device: what its worker is to do, while
  * workers come and go. Starts one when there is something to do, tries again
- * later when that fails, and gives the work up when it keeps failing. Where others'
- * contexts leave no room for its worker's, the one that was idle for longest goes, and
- * its work waits. A user can have his worker say so as he likes: that is why the tries
- * after it grow rarer.
+ * later when that fails, and gives the work up when it keeps failing.
  */
 
 #include <stdint.h>
@@ -23,11 +20,11 @@
 #include "supervisor/crashes.h"
 #include "supervisor/device.h"
 #include "supervisor/module.h"
+#include "supervisor/room.h"
 
 #define SLOT_TRIES_MAX    3u   /* workers that fail to start before the work is given up */
 #define SLOT_RETRY_MS     250u /* before the second try; doubles */
 #define SLOT_RETRY_MAX_MS 30000u
-#define SLOT_ROOM_MAX_MS  2000u /* between tries to find room */
 
 typedef struct SlotKey {
         uint32_t
@@ -50,7 +47,7 @@ struct Slot {
         TAILQ_HEAD(, Module) loading;    /* modules that load for the first time */
 
         unsigned n_failures; /* to start a worker, in a row */
-        unsigned n_crowd;  /* others' workers there, when the last try found no room for one more */
+        Room room;
         uint64_t retry_ns; /* not before */
         Crashes crashes;   /* of workers that came up */
         uv_timer_t retry;
@@ -67,6 +64,8 @@ void slot_abandon(Slot *slot);
 /** slot_close() - at the end of the program: its lanes go, its timer closes and frees it. */
 void slot_close(Slot *slot);
 
+/** slot_has_work() - there is something for a worker to do that it was not given yet. */
+bool slot_has_work(const Slot *slot);
 /** slot_poke() - it has something to do: start a worker, or hand it over. */
 void slot_poke(Slot *slot);
 /** slot_wake() - jobs may be dispatched to it again. */
@@ -89,7 +88,7 @@ void slot_worker_lost(Slot *slot, bool crashed);
 void slot_device_is_well(Slot *slot, const char *why);
 /** slot_worker_failed() - the same, and it never came up: @why. */
 void slot_worker_failed(Slot *slot, const char *why);
-/** slot_found_no_room() - the same, for want of memory on the device. */
-void slot_found_no_room(Slot *slot, const char *why);
+/** slot_not_before() - its next worker starts at @ns, by uv_hrtime(), or later. */
+void slot_not_before(Slot *slot, uint64_t ns);
 
 #endif

@@ -16,6 +16,7 @@
 #include "supervisor/list.h"
 #include "supervisor/probe.h"
 #include "supervisor/recovery.h"
+#include "supervisor/room.h"
 #include "supervisor/scheduler.h"
 #include "supervisor/slot.h"
 #include "supervisor/supervisor.h"
@@ -134,8 +135,6 @@ void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, cons
 void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const char *output) {
         _cleanup_(failure_freep) Failure *explained = NULL;
         bool was_useless = worker_is_useless(worker);
-        bool found_no_room =
-                worker->state == WORKER_STARTING && failure && failure->code == FAILURE_MEMORY;
         Slot *slot = worker->slot;
 
         if (worker->state == WORKER_LOST)
@@ -143,6 +142,8 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
 
         if (worker->state == WORKER_STOPPING)
                 cause = FAULT_STOPPED;
+        worker->found_no_room =
+                worker->state == WORKER_STARTING && failure && failure->code == FAILURE_MEMORY;
         explained = worker_explain(worker, &cause, failure);
         worker->cause = cause;
         worker->state = WORKER_LOST;
@@ -164,8 +165,8 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
                 probe_failed(worker->supervisor, failure ? failure->text : "it said nothing");
         else if (slot->worker != worker) /* another is in its place */
                 return;
-        else if (found_no_room)
-                slot_found_no_room(slot, failure->text);
+        else if (worker->found_no_room)
+                room_lacks(slot, failure->text);
         else if (was_useless)
                 slot_worker_failed(slot, failure ? failure->text : "the worker died as it started");
         else
@@ -309,5 +310,7 @@ void worker_exited(Worker *worker, int status, const char *text) {
         worker_lost(worker, worker_exit_cause(worker, status), failure, NULL);
         if (worker->device)
                 log_info("worker %d ended: %s", worker->pid, failure->text);
+        if (worker->device && !worker->found_no_room)
+                room_made(worker->device);
         worker_close(worker);
 }

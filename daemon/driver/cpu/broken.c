@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/cpu/broken.h"
 
-#include <errno.h>
-#include <signal.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "util/macro.h"
 
@@ -57,12 +58,31 @@ CUresult broken_call(const char *name) {
         return broken_look_up(name, word) ? broken_code(word) : CUDA_SUCCESS;
 }
 
-bool broken_is_full(int number) {
-        char word[16];
-        int pid;
+/* The lock is let go when the process ends. Return: false: another process has it, or there is no such file. */
+static bool broken_lock(unsigned place) {
+        char path[4096];
+        int fd;
 
-        return broken_look_up_device(number, word) && sscanf(word, "full:%d", &pid) == 1 &&
-               (kill(pid, 0) == 0 || errno != ESRCH);
+        snprintf(path, sizeof(path), "%s.%u", getenv("GPUQ_CPU_BROKEN"), place);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return false;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+                return true;
+        close(fd);
+        return false;
+}
+
+bool broken_take_room(int number) {
+        char word[16];
+        unsigned n;
+
+        if (!broken_look_up_device(number, word) || sscanf(word, "room:%u", &n) != 1)
+                return true;
+        for (unsigned i = 0; i < n; ++i)
+                if (broken_lock(i))
+                        return true;
+        return false;
 }
 
 bool broken_is_gone(int number) {

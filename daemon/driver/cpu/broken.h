@@ -15,8 +15,8 @@
  *     cuMemsetD8Async CODE
  *                    that call fails, and nothing else
  *     DEVICE gone    a process that starts finds device DEVICE no more; those behind it move up
- *     DEVICE full:PID
- *                    there is no memory for one more context on it while that process lives
+ *     DEVICE room:N  it takes N processes' contexts at once, each of which locks one of the files
+ *                    NAME.0, NAME.1, ... beside this one, which is NAME
  *
  * Without the variable or the file all are well.
  */
@@ -31,8 +31,8 @@ CUresult broken_driver(void);
 CUresult broken_device(int number);
 /** broken_call() - Return: what a call, or the launch of a kernel, of that name shall fail with. */
 CUresult broken_call(const char *name);
-/** broken_is_full() - whether it has no room for another context. */
-bool broken_is_full(int number);
+/** broken_take_room() - for this process's context, until that ends. Return: false: there is none. */
+bool broken_take_room(int number);
 /** broken_is_gone() - whether it is not found. */
 bool broken_is_gone(int number);
 

@@ -243,7 +243,7 @@ CUresult cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice ord
         r = broken_device(device->number);
         if (r)
                 return r;
-        if (broken_is_full(device->number))
+        if (!broken_take_room(device->number))
                 return CUDA_ERROR_OUT_OF_MEMORY;
 
         fault_install();

@@ -115,7 +115,7 @@ static void fake_come_up(Fake *fake, FakeWorker *worker) {
         Gpuq__Worker__Ready ready = GPUQ__WORKER__READY__INIT;
         Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
 
-        error.code = GPUQ__V1__CODE__E_NO_DEVICE;
+        error.code = fake->start_crowded ? GPUQ__V1__CODE__E_MEMORY : GPUQ__V1__CODE__E_NO_DEVICE;
         error.text = (char *)fake->start_error;
         if (fake->start_error)
                 ready.error = &error;

@@ -70,6 +70,7 @@ struct Fake {
         bool has_variables;      /* modules have them */
         const char *start_error; /* workers do not come up */
         bool start_broken;       /* and say that it is the device */
+        bool start_crowded;      /* or that it has no room */
         const char *look_error;  /* what a look at one device finds broken; NULL: it is well */
         bool hold_looks;         /* looks stay unanswered, until fake_release_look() */
         bool hold_probe;         /* the look for devices does, until fake_release_probe() */

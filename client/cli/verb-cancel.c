@@ -81,7 +81,7 @@ static void cancel_print_json(struct json_object *document, const size_t counts[
 static int cancel_ids(Cli *cli, const uint64_t *ids, size_t n_ids) {
         struct json_object *document = json_document();
         struct json_object *array = json_array(document, "jobs");
-        size_t counts[3] = {};
+        size_t counts[3] = {}, n_told = 0;
         int r = 0, failed;
 
         for (size_t i = 0; i < n_ids; i++) {
@@ -93,13 +93,14 @@ static int cancel_ids(Cli *cli, const uint64_t *ids, size_t n_ids) {
                         continue;
                 }
                 counts[outcome]++;
+                n_told++;
                 if (cli->json)
                         cancel_report_json(array, ids[i], outcome);
                 else
                         cancel_report(ids[i], outcome);
         }
 
-        if (r == 0 && cli->json)
+        if (cli->json && (r == 0 || n_told))
                 cancel_print_json(document, counts);
         else
                 json_object_put(document);

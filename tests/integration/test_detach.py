@@ -366,6 +366,11 @@ def test_one_that_cannot_be_looked_for_is_not_unknown_to_cancel(gpuqd, start_gpu
     ended = other.run("cancel", "0.1", f"{job >> 32}.{job & 0xffffffff}")
     assert ended.returncode == 1 and "another gpuqd" in ended.stderr and "no such job" not in ended.stderr, ended
     assert client.wait(job).state == pb.CANCELLED
+    job = kernels.GateJob(client, client.load(SOURCE)).id
+    ended = other.run("cancel", "--json", f"{job >> 32}.{job & 0xffffffff}", "0.1")
+    assert ended.returncode == 1 and [entry["outcome"] for entry in json.loads(ended.stdout)["jobs"]] == ["cancelled"], ended
+    ended = other.run("cancel", "--json", "0.1")
+    assert ended.returncode == 1 and not ended.stdout and "another gpuqd" in ended.stderr, ended
 
 
 def test_a_reload_leaves_them_where_they_are(gpuqd, tmp_path):

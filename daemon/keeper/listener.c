@@ -158,11 +158,15 @@ static int listener_bind(Listener *listener, const char *path, bool is_private, 
                 return listener_fail(r, ret_error, "cannot make the socket %s: %s", path,
                                      strerror(-r));
 
-        if (lstat(path, &st) == 0) {
-                listener->path = TAKE_PTR(own);
-                listener->device = st.st_dev;
-                listener->inode = st.st_ino;
+        if (lstat(path, &st) < 0) {
+                r = -errno;
+                (void)unlink(path); /* ours still: the folder is locked */
+                return listener_fail(r, ret_error, "cannot look at the socket %s: %s", path,
+                                     strerror(-r));
         }
+        listener->path = TAKE_PTR(own);
+        listener->device = st.st_dev;
+        listener->inode = st.st_ino;
         if (listen(listener->fd, SOMAXCONN) < 0)
                 return listener_fail(-errno, ret_error, "cannot listen at %s: %s", path,
                                      strerror(errno));

@@ -27,8 +27,10 @@ static int main_open_standard_fds(void) {
 
         do {
                 fd = open("/dev/null", O_RDWR);
-                if (fd < 0)
-                        return -errno;
+                if (fd < 0) {
+                        log_error("/dev/null: %s", strerror(errno));
+                        return -1;
+                }
         } while (fd <= STDERR_FILENO);
         close(fd);
         return 0;
@@ -76,10 +78,10 @@ int main(int argc, char **argv) {
         _cleanup_(freep) char *error = NULL;
         int r;
 
+        log_open("gpuqd", LOG_INFO);
         if (main_open_standard_fds() < 0)
                 return EXIT_FAILURE;
         umask(022);
-        log_open("gpuqd", LOG_INFO);
 
         r = options_parse(argc, argv, &options);
         if (r == OPTIONS_E_DONE)

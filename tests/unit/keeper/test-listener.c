@@ -24,8 +24,20 @@
 
 #include "keeper/listener.h"
 
+int __wrap_lstat64(const char *at, struct stat *ret_st);
+int __real_lstat64(const char *at, struct stat *ret_st);
+
 static char folder[64];
 static char path[96];
+static int n_lstat_before_one_fails; /* 0: none does */
+
+int __wrap_lstat64(const char *at, struct stat *ret_st) {
+        if (n_lstat_before_one_fails && --n_lstat_before_one_fails == 0) {
+                errno = EIO;
+                return -1;
+        }
+        return __real_lstat64(at, ret_st);
+}
 
 static int make_folder(void **state) {
         strcpy(folder, "/tmp/test-listener-XXXXXX");
@@ -115,6 +127,13 @@ static void folder_that_is_missing_or_closed_is_named(void **state) {
         assert_refused("/proc/sock", getuid() == 0 ? -ENOENT : -EACCES, "/proc");
 }
 
+static void socket_that_cannot_be_looked_at_is_not_left_behind(void **state) {
+        n_lstat_before_one_fails = 2; /* the first asks for a stale one */
+        assert_refused(path, -EIO, "cannot look at the socket");
+        assert_int_equal(n_lstat_before_one_fails, 0);
+        assert_int_equal(access(path, F_OK), -1);
+}
+
 static void path_taken_over_by_another_is_not_removed(void **state) {
         Listener *listener = listen_at(false);
         int fd;
@@ -177,6 +196,7 @@ int main(void) {
                 TEST(file_that_is_no_socket_is_left_alone),
                 TEST(socket_of_another_kind_is_left_alone),
                 TEST(folder_that_is_missing_or_closed_is_named),
+                TEST(socket_that_cannot_be_looked_at_is_not_left_behind),
                 TEST(path_taken_over_by_another_is_not_removed),
                 TEST(socket_of_systemd_is_taken_and_its_path_left_alone),
         };

@@ -5,7 +5,8 @@
  * Preloaded into one program under test: the N-th allocation, or the N-th system
  * call that can fail, does. Which N is told through a file that the test maps too
  * ($GPUQ_TEST_FAIL), so that it can be any moment of a program that runs. All
- * processes that map the same file count together.
+ * processes that map the same file count together. Where one of them crashes is
+ * noted there too: whether that was our own code or a library's.
  *
  * Left out is what cannot fail for lack of anything (sigaction, getpid, close, …),
  * and libuv's own pipes, waking and polling, at whose failure it ends the process
@@ -19,6 +20,7 @@
 #include <link.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,7 +35,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define N_FRAMES 12
+#define N_FRAMES 16
 #define EXPORT   __attribute__((visibility("default")))
 
 typedef struct Series {
@@ -49,6 +51,7 @@ typedef struct Control {
         Series calls;
         char name[32];  /* of the call that failed last */
         char from[480]; /* who called it, as FILE+OFFSET, innermost first */
+        char end[480];  /* where a process crashed or gave up, likewise */
 } Control;
 
 extern void *__libc_malloc(size_t size);
@@ -70,6 +73,27 @@ static int note_uv(struct dl_phdr_info *info, size_t size, void *userdata) {
         return 1;
 }
 
+/* For addr2line. */
+static void note_frames(char *to, size_t n_to) {
+        void *frames[N_FRAMES];
+        int n = backtrace(frames, N_FRAMES);
+        size_t at = 0;
+        Dl_info info, ours;
+
+        dladdr(&control, &ours);
+        for (int i = 0; i < n && at < n_to - 1; i++)
+                if (dladdr(frames[i], &info) && info.dli_fname && info.dli_fbase != ours.dli_fbase)
+                        at += (size_t)snprintf(
+                                to + at, n_to - at, "%s+0x%zx ", basename(info.dli_fname),
+                                (size_t)((char *)frames[i] - (char *)info.dli_fbase));
+}
+
+/* The same again, now for good. */
+static void note_end(int number) {
+        note_frames(control->end, sizeof(control->end));
+        signal(number, SIG_DFL);
+}
+
 static void __attribute__((constructor)) fail_open(void) {
         const char *path = getenv("GPUQ_TEST_FAIL");
         void *map;
@@ -85,23 +109,11 @@ static void __attribute__((constructor)) fail_open(void) {
         map = (void *)syscall(SYS_mmap, NULL, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED,
                               fd, 0);
         syscall(SYS_close, fd);
-        if (map != MAP_FAILED)
-                control = map;
-}
-
-/* For addr2line. */
-static void note_callers(void) {
-        void *frames[N_FRAMES];
-        int n = backtrace(frames, N_FRAMES);
-        size_t at = 0;
-        Dl_info info;
-
-        for (int i = 2; i < n && at < sizeof(control->from) - 1; i++)
-                if (dladdr(frames[i], &info) && info.dli_fname)
-                        at += (size_t)snprintf(
-                                control->from + at, sizeof(control->from) - at, "%s+0x%zx ",
-                                basename(info.dli_fname),
-                                (size_t)((char *)frames[i] - (char *)info.dli_fbase));
+        if (map == MAP_FAILED)
+                return;
+        control = map;
+        signal(SIGABRT, note_end);
+        signal(SIGSEGV, note_end);
 }
 
 static bool fails(Series *series, const char *name) {
@@ -116,7 +128,7 @@ static bool fails(Series *series, const char *name) {
                         break;
         }
         if (atomic_fetch_add(&series->n_failed, 1) == 0)
-                note_callers();
+                note_frames(control->from, sizeof(control->from));
         return true;
 }
 

@@ -21,6 +21,8 @@ MISTAKE = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|\.c(pp)?:\
 class Daemon:
     """Started by start(); its folder goes with stop(), which also looks for what it left behind."""
 
+    mistake = MISTAKE
+
     def __init__(self, private=True, cache=None, config="", **settings):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-"))
         self.folder.chmod(0o755)
@@ -100,7 +102,7 @@ class Daemon:
         assert not left and not strays, f"left behind: {left} {strays}\n{log}"
         assert not socket_left, "the socket is left behind"
         assert not named, f"memory with a name, which is left behind: {named}"
-        assert not MISTAKE.search(log), log
+        assert not self.mistake.search(log), log
         return self.process.returncode
 
     def log(self):

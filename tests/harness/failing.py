@@ -7,12 +7,13 @@ import ctypes
 import mmap
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
 
 from . import place, processes
-from .daemon import Daemon
+from .daemon import MISTAKE, Daemon
 from .patience import until
 
 PROGRAMS = ("gpuqd-supervisor", "gpuqd-worker", "gpuqd-compiler")
@@ -26,7 +27,8 @@ class Series(ctypes.Structure):
 
 
 class Layout(ctypes.Structure):
-    _fields_ = [("allocations", Series), ("calls", Series), ("name", ctypes.c_char * 32), ("callers", ctypes.c_char * 480)]
+    _fields_ = [("allocations", Series), ("calls", Series), ("name", ctypes.c_char * 32), ("callers", ctypes.c_char * 480),
+                ("end", ctypes.c_char * 480)]
 
 
 class Control:
@@ -58,11 +60,21 @@ class Control:
     def stop(self):
         self.layout.allocations.first = self.layout.calls.first = 0
 
+    def callers(self):
+        """Who had called what failed, as FILE+OFFSET, innermost first."""
+        return places(self.layout.callers)
+
+    def end(self):
+        """Where a process crashed or gave up, likewise; empty: none did."""
+        return places(self.layout.end)
+
     def what(self):
         """What failed, and who had called it."""
         if not any(series.n_failed for series in (self.layout.allocations, self.layout.calls)):
             return "nothing failed"
-        return f"{self.layout.name.decode()} by {' < '.join(map(function, self.layout.callers.decode().split()))}"
+        end = self.end()
+        return (f"{self.layout.name.decode()} by {' < '.join(map(function, self.callers()))}" +
+                (f"; it ended in {' < '.join(map(function, end))}" if end else ""))
 
 
 def library():
@@ -77,6 +89,10 @@ def function(place_):
         return name
     told = subprocess.run(["addr2line", "-fs", "-e", str(found[0]), hex(int(offset, 16) - 1)], capture_output=True, text=True)
     return " ".join(told.stdout.split()[:2]) or place_
+
+
+def places(text):
+    return text.decode().split(" ")[:-1]  # the last may be cut off
 
 
 class Tree:
@@ -98,6 +114,9 @@ class Tree:
 
 
 class FailingDaemon(Daemon):
+    # What glibc asserts about itself is for the test to judge.
+    mistake = re.compile(rf"^(?!.*: nss_\w+\.c:).*({MISTAKE.pattern})", re.MULTILINE)
+
     def __init__(self, tree, **options):
         super().__init__(**options)
         self.tree = tree

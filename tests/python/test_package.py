@@ -4,6 +4,7 @@
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -70,17 +71,25 @@ def test_the_installed_tree_finds_its_library(gpuq):
     assert told[0].startswith(str(folder)) and told[1].startswith(str(place.STAGE))
 
 
-def test_pip_installs_it_with_the_builds_library(gpuq, tmp_path):
+def pip(*arguments):
+    ended = subprocess.run([sys.executable, "-m", "pip", *map(str, arguments), "--no-index", "--no-deps", "--quiet"], capture_output=True, text=True,
+                           env={**os.environ, "PYTHONPATH": "", "PIP_BREAK_SYSTEM_PACKAGES": "1"})
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("way", ["checkout", "wheel"])
+def test_pip_installs_it_with_the_builds_library(gpuq, tmp_path, way):
     if not all(map(importlib.util.find_spec, ("pip", "setuptools"))):
         pytest.skip("no pip or no setuptools here")
     if not (place.ROOT / "client" / "python").exists():
         pytest.skip("a packed tree has no sources")
     source = shutil.copytree(place.ROOT / "client" / "python", tmp_path / "source", ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    if way == "wheel":
+        pip("wheel", "--no-build-isolation", "--wheel-dir", tmp_path, source)
+        [source] = tmp_path.glob("*.whl")
+        assert re.fullmatch(r"gpuq-[0-9.]+-py3-none-linux_\w+\.whl", source.name), "one of this platform, for its library, and of any Python"
     target = tmp_path / "site"
-    ended = subprocess.run([sys.executable, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--no-deps", "--quiet",
-                            "--target", str(target), str(source)], capture_output=True, text=True,
-                           env={**os.environ, "PYTHONPATH": "", "PIP_BREAK_SYSTEM_PACKAGES": "1"})
-    assert ended.returncode == 0, ended.stderr
+    pip("install", "--no-build-isolation", "--target", target, source)
     told = python(PROGRAM, PYTHONPATH=str(target), GPUQ_LIBRARY="")
     assert told[:2] == [str(target / "gpuq" / "__init__.py"), str(target / "gpuq" / "libgpuq.so.0")]
 

@@ -52,6 +52,16 @@ def cpu_ns(pid):
         return (int(user) + int(system)) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+def cpu_ns_of_libcuda(pid):
+    """Of that, what libcuda's own threads took, which have names of its making."""
+    n = 0
+    with contextlib.suppress(OSError, IndexError):
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            if task.joinpath("comm").read_text().startswith("cuda"):
+                n += int(task.joinpath("schedstat").read_text().split()[0])
+    return n
+
+
 def sleeps(pid):
     """How often its threads went to sleep of themselves: each was woken by somebody's system call."""
     n = 0

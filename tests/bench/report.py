@@ -113,7 +113,8 @@ def cpu(rows):
 
 def idle(row):
     used = ", ".join(f"{role} {percent:.2f} %" for role, percent in row["percent"].items())
-    yield (f"Idle for {row['seconds']:.0f} s with a warm worker: {used} of a core; the supervisor's memory "
+    of_it = f" ({row['libcuda_percent']:.2f} % in threads of libcuda's own)" if row.get("libcuda_percent") else ""
+    yield (f"Idle for {row['seconds']:.0f} s with a warm worker: {used} of a core{of_it}; the supervisor's memory "
            f"{row['supervisor_rss_mib']:.1f} MiB.\n")
 
 

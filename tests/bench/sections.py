@@ -310,9 +310,12 @@ def idle(bench):
     time.sleep(min(1, bench.arguments.idle_s))  # what still tells or tidies up after the last job has done so
     bench.note(f"idle for {bench.arguments.idle_s} s")
     before, began = bench.daemon.cpu_ns(), time.monotonic()
+    libcuda = bench.daemon.count(machine.cpu_ns_of_libcuda)
     time.sleep(bench.arguments.idle_s)
     took, after = time.monotonic() - began, bench.daemon.cpu_ns()
+    libcuda = sum(bench.daemon.count(machine.cpu_ns_of_libcuda).values()) - sum(libcuda.values())
     return {"seconds": took, "percent": {role: (after[role] - before[role]) / took / 1e7 for role in after},
+            "libcuda_percent": libcuda / took / 1e7,
             "supervisor_rss_mib": bench.daemon.supervisor_rss() / 2**20}
 
 

@@ -158,6 +158,8 @@ static void slot_start(Slot *slot) {
         uint64_t now_ns = uv_hrtime(), from_ns;
         int r;
 
+        if (!slot_has_work(slot))
+                room_found(&slot->room);
         if (!slot_may_start(slot))
                 return;
         from_ns = MAX(slot->retry_ns, crashes_until(&slot->crashes, now_ns));

@@ -91,6 +91,31 @@ static void the_one_that_is_idle_for_longest_goes(void **state) {
         fake_free(fake);
 }
 
+static bool wants_none(void *slot) {
+        return ((Slot *)slot)->room.n_tries == 0;
+}
+
+/* Its device is chosen again, and the next one to lack room there begins to wait anew. */
+static void whose_work_is_gone_waits_for_no_room(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *here = fake_client(fake, FAKE_UID), *waiting = fake_client(fake, FAKE_UID + 1);
+        uint64_t first;
+
+        first = fake_submit(here, (FakeJob){});
+        fake_worker(fake, 0, 1);
+        is_full(fake, true);
+        fake_submit(waiting, (FakeJob){});
+        fake_turn(fake);
+        assert_int_equal(slot_of(fake, FAKE_UID + 1)->room.n_others, 1);
+        fake_client_close(waiting);
+        fake_wait(fake, wants_none, (void *)slot_of(fake, FAKE_UID + 1));
+        assert_int_equal(slot_of(fake, FAKE_UID + 1)->room.n_others, 0);
+        fake_end(&fake->workers[0], first, 0);
+        fake_expect_end(here, first, GPUQ__V1__STATE__DONE, 0, NULL);
+        fake_client_close(here);
+        fake_free(fake);
+}
+
 static void load_on_the_first(FakeClient *client) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
@@ -141,6 +166,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(tries_in_vain_beside_others_give_nothing_up),
                 cmocka_unit_test(the_one_that_is_idle_for_longest_goes),
+                cmocka_unit_test(whose_work_is_gone_waits_for_no_room),
                 cmocka_unit_test(work_goes_where_there_is_room),
         };
 

@@ -83,14 +83,14 @@ int settings_reload(Settings *settings, char **ret_error) {
         r = options_load_config(settings->options, &config, ret_error);
         if (r < 0)
                 return r;
-        r = settings_hold_fixed(settings, config);
-        if (r < 0)
-                return r;
         if (!settings->options->is_private) {
                 r = identity_check(config, ret_error);
                 if (r < 0)
                         return r;
         }
+        r = settings_hold_fixed(settings, config);
+        if (r < 0)
+                return r;
         r = config_seal(config, &fd);
         if (r < 0)
                 return r;

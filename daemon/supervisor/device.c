@@ -94,7 +94,7 @@ static uint64_t device_cost(Device *device, User *user, uint64_t now_ns) {
         uint64_t cost_ns = device->load_ns;
         Worker *worker;
 
-        if (slot && slot->room.n_others)
+        if (slot && room_is_short(&slot->room, now_ns))
                 return cost_ns + DEVICE_BROKEN_NS;
         if (!slot || !slot->worker)
                 return cost_ns + DEVICE_START_NS + (device->problem ? DEVICE_BROKEN_NS : 0);

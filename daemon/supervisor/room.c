@@ -2,14 +2,26 @@
 #include "supervisor/room.h"
 
 #include "supervisor/drain.h"
+#include "supervisor/scheduler.h"
 #include "supervisor/slot.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/worker.h"
 #include "util/log.h"
 
-/* Those whose process has not ended count: its context is there until then. */
-static bool room_takes(const Worker *worker, const Slot *slot) {
-        return worker->device == slot->device && worker->slot != slot && !worker->found_no_room;
+#define MS_NS UINT64_C(1000000)
+
+bool room_is_short(const Room *room, uint64_t now_ns) {
+        return room->n_others && now_ns - room->tried_ns < ROOM_FORGET_MS * MS_NS;
+}
+
+void room_found(Room *room) {
+        *room = (Room){0};
+}
+
+/* One whose process has not ended counts, for its context is there until then; one that starts may be without yet. */
+static bool room_is_taken_by(const Worker *worker, const Slot *slot) {
+        return worker->device == slot->device && worker->slot != slot &&
+               worker->state != WORKER_STARTING && !worker->found_no_room;
 }
 
 static unsigned room_count_others(const Slot *slot) {
@@ -17,35 +29,71 @@ static unsigned room_count_others(const Slot *slot) {
         unsigned n = 0;
 
         for (worker = slot->supervisor->workers; worker; worker = worker->hh.next)
-                n += room_takes(worker, slot);
+                n += room_is_taken_by(worker, slot);
         return n;
 }
 
-/* The one that is idle for longest, of those without work before all others. Return: NULL: none may go. */
-static Worker *room_choose(const Slot *slot, bool may_have_work) {
+/* ---- elsewhere --------------------------------------------------------------- */
+
+static bool room_is_short_on(const Slot *slot, const Device *device, uint64_t now_ns) {
+        const Slot *other;
+
+        for (other = slot->supervisor->slots; other; other = other->hh.next)
+                if (other->device == device && other->key.domain == slot->key.domain)
+                        return room_is_short(&other->room, now_ns);
+        return false;
+}
+
+/* Or else its work would go round between devices that all lack it. */
+static bool room_is_elsewhere(const Slot *slot, uint64_t now_ns) {
+        Supervisor *supervisor = slot->supervisor;
+
+        for (size_t i = 0; i < supervisor->n_devices; ++i) {
+                const Device *device = &supervisor->devices[i];
+
+                if (device != slot->device && health_takes_jobs(&device->health) &&
+                    !room_is_short_on(slot, device, now_ns))
+                        return true;
+        }
+        return false;
+}
+
+/* ---- here -------------------------------------------------------------------- */
+
+/* Of its users none may run anything yet. */
+static bool room_is_held(const Slot *slot, uint64_t now_ns) {
+        const Lane *lane;
+
+        LIST_FOREACH(lane, &slot->lanes, slot_link)
+        if (!lane->user->limits.gpu_seconds || user_over_seconds(lane->user, now_ns) <= 0)
+                return false;
+        return !LIST_EMPTY(&slot->lanes);
+}
+
+/* Return: NULL: all have work, or one is about to end. */
+static Worker *room_choose(const Slot *slot) {
         Worker *worker, *best = NULL;
-        bool best_works = true;
 
         for (worker = slot->supervisor->workers; worker; worker = worker->hh.next) {
-                bool works;
-
-                if (!room_takes(worker, slot) || !worker_is_spare(worker))
+                if (!room_is_taken_by(worker, slot))
                         continue;
-                works = slot_has_work(worker->slot);
-                if (works && (!may_have_work || (best && !best_works)))
-                        continue;
-                if (best && best_works == works && worker->idle_ns >= best->idle_ns)
-                        continue;
-                best = worker;
-                best_works = works;
+                if (worker->makes_room)
+                        return NULL;
+                if (worker_is_spare(worker) && !slot_has_work(worker->slot) &&
+                    (!best || worker->idle_ns < best->idle_ns))
+                        best = worker;
         }
         return best;
 }
 
-static void room_take(Slot *slot, Worker *worker, uint64_t now_ns) {
+static void room_take(const Slot *slot) {
+        Worker *worker = room_choose(slot);
+
+        if (!worker)
+                return;
         log_info("device %u has no room for a worker of uid %u: the idle one of uid %u ends",
                  slot->device->index, slot->key.domain, worker->domain);
-        slot_not_before(worker->slot, now_ns + ROOM_TURN_MS * UINT64_C(1000000));
+        worker->makes_room = true;
         worker_stop(worker);
 }
 
@@ -54,42 +102,52 @@ static uint64_t room_delay_ns(const Room *room) {
 
         for (unsigned i = 1; i < room->n_tries && delay_ms < ROOM_RETRY_MAX_MS; ++i)
                 delay_ms *= 2;
-        return delay_ms * 1000000;
+        return delay_ms * MS_NS;
+}
+
+static void room_note_try(Room *room, unsigned n_others, uint64_t now_ns) {
+        if (!room_is_short(room, now_ns))
+                *room = (Room){.since_ns = now_ns};
+        room->n_others = n_others;
+        room->n_tries++;
+        room->tried_ns = now_ns;
+        room->was_in_vain = room->was_woken;
+        room->was_woken = false;
 }
 
 void room_lacks(Slot *slot, const char *why) {
-        Room *room = &slot->room;
+        unsigned n_others = room_count_others(slot);
         uint64_t now_ns = uv_hrtime();
-        Worker *worker;
 
-        room->n_others = room_count_others(slot);
-        if (!room->n_others) { /* programs that are not ours have it */
+        if (!n_others) { /* programs that are not ours have it */
                 slot_worker_failed(slot, why);
                 return;
         }
 
         slot->worker = NULL;
-        if (!room->n_tries++)
-                room->since_ns = now_ns;
-        slot_not_before(slot, now_ns + room_delay_ns(room));
-        worker = room_choose(slot, now_ns - room->since_ns >= ROOM_TURN_MS * UINT64_C(1000000));
-        if (worker)
-                room_take(slot, worker, now_ns);
-        drain_offer(slot);
+        room_note_try(&slot->room, n_others, now_ns);
+        slot->retry_ns = now_ns + room_delay_ns(&slot->room);
+        if (room_is_elsewhere(slot, now_ns))
+                drain_offer(slot);
+        if (slot_has_work(slot) && !room_is_held(slot, now_ns))
+                room_take(slot);
         slot_poke(slot);
 }
 
-void room_found(Room *room) {
-        *room = (Room){0};
-}
-
 void room_made(Device *device) {
-        Slot *slot, *next;
+        Slot *slot, *first = NULL;
 
-        HASH_ITER(hh, device->supervisor->slots, slot, next) {
-                if (slot->device != device || !slot->room.n_others || slot->worker)
+        for (slot = device->supervisor->slots; slot; slot = slot->hh.next) {
+                if (slot->device != device || slot->worker || !slot->room.n_others ||
+                    slot->room.was_in_vain || !slot_has_work(slot))
                         continue;
-                slot->retry_ns = 0;
-                slot_poke(slot);
+                if (!first || slot->room.since_ns < first->room.since_ns)
+                        first = slot;
         }
+        if (!first)
+                return;
+
+        first->room.was_woken = true;
+        first->retry_ns = 0;
+        slot_poke(first);
 }

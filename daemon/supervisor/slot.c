@@ -158,8 +158,6 @@ static void slot_start(Slot *slot) {
         uint64_t now_ns = uv_hrtime(), from_ns;
         int r;
 
-        if (!slot_has_work(slot))
-                room_found(&slot->room);
         if (!slot_may_start(slot))
                 return;
         from_ns = MAX(slot->retry_ns, crashes_until(&slot->crashes, now_ns));
@@ -284,8 +282,4 @@ void slot_device_is_well(Slot *slot, const char *why) {
         if (slot_is_hopeless(slot))
                 slot_give_up(slot, why);
         slot_poke(slot);
-}
-
-void slot_not_before(Slot *slot, uint64_t ns) {
-        slot->retry_ns = MAX(slot->retry_ns, ns);
 }

@@ -88,7 +88,5 @@ void slot_worker_lost(Slot *slot, bool crashed);
 void slot_device_is_well(Slot *slot, const char *why);
 /** slot_worker_failed() - the same, and it never came up: @why. */
 void slot_worker_failed(Slot *slot, const char *why);
-/** slot_not_before() - its next worker starts at @ns, by uv_hrtime(), or later. */
-void slot_not_before(Slot *slot, uint64_t ns);
 
 #endif

@@ -223,15 +223,17 @@ static CUresult graph_patch_step(const Context *context, const Graph *graph, siz
 }
 
 /* Only the steps that are given something else than last time: each costs the driver about as much as a launch. */
-static CUresult graph_patch(const Context *context, const Graph *graph, const Program *program,
+static CUresult graph_patch(const Graphs *graphs, Graph *graph, const Program *program,
                             const uint8_t *arguments) {
+        bool is_old = graph->generation != graphs->generation;
         uint8_t *given = graph->key + graph->n_key;
 
         for (size_t i = 0; i < program->n_steps; ++i) {
                 size_t n = graph_step_room(&program->steps[i]);
 
-                if (memcmp(given, arguments, n) != 0) {
-                        CUresult result = graph_patch_step(context, graph, i, &program->steps[i]);
+                if (is_old || memcmp(given, arguments, n) != 0) {
+                        CUresult result =
+                                graph_patch_step(graphs->context, graph, i, &program->steps[i]);
 
                         if (result != CUDA_SUCCESS)
                                 return result;
@@ -240,6 +242,7 @@ static CUresult graph_patch(const Context *context, const Graph *graph, const Pr
                 given += n;
                 arguments += n;
         }
+        graph->generation = graphs->generation;
         return CUDA_SUCCESS;
 }
 
@@ -260,6 +263,10 @@ static void graphs_remove(Graphs *graphs, Graph *graph) {
         TAILQ_REMOVE(&graphs->list, graph, link);
         --graphs->n;
         graph_free(graph, graphs->context->cu);
+}
+
+void graphs_forget_addresses(Graphs *graphs) {
+        ++graphs->generation;
 }
 
 void graphs_clear(Graphs *graphs) {
@@ -319,6 +326,7 @@ static int graphs_make(Graphs *graphs, const Program *program, size_t n_key, siz
                 return -ENOMEM;
         graph->n_key = n_key;
         graph->hash = hash;
+        graph->generation = graphs->generation;
         graph->key = malloc(n_key + n_arguments);
         graph->nodes = calloc(program->n_steps, sizeof(*graph->nodes));
         if (!graph->key || !graph->nodes) {
@@ -369,8 +377,7 @@ int graphs_take(Graphs *graphs, const Program *program, Graph **ret_graph, Failu
 
         hash = graph_hash(graphs->wanted, n_key);
         graph = graphs_find(graphs, n_key, n_arguments, hash);
-        if (graph &&
-            graph_patch(graphs->context, graph, program, graphs->wanted + n_key) != CUDA_SUCCESS) {
+        if (graph && graph_patch(graphs, graph, program, graphs->wanted + n_key) != CUDA_SUCCESS) {
                 /* A new one instead; if the context is spent, making it says so. */
                 ++graphs->n_evicted;
                 graphs_remove(graphs, graph);

@@ -22,9 +22,10 @@ typedef struct Graph {
         CUgraphExec exec;
         CUgraph graph; /* kept: the nodes are its own */
         CUgraphNode *nodes;
-        uint8_t *key;  /* its shape; behind it what its steps were given last */
-        size_t n_key;  /* bytes of the shape */
-        uint64_t hash; /* of the shape */
+        uint8_t *key;        /* its shape; behind it what its steps were given last */
+        size_t n_key;        /* bytes of the shape */
+        uint64_t hash;       /* of the shape */
+        uint64_t generation; /* graphs->generation when its steps were given that */
         bool busy;
 } Graph;
 
@@ -35,11 +36,15 @@ typedef struct Graphs {
         uint8_t *
                 wanted; /* like the key of a graph, of the run that is asked for; kept for the next */
         size_t n_wanted_room;
+        uint64_t
+                generation; /* of addresses: those given in an earlier one may mean something else */
         uint64_t n_made, n_reused, n_evicted; /* runs, but for the last */
 } Graphs;
 
 /** graphs_init() */
 void graphs_init(Graphs *graphs, Context *context);
+/** graphs_forget_addresses() - memory that a graph was given has gone: others may come to lie at the same address. */
+void graphs_forget_addresses(Graphs *graphs);
 /** graphs_clear() - forget all; none may be busy. */
 void graphs_clear(Graphs *graphs);
 /**

@@ -40,8 +40,10 @@ static int worker_on_arena_make(Worker *worker, const Gpuq__Worker__ArenaMake *m
 static int worker_on_arena_drop(Worker *worker, const Gpuq__Worker__ArenaDrop *message) {
         Arena *arena = arenas_find(&worker->arenas, message->id);
 
-        if (arena)
-                arenas_drop(&worker->arenas, arena);
+        if (!arena)
+                return 0;
+        runner_forget_addresses(&worker->runner);
+        arenas_drop(&worker->arenas, arena);
         return 0;
 }
 

@@ -52,6 +52,10 @@ void runner_open(Runner *runner, const Image *image) {
         runner->dirty = true;
 }
 
+void runner_forget_addresses(Runner *runner) {
+        graphs_forget_addresses(&runner->issuer.graphs);
+}
+
 void runner_forget_functions(Runner *runner) {
         graphs_clear(&runner->issuer.graphs);
         programs_clear(&runner->programs);

@@ -120,8 +120,8 @@ def test_what_others_than_gpuq_fill_is_an_error(service):
 
 
 @pytest.mark.cpu
-def test_who_has_work_makes_room_in_turn(service):
-    """Room for two, both at work: a third is not kept out, and then those two go on."""
+def test_who_pauses_makes_room(service):
+    """Room for two, both at work but for moments: a third is not kept out, and then those two go on."""
     service.has_room(2)
     alice, bob, carol = (service.connect(uid=uid) for uid in (ALICE, BOB, CAROL))
     with Busy(alice) as one, Busy(carol) as two:

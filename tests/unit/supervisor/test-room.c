@@ -91,28 +91,78 @@ static void the_one_that_is_idle_for_longest_goes(void **state) {
         fake_free(fake);
 }
 
-static bool wants_none(void *slot) {
-        return ((Slot *)slot)->room.n_tries == 0;
+static bool has_tried_thrice(void *userdata) {
+        Fake *fake = userdata;
+        Slot *slot;
+
+        for (slot = fake->supervisor->slots; slot; slot = slot->hh.next)
+                if (slot->key.domain == FAKE_UID + 2 && slot->room.n_tries >= 3)
+                        return true;
+        return false;
 }
 
-/* Its device is chosen again, and the next one to lack room there begins to wait anew. */
-static void whose_work_is_gone_waits_for_no_room(void **state) {
-        Fake *fake = fake_new(1, NULL);
-        FakeClient *here = fake_client(fake, FAKE_UID), *waiting = fake_client(fake, FAKE_UID + 1);
-        uint64_t first;
+/* It stays with one device, or each would look like one with room again. */
+static void work_does_not_go_round_between_devices_without_room(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        FakeClient *clients[3];
+        uint64_t ids[3];
 
-        first = fake_submit(here, (FakeJob){});
-        fake_worker(fake, 0, 1);
+        for (unsigned i = 0; i < 2; ++i) {
+                clients[i] = fake_client(fake, FAKE_UID + i);
+                ids[i] = fake_submit(clients[i], (FakeJob){.device = i + 1});
+                fake_worker(fake, i, 1);
+        }
         is_full(fake, true);
-        fake_submit(waiting, (FakeJob){});
+        clients[2] = fake_client(fake, FAKE_UID + 2);
+        ids[2] = fake_submit(clients[2], (FakeJob){});
         fake_turn(fake);
-        assert_int_equal(slot_of(fake, FAKE_UID + 1)->room.n_others, 1);
-        fake_client_close(waiting);
-        fake_wait(fake, wants_none, (void *)slot_of(fake, FAKE_UID + 1));
-        assert_int_equal(slot_of(fake, FAKE_UID + 1)->room.n_others, 0);
-        fake_end(&fake->workers[0], first, 0);
-        fake_expect_end(here, first, GPUQ__V1__STATE__DONE, 0, NULL);
-        fake_client_close(here);
+        fake_wait(fake, has_tried_thrice, fake);
+        assert_true(fake->n_workers <= 2 + 1 + 3);
+        assert_non_null(strstr(fake_reason(clients[2], ids[2]), "room"));
+        for (unsigned i = 0; i < 2; ++i) {
+                fake_end(&fake->workers[i], ids[i], 0);
+                fake_expect_end(clients[i], ids[i], GPUQ__V1__STATE__DONE, 0, NULL);
+        }
+        for (unsigned i = 0; i < 3; ++i)
+                fake_client_close(clients[i]);
+        fake_free(fake);
+}
+
+static bool has_tried_twice(void *slot) {
+        return ((Slot *)slot)->room.n_tries >= 2;
+}
+
+/* One that says so each time ends no more than the one for which it was woken and one at its time. */
+static void who_finds_no_room_again_and_again_ends_few(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *clients[5];
+        unsigned n_stopping = 0;
+        uint64_t id;
+
+        for (unsigned i = 0; i < 5; ++i) {
+                clients[i] = fake_client(fake, FAKE_UID + i);
+                if (i == 4)
+                        break;
+                id = fake_submit(clients[i], (FakeJob){});
+                fake_turn(fake);
+                fake_end(fake_worker(fake, i, 1), id, 0);
+                fake_expect_end(clients[i], id, GPUQ__V1__STATE__DONE, 0, NULL);
+        }
+        is_full(fake, true);
+        fake_submit(clients[4], (FakeJob){});
+        fake_wait(fake, is_stopping, &fake->workers[0]);
+        fake_stopped(fake, &fake->workers[0], NULL, NULL, NULL, 0);
+        fake_wait(fake, has_tried_twice, (void *)slot_of(fake, FAKE_UID + 4));
+        fake_wait(fake, is_stopping, &fake->workers[1]);
+        fake_stopped(fake, &fake->workers[1], NULL, NULL, NULL, 0);
+        for (unsigned i = 0; i < 10; ++i)
+                fake_turn(fake);
+        for (unsigned i = 2; i < 4; ++i)
+                n_stopping += fake->workers[i].is_stopping;
+        assert_int_equal(slot_of(fake, FAKE_UID + 4)->room.n_tries, 2);
+        assert_int_equal(n_stopping, 0);
+        for (unsigned i = 0; i < 5; ++i)
+                fake_client_close(clients[i]);
         fake_free(fake);
 }
 
@@ -166,7 +216,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(tries_in_vain_beside_others_give_nothing_up),
                 cmocka_unit_test(the_one_that_is_idle_for_longest_goes),
-                cmocka_unit_test(whose_work_is_gone_waits_for_no_room),
+                cmocka_unit_test(work_does_not_go_round_between_devices_without_room),
+                cmocka_unit_test(who_finds_no_room_again_and_again_ends_few),
                 cmocka_unit_test(work_goes_where_there_is_room),
         };
 

@@ -238,6 +238,22 @@ static void the_graph_that_has_the_arguments_is_taken(void **state) {
         end(&graphs);
 }
 
+/* The same addresses, and something else there: a driver may have looked when it was given them. */
+static void after_memory_has_gone_all_is_patched_once(void **state) {
+        Graphs graphs;
+        Graph *graph;
+
+        graphs_init(&graphs, &context);
+        graph_release(&graphs, take(&graphs, 7, 0x1000, 9));
+        graphs_forget_addresses(&graphs);
+        for (unsigned i = 0; i < 2; ++i) {
+                graph = take(&graphs, 7, 0x1000, 9);
+                assert_given(graph, 7, 0x1000, 9, N_STEPS);
+                graph_release(&graphs, graph);
+        }
+        end(&graphs);
+}
+
 static void one_that_cannot_be_patched_is_made_anew(void **state) {
         Graphs graphs;
         Graph *graph;
@@ -263,6 +279,7 @@ int main(void) {
                 cmocka_unit_test(only_steps_that_changed_are_patched),
                 cmocka_unit_test(the_last_byte_of_an_argument_counts),
                 cmocka_unit_test(the_graph_that_has_the_arguments_is_taken),
+                cmocka_unit_test(after_memory_has_gone_all_is_patched_once),
                 cmocka_unit_test(one_that_cannot_be_patched_is_made_anew),
         };
 

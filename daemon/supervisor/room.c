@@ -10,8 +10,9 @@
 
 #define MS_NS UINT64_C(1000000)
 
+/* @now_ns may be that of the turn's begin, before the try. */
 bool room_is_short(const Room *room, uint64_t now_ns) {
-        return room->n_others && now_ns - room->tried_ns < ROOM_FORGET_MS * MS_NS;
+        return room->n_others && now_ns < room->tried_ns + ROOM_FORGET_MS * MS_NS;
 }
 
 void room_found(Room *room) {
@@ -70,30 +71,41 @@ static bool room_is_held(const Slot *slot, uint64_t now_ns) {
         return !LIST_EMPTY(&slot->lanes);
 }
 
+static bool room_is_wanted(const Slot *slot, uint64_t now_ns) {
+        return slot_has_work(slot) && !room_is_held(slot, now_ns);
+}
+
+/* One that was asked to, and does so yet: not one that the driver holds for ever. */
+static bool room_is_being_made(const Worker *worker, uint64_t now_ns) {
+        return worker->made_room_ns && now_ns < worker->made_room_ns + ROOM_ENDING_MS * MS_NS;
+}
+
 /* Return: NULL: all have work, or one is about to end. */
-static Worker *room_choose(const Slot *slot) {
+static Worker *room_choose(const Slot *slot, uint64_t now_ns) {
         Worker *worker, *best = NULL;
 
         for (worker = slot->supervisor->workers; worker; worker = worker->hh.next) {
                 if (!room_is_taken_by(worker, slot))
                         continue;
-                if (worker->makes_room)
+                if (room_is_being_made(worker, now_ns))
                         return NULL;
-                if (worker_is_spare(worker) && !slot_has_work(worker->slot) &&
+                if (worker_is_spare(worker) && !room_is_wanted(worker->slot, now_ns) &&
                     (!best || worker->idle_ns < best->idle_ns))
                         best = worker;
         }
         return best;
 }
 
-static void room_take(const Slot *slot) {
-        Worker *worker = room_choose(slot);
+/* Should there be work for it just then, the one that waits starts first. */
+static void room_take(const Slot *slot, uint64_t now_ns) {
+        Worker *worker = room_choose(slot, now_ns);
 
         if (!worker)
                 return;
         log_info("device %u has no room for a worker of uid %u: the idle one of uid %u ends",
                  slot->device->index, slot->key.domain, worker->domain);
-        worker->makes_room = true;
+        worker->made_room_ns = now_ns;
+        worker->slot->retry_ns = MAX(worker->slot->retry_ns, now_ns + ROOM_YIELD_MS * MS_NS);
         worker_stop(worker);
 }
 
@@ -129,17 +141,18 @@ void room_lacks(Slot *slot, const char *why) {
         slot->retry_ns = now_ns + room_delay_ns(&slot->room);
         if (room_is_elsewhere(slot, now_ns))
                 drain_offer(slot);
-        if (slot_has_work(slot) && !room_is_held(slot, now_ns))
-                room_take(slot);
+        if (room_is_wanted(slot, now_ns))
+                room_take(slot, now_ns);
         slot_poke(slot);
 }
 
 void room_made(Device *device) {
+        uint64_t now_ns = uv_hrtime();
         Slot *slot, *first = NULL;
 
         for (slot = device->supervisor->slots; slot; slot = slot->hh.next) {
                 if (slot->device != device || slot->worker || !slot->room.n_others ||
-                    slot->room.was_in_vain || !slot_has_work(slot))
+                    slot->room.was_in_vain || !room_is_wanted(slot, now_ns))
                         continue;
                 if (!first || slot->room.since_ns < first->room.since_ns)
                         first = slot;

@@ -23,6 +23,8 @@ typedef struct Slot Slot;
 
 #define ROOM_RETRY_MS     250u /* before the second try; doubles */
 #define ROOM_RETRY_MAX_MS 2000u
+#define ROOM_YIELD_MS     1000u /* before who made room starts again, should work come */
+#define ROOM_ENDING_MS    5000u /* so long one that makes room may take to end before another does */
 #define ROOM_FORGET_MS    10000u /* after a try in vain: from then on the device may have room again */
 
 /* Of a slot. Zeroed: it never lacked room. */

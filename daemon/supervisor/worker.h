@@ -103,10 +103,11 @@ struct Worker {
         FaultCause cause;   /* when it ends from now on */
         bool has_suspects;  /* of its end: jobs that ran */
         bool found_no_room; /* for its context: it never had one */
-        bool makes_room;    /* it ends so that another domain has some */
-        bool was_useless;   /* DYING: it died before it was of any use */
-        Failure *verdict;   /* DYING: what it said of its end; may be NULL */
-        char *last_output;  /* DYING: of its kernels; may be NULL */
+        uint64_t
+                made_room_ns; /* when it was asked to end so that another domain has some; 0: it was not */
+        bool was_useless;  /* DYING: it died before it was of any use */
+        Failure *verdict;  /* DYING: what it said of its end; may be NULL */
+        char *last_output; /* DYING: of its kernels; may be NULL */
         Channel *channel;
         Outbox outbox;
         uv_poll_t bell;

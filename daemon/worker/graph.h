@@ -43,7 +43,7 @@ typedef struct Graphs {
 
 /** graphs_init() */
 void graphs_init(Graphs *graphs, Context *context);
-/** graphs_forget_addresses() - memory that a graph was given has gone: others may come to lie at the same address. */
+/** graphs_forget_addresses() - memory came or is about to go: other memory may lie at an address that a graph was given. */
 void graphs_forget_addresses(Graphs *graphs);
 /** graphs_clear() - forget all; none may be busy. */
 void graphs_clear(Graphs *graphs);

@@ -62,7 +62,7 @@ void runner_changed(Runner *runner);
  * Not before, because loading them later would have to wait until nothing runs.
  */
 void runner_open(Runner *runner, const Image *image);
-/** runner_forget_addresses() - an arena is about to go. */
+/** runner_forget_addresses() - an arena has come, or is about to go. */
 void runner_forget_addresses(Runner *runner);
 /** runner_forget_functions() - a module is about to go. */
 void runner_forget_functions(Runner *runner);

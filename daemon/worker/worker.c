@@ -146,6 +146,7 @@ static void worker_on_arena(Arena *arena, void *userdata) {
         worker_check_sent(worker, report_arena(&worker->outbox, arena));
         if (arena->failure.code == GPUQ__V1__CODE__E_FAULT)
                 worker_fault(worker);
+        runner_forget_addresses(&worker->runner);
         runner_changed(&worker->runner);
 }
 

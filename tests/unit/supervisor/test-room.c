@@ -166,6 +166,15 @@ static void who_finds_no_room_again_and_again_ends_few(void **state) {
         fake_free(fake);
 }
 
+static void a_clock_that_stands_a_little_behind_changes_nothing(void **state) {
+        const Room room = {.n_others = 1, .n_tries = 1, .since_ns = 1000, .tried_ns = 1000};
+
+        assert_true(room_is_short(&room, 999));
+        assert_true(room_is_short(&room, 1001));
+        assert_false(room_is_short(&room, 1000 + ROOM_FORGET_MS * UINT64_C(1000000)));
+        assert_false(room_is_short(&(Room){0}, 0));
+}
+
 static void load_on_the_first(FakeClient *client) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
@@ -218,6 +227,7 @@ int main(void) {
                 cmocka_unit_test(the_one_that_is_idle_for_longest_goes),
                 cmocka_unit_test(work_does_not_go_round_between_devices_without_room),
                 cmocka_unit_test(who_finds_no_room_again_and_again_ends_few),
+                cmocka_unit_test(a_clock_that_stands_a_little_behind_changes_nothing),
                 cmocka_unit_test(work_goes_where_there_is_room),
         };
 

@@ -2,7 +2,6 @@
 #include "supervisor/room.h"
 
 #include "supervisor/drain.h"
-#include "supervisor/scheduler.h"
 #include "supervisor/slot.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/worker.h"

@@ -6,7 +6,7 @@
  * Room
  *
  * What happens when a device has no memory for one more context beside those of other
- * domains: an H200 with driver 580 takes about fifty of them, whatever is free. Work
+ * domains: seen on an H200 with driver 580, with some dozens of them. Work
  * that may run on a device with room goes there. Of the others' workers without work
  * the one that has been idle for longest ends, one at a time, and nothing is lost with
  * it. Where all have work, the newcomer's waits until one has none; it is not given up.

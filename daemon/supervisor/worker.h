@@ -100,14 +100,13 @@ struct Worker {
         UT_hash_handle hh; /* supervisor->workers */
 
         WorkerState state;
-        FaultCause cause;   /* when it ends from now on */
-        bool has_suspects;  /* of its end: jobs that ran */
-        bool found_no_room; /* for its context: it never had one */
-        uint64_t
-                made_room_ns; /* when it was asked to end so that another domain has some; 0: it was not */
-        bool was_useless;  /* DYING: it died before it was of any use */
-        Failure *verdict;  /* DYING: what it said of its end; may be NULL */
-        char *last_output; /* DYING: of its kernels; may be NULL */
+        FaultCause cause;      /* when it ends from now on */
+        bool has_suspects;     /* of its end: jobs that ran */
+        bool found_no_room;    /* for its context: it never had one */
+        uint64_t made_room_ns; /* when it was asked to end for another domain; 0: it was not */
+        bool was_useless;      /* DYING: it died before it was of any use */
+        Failure *verdict;      /* DYING: what it said of its end; may be NULL */
+        char *last_output;     /* DYING: of its kernels; may be NULL */
         Channel *channel;
         Outbox outbox;
         uv_poll_t bell;
@@ -213,6 +212,8 @@ Instance *worker_instance(const Worker *worker, const Module *module);
 Instance *worker_add_instance(Worker *worker, Module *module);
 /** worker_drop_instance() - nobody uses the module any more. */
 void worker_drop_instance(Instance *instance);
+/** worker_holds_variables() - a module's variables, changed by a job, live in it alone. */
+bool worker_holds_variables(const Worker *worker);
 /** worker_is_spare() - it is idle, and nothing is lost with it. */
 bool worker_is_spare(const Worker *worker);
 /** worker_state_name() - for people. */

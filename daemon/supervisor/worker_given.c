@@ -188,8 +188,7 @@ void worker_proved(Worker *worker) {
         worker->slot->n_failures = 0;
 }
 
-/* A module's variables, changed by a job, live in it alone. */
-static bool worker_holds_variables(const Worker *worker) {
+bool worker_holds_variables(const Worker *worker) {
         const Instance *instance;
 
         for (instance = worker->instances; instance; instance = instance->hh.next)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.root
 
 N = 64
 ALICE, BOB, CAROL = 12345, 12346, 12347
-MANY = 60  # an H200 with driver 580 has no memory for about the fiftieth context of a worker, whatever is free
+MANY = 60  # with some dozens of workers an H200 with driver 580 refused another context; how many it takes was not counted
 
 COUNTER = """
 __device__ int n;

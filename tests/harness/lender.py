@@ -7,7 +7,7 @@ from .client import Client, Closed
 from .daemon import Daemon
 from .patience import while_short
 
-MOST = 2  # each has a context per user and device, and a driver refuses the fiftieth
+MOST = 2  # each has a context per user and device, and a driver does not take any number of them
 
 
 class Lender:

@@ -41,10 +41,10 @@ def test_every_name_is_there_documented_and_typed(gpuq):
 
 
 def test_importing_it_takes_little_over_numpy(gpuq, tmp_path):
-    """Compiled once, as pip does. 30 ms on a quiet machine, which tests/bench/python_bench.py shows; this one may be loaded."""
+    """Compiled once, as pip does."""
     program = "import numpy, time; t = time.process_time(); import gpuq; gpuq.connect, gpuq.In; print(time.process_time() - t)"
     times = [float(python(program, PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=str(tmp_path))[0]) for _ in range(6)]
-    assert min(times) < 3 * 0.030, times
+    assert min(times) < 0.030 * (3 if not place.on_gpu() else 1), times
 
 
 def test_nothing_of_others_is_imported(gpuq):

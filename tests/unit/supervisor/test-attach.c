@@ -313,7 +313,7 @@ static void variables_of_a_job_that_ended_unread_keep_their_worker(void **state)
         fake_say(scene.there, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED, &added, -1);
         fake_state(scene.there, scene.there->attached_by, NULL, 0, NULL, 0);
         fake_turn(scene.fake);
-        assert_false(worker_is_spare(scene.here));
+        assert_true(worker_holds_variables(scene.here));
         scene_end(&scene);
 }
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from harness import place, processes  # noqa: E402
 from harness.daemon import Daemon  # noqa: E402
 from harness.lender import Lender  # noqa: E402
+from harness.progress import Progress  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -27,6 +28,8 @@ def pytest_sessionstart(session):
     processes.adopt_orphans()
     if not hasattr(session.config, "workerinput"):
         session.config.add_cleanup(share_folders())
+        if os.environ.get("GPUQ_TEST_PROGRESS"):
+            session.config.pluginmanager.register(Progress(os.environ["GPUQ_TEST_PROGRESS"]))
 
 
 def share_folders():

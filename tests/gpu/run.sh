@@ -6,7 +6,8 @@
 #
 #     sh run.sh [PYTEST-ARGUMENT...]        such as -n 6 --timeout 60, where pytest has these plugins
 #
-# ONLY: as of tests/system.sh. OUT: where to leave the results (the packed folder).
+# ONLY: as of tests/system.sh. OUT: where to leave the results (the packed folder), among them progress.txt, a line for
+# each system test as it ends.
 set -u
 
 pack=$(cd "$(dirname "$0")" && pwd)
@@ -44,7 +45,8 @@ for test in "$pack"/stage/libexec/gpuq-unit/test-*; do
 "
 done
 
-rm -f "$out/shared.xml" "$out/whole.xml"
+rm -f "$out/shared.xml" "$out/whole.xml" "$out/progress.txt"
+export GPUQ_TEST_PROGRESS="$out/progress.txt"
 AT_ONCE=${AT_ONCE:-0} sh "$pack/tests/system.sh" "$out" --tb=short "$@" || status=1
 results=$(ls "$out/shared.xml" "$out/whole.xml" 2>/dev/null)
 

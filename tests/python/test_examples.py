@@ -127,6 +127,54 @@ def test_bench_degrades_with_a_reason(tmp_path):
     assert "| matmul |" in ended.stdout
 
 
+class Recorder:
+    """A runner whose processes all tell the same at once. Keeps what was on disk before each."""
+
+    def __init__(self, path):
+        self.path = path
+        self.told = {name: 1.0 for name in ("whole_s", "first_s", "again_s", "seconds", "p50_us", "import_s", "in_use_s")}
+        self.environment, self.patience_s, self.before = {"GPUQ_SOCKET": "/no/such/socket"}, 1, []
+
+    def python(self, *command):
+        pass
+
+    def run(self, *command, patience_s):
+        self.before.append(json.loads(self.path.read_text()))
+        return dict(self.told)
+
+
+def not_reached(result):
+    told = [row["reason"] for row in result["figures"] if "reason" in row]
+    told += [row[way]["reason"] for row in result["programs"] for way in ("gpuq", "plain") if "reason" in row[way]]
+    return told.count("not reached")
+
+
+def bench_run(monkeypatch, path, *options):
+    monkeypatch.syspath_prepend(place.ROOT / "tests" / "bench")
+    monkeypatch.setattr(sys, "argv", ["python_bench.py", "--json", str(path), *options])
+    import python_bench
+    recorder = Recorder(path)
+    return python_bench, recorder, python_bench.Run(recorder, python_bench.parse())
+
+
+def test_bench_leaves_what_it_measured_after_each_process(tmp_path, monkeypatch, capsys):
+    _, recorder, run = bench_run(monkeypatch, tmp_path / "table.json", "--repeat", "1")
+    result = run.measure()
+    left = [not_reached(before) for before in recorder.before]
+    assert len(left) == 2 * 3 + 15 + 10 + 2 * 17
+    assert left == sorted(left, reverse=True) and left[0] == 8 + 2 + 11 + 34 + 1 and left[-1] == 2  # and CuPy's pool of a hundred
+    assert not_reached(result) == 0 and result == json.loads((tmp_path / "table.json").read_text())
+    assert "hundred_tasks: gpuq 1.000 s, plain 1.000 s" in capsys.readouterr().err
+
+
+def test_bench_says_what_did_not_fit_into_its_time(tmp_path, monkeypatch, capsys):
+    bench, recorder, run = bench_run(monkeypatch, tmp_path / "table.json", "--budget", "0", "--only", "import,programs")
+    result = run.measure()
+    assert recorder.before == [] and not_reached(result) == 2 + 34 + 1 == not_reached(json.loads((tmp_path / "table.json").read_text()))
+    assert not bench.has_failed(result)
+    assert "matmul: gpuq: left out, it is 0 s in all" in capsys.readouterr().err
+
+
 HUNGRY = """
 import multiprocessing, sys
 

@@ -30,7 +30,7 @@ static const char usage_text[] =
         "Runs c = a + b from many processes and prints a line of JSON for each phase (copies/1).\n"
         "\n"
         "  DATA  copies, in-place or device\n"
-        "  --contender gpuq|own  through the service, or in contexts of their own\n"
+        "  --contender own|gpuq|prepared  contexts of their own, the service, its prepared jobs\n"
         "  --processes N         (1)\n"
         "  --n FLOATS            (10000)\n"
         "  --launches N          in one job, each adding b again (1)\n"
@@ -60,7 +60,9 @@ static const Contender *contender_parse(const char *name) {
                 return &contender_own;
         if (strcmp(name, "gpuq") == 0)
                 return &contender_gpuq;
-        errx(2, "%s: contenders are gpuq and own", name);
+        if (strcmp(name, "prepared") == 0)
+                return &contender_prepared;
+        errx(2, "%s: contenders are gpuq, prepared and own", name);
 }
 
 static void phase_parse(const char *text, CrewPhase *ret_phase) {

@@ -6,9 +6,10 @@
  * Bench
  *
  * One job, c = a + b on float32, kept in flight by several processes, each through
- * one contender: a CUDA context of its own, or gpuq. As a chain the job adds b so
- * many times, a launch each; as a spin it takes its time first. The loop, the clock
- * and the checks are the same for all; a contender only runs jobs.
+ * one contender: a CUDA context of its own, gpuq, or gpuq with prepared jobs. As a
+ * chain the job adds b so many times, a launch each; as a spin it takes its time
+ * first. The loop, the clock and the checks are the same for all; a contender only
+ * runs jobs.
  */
 
 #include <stdbool.h>
@@ -61,6 +62,7 @@ typedef struct Contender {
 
 extern const Contender contender_own;
 extern const Contender contender_gpuq;
+extern const Contender contender_prepared;
 
 /** bench_data_name() - "in-place" of BENCH_IN_PLACE. */
 const char *bench_data_name(BenchData data);

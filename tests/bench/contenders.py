@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 import threading
 
-TITLES = {"own": "own contexts", "mps": "MPS", "mps-all": "MPS, one server for all users", "gpuq": "gpuq"}
+TITLES = {"own": "own contexts", "mps": "MPS", "mps-all": "MPS, one server for all users", "gpuq": "gpuq",
+          "gpuq-prepared": "gpuq, prepared jobs"}
 
 
 class Failed(Exception):
@@ -76,7 +77,8 @@ def contenders(arguments, socket, mps):
     program = [str(libexec / "gpuq-bench"), "--kernels", str(libexec / "kernels"), "--spins", str(libexec / "bench")]
     own = ["--contender", "own", "--driver", arguments.driver]
     found = [Own("own", program, own), *(Shared(name, program, own, service) for name, service in mps.items()),
-             Gpuq("gpuq", program, ["--contender", "gpuq", "--socket", socket])]
+             Gpuq("gpuq", program, ["--contender", "gpuq", "--socket", socket]),
+             Gpuq("gpuq-prepared", program, ["--contender", "prepared", "--socket", socket])]
     return {contender.name: contender for contender in found if contender.name.split("-")[0] in arguments.contenders}
 
 

@@ -3,6 +3,9 @@
 /*
  * Jobs through gpuqd. Copies and in place are the same request here: a job on host
  * buffers, and the service chooses. What ended together is started again together.
+ *
+ * Two contenders: one makes each job anew and submits it, the other prepares it once
+ * for each slot and fires it.
  */
 
 #include "bench.h"
@@ -17,9 +20,10 @@
 #define GPUQ_NAN UINT32_C(0x7fc00000)
 
 typedef struct Slot {
-        gpuq_buffer *host[3];   /* a, b, c */
-        gpuq_buffer *device[3]; /* NULL: not wanted yet */
-        gpuq_buffer **args;     /* what the kernel gets: one of these two */
+        gpuq_buffer *host[3];    /* a, b, c */
+        gpuq_buffer *device[3];  /* NULL: not wanted yet */
+        gpuq_buffer **args;      /* what the kernel gets: one of these two */
+        gpuq_prepared *prepared; /* NULL: a job is made anew each time */
         gpuq_job *job;
         struct State *state;
 } Slot;
@@ -30,11 +34,12 @@ typedef struct State {
         gpuq_module *module;
         const char *kernel;
         size_t n_bytes; /* of a, b or c */
+        bool fires;     /* prepared jobs */
         Slot slots[BENCH_SLOTS_MAX];
-        gpuq_job *started[BENCH_SLOTS_MAX]; /* not submitted yet */
-        unsigned n_started, last;           /* how many, and the slot of the last one */
-        unsigned n_flying;                  /* submitted, their end not told */
-        unsigned ended[BENCH_SLOTS_MAX];    /* slots whose job ended, not told yet */
+        unsigned started[BENCH_SLOTS_MAX]; /* slots whose job is not submitted yet */
+        unsigned n_started;
+        unsigned n_flying;               /* submitted, their end not told */
+        unsigned ended[BENCH_SLOTS_MAX]; /* slots whose job ended, not told yet */
         unsigned n_ended, n_told;
 } State;
 
@@ -94,6 +99,16 @@ static int gpuq_open(const BenchOptions *options, void **ret_state) {
         return 0;
 }
 
+static int gpuq_open_prepared(const BenchOptions *options, void **ret_state) {
+        State *state;
+
+        if (gpuq_open(options, ret_state) < 0)
+                return -1;
+        state = *ret_state;
+        state->fires = true;
+        return 0;
+}
+
 static void gpuq_inputs(void *p, unsigned slot, float **ret_a, float **ret_b) {
         State *state = p;
 
@@ -127,34 +142,8 @@ static int slot_want_device(Slot *slot) {
         return 0;
 }
 
-static int gpuq_place(void *p, BenchData data) {
-        State *state = p;
-
-        for (unsigned i = 0; i < state->options->n_slots; i++) {
-                Slot *slot = &state->slots[i];
-
-                memset(gpuq_buffer_data(slot->host[2]), 0xff, state->n_bytes); /* NaN */
-                slot->args = slot->host;
-                if (data != BENCH_DEVICE)
-                        continue;
-                if (slot_want_device(slot) < 0 || slot_place(slot) < 0)
-                        return -1;
-                slot->args = slot->device;
-        }
-        return 0;
-}
-
-/* ---- jobs -------------------------------------------------------------------------- */
-
-static void on_end(gpuq_job *job, void *userdata) {
-        Slot *slot = userdata;
-        State *state = slot->state;
-
-        state->ended[state->n_ended++ % BENCH_SLOTS_MAX] = (unsigned)(slot - state->slots);
-}
-
 /* c = a + b, then c = c + b as often as is left. */
-static int slot_build(Slot *slot) {
+static int slot_describe(Slot *slot) {
         const BenchOptions *options = slot->state->options;
         gpuq_config config = {.grid = {(unsigned)((options->n + BENCH_BLOCK - 1) / BENCH_BLOCK)},
                               .block = {BENCH_BLOCK}};
@@ -174,24 +163,9 @@ static int slot_build(Slot *slot) {
         return r;
 }
 
-static int slot_want_call(Slot *slot) {
-        return gpuq_job_set_callback(slot->job, on_end, slot) < 0 ? failed() : 0;
-}
-
-static int gpuq_start(void *p, unsigned index) {
-        State *state = p;
-        Slot *slot = &state->slots[index];
-
-        if (gpuq_job_new(state->client, &slot->job) < 0 || slot_build(slot) < 0)
+static int slot_build(Slot *slot) {
+        if (gpuq_job_new(slot->state->client, &slot->job) < 0 || slot_describe(slot) < 0)
                 return failed();
-
-        /* A callback is for those that are not waited for by themselves. */
-        if ((state->n_flying > 0 || state->n_started > 0) && slot_want_call(slot) < 0)
-                return -1;
-        if (state->n_started == 1 && slot_want_call(&state->slots[state->last]) < 0)
-                return -1;
-        state->started[state->n_started++] = slot->job;
-        state->last = index;
         return 0;
 }
 
@@ -200,26 +174,103 @@ static void slot_clear(Slot *slot) {
         slot->job = NULL;
 }
 
+/* On other buffers than before: what was prepared for those goes. */
+static int slot_prepare(Slot *slot) {
+        int r;
+
+        gpuq_prepared_free(slot->prepared);
+        slot->prepared = NULL;
+        if (slot_build(slot) < 0)
+                return -1;
+
+        r = gpuq_prepare(slot->job, &slot->prepared);
+        slot_clear(slot);
+        return r < 0 ? failed() : 0;
+}
+
+static int gpuq_place(void *p, BenchData data) {
+        State *state = p;
+
+        for (unsigned i = 0; i < state->options->n_slots; i++) {
+                Slot *slot = &state->slots[i];
+
+                memset(gpuq_buffer_data(slot->host[2]), 0xff, state->n_bytes); /* NaN */
+                slot->args = data == BENCH_DEVICE ? slot->device : slot->host;
+                if (data == BENCH_DEVICE && (slot_want_device(slot) < 0 || slot_place(slot) < 0))
+                        return -1;
+                if (state->fires && slot_prepare(slot) < 0)
+                        return -1;
+        }
+        return 0;
+}
+
+/* ---- jobs -------------------------------------------------------------------------- */
+
+static void on_end(gpuq_job *job, void *userdata) {
+        Slot *slot = userdata;
+        State *state = slot->state;
+
+        state->ended[state->n_ended++ % BENCH_SLOTS_MAX] = (unsigned)(slot - state->slots);
+}
+
+static int gpuq_start(void *p, unsigned index) {
+        State *state = p;
+
+        state->started[state->n_started++] = index;
+        return state->fires ? 0 : slot_build(&state->slots[index]);
+}
+
+static int slot_fire(Slot *slot, gpuq_job_func func) {
+        gpuq_fire_args args = {.func = func, .userdata = slot};
+
+        return gpuq_fire(slot->prepared, &args, &slot->job);
+}
+
 /* One job alone: submitted and waited for, as a program does that has nothing else to do. */
 static int gpuq_next_alone(State *state, unsigned *ret_slot) {
-        Slot *slot = &state->slots[state->last];
+        Slot *slot = &state->slots[state->started[0]];
+        int r;
 
         state->n_started = 0;
-        if (gpuq_submit(slot->job) < 0 || gpuq_wait(slot->job, -1) < 0)
+        r = state->fires ? slot_fire(slot, NULL) : gpuq_submit(slot->job);
+        if (r < 0 || gpuq_wait(slot->job, -1) < 0)
                 return failed();
 
-        state->n_told = state->n_ended; /* it was started beside others, and called on_end() */
-        *ret_slot = state->last;
+        *ret_slot = (unsigned)(slot - state->slots);
         slot_clear(slot);
         return 0;
 }
 
-static int gpuq_flush(State *state) {
-        unsigned n = state->n_started;
+static int gpuq_fire_all(State *state) {
+        int r = 0;
 
+        for (unsigned i = 0; i < state->n_started && r >= 0; i++)
+                r = slot_fire(&state->slots[state->started[i]], on_end);
+        return r;
+}
+
+static int gpuq_submit_all(State *state) {
+        gpuq_job *jobs[BENCH_SLOTS_MAX];
+        int r = 0;
+
+        for (unsigned i = 0; i < state->n_started && r >= 0; i++) {
+                Slot *slot = &state->slots[state->started[i]];
+
+                r = gpuq_job_set_callback(slot->job, on_end, slot);
+                jobs[i] = slot->job;
+        }
+        return r < 0 ? r : gpuq_submit_many(jobs, state->n_started);
+}
+
+static int gpuq_flush(State *state) {
+        if (state->n_started == 0)
+                return 0;
+        if ((state->fires ? gpuq_fire_all(state) : gpuq_submit_all(state)) < 0)
+                return failed();
+
+        state->n_flying += state->n_started;
         state->n_started = 0;
-        state->n_flying += n;
-        return n && gpuq_submit_many(state->started, n) < 0 ? failed() : 0;
+        return 0;
 }
 
 static int gpuq_next(void *p, unsigned *ret_slot) {
@@ -269,11 +320,13 @@ static const float *gpuq_result_of(void *p, unsigned index) {
 static void gpuq_close(void *p) {
         State *state = p;
 
-        for (unsigned i = 0; i < state->options->n_slots; i++)
+        for (unsigned i = 0; i < state->options->n_slots; i++) {
+                gpuq_prepared_free(state->slots[i].prepared);
                 for (unsigned k = 0; k < 3; k++) {
                         gpuq_buffer_free(state->slots[i].device[k]);
                         gpuq_buffer_free(state->slots[i].host[k]);
                 }
+        }
         gpuq_module_free(state->module);
         gpuq_client_free(state->client);
         free(state);
@@ -282,6 +335,17 @@ static void gpuq_close(void *p) {
 const Contender contender_gpuq = {
         .name = "gpuq",
         .open = gpuq_open,
+        .inputs = gpuq_inputs,
+        .prepare = gpuq_place,
+        .start = gpuq_start,
+        .next = gpuq_next,
+        .result = gpuq_result_of,
+        .close = gpuq_close,
+};
+
+const Contender contender_prepared = {
+        .name = "prepared",
+        .open = gpuq_open_prepared,
         .inputs = gpuq_inputs,
         .prepare = gpuq_place,
         .start = gpuq_start,

@@ -3,7 +3,7 @@
 
 import figures
 from contenders import TITLES
-from tables import PEERS, WAYS, of_each, ratio, table, value, values
+from tables import PEERS, PREPARED, WAYS, of_each, ratio, table, value, values
 
 BEGIN, END = "<!-- run.py: begin -->", "<!-- run.py: end -->"
 PROBLEM_MAX = 130  # characters of a problem
@@ -19,10 +19,11 @@ One {gpu} (driver {driver}), {cores} cores, Linux {kernel}; medians of up to {re
 - *gpuq*: `libgpuq` and `gpuqd`, each user's kernels in a context of their own. A job on host buffers is one request, so its
   figure stands beside *copies* and *in place* alike. Its worker runs before the clock does.
 """
+HEAD_PREPARED = "- *prepared*: gpuq, where each process has told each of its jobs once, and fires it by number.\n"
 
 
-def names(unit):
-    return [f"{title}: {unit}" for title in PEERS.values()]
+def names(unit, whose=PEERS):
+    return [f"{title}: {unit}" for title in whose.values()]
 
 
 def problems(rows):
@@ -39,13 +40,15 @@ def problems(rows):
 def comparison(first, rows, keys):
     """@keys: what to find the rows of a line by, under the line's name."""
     lines = []
+    prepared = any(row for key in keys.values() for row in of_each(rows, PREPARED, **key))
+    whose = {**PEERS, **PREPARED} if prepared else PEERS
     for head, key in keys.items():
-        found = of_each(rows, **key)
-        own, mps, gpuq = found
+        found = of_each(rows, whose, **key)
+        own, mps, gpuq = found[:3]
         if any(found):
             lines.append([head, *values(found, "jobs_per_s"), ratio(gpuq, own), ratio(gpuq, mps), *values(found, "p50_us", US),
                           *values(found, "p99_us", US)])
-    return table([first, *names("jobs/s"), "gpuq / own", "gpuq / MPS", *names("p50 µs"), *names("p99 µs")], lines)
+    return table([first, *names("jobs/s", whose), "gpuq / own", "gpuq / MPS", *names("p50 µs", whose), *names("p99 µs", whose)], lines)
 
 
 def small(rows):
@@ -119,7 +122,9 @@ def idle(row):
 
 
 def text(result):
-    lines = [HEAD.format(**{"repeats": result["repeats"], "seconds": result["seconds"], **result["machine"]})]
+    head = HEAD.format(**{"repeats": result["repeats"], "seconds": result["seconds"], **result["machine"]})
+    prepared = any(row["contender"] in PREPARED for row in [*result.get("small", []), *result.get("chain", [])])
+    lines = [head + (HEAD_PREPARED if prepared else "")]
     lines += figures.lines(result)
     for section in (small, large, chain, burst, users, latency, cpu, idle):
         if section.__name__ in result:

@@ -8,7 +8,7 @@ import time
 
 import contenders
 import machine
-from contenders import Crew, Failed
+from contenders import Crew, Failed, Gpuq
 
 SLOW_S = 5  # what takes so long to start is timed once
 IN_FLIGHT = (1, 32)
@@ -51,7 +51,7 @@ class Bench:
         used = machine.gpu_used_mib() if before is not None else None
         if used is None:
             return None
-        if contender.name == "gpuq":
+        if isinstance(contender, Gpuq):
             return machine.gpu_mib_of(self.daemon.family()) or used - self.gpu_before_mib
         return used - before
 
@@ -95,7 +95,7 @@ def turn(bench, tally, contender, ways, in_flight, processes, *options):
     if not tally.wants(key):
         return
     plan = [(way, n) for way in ways for n in in_flight]
-    before = machine.gpu_used_mib() if contender.name != "gpuq" else bench.gpu_before_mib
+    before = bench.gpu_before_mib if isinstance(contender, Gpuq) else machine.gpu_used_mib()
     began, memory = time.monotonic(), None
     try:
         crew = Crew(contender, [contender.phase(way, n, bench.seconds) for way, n in plan], processes, *options)
@@ -123,6 +123,9 @@ def small(bench):
             for contender in bench.get("own", "mps", "gpuq"):
                 if contender.name != "own" or processes <= bench.arguments.own_max:
                     turn(bench, tally, contender, contender.ways, IN_FLIGHT, processes)
+            for contender in bench.get("gpuq-prepared"):
+                if processes in bench.arguments.prepared:
+                    turn(bench, tally, contender, contender.ways, bench.arguments.prepared[processes], processes)
     return tally.rows()
 
 
@@ -141,9 +144,9 @@ def large(bench):
 def chain(bench):
     """16 launches on 64 KiB, each on what the last one wrote; the peers run it as a graph."""
     tally = Tally()
-    for repeat in bench.rounds(0.04):
+    for repeat in bench.rounds(0.05):
         bench.note(f"chain, repeat {repeat + 1}")
-        for contender in bench.get("own", "mps", "gpuq"):
+        for contender in bench.get("own", "mps", "gpuq", "gpuq-prepared"):
             turn(bench, tally, contender, contender.ways, (1, 8), 1, "--n", "16384", "--launches", "16")
     return tally.rows()
 

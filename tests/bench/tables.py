@@ -3,6 +3,7 @@
 
 WAYS = {"copies": "with copies", "in-place": "in place on pinned host memory", "device": "on data that stays on the device"}
 PEERS = {"own": "own", "mps": "MPS", "gpuq": "gpuq"}
+PREPARED = {"gpuq-prepared": "prepared"}  # gpuq too
 
 
 def find(rows, **wanted):
@@ -14,8 +15,8 @@ def find(rows, **wanted):
     return find(rows, way="host", **wanted) if way in ("copies", "in-place") else None
 
 
-def of_each(rows, **wanted):
-    return [find(rows, contender=name, **wanted) for name in PEERS]
+def of_each(rows, names=PEERS, **wanted):
+    return [find(rows, contender=name, **wanted) for name in names]
 
 
 def value(row, key, form="{:,.0f}"):

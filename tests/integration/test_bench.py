@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -57,6 +58,12 @@ def test_every_contender_does_the_small_job_every_way(result):
     assert done(result["small"], "gpuq") == 2 * 2 * 2
 
 
+def test_prepared_jobs_are_measured_where_the_goals_ask_for_them(result):
+    rows = [(row["processes"], row["way"], row["in_flight"]) for row in result["small"] if row["contender"] == "gpuq-prepared"]
+    assert sorted(rows) == sorted((processes, way, n) for way in ("host", "device") for processes, n in ((1, 1), (2, 1), (2, 32)))
+    assert done(result["small"], "gpuq-prepared") == 6 and done(result["chain"], "gpuq-prepared") == 4
+
+
 def test_large_jobs_and_chains_are_right(result):
     assert done(result["large"], "own") == 4 and done(result["large"], "gpuq") == 2
     assert done(result["chain"], "own") == 6 and done(result["chain"], "gpuq") == 4
@@ -97,6 +104,17 @@ def test_a_report_is_put_into_the_docs_with_its_curves(report, tmp_path):
         root = xml.etree.ElementTree.parse(tmp_path / f"benchmarks-{name}.svg").getroot()
         assert root.tag.endswith("svg")
         assert len(root.findall("{http://www.w3.org/2000/svg}circle")) >= 2 * 6 * 2  # processes, panels, contenders
+
+
+def test_prepared_jobs_have_columns_of_their_own_if_they_were_measured(report, tmp_path):
+    shown, result = run("--from", report), json.loads(report.read_text())
+    assert "| gpuq: p50 µs | prepared: p50 µs |" in shown and re.search(r"chain of 16 launches .* \(prepared [\d.,]+\) \|", shown)
+    assert re.search(r"^\| the same, prepared, p50 µs \| [\d.,]+ \| – \| [\d.,]+ \| [\d.,]+ \| 16 \|", shown, re.M)
+    for section in ("small", "chain"):  # as runs of before had it
+        result[section] = [row for row in result[section] if row["contender"] != "gpuq-prepared"]
+    (tmp_path / "old.json").write_text(json.dumps(result))
+    shown = run("--from", tmp_path / "old.json")
+    assert "prepared:" not in shown and "| the same, prepared, p50 µs | " in shown
 
 
 @pytest.mark.skipif(place.on_gpu(), reason="the image is for the CPU driver")

@@ -125,6 +125,8 @@ def text(result):
     head = HEAD.format(**{"repeats": result["repeats"], "seconds": result["seconds"], **result["machine"]})
     prepared = any(row["contender"] in PREPARED for row in [*result.get("small", []), *result.get("chain", [])])
     lines = [head + (HEAD_PREPARED if prepared else "")]
+    if result.get("not_done"):
+        lines.append(f"Cut off: not, or not all of, {', '.join(result['not_done'])}.\n")
     lines += figures.lines(result)
     for section in (small, large, chain, burst, users, latency, cpu, idle):
         if section.__name__ in result:

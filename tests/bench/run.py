@@ -86,6 +86,29 @@ def sizes(arguments):
     return arguments
 
 
+class Result(dict):
+    """All figures, in the file --json as soon as they are known; `not_done` are the sections that are not whole."""
+
+    def __init__(self, arguments, head):
+        super().__init__(head, not_done=list(arguments.only))
+        self.path = arguments.json and pathlib.Path(arguments.json)
+
+    def save(self):
+        if self.path:
+            new = self.path.with_name(f"{self.path.name}.new")
+            new.write_text(json.dumps(self, indent=1))
+            new.replace(self.path)  # whole at any moment
+
+    def keep(self, rows):
+        """What there is by now of the first section that is not done."""
+        self[self["not_done"][0]] = rows
+        self.save()
+
+    def finish(self, rows):
+        self[self["not_done"].pop(0)] = rows
+        self.save()
+
+
 def measure(arguments):
     on_gpu = arguments.device == "gpu"
     arguments.gpu_before_mib = machine.gpu_used_mib() if on_gpu else None
@@ -97,16 +120,15 @@ def measure(arguments):
             mps = {"mps": Mps(f"{folder}/mps"), "mps-all": Mps(f"{folder}/mps-all", "-multiuser-server")}
         try:
             found = contenders.contenders(arguments, daemon.socket, mps)
-            bench = sections.Bench(arguments, found, daemon)
+            result = Result(arguments, {"machine": machine.description(on_gpu), "seconds": arguments.seconds,
+                                        "repeats": arguments.repeats, "n": arguments.n})
+            bench = sections.Bench(arguments, found, daemon, result.keep)
             bench.warm()
-            result = {"machine": machine.description(on_gpu), "seconds": arguments.seconds, "repeats": arguments.repeats,
-                      "n": arguments.n}
             for name in arguments.only:
-                result[name] = sections.ALL[name](bench)
-                if arguments.json:
-                    pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1))
+                result.finish(sections.ALL[name](bench))
             bench.note("done")
             result["status"] = daemon.status()
+            result.save()
         finally:
             for service in mps.values():
                 service.end()
@@ -127,8 +149,6 @@ def main():
     else:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended"))  # what was started is ended
         result = measure(arguments)
-        if arguments.json:
-            pathlib.Path(arguments.json).write_text(json.dumps(result, indent=1))
     print(report.text(result))
     if arguments.docs:
         report.put(result, pathlib.Path(arguments.docs, "benchmarks.md"))

@@ -19,11 +19,12 @@ MEDIANS = ("jobs_per_s", "p50_us", "p99_us", "open_s", "burst_s", "gpu_mib")
 class Bench:
     """The contenders, the daemon and how long to measure."""
 
-    def __init__(self, arguments, found, daemon):
+    def __init__(self, arguments, found, daemon, keep):
         self.arguments, self.contenders, self.daemon = arguments, found, daemon
         self.seconds, self.repeats = arguments.seconds, arguments.repeats
         self.started = time.monotonic()
         self.gpu_before_mib = arguments.gpu_before_mib
+        self.keep = keep  # gets a section's rows so far
 
     def note(self, text):
         print(f"{time.monotonic() - self.started:6.1f} s  {text}", file=sys.stderr, flush=True)
@@ -59,7 +60,8 @@ class Bench:
 class Tally:
     """Repeats of the same rows, and their medians. What failed, or was slow to start, is not repeated."""
 
-    def __init__(self):
+    def __init__(self, keep):
+        self.keep = keep
         self.runs = {}
         self.finished = set()
 
@@ -68,6 +70,7 @@ class Tally:
 
     def add(self, turn, row):
         self.runs.setdefault((turn, row.get("way"), row.get("in_flight")), []).append(row)
+        self.keep(self.rows())
 
     def finish(self, turn):
         self.finished.add(turn)
@@ -116,7 +119,7 @@ def turn(bench, tally, contender, ways, in_flight, processes, *options):
 
 def small(bench):
     """The small job three ways, one at a time and 32 in flight, from many processes."""
-    tally = Tally()
+    tally = Tally(bench.keep)
     for repeat in bench.rounds(0.62):
         for processes in bench.arguments.processes:
             bench.note(f"small, repeat {repeat + 1}, {processes} processes")
@@ -131,7 +134,7 @@ def small(bench):
 
 def large(bench):
     """1,000,000 elements in host memory."""
-    tally = Tally()
+    tally = Tally(bench.keep)
     for repeat in bench.rounds(0.13):
         for processes in bench.arguments.large_processes:
             bench.note(f"large, repeat {repeat + 1}, {processes} processes")
@@ -143,7 +146,7 @@ def large(bench):
 
 def chain(bench):
     """16 launches on 64 KiB, each on what the last one wrote; the peers run it as a graph."""
-    tally = Tally()
+    tally = Tally(bench.keep)
     for repeat in bench.rounds(0.05):
         bench.note(f"chain, repeat {repeat + 1}")
         for contender in bench.get("own", "mps", "gpuq", "gpuq-prepared"):
@@ -153,7 +156,7 @@ def chain(bench):
 
 def burst(bench):
     """Short-lived processes with one job each. The peers also with fewer, where all are refused or take too long."""
-    tally = Tally()
+    tally = Tally(bench.keep)
     for repeat in bench.rounds(0.08):
         for contender in bench.get("own", "mps", "gpuq"):
             for processes in burst_counts(bench.arguments, contender):
@@ -187,7 +190,7 @@ def users(bench):
     """Two users at once, half of the processes each."""
     if os.getuid() != 0:
         return [{"contender": name, "error": "two users need root"} for name in bench.contenders]
-    tally = Tally()
+    tally = Tally(bench.keep)
     for repeat in bench.rounds(0.10):
         bench.note(f"two users, repeat {repeat + 1}")
         for contender in bench.get("own", "mps", "mps-all", "gpuq"):
@@ -242,6 +245,7 @@ def latency(bench):
                     rows.append({**beside(bench, contender, spin_us, uids), **head})
                 except Failed as e:
                     rows.append({**head, "error": str(e)})
+                bench.keep(rows)
     return rows
 
 
@@ -304,6 +308,7 @@ def cpu(bench):
                 rows.append({**row, "way": way, "processes": processes,
                              **{f"{role}_us": (after[role] - before[role]) / row["jobs"] / 1e3 for role in after},
                              **{f"{role}_sleeps": (sleeps[role] - slept[role]) / row["jobs"] for role in sleeps}})
+                bench.keep(rows)
             crew.end()
     return rows
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark's programs give right results; how fast is for a machine with a GPU to say."""
 
+import argparse
+import importlib
 import json
 import os
 import re
@@ -104,6 +106,19 @@ def test_a_report_is_put_into_the_docs_with_its_curves(report, tmp_path):
         root = xml.etree.ElementTree.parse(tmp_path / f"benchmarks-{name}.svg").getroot()
         assert root.tag.endswith("svg")
         assert len(root.findall("{http://www.w3.org/2000/svg}circle")) >= 2 * 6 * 2  # processes, panels, contenders
+
+
+def test_a_run_that_was_cut_off_has_left_what_it_measured(result, tmp_path, monkeypatch):
+    assert result["not_done"] == []
+    monkeypatch.syspath_prepend(RUN.parent)
+    bench = importlib.import_module("run")
+    kept = bench.Result(argparse.Namespace(only=["chain", "cpu", "idle"], json=tmp_path / "cut.json"),
+                        {key: result[key] for key in ("machine", "seconds", "repeats")})
+    kept.finish(result["chain"])
+    kept.keep(result["cpu"][:1])
+    shown = run("--from", tmp_path / "cut.json")
+    assert "Cut off: not, or not all of, cpu, idle." in shown
+    assert "### A chain of 16 launches" in shown and "### CPU time" in shown and "Idle for" not in shown
 
 
 def test_prepared_jobs_have_columns_of_their_own_if_they_were_measured(report, tmp_path):

@@ -166,8 +166,8 @@ void session_hold(Session *session, const uint8_t *data, size_t n_data);
 void session_serve_deferred(Session *session);
 /** session_look_at() - something may come by its ring now; without one nothing happens. */
 void session_look_at(Session *session);
-/** session_look() - serve what is in its ring. */
-void session_look(Session *session);
+/** session_look() - serve what is in its ring. Return: whether anything was. */
+bool session_look(Session *session);
 /** session_rest() - look at its ring no more, it rings. Return: false: something is in there. */
 bool session_rest(Session *session);
 /** session_can_ring() - is a ring to be had? */

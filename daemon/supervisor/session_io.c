@@ -171,13 +171,14 @@ static void session_read(Session *session) {
         session_look_at(session);
 }
 
-void session_look(Session *session) {
+bool session_look(Session *session) {
         if (session->state >= SESSION_CLOSING || !wire_has_input(session->wire) ||
             session->is_held_up || session->deferred)
-                return;
+                return false;
 
         session->looked_ns = 0;
         session_received(session, wire_look(session->wire));
+        return true;
 }
 
 static void session_on_event(uv_poll_t *poll, int status, int events) {

@@ -13,7 +13,8 @@
 #include "supervisor/worker.h"
 
 #define SUPERVISOR_ROUNDS_MAX 64u /* of ending and dispatching in one turn */
-#define SUPERVISOR_LOOKS_MAX  8u  /* at workers and rings in one turn, as long as each finds jobs */
+#define SUPERVISOR_SLICE      4u /* rings that brought something, until that goes on to the workers */
+#define SUPERVISOR_LOOKS_MAX  8u /* at workers and rings in one turn, as long as each finds jobs */
 
 static void supervisor_settle(Supervisor *supervisor) {
         for (unsigned i = 0; i < SUPERVISOR_ROUNDS_MAX; ++i) {
@@ -65,12 +66,28 @@ static bool supervisor_flush_workers(Supervisor *supervisor, bool may_sleep) {
         return all_sleep;
 }
 
-/* Each gets a bounded part of the turn, as from its socket. */
+/*
+ * Each gets a bounded part of the turn, as from its socket. What has come from some goes to the workers before
+ * the others are read: else those that wait for one job each are all served in step, and supervisor, worker and
+ * device take turns where they could work side by side.
+ */
 static void supervisor_look_at_rings(Supervisor *supervisor) {
-        Session *session, *next;
+        unsigned n_heard = 0;
+        Session *session;
+        size_t n = 0;
 
-        TAILQ_FOREACH_SAFE(session, &supervisor->looking, look_link, next)
-        session_look(session);
+        TAILQ_FOREACH(session, &supervisor->looking, look_link)
+        n++;
+        while (n-- && (session = TAILQ_FIRST(&supervisor->looking))) {
+                TAILQ_REMOVE(&supervisor->looking, session, look_link);
+                TAILQ_INSERT_TAIL(&supervisor->looking, session, look_link);
+                n_heard += session_look(session);
+                if (n_heard >= SUPERVISOR_SLICE) {
+                        n_heard = 0;
+                        supervisor_settle(supervisor);
+                        supervisor_flush_workers(supervisor, false);
+                }
+        }
 }
 
 /* Those from whom nothing came for a while ring from now on; all do if we @may_sleep. Return: false:

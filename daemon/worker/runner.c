@@ -274,9 +274,6 @@ static int runner_drain(Runner *runner, bool *ret_any) {
 int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any) {
         int r;
 
-        r = runner_collect(runner, now_ns, ret_any);
-        if (r)
-                return r;
         r = runner_drain(runner, ret_any);
         if (r)
                 return r;

@@ -67,14 +67,20 @@ void runner_forget_addresses(Runner *runner);
 /** runner_forget_functions() - a module is about to go. */
 void runner_forget_functions(Runner *runner);
 /**
- * runner_turn() - collect what is done, then issue what may be
- * @ret_any: whether anything happened
+ * runner_collect() - take up what is done
+ * @ret_any: set to true where anything is
  *
  * Jobs that end are in runner->ended. Return: 0, or FAILURE_E_FAULT.
  */
-int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any);
-/** runner_collect() - only the first half. Return: 0, or FAILURE_E_FAULT. */
 int runner_collect(Runner *runner, uint64_t now_ns, bool *ret_any);
+/**
+ * runner_turn() - issue what may be, once all that is done has been collected
+ * @ret_any: set to true where anything happened
+ *
+ * What waits for a drain point is done as soon as nothing is in flight and all ends have been told. Jobs that are
+ * refused are in runner->ended. Return: 0, or FAILURE_E_FAULT.
+ */
+int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any);
 /** runner_next_late() - a job that ran past its timeout, told once each; NULL: no more. */
 Job *runner_next_late(Runner *runner, uint64_t now_ns);
 /** runner_tell_late_again() - whoever was told may be gone. */

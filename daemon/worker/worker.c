@@ -231,23 +231,29 @@ static void worker_take_messages(Worker *worker, bool *ret_any) {
         }
 }
 
+static void worker_tell_ends(Worker *worker) {
+        if (TAILQ_EMPTY(&worker->runner.ended))
+                return;
+        worker_check_sent(worker, worker_report_ends(worker));
+        runner_free_ended(&worker->runner);
+}
+
 static void worker_tell(Worker *worker, uint64_t now_ns) {
         Job *job;
 
         while ((job = runner_next_late(&worker->runner, now_ns)))
                 worker_check_sent(worker, report_late(&worker->outbox, job));
-
-        if (!TAILQ_EMPTY(&worker->runner.ended)) {
-                worker_check_sent(worker, worker_report_ends(worker));
-                runner_free_ended(&worker->runner);
-        }
+        worker_tell_ends(worker);
         worker_check_sent(worker, outbox_flush(&worker->outbox));
 }
 
-/* Return: whether anything happened. */
+/* Ends first, since clients wait for them, and a launch takes as long as to read several jobs. Return:
+ * whether anything happened. */
 static bool worker_turn(Worker *worker, uint64_t now_ns) {
         bool any = false;
 
+        worker_check(worker, runner_collect(&worker->runner, now_ns, &any));
+        worker_tell_ends(worker);
         worker_take_messages(worker, &any);
         any |= arenas_poll(&worker->arenas);
         worker_check(worker, runner_turn(&worker->runner, now_ns, &any));

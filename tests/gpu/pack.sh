@@ -35,7 +35,7 @@ cp -a "$root/tests/conftest.py" "$root/tests/pytest.ini" "$root/tests/summary.py
 mkdir "$pack/client"
 cp -a "$root/client/python" "$pack/client/"
 [ ! -d "$root/tests/bench" ] || cp -a "$root/tests/bench" "$pack/tests/"
-cp "$root/tests/gpu/run.sh" "$pack/run.sh"
+cp "$root/tests/gpu/run.sh" "$root/tests/gpu/sanitize.sh" "$pack/"
 find "$pack" -name __pycache__ -prune -exec rm -rf {} +
 protoc --proto_path="$root/proto" --include_imports --descriptor_set_out="$pack/gpuq.descriptors" gpuq.proto
 

@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs what a worker does under compute-sanitizer on a machine with a GPU, from a packed tree (pack.sh), as root: its unit tests, whose
+# kernels run alone, as twins, in graphs, staged and in place; then random programs of several users through a daemon
+# whose workers are watched (tests/integration/test_serial.py). Bad and racing accesses count, refused calls do not:
+# the tests make some on purpose. Ends with what was found.
+#
+#     sh sanitize.sh [SEED...]        random programs (1)
+#
+# OUT: where to leave the reports (the packed folder).
+set -u
+
+pack=$(cd "$(dirname "$0")" && pwd)
+out=${OUT:-$pack}/sanitizer
+checker=$(command -v compute-sanitizer) || { echo "there is no compute-sanitizer in PATH" >&2; exit 77; }
+status=0
+
+export GPUQ_STAGE="$pack/stage" GPUQ_BUILD="$pack" GPUQ_TEST_DEVICE=gpu GPUQ_DESCRIPTORS="$pack/gpuq.descriptors"
+export PYTHONDONTWRITEBYTECODE=1
+mkdir -p "$out"
+chmod 1777 "$out" # workers of several users write there
+
+# test-worker faults on purpose.
+for tool in memcheck racecheck; do
+        for test in test-twins test-coalesce test-worker-graph test-worker-in-place test-worker-staging; do
+                program=$pack/stage/libexec/gpuq-unit/$test
+                [ -x "$program" ] || continue
+                timeout 120 "$checker" --tool $tool --report-api-errors no --error-exitcode 99 \
+                        --log-file "$out/$tool-$test.txt" "$program" >"$out/$tool-$test.log" 2>&1
+                code=$?
+                [ $code = 0 ] || status=1
+                printf '%-10s %-24s exit %3d  %s\n' $tool "$test" $code "$(grep -h SUMMARY "$out/$tool-$test.txt" | sed 's/=* *//')"
+        done
+done
+
+worker=$pack/stage/libexec/gpuq/gpuqd-worker
+mv "$worker" "$worker.real"
+trap 'mv "$worker.real" "$worker"' EXIT
+cat >"$worker" <<WRAPPER
+#!/bin/sh
+exec $checker --tool memcheck --report-api-errors no --log-file $out/worker-%p.txt $worker.real "\$@"
+WRAPPER
+chmod 755 "$worker"
+property=$pack/tests/integration/test_serial.py::test_all_ends_as_in_serial_order
+for seed in "${@:-1}"; do
+        GPUQ_PROPERTY_SEED=$seed timeout 120 python3 -m pytest -q -p no:cacheprovider \
+                "${property}[all]" "${property}[not-in-place]" >"$out/serial-$seed.log" 2>&1 || status=1
+        printf '%-10s random program %-9s %s\n' memcheck "$seed" "$(tail -n 1 "$out/serial-$seed.log")"
+done
+grep -h SUMMARY "$out"/worker-*.txt | sort | uniq -c
+exit $status

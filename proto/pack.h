@@ -71,4 +71,22 @@ static inline void pack_end(uint8_t *begin, const uint8_t *end) {
                         (uint8_t)((length & 0x7f) | (i + 1 < PACK_LENGTH_BYTES ? 0x80 : 0));
 }
 
+/** pack_open() - as pack_begin(), with a length that takes no more bytes than it needs; then pack_close(). */
+static inline uint8_t *pack_open(uint8_t *p, unsigned field) {
+        return pack_tag(p, field, PACK_LENGTH) + 1;
+}
+
+/** pack_close() - the fields move up if they have 128 bytes or more. Return: where they end. */
+static inline uint8_t *pack_close(uint8_t *begin, const uint8_t *end) {
+        size_t n = (size_t)(end - begin);
+        uint8_t *fields = begin;
+
+        for (size_t rest = n; rest >= 0x80; rest >>= 7)
+                ++fields;
+        if (fields != begin)
+                memmove(fields, begin, n);
+        pack_varint(begin - 1, n);
+        return fields + n;
+}
+
 #endif

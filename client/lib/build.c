@@ -16,13 +16,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "proto/pack.h"
+
 #include "buffer.h"
 #include "build.h"
 #include "error.h"
 #include "module.h"
-
-#define BUILD_N_ARGS_FAST                                                                          \
-        32 /* launches with at most so many arguments need no memory of their own */
 
 /* ---- buffers, kernels, bytes ---------------------------------------------------------- */
 
@@ -105,25 +104,34 @@ int build_kernel(gpuq_job *job, gpuq_module *module, const char *name, bool owne
         return 0;
 }
 
-/* Field 1 of Operations, length-delimited. */
-int build_append(gpuq_job *job, const Gpuq__V1__Operation *operation) {
-        size_t length = gpuq__v1__operation__get_packed_size(operation), rest;
-        uint8_t *p;
+int build_begin(gpuq_job *job, size_t n_bytes, uint8_t **ret_p) {
         int r;
 
-        r = job_reserve((void **)&job->operations, 1, job->n_operations, length + 11,
+        r = job_reserve((void **)&job->operations, 1, job->n_operations, n_bytes,
                         &job->n_operations_max);
         if (r < 0)
                 return r;
 
-        p = job->operations + job->n_operations;
-        *p++ = 1 << 3 | 2;
-        for (rest = length; rest >= 0x80; rest >>= 7)
-                *p++ = (uint8_t)(rest | 0x80);
-        *p++ = (uint8_t)rest;
-        p += gpuq__v1__operation__pack(operation, p);
-        job->n_operations = (size_t)(p - job->operations);
+        *ret_p = job->operations + job->n_operations;
+        return 0;
+}
+
+void build_end(gpuq_job *job, const uint8_t *end) {
+        job->n_operations = (size_t)(end - job->operations);
         job->n_settled = job->n_buffers;
+}
+
+static int build_append(gpuq_job *job, const Gpuq__V1__Operation *operation) {
+        size_t length = gpuq__v1__operation__get_packed_size(operation);
+        uint8_t *p;
+        int r;
+
+        r = build_begin(job, PACK_PREFIX_BYTES + length, &p);
+        if (r < 0)
+                return r;
+
+        p = pack_varint(pack_tag(p, 1, PACK_LENGTH), length);
+        build_end(job, p + gpuq__v1__operation__pack(operation, p));
         return 0;
 }
 

@@ -36,7 +36,9 @@ int build_buffer(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction, u
  */
 int build_kernel(gpuq_job *job, gpuq_module *module, const char *name, bool owned,
                  uint32_t *ret_index);
-/** build_append() - pack an operation behind the others. Return: 0, or a GPUQ_E_. */
-int build_append(gpuq_job *job, const Gpuq__V1__Operation *operation);
+/** build_begin() - room behind the other operations for one of at most so many bytes. Return: 0, or a GPUQ_E_. */
+int build_begin(gpuq_job *job, size_t n_bytes, uint8_t **ret_p);
+/** build_end() - it was packed there, as an element of Operations, and ends at @end. */
+void build_end(gpuq_job *job, const uint8_t *end);
 
 #endif

@@ -6,11 +6,15 @@
  * mistake is told by the call that made it. The worker checks them again.
  */
 
+#include <string.h>
+
+#include "proto/pack.h"
+
 #include "build.h"
 #include "error.h"
 #include "module.h"
 
-#define LAUNCH_N_ARGS_FAST 32 /* with at most so many arguments no memory is taken */
+#define LAUNCH_N_FIELDS 12u /* beside its arguments */
 
 static const char *launch_kind_name(unsigned kind) {
         static const char *const names[] = {
@@ -72,83 +76,93 @@ static int launch_check_args(const Gpuq__V1__KernelInfo *kernel, const gpuq_arg 
         return 0;
 }
 
-static int launch_argument(gpuq_job *job, const gpuq_arg *arg, Gpuq__V1__Argument *ret_argument) {
-        Gpuq__V1__Argument argument = GPUQ__V1__ARGUMENT__INIT;
-        int r;
+/* At most. */
+static size_t launch_measure(const gpuq_arg *args, size_t n_args) {
+        size_t n = 2 * PACK_PREFIX_BYTES + LAUNCH_N_FIELDS * PACK_FIELD_BYTES;
 
-        if (arg->buffer) {
-                argument.kind = GPUQ__V1__KIND__POINTER;
-                argument.value_case = GPUQ__V1__ARGUMENT__VALUE_BUFFER;
-                r = build_buffer(job, arg->buffer, arg->direction, &argument.buffer);
-                if (r < 0)
-                        return r;
-        } else {
-                argument.kind = (Gpuq__V1__Kind)arg->kind;
-                argument.value_case = GPUQ__V1__ARGUMENT__VALUE_SCALAR;
-                argument.scalar.len = arg->size;
-                argument.scalar.data = arg->kind == GPUQ_BYTES ? (uint8_t *)arg->value.bytes
-                                                               : (uint8_t *)&arg->value;
-        }
-
-        *ret_argument = argument;
-        return 0;
+        for (size_t i = 0; i < n_args; i++)
+                n += PACK_PREFIX_BYTES + 2 * PACK_FIELD_BYTES + (args[i].buffer ? 0 : args[i].size);
+        return n;
 }
 
-static void launch_config(const gpuq_config *config, Gpuq__V1__Launch *launch) {
-        launch->grid_x = config->grid[0];
-        launch->grid_y = config->grid[1];
-        launch->grid_z = config->grid[2];
-        launch->block_x = config->block[0];
-        launch->block_y = config->block[1];
-        launch->block_z = config->block[2];
-        launch->shared_bytes = config->shared_bytes;
-        launch->cluster_x = config->cluster[0];
-        launch->cluster_y = config->cluster[1];
-        launch->cluster_z = config->cluster[2];
-        launch->cooperative = config->cooperative;
+/* A value is there even if it is 0 or empty: of several possible ones it is this one. */
+static uint8_t *launch_pack_scalar(uint8_t *p, const gpuq_arg *arg) {
+        const void *data = arg->kind == GPUQ_BYTES ? arg->value.bytes : &arg->value;
+
+        p = pack_tag(p, GPUQ__V1__ARGUMENT__VALUE_SCALAR, PACK_LENGTH);
+        p = pack_varint(p, arg->size);
+        if (arg->size > 0)
+                memcpy(p, data, arg->size);
+        return pack_number(p + arg->size, 3, arg->kind);
 }
 
-/* @space and @pointers: room for @n_args. */
-static int launch_pack(gpuq_job *job, uint32_t kernel, const gpuq_config *config,
-                       const gpuq_arg *args, size_t n_args, Gpuq__V1__Argument *space,
-                       Gpuq__V1__Argument **pointers) {
-        Gpuq__V1__Operation operation = GPUQ__V1__OPERATION__INIT;
-        Gpuq__V1__Launch launch = GPUQ__V1__LAUNCH__INIT;
+static uint8_t *launch_pack_buffer(uint8_t *p, uint32_t buffer) {
+        p = pack_tag(p, GPUQ__V1__ARGUMENT__VALUE_BUFFER, PACK_VARINT);
+        return pack_number(pack_varint(p, buffer), 3, GPUQ__V1__KIND__POINTER);
+}
+
+static int launch_pack_args(gpuq_job *job, const gpuq_arg *args, size_t n_args, uint8_t **p) {
+        uint8_t *begin;
+        uint32_t buffer;
         int r;
 
         for (size_t i = 0; i < n_args; i++) {
-                pointers[i] = &space[i];
-                r = launch_argument(job, &args[i], &space[i]);
-                if (r < 0)
-                        return r;
+                begin = pack_open(*p, 9);
+                if (args[i].buffer) {
+                        r = build_buffer(job, args[i].buffer, args[i].direction, &buffer);
+                        if (r < 0)
+                                return r;
+                        *p = pack_close(begin, launch_pack_buffer(begin, buffer));
+                } else {
+                        *p = pack_close(begin, launch_pack_scalar(begin, &args[i]));
+                }
         }
-
-        launch_config(config, &launch);
-        launch.kernel = kernel;
-        launch.n_arguments = n_args;
-        launch.arguments = pointers;
-        operation.what_case = GPUQ__V1__OPERATION__WHAT_LAUNCH;
-        operation.launch = &launch;
-        return build_append(job, &operation);
+        return 0;
 }
 
-static int launch_many(gpuq_job *job, uint32_t kernel, const gpuq_config *config,
-                       const gpuq_arg *args, size_t n_args) {
-        _cleanup_(freep) Gpuq__V1__Argument *space = NULL;
-        _cleanup_(freep) Gpuq__V1__Argument **pointers = NULL;
+/* A gpuq.v1.Launch, its fields in the order of their numbers. */
+static int launch_pack(gpuq_job *job, uint32_t kernel, const gpuq_config *config,
+                       const gpuq_arg *args, size_t n_args, uint8_t **p) {
+        int r;
 
-        space = calloc(n_args, sizeof(*space));
-        pointers = calloc(n_args, sizeof(*pointers));
-        if (!space || !pointers)
-                return error_memory();
+        *p = pack_number(*p, 1, kernel);
+        for (unsigned i = 0; i < 3; i++)
+                *p = pack_number(*p, 2 + i, config->grid[i]);
+        for (unsigned i = 0; i < 3; i++)
+                *p = pack_number(*p, 5 + i, config->block[i]);
+        *p = pack_number(*p, 8, config->shared_bytes);
+        r = launch_pack_args(job, args, n_args, p);
+        if (r < 0)
+                return r;
 
-        return launch_pack(job, kernel, config, args, n_args, space, pointers);
+        *p = pack_number(*p, 10, config->cooperative);
+        for (unsigned i = 0; i < 3; i++)
+                *p = pack_number(*p, 11 + i, config->cluster[i]);
+        return 0;
+}
+
+/* Each of a chain costs its client this: by protobuf-c it was five times as much. */
+static int launch_add(gpuq_job *job, uint32_t kernel, const gpuq_config *config,
+                      const gpuq_arg *args, size_t n_args) {
+        uint8_t *p, *operation, *launch;
+        int r;
+
+        r = build_begin(job, launch_measure(args, n_args), &p);
+        if (r < 0)
+                return r;
+
+        operation = pack_open(p, 1);
+        p = launch = pack_open(operation, GPUQ__V1__OPERATION__WHAT_LAUNCH);
+        r = launch_pack(job, kernel, config, args, n_args, &p);
+        if (r < 0)
+                return r;
+
+        build_end(job, pack_close(operation, pack_close(launch, p)));
+        return 0;
 }
 
 static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
                          const gpuq_config *config, const gpuq_arg *args, size_t n_args) {
-        Gpuq__V1__Argument space[LAUNCH_N_ARGS_FAST];
-        Gpuq__V1__Argument *pointers[LAUNCH_N_ARGS_FAST];
         const Gpuq__V1__KernelInfo *kernel;
         uint32_t index;
         int r;
@@ -169,9 +183,7 @@ static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
         if (r < 0)
                 return r;
 
-        if (n_args > LAUNCH_N_ARGS_FAST)
-                return launch_many(job, index, config, args, n_args);
-        return launch_pack(job, index, config, args, n_args, space, pointers);
+        return launch_add(job, index, config, args, n_args);
 }
 
 int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *kernel,

@@ -256,6 +256,18 @@ static void fake_arena_close(Fake *fake, uint64_t id) {
                 fake->counts.arena_bytes -= arena->size;
 }
 
+/* What "other" takes: every kind, and structs whose lengths take one, two and three bytes. */
+static const struct {
+        Gpuq__V1__Kind kind;
+        uint32_t size;
+} fake_kinds[FAKE_N_KINDS] = {
+        {GPUQ__V1__KIND__BYTES, 0},     {GPUQ__V1__KIND__POINTER, 8}, {GPUQ__V1__KIND__I32, 4},
+        {GPUQ__V1__KIND__I64, 8},       {GPUQ__V1__KIND__F32, 4},     {GPUQ__V1__KIND__F64, 8},
+        {GPUQ__V1__KIND__I8, 1},        {GPUQ__V1__KIND__I16, 2},     {GPUQ__V1__KIND__WORD64, 8},
+        {GPUQ__V1__KIND__WORD64, 8},    {GPUQ__V1__KIND__BYTES, 127}, {GPUQ__V1__KIND__BYTES, 300},
+        {GPUQ__V1__KIND__BYTES, 20000},
+};
+
 static void fake_module_load(Fake *fake, unsigned peer, uint32_t serial,
                              const Gpuq__V1__ModuleLoad *load) {
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
@@ -264,6 +276,7 @@ static void fake_module_load(Fake *fake, unsigned peer, uint32_t serial,
         Gpuq__V1__KernelInfo *kernels[] = {&twice, &other};
         Gpuq__V1__Parameter pointer = GPUQ__V1__PARAMETER__INIT, count = pointer;
         Gpuq__V1__Parameter *parameters[] = {&pointer, &pointer, &count};
+        Gpuq__V1__Parameter every[FAKE_N_KINDS], *kinds[FAKE_N_KINDS];
         FakeArena *image = fake_find_arena(fake, load->image);
 
         fake_hear(fake, "load:%u,%u", (unsigned)load->module, (unsigned)load->image);
@@ -286,7 +299,15 @@ static void fake_module_load(Fake *fake, unsigned peer, uint32_t serial,
         count.kind = GPUQ__V1__KIND__I64;
         pointer.size = count.size = 8;
         twice.name = "twice";
+        for (unsigned i = 0; i < FAKE_N_KINDS; i++) {
+                gpuq__v1__parameter__init(&every[i]);
+                every[i].kind = fake_kinds[i].kind;
+                every[i].size = fake_kinds[i].size;
+                kinds[i] = &every[i];
+        }
         other.name = "other";
+        other.n_parameters = FAKE_N_KINDS;
+        other.parameters = kinds;
         twice.n_parameters = 3;
         twice.parameters = parameters;
         twice.kinds_known = other.kinds_known = true;

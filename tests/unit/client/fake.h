@@ -6,7 +6,7 @@
  * Fake
  *
  * A daemon in a thread of the test, with a real socket and real arenas, that
- * answers well unless it is told otherwise. Its one kernel, "twice", takes an
+ * answers well unless it is told otherwise. Its kernel, "twice", takes an
  * input and an output buffer and a 64-bit count; a job that launches anything
  * writes twice the first word of its first buffer to the first of its last.
  *
@@ -23,6 +23,7 @@
 #include "proto/wire.h"
 
 #define FAKE_SESSION 7u /* of the first connection; the next has 8 */
+#define FAKE_N_KINDS 13 /* arguments of its other kernel, "other": see fake_kinds[] */
 
 typedef struct Fake Fake;
 

@@ -191,6 +191,16 @@ static void writing_a_part_leaves_the_rest(void **state) {
         gpuq_buffer_free(z);
 }
 
+/* Launches are packed by hand: what protobuf-c reads of them it must pack to the same bytes. */
+static void assert_as_protobuf_packs(const Gpuq__V1__Job *job, Gpuq__V1__Operations *operations) {
+        uint8_t *packed = malloc(job->operations.len + 1);
+
+        assert_int_equal(gpuq__v1__operations__get_packed_size(operations), job->operations.len);
+        gpuq__v1__operations__pack(operations, packed);
+        assert_memory_equal(packed, job->operations.data, job->operations.len);
+        free(packed);
+}
+
 static void launch_is_packed_as_given(void **state) {
         Session *session = *state;
         gpuq_config config = {.grid = {3, 4, 5},
@@ -225,6 +235,7 @@ static void launch_is_packed_as_given(void **state) {
         assert_string_equal(message->kernels[0]->name, "twice");
 
         operations = unpacked(message);
+        assert_as_protobuf_packs(message, operations);
         got = operations->operations[0]->launch;
         assert_int_equal(got->grid_z, 5);
         assert_int_equal(got->block_y, 7);
@@ -240,6 +251,76 @@ static void launch_is_packed_as_given(void **state) {
         gpuq__v1__job__free_unpacked(message, NULL);
         gpuq_buffer_free(x);
         gpuq_buffer_free(y);
+}
+
+static void assert_scalar(const Gpuq__V1__Argument *got, gpuq_kind kind, const void *data,
+                          size_t size) {
+        assert_int_equal(got->value_case, GPUQ__V1__ARGUMENT__VALUE_SCALAR);
+        assert_int_equal(got->kind, kind);
+        assert_int_equal(got->scalar.len, size);
+        if (size > 0)
+                assert_memory_equal(got->scalar.data, data, size);
+}
+
+static void every_kind_of_argument_is_packed_as_protobuf_does(void **state) {
+        enum { N_BUFFERS = 131 }; /* the last index takes two bytes */
+
+        Session *session = *state;
+        gpuq_config config = {.grid = {UINT32_MAX, 0, 1}, .block = {1024}, .shared_bytes = 1 << 20};
+        gpuq_buffer *buffers[N_BUFFERS];
+        gpuq_job *job = empty_job(session);
+        Gpuq__V1__Operations *operations;
+        Gpuq__V1__Argument **got;
+        Gpuq__V1__Job *message;
+        char text[20000];
+
+        memset(text, 'x', sizeof(text));
+        for (unsigned i = 0; i < N_BUFFERS; i++) {
+                buffers[i] = made(session, 8);
+                launch(session, job, gpuq_in(buffers[i]), gpuq_in(buffers[0]));
+        }
+        gpuq_arg args[FAKE_N_KINDS] = {
+                gpuq_bytes(NULL, 0),
+                gpuq_in(buffers[0]),
+                gpuq_i32(-1),
+                gpuq_i64(0),
+                gpuq_f32(0.5f),
+                gpuq_f64(-2),
+                gpuq_bytes("q", 1),
+                {.kind = GPUQ_I16, .size = 2, .value.i32 = 0x1234},
+                gpuq_out(buffers[N_BUFFERS - 1]),
+                gpuq_u64(UINT64_MAX),
+                gpuq_bytes(text, 127),
+                gpuq_bytes(text, 300),
+                gpuq_bytes(text, sizeof(text)),
+        };
+        assert_ok(gpuq_job_launch(job, session->module, "other", &config, args, ARRAY_SIZE(args)));
+        launch(session, job, gpuq_in(buffers[1]), gpuq_in(buffers[0]));
+        message = sent(session, job);
+        operations = unpacked(message);
+        assert_as_protobuf_packs(message, operations);
+        assert_int_equal(operations->n_operations, N_BUFFERS + 2);
+
+        assert_int_equal(operations->operations[N_BUFFERS]->launch->kernel, 1);
+        assert_int_equal(operations->operations[N_BUFFERS]->launch->grid_x, UINT32_MAX);
+        assert_int_equal(operations->operations[N_BUFFERS]->launch->grid_z, 1);
+        assert_int_equal(operations->operations[N_BUFFERS]->launch->n_arguments, FAKE_N_KINDS);
+        got = operations->operations[N_BUFFERS]->launch->arguments;
+        for (unsigned i = 0; i < FAKE_N_KINDS; i++)
+                if (!args[i].buffer)
+                        assert_scalar(got[i], args[i].kind,
+                                      args[i].kind == GPUQ_BYTES ? args[i].value.bytes
+                                                                 : &args[i].value,
+                                      args[i].size);
+        assert_int_equal(got[1]->value_case, GPUQ__V1__ARGUMENT__VALUE_BUFFER);
+        assert_int_equal(got[1]->buffer, 0);
+        assert_int_equal(got[1]->kind, GPUQ__V1__KIND__POINTER);
+        assert_int_equal(got[8]->value_case, GPUQ__V1__ARGUMENT__VALUE_BUFFER);
+        assert_int_equal(got[8]->buffer, N_BUFFERS - 1);
+        gpuq__v1__operations__free_unpacked(operations, NULL);
+        gpuq__v1__job__free_unpacked(message, NULL);
+        for (unsigned i = 0; i < N_BUFFERS; i++)
+                gpuq_buffer_free(buffers[i]);
 }
 
 static void variables_are_named_beside_kernels(void **state) {
@@ -496,6 +577,7 @@ int main(void) {
                 session_test(what_an_earlier_operation_made_stays_out),
                 session_test(writing_a_part_leaves_the_rest),
                 session_test(launch_is_packed_as_given),
+                session_test(every_kind_of_argument_is_packed_as_protobuf_does),
                 session_test(variables_are_named_beside_kernels),
                 session_test(wrong_settings_and_ranges_are_refused),
                 session_test(null_handles_are_refused),

@@ -208,7 +208,7 @@ static int read_sealed(int fd, const char *name, uint64_t n_file, uint8_t **ret_
                        size_t *ret_n_data, SpoolProblem *problem) {
         _cleanup_(freep) uint8_t *data = NULL;
         SpoolHead head;
-        size_t n_head, n_data;
+        size_t n_head = 0, n_data = 0;
         int r;
 
         if (n_file < sizeof(head) || n_file > sizeof(head) + SPOOL_SEALED_MAX)
@@ -269,7 +269,7 @@ static int stream_init(Stream *stream) {
 
 static int stream_write_part(Stream *stream, const SpoolPart *part) {
         uint64_t at = 0;
-        size_t n;
+        size_t n = 0;
         int r;
 
         while (at < part->length) {
@@ -317,7 +317,7 @@ int spool_write_data(int folder, const char *name, const SpoolPart *parts, size_
 static int stream_read_part(Stream *stream, const char *name, const SpoolPart *part,
                             SpoolProblem *problem) {
         uint64_t at = 0;
-        size_t n;
+        size_t n = 0;
         int r;
 
         while (at < part->length) {

@@ -311,7 +311,7 @@ static const ConfigKey config_keys[] = {
         {NUMBER(takeover_s), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 3600),
          .initial = "10"},
         {NUMBER(inflight_jobs), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 65536),
-         .initial = "128"},
+         .initial = "256"},
         {NUMBER(inflight_ms), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 60000),
          .initial = "4"},
         {NUMBER(poll_us), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 100000)},

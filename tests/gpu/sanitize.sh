@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs what a worker does under compute-sanitizer on a machine with a GPU, from a packed tree (pack.sh), as root: its unit tests, whose
-# kernels run alone, as twins, in graphs, staged and in place; then random programs of several users through a daemon
-# whose workers are watched (tests/integration/test_serial.py). Bad and racing accesses count, refused calls do not:
-# the tests make some on purpose. Ends with what was found.
+# Runs what a worker does under compute-sanitizer on a machine with a GPU, from a packed tree (pack.sh), as root: random
+# programs of several users through a daemon whose workers are watched (tests/integration/test_serial.py), by every capability
+# and with copies in place of kernels that work in place; and twins beside their kernels. Bad and racing accesses
+# count, refused calls do not. Ends with what was found.
 #
 #     sh sanitize.sh [SEED...]        random programs (1)
 #
@@ -21,18 +21,13 @@ export PYTHONDONTWRITEBYTECODE=1
 mkdir -p "$out"
 chmod 1777 "$out" # workers of several users write there
 
-# test-worker faults on purpose.
-for tool in memcheck racecheck; do
-        for test in test-twins test-coalesce test-worker-graph test-worker-in-place test-worker-staging; do
-                program=$pack/stage/libexec/gpuq-unit/$test
-                [ -x "$program" ] || continue
-                timeout 120 "$checker" --tool $tool --report-api-errors no --error-exitcode 99 \
-                        --log-file "$out/$tool-$test.txt" "$program" >"$out/$tool-$test.log" 2>&1
-                code=$?
-                [ $code = 0 ] || status=1
-                printf '%-10s %-24s exit %3d  %s\n' $tool "$test" $code "$(grep -h SUMMARY "$out/$tool-$test.txt" | sed 's/=* *//')"
-        done
-done
+twins() {
+        timeout 240 "$checker" --tool "$1" --report-api-errors no --error-exitcode 99 --log-file "$out/twins-$1.txt" \
+                "$pack/stage/libexec/gpuq-unit/test-twins" >"$out/twins-$1.log" 2>&1 || status=1
+        printf '%-10s twins                  %s\n' "$1" "$(grep -h SUMMARY "$out/twins-$1.txt" | sed 's/=* *//')"
+}
+
+twins memcheck
 
 worker=$pack/stage/libexec/gpuq/gpuqd-worker
 mv "$worker" "$worker.real"
@@ -48,5 +43,8 @@ for seed in "${@:-1}"; do
                 "${property}[all]" "${property}[not-in-place]" >"$out/serial-$seed.log" 2>&1 || status=1
         printf '%-10s random program %-9s %s\n' memcheck "$seed" "$(tail -n 1 "$out/serial-$seed.log")"
 done
-grep -h SUMMARY "$out"/worker-*.txt | sort | uniq -c
+cat "$out"/worker-*.txt | sort | uniq -c | sort -rn | head -n 20
+grep -q -e 'Invalid ' -e 'SUMMARY: [1-9]' "$out"/worker-*.txt && status=1
+
+twins racecheck
 exit $status

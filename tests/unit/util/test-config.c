@@ -90,7 +90,7 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_int_equal(config->cpu_devices, 1);
         assert_false(config->isolation_shared);
         assert_int_equal(config->worker_idle_s, 60);
-        assert_int_equal(config->inflight_jobs, 128);
+        assert_int_equal(config->inflight_jobs, 256);
         assert_true(config->coalesce);
         assert_int_equal(config->coalesce_us, 0);
         assert_true(config->in_place);

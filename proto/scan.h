@@ -22,6 +22,11 @@ typedef struct Scan {
         const uint8_t *end;
 } Scan;
 
+/** scan_left() - bytes. */
+static inline size_t scan_left(const Scan *scan) {
+        return (size_t)(scan->end - scan->p);
+}
+
 static inline bool scan_long_varint(Scan *scan, uint64_t *ret) {
         uint64_t value = 0;
 
@@ -57,7 +62,7 @@ static inline bool scan_is(Scan *scan, unsigned field, unsigned type) {
 static inline bool scan_inner(Scan *scan, Scan *ret_inner) {
         uint64_t n;
 
-        if (!scan_varint(scan, &n) || n > (size_t)(scan->end - scan->p))
+        if (!scan_varint(scan, &n) || n > scan_left(scan))
                 return false;
         *ret_inner = (Scan){.p = scan->p, .end = scan->p + n};
         scan->p += n;
@@ -80,6 +85,20 @@ static inline bool scan_u32(Scan *scan, unsigned field, uint32_t *ret) {
         return good;
 }
 
+/** scan_s32() - the same, of a sint32. */
+static inline bool scan_s32(Scan *scan, unsigned field, int32_t *ret) {
+        uint32_t value = (uint32_t)*ret << 1 ^ (uint32_t)(*ret >> 31);
+        bool good = scan_u32(scan, field, &value);
+
+        *ret = (int32_t)(value >> 1 ^ -(value & 1));
+        return good;
+}
+
+/** scan_bytes() - the same, where they stand. */
+static inline bool scan_bytes(Scan *scan, unsigned field, Scan *ret) {
+        return !scan_is(scan, field, 2) || scan_inner(scan, ret);
+}
+
 /** scan_count() - how many of this field come next, as messages; leaves @scan where it is. */
 static inline size_t scan_count(Scan scan, unsigned field) {
         size_t n = 0;
@@ -87,6 +106,15 @@ static inline size_t scan_count(Scan scan, unsigned field) {
 
         while (scan_is(&scan, field, 2) && scan_inner(&scan, &inner))
                 n++;
+        return n;
+}
+
+/** scan_count_numbers() - of a packed field, whose bytes these are: each number ends with a byte below 128. */
+static inline size_t scan_count_numbers(Scan scan) {
+        size_t n = 0;
+
+        while (scan.p < scan.end)
+                n += *scan.p++ < 0x80;
         return n;
 }
 
@@ -105,6 +133,20 @@ static inline bool scan_skip(Scan *scan) {
                 default: /* no message of ours has fixed-width fields */
                         return false;
         }
+}
+
+/** scan_is_over() - whether nothing is left but fields with numbers above @last, which are not known here. */
+static inline bool scan_is_over(Scan scan, unsigned last) {
+        uint64_t tag;
+
+        while (scan.p < scan.end) {
+                Scan ahead = scan;
+
+                if (!scan_varint(&ahead, &tag) || tag > UINT32_MAX || tag >> 3 <= last ||
+                    !scan_skip(&scan))
+                        return false;
+        }
+        return true;
 }
 
 #endif

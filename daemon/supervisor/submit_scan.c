@@ -15,14 +15,6 @@
 
 /* ---- fields ---------------------------------------------------------------- */
 
-static bool scan_s32(Scan *scan, unsigned field, int32_t *ret) {
-        uint32_t value = 0;
-        bool good = scan_u32(scan, field, &value);
-
-        *ret = (int32_t)(value >> 1 ^ -(value & 1));
-        return good;
-}
-
 static bool scan_flag(Scan *scan, unsigned field, protobuf_c_boolean *ret) {
         uint64_t value = 0;
         bool good = scan_u64(scan, field, 1, &value);
@@ -58,28 +50,16 @@ static bool scan_text(Scan *scan, unsigned field, Bump *bump, char **ret_text) {
 }
 
 /* Where they stand. */
-static bool scan_bytes(Scan *scan, unsigned field, ProtobufCBinaryData *ret_bytes) {
-        Scan inner;
+static bool scan_data(Scan *scan, unsigned field, ProtobufCBinaryData *ret_data) {
+        Scan inner = {0};
 
-        if (!scan_is(scan, field, 2))
-                return true;
-        if (!scan_inner(scan, &inner))
+        if (!scan_bytes(scan, field, &inner))
                 return false;
-
-        *ret_bytes = (ProtobufCBinaryData){
+        *ret_data = (ProtobufCBinaryData){
                 .len = (size_t)(inner.end - inner.p),
                 .data = inner.p < inner.end ? (uint8_t *)inner.p : NULL,
         };
         return true;
-}
-
-/* How many numbers a packed field has: each ends with a byte below 128. */
-static size_t scan_count_numbers(Scan scan) {
-        size_t n = 0;
-
-        while (scan.p < scan.end)
-                n += *scan.p++ < 0x80;
-        return n;
 }
 
 /* Return: false: broken, or one is over @max. */
@@ -169,7 +149,7 @@ static bool scan_kernels(Scan *scan, Bump *bump, Gpuq__V1__Job *job) {
 static bool scan_job(Scan scan, Bump *bump, Gpuq__V1__Job *job) {
         gpuq__v1__job__init(job);
         return scan_u32(&scan, 1, &job->tag) && scan_buffers(&scan, bump, job) &&
-               scan_kernels(&scan, bump, job) && scan_bytes(&scan, 4, &job->operations) &&
+               scan_kernels(&scan, bump, job) && scan_data(&scan, 4, &job->operations) &&
                scan_s32(&scan, 6, &job->priority) && scan_u32(&scan, 7, &job->timeout_ms) &&
                scan_text(&scan, 8, bump, &job->label) && scan_u32(&scan, 9, &job->device) &&
                scan_flag(&scan, 10, &job->repeatable) && scan_flag(&scan, 11, &job->timed) &&
@@ -221,7 +201,7 @@ static bool scan_fire(Scan scan, Bump *bump, Gpuq__V1__Fire *fire) {
         gpuq__v1__fire__init(fire);
         return scan_u32(&scan, 1, &fire->prepared) && scan_u32(&scan, 2, &fire->tag) &&
                scan_numbers(&scan, 3, UINT64_MAX, bump, &fire->slices, &fire->n_slices) &&
-               scan_patches(&scan, bump, fire) && scan_bytes(&scan, 5, &fire->values) &&
+               scan_patches(&scan, bump, fire) && scan_data(&scan, 5, &fire->values) &&
                scan_u64(&scan, 6, UINT64_MAX, &fire->word_arena) &&
                scan_u64(&scan, 7, UINT64_MAX, &fire->word_offset) && scan.p == scan.end;
 }

@@ -78,17 +78,6 @@ static int worker_on_module_drop(Worker *worker, const Gpuq__Worker__ModuleDrop 
         return 0;
 }
 
-static int worker_on_jobs(Worker *worker, const Gpuq__Worker__JobList *message) {
-        int r;
-
-        for (size_t i = 0; i < message->n_jobs; ++i) {
-                r = runner_add(&worker->runner, message->jobs[i]);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static int worker_dispatch(Worker *worker, const Gpuq__Worker__ToWorker *message) {
         switch (message->body_case) {
                 case GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD:
@@ -101,8 +90,6 @@ static int worker_dispatch(Worker *worker, const Gpuq__Worker__ToWorker *message
                         return worker_on_module_add(worker, message->module_add);
                 case GPUQ__WORKER__TO_WORKER__BODY_MODULE_DROP:
                         return worker_on_module_drop(worker, message->module_drop);
-                case GPUQ__WORKER__TO_WORKER__BODY_JOBS:
-                        return worker_on_jobs(worker, message->jobs);
                 case GPUQ__WORKER__TO_WORKER__BODY_ATTACH:
                         worker_attach(worker, message->attach->by);
                         return 0;
@@ -113,10 +100,42 @@ static int worker_dispatch(Worker *worker, const Gpuq__Worker__ToWorker *message
         }
 }
 
-int worker_receive(Worker *worker, bool *ret_any) {
+static int worker_on_others(Worker *worker, Scan scan) {
         Gpuq__Worker__ToWorker *message;
+        int r;
+
+        message = gpuq__worker__to_worker__unpack(bump_allocator(worker->bump), scan_left(&scan),
+                                                  scan.p);
+        if (!message)
+                worker_refuse(worker, "not a message, or out of memory");
+        r = worker_dispatch(worker, message);
+        bump_reset(worker->bump);
+        return r;
+}
+
+/* What comes with every job is read where it stands. */
+static int worker_on_jobs(Worker *worker, Scan scan) {
+        Scan list, job;
+        int r;
+
+        if (!scan_inner(&scan, &list) || scan_left(&scan) > 0)
+                worker_refuse(worker, "not a list of jobs");
+        while (scan_left(&list) > 0) {
+                if (!scan_is(&list, 1, 2) || !scan_inner(&list, &job))
+                        worker_refuse(worker, "not a list of jobs");
+                r = runner_add(&worker->runner, job);
+                if (r == -EBADMSG)
+                        worker_refuse(worker, "not a job");
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int worker_receive(Worker *worker, bool *ret_any) {
         const uint8_t *data;
         size_t n_data;
+        Scan scan;
         int r;
 
         r = channel_receive(worker->channel, &data, &n_data);
@@ -126,10 +145,8 @@ int worker_receive(Worker *worker, bool *ret_any) {
         if (r)
                 worker_refuse(worker, "the ring is corrupt");
 
-        message = gpuq__worker__to_worker__unpack(bump_allocator(worker->bump), n_data, data);
-        if (!message)
-                worker_refuse(worker, "not a message, or out of memory");
-        r = worker_dispatch(worker, message);
-        bump_reset(worker->bump);
-        return r;
+        scan = (Scan){.p = data, .end = data + n_data};
+        if (scan_is(&scan, GPUQ__WORKER__TO_WORKER__BODY_JOBS, 2))
+                return worker_on_jobs(worker, scan);
+        return worker_on_others(worker, scan);
 }

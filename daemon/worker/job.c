@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "worker/arenas.h"
+#include "worker/job_scan.h"
 #include "worker/twin.h"
 
 /* ---- from the message ------------------------------------------------------------ */
@@ -15,41 +17,47 @@ typedef struct JobRoom {
                 total; /* offsets into the block */
 } JobRoom;
 
-static JobRoom job_measure(const Gpuq__Worker__WorkerJob *message) {
+/* A kernel's name is shorter than its message. */
+static JobRoom job_measure(const JobScan *scan) {
         JobRoom room = {.buffers = sizeof(Job)};
 
-        room.kernels = room.buffers + message->n_buffers * sizeof(StagingBuffer);
-        room.after = room.kernels + message->n_kernels * sizeof(JobKernel);
-        room.edges = room.after + message->n_after * sizeof(uint64_t);
-        room.staging = room.edges + message->n_after * sizeof(JobEdge);
-        room.names = room.staging + staging_room(message->n_buffers);
-        room.operations = room.names;
-        for (size_t i = 0; i < message->n_kernels; ++i)
-                room.operations += strlen(message->kernels[i]->name) + 1;
-        room.total = room.operations + message->operations.len;
+        room.kernels = room.buffers + scan->n_buffers * sizeof(StagingBuffer);
+        room.after = room.kernels + scan->n_kernels * sizeof(JobKernel);
+        room.edges = room.after + scan->n_after * sizeof(uint64_t);
+        room.staging = room.edges + scan->n_after * sizeof(JobEdge);
+        room.names = room.staging + staging_room(scan->n_buffers);
+        room.operations = room.names + scan_left(&scan->kernels);
+        room.total = room.operations + scan_left(&scan->operations);
         return room;
 }
 
-static void job_take_buffer(Job *job, StagingBuffer *buffer, const Gpuq__V1__Buffer *message,
-                            const JobTables *tables) {
-        Arena *arena = tables->find_arena(tables->userdata, message->arena);
+/* Slices of one arena are the rule. */
+static Arena *job_find_arena(const Job *job, uint64_t id, const JobTables *tables) {
+        Arena *last = job->n_buffers ? job_arena(job->buffers[job->n_buffers - 1].arena) : NULL;
+
+        return last && last->id == id ? last : tables->find_arena(tables->userdata, id);
+}
+
+static void job_take_buffer(Job *job, const JobScanBuffer *scan, const JobTables *tables) {
+        Arena *arena = job_find_arena(job, scan->arena, tables);
+        StagingBuffer *buffer = &job->buffers[job->n_buffers++];
 
         *buffer = (StagingBuffer){0};
         if (!arena) {
                 failure_set(&job->failure, GPUQ__V1__CODE__E_NOT_FOUND,
-                            "arena %llu is not in this worker", (unsigned long long)message->arena);
+                            "arena %llu is not in this worker", (unsigned long long)scan->arena);
                 return;
         }
 
         ++arena->n_uses;
         *buffer = (StagingBuffer){
                 .arena = arena,
-                .offset = message->offset,
-                .length = message->length,
-                .direction = (StagingDirection)message->direction,
+                .offset = scan->offset,
+                .length = scan->length,
+                .direction = (StagingDirection)scan->direction,
                 .in_device = arena->place == GPUQ__V1__PLACE__DEVICE,
         };
-        if ((unsigned)message->direction > STAGING_INOUT)
+        if (scan->direction > STAGING_INOUT)
                 failure_set(&job->failure, GPUQ__V1__CODE__E_INVALID,
                             "a buffer neither in, out nor inout");
         if (buffer->offset > arena->size || buffer->length > arena->size - buffer->offset)
@@ -60,71 +68,99 @@ static void job_take_buffer(Job *job, StagingBuffer *buffer, const Gpuq__V1__Buf
 }
 
 /* Return: where the next name goes. */
-static char *job_take_kernel(Job *job, JobKernel *kernel, const Gpuq__V1__Kernel *message,
-                             const JobTables *tables, char *names) {
-        Module *module = tables->find_module(tables->userdata, message->module);
-        size_t n_name = strlen(message->name) + 1;
+static char *job_take_kernel(Job *job, const JobScanKernel *scan, const JobTables *tables,
+                             char *name) {
+        Module *module = tables->find_module(tables->userdata, scan->module);
+        size_t n_name = scan_left(&scan->name);
 
-        *kernel = (JobKernel){.name = memcpy(names, message->name, n_name)};
-        if (!module) {
-                failure_set(&job->failure, GPUQ__V1__CODE__E_NOT_FOUND,
-                            "module %llu is not in this worker",
-                            (unsigned long long)message->module);
-        } else {
+        if (n_name > 0)
+                memcpy(name, scan->name.p, n_name);
+        name[n_name] = '\0';
+        job->kernels[job->n_kernels++] = (JobKernel){.module = module, .name = name};
+        if (module)
                 module_use(module);
-                kernel->module = module;
-        }
-        return names + n_name;
+        else
+                failure_set(&job->failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                            "module %llu is not in this worker", (unsigned long long)scan->module);
+        return name + n_name + 1;
 }
 
-static void job_lay_out(Job *job, const JobRoom *room, const Gpuq__Worker__WorkerJob *message) {
+/* Return: false: broken. */
+static bool job_take_lists(Job *job, JobScan *scan, const JobTables *tables, char *names) {
+        JobScanBuffer buffer;
+        JobScanKernel kernel;
+
+        while (scan_left(&scan->buffers) > 0) {
+                if (!job_scan_buffer(&scan->buffers, &buffer))
+                        return false;
+                job_take_buffer(job, &buffer, tables);
+        }
+        while (scan_left(&scan->kernels) > 0) {
+                if (!job_scan_kernel(&scan->kernels, &kernel))
+                        return false;
+                names = job_take_kernel(job, &kernel, tables, names);
+        }
+        while (job->n_after < scan->n_after)
+                if (!scan_varint(&scan->after, &job->after[job->n_after++]))
+                        return false;
+        return scan_left(&scan->after) == 0;
+}
+
+static void job_lay_out(Job *job, const JobRoom *room, const JobScan *scan) {
         uint8_t *block = (uint8_t *)job;
 
         *job = (Job){
-                .id = message->id,
-                .priority = message->priority,
-                .timed = message->timed,
-                .alone = message->alone,
-                .timeout_ms = message->timeout_ms,
+                .id = scan->id,
+                .priority = scan->priority,
+                .timed = scan->timed,
+                .alone = scan->alone,
+                .timeout_ms = scan->timeout_ms,
                 .buffers = (StagingBuffer *)(block + room->buffers),
-                .n_buffers = message->n_buffers,
                 .kernels = (JobKernel *)(block + room->kernels),
-                .n_kernels = message->n_kernels,
                 .after = (uint64_t *)(block + room->after),
                 .edges = (JobEdge *)(block + room->edges),
-                .n_after = message->n_after,
                 .staging_memory = block + room->staging,
                 .operations = block + room->operations,
-                .n_operations = message->operations.len,
+                .n_operations = scan_left(&scan->operations),
         };
         SLIST_INIT(&job->successors);
 }
 
-int job_new(const Gpuq__Worker__WorkerJob *message, const JobTables *tables, Blocks *blocks,
-            Job **ret_job) {
-        JobRoom room = job_measure(message);
-        Job *job = blocks_take(blocks, room.total);
-        char *names;
+int job_new(Scan message, const JobTables *tables, Blocks *blocks, Job **ret_job) {
+        JobScan scan;
+        JobRoom room;
+        Job *job;
 
+        if (!job_scan(message, &scan))
+                return -EBADMSG;
+        room = job_measure(&scan);
+        job = blocks_take(blocks, room.total);
         if (!job)
                 return -ENOMEM;
 
-        job_lay_out(job, &room, message);
-        for (size_t i = 0; i < job->n_buffers; ++i)
-                job_take_buffer(job, &job->buffers[i], message->buffers[i], tables);
-        names = (char *)job + room.names;
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                names = job_take_kernel(job, &job->kernels[i], message->kernels[i], tables, names);
-        if (job->n_after > 0)
-                memcpy(job->after, message->after, job->n_after * sizeof(*job->after));
+        job_lay_out(job, &room, &scan);
+        if (!job_take_lists(job, &scan, tables, (char *)job + room.names)) {
+                job_let_go(job);
+                job_free(job, blocks);
+                return -EBADMSG;
+        }
         if (job->n_operations > 0)
-                memcpy(job->operations, message->operations.data, job->n_operations);
-        if (message->word_arena)
-                word_take(&job->word, tables->find_arena(tables->userdata, message->word_arena),
-                          message->word_offset);
+                memcpy(job->operations, scan.operations.p, job->n_operations);
+        if (scan.word_arena)
+                word_take(&job->word, tables->find_arena(tables->userdata, scan.word_arena),
+                          scan.word_offset);
 
         *ret_job = job;
         return 0;
+}
+
+void job_let_go(Job *job) {
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                if (job->buffers[i].arena)
+                        arenas_unuse(job_arena(job->buffers[i].arena));
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                if (job->kernels[i].module)
+                        module_unuse(job->kernels[i].module);
 }
 
 Job *job_free(Job *job, Blocks *blocks) {

@@ -16,7 +16,7 @@
 
 #include <uthash.h>
 
-#include "proto/worker.pb-c.h"
+#include "proto/scan.h"
 #include "worker/arena.h"
 #include "worker/blocks.h"
 #include "worker/module.h"
@@ -108,15 +108,16 @@ typedef struct JobTables {
 } JobTables;
 
 /**
- * job_new() - from its message, which is not needed afterwards
+ * job_new() - from its message, a packed WorkerJob, which is not needed afterwards
  * @blocks: its memory, which job_free() gives back
  *
  * A job that names what is not there, or a range outside an arena, is made all
- * the same, with its failure set. Return: 0 or -ENOMEM.
+ * the same, with its failure set. Return: 0, -EBADMSG: it is broken, or -ENOMEM.
  */
-int job_new(const Gpuq__Worker__WorkerJob *message, const JobTables *tables, Blocks *blocks,
-            Job **ret_job);
-/** job_free() - its uses of arenas and modules have been let go by the runner; NULL is fine. Return: NULL. */
+int job_new(Scan message, const JobTables *tables, Blocks *blocks, Job **ret_job);
+/** job_let_go() - it uses its arenas and modules no more: once. */
+void job_let_go(Job *job);
+/** job_free() - after job_let_go(); NULL is fine. Return: NULL. */
 Job *job_free(Job *job, Blocks *blocks);
 
 /** job_is_prepared() - whether its arenas and modules have come to an end of their own, good or bad. */

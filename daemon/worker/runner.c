@@ -89,7 +89,7 @@ static void runner_follow(Runner *runner, Job *job) {
         }
 }
 
-int runner_add(Runner *runner, const Gpuq__Worker__WorkerJob *message) {
+int runner_add(Runner *runner, Scan message) {
         Job *job;
         int r;
 
@@ -99,6 +99,7 @@ int runner_add(Runner *runner, const Gpuq__Worker__WorkerJob *message) {
 
         HASH_ADD(hh, runner->by_id, id, sizeof(job->id), job);
         if (!job->hh.tbl) {
+                job_let_go(job);
                 job_free(job, &runner->blocks);
                 return -ENOMEM;
         }
@@ -148,14 +149,8 @@ void runner_end(Runner *runner, Job *job) {
         TAILQ_INSERT_TAIL(&runner->ended, job, link);
         job->state = JOB_ENDED;
         job->batch = NULL;
+        job_let_go(job);
         runner->dirty = true;
-
-        for (size_t i = 0; i < job->n_buffers; ++i)
-                if (job->buffers[i].arena)
-                        arenas_unuse(job_arena(job->buffers[i].arena));
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                if (job->kernels[i].module)
-                        module_unuse(job->kernels[i].module);
 }
 
 /* All jobs of a batch end, whatever became of them. */

@@ -13,6 +13,7 @@
  * flight it follows on their stream.
  */
 
+#include "proto/worker.pb-c.h"
 #include "worker/arenas.h"
 #include "worker/issue.h"
 #include "worker/output.h"
@@ -51,8 +52,8 @@ typedef struct Runner {
 /** runner_init() - into zeroed @runner. Return: 0 or -ENOMEM. */
 int runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain, Output *output,
                 const JobTables *tables, const RunnerSettings *settings);
-/** runner_add() - a new job. Return: 0 or -ENOMEM. */
-int runner_add(Runner *runner, const Gpuq__Worker__WorkerJob *message);
+/** runner_add() - a new job, of a packed WorkerJob. Return: as job_new(). */
+int runner_add(Runner *runner, Scan message);
 /** runner_changed() - an arena or a module is ready, or has failed. */
 void runner_changed(Runner *runner);
 /**

@@ -984,6 +984,30 @@ static void wait_for_word(const HostArena *arena, uint64_t offset, uint32_t word
         }
 }
 
+static void what_is_no_list_of_jobs_ends_the_worker(void **state) {
+        static const uint8_t cut[] = {6 << 3 | 2, 4, 1 << 3 | 2, 2},
+                             no_job[] = {6 << 3 | 2, 2, 2 << 3, 0},
+                             broken_job[] = {6 << 3 | 2, 4, 1 << 3 | 2, 2, 3 << 3 | 2, 9},
+                             more[] = {6 << 3 | 2, 0, 7 << 3 | 2, 0};
+        static const struct {
+                const uint8_t *data;
+                size_t n_data;
+        } lists[] = {
+                {cut, sizeof(cut)},
+                {no_job, sizeof(no_job)},
+                {broken_job, sizeof(broken_job)},
+                {more, sizeof(more)},
+        };
+
+        for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); ++i) {
+                Supervisor supervisor = supervisor_start(false);
+
+                assert_int_equal(
+                        channel_send_packed(supervisor.channel, lists[i].data, lists[i].n_data), 0);
+                assert_int_equal(supervisor_wait(&supervisor), EXIT_FAILURE << 8);
+        }
+}
+
 static void worker_goes_on_without_its_supervisor_and_tells_the_next_what_there_is(void **state) {
         Supervisor supervisor = supervisor_start(false);
         HostArena arena = host_arena(&supervisor, 1, ARENA);
@@ -1178,6 +1202,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(late_job_is_told_once_and_stop_ends_it),
                 cmocka_unit_test(
                         worker_goes_on_without_its_supervisor_and_tells_the_next_what_there_is),
+                cmocka_unit_test(what_is_no_list_of_jobs_ends_the_worker),
                 cmocka_unit_test(what_is_there_already_may_be_added_again),
                 cmocka_unit_test(end_that_waits_for_room_in_the_ring_has_no_word),
                 cmocka_unit_test(late_job_is_told_again_to_the_next_supervisor),

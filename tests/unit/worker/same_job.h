@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_TEST_SAME_JOB_H
+#define GPUQ_TEST_SAME_JOB_H
+
+/*
+ * A job as the worker reads it, against what protobuf-c reads of the same bytes. Whatever it names is
+ * there, as far as there is room. For one job at a time.
+ */
+
+#include <string.h>
+
+#include "proto/worker.pb-c.h"
+#include "worker/job.h"
+
+#define SAME_JOB_MAX 64u
+
+typedef struct SameJob {
+        Arena arenas[SAME_JOB_MAX];
+        size_t n_arenas;
+        Module modules[SAME_JOB_MAX];
+        size_t n_modules;
+        Blocks blocks;
+} SameJob;
+
+static inline Arena *same_job_arena(void *userdata, uint64_t id) {
+        SameJob *same = userdata;
+        size_t i = 0;
+
+        while (i < same->n_arenas && same->arenas[i].id != id)
+                ++i;
+        if (i == SAME_JOB_MAX)
+                return NULL;
+        if (i == same->n_arenas)
+                same->arenas[same->n_arenas++] = (Arena){.id = id, .size = UINT64_MAX};
+        return &same->arenas[i];
+}
+
+static inline Module *same_job_module(void *userdata, uint64_t id) {
+        SameJob *same = userdata;
+        size_t i = 0;
+
+        while (i < same->n_modules && same->modules[i].id != id)
+                ++i;
+        if (i == SAME_JOB_MAX)
+                return NULL;
+        if (i == same->n_modules)
+                same->modules[same->n_modules++] = (Module){.id = id};
+        return &same->modules[i];
+}
+
+static inline bool same_job_is_unused(const SameJob *same) {
+        for (size_t i = 0; i < same->n_arenas; ++i)
+                if (same->arenas[i].n_uses > 0)
+                        return false;
+        for (size_t i = 0; i < same->n_modules; ++i)
+                if (same->modules[i].n_uses > 0)
+                        return false;
+        return true;
+}
+
+static inline bool same_job_buffers(const Job *job, const Gpuq__Worker__WorkerJob *message) {
+        if (job->n_buffers != message->n_buffers)
+                return false;
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                const StagingBuffer *ours = &job->buffers[i];
+                const Gpuq__V1__Buffer *theirs = message->buffers[i];
+
+                if (ours->arena &&
+                    (job_arena(ours->arena)->id != theirs->arena ||
+                     ours->offset != theirs->offset || ours->length != theirs->length ||
+                     (unsigned)ours->direction != (unsigned)theirs->direction))
+                        return false;
+        }
+        return true;
+}
+
+static inline bool same_job_kernels(const Job *job, const Gpuq__Worker__WorkerJob *message) {
+        if (job->n_kernels != message->n_kernels)
+                return false;
+        for (size_t i = 0; i < job->n_kernels; ++i) {
+                const JobKernel *ours = &job->kernels[i];
+                const Gpuq__V1__Kernel *theirs = message->kernels[i];
+
+                if ((ours->module && ours->module->id != theirs->module) ||
+                    strcmp(ours->name, theirs->name) != 0)
+                        return false;
+        }
+        return true;
+}
+
+static inline bool same_job_word(const Job *job, const Gpuq__Worker__WorkerJob *message) {
+        return !job->word.arena || (job->word.arena->id == message->word_arena &&
+                                    job->word.offset == message->word_offset);
+}
+
+static inline bool same_job_is(const Job *job, const Gpuq__Worker__WorkerJob *message) {
+        return job->id == message->id && job->priority == message->priority &&
+               job->timed == message->timed && job->alone == message->alone &&
+               job->timeout_ms == message->timeout_ms && same_job_buffers(job, message) &&
+               same_job_kernels(job, message) && same_job_word(job, message) &&
+               job->n_after == message->n_after &&
+               (job->n_after == 0 ||
+                memcmp(job->after, message->after, job->n_after * sizeof(*job->after)) == 0) &&
+               job->n_operations == message->operations.len &&
+               (job->n_operations == 0 ||
+                memcmp(job->operations, message->operations.data, job->n_operations) == 0);
+}
+
+/** same_job_new() - as job_new(), of all these bytes. */
+static inline int same_job_new(SameJob *same, const uint8_t *data, size_t n_data, Job **ret_job) {
+        const JobTables tables = {same_job_arena, same_job_module, same};
+
+        *same = (SameJob){0};
+        blocks_init(&same->blocks);
+        return job_new((Scan){.p = data, .end = data + n_data}, &tables, &same->blocks, ret_job);
+}
+
+/** same_job_end() - @job: NULL: none was made. Return: whether nothing is in use now. */
+static inline bool same_job_end(SameJob *same, Job *job) {
+        if (job) {
+                job_let_go(job);
+                word_end(&job->word, job->id, false);
+                job_free(job, &same->blocks);
+        }
+        blocks_clear(&same->blocks);
+        return same_job_is_unused(same);
+}
+
+#endif

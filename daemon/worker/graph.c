@@ -290,6 +290,34 @@ static void graphs_trim(Graphs *graphs) {
         }
 }
 
+static bool graph_may_be_same(const Program *program) {
+        return program->number && program->n_buffers <= GRAPH_N_ADDRESSES;
+}
+
+/* One that this very program ran last, on the same buffers: then its shape and arguments need no look. */
+static Graph *graphs_find_same(const Graphs *graphs, const Program *program) {
+        Graph *graph;
+
+        if (!graph_may_be_same(program))
+                return NULL;
+        TAILQ_FOREACH(graph, &graphs->list, link)
+        if (!graph->busy && graph->program == program->number &&
+            graph->generation == graphs->generation &&
+            memcmp(graph->addresses, program->addresses,
+                   program->n_buffers * sizeof(*program->addresses)) == 0)
+                return graph;
+        return NULL;
+}
+
+static void graph_remember(Graph *graph, const Program *program) {
+        graph->program = 0;
+        if (!graph_may_be_same(program))
+                return;
+        graph->program = program->number;
+        memcpy(graph->addresses, program->addresses,
+               program->n_buffers * sizeof(*program->addresses));
+}
+
 /* Of those of this shape the one that has its arguments already, else the one that was not used for longest. */
 static Graph *graphs_find(Graphs *graphs, size_t n_key, size_t n_arguments, uint64_t hash) {
         Graph *graph, *found = NULL;
@@ -365,7 +393,15 @@ static int graphs_want(Graphs *graphs, const Program *program, size_t n_key, siz
         return 0;
 }
 
-int graphs_take(Graphs *graphs, const Program *program, Graph **ret_graph, Failure *failure) {
+static void graphs_use(Graphs *graphs, Graph *graph) {
+        ++graphs->n_reused;
+        TAILQ_REMOVE(&graphs->list, graph, link);
+        TAILQ_INSERT_HEAD(&graphs->list, graph, link);
+}
+
+/* One of its shape, patched, or a new one. */
+static int graphs_take_like(Graphs *graphs, const Program *program, Graph **ret_graph,
+                            Failure *failure) {
         size_t n_key = graph_key_room(program), n_arguments = graph_arguments_room(program);
         uint64_t hash;
         Graph *graph;
@@ -385,11 +421,26 @@ int graphs_take(Graphs *graphs, const Program *program, Graph **ret_graph, Failu
         }
 
         if (graph) {
-                ++graphs->n_reused;
-                TAILQ_REMOVE(&graphs->list, graph, link);
-                TAILQ_INSERT_HEAD(&graphs->list, graph, link);
+                graphs_use(graphs, graph);
         } else {
                 r = graphs_make(graphs, program, n_key, n_arguments, hash, &graph, failure);
+                if (r)
+                        return r;
+        }
+
+        graph_remember(graph, program);
+        *ret_graph = graph;
+        return 0;
+}
+
+int graphs_take(Graphs *graphs, const Program *program, Graph **ret_graph, Failure *failure) {
+        Graph *graph = graphs_find_same(graphs, program);
+        int r;
+
+        if (graph) {
+                graphs_use(graphs, graph);
+        } else {
+                r = graphs_take_like(graphs, program, &graph, failure);
                 if (r)
                         return r;
         }

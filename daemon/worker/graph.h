@@ -15,7 +15,8 @@
 
 #include "worker/program.h"
 
-#define GRAPHS_MAX 64u /* kept while idle and busy ones together are no more */
+#define GRAPHS_MAX        64u /* kept while idle and busy ones together are no more */
+#define GRAPH_N_ADDRESSES 8u /* of a program with more buffers each run's arguments are looked at */
 
 typedef struct Graph {
         TAILQ_ENTRY(Graph) link; /* graphs->list */
@@ -26,6 +27,9 @@ typedef struct Graph {
         size_t n_key;        /* bytes of the shape */
         uint64_t hash;       /* of the shape */
         uint64_t generation; /* graphs->generation when its steps were given that */
+        uint64_t
+                program; /* the number of whose steps, if it was kept and has few buffers; else 0 */
+        CUdeviceptr addresses[GRAPH_N_ADDRESSES]; /* that program's then */
         bool busy;
 } Graph;
 

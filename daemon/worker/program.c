@@ -67,6 +67,7 @@ static int program_allocate(ProgramBuilder *builder, const ProgramRoom *room) {
 
         builder->program = (Program *)block;
         builder->program->n_refs = 1;
+        builder->program->n_buffers = builder->input->n_buffers;
         builder->program->launches_only = true;
         builder->scalars = (ArgumentSlot *)(block + n_head);
         builder->program->addresses = (CUdeviceptr *)(block + n_head + n_scalars);

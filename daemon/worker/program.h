@@ -81,7 +81,9 @@ typedef struct Step {
 /* One block of memory. Jobs that ask for the same share one: their addresses differ, set when each is issued. */
 typedef struct Program {
         unsigned n_refs;
+        uint64_t number;        /* of one that is kept for the next job that asks for it; else 0 */
         CUdeviceptr *addresses; /* one a buffer: set these before running */
+        size_t n_buffers;
         Step *steps;
         size_t n_steps;
         bool has_printf;    /* a kernel may print: runs alone */

@@ -53,17 +53,24 @@ static void key_fill(const ProgramInput *input, uint8_t *key) {
         memcpy(key, input->operations, input->n_operations);
 }
 
+static uint64_t key_mix(uint64_t hash, uint64_t word) {
+        hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+        return hash ^ hash >> 32;
+}
+
 static uint64_t key_hash(const uint8_t *key, size_t n_key) {
-        uint64_t hash = 0x9e3779b97f4a7c15u ^ n_key;
+        uint64_t hash = 0x9e3779b97f4a7c15u ^ n_key, word;
+        size_t i = 0;
 
-        for (size_t i = 0; i < n_key; i += sizeof(uint64_t)) {
-                uint64_t word = 0;
-
-                memcpy(&word, key + i, MIN(sizeof(word), n_key - i));
-                hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-                hash ^= hash >> 32;
+        for (; i + sizeof(word) <= n_key; i += sizeof(word)) {
+                memcpy(&word, key + i, sizeof(word));
+                hash = key_mix(hash, word);
         }
-        return hash;
+        if (i == n_key)
+                return hash;
+        word = 0;
+        memcpy(&word, key + i, n_key - i);
+        return key_mix(hash, word);
 }
 
 typedef struct Key {
@@ -129,6 +136,7 @@ static void programs_keep(Programs *programs, const ProgramInput *input, Program
                 .n_key = key.n,
         };
         memcpy(entry->key, key.bytes, key.n);
+        program->number = ++programs->n_kept;
 
         set = programs->entries[key.hash % PROGRAMS_SETS];
         entry_free(set[PROGRAMS_WAYS - 1]);

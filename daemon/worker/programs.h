@@ -22,6 +22,7 @@ typedef struct ProgramEntry ProgramEntry;
 typedef struct Programs {
         Context *context;
         Bump *bump;
+        uint64_t n_kept;                                     /* in all: the last one's number */
         ProgramEntry *entries[PROGRAMS_SETS][PROGRAMS_WAYS]; /* the last used first */
 } Programs;
 

@@ -132,7 +132,8 @@ static void run_init(Run *run, uint64_t value, CUdeviceptr buffer, uint32_t fill
                                .launch = {.function = &function, .values = run->values}};
         run->steps[1] = (Step){.kind = STEP_COPY, .copy = {place, place, 8}};
         run->steps[2] = (Step){.kind = STEP_FILL, .fill = {place, 4, fill, 1}};
-        run->program = (Program){.steps = run->steps, .n_steps = N_STEPS};
+        run->program = (Program){
+                .addresses = &run->buffer, .n_buffers = 1, .steps = run->steps, .n_steps = N_STEPS};
 }
 
 static Graph *take(Graphs *graphs, uint64_t value, CUdeviceptr buffer, uint32_t fill) {
@@ -254,6 +255,59 @@ static void after_memory_has_gone_all_is_patched_once(void **state) {
         end(&graphs);
 }
 
+static void take_run(Graphs *graphs, Run *run, unsigned n_patched) {
+        Failure failure = {0};
+        Graph *graph;
+
+        assert_int_equal(graphs_take(graphs, &run->program, &graph, &failure), 0);
+        assert_given(graph, run->value, run->buffer, run->steps[2].fill.value, n_patched);
+        graph_release(graphs, graph);
+}
+
+/* Then nothing but its number and its buffers is compared. */
+static void a_kept_program_knows_its_graph(void **state) {
+        Run run, other;
+        Graphs graphs;
+
+        graphs_init(&graphs, &context);
+        run_init(&run, 7, 0x1000, 9);
+        run.program.number = 1;
+        take_run(&graphs, &run, 0);
+        take_run(&graphs, &run, 0);
+        run.buffer = 0x2000; /* of the copy and the fill */
+        take_run(&graphs, &run, 2);
+        take_run(&graphs, &run, 2);
+        graphs_forget_addresses(&graphs);
+        take_run(&graphs, &run, 2 + N_STEPS);
+
+        run_init(&other, 8, 0x2000, 9);
+        other.program.number = 2;
+        take_run(&graphs, &other, 3 + N_STEPS);
+        take_run(&graphs, &run, 4 + N_STEPS);
+        other.program.number = 0; /* one that is not kept */
+        take_run(&graphs, &other, 5 + N_STEPS);
+        take_run(&graphs, &run, 6 + N_STEPS);
+        assert_int_equal(graphs.n_made, 1);
+        assert_int_equal(graphs.n_reused, 8);
+        end(&graphs);
+}
+
+static void of_a_program_with_many_buffers_all_is_compared(void **state) {
+        CUdeviceptr many[GRAPH_N_ADDRESSES + 1] = {0};
+        Graphs graphs;
+        Run run;
+
+        graphs_init(&graphs, &context);
+        run_init(&run, 7, 0x1000, 9);
+        run.program.number = 1;
+        run.program.addresses = many;
+        run.program.n_buffers = ARRAY_SIZE(many);
+        take_run(&graphs, &run, 0);
+        run.buffer = 0x2000;
+        take_run(&graphs, &run, 2);
+        end(&graphs);
+}
+
 static void one_that_cannot_be_patched_is_made_anew(void **state) {
         Graphs graphs;
         Graph *graph;
@@ -280,6 +334,8 @@ int main(void) {
                 cmocka_unit_test(the_last_byte_of_an_argument_counts),
                 cmocka_unit_test(the_graph_that_has_the_arguments_is_taken),
                 cmocka_unit_test(after_memory_has_gone_all_is_patched_once),
+                cmocka_unit_test(a_kept_program_knows_its_graph),
+                cmocka_unit_test(of_a_program_with_many_buffers_all_is_compared),
                 cmocka_unit_test(one_that_cannot_be_patched_is_made_anew),
         };
 

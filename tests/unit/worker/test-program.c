@@ -595,6 +595,8 @@ static void programs_tell_kernels_from_operations(void **state) {
 
         assert_int_equal(programs_init(&programs, (Context *)&context), 0);
         assert_int_equal(programs_make(&programs, &input, &program, &failure), 0);
+        assert_int_equal(program->number, 1);
+        assert_int_equal(program->n_buffers, 3);
         program_unref(program);
         program = programs_find(&programs, &input);
         assert_non_null(program);

@@ -18,7 +18,6 @@ typedef struct Pace {
         uint64_t spin_ns;  /* how long after an event it spins */
         uint64_t idle_ns;  /* the same with nothing in flight */
         uint64_t event_ns; /* when something last happened */
-        uint64_t nap_ns;   /* the next one */
 } Pace;
 
 /** pace_init() */
@@ -28,6 +27,6 @@ void pace_event(Pace *pace, uint64_t now_ns);
 /** pace_may_sleep() - with nothing in flight: sleep until something happens, rather than spin. */
 bool pace_may_sleep(const Pace *pace, uint64_t now_ns);
 /** pace_next() - nanoseconds to sleep now, 0: spin. */
-uint64_t pace_next(Pace *pace, uint64_t now_ns);
+uint64_t pace_next(const Pace *pace, uint64_t now_ns);
 
 #endif

@@ -318,7 +318,7 @@ static int outbox_send_jobs(Outbox *outbox, Channel *channel) {
         pack_end(begin, p);
         assert((size_t)(p - outbox->packed) <= n_bytes);
 
-        r = channel_send_packed(channel, outbox->packed, (size_t)(p - outbox->packed));
+        r = channel_send_packed(channel, outbox->packed, (size_t)(p - outbox->packed), -1);
         for (size_t i = 0; r == 0 && i < n_jobs; ++i)
                 outbox_drop(outbox, TAILQ_FIRST(&outbox->items));
         outbox_trim(outbox);

@@ -302,7 +302,7 @@ static int channel_send_fd_or_wait(Channel *channel, int fd) {
         return channel_send_fd(channel, fd);
 }
 
-static int channel_pack(Channel *channel, const ProtobufCMessage *message, uint32_t *ret_n_data) {
+static int channel_pack(Channel *channel, const ProtobufCMessage *message, size_t *ret_n_data) {
         size_t n_data = protobuf_c_message_get_packed_size(message);
         uint8_t *packed;
 
@@ -319,7 +319,7 @@ static int channel_pack(Channel *channel, const ProtobufCMessage *message, uint3
         }
 
         protobuf_c_message_pack(message, channel->packed);
-        *ret_n_data = (uint32_t)n_data;
+        *ret_n_data = n_data;
         return 0;
 }
 
@@ -331,36 +331,19 @@ static void channel_trim_packed(Channel *channel) {
         channel->n_packed = 0;
 }
 
-int channel_send(Channel *channel, const ProtobufCMessage *message, int fd) {
-        uint32_t n_data;
-        int r;
-
-        r = channel_pack(channel, message, &n_data);
-        if (r < 0)
-                return r;
-        r = channel_from_ring(ring_room(&channel->out, n_data));
-        if (r)
-                return r;
-        if (fd >= 0) {
-                r = channel_send_fd_or_wait(channel, fd);
-                if (r)
-                        return r;
-        }
-
-        r = channel_from_ring(ring_write(&channel->out, channel->packed, n_data));
-        channel_trim_packed(channel);
-        if (r)
-                return r;
-        if (ring_needs_bell(&channel->out))
-                channel_ring_bell(channel);
-        return 0;
-}
-
-int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data) {
+int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data, int fd) {
         int r;
 
         if (n_data > CHANNEL_CAPACITY)
                 return -EMSGSIZE;
+        if (fd >= 0) {
+                r = channel_from_ring(ring_room(&channel->out, (uint32_t)n_data));
+                if (r)
+                        return r;
+                r = channel_send_fd_or_wait(channel, fd);
+                if (r)
+                        return r;
+        }
 
         r = channel_from_ring(ring_write(&channel->out, data, (uint32_t)n_data));
         if (r)
@@ -368,6 +351,18 @@ int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data) {
         if (ring_needs_bell(&channel->out))
                 channel_ring_bell(channel);
         return 0;
+}
+
+int channel_send(Channel *channel, const ProtobufCMessage *message, int fd) {
+        size_t n_data;
+        int r;
+
+        r = channel_pack(channel, message, &n_data);
+        if (r < 0)
+                return r;
+        r = channel_send_packed(channel, channel->packed, n_data, fd);
+        channel_trim_packed(channel);
+        return r;
 }
 
 int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_data) {

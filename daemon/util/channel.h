@@ -69,8 +69,8 @@ int channel_socket_fd(const Channel *channel);
  * Return: 0, CHANNEL_E_AGAIN, CHANNEL_E_CORRUPT, CHANNEL_E_CLOSED, -EMSGSIZE, or another negative errno.
  */
 int channel_send(Channel *channel, const ProtobufCMessage *message, int fd);
-/** channel_send_packed() - the same for a message that is packed already, without a descriptor. */
-int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data);
+/** channel_send_packed() - the same for a message that is packed already. */
+int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data, int fd);
 /**
  * channel_receive() - the next message, as packed bytes
  * @ret_data: valid until the next call

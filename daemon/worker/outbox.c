@@ -5,6 +5,7 @@
 #include "worker/outbox.h"
 
 #include <fcntl.h>
+#include <string.h>
 
 #include "util/macro.h"
 
@@ -24,52 +25,69 @@ bool outbox_is_empty(const Outbox *outbox) {
         return STAILQ_EMPTY(&outbox->entries);
 }
 
-static int outbox_queue(Outbox *outbox, const Gpuq__Worker__FromWorker *message, int fd) {
-        size_t n_data = gpuq__worker__from_worker__get_packed_size(message);
-        _cleanup_(freep) OutboxEntry *entry = NULL;
+static OutboxEntry *outbox_entry(size_t n_data) {
+        OutboxEntry *entry = malloc(sizeof(*entry) + n_data);
 
-        entry = malloc(sizeof(*entry) + n_data);
-        if (!entry)
-                return -ENOMEM;
+        if (entry)
+                *entry = (OutboxEntry){.fd = -1, .n_data = n_data};
+        return entry;
+}
 
-        entry->fd = -1;
+/* @entry: consumed. */
+static int outbox_queue(Outbox *outbox, OutboxEntry *entry, int fd) {
         if (fd >= 0) {
                 entry->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-                if (entry->fd < 0)
+                if (entry->fd < 0) {
+                        free(entry); /* which keeps errno */
                         return -errno;
+                }
         }
-        entry->n_data = gpuq__worker__from_worker__pack(message, entry->data);
         STAILQ_INSERT_TAIL(&outbox->entries, entry, link);
-        entry = NULL; /* the list's; the macro above names it more than once */
         return 0;
 }
 
-int outbox_send(Outbox *outbox, const Gpuq__Worker__FromWorker *message, int fd) {
+/* Return: as outbox_send(), or CHANNEL_E_AGAIN: the message is to be queued. */
+static int outbox_make_way(Outbox *outbox) {
         int r;
 
         r = outbox_flush(outbox);
         if (r)
                 return r;
-        if (!outbox_is_empty(outbox))
-                return outbox_queue(outbox, message, fd);
-
-        r = channel_send(outbox->channel, &message->base, fd);
-        if (r == CHANNEL_E_AGAIN)
-                return outbox_queue(outbox, message, fd);
-        return r;
+        return outbox_is_empty(outbox) ? 0 : CHANNEL_E_AGAIN;
 }
 
-static int outbox_send_entry(Outbox *outbox, const OutboxEntry *entry) {
-        Gpuq__Worker__FromWorker *message;
+int outbox_send(Outbox *outbox, const Gpuq__Worker__FromWorker *message, int fd) {
+        OutboxEntry *entry;
         int r;
 
-        message = gpuq__worker__from_worker__unpack(NULL, entry->n_data, entry->data);
-        if (!message)
-                return -ENOMEM;
+        r = outbox_make_way(outbox);
+        if (r == 0)
+                r = channel_send(outbox->channel, &message->base, fd);
+        if (r != CHANNEL_E_AGAIN)
+                return r;
 
-        r = channel_send(outbox->channel, &message->base, entry->fd);
-        gpuq__worker__from_worker__free_unpacked(message, NULL);
-        return r;
+        entry = outbox_entry(gpuq__worker__from_worker__get_packed_size(message));
+        if (!entry)
+                return -ENOMEM;
+        gpuq__worker__from_worker__pack(message, entry->data);
+        return outbox_queue(outbox, entry, fd);
+}
+
+int outbox_send_packed(Outbox *outbox, const uint8_t *packed, size_t n_packed) {
+        OutboxEntry *entry;
+        int r;
+
+        r = outbox_make_way(outbox);
+        if (r == 0)
+                r = channel_send_packed(outbox->channel, packed, n_packed, -1);
+        if (r != CHANNEL_E_AGAIN)
+                return r;
+
+        entry = outbox_entry(n_packed);
+        if (!entry)
+                return -ENOMEM;
+        memcpy(entry->data, packed, n_packed);
+        return outbox_queue(outbox, entry, -1);
 }
 
 int outbox_flush(Outbox *outbox) {
@@ -77,7 +95,7 @@ int outbox_flush(Outbox *outbox) {
         int r;
 
         while ((entry = STAILQ_FIRST(&outbox->entries))) {
-                r = outbox_send_entry(outbox, entry);
+                r = channel_send_packed(outbox->channel, entry->data, entry->n_data, entry->fd);
                 if (r == CHANNEL_E_AGAIN)
                         return 0;
                 if (r)

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "proto/pack.h"
+
 /* Bytes of texts, so that no message outgrows a frame to a client. */
 #define REPORT_LOG_MAX (256u << 10)
 
@@ -171,43 +173,68 @@ int report_module(Outbox *outbox, const Module *module) {
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
-/* As many as fit one message without memory of their own. */
-#define REPORT_ENDS_MAX 64
+#define REPORT_ENDS_MAX  64u                                        /* of one message */
+#define REPORT_END_BYTES (PACK_PREFIX_BYTES + 3 * PACK_FIELD_BYTES) /* of a plain one, at most */
 
-typedef struct ReportEnds {
-        Gpuq__Worker__JobEnd ends[REPORT_ENDS_MAX], *pointers[REPORT_ENDS_MAX];
-        Gpuq__V1__Error errors[REPORT_ENDS_MAX];
-} ReportEnds;
+/* It ran well and printed nothing, as nearly all do. */
+static bool report_is_plain(const Job *job) {
+        return !failure_is_set(&job->failure) && !job->output;
+}
 
-static void report_fill_end(ReportEnds *ends, size_t i, const Job *job) {
-        Gpuq__Worker__JobEnd *end = &ends->ends[i];
+/* The numbers are worker.proto's. */
+static uint8_t *report_pack_end(uint8_t *p, const Job *job) {
+        uint8_t *begin = p = pack_begin(p, 1);
 
-        gpuq__worker__job_end__init(end);
-        ends->pointers[i] = end;
-        end->id = job->id;
-        end->error = failure_pack(&job->failure, &ends->errors[i]);
+        p = pack_number(p, 1, job->id);
+        p = pack_number(p, 4, job->gpu_ns);
+        p = pack_number(p, 5, job->ran_us);
+        pack_end(begin, p);
+        return p;
+}
+
+/* From the first one, which is plain. @ret_next: the first that was not told. */
+static int report_plain_ends(Outbox *outbox, const Job *job, const Job **ret_next) {
+        uint8_t packed[PACK_PREFIX_BYTES + REPORT_ENDS_MAX * REPORT_END_BYTES];
+        uint8_t *begin = pack_begin(packed, GPUQ__WORKER__FROM_WORKER__BODY_ENDS), *p = begin;
+
+        for (unsigned n = 0; job && n < REPORT_ENDS_MAX && report_is_plain(job); ++n) {
+                p = report_pack_end(p, job);
+                job = TAILQ_NEXT(job, link);
+        }
+        pack_end(begin, p);
+        *ret_next = job;
+        return outbox_send_packed(outbox, packed, (size_t)(p - packed));
+}
+
+static int report_end(Outbox *outbox, const Job *job) {
+        Gpuq__Worker__JobEnds ends = GPUQ__WORKER__JOB_ENDS__INIT;
+        Gpuq__Worker__JobEnd end = GPUQ__WORKER__JOB_END__INIT, *list = &end;
+        Gpuq__V1__Error error;
+
+        end.id = job->id;
+        end.error = failure_pack(&job->failure, &error);
         if (job->output)
-                end->output = job->output;
-        end->gpu_ns = job->gpu_ns;
-        end->ran_us = job->ran_us;
+                end.output = job->output;
+        end.gpu_ns = job->gpu_ns;
+        end.ran_us = job->ran_us;
+        ends.ends = &list;
+        ends.n_ends = 1;
+        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_ENDS, &ends, -1);
 }
 
 int report_ends(Outbox *outbox, const struct JobList *ended) {
         const Job *job = TAILQ_FIRST(ended);
-        ReportEnds ends;
-        int r;
+        int r = 0;
 
-        while (job) {
-                Gpuq__Worker__JobEnds message = GPUQ__WORKER__JOB_ENDS__INIT;
-
-                message.ends = ends.pointers;
-                for (; job && message.n_ends < REPORT_ENDS_MAX; job = TAILQ_NEXT(job, link))
-                        report_fill_end(&ends, message.n_ends++, job);
-                r = report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_ENDS, &message, -1);
-                if (r)
-                        return r;
+        while (r == 0 && job) {
+                if (report_is_plain(job)) {
+                        r = report_plain_ends(outbox, job, &job);
+                } else {
+                        r = report_end(outbox, job);
+                        job = TAILQ_NEXT(job, link);
+                }
         }
-        return 0;
+        return r;
 }
 
 int report_late(Outbox *outbox, const Job *job) {

@@ -19,7 +19,7 @@ int report_arena(Outbox *outbox, Arena *arena);
 int report_module(Outbox *outbox, const Module *module);
 /** report_module_failed() - one that there is no Module of. */
 int report_module_failed(Outbox *outbox, uint64_t id, const Failure *failure);
-/** report_ends() - every job in a list, in one message. */
+/** report_ends() - every job in a list, in their order. */
 int report_ends(Outbox *outbox, const struct JobList *ended);
 /** report_late() - ran past its timeout. */
 int report_late(Outbox *outbox, const Job *job);

@@ -319,7 +319,7 @@ static void play_word_spoilt(World *world) {
         if (n <= sizeof(packed)) {
                 gpuq__worker__from_worker__pack(word, packed);
                 n = message_spoil(&world->input, packed, n, sizeof(packed));
-                (void)channel_send_packed(worker->channel, packed, n);
+                (void)channel_send_packed(worker->channel, packed, n, -1);
         }
         gpuq__worker__from_worker__free_unpacked(word, NULL);
 }

@@ -1003,7 +1003,8 @@ static void what_is_no_list_of_jobs_ends_the_worker(void **state) {
                 Supervisor supervisor = supervisor_start(false);
 
                 assert_int_equal(
-                        channel_send_packed(supervisor.channel, lists[i].data, lists[i].n_data), 0);
+                        channel_send_packed(supervisor.channel, lists[i].data, lists[i].n_data, -1),
+                        0);
                 assert_int_equal(supervisor_wait(&supervisor), EXIT_FAILURE << 8);
         }
 }

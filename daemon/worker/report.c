@@ -183,12 +183,12 @@ static bool report_is_plain(const Job *job) {
 
 /* The numbers are worker.proto's. */
 static uint8_t *report_pack_end(uint8_t *p, const Job *job) {
-        uint8_t *begin = p = pack_begin(p, 1);
+        uint8_t *begin = p = pack_begin_short(p, 1);
 
         p = pack_number(p, 1, job->id);
         p = pack_number(p, 4, job->gpu_ns);
         p = pack_number(p, 5, job->ran_us);
-        pack_end(begin, p);
+        pack_end_short(begin, p);
         return p;
 }
 

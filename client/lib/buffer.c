@@ -28,10 +28,6 @@ void buffer_unref(gpuq_buffer *buffer) {
         client_unref(client);
 }
 
-bool buffer_is_same(const gpuq_buffer *a, const gpuq_buffer *b) {
-        return a->arena == b->arena && a->offset == b->offset && a->size == b->size;
-}
-
 static int buffer_new(gpuq_client *client, Arena *arena, uint64_t offset, uint64_t size,
                       gpuq_buffer **ret_buffer) {
         gpuq_buffer *buffer;

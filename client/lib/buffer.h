@@ -27,6 +27,8 @@ gpuq_buffer *buffer_ref(gpuq_buffer *buffer);
 /** buffer_unref() - with the lock, and a reference to the client beside the buffer's own. */
 void buffer_unref(gpuq_buffer *buffer);
 /** buffer_is_same() - are they the same slice of the same arena? */
-bool buffer_is_same(const gpuq_buffer *a, const gpuq_buffer *b);
+static inline bool buffer_is_same(const gpuq_buffer *a, const gpuq_buffer *b) {
+        return a->arena == b->arena && a->offset == b->offset && a->size == b->size;
+}
 
 #endif

@@ -14,7 +14,10 @@
 #include "error.h"
 #include "module.h"
 
-#define LAUNCH_N_FIELDS 12u /* beside its arguments */
+/* At most; no more than that, for what is left over at the end makes a job's memory twice as large. */
+#define LAUNCH_NUMBER_BYTES 6u /* of 32 bits, with its tag */
+#define LAUNCH_BYTES        (2 * PACK_PREFIX_BYTES + 12 * LAUNCH_NUMBER_BYTES) /* without its arguments */
+#define LAUNCH_ARG_BYTES    (PACK_PREFIX_BYTES + 2 * LAUNCH_NUMBER_BYTES) /* without its scalar */
 
 static const char *launch_kind_name(unsigned kind) {
         static const char *const names[] = {
@@ -76,12 +79,11 @@ static int launch_check_args(const Gpuq__V1__KernelInfo *kernel, const gpuq_arg 
         return 0;
 }
 
-/* At most. */
 static size_t launch_measure(const gpuq_arg *args, size_t n_args) {
-        size_t n = 2 * PACK_PREFIX_BYTES + LAUNCH_N_FIELDS * PACK_FIELD_BYTES;
+        size_t n = LAUNCH_BYTES;
 
         for (size_t i = 0; i < n_args; i++)
-                n += PACK_PREFIX_BYTES + 2 * PACK_FIELD_BYTES + (args[i].buffer ? 0 : args[i].size);
+                n += LAUNCH_ARG_BYTES + (args[i].buffer ? 0 : args[i].size);
         return n;
 }
 
@@ -93,7 +95,7 @@ static uint8_t *launch_pack_scalar(uint8_t *p, const gpuq_arg *arg) {
         p = pack_varint(p, arg->size);
         if (arg->size > 0)
                 memcpy(p, data, arg->size);
-        return pack_number(p + arg->size, 3, arg->kind);
+        return pack_number(p + arg->size, 3, (uint32_t)arg->kind);
 }
 
 static uint8_t *launch_pack_buffer(uint8_t *p, uint32_t buffer) {
@@ -101,49 +103,36 @@ static uint8_t *launch_pack_buffer(uint8_t *p, uint32_t buffer) {
         return pack_number(pack_varint(p, buffer), 3, GPUQ__V1__KIND__POINTER);
 }
 
+/* @p: where they go; then where they end. */
 static int launch_pack_args(gpuq_job *job, const gpuq_arg *args, size_t n_args, uint8_t **p) {
-        uint8_t *begin;
+        uint8_t *begin, *end = *p;
         uint32_t buffer;
         int r;
 
         for (size_t i = 0; i < n_args; i++) {
-                begin = pack_open(*p, 9);
+                begin = pack_open(end, 9);
                 if (args[i].buffer) {
                         r = build_buffer(job, args[i].buffer, args[i].direction, &buffer);
                         if (r < 0)
                                 return r;
-                        *p = pack_close(begin, launch_pack_buffer(begin, buffer));
+                        end = pack_close(begin, launch_pack_buffer(begin, buffer));
                 } else {
-                        *p = pack_close(begin, launch_pack_scalar(begin, &args[i]));
+                        end = pack_close(begin, launch_pack_scalar(begin, &args[i]));
                 }
         }
+        *p = end;
         return 0;
 }
 
-/* A gpuq.v1.Launch, its fields in the order of their numbers. */
+static uint8_t *launch_pack_three(uint8_t *p, unsigned field, const unsigned *values) {
+        for (unsigned i = 0; i < 3; i++)
+                p = pack_number(p, field + i, values[i]);
+        return p;
+}
+
+/* Its fields go in the order of their numbers. By protobuf-c it was four times the work. */
 static int launch_pack(gpuq_job *job, uint32_t kernel, const gpuq_config *config,
-                       const gpuq_arg *args, size_t n_args, uint8_t **p) {
-        int r;
-
-        *p = pack_number(*p, 1, kernel);
-        for (unsigned i = 0; i < 3; i++)
-                *p = pack_number(*p, 2 + i, config->grid[i]);
-        for (unsigned i = 0; i < 3; i++)
-                *p = pack_number(*p, 5 + i, config->block[i]);
-        *p = pack_number(*p, 8, config->shared_bytes);
-        r = launch_pack_args(job, args, n_args, p);
-        if (r < 0)
-                return r;
-
-        *p = pack_number(*p, 10, config->cooperative);
-        for (unsigned i = 0; i < 3; i++)
-                *p = pack_number(*p, 11 + i, config->cluster[i]);
-        return 0;
-}
-
-/* Each of a chain costs its client this: by protobuf-c it was five times as much. */
-static int launch_add(gpuq_job *job, uint32_t kernel, const gpuq_config *config,
-                      const gpuq_arg *args, size_t n_args) {
+                       const gpuq_arg *args, size_t n_args) {
         uint8_t *p, *operation, *launch;
         int r;
 
@@ -152,11 +141,17 @@ static int launch_add(gpuq_job *job, uint32_t kernel, const gpuq_config *config,
                 return r;
 
         operation = pack_open(p, 1);
-        p = launch = pack_open(operation, GPUQ__V1__OPERATION__WHAT_LAUNCH);
-        r = launch_pack(job, kernel, config, args, n_args, &p);
+        launch = pack_open(operation, GPUQ__V1__OPERATION__WHAT_LAUNCH);
+        p = pack_number(launch, 1, kernel);
+        p = launch_pack_three(p, 2, config->grid);
+        p = launch_pack_three(p, 5, config->block);
+        p = pack_number(p, 8, config->shared_bytes);
+        r = launch_pack_args(job, args, n_args, &p);
         if (r < 0)
                 return r;
 
+        p = pack_number(p, 10, config->cooperative);
+        p = launch_pack_three(p, 11, config->cluster);
         build_end(job, pack_close(operation, pack_close(launch, p)));
         return 0;
 }
@@ -183,7 +178,7 @@ static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
         if (r < 0)
                 return r;
 
-        return launch_add(job, index, config, args, n_args);
+        return launch_pack(job, index, config, args, n_args);
 }
 
 int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *kernel,

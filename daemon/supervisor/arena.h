@@ -15,12 +15,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <uthash.h>
-
 #include "proto/gpuq.pb-c.h"
 #include "supervisor/ledger.h"
 #include "supervisor/user.h"
 #include "util/macro.h"
+#include "util/table.h"
 
 #define ARENA_KEY_FORMAT "arena-%llu"   /* of its descriptor, at the keeper */
 #define ARENA_IMAGE_MAX  (256ull << 20) /* bytes */

@@ -31,7 +31,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <uthash.h>
 #include <uv.h>
 
 #include "supervisor/arena.h"
@@ -40,6 +39,7 @@
 #include "supervisor/session.h"
 #include "supervisor/spool.h"
 #include "supervisor/user.h"
+#include "util/table.h"
 
 #define DETACHED_NOTE_MAX     (64u << 10)  /* bytes */
 #define DETACHED_LOADED_JOBS  8u           /* of one user, in memory at once */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include <uthash.h>
+#include "util/table.h"
 
 typedef struct DurationClass {
         uint64_t key;

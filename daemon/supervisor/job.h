@@ -15,8 +15,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <uthash.h>
-
 #include "supervisor/failure.h"
 #include "supervisor/fault.h"
 #include "supervisor/ledger.h"
@@ -25,6 +23,7 @@
 #include "supervisor/queue.h"
 #include "supervisor/user.h"
 #include "util/macro.h"
+#include "util/table.h"
 
 typedef struct Arena Arena;
 typedef struct Device Device;

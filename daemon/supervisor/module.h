@@ -17,11 +17,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <uthash.h>
-
 #include "supervisor/failure.h"
 #include "supervisor/user.h"
 #include "util/macro.h"
+#include "util/table.h"
 
 #define MODULE_NAME_MAX  256u
 #define MODULE_OPTIONS   64u

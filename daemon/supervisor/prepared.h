@@ -13,12 +13,11 @@
 
 #include <stdint.h>
 
-#include <uthash.h>
-
 #include "proto/gpuq.pb-c.h"
 #include "supervisor/failure.h"
 #include "supervisor/user.h"
 #include "util/macro.h"
+#include "util/table.h"
 
 /* Of one session; and what a small job that is fired often may have. A Fire of a few
  * bytes makes a job of all that. */

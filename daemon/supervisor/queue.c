@@ -5,10 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <uthash.h>
-
 #include "util/macro.h"
 #include "util/pool.h"
+#include "util/table.h"
 
 #define BAND_SPARES 16
 #define TURN_SPARES 64

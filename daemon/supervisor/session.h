@@ -21,7 +21,6 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include <uthash.h>
 #include <uv.h>
 
 #include "proto/wire.h"
@@ -33,6 +32,7 @@
 #include "supervisor/order.h"
 #include "supervisor/prepared.h"
 #include "supervisor/user.h"
+#include "util/table.h"
 
 #define SESSION_VERSION_MIN 1u
 #define SESSION_VERSION_MAX 1u

@@ -13,7 +13,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <uthash.h>
 #include <uv.h>
 
 #include "supervisor/arena.h"
@@ -21,6 +20,7 @@
 #include "supervisor/device.h"
 #include "supervisor/module.h"
 #include "supervisor/room.h"
+#include "util/table.h"
 
 #define SLOT_TRIES_MAX    3u   /* workers that fail to start before the work is given up */
 #define SLOT_RETRY_MS     250u /* before the second try; doubles */

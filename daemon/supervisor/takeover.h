@@ -30,12 +30,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <uthash.h>
-
 #include "proto/worker.pb-c.h"
 #include "supervisor/failure.h"
 #include "supervisor/job.h"
 #include "supervisor/ledger.h"
+#include "util/table.h"
 
 #define TAKEOVER_BRIEF_MS 500u   /* for clients that have nothing in a worker */
 #define TAKEOVER_LATE_MS  20000u /* without devices; libgpuq gives up after 30 s without an answer */

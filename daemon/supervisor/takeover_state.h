@@ -7,11 +7,11 @@
  * common.
  */
 
-#include <uthash.h>
 #include <uv.h>
 
 #include "keeper/protocol.h"
 #include "supervisor/takeover.h"
+#include "util/table.h"
 
 typedef struct Arena Arena;
 

@@ -18,14 +18,13 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include <uthash.h>
-
 #include "supervisor/decay.h"
 #include "supervisor/duration.h"
 #include "supervisor/history.h"
 #include "supervisor/suspects.h"
 #include "util/config.h"
 #include "util/macro.h"
+#include "util/table.h"
 
 #define USER_PREPARED_MAX (16u << 20) /* bytes of prepared jobs of one user */
 #define USER_RINGS_MAX    (32u << 20) /* bytes of rings of all connections of one user */

@@ -26,7 +26,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <uthash.h>
 #include <uv.h>
 
 #include "proto/worker.pb-c.h"
@@ -37,6 +36,7 @@
 #include "supervisor/module.h"
 #include "supervisor/outbox.h"
 #include "util/channel.h"
+#include "util/table.h"
 
 #define WORKER_KEY_FORMAT "worker.%u.%u" /* of our descriptors of its channel, at the keeper */
 #define WORKER_STOP_MS    200u           /* from Stop to SIGKILL */

@@ -15,9 +15,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <uthash.h>
 #include <uv.h>
 
+#include "util/table.h"
 #include "worker/context.h"
 #include "worker/drain.h"
 #include "worker/stream.h"

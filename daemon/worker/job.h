@@ -14,9 +14,8 @@
 
 #include <sys/queue.h>
 
-#include <uthash.h>
-
 #include "proto/scan.h"
+#include "util/table.h"
 #include "worker/arena.h"
 #include "worker/blocks.h"
 #include "worker/module.h"

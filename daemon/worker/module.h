@@ -11,8 +11,7 @@
  * loaded once in the worker's life, however many sessions ask for them.
  */
 
-#include <uthash.h>
-
+#include "util/table.h"
 #include "worker/compile.h"
 #include "worker/drain.h"
 #include "worker/image.h"

@@ -172,6 +172,10 @@ static bool staging_meet(const StagingRange *a, size_t n_a, const StagingRange *
 
 /* ---- device memory ------------------------------------------------------------------------- */
 
+static bool staging_is_in_device(const StagingBuffer *buffer) {
+        return buffer->arena && buffer->in_device && buffer->length > 0;
+}
+
 static void staging_clear(Staging *staging, const void *arena, uint64_t begin, uint64_t end) {
         StagingRange *last = staging->n_clear ? &staging->clear[staging->n_clear - 1] : NULL;
 
@@ -214,13 +218,37 @@ static size_t staging_sweep_device(Staging *staging, const StagingSlice *slices,
         return i;
 }
 
+/* The only one that is cleared, as most jobs have it, where no other reaches into it; or NULL. */
+static const StagingBuffer *staging_lone_out(const StagingBuffer *buffers, size_t n_buffers) {
+        const StagingBuffer *out = NULL;
+
+        for (size_t i = 0; i < n_buffers; ++i) {
+                if (!staging_is_in_device(&buffers[i]) || buffers[i].direction != STAGING_OUT)
+                        continue;
+                if (out)
+                        return NULL;
+                out = &buffers[i];
+        }
+        for (size_t i = 0; out && i < n_buffers; ++i)
+                if (&buffers[i] != out && buffers[i].arena == out->arena &&
+                    buffers[i].offset < out->offset + out->length &&
+                    out->offset < buffers[i].offset + buffers[i].length)
+                        return NULL;
+        return out;
+}
+
 static void staging_plan_device(Staging *staging, const StagingBuffer *buffers, size_t n_buffers,
                                 StagingSlice *slices) {
+        const StagingBuffer *lone = staging_lone_out(buffers, n_buffers);
         bool any = false;
         size_t n = 0;
 
+        if (lone) {
+                staging_clear(staging, lone->arena, lone->offset, lone->offset + lone->length);
+                return;
+        }
         for (size_t i = 0; i < n_buffers; ++i) {
-                if (!buffers[i].arena || !buffers[i].in_device || buffers[i].length == 0)
+                if (!staging_is_in_device(&buffers[i]))
                         continue;
                 any |= buffers[i].direction == STAGING_OUT;
                 slices[n++] = (StagingSlice){&buffers[i], i};

@@ -42,13 +42,21 @@ size_t twin_rows(const ProgramLaunch *launch) {
         return batch_rows(function->n_parameter_bytes);
 }
 
+/* Nearly all are pointers, or numbers as long: no call for those. */
+static void twin_copy(uint8_t *to, const void *value, size_t n_bytes) {
+        if (n_bytes == sizeof(uint64_t))
+                memcpy(to, value, sizeof(uint64_t));
+        else
+                memcpy(to, value, n_bytes);
+}
+
 void twin_add(TwinTable *table, const ProgramLaunch *launch) {
         const Function *function = launch->function;
         uint8_t *row = table->bytes + table->n_rows * batch_pitch(function->n_parameter_bytes);
 
         for (size_t i = 0; i < function->n_parameters; ++i)
-                memcpy(row + function->parameters[i].offset, launch->values[i],
-                       function->parameters[i].size);
+                twin_copy(row + function->parameters[i].offset, launch->values[i],
+                          function->parameters[i].size);
         ++table->n_rows;
 }
 

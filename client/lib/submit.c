@@ -39,23 +39,21 @@ static size_t submit_measure(const gpuq_job *job) {
 }
 
 static uint8_t *submit_pack_buffer(uint8_t *p, const JobBuffer *used) {
-        uint8_t *begin = pack_begin(p, 2);
+        uint8_t *begin = pack_open(p, 2);
 
         p = pack_number(begin, 1, used->buffer->arena->id);
         p = pack_number(p, 2, used->buffer->offset);
         p = pack_number(p, 3, used->buffer->size);
         p = pack_number(p, 4, used->direction);
-        pack_end(begin, p);
-        return p;
+        return pack_close(begin, p);
 }
 
 static uint8_t *submit_pack_kernel(uint8_t *p, const JobKernel *kernel) {
-        uint8_t *begin = pack_begin(p, 3);
+        uint8_t *begin = pack_open(p, 3);
 
         p = pack_number(begin, 1, kernel->module->id);
         p = pack_bytes(p, 2, kernel->name, strlen(kernel->name));
-        pack_end(begin, p);
-        return p;
+        return pack_close(begin, p);
 }
 
 static uint8_t *submit_pack_after(uint8_t *p, const gpuq_job *job) {

@@ -67,7 +67,7 @@ static uint8_t *completion_pack_failure(uint8_t *p, const Failure *failure) {
 }
 
 static uint8_t *completion_pack(uint8_t *p, const Job *job) {
-        uint8_t *begin = p = pack_begin(p, 1);
+        uint8_t *begin = p = pack_open(p, 1);
 
         p = pack_number(p, 1, job->id);
         p = pack_number(p, 2, (uint64_t)job->state);
@@ -79,8 +79,7 @@ static uint8_t *completion_pack(uint8_t *p, const Job *job) {
         p = pack_number(p, 6, job->ran_us);
         p = pack_number(p, 7, job->gpu_ns);
         p = pack_number(p, 8, job->device ? job->device->index : 0);
-        pack_end(begin, p);
-        return p;
+        return pack_close(begin, p);
 }
 
 /* How many of those at the front go in one message. */

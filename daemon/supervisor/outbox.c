@@ -194,35 +194,21 @@ static int outbox_send_one(Channel *channel, const OutboxItem *item) {
 
 /* The numbers are worker.proto's and gpuq.proto's. */
 static uint8_t *outbox_pack_buffer(uint8_t *p, const JobBuffer *buffer) {
-        uint8_t *begin = p = pack_begin_short(p, 3);
+        uint8_t *begin = p = pack_open(p, 3);
 
         p = pack_number(p, 1, buffer->arena->id);
         p = pack_number(p, 2, buffer->offset);
         p = pack_number(p, 3, buffer->length);
         p = pack_number(p, 4, buffer->direction);
-        pack_end_short(begin, p);
-        return p;
-}
-
-static uint8_t *outbox_pack_kernel_fields(uint8_t *p, const JobKernel *kernel, size_t n_name) {
-        p = pack_number(p, 1, kernel->module->id);
-        return pack_bytes(p, 2, kernel->name, n_name);
+        return pack_close(begin, p);
 }
 
 static uint8_t *outbox_pack_kernel(uint8_t *p, const JobKernel *kernel) {
-        size_t n_name = strlen(kernel->name);
-        uint8_t *begin;
+        uint8_t *begin = p = pack_open(p, 4);
 
-        if (PACK_FIELD_BYTES + PACK_PREFIX_BYTES + n_name < PACK_SHORT_BYTES) {
-                begin = pack_begin_short(p, 4);
-                p = outbox_pack_kernel_fields(begin, kernel, n_name);
-                pack_end_short(begin, p);
-        } else {
-                begin = pack_begin(p, 4);
-                p = outbox_pack_kernel_fields(begin, kernel, n_name);
-                pack_end(begin, p);
-        }
-        return p;
+        p = pack_number(p, 1, kernel->module->id);
+        p = pack_bytes(p, 2, kernel->name, strlen(kernel->name));
+        return pack_close(begin, p);
 }
 
 /* Whoever goes before it by its buffers and has not ended is in this worker. */

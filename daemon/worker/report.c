@@ -183,13 +183,12 @@ static bool report_is_plain(const Job *job) {
 
 /* The numbers are worker.proto's. */
 static uint8_t *report_pack_end(uint8_t *p, const Job *job) {
-        uint8_t *begin = p = pack_begin_short(p, 1);
+        uint8_t *begin = p = pack_open(p, 1);
 
         p = pack_number(p, 1, job->id);
         p = pack_number(p, 4, job->gpu_ns);
         p = pack_number(p, 5, job->ran_us);
-        pack_end_short(begin, p);
-        return p;
+        return pack_close(begin, p);
 }
 
 /* From the first one, which is plain. @ret_next: the first that was not told. */

@@ -26,8 +26,8 @@ static inline unsigned table_hash(const void *key, size_t n_key) {
                 return hash;
         }
         memcpy(&number, key, n_key);
-        return (unsigned)(number * UINT64_C(0x9e3779b97f4a7c15) >>
-                          32); /* uthash takes the low bits */
+        /* uthash takes the low bits; those of a product know least of the number. */
+        return (unsigned)(number * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
 #endif

@@ -13,6 +13,7 @@
  * writing makes it INOUT. Within one operation IN and OUT together are INOUT.
  */
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -118,6 +119,7 @@ int build_begin(gpuq_job *job, size_t n_bytes, uint8_t **ret_p) {
 
 void build_end(gpuq_job *job, const uint8_t *end) {
         job->n_operations = (size_t)(end - job->operations);
+        assert(job->n_operations <= job->n_operations_max); /* build_begin() was told enough */
         job->n_settled = job->n_buffers;
 }
 

@@ -107,6 +107,7 @@ int submit_pack(const gpuq_job *job, uint32_t tag, Kept **ret_kept) {
                 return r;
 
         kept->n_bytes = (uint32_t)(submit_pack_job(kept->bytes, job, tag) - kept->bytes);
+        assert(kept->n_bytes <= n_max);
         *ret_kept = kept;
         return 0;
 }

@@ -66,10 +66,20 @@ static bool supervisor_flush_workers(Supervisor *supervisor, bool may_sleep) {
         return all_sleep;
 }
 
+static Session *supervisor_next_ring(Supervisor *supervisor) {
+        Session *session = TAILQ_FIRST(&supervisor->looking);
+
+        if (session) {
+                TAILQ_REMOVE(&supervisor->looking, session, look_link);
+                TAILQ_INSERT_TAIL(&supervisor->looking, session, look_link);
+        }
+        return session;
+}
+
 /*
  * Each gets a bounded part of the turn, as from its socket. What has come from some goes to the workers before
  * the others are read: else those that wait for one job each are all served in step, and supervisor, worker and
- * device take turns where they could work side by side.
+ * device take turns where they could work side by side. Sessions may end meanwhile, hence always the first one.
  */
 static void supervisor_look_at_rings(Supervisor *supervisor) {
         unsigned n_heard = 0;
@@ -78,9 +88,7 @@ static void supervisor_look_at_rings(Supervisor *supervisor) {
 
         TAILQ_FOREACH(session, &supervisor->looking, look_link)
         n++;
-        while (n-- && (session = TAILQ_FIRST(&supervisor->looking))) {
-                TAILQ_REMOVE(&supervisor->looking, session, look_link);
-                TAILQ_INSERT_TAIL(&supervisor->looking, session, look_link);
+        while (n-- && (session = supervisor_next_ring(supervisor))) {
                 n_heard += session_look(session);
                 if (n_heard >= SUPERVISOR_SLICE) {
                         n_heard = 0;
@@ -88,6 +96,7 @@ static void supervisor_look_at_rings(Supervisor *supervisor) {
                         supervisor_flush_workers(supervisor, false);
                 }
         }
+        supervisor_next_ring(supervisor); /* each look begins with another */
 }
 
 /* Those from whom nothing came for a while ring from now on; all do if we @may_sleep. Return: false:

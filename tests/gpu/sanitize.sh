@@ -33,23 +33,26 @@ twins memcheck
 watched=$pack/watched
 rm -rf "$watched"
 trap 'rm -rf "$watched"' EXIT
-trap 'exit 1' INT TERM
+trap 'exit 143' TERM
+trap 'exit 130' INT
 cp -al "$pack/stage" "$watched"
 worker=$watched/libexec/gpuq/gpuqd-worker
 mv "$worker" "$worker.real"
 cat >"$worker" <<WRAPPER
 #!/bin/sh
-exec $checker --tool memcheck --report-api-errors no --log-file $out/worker-%p.txt $worker.real "\$@"
+exec "$checker" --tool memcheck --report-api-errors no --log-file "$out/worker-%p.txt" "$worker.real" "\$@"
 WRAPPER
 chmod 755 "$worker"
 property=$pack/tests/integration/test_serial.py::test_all_ends_as_in_serial_order
+rm -f "$out"/worker-*.txt
 for seed in "${@:-1}"; do
         GPUQ_STAGE=$watched GPUQ_PROPERTY_SEED=$seed timeout 300 python3 -m pytest -q -p no:cacheprovider \
                 "${property}[all]" "${property}[not-in-place]" >"$out/serial-$seed.log" 2>&1 || status=1
         printf '%-10s random program %-9s %s\n' memcheck "$seed" "$(tail -n 1 "$out/serial-$seed.log")"
 done
-cat "$out"/worker-*.txt | sort | uniq -c | sort -rn | head -n 20
-grep -q -e 'Invalid ' -e 'SUMMARY: [1-9]' "$out"/worker-*.txt && status=1
+cat "$out"/worker-*.txt >"$out/workers.txt" || status=1 # none: nobody was watched
+sort "$out/workers.txt" | uniq -c | sort -rn | head -n 20
+grep -q -e 'Invalid ' -e 'SUMMARY: [1-9]' "$out/workers.txt" && status=1
 
 twins racecheck
 exit $status

@@ -155,6 +155,35 @@ static void a_ring_from_which_nothing_comes_is_looked_at_no_more(void **state) {
         fake_free(fake);
 }
 
+/* Six with one job each: those of the first four are on their way before the fifth is read. */
+static void what_some_rings_brought_goes_on_before_the_others_are_read(void **state) {
+        Fake *fake = fake_that_polls();
+        FakeClient *clients[6];
+        FakeWorker *worker = NULL;
+        unsigned n_lists;
+        uint64_t id;
+
+        for (size_t i = 0; i < ARRAY_SIZE(clients); ++i) {
+                clients[i] = client_with_module(fake);
+                fake_ring(clients[i]);
+                id = fake_submit(clients[i], (FakeJob){}); /* its module is there from now on */
+                worker = fake_worker(fake, 0, i + 1);
+                fake_end(worker, id, 0);
+                fake_expect_end(clients[i], id, DONE, 0, NULL);
+        }
+
+        n_lists = worker->n_lists;
+        for (size_t i = 0; i < ARRAY_SIZE(clients); ++i)
+                fake_submit_unseen(clients[i], (FakeJob){});
+        fake_worker(fake, 0, 2 * ARRAY_SIZE(clients));
+        assert_int_equal(worker->n_lists, n_lists + 2);
+        for (size_t i = 0; i < ARRAY_SIZE(clients); ++i)
+                fake_end(worker, worker->jobs[ARRAY_SIZE(clients) + i], 0);
+        for (size_t i = 0; i < ARRAY_SIZE(clients); ++i)
+                fake_client_close(clients[i]);
+        fake_free(fake);
+}
+
 /* One whose answers fill its ring and its share of memory: no turn is spent on it until it reads. */
 static void a_ring_whose_client_does_not_read_keeps_nobody_awake(void **state) {
         Fake *fake = fake_new(1, (char *[]){"poll_us=1000", NULL});
@@ -186,6 +215,7 @@ int main(void) {
                 cmocka_unit_test(without_polling_it_sleeps_at_once),
                 cmocka_unit_test(while_it_polls_a_ring_is_looked_at_without_a_bell),
                 cmocka_unit_test(a_ring_from_which_nothing_comes_is_looked_at_no_more),
+                cmocka_unit_test(what_some_rings_brought_goes_on_before_the_others_are_read),
                 cmocka_unit_test(a_ring_whose_client_does_not_read_keeps_nobody_awake),
         };
 

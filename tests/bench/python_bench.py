@@ -29,6 +29,7 @@ PACKAGE = HERE.parents[1] / "client" / "python"
 SLOW_S = 20  # what takes longer is run once
 LAST = "hundred_tasks"  # CuPy's pool of a hundred takes most of a minute
 NOT_REACHED = "not reached"
+NOT_ENDED = "not ended after"
 PARTS = ["job", "import", "hundred", "programs"]  # in the order in which they are measured
 
 # Program, what the plain one uses, how often each process runs it, sizes for --reduced.
@@ -74,7 +75,7 @@ class Runner:
             whole = time.perf_counter() - start
         except subprocess.TimeoutExpired:
             out, err = "", end_all_of(process)
-            return {"reason": reason(err, f"not ended after {patience_s:.0f} s")}
+            return {"reason": reason(err, f"{NOT_ENDED} {patience_s:.0f} s")}
         except BaseException:
             end_all_of(process)
             raise
@@ -347,15 +348,25 @@ class Run:
         new.write_text(json.dumps(self.result(), indent=1))
         new.replace(path)  # whole at any moment
 
+    def run_in_time(self, command, expected_s):
+        """None where the time for all is too short for it; that it was cut short then says nothing about the program."""
+        left_s, patience_s = self.left_s(), self.runner.patience_s
+        if left_s <= expected_s:
+            return None
+        told = self.runner.run(*command, patience_s=min(patience_s, left_s))
+        cut_short = left_s < patience_s and told.get("reason", "").startswith(NOT_ENDED)
+        return None if cut_short else told
+
     def measure_row(self, row):
         for _ in range(row.repeat):
             for way, command in row.commands.items():
                 if not row.wants(way):
                     continue
-                if self.left_s() <= row.expected_s(way):
+                told = self.run_in_time(command, row.expected_s(way))
+                if not told:
                     self.note(f"{row.name}: {way}: left out, it is {self.arguments.budget:.0f} s in all")
                     continue
-                row.runs[way].append(self.runner.run(*command, patience_s=min(self.runner.patience_s, self.left_s())))
+                row.runs[way].append(told)
                 self.save()
         self.save()
         for shown in row.shown():

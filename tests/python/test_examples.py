@@ -175,6 +175,37 @@ def test_bench_says_what_did_not_fit_into_its_time(tmp_path, monkeypatch, capsys
     assert "matmul: gpuq: left out, it is 0 s in all" in capsys.readouterr().err
 
 
+class Lasting(Recorder):
+    """Its processes last as long as said, by the run's own clock, and are ended where that is longer than there is patience."""
+
+    def __init__(self, path, run, lasts):
+        super().__init__(path)
+        self.patience_s, self.lasts, self.passed_s = 8, iter(lasts), 0
+        run.runner, run.passed_s = self, lambda: self.passed_s
+
+    def run(self, *command, patience_s):
+        lasts = next(self.lasts)
+        self.passed_s += min(lasts, patience_s)
+        return {**self.told, "whole_s": lasts} if lasts <= patience_s else {"reason": f"not ended after {patience_s:.0f} s"}
+
+
+@pytest.mark.parametrize("lasts, gpuq, plain, failed", [
+    ([2, 2, 100], {"n": 1}, {"n": 1}, False),
+    ([4, 100], {"n": 1}, {"reason": "not reached"}, False),
+    ([3, 2, 1, 100], {"n": 2}, {"n": 1}, False),
+    ([100, 1], {"reason": "not ended after 8 s"}, {"n": 1}, True),
+], ids=["second", "first", "of the other", "no patience left"])
+def test_bench_leaves_out_what_its_time_cut_short(tmp_path, monkeypatch, capsys, lasts, gpuq, plain, failed):
+    """The good runs count. What lasts longer than any one process may is a failure all the same."""
+    bench, _, run = bench_run(monkeypatch, tmp_path / "table.json", "--budget", "10", "--programs", "matmul")
+    Lasting(tmp_path / "table.json", run, lasts)
+    result = run.measure()
+    row, = result["programs"]
+    assert gpuq.items() <= row["gpuq"].items() and plain.items() <= row["plain"].items()
+    assert bench.has_failed(result) == failed
+    assert "left out, it is 10 s in all" in capsys.readouterr().err
+
+
 HUNGRY = """
 import multiprocessing, sys
 

@@ -24,6 +24,8 @@ gpuqd --private --socket "$hold/socket" --set device=gpu --set cache_dir="$hold/
         --set worker_idle_s=86400 2>"$hold/log" &
 holder=$!
 trap 'kill $holder; wait $holder; rm -rf "$hold"' EXIT
+trap 'exit 143' TERM # of itself dash ends without the above
+trap 'exit 130' INT
 tries=0
 until GPUQ_SOCKET=$hold/socket gpuq kernels >/dev/null 2>&1; do
         tries=$((tries + 1))
@@ -51,6 +53,7 @@ AT_ONCE=${AT_ONCE:-0} sh "$pack/tests/system.sh" "$out" --tb=short "$@" || statu
 results=$(ls "$out/shared.xml" "$out/whole.xml" 2>/dev/null)
 
 printf '\n%s' "${units:-}"
+# shellcheck disable=SC2086 # a list
 python3 - $results <<'TABLE'
 import collections
 import sys
@@ -68,5 +71,6 @@ print(f"{'':32} {'passed':>7} {'failed':>7} {'skipped':>7} {'seconds':>9}")
 for name, row in sorted(rows.items()):
     print(f"{name:32} {row['passed']:7} {row['failed']:7} {row['skipped']:7} {row['seconds']:9.1f}")
 TABLE
+# shellcheck disable=SC2086
 python3 "$pack/tests/summary.py" $results || status=1
 exit $status

@@ -10,6 +10,8 @@
 
 #include "submit.h"
 
+#include <assert.h>
+
 #include "proto/pack.h"
 
 #include "buffer.h"

@@ -38,8 +38,10 @@ static int outbox_queue(Outbox *outbox, OutboxEntry *entry, int fd) {
         if (fd >= 0) {
                 entry->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
                 if (entry->fd < 0) {
-                        free(entry); /* which keeps errno */
-                        return -errno;
+                        int r = -errno;
+
+                        free(entry);
+                        return r;
                 }
         }
         STAILQ_INSERT_TAIL(&outbox->entries, entry, link);

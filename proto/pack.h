@@ -12,6 +12,11 @@
  *
  * Each function returns where the next field goes; a field that is 0 or empty is
  * left out, as proto3 has it.
+ *
+ * A message within one, whose length is known last, is written in one of two ways:
+ * large ones with pack_begin() and pack_end(), which pad the length, so that their
+ * bytes stay where they are; small ones with pack_open() and pack_close(), whose
+ * length is as short as can be, at the price of a move if they grow large after all.
  */
 
 #include <stddef.h>

@@ -27,8 +27,8 @@ typedef struct Graph {
         size_t n_key;        /* bytes of the shape */
         uint64_t hash;       /* of the shape */
         uint64_t generation; /* graphs->generation when its steps were given that */
-        uint64_t
-                program; /* the number of whose steps, if it was kept and has few buffers; else 0 */
+        /* The number of the program whose steps, if it was kept and has few buffers; else 0. */
+        uint64_t program;
         CUdeviceptr addresses[GRAPH_N_ADDRESSES]; /* that program's then */
         bool busy;
 } Graph;
@@ -37,11 +37,11 @@ typedef struct Graphs {
         Context *context;
         TAILQ_HEAD(GraphsList, Graph) list; /* the last used first */
         unsigned n;
-        uint8_t *
-                wanted; /* like the key of a graph, of the run that is asked for; kept for the next */
+        /* Like the key of a graph, of the run that is asked for; kept for the next. */
+        uint8_t *wanted;
         size_t n_wanted_room;
-        uint64_t
-                generation; /* of addresses: those given in an earlier one may mean something else */
+        /* Of addresses: those given in an earlier one may mean something else. */
+        uint64_t generation;
         uint64_t n_made, n_reused, n_evicted; /* runs, but for the last */
 } Graphs;
 

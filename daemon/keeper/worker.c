@@ -138,6 +138,8 @@ static void worker_make_args(Words *args, const Workers *workers, const Config *
         }
         words_add(args, "--driver");
         words_add(args, "%s", driver_choose(config->device));
+        words_add(args, "--connections");
+        words_add(args, "%u", config->connections);
         words_add(args, "--poll-us");
         words_add(args, "%u", config->poll_us);
         words_add(args, "--coalesce");

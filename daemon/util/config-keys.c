@@ -310,6 +310,8 @@ static const ConfigKey config_keys[] = {
          RANGE(0, 31536000), .initial = "60"},
         {NUMBER(takeover_s), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 3600),
          .initial = "10"},
+        {NUMBER(connections), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 32),
+         .initial = "32"},
         {NUMBER(inflight_jobs), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 65536),
          .initial = "256"},
         {NUMBER(inflight_ms), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 60000),

@@ -55,7 +55,8 @@ typedef struct Config {
         unsigned cpu_threads; /* host threads of each CPU device; 0: one a core */
         bool isolation_shared;
         unsigned worker_idle_s;
-        unsigned takeover_s; /* for which a supervisor that was started again waits for clients */
+        unsigned takeover_s;  /* for which a supervisor that was started again waits for clients */
+        unsigned connections; /* of a worker to its device: CUDA's work queues */
         unsigned inflight_jobs; /* at once in one worker */
         unsigned inflight_ms;   /* of expected GPU time in one worker, beyond one job */
         unsigned

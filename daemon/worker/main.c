@@ -24,7 +24,7 @@ static const char usage[] =
         "                    [--cpu-devices N] [--cpu-threads N] [--cpu-broken FILE]\n"
         "                    [--cache DIR] [--compile-timeout SECONDS]\n"
         "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
-        "                    [--poll-us N]\n"
+        "                    [--connections N] [--poll-us N]\n"
         "Started by gpuqd, not by hand: descriptors 3 to 6 are its channel to the supervisor.\n";
 
 static int parse_number(const char *text, unsigned *ret_number) {
@@ -74,6 +74,8 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                         return parse_flag(value, &options->coalesce);
                 case 'U':
                         return parse_number(value, &options->coalesce_us);
+                case 'N':
+                        return parse_number(value, &options->connections);
                 case 'u':
                         return parse_number(value, &options->poll_us);
                 case 'P':
@@ -97,6 +99,7 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
                 {"coalesce", required_argument, NULL, 'C'},
                 {"coalesce-us", required_argument, NULL, 'U'},
                 {"in-place", required_argument, NULL, 'P'},
+                {"connections", required_argument, NULL, 'N'},
                 {"poll-us", required_argument, NULL, 'u'},
                 {0},
         };
@@ -135,7 +138,9 @@ static void harden(void) {
 }
 
 /* What libcuda reads. The keeper gives an environment made from nothing; this is what a worker needs in any. */
-static void set_environment(void) {
+static void set_environment(const WorkerOptions *options) {
+        char connections[16];
+
         /* Nobody can make a folder there, so no MPS daemon of whatever user is found. */
         setenv("CUDA_MPS_PIPE_DIRECTORY", "/proc/self/no-mps", 0);
         setenv("CUDA_CACHE_DISABLE", "1", 1);
@@ -143,7 +148,9 @@ static void set_environment(void) {
         /* At its first launch a lazily loaded kernel would wait for every running one. */
         setenv("CUDA_MODULE_LOADING", "EAGER", 1);
         setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
-        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+        /* A context is made the faster, the fewer it has; a look at a device needs one. */
+        snprintf(connections, sizeof(connections), "%u", options->probe ? 1 : options->connections);
+        setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections, 1);
 }
 
 static int adopt_channel(Channel **ret_channel) {
@@ -161,6 +168,7 @@ int main(int argc, char **argv) {
         WorkerOptions options = {
                 .cpu_devices = 1,
                 .compile_timeout_s = 60,
+                .connections = 32,
                 .coalesce = true,
                 .in_place = true,
         };
@@ -173,7 +181,7 @@ int main(int argc, char **argv) {
         }
         log_open("gpuqd-worker", LOG_INFO);
         harden();
-        set_environment();
+        set_environment(&options);
 
         r = find_libexec(&options.libexec);
         if (r == 0)

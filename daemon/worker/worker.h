@@ -32,6 +32,7 @@ typedef struct WorkerOptions {
         unsigned compile_timeout_s;
         bool coalesce, in_place; /* IssueSettings */
         unsigned coalesce_us;
+        unsigned connections; /* to the device */
         unsigned poll_us;
         char *libexec; /* the folder of this executable */
 } WorkerOptions;

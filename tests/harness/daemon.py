@@ -32,7 +32,9 @@ class Daemon:
         self.private = private
         self.settings = {"device": place.DEVICE, "cache_dir": cache or self.folder / "cache",
                          "state_dir": self.folder / "state"}
-        if not place.on_gpu():
+        if place.on_gpu():
+            self.settings["connections"] = 8  # a context is there in a third of the time
+        else:
             self.settings["cpu_threads"] = 4
         if not private:
             self.settings.update(supervisor_user="daemon", worker_user="nobody")

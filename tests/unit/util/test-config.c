@@ -115,7 +115,7 @@ static void every_key_is_read(void **state) {
                 "\tadmin_group =\n"
                 "supervisor_user = one\nworker_user = two\ncache_dir = /c\ndevice = cpu\n"
                 "cpu_devices = 4\ncpu_threads = 3\nisolation = shared\nworker_idle_s = 0\n"
-                "inflight_jobs = 1\ninflight_ms = 9\npoll_us = 12\nrings = no\n"
+                "connections = 8\ninflight_jobs = 1\ninflight_ms = 9\npoll_us = 12\nrings = no\n"
                 "coalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = 5\n"
                 "compile_timeout_s = 6\n"
                 "weight = 0.5\nsessions = 7\njobs = 8\narena_bytes = 3G\ndevice_bytes = 2t\n"
@@ -133,6 +133,7 @@ static void every_key_is_read(void **state) {
         assert_int_equal(config->cpu_threads, 3);
         assert_true(config->isolation_shared);
         assert_int_equal(config->worker_idle_s, 0);
+        assert_int_equal(config->connections, 8);
         assert_int_equal(config->inflight_jobs, 1);
         assert_int_equal(config->inflight_ms, 9);
         assert_int_equal(config->poll_us, 12);

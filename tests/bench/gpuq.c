@@ -332,24 +332,18 @@ static void gpuq_close(void *p) {
         free(state);
 }
 
+#define GPUQ_OPERATIONS                                                                            \
+        .inputs = gpuq_inputs, .prepare = gpuq_place, .start = gpuq_start, .next = gpuq_next,      \
+        .result = gpuq_result_of, .close = gpuq_close
+
 const Contender contender_gpuq = {
         .name = "gpuq",
         .open = gpuq_open,
-        .inputs = gpuq_inputs,
-        .prepare = gpuq_place,
-        .start = gpuq_start,
-        .next = gpuq_next,
-        .result = gpuq_result_of,
-        .close = gpuq_close,
+        GPUQ_OPERATIONS,
 };
 
 const Contender contender_prepared = {
         .name = "prepared",
         .open = gpuq_open_prepared,
-        .inputs = gpuq_inputs,
-        .prepare = gpuq_place,
-        .start = gpuq_start,
-        .next = gpuq_next,
-        .result = gpuq_result_of,
-        .close = gpuq_close,
+        GPUQ_OPERATIONS,
 };

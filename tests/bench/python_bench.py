@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 
+import result_file
 from services import Daemon
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -341,12 +342,8 @@ class Run:
         return {"programs": programs, "figures": [*figures, *training_figure(programs)]}
 
     def save(self):
-        if not self.arguments.json:
-            return
-        path = pathlib.Path(self.arguments.json)
-        new = path.with_name(f"{path.name}.new")
-        new.write_text(json.dumps(self.result(), indent=1))
-        new.replace(path)  # whole at any moment
+        if self.arguments.json:
+            result_file.write(pathlib.Path(self.arguments.json), self.result())
 
     def run_in_time(self, command, expected_s):
         """None where the time for all is too short for it; that it was cut short then says nothing about the program."""

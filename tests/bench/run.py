@@ -22,6 +22,7 @@ import contenders
 import curves
 import machine
 import report
+import result_file
 import sections
 from services import Daemon, Mps
 
@@ -95,9 +96,7 @@ class Result(dict):
 
     def save(self):
         if self.path:
-            new = self.path.with_name(f"{self.path.name}.new")
-            new.write_text(json.dumps(self, indent=1))
-            new.replace(self.path)  # whole at any moment
+            result_file.write(self.path, self)
 
     def keep(self, rows):
         """What there is by now of the first section that is not done."""

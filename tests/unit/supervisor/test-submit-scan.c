@@ -2,53 +2,29 @@
 /*
  * Submit scan against protobuf-c: what one returns the other would have returned.
  */
-#include "scan.h"
+#include "scan_lists.h"
 
 #include <string.h>
 
 #include "supervisor/submit_scan.h"
 
-#define N_LISTED 5u
-
 typedef struct Message {
         Gpuq__V1__Request request;
         Gpuq__V1__Submit submit;
         Gpuq__V1__Job jobs[N_LISTED], *job_list[N_LISTED];
-        Gpuq__V1__Buffer buffers[N_LISTED], *buffer_list[N_LISTED];
-        Gpuq__V1__Kernel kernels[N_LISTED], *kernel_list[N_LISTED];
-        uint64_t after[N_LISTED];
-        uint8_t operations[64];
+        ScanLists lists;
 } Message;
-
-static void message_fill_lists(Message *message) {
-        static char *const names[] = {"", "add_f32", "a name of some length, longer than most"};
-
-        for (size_t i = 0; i < N_LISTED; i++) {
-                Gpuq__V1__Buffer *buffer = message->buffer_list[i] = &message->buffers[i];
-                Gpuq__V1__Kernel *kernel = message->kernel_list[i] = &message->kernels[i];
-
-                gpuq__v1__buffer__init(buffer);
-                buffer->arena = random_number();
-                buffer->offset = random_number();
-                buffer->length = random_number();
-                buffer->direction = (Gpuq__V1__Direction)(random_next() % 4);
-                gpuq__v1__kernel__init(kernel);
-                kernel->module = random_number();
-                kernel->name = names[random_next() % 3];
-                message->after[i] = random_number();
-        }
-}
 
 static void message_fill_job(Message *message, Gpuq__V1__Job *job) {
         gpuq__v1__job__init(job);
         job->tag = (uint32_t)random_number();
-        job->buffers = message->buffer_list;
+        job->buffers = message->lists.buffer_list;
         job->n_buffers = random_next() % N_LISTED;
-        job->kernels = message->kernel_list;
+        job->kernels = message->lists.kernel_list;
         job->n_kernels = random_next() % N_LISTED;
-        job->operations.data = message->operations;
-        job->operations.len = random_next() % sizeof(message->operations);
-        job->after = message->after;
+        job->operations.data = message->lists.operations;
+        job->operations.len = random_next() % sizeof(message->lists.operations);
+        job->after = message->lists.after;
         job->n_after = random_next() % 4 ? 0 : random_next() % N_LISTED;
         job->priority = (int32_t)random_number();
         job->timeout_ms = (uint32_t)random_number();
@@ -104,8 +80,7 @@ static size_t message_pack_fires(uint8_t **ret_data) {
 static size_t message_pack_submit(uint8_t **ret_data) {
         Message message;
 
-        message_fill_lists(&message);
-        memset(message.operations, 7, sizeof(message.operations));
+        scan_lists_fill(&message.lists);
         gpuq__v1__submit__init(&message.submit);
         message.submit.jobs = message.job_list;
         message.submit.n_jobs = random_next() % N_LISTED;

@@ -1,38 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job is what protobuf-c reads of its message, or is refused. */
-#include "../supervisor/scan.h"
+#include "../supervisor/scan_lists.h"
 
 #include "same_job.h"
 
-#define N_LISTED 5u
-
 typedef struct Message {
         Gpuq__Worker__WorkerJob job;
-        Gpuq__V1__Buffer buffers[N_LISTED], *buffer_list[N_LISTED];
-        Gpuq__V1__Kernel kernels[N_LISTED], *kernel_list[N_LISTED];
-        uint64_t after[N_LISTED];
-        uint8_t operations[64];
+        ScanLists lists;
 } Message;
 
+/* Slices of one arena often come one after the other. */
 static void message_fill_lists(Message *message) {
-        static char *const names[] = {"", "add_f32", "a name of some length, longer than most"};
+        ScanLists *lists = &message->lists;
 
-        for (size_t i = 0; i < N_LISTED; i++) {
-                Gpuq__V1__Buffer *buffer = message->buffer_list[i] = &message->buffers[i];
-                Gpuq__V1__Kernel *kernel = message->kernel_list[i] = &message->kernels[i];
-
-                gpuq__v1__buffer__init(buffer);
-                buffer->arena =
-                        i && random_next() % 2 ? message->buffers[i - 1].arena : random_number();
-                buffer->offset = random_number();
-                buffer->length = random_number();
-                buffer->direction = (Gpuq__V1__Direction)(random_next() % 4);
-                gpuq__v1__kernel__init(kernel);
-                kernel->module = random_number();
-                kernel->name = names[random_next() % 3];
-                message->after[i] = random_number();
-        }
-        memset(message->operations, 7, sizeof(message->operations));
+        scan_lists_fill(lists);
+        for (size_t i = 1; i < N_LISTED; i++)
+                if (random_next() % 2)
+                        lists->buffers[i].arena = lists->buffers[i - 1].arena;
 }
 
 static void message_fill(Message *message) {
@@ -42,13 +26,13 @@ static void message_fill(Message *message) {
         gpuq__worker__worker_job__init(job);
         job->id = random_number();
         job->priority = (int32_t)random_number();
-        job->buffers = message->buffer_list;
+        job->buffers = message->lists.buffer_list;
         job->n_buffers = random_next() % (N_LISTED + 1);
-        job->kernels = message->kernel_list;
+        job->kernels = message->lists.kernel_list;
         job->n_kernels = random_next() % (N_LISTED + 1);
-        job->operations.data = message->operations;
-        job->operations.len = random_next() % sizeof(message->operations);
-        job->after = message->after;
+        job->operations.data = message->lists.operations;
+        job->operations.len = random_next() % sizeof(message->lists.operations);
+        job->after = message->lists.after;
         job->n_after = random_next() % (N_LISTED + 1);
         job->timed = random_next() % 2;
         job->timeout_ms = (uint32_t)random_number();

@@ -54,9 +54,9 @@ def summary(row):
 
 
 def pytest_runtest_logreport(report):
-    """The properties of tests come from whichever process ran them."""
+    """The properties of tests come from whichever process ran them; what a fixture tells at its end comes last."""
     told = [summary(json.loads(value)) for name, value in report.user_properties if name == ROW]
-    if report.when != "call" or not told or "PYTEST_XDIST_WORKER" in os.environ:
+    if report.when != "teardown" or not told or "PYTEST_XDIST_WORKER" in os.environ:
         return
     TABLE.extend(told)
     if os.environ.get("GPUQ_FAULT_TABLE"):

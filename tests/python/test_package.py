@@ -52,6 +52,20 @@ def test_nothing_of_others_is_imported(gpuq):
     assert python(program)[0] == "[]"
 
 
+def test_a_process_that_runs_kernels_loads_no_driver(gpuq):
+    program = """
+import gpuq
+out = gpuq.zeros(1)
+kernel = gpuq.RawKernel('extern "C" __global__ void set(double *out) { out[0] = 3; }', "set")
+kernel((1,), (1,), (gpuq.Out(out),))
+assert out[0] == 3
+print({line.split()[5].rsplit("/", 1)[1].split(".")[0] for line in open("/proc/self/maps") if "/" in line})
+"""
+    libraries = python(program)[0]
+    assert "'libgpuq'" in libraries
+    assert not any(driver in libraries for driver in ("libcuda", "libnvidia", "libgpuq-cpu")), libraries
+
+
 def test_a_process_that_only_passes_on_ids_imports_no_numpy(gpuq):
     job = gpuq.job().fill(gpuq.zeros(4), 1)
     job.run()

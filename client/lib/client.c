@@ -90,8 +90,10 @@ int client_new(int fd, gpuq_client **ret_client) {
                 return r;
         }
 
-        if (client_new_wire(fd, &client->wire) < 0 || client_init_threads(client) < 0) {
+        if (client_new_wire(fd, &client->wire) < 0 || bump_new(&client->bump) < 0 ||
+            client_init_threads(client) < 0) {
                 wire_free(client->wire);
+                bump_free(client->bump);
                 close(client->wake_fd);
                 free(client);
                 return error_memory();
@@ -122,6 +124,7 @@ void client_unref(gpuq_client *client) {
                 free(client->words);
                 calls_free(client);
                 client->wire = wire_free(client->wire);
+                client->bump = bump_free(client->bump);
                 client_close_fds(client);
                 resume_finish(&client->resume);
                 pool_trim(&client->kept);

@@ -30,6 +30,7 @@
 #include "resume.h"
 #include "ringing.h"
 #include "spin.h"
+#include "util/bump.h"
 #include "util/macro.h"
 #include "util/pool.h"
 
@@ -60,6 +61,7 @@ struct gpuq_client {
         uint32_t serial; /* of the last request */
         uint32_t tag;    /* of the last job */
         uint32_t n_seen; /* completions that were read */
+        Bump *bump;      /* of the completions that are being read */
 
         int error;        /* 0, or why the connection ended */
         char *error_text; /* of the same; NULL: out of memory then */

@@ -11,6 +11,7 @@
 
 #include "call.h"
 #include "client.h"
+#include "completions_scan.h"
 #include "error.h"
 #include "job.h"
 
@@ -74,8 +75,25 @@ static bool dispatch_reply(gpuq_client *client, Gpuq__V1__Reply *reply, int fd) 
         return calls_take(client, reply, fd);
 }
 
+/* Most of what comes in. Return: false: it is something else. */
+static bool dispatch_ends(gpuq_client *client, const WireFrame *frame) {
+        const Gpuq__V1__Reply *reply = NULL;
+
+        if (frame->fd < 0)
+                reply = completions_scan(client->bump, frame->data, frame->n_data);
+        if (!reply)
+                return false;
+
+        dispatch_completions(client, reply->completions);
+        bump_reset(client->bump);
+        return true;
+}
+
 static void dispatch_frame(gpuq_client *client, const WireFrame *frame) {
         Gpuq__V1__Reply *reply;
+
+        if (dispatch_ends(client, frame))
+                return;
 
         reply = gpuq__v1__reply__unpack(NULL, frame->n_data, frame->data);
         if (!reply) {

@@ -85,7 +85,7 @@ void issue_choose(const Issuer *issuer, Batch *batch, uint64_t now_ns, bool *ret
 
 /* ---- the steps of one job -------------------------------------------------------------- */
 
-static CUresult issue_launch(const Driver *cu, const ProgramLaunch *launch, CUstream stream) {
+static CUresult issue_launch(const Issuer *issuer, const ProgramLaunch *launch, Stream *stream) {
         CUlaunchAttribute attributes[2];
         CUlaunchConfig config = {
                 .gridDimX = launch->grid[0],
@@ -95,7 +95,6 @@ static CUresult issue_launch(const Driver *cu, const ProgramLaunch *launch, CUst
                 .blockDimY = launch->block[1],
                 .blockDimZ = launch->block[2],
                 .sharedMemBytes = launch->shared_bytes,
-                .hStream = stream,
                 .attrs = attributes,
         };
 
@@ -110,7 +109,8 @@ static CUresult issue_launch(const Driver *cu, const ProgramLaunch *launch, CUst
                         .value.clusterDim = {launch->cluster[0], launch->cluster[1],
                                              launch->cluster[2]},
                 };
-        return cu->cuLaunchKernelEx(&config, launch->function->function, launch->values, NULL);
+        return stream_launch(issuer->streams, stream, &config, launch->function->function,
+                             launch->values);
 }
 
 static CUresult issue_fill(const Driver *cu, const ProgramFill *fill, CUstream stream) {
@@ -127,7 +127,7 @@ static CUresult issue_fill(const Driver *cu, const ProgramFill *fill, CUstream s
         }
 }
 
-static int issue_step(const Issuer *issuer, const Step *step, CUstream stream, Failure *failure) {
+static int issue_step(const Issuer *issuer, const Step *step, Stream *stream, Failure *failure) {
         const Driver *cu = issuer->context->cu;
         CUresult result;
         char what[128];
@@ -137,13 +137,13 @@ static int issue_step(const Issuer *issuer, const Step *step, CUstream stream, F
                         return issue_check(issuer,
                                            cu->cuMemcpyDtoDAsync(place_address(&step->copy.to),
                                                                  place_address(&step->copy.from),
-                                                                 step->copy.length, stream),
+                                                                 step->copy.length, stream->stream),
                                            "copy", failure);
                 case STEP_FILL:
-                        return issue_check(issuer, issue_fill(cu, &step->fill, stream), "fill",
-                                           failure);
+                        return issue_check(issuer, issue_fill(cu, &step->fill, stream->stream),
+                                           "fill", failure);
                 default:
-                        result = issue_launch(cu, &step->launch, stream);
+                        result = issue_launch(issuer, &step->launch, stream);
                         if (result == CUDA_SUCCESS)
                                 return 0;
                         snprintf(what, sizeof(what), "kernel %.96s", step->launch.function->name);
@@ -156,7 +156,7 @@ static int issue_singly(const Issuer *issuer, const Batch *batch, const Program 
         int r;
 
         for (size_t i = 0; i < program->n_steps; ++i) {
-                r = issue_step(issuer, &program->steps[i], batch->stream->stream, failure);
+                r = issue_step(issuer, &program->steps[i], batch->stream, failure);
                 if (r)
                         return r;
         }
@@ -200,7 +200,7 @@ static CUresult issue_twin(Issuer *issuer, const Batch *batch) {
                 twin_add(&issuer->table, launch);
         }
 
-        result = twin_launch(&issuer->table, launch, issuer->context->cu, batch->stream->stream);
+        result = twin_launch(&issuer->table, launch, issuer->streams, batch->stream);
         if (result == CUDA_SUCCESS) {
                 ++issuer->counters.n_batches;
                 issuer->counters.n_coalesced += batch->n_jobs;

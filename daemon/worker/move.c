@@ -48,8 +48,8 @@ unsigned move_table_blocks(const MoveTable *table) {
         return (unsigned)MIN(MIN(MAX(n_longest, 1), MOVE_BLOCKS_MAX), n_share);
 }
 
-void move_init(Move *move, Context *context) {
-        *move = (Move){.context = context};
+void move_init(Move *move, const Streams *streams) {
+        *move = (Move){.streams = streams};
 }
 
 const char *move_symbol(unsigned size) {
@@ -78,7 +78,7 @@ static CUfunction move_function(const Move *move) {
         return move->functions[size];
 }
 
-CUresult move_add(Move *move, CUstream stream, CUdeviceptr to, CUdeviceptr from, uint64_t n_bytes) {
+CUresult move_add(Move *move, Stream *stream, CUdeviceptr to, CUdeviceptr from, uint64_t n_bytes) {
         const MoveRow row = {.to = to, .from = from, .n_bytes = n_bytes};
         CUresult result;
 
@@ -92,9 +92,9 @@ CUresult move_add(Move *move, CUstream stream, CUdeviceptr to, CUdeviceptr from,
         return CUDA_SUCCESS;
 }
 
-CUresult move_launch(Move *move, CUstream stream) {
+CUresult move_launch(Move *move, Stream *stream) {
         /* On the host a thread of a block is one call, with the table copied for it. */
-        unsigned n_threads = move->context->cu->cpu ? 1 : MOVE_THREADS;
+        unsigned n_threads = move->streams->context->cu->cpu ? 1 : MOVE_THREADS;
         CUlaunchConfig config = {
                 .gridDimX = move_table_blocks(&move->table),
                 .gridDimY = move->table.n_rows,
@@ -102,7 +102,6 @@ CUresult move_launch(Move *move, CUstream stream) {
                 .blockDimX = n_threads,
                 .blockDimY = 1,
                 .blockDimZ = 1,
-                .hStream = stream,
         };
         void *params[] = {move->table.rows};
         CUresult result;
@@ -111,7 +110,7 @@ CUresult move_launch(Move *move, CUstream stream) {
                 return CUDA_SUCCESS;
 
         assert(move_is_there(move));
-        result = move->context->cu->cuLaunchKernelEx(&config, move_function(move), params, NULL);
+        result = stream_launch(move->streams, stream, &config, move_function(move), params);
         move->table.n_rows = 0;
         if (result != CUDA_SUCCESS)
                 move_disable(move); /* what does not launch here will not the next time */

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "worker/context.h"
+#include "worker/stream.h"
 
 #define MOVE_SIZES                                                                                 \
         3u /* the kernel is there for tables of so many sizes, as kernels/move.cu has them */
@@ -32,7 +32,7 @@ typedef struct MoveTable {
 } MoveTable;
 
 typedef struct Move {
-        Context *context;
+        const Streams *streams;
         CUfunction functions[MOVE_SIZES]; /* all, or all NULL: there is none */
         MoveTable table;                  /* what the next launch does */
 } Move;
@@ -43,7 +43,7 @@ bool move_table_add(MoveTable *table, const MoveRow *row);
 unsigned move_table_blocks(const MoveTable *table);
 
 /** move_init() - without a kernel. */
-void move_init(Move *move, Context *context);
+void move_init(Move *move, const Streams *streams);
 /** move_is_there() */
 static inline bool move_is_there(const Move *move) {
         return move->functions[0] != NULL;
@@ -57,8 +57,8 @@ void move_disable(Move *move);
 /** move_forget() - what was added and not launched. */
 void move_forget(Move *move);
 /** move_add() - to what is launched next, or launch what there is first. Rows of one launch have no order. */
-CUresult move_add(Move *move, CUstream stream, CUdeviceptr to, CUdeviceptr from, uint64_t n_bytes);
+CUresult move_add(Move *move, Stream *stream, CUdeviceptr to, CUdeviceptr from, uint64_t n_bytes);
 /** move_launch() - what was added; nothing if nothing was. One that fails is the last: there is no move then. */
-CUresult move_launch(Move *move, CUstream stream);
+CUresult move_launch(Move *move, Stream *stream);
 
 #endif

@@ -58,6 +58,7 @@ void runner_forget_addresses(Runner *runner) {
 
 void runner_forget_functions(Runner *runner) {
         graphs_clear(&runner->issuer.graphs);
+        streams_forget_functions(runner->streams);
         programs_clear(&runner->programs);
 }
 

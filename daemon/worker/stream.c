@@ -151,6 +151,18 @@ CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
         return CUDA_SUCCESS;
 }
 
+CUresult stream_launch(const Streams *streams, Stream *stream, CUlaunchConfig *config,
+                       CUfunction function, void **params) {
+        config->hStream = stream->stream;
+        return launcher_launch(&stream->launcher, streams->context->cu, config, function, params);
+}
+
+void streams_forget_functions(Streams *streams) {
+        for (unsigned class = 0; class < _STREAM_CLASS_N; ++class)
+                for (unsigned i = 0; i < streams->n_streams[class]; ++i)
+                        launcher_clear(&streams->streams[class][i].launcher, streams->context->cu);
+}
+
 bool streams_drop_scratch(Streams *streams) {
         bool any = false;
 

@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 
 #include "worker/context.h"
+#include "worker/launcher.h"
 
 #define STREAMS_MAX 16u /* of each class */
 
@@ -45,6 +46,7 @@ typedef struct Stream {
         uint32_t number; /* of the last ticket */
         unsigned n_busy; /* tickets not yet let go */
         StreamClass class;
+        Launcher launcher;
         CUdeviceptr
                 scratch; /* kept from ticket to ticket, since these run one after the other; or 0 */
         size_t n_scratch; /* bytes */
@@ -81,6 +83,12 @@ int streams_choose(Streams *streams, StreamClass class, Stream **ret_stream, Fai
  */
 CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
                         CUdeviceptr *ret_scratch);
+/** stream_launch() - a kernel; hStream of @config is set here. Return: as launcher_launch(). */
+CUresult stream_launch(const Streams *streams, Stream *stream, CUlaunchConfig *config,
+                       CUfunction function, void **params);
+/** streams_forget_functions() - some are about to go. */
+void streams_forget_functions(Streams *streams);
+
 /** streams_drop_scratch() - give back what idle streams keep. Return: whether there was any. */
 bool streams_drop_scratch(Streams *streams);
 

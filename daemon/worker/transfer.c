@@ -14,7 +14,7 @@
 
 void transfer_init(Transfer *transfer, Context *context, Streams *streams) {
         *transfer = (Transfer){.context = context, .streams = streams};
-        move_init(&transfer->move, context);
+        move_init(&transfer->move, streams);
 }
 
 static int transfer_check(const Transfer *transfer, CUresult result, const char *what,
@@ -114,7 +114,7 @@ static CUdeviceptr range_address(const StagingRange *range) {
 static CUresult device_clear(Transfer *transfer, const Batch *batch, CUdeviceptr to,
                              uint64_t n_bytes) {
         if (batch->n_jobs > 1 && move_is_there(&transfer->move))
-                return move_add(&transfer->move, batch_stream(batch), to, 0, n_bytes);
+                return move_add(&transfer->move, batch->stream, to, 0, n_bytes);
         return transfer->context->cu->cuMemsetD8Async(to, 0, n_bytes, batch_stream(batch));
 }
 
@@ -189,15 +189,14 @@ static CUresult move_in(Transfer *transfer, const Batch *batch, const Job *job) 
         for (size_t i = 0; i < job->staging.n_zero && result == CUDA_SUCCESS; ++i) {
                 const StagingRange *range = &job->staging.zero[i];
 
-                result = move_add(&transfer->move, batch_stream(batch),
-                                  job->scratch + range->scratch, 0, range->length);
+                result = move_add(&transfer->move, batch->stream, job->scratch + range->scratch, 0,
+                                  range->length);
         }
         for (size_t i = 0; i < job->staging.n_in && result == CUDA_SUCCESS; ++i) {
                 const StagingRange *range = &job->staging.in[i];
 
-                result = move_add(&transfer->move, batch_stream(batch),
-                                  job->scratch + range->scratch, range_address(range),
-                                  range->length);
+                result = move_add(&transfer->move, batch->stream, job->scratch + range->scratch,
+                                  range_address(range), range->length);
         }
         return result;
 }
@@ -208,7 +207,7 @@ static CUresult move_out(Transfer *transfer, const Batch *batch, const Job *job)
         for (size_t i = 0; i < job->staging.n_out && result == CUDA_SUCCESS; ++i) {
                 const StagingRange *range = &job->staging.out[i];
 
-                result = move_add(&transfer->move, batch_stream(batch), range_address(range),
+                result = move_add(&transfer->move, batch->stream, range_address(range),
                                   job->scratch + range->scratch, range->length);
         }
         return result;
@@ -218,7 +217,7 @@ static CUresult move_out(Transfer *transfer, const Batch *batch, const Job *job)
 
 static CUresult clear_range(Transfer *transfer, const Batch *batch, const StagingRange *range) {
         if (move_is_there(&transfer->move))
-                return move_add(&transfer->move, batch_stream(batch), range_address(range), 0,
+                return move_add(&transfer->move, batch->stream, range_address(range), 0,
                                 range->length);
         return transfer->context->cu->cuMemsetD8Async(range_address(range), 0, range->length,
                                                       batch_stream(batch));
@@ -271,7 +270,7 @@ static CUresult transfer_in_jobs(Transfer *transfer, const Batch *batch) {
         TAILQ_FOREACH(job, &batch->jobs, queue)
         if (result == CUDA_SUCCESS)
                 result = transfer_in_job(transfer, batch, job);
-        return result == CUDA_SUCCESS ? move_launch(&transfer->move, batch_stream(batch)) : result;
+        return result == CUDA_SUCCESS ? move_launch(&transfer->move, batch->stream) : result;
 }
 
 static CUresult transfer_out_jobs(Transfer *transfer, const Batch *batch) {
@@ -281,7 +280,7 @@ static CUresult transfer_out_jobs(Transfer *transfer, const Batch *batch) {
         TAILQ_FOREACH(job, &batch->jobs, queue)
         if (result == CUDA_SUCCESS)
                 result = move_out(transfer, batch, job);
-        return result == CUDA_SUCCESS ? move_launch(&transfer->move, batch_stream(batch)) : result;
+        return result == CUDA_SUCCESS ? move_launch(&transfer->move, batch->stream) : result;
 }
 
 /*

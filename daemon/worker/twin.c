@@ -60,8 +60,8 @@ void twin_add(TwinTable *table, const ProgramLaunch *launch) {
         ++table->n_rows;
 }
 
-CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, const Driver *cu,
-                     CUstream stream) {
+CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, const Streams *streams,
+                     Stream *stream) {
         CUlaunchConfig config = {
                 .gridDimX = launch->grid[0],
                 .gridDimY = launch->grid[1],
@@ -70,9 +70,8 @@ CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, const 
                 .blockDimY = launch->block[1],
                 .blockDimZ = launch->block[2],
                 .sharedMemBytes = launch->shared_bytes,
-                .hStream = stream,
         };
         void *params[] = {(void *)table->bytes};
 
-        return cu->cuLaunchKernelEx(&config, launch->function->twin, params, NULL);
+        return stream_launch(streams, stream, &config, launch->function->twin, params);
 }

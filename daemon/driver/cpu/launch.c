@@ -272,6 +272,8 @@ CUresult launch_work_new(Function *function, const LaunchShape *shape, void **pa
         CUresult r;
 
         r = launch_check(function, shape, params);
+        if (!r)
+                r = broken_call(function->entry->name);
         if (r)
                 return r;
 
@@ -332,10 +334,6 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
                 return r;
         if (function->module->context != context)
                 return CUDA_ERROR_INVALID_HANDLE;
-        r = broken_call(function->entry->name);
-        if (r)
-                return r;
-
         shape.grid = (GpuqCpuIndex){config->gridDimX, config->gridDimY, config->gridDimZ};
         shape.block = (GpuqCpuIndex){config->blockDimX, config->blockDimY, config->blockDimZ};
         shape.shared_bytes = config->sharedMemBytes;

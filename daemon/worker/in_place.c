@@ -9,10 +9,17 @@
 /* A trial that is so many times slower says enough. */
 #define IN_PLACE_HOPELESS 4
 
+/* So much slower it is as good: 1/8. */
+#define IN_PLACE_GRACE(ns) ((ns) / 8)
+
 static unsigned in_place_class(uint64_t n_bytes) {
         unsigned class = 63u - (unsigned)__builtin_clzll(n_bytes | 1);
 
         return MIN(class, IN_PLACE_CLASSES - 1);
+}
+
+static uint64_t in_place_per_kib(uint64_t took_ns, uint64_t n_bytes) {
+        return (took_ns << 10) / MAX(n_bytes, 1);
 }
 
 static void class_try(InPlaceClass *class) {
@@ -22,7 +29,8 @@ static void class_try(InPlaceClass *class) {
 }
 
 static void class_decide(InPlaceClass *class, uint64_t now_ns) {
-        bool won = class->best_ns[true] < class->best_ns[false];
+        uint64_t staged_ns = class->best_ns[false];
+        bool won = class->best_ns[true] <= staged_ns + IN_PLACE_GRACE(staged_ns);
 
         if (class->again_gap_ns > 0 && won == class->won)
                 class->again_gap_ns = MIN(2 * class->again_gap_ns, IN_PLACE_AGAIN_MAX_NS);
@@ -81,7 +89,7 @@ void in_place_told(InPlace *in_place, const InPlaceChoice *choice, uint64_t n_by
                 return;
 
         class->n_told[way] = MIN(class->n_told[way] + 1, IN_PLACE_TRIALS);
-        class->best_ns[way] = MIN(class->best_ns[way], took_ns);
+        class->best_ns[way] = MIN(class->best_ns[way], in_place_per_kib(took_ns, n_bytes));
         if (class->n_told[true] == 0 || class->n_told[false] == 0)
                 return;
         if (class->best_ns[true] / IN_PLACE_HOPELESS > class->best_ns[false] ||

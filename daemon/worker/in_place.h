@@ -8,7 +8,8 @@
  * Whether a kernel had better work on host memory itself than on a copy. It
  * depends on the kernel: one that reads each word once gains 2-fold, one with
  * atomics loses 400-fold. So both ways are timed for each kernel and size class,
- * the better one is kept, and the other tried again at a falling rate. Pure.
+ * the better one is kept, in place if they are about as good, since that is one
+ * launch where the other is three, and both are tried again at a falling rate. Pure.
  *
  *     UNTRIED -> TRYING -> IN_PLACE or STAGED -> TRYING -> …
  *
@@ -22,7 +23,7 @@
 
 #define IN_PLACE_CLASSES      24u               /* class i: from 2^i bytes on */
 #define IN_PLACE_JOB_MAX      (128u << 10)      /* bytes of a job that may be worked on in place */
-#define IN_PLACE_TRIALS       4u                /* runs of each way before the two are compared */
+#define IN_PLACE_TRIALS       8u                /* runs of each way before the two are compared */
 #define IN_PLACE_TRIAL_NS     UINT64_C(5000000) /* what one may cost */
 #define IN_PLACE_AGAIN_NS     UINT64_C(2000000000) /* until the first time that both are tried again */
 #define IN_PLACE_AGAIN_MAX_NS UINT64_C(120000000000)
@@ -37,8 +38,9 @@ typedef enum InPlaceState {
 /* [false]: staged, [true]: in place */
 typedef struct InPlaceClass {
         InPlaceState state;
-        unsigned n_told[2];   /* runs in this round of trials */
-        uint64_t best_ns[2];  /* the quickest of them */
+        unsigned n_told[2]; /* runs in this round of trials */
+        uint64_t best_ns
+                [2]; /* of the quickest of them, for each KiB: the runs of a class differ up to twofold */
         uint64_t again_at_ns; /* when both are tried again */
         uint64_t again_gap_ns;
         bool won; /* the last time */

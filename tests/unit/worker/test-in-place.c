@@ -53,6 +53,28 @@ static void somewhat_slower_way_is_tried_a_few_times(void **state) {
                 IN_PLACE_TRIALS);
 }
 
+static void about_as_good_is_better_in_place(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1;
+
+        run(&in_place, SMALL, 1, 24 * MICROSECOND, 26 * MICROSECOND, 100, &now_ns);
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_WON);
+}
+
+/* In one class, where the staged runs happen to be of half the size. */
+static void it_is_time_for_a_byte_that_counts(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1;
+
+        for (unsigned i = 0; i < 2 * IN_PLACE_TRIALS; ++i) {
+                InPlaceChoice choice = in_place_choose(&in_place, 40000, 1, ++now_ns);
+
+                in_place_told(&in_place, &choice, choice.in_place ? 64000 : 33000, 1,
+                              choice.in_place ? 20 * MICROSECOND : 15 * MICROSECOND, now_ns);
+        }
+        assert_int_equal(in_place_state(&in_place, 40000), IN_PLACE_WON);
+}
+
 static void loser_is_tried_again_at_a_falling_rate(void **state) {
         InPlace in_place = {0};
         uint64_t now_ns = 1, gap_ns = IN_PLACE_AGAIN_NS;
@@ -122,6 +144,8 @@ int main(void) {
                 cmocka_unit_test(first_run_is_staged_then_both_are_tried),
                 cmocka_unit_test(hopeless_way_is_tried_once),
                 cmocka_unit_test(somewhat_slower_way_is_tried_a_few_times),
+                cmocka_unit_test(about_as_good_is_better_in_place),
+                cmocka_unit_test(it_is_time_for_a_byte_that_counts),
                 cmocka_unit_test(loser_is_tried_again_at_a_falling_rate),
                 cmocka_unit_test(sizes_are_judged_apart),
                 cmocka_unit_test(several_jobs_are_tried_only_when_one_was_quick),

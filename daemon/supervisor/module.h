@@ -24,7 +24,7 @@
 
 #define MODULE_NAME_MAX  256u
 #define MODULE_OPTIONS   64u
-#define MODULE_TRIES_MAX 2u /* workers that may die while they load it first */
+#define MODULE_TRIES_MAX 3u /* workers that may die in turn while they load it first, perhaps by no fault of its */
 
 typedef struct Arena Arena;
 typedef struct Device Device;

@@ -27,19 +27,30 @@ typedef struct JobLayout {
         size_t total;
 } JobLayout;
 
-static JobLayout job_layout(const JobSpec *spec) {
-        JobLayout layout = {};
-        size_t n_names = strlen(spec->label) + 1;
+JobTexts job_texts(const JobSpec *spec) {
+        JobTexts texts = {.n_bytes = strlen(spec->label) + 1};
 
-        for (size_t i = 0; i < spec->n_kernels; ++i)
-                n_names += strlen(spec->kernels[i].name) + 1;
+        for (size_t i = 0; i < spec->n_kernels; ++i) {
+                const JobKernel *kernel = &spec->kernels[i];
+                size_t n_name = strlen(kernel->name);
+
+                texts.n_bytes += n_name + 1;
+                texts.key =
+                        duration_key(texts.key, kernel->module->name, strlen(kernel->module->name));
+                texts.key = duration_key(texts.key, kernel->name, n_name);
+        }
+        return texts;
+}
+
+static JobLayout job_layout(const JobSpec *spec, const JobTexts *texts) {
+        JobLayout layout = {};
 
         layout.buffers = sizeof(Job);
         layout.kernels = layout.buffers + spec->n_buffers * sizeof(JobBuffer);
         layout.after = layout.kernels + spec->n_kernels * sizeof(JobKernel);
         layout.operations = layout.after + spec->n_after * sizeof(JobEdge);
         layout.names = layout.operations + spec->n_operations;
-        layout.total = layout.names + n_names;
+        layout.total = layout.names + texts->n_bytes;
         return layout;
 }
 
@@ -85,19 +96,14 @@ static void job_copy_after(Job *job, const JobSpec *spec) {
 }
 
 /* Kernels, and how much data, tell what to expect of it. */
-static uint64_t job_duration_class(const Job *job) {
-        uint64_t key = 0, n_bytes = 1, size;
+static uint64_t job_duration_class(const Job *job, const JobTexts *texts) {
+        uint64_t n_bytes = 1;
+        uint8_t size;
 
-        for (size_t i = 0; i < job->n_kernels; ++i) {
-                const JobKernel *kernel = &job->kernels[i];
-
-                key = duration_key(key, kernel->module->name, strlen(kernel->module->name));
-                key = duration_key(key, kernel->name, strlen(kernel->name));
-        }
         for (size_t i = 0; i < job->n_buffers; ++i)
                 n_bytes += job->buffers[i].length;
-        size = 63 - (uint64_t)__builtin_clzll(n_bytes | 1);
-        return duration_key(key, &size, sizeof(size));
+        size = (uint8_t)(63 - __builtin_clzll(n_bytes | 1));
+        return duration_key(texts->key, &size, sizeof(size));
 }
 
 static void job_copy(Job *job, const JobSpec *spec, const JobLayout *layout) {
@@ -117,7 +123,8 @@ static void job_copy(Job *job, const JobSpec *spec, const JobLayout *layout) {
 }
 
 int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_job) {
-        JobLayout layout = job_layout(spec);
+        JobTexts texts = spec->texts.n_bytes ? spec->texts : job_texts(spec);
+        JobLayout layout = job_layout(spec, &texts);
         bool is_pooled = layout.total <= JOB_POOL_BYTES;
         Job *job;
 
@@ -147,7 +154,7 @@ int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_j
         LIST_INIT(&job->successors);
         LIST_INIT(&job->watches);
         job_copy(job, spec, &layout);
-        job->duration_class = job_duration_class(job);
+        job->duration_class = job_duration_class(job, &texts);
         *ret_job = job;
         return 0;
 }

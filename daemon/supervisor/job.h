@@ -100,6 +100,12 @@ typedef struct JobWatch {
         LIST_ENTRY(JobWatch) session_link; /* session->watches */
 } JobWatch;
 
+/* What a job's label and names come to. */
+typedef struct JobTexts {
+        size_t n_bytes; /* with their ends; 0: not told */
+        uint64_t key;   /* of the names, see duration_key() */
+} JobTexts;
+
 typedef struct JobSpec {
         uint64_t id;
         int priority;
@@ -112,6 +118,7 @@ typedef struct JobSpec {
         size_t n_buffers;
         const JobKernel *kernels;
         size_t n_kernels;
+        JobTexts texts; /* told once for a prepared job */
         const uint8_t *operations;
         size_t n_operations;
         Arena *word; /* NULL: none */
@@ -194,6 +201,8 @@ struct Job {
         bool has_host_inout : 1;
 };
 
+/** job_texts() - of @spec's label and kernels. */
+JobTexts job_texts(const JobSpec *spec);
 /** job_new() - WAITING, with references to what it names. Return: 0, or -ENOMEM. */
 int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_job);
 /** job_free() - of one that is in no list. NULL is fine. Return: NULL. */

@@ -42,7 +42,8 @@ static Gpuq__V1__Job *prepared_copy(const Gpuq__V1__Job *job) {
         return gpuq__v1__job__unpack(NULL, n_packed, packed);
 }
 
-Failure *prepared_new(User *user, uint32_t id, const Gpuq__V1__Job *job, Prepared **ret_prepared) {
+Failure *prepared_new(User *user, uint32_t id, const Gpuq__V1__Job *job, const JobTexts *texts,
+                      Prepared **ret_prepared) {
         _cleanup_(prepared_freep) Prepared *prepared = calloc(1, sizeof(*prepared));
         size_t n_bytes = prepared_n_bytes(job);
         Failure *failure;
@@ -64,6 +65,7 @@ Failure *prepared_new(User *user, uint32_t id, const Gpuq__V1__Job *job, Prepare
                 return failure_new(FAILURE_MEMORY, "no memory for a prepared job");
 
         prepared->id = id;
+        prepared->texts = *texts;
         *ret_prepared = TAKE_PTR(prepared);
         return NULL;
 }
@@ -101,6 +103,9 @@ static Failure *prepared_set_slices(Gpuq__V1__Job *job, const Gpuq__V1__Fire *fi
                 return failure_new(FAILURE_INVALID,
                                    "slices come by fours, and there are %zu numbers",
                                    fire->n_slices);
+        if (!fire->n_slices)
+                return NULL;
+
         for (size_t i = 0; i < job->n_buffers; ++i)
                 scratch->list[i] = job->buffers[i];
         job->buffers = scratch->list;

@@ -7,14 +7,15 @@
  *
  * A job that a session sent once to fire it often. It is kept as it came, and
  * names arenas and modules by number: nothing lives longer for it, and each job
- * fired from it is checked like one that was submitted. Charged to its user,
- * gone with its session.
+ * fired from it is checked like one that was submitted, but for its texts and for how
+ * much there is of what, which no Fire changes. Charged to its user, gone with its session.
  */
 
 #include <stdint.h>
 
 #include "proto/gpuq.pb-c.h"
 #include "supervisor/failure.h"
+#include "supervisor/job.h"
 #include "supervisor/user.h"
 #include "util/macro.h"
 #include "util/table.h"
@@ -29,12 +30,14 @@
 typedef struct Prepared {
         uint32_t id;
         Gpuq__V1__Job *job;
+        JobTexts texts;
         UserCharge charge;
         UT_hash_handle hh; /* session->prepared */
 } Prepared;
 
-/** prepared_new() - a copy of @job, whose texts were checked. Return: NULL and the caller's, or why not. */
-Failure *prepared_new(User *user, uint32_t id, const Gpuq__V1__Job *job, Prepared **ret_prepared);
+/** prepared_new() - a copy of @job, which was checked; @texts: its own. Return: NULL and the caller's, or why not. */
+Failure *prepared_new(User *user, uint32_t id, const Gpuq__V1__Job *job, const JobTexts *texts,
+                      Prepared **ret_prepared);
 /** prepared_free() - not in a table any more; NULL is fine. Return: NULL. */
 Prepared *prepared_free(Prepared *prepared);
 DEFINE_CLEANUP(Prepared, prepared_free)

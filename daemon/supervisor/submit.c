@@ -32,6 +32,11 @@ static SubmitScratch *submit_scratch(void) {
 
 /* ---- checks ---------------------------------------------------------------- */
 
+/* What no Fire changes was checked when the job was prepared. */
+static bool submit_is_fired(const JobSpec *spec) {
+        return spec->texts.n_bytes > 0;
+}
+
 static Failure *submit_check_sizes(const Gpuq__V1__Job *job) {
         if (job->n_buffers > LIMIT_JOB_BUFFERS)
                 return failure_new(FAILURE_INVALID, "%zu buffers, at most %u", job->n_buffers,
@@ -157,7 +162,8 @@ static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job
                         return failure_new(FAILURE_NOT_FOUND,
                                            "kernel %zu: there is no module %llu in this session", i,
                                            (unsigned long long)kernel->module);
-                if (!*kernel->name || !limit_is_text(kernel->name, LIMIT_KERNEL_NAME))
+                if (!submit_is_fired(spec) &&
+                    (!*kernel->name || !limit_is_text(kernel->name, LIMIT_KERNEL_NAME)))
                         return failure_new(FAILURE_INVALID,
                                            "kernel %zu: a name has 1 to %u printable bytes", i,
                                            LIMIT_KERNEL_NAME);
@@ -257,7 +263,7 @@ static Failure *submit_check(const Session *session, const Gpuq__V1__Job *job, J
         SubmitScratch *scratch = submit_scratch();
         Failure *failure;
 
-        failure = submit_check_sizes(job);
+        failure = submit_is_fired(spec) ? NULL : submit_check_sizes(job);
         if (!failure)
                 failure = submit_check_device(session, job);
         if (!failure)
@@ -378,11 +384,14 @@ static void submit_tell_end(Session *session, const LedgerJob *known) {
         session_job_ended(session, job);
 }
 
-static void submit_job(Session *session, const Gpuq__V1__Job *job) {
+/* @prepared: what it was fired from, or NULL. */
+static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepared *prepared) {
         JobSpec spec = submit_spec(session, job);
         LedgerJob known = {.slot = LEDGER_NONE};
         Failure *failure;
 
+        if (prepared)
+                spec.texts = prepared->texts;
         if (takeover_find_job(session, spec.id, &known) && known.state == LEDGER_ENDED) {
                 submit_tell_end(session, &known);
                 return;
@@ -401,7 +410,7 @@ Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, Job
 
 void session_submit_own(Session *session, const Gpuq__V1__Job *job) {
         supervisor_event(session->supervisor);
-        submit_job(session, job);
+        submit_job(session, job, NULL);
 }
 
 /* Return: NULL, or what is wrong with the protocol. */
@@ -424,7 +433,7 @@ const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
                 problem = submit_take_tag(session, submit->jobs[i]->tag);
                 if (problem)
                         return problem;
-                submit_job(session, submit->jobs[i]);
+                submit_job(session, submit->jobs[i], NULL);
         }
         return NULL;
 }
@@ -439,7 +448,8 @@ static Prepared *submit_find_prepared(const Session *session, uint32_t id) {
 }
 
 /* What would make each job of it fail is told at once; its buffers are looked at when it is fired. */
-static Failure *submit_check_prepared(const Session *session, const Gpuq__V1__Job *job) {
+static Failure *submit_check_prepared(const Session *session, const Gpuq__V1__Job *job,
+                                      JobTexts *ret_texts) {
         JobSpec spec = submit_spec(session, job);
         Failure *failure;
 
@@ -450,6 +460,8 @@ static Failure *submit_check_prepared(const Session *session, const Gpuq__V1__Jo
         failure = submit_check_sizes(job);
         if (!failure)
                 failure = submit_check_kernels(session, job, submit_scratch()->kernels, &spec);
+        if (!failure)
+                *ret_texts = job_texts(&spec);
         return failure;
 }
 
@@ -484,10 +496,11 @@ void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Prepare 
         const Gpuq__V1__Job *job = prepare->job;
         Prepared *prepared;
         Failure *failure;
+        JobTexts texts;
 
-        failure = submit_check_prepared(session, job);
+        failure = submit_check_prepared(session, job, &texts);
         if (!failure)
-                failure = prepared_new(session->user, id, job, &prepared);
+                failure = prepared_new(session->user, id, job, &texts, &prepared);
         if (failure)
                 session_fail_request(session, serial, failure);
         else
@@ -517,7 +530,7 @@ static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
         if (failure)
                 submit_fail(session, (uint64_t)session->id << 32 | fire->tag, failure);
         else
-                submit_job(session, &job);
+                submit_job(session, &job, prepared);
 }
 
 const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {

@@ -62,14 +62,11 @@ static bool scan_data(Scan *scan, unsigned field, ProtobufCBinaryData *ret_data)
         return true;
 }
 
-/* Return: false: broken, or one is over @max. */
-static bool scan_numbers(Scan *scan, unsigned field, uint64_t max, Bump *bump, uint64_t **ret_list,
-                         size_t *ret_n) {
+/* Whose tag was just read. Return: false: broken, or one is over @max. */
+static bool scan_numbers(Scan *scan, uint64_t max, Bump *bump, uint64_t **ret_list, size_t *ret_n) {
         Scan inner;
         size_t n;
 
-        if (!scan_is(scan, field, 2))
-                return true;
         if (!scan_inner(scan, &inner))
                 return false;
 
@@ -181,11 +178,18 @@ static bool scan_submit(Scan scan, Bump *bump, Gpuq__V1__Submit *submit) {
         return scan.p == scan.end;
 }
 
-static bool scan_patches(Scan *scan, Bump *bump, Gpuq__V1__Fire *fire) {
-        uint64_t *numbers = NULL;
-        size_t n = 0;
+static bool scan_slices(Scan *scan, Bump *bump, Gpuq__V1__Fire *fire) {
+        return !scan_is(scan, 3, 2) ||
+               scan_numbers(scan, UINT64_MAX, bump, &fire->slices, &fire->n_slices);
+}
 
-        if (!scan_numbers(scan, 4, UINT32_MAX, bump, &numbers, &n))
+static bool scan_patches(Scan *scan, Bump *bump, Gpuq__V1__Fire *fire) {
+        uint64_t *numbers;
+        size_t n;
+
+        if (!scan_is(scan, 4, 2))
+                return true;
+        if (!scan_numbers(scan, UINT32_MAX, bump, &numbers, &n))
                 return false;
         if (n == 0)
                 return true;
@@ -200,8 +204,8 @@ static bool scan_patches(Scan *scan, Bump *bump, Gpuq__V1__Fire *fire) {
 static bool scan_fire(Scan scan, Bump *bump, Gpuq__V1__Fire *fire) {
         gpuq__v1__fire__init(fire);
         return scan_u32(&scan, 1, &fire->prepared) && scan_u32(&scan, 2, &fire->tag) &&
-               scan_numbers(&scan, 3, UINT64_MAX, bump, &fire->slices, &fire->n_slices) &&
-               scan_patches(&scan, bump, fire) && scan_data(&scan, 5, &fire->values) &&
+               scan_slices(&scan, bump, fire) && scan_patches(&scan, bump, fire) &&
+               scan_data(&scan, 5, &fire->values) &&
                scan_u64(&scan, 6, UINT64_MAX, &fire->word_arena) &&
                scan_u64(&scan, 7, UINT64_MAX, &fire->word_offset) && scan.p == scan.end;
 }
@@ -228,34 +232,41 @@ static bool scan_fires(Scan scan, Bump *bump, Gpuq__V1__Fires *fires) {
         return scan_u32(&scan, 2, &fires->seen) && scan.p == scan.end;
 }
 
-static bool scan_body(Scan *scan, Bump *bump, Gpuq__V1__Request *request) {
+typedef struct ScanRequest {
+        Gpuq__V1__Request request;
+        union {
+                Gpuq__V1__Submit submit;
+                Gpuq__V1__Fires fires;
+        };
+} ScanRequest;
+
+static bool scan_body(Scan *scan, Bump *bump, ScanRequest *whole) {
+        Gpuq__V1__Request *request = &whole->request;
         Scan inner;
 
         if (scan_is(scan, GPUQ__V1__REQUEST__BODY_SUBMIT, 2)) {
                 request->body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
-                request->submit = scan_alloc(bump, sizeof(*request->submit));
-                return request->submit && scan_inner(scan, &inner) &&
-                       scan_submit(inner, bump, request->submit);
+                request->submit = &whole->submit;
+                return scan_inner(scan, &inner) && scan_submit(inner, bump, request->submit);
         }
         if (scan_is(scan, GPUQ__V1__REQUEST__BODY_FIRES, 2)) {
                 request->body_case = GPUQ__V1__REQUEST__BODY_FIRES;
-                request->fires = scan_alloc(bump, sizeof(*request->fires));
-                return request->fires && scan_inner(scan, &inner) &&
-                       scan_fires(inner, bump, request->fires);
+                request->fires = &whole->fires;
+                return scan_inner(scan, &inner) && scan_fires(inner, bump, request->fires);
         }
         return false;
 }
 
 static Gpuq__V1__Request *scan_request(Bump *bump, const uint8_t *data, size_t n_data) {
-        Gpuq__V1__Request *request = scan_alloc(bump, sizeof(*request));
+        ScanRequest *whole = scan_alloc(bump, sizeof(*whole));
         Scan scan = {.p = data, .end = data + n_data};
 
-        if (!request)
+        if (!whole)
                 return NULL;
-        gpuq__v1__request__init(request);
-        if (!scan_u32(&scan, 1, &request->serial) || !scan_body(&scan, bump, request))
+        gpuq__v1__request__init(&whole->request);
+        if (!scan_u32(&scan, 1, &whole->request.serial) || !scan_body(&scan, bump, whole))
                 return NULL;
-        return scan.p == scan.end ? request : NULL;
+        return scan.p == scan.end ? &whole->request : NULL;
 }
 
 Gpuq__V1__Request *submit_scan(Bump *bump, const uint8_t *data, size_t n_data) {

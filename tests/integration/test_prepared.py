@@ -152,6 +152,7 @@ def test_it_goes_on_after_its_workers_death(client, module, prepared):
     ({"operations": bytes(16385)}, pb.E_INVALID, [16384]),
     ({"buffers": [pb.Buffer(length=1)] * 257}, pb.E_INVALID, [256]),
     ({"label": "\n"}, pb.E_INVALID, ["label"]),
+    ({"priority": 101}, pb.E_INVALID, ["priority"]),
     ({"kernels": [pb.Kernel(module=999999, name="x")]}, pb.E_NOT_FOUND, [999999]),
 ])
 def test_what_cannot_be_prepared(client, fields, code, words):
@@ -160,6 +161,13 @@ def test_what_cannot_be_prepared(client, fields, code, words):
     assert refused.value.code == code
     for word in words:
         assert str(word) in refused.value.text
+
+
+def test_a_kernel_without_a_good_name_cannot_be_prepared(client, module):
+    for name in "", "add\n", 1025 * "a":
+        with pytest.raises(Refused) as refused:
+            client.call(prepare=pb.Prepare(job=pb.Job(kernels=[pb.Kernel(module=module.module, name=name)])))
+        assert refused.value.code == pb.E_INVALID and "a name has" in refused.value.text
 
 
 def test_there_is_an_end_to_what_a_session_and_a_user_may_prepare(gpuqd, client, module):

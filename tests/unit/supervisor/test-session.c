@@ -465,6 +465,68 @@ static void too_many_fires_in_one_message_end_the_connection(void **state) {
         fake_free(fake);
 }
 
+/* Of @kernel, and @length bytes. Return: the job that is fired from it, unfinished. */
+static Job *prepare_and_fire(FakeClient *client, uint64_t arena, uint64_t length,
+                             const char *kernel) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Prepare prepare = GPUQ__V1__PREPARE__INIT;
+        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
+        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers = &buffer;
+        Gpuq__V1__Kernel one = GPUQ__V1__KERNEL__INIT, *kernels = &one;
+        Gpuq__V1__Fires fires = GPUQ__V1__FIRES__INIT;
+        Gpuq__V1__Fire fire = GPUQ__V1__FIRE__INIT, *list = &fire;
+
+        buffer.arena = arena;
+        one.module = client->module;
+        one.name = (char *)kernel;
+        job.label = "a label";
+        job.buffers = &buffers;
+        job.kernels = &kernels;
+        job.n_buffers = job.n_kernels = 1;
+        prepare.job = &job;
+        request.body_case = GPUQ__V1__REQUEST__BODY_PREPARE;
+        request.prepare = &prepare;
+        fake_send(client, &request);
+
+        fire.prepared = fake_receive(client)->prepared->prepared;
+        fire.tag = ++client->tag;
+        fire.slices = (uint64_t[]){0, arena, 0, length};
+        fire.n_slices = 4;
+        fires.fires = &list;
+        fires.n_fires = 1;
+        request.body_case = GPUQ__V1__REQUEST__BODY_FIRES;
+        request.fires = &fires;
+        fake_send(client, &request);
+        fake_turn(client->fake);
+        return supervisor_find_job(client->fake->supervisor,
+                                   (uint64_t)client->session << 32 | fire.tag);
+}
+
+/* Though its texts were looked at when it was prepared, and the length is that of the slice. */
+static void a_fired_job_is_as_one_that_was_sent_whole(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        const Job *sent, *fired;
+        uint64_t arena, id;
+
+        fake_module(client);
+        arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+        id = fake_submit(client, (FakeJob){.arena = arena, .length = 1024, .label = "a label"});
+        fake_turn(fake);
+        sent = supervisor_find_job(fake->supervisor, id);
+        fired = prepare_and_fire(client, arena, 1024, "add");
+        assert_string_equal(fired->label, sent->label);
+        assert_string_equal(fired->kernels[0].name, sent->kernels[0].name);
+        assert_ptr_equal(fired->kernels[0].module, sent->kernels[0].module);
+        assert_int_equal(fired->duration_class, sent->duration_class);
+        assert_int_not_equal(prepare_and_fire(client, arena, 1024, "scale")->duration_class,
+                             sent->duration_class);
+        assert_int_not_equal(prepare_and_fire(client, arena, 64, "add")->duration_class,
+                             sent->duration_class);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 /* Many frames are read at once, behind one so long that there is room for them: the first
  * is looked at, and the others once its ends were told. */
 static void requests_wait_until_the_ends_before_them_were_told(void **state) {
@@ -582,6 +644,7 @@ int main(void) {
                 cmocka_unit_test(
                         a_device_number_that_no_device_can_have_is_refused_before_there_are_any),
                 cmocka_unit_test(too_many_jobs_in_one_message_end_the_connection),
+                cmocka_unit_test(a_fired_job_is_as_one_that_was_sent_whole),
                 cmocka_unit_test(too_many_fires_in_one_message_end_the_connection),
                 cmocka_unit_test(requests_wait_until_the_ends_before_them_were_told),
                 cmocka_unit_test(half_frames_count_for_their_user),

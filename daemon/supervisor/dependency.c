@@ -91,12 +91,14 @@ int dependency_derive(Job *job) {
         }
 
         r = order_add(job->session->order, job->id, accesses, dependency_accesses(job, accesses),
-                      &ids, &n_ids);
+                      &job->order_node);
         if (r < 0)
                 return r;
-        r = dependency_set_order(job, ids, n_ids);
+        r = order_predecessors(job->session->order, job->order_node, &ids, &n_ids);
+        if (r >= 0)
+                r = dependency_set_order(job, ids, n_ids);
         if (r < 0)
-                order_remove(job->session->order, job->id);
+                order_remove(job->session->order, job->order_node);
         return r;
 }
 
@@ -109,7 +111,7 @@ static void dependency_rederive(Job *job) {
         if (!job->session || job_is_ended(job))
                 return;
 
-        r = order_predecessors(job->session->order, job->id, &ids, &n_ids);
+        r = order_predecessors(job->session->order, job->order_node, &ids, &n_ids);
         if (r >= 0) {
                 dependency_drop_order(job);
                 r = dependency_set_order(job, ids, n_ids);

@@ -67,7 +67,7 @@ static void ending_unlink(Job *job) {
         HASH_DEL(job->supervisor->jobs, job);
         TAILQ_REMOVE(&job->user->jobs, job, user_link);
         if (job->session)
-                order_remove(job->session->order, job->id);
+                order_remove(job->session->order, job->order_node);
 }
 
 static void ending_leave(Job *job) {

@@ -29,6 +29,7 @@ typedef struct Arena Arena;
 typedef struct Device Device;
 typedef struct Instance Instance;
 typedef struct Module Module;
+typedef struct OrderNode OrderNode;
 typedef struct Supervisor Supervisor;
 typedef struct Worker Worker;
 
@@ -160,8 +161,9 @@ struct Job {
         uint8_t *operations;
         Arena *word; /* where its worker stores that it is done; NULL: nowhere */
         uint64_t word_offset;
-        JobEdge *after; /* what it depends on */
-        JobEdge *order; /* what its buffers put before it; an allocation of its own */
+        JobEdge *after;        /* what it depends on */
+        JobEdge *order;        /* what its buffers put before it; an allocation of its own */
+        OrderNode *order_node; /* in session->order, until it ends */
         size_t n_buffers;
         size_t n_kernels;
         size_t n_operations;

@@ -8,17 +8,14 @@
 
 RB_HEAD(OrderObjectTree, OrderObject);
 TAILQ_HEAD(OrderObjectList, OrderObject);
-RB_HEAD(OrderNodeTree, OrderNode);
+LIST_HEAD(OrderNodeList, OrderNode);
 
 struct Order {
-        struct OrderNodeTree nodes; /* live */
+        struct OrderNodeList nodes; /* live */
         struct OrderObjectTree objects;
         struct OrderObjectList idle; /* of them, those that no live job uses; the last one last */
         unsigned n_idle;
         bool has_gaps; /* a job ended before those that it had to run after, some of which live */
-        OrderPlace *places; /* of the job that is added, one an access */
-        size_t n_places;
-        uint64_t last; /* the highest id so far */
         size_t n_nodes;
         uint64_t marks;
 };
@@ -27,12 +24,7 @@ static int orderobject_compare(OrderObject *a, OrderObject *b) {
         return (a->id > b->id) - (a->id < b->id);
 }
 
-static int ordernode_compare(OrderNode *a, OrderNode *b) {
-        return (a->id > b->id) - (a->id < b->id);
-}
-
 RB_GENERATE_STATIC(OrderObjectTree, OrderObject, entry, orderobject_compare)
-RB_GENERATE_STATIC(OrderNodeTree, OrderNode, entry, ordernode_compare)
 
 /* ---- adding ---- */
 
@@ -43,7 +35,7 @@ static void order_wake_object(Order *order, OrderObject *object) {
         order->n_idle--;
 }
 
-/* Its job counts as one that uses it from here on. */
+/* Its job is to use it from here on. */
 static int order_take_object(Order *order, uint64_t id, OrderObject **ret_object) {
         OrderObject *object, key = {.id = id};
         int r;
@@ -58,7 +50,6 @@ static int order_take_object(Order *order, uint64_t id, OrderObject **ret_object
                 RB_INSERT(OrderObjectTree, &order->objects, object);
         }
 
-        object->n_accesses++;
         *ret_object = object;
         return 0;
 }
@@ -75,9 +66,6 @@ static void order_drop_object(Order *order, OrderObject *object) {
  * but whoever comes next is likely to use the same slices.
  */
 static void order_release_object(Order *order, OrderObject *object) {
-        if (--object->n_accesses > 0)
-                return;
-
         TAILQ_INSERT_TAIL(&order->idle, object, idle_link);
         if (++order->n_idle > IDLE_MAX)
                 order_drop_object(order, TAILQ_FIRST(&order->idle));
@@ -85,138 +73,92 @@ static void order_release_object(Order *order, OrderObject *object) {
                 order_drop_object(order, object);
 }
 
-/* Finds what each access is about; from here on nothing of those objects is swept. */
-static int order_enter(Order *order, OrderNode *node, const OrderAccess *accesses,
-                       size_t n_accesses) {
+static int order_use(Order *order, OrderNode *node, uint64_t id, OrderObject **ret_object) {
+        OrderUse *use = node->n_uses > 0 ? &node->uses[node->n_uses - 1] : NULL;
+        OrderObject *object;
         int r;
 
+        if (!use || use->object->id != id) {
+                r = ordernode_reserve_use(node);
+                if (r < 0)
+                        return r;
+                r = order_take_object(order, id, &object);
+                if (r < 0)
+                        return r;
+                use = &node->uses[node->n_uses++];
+                *use = (OrderUse){.object = object};
+        }
+
+        use->n++;
+        use->object->n_accesses++;
+        *ret_object = use->object;
+        return 0;
+}
+
+static int order_note(Order *order, OrderNode *node, const OrderAccess *accesses,
+                      size_t n_accesses) {
+        OrderObject *object;
+        int r;
+
+        node->mark = ++order->marks; /* so that it does not follow itself */
         for (size_t i = 0; i < n_accesses; i++) {
                 if (accesses[i].length == 0)
                         continue;
-                r = order_take_object(order, accesses[i].object, &node->objects[i]);
+                r = order_use(order, node, accesses[i].object, &object);
                 if (r < 0)
                         return r;
-                r = orderobject_tidy(node->objects[i], &order->marks);
+                r = orderobject_add(object, &accesses[i], node);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static int order_reserve_places(Order *order, size_t n) {
-        OrderPlace *places;
-
-        if (n <= order->n_places)
-                return 0;
-
-        places = reallocarray(order->places, n, sizeof(*places));
-        if (!places)
-                return -ENOMEM;
-        order->places = places;
-        order->n_places = n;
-        return 0;
-}
-
-static int order_prepare(Order *order, OrderNode *node, const OrderAccess *accesses,
-                         size_t n_accesses) {
-        uint64_t mark = ++order->marks;
-        int r;
-
+static void order_own(Order *order, OrderNode *node, const OrderAccess *accesses,
+                      size_t n_accesses) {
         for (size_t i = 0; i < n_accesses; i++) {
-                if (!node->objects[i])
-                        continue;
-                r = orderobject_cover(node->objects[i], &accesses[i], &order->places[i]);
-                if (r < 0)
-                        return r;
-        }
-        for (size_t i = 0; i < n_accesses; i++) {
-                if (!node->objects[i])
-                        continue;
-                r = orderobject_collect(node->objects[i], &accesses[i], &order->places[i], node,
-                                        mark);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
+                OrderObject key = {.id = accesses[i].object};
 
-/* Reads first: a write unites segments and so leaves no reader of its own job in them. */
-static void node_commit(OrderNode *node, const OrderAccess *accesses, const OrderPlace *places,
-                        size_t n_accesses) {
-        bool cautious = node->predecessors.n > ORDER_DIRECT_MAX;
-
-        for (size_t i = 0; i < n_accesses; i++)
-                if (node->objects[i] && !accesses[i].write && !cautious)
-                        orderobject_read(node->objects[i], &accesses[i], &places[i], node);
-        for (size_t i = 0; i < n_accesses; i++)
-                if (node->objects[i] && (accesses[i].write || cautious))
-                        orderobject_write(node->objects[i], &accesses[i], &places[i], node);
+                if (accesses[i].length > 0)
+                        orderobject_own(RB_FIND(OrderObjectTree, &order->objects, &key),
+                                        &accesses[i], node);
+        }
 }
 
 static void order_leave(Order *order, OrderNode *node) {
-        for (size_t i = 0; i < node->n_objects; i++) {
-                if (node->objects[i])
-                        order_release_object(order, node->objects[i]);
+        for (size_t i = 0; i < node->n_uses; i++) {
+                OrderUse *use = &node->uses[i];
+
+                use->object->n_accesses -= use->n;
+                if (use->object->n_accesses == 0)
+                        order_release_object(order, use->object);
         }
-        node->n_objects = 0;
+        node->n_uses = 0;
 }
 
-static int node_list_predecessors(const OrderNode *node, uint64_t **ret_ids, size_t *ret_n) {
-        const OrderNodeSet *set = &node->predecessors;
-        uint64_t *ids = NULL;
-
-        if (!ret_ids)
-                return 0;
-
-        if (set->n > 0) {
-                ids = calloc(set->n, sizeof(*ids));
-                if (!ids)
-                        return -ENOMEM;
-        }
-        for (size_t i = 0; i < set->n; i++)
-                ids[i] = ordernodeset_at(set)[i]->id;
-
-        *ret_ids = ids;
-        *ret_n = set->n;
-        return 0;
-}
-
-static OrderNode *order_find(const Order *order, uint64_t job) {
-        OrderNode key = {.id = job};
-
-        return RB_FIND(OrderNodeTree, (struct OrderNodeTree *)&order->nodes, &key);
-}
-
+/* One whose accesses were noted in part is as one that was cancelled at once. */
 int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_accesses,
-              uint64_t **ret_predecessors, size_t *ret_n) {
-        _cleanup_(ordernode_unrefp) OrderNode *node = NULL;
+              OrderNode **ret_node) {
+        OrderNode *node;
         int r;
 
-        if (job <= order->last && order_find(order, job))
-                return -EEXIST;
-        r = order_reserve_places(order, n_accesses);
+        r = ordernode_new(job, &node);
         if (r < 0)
                 return r;
 
-        r = ordernode_new(job, n_accesses, &node);
-        if (r < 0)
-                return r;
-
-        r = order_enter(order, node, accesses, n_accesses);
-        if (r >= 0)
-                r = order_prepare(order, node, accesses, n_accesses);
-        if (r >= 0)
-                r = node_list_predecessors(node, ret_predecessors, ret_n);
+        LIST_INSERT_HEAD(&order->nodes, node, link);
+        order->n_nodes++;
+        r = order_note(order, node, accesses, n_accesses);
         if (r < 0) {
-                order_leave(order, node);
+                order_remove(order, node);
                 return r;
         }
 
-        node_commit(node, accesses, order->places, n_accesses);
-        order->last = MAX(order->last, job);
-        RB_INSERT(OrderNodeTree, &order->nodes, node);
-        order->n_nodes++;
-        TAKE_PTR(node);
+        if (node->predecessors.n > ORDER_DIRECT_MAX)
+                order_own(order, node, accesses, n_accesses);
+        for (size_t i = 0; i < node->n_uses; i++)
+                orderobject_tidy(node->uses[i].object, &order->marks);
+        *ret_node = node;
         return 0;
 }
 
@@ -244,23 +186,21 @@ Order *order_free(Order *order) {
                 RB_REMOVE(OrderObjectTree, &order->objects, object);
                 orderobject_free(object);
         }
-        while ((node = RB_MIN(OrderNodeTree, &order->nodes))) {
-                RB_REMOVE(OrderNodeTree, &order->nodes, node);
+        while ((node = LIST_FIRST(&order->nodes))) {
+                LIST_REMOVE(node, link);
                 ordernode_unref(node);
         }
-        free(order->places);
         free(order);
         return NULL;
 }
 
-void order_remove(Order *order, uint64_t job) {
-        OrderNode *node = order_find(order, job);
+void order_remove(Order *order, OrderNode *node) {
         bool is_gap;
 
         if (!node)
                 return;
 
-        RB_REMOVE(OrderNodeTree, &order->nodes, node);
+        LIST_REMOVE(node, link);
         order->n_nodes--;
         node->live = false;
         is_gap = ordernode_is_waiting(node, &order->marks);
@@ -273,23 +213,30 @@ void order_remove(Order *order, uint64_t job) {
                 order->has_gaps = false;
 }
 
-bool order_is_free(Order *order, uint64_t job) {
-        OrderNode *node = order_find(order, job);
-
-        return !node || !ordernode_is_waiting(node, &order->marks);
+bool order_is_free(Order *order, OrderNode *node) {
+        return !ordernode_is_waiting(node, &order->marks);
 }
 
-int order_predecessors(Order *order, uint64_t job, uint64_t **ret_predecessors, size_t *ret_n) {
-        OrderNode *node = order_find(order, job);
+int order_predecessors(Order *order, OrderNode *node, uint64_t **ret_predecessors, size_t *ret_n) {
+        _cleanup_(freep) uint64_t *ids = NULL;
+        const OrderNodeSet *set = &node->predecessors;
         int r;
-
-        if (!node)
-                return -ENOENT;
 
         r = ordernode_resolve(node, &order->marks);
         if (r < 0)
                 return r;
-        return node_list_predecessors(node, ret_predecessors, ret_n);
+
+        if (set->n > 0) {
+                ids = calloc(set->n, sizeof(*ids));
+                if (!ids)
+                        return -ENOMEM;
+        }
+        for (size_t i = 0; i < set->n; i++)
+                ids[i] = ordernodeset_at(set)[i]->id;
+
+        *ret_predecessors = TAKE_PTR(ids);
+        *ret_n = set->n;
+        return 0;
 }
 
 size_t order_n_jobs(const Order *order) {

@@ -26,6 +26,7 @@
 #define ORDER_DIRECT_MAX 1024
 
 typedef struct Order Order;
+typedef struct OrderNode OrderNode; /* a job in it, until it is removed */
 
 typedef struct OrderAccess {
         uint64_t object;
@@ -42,31 +43,30 @@ DEFINE_CLEANUP(Order, order_free)
 
 /**
  * order_add() - a job, behind all that were added before
- * @job:              an id that is not in it
- * @ret_predecessors: a fresh array, no duplicates, the caller's to free(); NULL if there are
- *                    none; @ret_predecessors and @ret_n may both be NULL
+ * @job: its id
  *
- * Return: 0, or -ENOMEM or -EEXIST: nothing was added.
+ * Return: 0, or -ENOMEM: nothing was added.
  */
 int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_accesses,
-              uint64_t **ret_predecessors, size_t *ret_n);
+              OrderNode **ret_node);
 /**
- * order_remove() - it ended: done, failed or cancelled; unknown ids are fine
+ * order_remove() - it ended: done, failed or cancelled; NULL is fine
  *
  * A job may end before its predecessors did (cancelled while it waited). Those
  * that were behind it are then behind its predecessors, so do not count down
- * what order_add() told: ask order_predecessors() when it matters.
+ * what order_predecessors() told: ask it again when it matters.
  */
-void order_remove(Order *order, uint64_t job);
+void order_remove(Order *order, OrderNode *node);
 
-/** order_is_free() - no predecessor of this job is left; true of an unknown one. Cheap. */
-bool order_is_free(Order *order, uint64_t job);
+/** order_is_free() - no predecessor of this job is left. Cheap. */
+bool order_is_free(Order *order, OrderNode *node);
 /**
- * order_predecessors() - those it has to run after now, as order_add() would tell them
+ * order_predecessors() - those it has to run after now
+ * @ret_predecessors: a fresh array of ids, no duplicates, the caller's to free(); NULL: there are none
  *
- * Return: 0, -ENOENT, or -ENOMEM.
+ * Return: 0, or -ENOMEM.
  */
-int order_predecessors(Order *order, uint64_t job, uint64_t **ret_predecessors, size_t *ret_n);
+int order_predecessors(Order *order, OrderNode *node, uint64_t **ret_predecessors, size_t *ret_n);
 /** order_n_jobs() - added and not removed. */
 size_t order_n_jobs(const Order *order);
 

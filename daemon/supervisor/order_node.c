@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/order_node.h"
 
-#include <assert.h>
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/pool.h"
@@ -12,9 +11,14 @@
 /* ---- sets ---- */
 
 /* Out of the set itself, or larger. */
-static int ordernodeset_grow(OrderNodeSet *set, size_t room) {
+int ordernodeset_grow(OrderNodeSet *set, size_t n_more) {
+        size_t room = MAX(set->room, ORDERNODE_FEW);
         OrderNode **nodes;
 
+        while (room < set->n + n_more)
+                room *= 2;
+        if (room > UINT32_MAX)
+                return -ENOMEM;
         nodes = reallocarray(set->room ? set->nodes.many : NULL, room, sizeof(*nodes));
         if (!nodes)
                 return -ENOMEM;
@@ -22,44 +26,8 @@ static int ordernodeset_grow(OrderNodeSet *set, size_t room) {
         if (!set->room)
                 memcpy(nodes, set->nodes.few, set->n * sizeof(*nodes));
         set->nodes.many = nodes;
-        set->room = room;
+        set->room = (uint32_t)room;
         return 0;
-}
-
-int ordernodeset_reserve(OrderNodeSet *set, size_t n_more) {
-        size_t room = MAX(set->room, (size_t)ORDERNODE_FEW);
-
-        if (set->n + n_more <= room)
-                return 0;
-
-        while (room < set->n + n_more)
-                room *= 2;
-        return ordernodeset_grow(set, room);
-}
-
-void ordernodeset_push(OrderNodeSet *set, OrderNode *node) {
-        assert(set->n < MAX(set->room, (size_t)ORDERNODE_FEW));
-        node->n_refs++;
-        ordernodeset_at(set)[set->n++] = node;
-}
-
-static int ordernodeset_append(OrderNodeSet *set, OrderNode *node) {
-        int r;
-
-        r = ordernodeset_reserve(set, 1);
-        if (r < 0)
-                return r;
-
-        ordernodeset_push(set, node);
-        return 0;
-}
-
-void ordernodeset_clear(OrderNodeSet *set) {
-        OrderNode **nodes = ordernodeset_at(set);
-
-        for (size_t i = 0; i < set->n; i++)
-                ordernode_unref(nodes[i]);
-        set->n = 0;
 }
 
 void ordernodeset_finish(OrderNodeSet *set) {
@@ -72,12 +40,11 @@ void ordernodeset_finish(OrderNodeSet *set) {
 int ordernodeset_copy(OrderNodeSet *set, const OrderNodeSet *from) {
         int r;
 
-        r = ordernodeset_reserve(set, from->n + 1); /* one more: whoever splits also adds */
-        if (r < 0)
-                return r;
-
-        for (size_t i = 0; i < from->n; i++)
-                ordernodeset_push(set, ordernodeset_at(from)[i]);
+        for (size_t i = 0; i < from->n; i++) {
+                r = ordernodeset_append(set, ordernodeset_at(from)[i]);
+                if (r < 0)
+                        return r;
+        }
         return 0;
 }
 
@@ -88,16 +55,13 @@ static Pool ordernode_pool = POOL(sizeof(OrderNode), ORDERNODE_SPARES);
 static void ordernode_free(OrderNode *node) {
         if (node->predecessors.room)
                 free(node->predecessors.nodes.many);
-        if (node->objects != node->few_objects)
-                free(node->objects);
+        if (node->uses != node->few_uses)
+                free(node->uses);
         pool_put(&ordernode_pool, node);
 }
 
 /* Not by recursion: jobs cancelled last to first leave long chains. */
-void ordernode_unref(OrderNode *node) {
-        if (--node->n_refs > 0)
-                return;
-
+void ordernode_destroy(OrderNode *node) {
         node->next = NULL;
         while (node) {
                 OrderNode *dead = node;
@@ -115,22 +79,34 @@ void ordernode_unref(OrderNode *node) {
         }
 }
 
-int ordernode_new(uint64_t id, size_t n_accesses, OrderNode **ret_node) {
+int ordernode_new(uint64_t id, OrderNode **ret_node) {
         OrderNode *node = pool_get(&ordernode_pool);
 
         if (!node)
                 return -ENOMEM;
 
-        *node = (OrderNode){.id = id, .n_refs = 1, .live = true, .n_objects = n_accesses};
-        node->objects = node->few_objects;
-        if (n_accesses > ORDERNODE_ACCESSES)
-                node->objects = calloc(n_accesses, sizeof(*node->objects));
-        if (!node->objects) {
-                pool_put(&ordernode_pool, node);
-                return -ENOMEM;
-        }
-
+        *node = (OrderNode){.id = id, .n_refs = 1, .live = true};
+        node->uses = node->few_uses;
         *ret_node = node;
+        return 0;
+}
+
+/* Places double, so those there are are full when their number is a power of two. */
+int ordernode_reserve_use(OrderNode *node) {
+        bool is_few = node->uses == node->few_uses;
+        uint32_t n = node->n_uses;
+        OrderUse *uses;
+
+        if (n < ORDERNODE_USES || (n & (n - 1)) != 0)
+                return 0;
+
+        uses = reallocarray(is_few ? NULL : node->uses, 2 * (size_t)n, sizeof(*uses));
+        if (!uses)
+                return -ENOMEM;
+
+        if (is_few)
+                memcpy(uses, node->few_uses, sizeof(node->few_uses));
+        node->uses = uses;
         return 0;
 }
 
@@ -147,7 +123,7 @@ static OrderNode *walk_push(OrderNode *list, const OrderNodeSet *set, uint64_t m
         return list;
 }
 
-int ordernodeset_resolve(OrderNodeSet *to, const OrderNodeSet *from, uint64_t mark) {
+int ordernodeset_resolve_some(OrderNodeSet *to, const OrderNodeSet *from, uint64_t mark) {
         OrderNode *list = walk_push(NULL, from, mark);
         int r;
 
@@ -166,9 +142,19 @@ int ordernodeset_resolve(OrderNodeSet *to, const OrderNodeSet *from, uint64_t ma
         return 0;
 }
 
+static bool ordernodeset_is_live(const OrderNodeSet *set) {
+        for (size_t i = 0; i < set->n; i++)
+                if (!ordernodeset_at(set)[i]->live)
+                        return false;
+        return true;
+}
+
 int ordernode_resolve(OrderNode *node, uint64_t *marks) {
         OrderNodeSet set = {0};
         int r;
+
+        if (ordernodeset_is_live(&node->predecessors))
+                return 0;
 
         r = ordernodeset_resolve(&set, &node->predecessors, ++*marks);
         if (r < 0) {
@@ -182,7 +168,7 @@ int ordernode_resolve(OrderNode *node, uint64_t *marks) {
 }
 
 /* Looked at from the end; most of the time one look is enough. */
-bool ordernode_is_waiting(OrderNode *node, uint64_t *marks) {
+bool ordernode_is_behind(OrderNode *node, uint64_t *marks) {
         OrderNodeSet *set = &node->predecessors;
 
         while (set->n > 0) {
@@ -212,11 +198,4 @@ void ordernodeset_drop_spent(OrderNodeSet *set, uint64_t *marks) {
                 else
                         nodes[n++] = nodes[i];
         set->n = n;
-}
-
-void ordernodeset_trim(OrderNodeSet *set) {
-        OrderNode **nodes = ordernodeset_at(set);
-
-        while (set->n > 0 && !nodes[set->n - 1]->live && nodes[set->n - 1]->predecessors.n == 0)
-                ordernode_unref(nodes[--set->n]);
 }

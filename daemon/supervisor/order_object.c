@@ -46,27 +46,29 @@ static OrderSegment *ordersegment_free(OrderSegment *segment) {
 }
 DEFINE_CLEANUP(OrderSegment, ordersegment_free)
 
-/* With a place for one reader and one writer, so that nothing fails once all segments stand. */
+static size_t ordersegment_n_cells(const OrderSegment *segment) {
+        return 1 + (size_t)segment->writers.n + segment->readers.n;
+}
+
 static int orderobject_add_segment(OrderObject *object, uint64_t start, uint64_t end,
                                    const OrderSegment *like, OrderSegment **ret_segment) {
         _cleanup_(ordersegment_freep) OrderSegment *segment = pool_get(&ordersegment_pool);
-        static const OrderSegment empty;
-        int r;
+        int r = 0;
 
         if (!segment)
                 return -ENOMEM;
 
         *segment = (OrderSegment){.start = start, .end = end};
-        r = ordernodeset_copy(&segment->writers, like ? &like->writers : &empty.writers);
-        if (r < 0)
-                return r;
-        r = ordernodeset_copy(&segment->readers, like ? &like->readers : &empty.readers);
+        if (like)
+                r = ordernodeset_copy(&segment->writers, &like->writers);
+        if (like && r >= 0)
+                r = ordernodeset_copy(&segment->readers, &like->readers);
         if (r < 0)
                 return r;
 
         RB_INSERT(OrderSegmentTree, &object->segments, segment);
         object->n_segments++;
-        object->n_grown += 1 + segment->writers.n + segment->readers.n;
+        object->n_cells += ordersegment_n_cells(segment);
         *ret_segment = TAKE_PTR(segment);
         return 0;
 }
@@ -74,7 +76,7 @@ static int orderobject_add_segment(OrderObject *object, uint64_t start, uint64_t
 static void orderobject_drop_segment(OrderObject *object, OrderSegment *segment) {
         RB_REMOVE(OrderSegmentTree, &object->segments, segment);
         object->n_segments--;
-        object->n_cuts++;
+        object->n_cells -= ordersegment_n_cells(segment);
         if (object->recent == segment)
                 object->recent = NULL;
         ordersegment_free(segment);
@@ -95,22 +97,12 @@ static OrderSegment *orderobject_find(OrderObject *object, uint64_t offset) {
         return found;
 }
 
-/* Its neighbours within an access that was covered: those leave no gap. */
-static OrderSegment *orderobject_next(OrderObject *object, OrderSegment *segment, uint64_t end) {
+/* Its neighbours within an access that is covered: those leave no gap. */
+static OrderSegment *orderobject_next(OrderSegment *segment, uint64_t end) {
         if (segment->end >= end)
                 return NULL;
         segment = ordersegment_next(segment);
         return segment && segment->start < end ? segment : NULL;
-}
-
-static OrderSegment *orderobject_first(OrderObject *object, const OrderAccess *access,
-                                       const OrderPlace *place) {
-        OrderSegment *segment;
-
-        if (place->segment && place->n_cuts == object->n_cuts)
-                return place->segment;
-        segment = orderobject_find(object, access->offset);
-        return segment && segment->start < access->offset + access->length ? segment : NULL;
 }
 
 static int orderobject_split(OrderObject *object, uint64_t at) {
@@ -124,7 +116,6 @@ static int orderobject_split(OrderObject *object, uint64_t at) {
         if (r < 0)
                 return r;
         segment->end = at;
-        object->n_cuts++;
         return 0;
 }
 
@@ -137,24 +128,8 @@ static OrderSegment *orderobject_find_repeated(OrderObject *object, uint64_t sta
         return segment && segment->start == start ? segment : orderobject_find(object, start);
 }
 
-/* Return: 0, also where it is more than one segment: there is none in @ret_segment then; or -ENOMEM. */
-static int orderobject_cover_one(OrderObject *object, uint64_t start, uint64_t end,
-                                 OrderSegment **ret_segment) {
-        OrderSegment *segment = orderobject_find_repeated(object, start);
-
-        *ret_segment = NULL;
-        if (!segment || segment->start >= end)
-                return orderobject_add_segment(object, start, end, NULL, ret_segment);
-        if (segment->start != start || segment->end != end)
-                return 0;
-
-        *ret_segment = segment;
-        ordernodeset_trim(&segment->readers);
-        return ordernodeset_reserve(&segment->readers, 1);
-}
-
 /* Those there are between the ends, and new ones in the gaps. */
-static int orderobject_cover_many(OrderObject *object, uint64_t start, uint64_t end) {
+static int orderobject_cover_gaps(OrderObject *object, uint64_t start, uint64_t end) {
         uint64_t at = start;
         OrderSegment *added;
         int r;
@@ -170,31 +145,34 @@ static int orderobject_cover_many(OrderObject *object, uint64_t start, uint64_t 
                 OrderSegment *segment = orderobject_find(object, at);
                 uint64_t next = segment ? MIN(segment->start, end) : end;
 
-                if (next > at)
-                        r = orderobject_add_segment(object, at, next, NULL, &added);
-                else
-                        r = ordernodeset_reserve(&segment->readers, 1);
+                if (next == at) {
+                        at = segment->end;
+                        continue;
+                }
+                r = orderobject_add_segment(object, at, next, NULL, &added);
                 if (r < 0)
                         return r;
-                at = next > at ? next : segment->end;
+                at = next;
         }
         return 0;
 }
 
-int orderobject_cover(OrderObject *object, const OrderAccess *access, OrderPlace *ret_place) {
-        uint64_t start = access->offset, end = start + access->length;
-        OrderSegment *segment;
+/* Return: 0, with the first segment of those that are the access, as a rule its only one; or -ENOMEM. */
+static int orderobject_cover(OrderObject *object, uint64_t start, uint64_t end,
+                             OrderSegment **ret_first) {
+        OrderSegment *segment = orderobject_find_repeated(object, start);
         int r;
 
-        r = orderobject_cover_one(object, start, end, &segment);
-        if (r >= 0 && !segment)
-                r = orderobject_cover_many(object, start, end);
-        if (r < 0)
-                return r;
+        if (!segment || segment->start >= end)
+                return orderobject_add_segment(object, start, end, NULL, ret_first);
 
-        if (segment)
-                object->recent = segment;
-        *ret_place = (OrderPlace){.segment = segment, .n_cuts = object->n_cuts};
+        if (segment->start != start || segment->end != end) {
+                r = orderobject_cover_gaps(object, start, end);
+                if (r < 0)
+                        return r;
+                segment = orderobject_find(object, start);
+        }
+        *ret_first = segment;
         return 0;
 }
 
@@ -226,29 +204,26 @@ OrderObject *orderobject_free(OrderObject *object) {
 /* ---- upkeep ---- */
 
 bool orderobject_is_small(const OrderObject *object) {
-        return object->n_segments <= SEGMENTS_FEW && object->n_grown <= CELLS_MIN &&
-               object->sweep_at <= 2 * CELLS_MIN;
+        return object->n_segments <= SEGMENTS_FEW && object->n_cells <= CELLS_MIN &&
+               object->sweep_at <= 3 * CELLS_MIN;
 }
 
-/* Return: how many segments and cells are left. */
-static size_t orderobject_sweep(OrderObject *object, uint64_t *marks) {
+static void orderobject_sweep(OrderObject *object, uint64_t *marks) {
         OrderSegment *segment, *next;
-        size_t n = 0;
 
         for (segment = RB_MIN(OrderSegmentTree, &object->segments); segment; segment = next) {
                 next = ordersegment_next(segment);
+                object->n_cells -= ordersegment_n_cells(segment);
                 ordernodeset_drop_spent(&segment->writers, marks);
                 ordernodeset_drop_spent(&segment->readers, marks);
-                if (segment->writers.n + segment->readers.n == 0)
+                object->n_cells += ordersegment_n_cells(segment);
+                if (ordersegment_n_cells(segment) == 1)
                         orderobject_drop_segment(object, segment);
-                else
-                        n += 1 + segment->writers.n + segment->readers.n;
         }
-        return n;
 }
 
 /* One segment in which everybody who is left counts as a writer. */
-static int orderobject_unite(OrderObject *object, uint64_t *marks) {
+static void orderobject_unite(OrderObject *object, uint64_t *marks) {
         uint64_t mark = ++*marks;
         OrderNodeSet all = {0};
         OrderSegment *segment;
@@ -260,7 +235,7 @@ static int orderobject_unite(OrderObject *object, uint64_t *marks) {
                         r = ordernodeset_resolve(&all, &segment->readers, mark);
                 if (r < 0) {
                         ordernodeset_finish(&all);
-                        return r;
+                        return;
                 }
         }
 
@@ -272,76 +247,85 @@ static int orderobject_unite(OrderObject *object, uint64_t *marks) {
         ordernodeset_clear(&segment->readers);
         ordernodeset_finish(&segment->writers);
         segment->writers = all;
-        return 0;
+        object->n_cells = ordersegment_n_cells(segment);
 }
 
 /*
- * Ended jobs are dropped from segments only here, when those have doubled since,
- * which costs O(1) a job. What is left may still be many cells for few jobs:
- * thousands of readers of all of it, then thousands of slices of it.
+ * Whoever comes to a segment again drops the ended jobs there that one look tells. All others are dropped
+ * only here, when there are twice as many cells, which costs O(1) a job. What is left may still be many
+ * cells for few jobs: thousands of readers of all of it, then thousands of slices of it.
  */
-int orderobject_tidy(OrderObject *object, uint64_t *marks) {
-        size_t n;
+void orderobject_tidy(OrderObject *object, uint64_t *marks) {
+        if (object->n_cells < object->sweep_at)
+                return;
 
-        if (object->n_grown < object->sweep_at)
-                return 0;
-
-        n = orderobject_sweep(object, marks);
-        object->n_grown = 0;
-        object->sweep_at = n + CELLS_MIN;
-        if (n <= CELLS_MIN + CELLS_PER_ACCESS * object->n_accesses)
-                return 0;
-        return orderobject_unite(object, marks);
+        orderobject_sweep(object, marks);
+        object->sweep_at = 2 * object->n_cells + CELLS_MIN;
+        if (object->n_cells > CELLS_MIN + CELLS_PER_ACCESS * object->n_accesses)
+                orderobject_unite(object, marks);
 }
 
 /* ---- accesses ---- */
 
-int orderobject_collect(OrderObject *object, const OrderAccess *access, const OrderPlace *place,
-                        OrderNode *node, uint64_t mark) {
-        uint64_t end = access->offset + access->length;
-        OrderSegment *segment = orderobject_first(object, access, place);
+static int ordersegment_collect(OrderSegment *segment, bool write, OrderNode *node) {
         int r;
 
-        for (; segment; segment = orderobject_next(object, segment, end)) {
-                r = ordernodeset_resolve(&node->predecessors, &segment->writers, mark);
-                if (r < 0)
-                        return r;
-                if (!access->write)
-                        continue;
-                r = ordernodeset_resolve(&node->predecessors, &segment->readers, mark);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        ordernodeset_trim(&segment->writers);
+        ordernodeset_trim(&segment->readers);
+        r = ordernodeset_resolve(&node->predecessors, &segment->writers, node->mark);
+        if (r < 0 || !write)
+                return r;
+        return ordernodeset_resolve(&node->predecessors, &segment->readers, node->mark);
 }
 
-void orderobject_read(OrderObject *object, const OrderAccess *access, const OrderPlace *place,
-                      OrderNode *node) {
-        uint64_t end = access->offset + access->length;
-        OrderSegment *segment = orderobject_first(object, access, place);
-
-        for (; segment; segment = orderobject_next(object, segment, end)) {
-                OrderNodeSet *readers = &segment->readers;
-
-                if (readers->n > 0 && ordernodeset_at(readers)[readers->n - 1] == node)
-                        continue;
-                ordernodeset_push(readers, node);
-                object->n_grown++;
-        }
+static int ordersegment_read(OrderSegment *segment, OrderNode *node) {
+        if (ordernodeset_last(&segment->readers) == node)
+                return 0;
+        return ordernodeset_append(&segment->readers, node);
 }
 
-void orderobject_write(OrderObject *object, const OrderAccess *access, const OrderPlace *place,
-                       OrderNode *node) {
-        uint64_t end = access->offset + access->length;
-        OrderSegment *segment = orderobject_first(object, access, place), *other;
+/* The writer of all up to @end, which becomes one segment. */
+static void orderobject_write(OrderObject *object, OrderSegment *segment, uint64_t end,
+                              OrderNode *node) {
+        OrderSegment *other;
 
-        while ((other = orderobject_next(object, segment, end))) {
+        while ((other = orderobject_next(segment, end))) {
                 segment->end = other->end;
                 orderobject_drop_segment(object, other);
         }
+        object->n_cells -= ordersegment_n_cells(segment);
         ordernodeset_clear(&segment->readers);
         ordernodeset_clear(&segment->writers);
-        ordernodeset_push(&segment->writers, node);
+        ordernodeset_append(&segment->writers, node);
+        object->n_cells += ordersegment_n_cells(segment);
 }
 
-/* Finds what each access is about; from here on nothing of those objects is swept. */
+void orderobject_own(OrderObject *object, const OrderAccess *access, OrderNode *node) {
+        OrderSegment *first = orderobject_find(object, access->offset);
+
+        orderobject_write(object, first, access->offset + access->length, node);
+}
+
+int orderobject_add(OrderObject *object, const OrderAccess *access, OrderNode *node) {
+        uint64_t end = access->offset + access->length;
+        OrderSegment *first, *segment;
+        int r;
+
+        r = orderobject_cover(object, access->offset, end, &first);
+        if (r < 0)
+                return r;
+        object->recent = first;
+
+        for (segment = first; segment; segment = orderobject_next(segment, end)) {
+                object->n_cells -= ordersegment_n_cells(segment);
+                r = ordersegment_collect(segment, access->write, node);
+                if (r >= 0 && !access->write)
+                        r = ordersegment_read(segment, node);
+                object->n_cells += ordersegment_n_cells(segment);
+                if (r < 0)
+                        return r;
+        }
+        if (access->write)
+                orderobject_write(object, first, end, node);
+        return 0;
+}

@@ -349,7 +349,7 @@ static Failure *submit_make(Session *session, const JobSpec *spec, const LedgerJ
                 return failure_new(FAILURE_MEMORY, "no memory for a job");
 
         if (submit_enter(session, job) < 0) {
-                order_remove(session->order, job->id);
+                order_remove(session->order, job->order_node);
                 return failure_new(FAILURE_MEMORY, "no memory for a job");
         }
         scheduler_consider(job);

@@ -21,11 +21,8 @@ static uint64_t now_ns(void) {
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static int load_add(Order *order, uint64_t job, uint64_t slot) {
+static int load_add(Order *order, uint64_t job, uint64_t slot, OrderNode **ret_node) {
         OrderAccess accesses[3];
-        uint64_t *before;
-        size_t n;
-        int r;
 
         for (unsigned i = 0; i < 3; i++)
                 accesses[i] = (OrderAccess){
@@ -34,29 +31,30 @@ static int load_add(Order *order, uint64_t job, uint64_t slot) {
                         .length = LOAD_SLICE,
                         .write = i == 2,
                 };
-        r = order_add(order, job, accesses, 3, &before, &n);
-        if (r >= 0)
-                free(before);
-        return r;
+        return order_add(order, job, accesses, 3, ret_node);
 }
 
 int main(int argc, char **argv) {
         uint64_t n_inflight = argc > 1 ? strtoull(argv[1], NULL, 10) : 32;
         uint64_t n_jobs = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000, begin_ns;
+        OrderNode **nodes;
         Order *order;
 
-        if (n_inflight == 0 || order_new(&order) < 0)
+        nodes = calloc(n_inflight, sizeof(*nodes));
+        if (n_inflight == 0 || !nodes || order_new(&order) < 0)
                 return 1;
 
         begin_ns = now_ns();
         for (uint64_t job = 1; job <= n_jobs; job++) {
-                if (job > n_inflight)
-                        order_remove(order, job - n_inflight);
-                if (load_add(order, job, job % n_inflight) < 0)
+                OrderNode **node = &nodes[job % n_inflight];
+
+                order_remove(order, *node);
+                if (load_add(order, job, job % n_inflight, node) < 0)
                         return 1;
         }
         printf("%llu in flight: %.0f ns a job\n", (unsigned long long)n_inflight,
                (double)(now_ns() - begin_ns) / (double)n_jobs);
         order_free(order);
+        free(nodes);
         return 0;
 }

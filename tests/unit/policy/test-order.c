@@ -16,8 +16,10 @@
 #include <cmocka.h>
 
 #include "supervisor/order_object.h"
+#include "util/pool.h"
 
-#define N_ACCESSES 4
+#define N_ACCESSES 6
+#define N_IDS      200001
 #define IDLE_FEW   4 /* objects that nobody uses and that are remembered */
 
 /* ---- how many objects there are ---- */
@@ -41,7 +43,32 @@ OrderObject *__wrap_orderobject_free(OrderObject *object) {
         return __real_orderobject_free(object);
 }
 
+/* ---- memory that runs out ---- */
+
+static long n_left = -1; /* allocations until there is none; below 0: there always is */
+
+void *__real_pool_get(Pool *pool);
+void *__real_reallocarray(void *old, size_t n, size_t size);
+void *__wrap_pool_get(Pool *pool);
+void *__wrap_reallocarray(void *old, size_t n, size_t size);
+
+static bool memory_is_out(void) {
+        if (n_left > 0)
+                n_left--;
+        return n_left == 0;
+}
+
+void *__wrap_pool_get(Pool *pool) {
+        return memory_is_out() ? NULL : __real_pool_get(pool);
+}
+
+void *__wrap_reallocarray(void *old, size_t n, size_t size) {
+        return memory_is_out() ? NULL : __real_reallocarray(old, n, size);
+}
+
 /* ---- single cases ---- */
+
+static OrderNode *nodes[N_IDS]; /* by their ids */
 
 static OrderAccess reading(uint64_t object, uint64_t offset, uint64_t length) {
         return (OrderAccess){.object = object, .offset = offset, .length = length};
@@ -55,12 +82,30 @@ static Order *order_start(void) {
         Order *order = NULL;
 
         n_objects = 0;
+        memset(nodes, 0, sizeof(nodes));
         assert_int_equal(order_new(&order), 0);
         return order;
 }
 
+static void add_all(Order *order, uint64_t job, const OrderAccess *accesses, size_t n) {
+        assert_int_equal(order_add(order, job, accesses, n, &nodes[job]), 0);
+}
+
 static void add(Order *order, uint64_t job, OrderAccess access) {
-        assert_int_equal(order_add(order, job, &access, 1, NULL, NULL), 0);
+        add_all(order, job, &access, 1);
+}
+
+static void end(Order *order, uint64_t job) {
+        order_remove(order, nodes[job]);
+        nodes[job] = NULL;
+}
+
+static size_t n_predecessors(Order *order, uint64_t job) {
+        _cleanup_(freep) uint64_t *ids = NULL;
+        size_t n;
+
+        assert_int_equal(order_predecessors(order, nodes[job], &ids, &n), 0);
+        return n;
 }
 
 static bool contains(const uint64_t *ids, size_t n, uint64_t id) {
@@ -76,13 +121,13 @@ static void assert_after(Order *order, uint64_t job, ...) {
         size_t n, n_wanted = 0;
         va_list ap;
 
-        assert_int_equal(order_predecessors(order, job, &ids, &n), 0);
+        assert_int_equal(order_predecessors(order, nodes[job], &ids, &n), 0);
         va_start(ap, job);
         for (uint64_t id; (id = va_arg(ap, uint64_t)); n_wanted++)
                 assert_true(contains(ids, n, id));
         va_end(ap);
         assert_int_equal(n, n_wanted);
-        assert_int_equal(order_is_free(order, job), n == 0);
+        assert_int_equal(order_is_free(order, nodes[job]), n == 0);
 }
 
 #define J(n) ((uint64_t)(n))
@@ -132,7 +177,7 @@ static void a_job_does_not_wait_for_itself(void **state) {
         OrderAccess accesses[] = {writing(1, 0, 60), reading(1, 30, 60), writing(1, 50, 100),
                                   reading(1, 0, 200)};
 
-        assert_int_equal(order_add(order, 1, accesses, 4, NULL, NULL), 0);
+        add_all(order, 1, accesses, 4);
         assert_after(order, 1, J(0));
         add(order, 2, reading(1, 149, 1));
         assert_after(order, 2, J(1), J(0));
@@ -147,13 +192,11 @@ static void an_ended_job_is_waited_for_no_more(void **state) {
 
         add(order, 1, writing(1, 0, 10));
         add(order, 2, writing(1, 0, 10));
-        order_remove(order, 1);
+        end(order, 1);
         assert_after(order, 2, J(0));
         assert_int_equal(order_n_jobs(order), 1);
-        order_remove(order, 1);
-        order_remove(order, 99);
+        order_remove(order, NULL);
         assert_int_equal(order_n_jobs(order), 1);
-        assert_int_equal(order_predecessors(order, 1, NULL, NULL), -ENOENT);
 }
 
 static void a_cancelled_job_lets_nobody_overtake_what_it_waited_for(void **state) {
@@ -162,12 +205,12 @@ static void a_cancelled_job_lets_nobody_overtake_what_it_waited_for(void **state
         add(order, 1, writing(1, 0, 10));
         add(order, 2, writing(1, 0, 10));
         add(order, 3, writing(1, 0, 10));
-        order_remove(order, 2);
+        end(order, 2);
         assert_after(order, 3, J(1), J(0));
-        order_remove(order, 3);
+        end(order, 3);
         add(order, 4, reading(1, 0, 10));
         assert_after(order, 4, J(1), J(0));
-        order_remove(order, 1);
+        end(order, 1);
         assert_after(order, 4, J(0));
 }
 
@@ -186,7 +229,7 @@ static void what_nobody_uses_any_more_orders_nothing(void **state) {
                                 assert_after(order, i, J(0));
                         assert_after(order, job, first + 1, J(0));
                         for (uint64_t i = first; i <= job; i++)
-                                order_remove(order, i);
+                                end(order, i);
                 }
         assert_int_equal(order_n_jobs(order), 0);
 }
@@ -203,9 +246,9 @@ static void objects_used_once_do_not_accumulate(void **state) {
                 add(order, ++job, reading(object, 0, 64));
                 assert_after(order, job - 1, J(0));
                 assert_after(order, job, job - 1, J(0));
-                order_remove(order, job - 1);
+                end(order, job - 1);
                 assert_after(order, job, J(0));
-                order_remove(order, job);
+                end(order, job);
                 assert_true(n_objects <= 1 + IDLE_FEW);
         }
         assert_int_equal(n_objects, 1 + IDLE_FEW);
@@ -216,7 +259,7 @@ static void objects_used_once_do_not_accumulate(void **state) {
                 add(order, job + object, reading(object, 0, 64));
         assert_int_equal(n_objects, 1000);
         for (uint64_t object = 2; object <= 1000; object++)
-                order_remove(order, job + object);
+                end(order, job + object);
         assert_int_equal(n_objects, 1 + IDLE_FEW);
         add(order, 9999, reading(1, 40, 64));
         assert_after(order, 9999, J(2), J(0));
@@ -233,18 +276,60 @@ static void an_idle_object_that_is_large_is_not_remembered(void **state) {
         add(order, 3 * n, writing(3, 0, 64));
         assert_int_equal(n_objects, 3);
         for (uint64_t i = 1; i <= 3 * n; i++)
-                order_remove(order, i);
+                end(order, i);
         assert_int_equal(n_objects, 1);
 }
 
-static void an_id_is_added_once(void **state) {
+/* It may take what it read for its own only once all is noted, of which some is what it wrote as well. */
+static void a_job_behind_very_many_counts_as_a_writer(void **state) {
         _cleanup_(order_freep) Order *order = order_start();
-        OrderAccess access = writing(1, 0, 1);
+        OrderAccess accesses[] = {reading(2, 30, 60), writing(1, 0, 64),   writing(2, 0, 60),
+                                  reading(3, 0, 0),   reading(2, 100, 20), reading(2, 110, 20)};
+        uint64_t n = ORDER_DIRECT_MAX + 1;
 
-        add(order, 1, access);
-        assert_int_equal(order_add(order, 1, &access, 1, NULL, NULL), -EEXIST);
-        order_remove(order, 1);
-        add(order, 1, access);
+        for (uint64_t i = 1; i <= n; i++)
+                add(order, i, reading(1, 0, 64));
+        add_all(order, n + 1, accesses, 6);
+        assert_int_equal(n_predecessors(order, n + 1), n);
+
+        add(order, n + 2, reading(2, 80, 5));
+        assert_after(order, n + 2, n + 1, J(0));
+        add(order, n + 3, reading(2, 90, 10));
+        assert_after(order, n + 3, J(0));
+        add(order, n + 4, reading(2, 99, 2));
+        assert_after(order, n + 4, n + 1, J(0));
+        add(order, n + 5, reading(2, 129, 5));
+        assert_after(order, n + 5, n + 1, J(0));
+        add(order, n + 6, reading(2, 130, 5));
+        assert_after(order, n + 6, J(0));
+}
+
+static void a_job_for_which_there_is_no_memory_was_not_added(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        OrderAccess accesses[] = {writing(1, 0, 10), reading(1, 5, 10), reading(2, 0, 10)};
+        OrderNode *node = NULL;
+        int r = -ENOMEM;
+
+        add(order, 1, writing(1, 0, 10));
+        for (long n = 1; r < 0; n++) {
+                n_left = n;
+                r = order_add(order, 2, accesses, 3, &node);
+                n_left = -1;
+                if (r >= 0)
+                        break;
+                assert_int_equal(r, -ENOMEM);
+                assert_null(node);
+                assert_int_equal(order_n_jobs(order), 1);
+                add(order, 10 + n, reading(1, 0, 10));
+                assert_after(order, 10 + n, J(1), J(0));
+                end(order, 10 + n);
+        }
+        nodes[2] = node;
+        assert_after(order, 2, J(1), J(0));
+        end(order, 1);
+        assert_after(order, 2, J(0));
+        add(order, 3, writing(1, 14, 5));
+        assert_after(order, 3, J(2), J(0));
 }
 
 static void the_last_byte_of_the_address_space_counts(void **state) {
@@ -313,7 +398,7 @@ static void assert_reaches_conflicts(Order *order, ModelJob *jobs, size_t i, boo
 
                 if (!reached[k])
                         continue;
-                assert_int_equal(order_predecessors(order, jobs[k].id, &ids, &n), 0);
+                assert_int_equal(order_predecessors(order, nodes[jobs[k].id], &ids, &n), 0);
                 for (size_t p = 0; p < n; p++) {
                         size_t at = ids[p] - 1;
 
@@ -328,7 +413,18 @@ static void assert_reaches_conflicts(Order *order, ModelJob *jobs, size_t i, boo
         free(reached);
 }
 
-/* @n_shared: objects; @cancels: jobs also end before those they wait for. */
+/* @n_memory: so many allocations find some; 0: all. Return: it was added. */
+static bool model_add(Order *order, const ModelJob *job, long n_memory) {
+        int r;
+
+        n_left = n_memory > 0 ? n_memory : -1;
+        r = order_add(order, job->id, job->accesses, job->n, &nodes[job->id]);
+        n_left = -1;
+        assert_true(r == 0 || (r == -ENOMEM && n_memory > 0));
+        return r == 0;
+}
+
+/* @n_shared: objects; @cancels: jobs also end before those they wait for, or find no memory. */
 static void compare_with_model(uint64_t seed, size_t n_jobs, uint64_t n_shared, bool cancels) {
         _cleanup_(order_freep) Order *order = order_start();
         ModelJob *jobs = calloc(n_jobs, sizeof(*jobs));
@@ -336,17 +432,18 @@ static void compare_with_model(uint64_t seed, size_t n_jobs, uint64_t n_shared, 
         assert_non_null(jobs);
         for (size_t i = 0; i < n_jobs; i++) {
                 model_fill(&jobs[i], i + 1, n_shared, &seed);
-                assert_int_equal(order_add(order, i + 1, jobs[i].accesses, jobs[i].n, NULL, NULL),
-                                 0);
+                jobs[i].live = model_add(order, &jobs[i], cancels ? random_next(&seed) % 40 : 0);
+                if (!jobs[i].live)
+                        continue;
                 assert_reaches_conflicts(order, jobs, i, !cancels);
 
                 for (size_t tries = random_next(&seed) % 4; tries > 0; tries--) {
                         size_t k = random_next(&seed) % (i + 1);
 
-                        if (!jobs[k].live || (!cancels && !order_is_free(order, k + 1)))
+                        if (!jobs[k].live || (!cancels && !order_is_free(order, nodes[k + 1])))
                                 continue;
                         jobs[k].live = false;
-                        order_remove(order, k + 1);
+                        end(order, k + 1);
                 }
         }
         free(jobs);
@@ -380,16 +477,12 @@ static void thousands_of_slices_stay_cheap(void **state) {
         size_t total = 0;
 
         for (uint64_t i = 1; i <= 20000; i++) {
-                _cleanup_(freep) uint64_t *ids = NULL;
-                OrderAccess access = writing(i % 3, (i * 7919 % 20000) * 64, 64);
-                size_t n;
-
-                assert_int_equal(order_add(order, i, &access, 1, &ids, &n), 0);
-                total += n;
+                add(order, i, writing(i % 3, (i * 7919 % 20000) * 64, 64));
+                total += n_predecessors(order, i);
         }
         assert_int_equal(total, 0);
         for (uint64_t i = 1; i <= 20000; i++)
-                order_remove(order, i);
+                end(order, i);
         assert_true(seconds() - start < BUDGET_S);
 }
 
@@ -397,15 +490,11 @@ static void a_long_chain_names_one_predecessor_each(void **state) {
         _cleanup_(order_freep) Order *order = order_start();
 
         for (uint64_t i = 1; i <= 20000; i++) {
-                _cleanup_(freep) uint64_t *ids = NULL;
-                OrderAccess access = writing(1, 0, 4096);
-                size_t n;
-
-                assert_int_equal(order_add(order, i, &access, 1, &ids, &n), 0);
-                assert_int_equal(n, i > 1);
+                add(order, i, writing(1, 0, 4096));
+                assert_int_equal(n_predecessors(order, i), i > 1);
         }
         for (uint64_t i = 20000; i > 1; i--) /* cancelled, last first */
-                order_remove(order, i);
+                end(order, i);
         add(order, 30000, writing(1, 0, 1));
         assert_after(order, 30000, J(1), J(0));
 }
@@ -428,7 +517,7 @@ static void splintered_objects_stay_bounded(void **state) {
 
         add(order, id, writing(1, 0, 1 << 20));
         for (uint64_t i = 1; i < id; i++)
-                order_remove(order, i);
+                end(order, i);
         assert_after(order, id, J(0));
 }
 
@@ -439,7 +528,7 @@ static void a_busy_object_forgets_ended_jobs(void **state) {
         add(order, 1, reading(1, 0, 64)); /* never ends */
         for (uint64_t i = 2; i <= 200000; i++) {
                 add(order, i, writing(1, i * 64, 64));
-                order_remove(order, i);
+                end(order, i);
         }
         assert_int_equal(order_n_jobs(order), 1);
         assert_true(seconds() - start < BUDGET_S);
@@ -456,7 +545,8 @@ int main(void) {
                 cmocka_unit_test(what_nobody_uses_any_more_orders_nothing),
                 cmocka_unit_test(objects_used_once_do_not_accumulate),
                 cmocka_unit_test(an_idle_object_that_is_large_is_not_remembered),
-                cmocka_unit_test(an_id_is_added_once),
+                cmocka_unit_test(a_job_behind_very_many_counts_as_a_writer),
+                cmocka_unit_test(a_job_for_which_there_is_no_memory_was_not_added),
                 cmocka_unit_test(the_last_byte_of_the_address_space_counts),
                 cmocka_unit_test(random_jobs_wait_for_what_the_model_says),
                 cmocka_unit_test(random_cancels_lose_no_order),

@@ -54,7 +54,6 @@ StreamClass stream_class(int priority) {
 static int stream_priority(const Context *context, StreamClass class) {
         switch (class) {
                 case STREAM_LOW:
-                case STREAM_PLAIN:
                         return context->priority_least;
                 case STREAM_HIGH:
                         return context->priority_greatest;
@@ -104,14 +103,7 @@ unsigned stream_least_busy(const Stream *streams, unsigned n_streams, unsigned n
         return n_streams < n_max ? n_streams : best;
 }
 
-static StreamClass streams_class(const Streams *streams, StreamClass class) {
-        bool is_plain = class == STREAM_NORMAL && streams->n_streams[STREAM_LOW] == 0;
-
-        return is_plain ? STREAM_PLAIN : class;
-}
-
-int streams_choose(Streams *streams, StreamClass asked, Stream **ret_stream, Failure *failure) {
-        StreamClass class = streams_class(streams, asked);
+int streams_choose(Streams *streams, StreamClass class, Stream **ret_stream, Failure *failure) {
         unsigned n_streams = streams->n_streams[class];
         unsigned i = stream_least_busy(streams->streams[class], n_streams, STREAMS_MAX);
         int r;

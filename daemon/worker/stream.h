@@ -22,7 +22,6 @@
 
 typedef enum StreamClass {
         STREAM_LOW,
-        STREAM_PLAIN, /* normal work until there is any low: see streams_choose() */
         STREAM_NORMAL,
         STREAM_HIGH,
         _STREAM_CLASS_N,
@@ -74,14 +73,7 @@ int streams_init(Streams *streams, Context *context, Failure *failure);
 StreamClass stream_class(int priority);
 /** stream_least_busy() - index of one of @n_streams, or @n_streams: make another first. Pure. */
 unsigned stream_least_busy(const Stream *streams, unsigned n_streams, unsigned n_max);
-/**
- * streams_choose() - for new work of a class
- *
- * A device takes up the kernels of a graph sooner on a stream of the least priority (an H200 was done with 16 of
- * them after 21.7 us in place of 24.3), so there is where normal work goes until there has been any low.
- *
- * Return: 0, FAILURE_E_SET, FAILURE_E_FAULT.
- */
+/** streams_choose() - for new work of a class. Return: 0, FAILURE_E_SET, FAILURE_E_FAULT. */
 int streams_choose(Streams *streams, StreamClass class, Stream **ret_stream, Failure *failure);
 
 /**

@@ -10,23 +10,8 @@
 #include "supervisor/supervisor.h"
 #include "supervisor/worker.h"
 
-static void ending_remember(const Job *job) {
-        history_add(job->user->history, &(HistoryEntry){
-                                                .id = job->id,
-                                                .state = job->state,
-                                                .code = job->failure ? job->failure->code : 0,
-                                                .root = job->failure ? job->failure->root : 0,
-                                                .device = job->device ? job->device->index : 0,
-                                                .waited_us = job_waited_us(job, job->ended_ns),
-                                                .ran_us = job->ran_us,
-                                                .text = job->failure ? job->failure->text : NULL,
-                                        });
-}
-
-/* Before anybody is told: one who takes over tells the same, and does not run it again. */
-static void ending_record(Job *job) {
-        LedgerOwner owner = job_owner(job);
-        LedgerEnd end = {
+static LedgerEnd ending_of(const Job *job) {
+        return (LedgerEnd){
                 .state = (int32_t)job->state,
                 .code = job->failure ? job->failure->code : 0,
                 .root = job->failure ? job->failure->root : 0,
@@ -35,8 +20,26 @@ static void ending_record(Job *job) {
                 .ran_us = job->ran_us,
                 .gpu_ns = job->gpu_ns,
         };
+}
 
-        job->record = ledger_job_ended(job->supervisor->ledger, job->record, &owner, &end,
+static void ending_remember(const Job *job, const LedgerEnd *end) {
+        history_add(job->user->history, &(HistoryEntry){
+                                                .id = job->id,
+                                                .state = job->state,
+                                                .code = end->code,
+                                                .root = end->root,
+                                                .device = end->device,
+                                                .waited_us = end->waited_us,
+                                                .ran_us = end->ran_us,
+                                                .text = job->failure ? job->failure->text : NULL,
+                                        });
+}
+
+/* Before anybody is told: one who takes over tells the same, and does not run it again. */
+static void ending_record(Job *job, const LedgerEnd *end) {
+        LedgerOwner owner = job_owner(job);
+
+        job->record = ledger_job_ended(job->supervisor->ledger, job->record, &owner, end,
                                        job->failure ? job->failure->text : NULL, job->output);
 }
 
@@ -93,6 +96,7 @@ static void ending_report(Job *job) {
 
 static void ending_finish(Job *job, JobState state, Failure *failure) {
         bool was_running = job->state == JOB_RUNNING;
+        LedgerEnd end;
 
         job->ended_ns = supervisor_now(job->supervisor);
         job->failure = failure;
@@ -103,8 +107,9 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         if (was_running)
                 ending_learn(job, state);
         job_set_state(job, state);
-        ending_remember(job);
-        ending_record(job);
+        end = ending_of(job);
+        ending_remember(job, &end);
+        ending_record(job, &end);
         ending_unlink(job);
         dependency_ended(job);
         job_release(job);

@@ -69,6 +69,8 @@ User *user_free(User *user) {
 void user_configure(User *user, const Config *config) {
         user->limits = *config_limits(config, user->name, user->uid);
         user->window_ns = config->gpu_window_s * 1000000000ull;
+        /* ln 2 windows make a steady use count as much as it is in one window. */
+        user->half_life_ns = (uint64_t)((double)user->window_ns * M_LN2);
 }
 
 uint64_t user_limit(const User *user, UserResource resource) {
@@ -136,18 +138,13 @@ void user_uncharge(UserCharge *charge) {
         *charge = (UserCharge){};
 }
 
-/* A half-life of ln 2 windows makes a steady use count as much as it is in one window. */
-static uint64_t user_half_life_ns(const User *user) {
-        return (uint64_t)((double)user->window_ns * M_LN2);
-}
-
 void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns) {
         user->gpu_ns += ns;
-        decay_add(&user->window, user_half_life_ns(user), (double)ns, now_ns);
+        decay_add(&user->window, user->half_life_ns, (double)ns, now_ns);
 }
 
 double user_window_seconds(const User *user, uint64_t now_ns) {
-        return decay_sum(&user->window, user_half_life_ns(user), now_ns) / 1e9;
+        return decay_sum(&user->window, user->half_life_ns, now_ns) / 1e9;
 }
 
 double user_over_seconds(const User *user, uint64_t now_ns) {

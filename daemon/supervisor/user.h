@@ -85,7 +85,8 @@ struct User {
         uint64_t gpu_ns;   /* in all */
         Decay window;      /* GPU-ns */
         uint64_t window_ns;
-        bool is_held; /* over its GPU seconds: what waits is not dispatched */
+        uint64_t half_life_ns; /* of what was used in it */
+        bool is_held;          /* over its GPU seconds: what waits is not dispatched */
 
         UT_hash_handle hh; /* supervisor->users */
 };

@@ -87,10 +87,16 @@ const char *device_state(const Device *device) {
 
 /* ---- choosing -------------------------------------------------------------- */
 
+static Slot *device_slot(Device *device, User *user) {
+        const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
+
+        return lane ? lane->slot : slot_find(device->supervisor, user, device);
+}
+
 /* Where a worker has to be started first, that is counted, so that short jobs do
  * not wake every device of the machine. */
 static uint64_t device_cost(Device *device, User *user, uint64_t now_ns) {
-        Slot *slot = slot_find(device->supervisor, user, device);
+        Slot *slot = device_slot(device, user);
         uint64_t cost_ns = device->load_ns;
         Worker *worker;
 
@@ -112,9 +118,12 @@ static uint64_t device_penalty_ns(const Device *device) {
 }
 
 Device *device_choose(Supervisor *supervisor, User *user) {
-        uint64_t now_ns = supervisor_now(supervisor), best_ns = UINT64_MAX;
+        uint64_t now_ns, best_ns = UINT64_MAX;
         Device *best = &supervisor->devices[0];
 
+        if (supervisor->n_devices == 1)
+                return best;
+        now_ns = supervisor_now(supervisor);
         for (size_t i = 0; i < supervisor->n_devices; ++i) {
                 Device *device = &supervisor->devices[i];
                 uint64_t cost_ns = device_cost(device, user, now_ns) + device_penalty_ns(device);

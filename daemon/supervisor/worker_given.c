@@ -14,9 +14,12 @@
 /* ---- jobs ------------------------------------------------------------------ */
 
 static int worker_give_arena(Worker *worker, Arena *arena) {
-        Mapping *mapping;
+        Mapping *mapping = LIST_FIRST(&arena->mappings);
         int r;
 
+        /* As a rule it is in one worker alone. */
+        if (mapping && mapping->worker == worker)
+                return 0;
         HASH_FIND(hh, worker->mappings, &arena->id, sizeof(arena->id), mapping);
         if (mapping)
                 return 0;
@@ -131,8 +134,10 @@ int worker_make_arena(Worker *worker, Arena *arena) {
 }
 
 Instance *worker_instance(const Worker *worker, const Module *module) {
-        Instance *instance;
+        Instance *instance = LIST_FIRST(&module->instances); /* the only one as a rule */
 
+        if (instance && instance->worker == worker)
+                return instance;
         HASH_FIND(hh, worker->instances, &module->id, sizeof(module->id), instance);
         return instance;
 }

@@ -153,8 +153,12 @@ static const char *worker_on_module_added(Worker *worker, const Gpuq__Worker__Mo
         return NULL;
 }
 
+/* Most end in the order in which they were given. */
 static Job *worker_find_job(Worker *worker, uint64_t id) {
-        Job *job = supervisor_find_job(worker->supervisor, id);
+        Job *job = TAILQ_FIRST(&worker->inflight);
+
+        if (!job || job->id != id)
+                job = supervisor_find_job(worker->supervisor, id);
 
         return job && job->worker == worker && !job->item.is_queued ? job : NULL;
 }

@@ -28,18 +28,16 @@ static inline size_t scan_left(const Scan *scan) {
 }
 
 static inline bool scan_long_varint(Scan *scan, uint64_t *ret) {
-        const uint8_t *p = scan->p;
         uint64_t value = 0;
 
-        for (unsigned shift = 0; shift < 7 * SCAN_VARINT_MAX && p < scan->end; shift += 7) {
-                uint8_t byte = *p++;
+        for (unsigned i = 0; i < SCAN_VARINT_MAX && scan->p < scan->end; ++i) {
+                uint8_t byte = *scan->p++;
 
-                value |= (uint64_t)(byte & 0x7f) << shift;
+                value |= (uint64_t)(byte & 0x7f) << 7 * i;
                 if (byte >= 0x80)
                         continue;
-                scan->p = p;
                 *ret = value;
-                return shift < 7 * (SCAN_VARINT_MAX - 1) || byte <= 1;
+                return i + 1 < SCAN_VARINT_MAX || byte <= 1;
         }
         return false;
 }

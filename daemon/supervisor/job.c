@@ -80,6 +80,7 @@ static void job_copy_kernels(Job *job, const JobSpec *spec, char **names) {
         for (size_t i = 0; i < spec->n_kernels; ++i) {
                 job->kernels[i].module = module_ref(spec->kernels[i].module);
                 job->kernels[i].name = job_copy_name(names, spec->kernels[i].name);
+                job->kernels[i].n_name = (size_t)(*names - 1 - job->kernels[i].name);
         }
 }
 

@@ -79,6 +79,7 @@ typedef struct JobBuffer {
 typedef struct JobKernel {
         Module *module;
         const char *name;
+        size_t n_name; /* in a job; job_new() counts */
 } JobKernel;
 
 #define JOB_WORD_BYTES 4u

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "proto/pack.h"
 #include "proto/worker.pb-c.h"
@@ -207,7 +206,7 @@ static uint8_t *outbox_pack_kernel(uint8_t *p, const JobKernel *kernel) {
         uint8_t *begin = p = pack_open(p, 4);
 
         p = pack_number(p, 1, kernel->module->id);
-        p = pack_bytes(p, 2, kernel->name, strlen(kernel->name));
+        p = pack_bytes(p, 2, kernel->name, kernel->n_name);
         return pack_close(begin, p);
 }
 
@@ -253,7 +252,7 @@ static size_t outbox_job_bytes(const Job *job) {
                          PACK_PREFIX_BYTES + job->n_order * PACK_FIELD_BYTES;
 
         for (size_t i = 0; i < job->n_kernels; ++i)
-                n_bytes += 2 * PACK_PREFIX_BYTES + PACK_FIELD_BYTES + strlen(job->kernels[i].name);
+                n_bytes += 2 * PACK_PREFIX_BYTES + PACK_FIELD_BYTES + job->kernels[i].n_name;
         return n_bytes;
 }
 

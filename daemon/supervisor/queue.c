@@ -37,7 +37,7 @@ static Pool turn_pool = POOL(sizeof(struct QueueTurn), TURN_SPARES);
 
 void queue_init(Queue *queue) {
         TAILQ_INIT(&queue->bands);
-        queue->turns = NULL;
+        queue->turns = queue->last = NULL;
         queue->n_entries = 0;
         queue->n_steps = 0;
 }
@@ -73,10 +73,12 @@ static void queue_drop_band(Queue *queue, QueueBand *band) {
 }
 
 static QueueTurn *queue_turn(Queue *queue, uint32_t session, int priority) {
+        QueueTurn *turn = queue->last;
         QueueBand *band;
-        QueueTurn *turn;
         __typeof__(turn->key) key = {.session = session, .priority = priority};
 
+        if (turn && turn->key.session == session && turn->key.priority == priority)
+                return turn;
         HASH_FIND(hh, queue->turns, &key, sizeof(key), turn);
         if (turn)
                 return turn;
@@ -106,6 +108,8 @@ static QueueTurn *queue_turn(Queue *queue, uint32_t session, int priority) {
 static void queue_drop_turn(Queue *queue, QueueTurn *turn) {
         QueueBand *band = turn->band;
 
+        if (queue->last == turn)
+                queue->last = NULL;
         TAILQ_REMOVE(&band->turns, turn, link);
         HASH_DEL(queue->turns, turn);
         pool_put(&turn_pool, turn);
@@ -143,7 +147,7 @@ int queue_push(Queue *queue, QueueEntry *entry) {
                 return -ENOMEM;
 
         queue_turn_insert(queue, turn, entry);
-        entry->turn = turn;
+        entry->turn = queue->last = turn;
         turn->n_entries++;
         queue->n_entries++;
         return 0;

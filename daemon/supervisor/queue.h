@@ -35,6 +35,7 @@ TAILQ_HEAD(QueueEntryList, QueueEntry);
 typedef struct Queue {
         struct QueueBandList bands; /* highest priority first */
         QueueTurn *turns;           /* by session and priority */
+        QueueTurn *last; /* where the last one was added, most often the next one's too */
         size_t n_entries;
         uint64_t n_steps; /* of all searches so far: what adding, picking and visiting has cost */
 } Queue;

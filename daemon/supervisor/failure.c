@@ -84,7 +84,7 @@ Failure *failure_copy(const Failure *failure) {
 }
 
 Failure *failure_free(Failure *failure) {
-        if (failure != failure_out_of_memory())
+        if (failure && failure != failure_out_of_memory())
                 free(failure);
         return NULL;
 }

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "util/macro.h"
+
 #define ASLEEP SIZE_MAX
 
 struct FairShare {
@@ -161,13 +163,13 @@ static void fairshare_rate(FairShare *fs, ShareUser *user, uint64_t now_ns) {
  */
 static void fairshare_end_busy_period(FairShare *fs) {
         if (fs->n_heap == 0 && fs->n_in_flight == 0)
-                fs->virtual = fmax(fs->virtual, fs->finish_max);
+                fs->virtual = MAX(fs->virtual, fs->finish_max);
 }
 
 static void shareuser_set_finish(FairShare *fs, ShareUser *user, double finish) {
         user->finish = finish;
-        user->start = fmax(finish, user->floor);
-        fs->finish_max = fmax(fs->finish_max, user->start);
+        user->start = MAX(finish, user->floor);
+        fs->finish_max = MAX(fs->finish_max, user->start);
 }
 
 int fairshare_wake(FairShare *fs, ShareUser *user) {
@@ -181,7 +183,7 @@ int fairshare_wake(FairShare *fs, ShareUser *user) {
                 return r;
 
         user->floor = fs->virtual;
-        user->start = fmax(user->finish, fs->virtual);
+        user->start = MAX(user->finish, fs->virtual);
         user->turn = fs->turns++;
         user->index = fs->n_heap++;
         heap_up(fs, user);
@@ -222,9 +224,9 @@ void fairshare_charge(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint
          * Nor does one who goes before his turn, in a quantum of his, move it past those who wait:
          * who wakes then would come after his whole quantum. */
         if (shareuser_is_awake(user))
-                fs->virtual = fmax(fs->virtual, fs->heap[0]->start);
+                fs->virtual = MAX(fs->virtual, fs->heap[0]->start);
         else
-                start = user->floor = fmax(user->finish, fs->virtual);
+                start = user->floor = MAX(user->finish, fs->virtual);
 
         fs->n_in_flight++;
         shareuser_set_finish(fs, user, start + (double)expected_ns / user->rate);

@@ -17,7 +17,8 @@ struct Bump {
         size_t n_bytes;
 };
 
-static BumpChunk *bump_grow(Bump *bump, size_t n_min) {
+/* Seldom; within bump_alloc() its registers would be saved by each call. */
+static __attribute__((noinline)) BumpChunk *bump_grow(Bump *bump, size_t n_min) {
         size_t size = MAX(n_min, (size_t)BUMP_CHUNK);
         BumpChunk *chunk;
 

@@ -49,7 +49,7 @@ static void somewhat_slower_way_is_tried_a_few_times(void **state) {
         uint64_t now_ns = 1;
 
         assert_int_equal(
-                run(&in_place, SMALL, 1, 24 * MICROSECOND, 30 * MICROSECOND, 1000, &now_ns),
+                run(&in_place, SMALL, 1, 24 * MICROSECOND, 40 * MICROSECOND, 1000, &now_ns),
                 IN_PLACE_TRIALS);
 }
 
@@ -57,7 +57,7 @@ static void about_as_good_is_better_in_place(void **state) {
         InPlace in_place = {0};
         uint64_t now_ns = 1;
 
-        run(&in_place, SMALL, 1, 24 * MICROSECOND, 26 * MICROSECOND, 100, &now_ns);
+        run(&in_place, SMALL, 1, 24 * MICROSECOND, 35 * MICROSECOND, 100, &now_ns);
         assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_WON);
 }
 

@@ -33,6 +33,10 @@ until GPUQ_SOCKET=$hold/socket gpuq kernels >/dev/null 2>&1; do
         sleep 0.1
 done
 
+# What a worker looks for beside itself.
+export GPUQ_TEST_WORKER="$pack/stage/libexec/gpuq/gpuqd-worker"
+GPUQ_TEST_LIBEXEC=$(find "$pack/stage/libexec/gpuq" "$pack/stage/lib" -mindepth 1 -maxdepth 1 ! -name gpuqd-worker | paste -sd :)
+export GPUQ_TEST_LIBEXEC
 for test in "$pack"/stage/libexec/gpuq-unit/test-*; do
         [ -x "$test" ] || continue
         name=$(basename "$test")

@@ -8,7 +8,7 @@
  *
  *   GPUQ_TEST_WORKER   the program
  *   GPUQ_TEST_LIBEXEC  the files that belong beside it, with colons between them
- *   GPUQ_TEST_CUBINS   run on the GPU, with these modules: a folder of NAME.cubin
+ *   GPUQ_TEST_DEVICE   gpu: on the first GPU; else on the CPU driver
  */
 
 #include "test.h"
@@ -65,17 +65,12 @@ const Gpuq__Worker__FromWorker *supervisor_await(Supervisor *supervisor,
 HostArena host_arena(Supervisor *supervisor, uint64_t id, size_t size);
 void host_arena_free(HostArena *arena);
 
-typedef struct Source {
-        const char *name; /* of its cubin, without ".cubin" */
-        const char *text;
-} Source;
-
 /** supervisor_on_gpu() - whether the worker has a GPU. */
 bool supervisor_on_gpu(void);
 /** module_send_source() - have a module loaded. */
-void module_send_source(Supervisor *supervisor, uint64_t id, const Source *source);
+void module_send_source(Supervisor *supervisor, uint64_t id, const char *source);
 /** module_add_source() - and await it. Return: the answer, valid until the next await. */
 const Gpuq__Worker__ModuleAdded *module_add_source(Supervisor *supervisor, uint64_t id,
-                                                   const Source *source);
+                                                   const char *source);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The whole worker, end to end, on the CPU driver or on a GPU (see supervisor.h).
- * With --sources FOLDER it writes the modules' sources there instead.
  */
 #include "work.h"
 
@@ -12,8 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const Source source = {
-        "source",
+static const char source[] =
         "#include <assert.h>\n"
         "__device__ int counter = 5;\n"
         "__constant__ int table[4];\n"
@@ -31,29 +29,24 @@ static const Source source = {
         "extern \"C\" __global__ void busy(volatile int *x, int n) {\n"
         "        for (int i = 0; i < n; ++i) *x = i;\n"
         "}\n"
-        "extern \"C\" __global__ void stray(int *p, long n) { p[n] = 1; }\n",
-};
+        "extern \"C\" __global__ void stray(int *p, long n) { p[n] = 1; }\n";
 
-static const Source plain_source = {
-        "plain",
+static const char plain_source[] =
         "extern \"C\" __global__ void add(const float *a, const float *b, float *c, int n) {\n"
         "        int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
         "        if (i < n) c[i] = a[i] + b[i];\n"
         "}\n"
         "template <typename T> __global__ void twice(T *x) { x[threadIdx.x] += x[threadIdx.x]; }\n"
-        "template __global__ void twice<float>(float *);\n",
-};
+        "template __global__ void twice<float>(float *);\n";
 
-static const Source printing_source = {
-        "printing",
+static const char printing_source[] =
         "#include <stdio.h>\n"
         "extern \"C\" __global__ void hello(int n) { printf(\"hello %d\\n\", n); }\n"
         "extern \"C\" __global__ void flood(int n) {\n"
         "        for (int i = 0; i < n; ++i) printf(\"a line of twenty-three\\n\");\n"
-        "}\n",
-};
+        "}\n";
 
-static const Source broken_source = {"broken", "__global__ void f() { nonsense; }\n"};
+static const char broken_source[] = "__global__ void f() { nonsense; }\n";
 
 /* c = a + b of N floats at offsets 0, 4096, 8192 of arena 1 */
 enum { N = 1000, AT_B = 4096, AT_C = 8192, ARENA = 16384 };
@@ -98,7 +91,7 @@ static void probe_tells_every_device(void **state) {
 
 static void module_lists_its_kernels_and_a_job_runs(void **state) {
         Supervisor supervisor = supervisor_start(false);
-        const Gpuq__Worker__ModuleAdded *added = module_add_source(&supervisor, 7, &plain_source);
+        const Gpuq__Worker__ModuleAdded *added = module_add_source(&supervisor, 7, plain_source);
         HostArena arena;
         Work work;
 
@@ -122,10 +115,8 @@ static void source_that_does_not_compile_gives_the_log(void **state) {
         const Gpuq__Worker__ModuleAdded *added;
         Supervisor supervisor;
 
-        if (supervisor_on_gpu())
-                return; /* there it was compiled before */
         supervisor = supervisor_start(false);
-        added = module_add_source(&supervisor, 7, &broken_source);
+        added = module_add_source(&supervisor, 7, broken_source);
         assert_non_null(added->error);
         assert_int_equal(added->error->code, GPUQ__V1__CODE__E_COMPILE);
         assert_non_null(strstr(added->error->text, "nonsense"));
@@ -137,7 +128,7 @@ static void wrong_jobs_are_refused_and_others_run(void **state) {
         HostArena arena = host_arena(&supervisor, 1, ARENA);
         Work work;
 
-        add_module(&supervisor, 7, &plain_source);
+        add_module(&supervisor, 7, plain_source);
         fill_inputs(&arena);
 
         add_init(&work, 1, 7);
@@ -191,7 +182,7 @@ static void job_of_several_operations_runs_in_order_and_again(void **state) {
         HostArena arena = host_arena(&supervisor, 1, ARENA);
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         fill_inputs(&arena);
         for (int round = 1; round <= 3; ++round) {
                 uint32_t other, by;
@@ -222,7 +213,7 @@ static void one_slice_under_two_names_is_one_memory(void **state) {
         uint32_t in, out;
         Work work;
 
-        add_module(&supervisor, 7, &plain_source);
+        add_module(&supervisor, 7, plain_source);
         fill_inputs(&arena);
         work_init(&work, 1);
         in = work_buffer(&work, 1, 0, N * sizeof(float), IN);
@@ -253,7 +244,7 @@ static void device_arena_outlives_its_worker(void **state) {
         fd = dup(supervisor.fd);
         assert_true(fd >= 0);
 
-        add_module(&supervisor, 7, &plain_source);
+        add_module(&supervisor, 7, plain_source);
         arena = host_arena(&supervisor, 1, ARENA);
         fill_inputs(&arena);
         add_init(&work, 1, 7);
@@ -285,8 +276,8 @@ static void variables_are_read_and_written_and_each_module_has_its_own(void **st
         int *data = (int *)arena.data;
         Work work;
 
-        assert_true(module_add_source(&supervisor, 7, &source)->has_variables);
-        add_module(&supervisor, 8, &source);
+        assert_true(module_add_source(&supervisor, 7, source)->has_variables);
+        add_module(&supervisor, 8, source);
         data[0] = 1000;
         data[1] = 100;
 
@@ -316,7 +307,7 @@ static void what_a_kernel_prints_comes_with_its_job_alone(void **state) {
         Supervisor supervisor = supervisor_start(false);
         Work work;
 
-        add_module(&supervisor, 7, &printing_source);
+        add_module(&supervisor, 7, printing_source);
         for (uint32_t i = 1; i <= 3; ++i) {
                 char wanted[32];
 
@@ -412,7 +403,7 @@ static void job_of_a_thousand_operations_runs(void **state) {
         static uint8_t packed[1 << 20];
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         work_init(&work, 1);
         work_buffer(&work, 1, 0, 4, OUT);
         work_kernel(&work, 7, "counter");
@@ -439,7 +430,7 @@ static void cooperative_launch_runs_where_it_fits(void **state) {
         HostArena arena = host_arena(&supervisor, 1, ARENA);
         Work work;
 
-        add_module(&supervisor, 7, &plain_source);
+        add_module(&supervisor, 7, plain_source);
         fill_inputs(&arena);
         add_init(&work, 1, 7);
         work.launches[0].cooperative = true;
@@ -469,7 +460,7 @@ static void without_device_memory_a_job_waits_for_others_or_fails_alone(void **s
         supervisor = supervisor_start(false);
         unsetenv("GPUQ_CPU_MEMORY");
         arena = host_arena(&supervisor, 1, 2 * BIG);
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
 
         for (uint64_t id = 1; id <= 2; ++id) {
                 work_init(&work, id);
@@ -506,7 +497,7 @@ static void buffer_of_4_gib_is_staged_whole(void **state) {
         supervisor = supervisor_start(false);
         arena = host_arena(&supervisor, 1, size);
         arena.data[0] = 77;
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         work_init(&work, 1);
         work_buffer(&work, 1, 0, size, INOUT);
         work_launch(&work, work_kernel(&work, 7, "stray"), 1, 1, "bl", 0, size / 4 - 1);
@@ -523,12 +514,12 @@ static void module_is_loaded_only_when_nothing_runs(void **state) {
         HostArena arena = host_arena(&supervisor, 1, ARENA);
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         work_init(&work, 1);
         work_buffer(&work, 1, 0, 4, INOUT);
         work_launch(&work, work_kernel(&work, 7, "busy"), 1, 1, "bi", 0, 100000000u);
         work_send(&supervisor, &work);
-        module_send_source(&supervisor, 8, &plain_source);
+        module_send_source(&supervisor, 8, plain_source);
         await_done(&supervisor, 1);
         assert_null(supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED)
                             ->module_added->error);
@@ -542,7 +533,7 @@ static void flood_of_print_is_cut(void **state) {
         const Gpuq__Worker__JobEnd *end;
         Work work;
 
-        add_module(&supervisor, 7, &printing_source);
+        add_module(&supervisor, 7, printing_source);
         work_init(&work, 1);
         work_launch(&work, work_kernel(&work, 7, "flood"), 1, 1, "i", 100000u);
         work_send(&supervisor, &work);
@@ -589,7 +580,7 @@ static void stray_write_stops_the_worker_and_tells_who_was_in_flight(void **stat
         const Gpuq__Worker__Stopped *stopped;
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         spin_init(&work, 1, 0);
         work_send(&supervisor, &work);
         work_init(&work, 2);
@@ -614,7 +605,7 @@ static void failed_assert_comes_with_its_text(void **state) {
         const Gpuq__Worker__Stopped *stopped;
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         for (uint32_t i = 1; i <= 2; ++i) {
                 work_init(&work, i);
                 work_launch(&work, work_kernel(&work, 7, "claim"), 1, 1, "i", i);
@@ -638,7 +629,7 @@ static void late_job_is_told_once_and_stop_ends_it(void **state) {
         uint64_t after = 1;
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         spin_init(&work, 1, 0);
         work.job.timeout_ms = 50;
         work_send(&supervisor, &work);
@@ -777,7 +768,7 @@ static bool x_stays_once_phases_are_told(void (*send)(Supervisor *supervisor)) {
         supervisor_send(&supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE, &make, -1);
         supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE);
         supervisor_send(&other, GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD, &add, supervisor.fd);
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
 
         send(&supervisor);
         supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_LATE); /* it runs */
@@ -822,7 +813,7 @@ static void small_job_runs_beside_one_that_never_ends(void **state) {
         HostArena arena = host_arena(&supervisor, 1, ARENA);
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         fill_inputs(&arena);
         spin_init(&work, 1, 12288);
         work_send(&supervisor, &work);
@@ -840,7 +831,7 @@ static void chain_of_jobs_keeps_its_order(void **state) {
         size_t n_ended = 0;
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         *(float *)arena.data = 1;
         for (uint64_t id = 1; id <= 20; ++id) {
                 uint64_t after = id - 1;
@@ -875,7 +866,7 @@ static void arenas_and_modules_can_go_and_come_again(void **state) {
                 Gpuq__Worker__ModuleDrop module_drop = GPUQ__WORKER__MODULE_DROP__INIT;
                 HostArena arena = host_arena(&supervisor, 1, ARENA);
 
-                add_module(&supervisor, 7 + i, i % 2 ? &source : &plain_source);
+                add_module(&supervisor, 7 + i, i % 2 ? source : plain_source);
                 fill_inputs(&arena);
                 add_init(&work, 1, 7 + i);
                 work_send(&supervisor, &work);
@@ -913,7 +904,7 @@ static void arena_that_could_not_be_added_can_be_added_again(void **state) {
         assert_non_null(answer->arena_added->error);
         close(fd);
 
-        add_module(&supervisor, 7, &plain_source);
+        add_module(&supervisor, 7, plain_source);
         add_init(&work, 1, 7);
         work_send(&supervisor, &work);
         assert_non_null(await_end(&supervisor, 1)->error);
@@ -939,11 +930,9 @@ static void arena_that_could_not_be_added_can_be_added_again(void **state) {
 static void module_that_failed_can_come_again(void **state) {
         Supervisor supervisor;
 
-        if (supervisor_on_gpu())
-                return; /* nothing is compiled there */
         supervisor = supervisor_start(false);
-        assert_non_null(module_add_source(&supervisor, 7, &broken_source)->error);
-        add_module(&supervisor, 7, &plain_source); /* it is not kept for nobody */
+        assert_non_null(module_add_source(&supervisor, 7, broken_source)->error);
+        add_module(&supervisor, 7, plain_source); /* it is not kept for nobody */
         assert_int_equal(supervisor_end(&supervisor), 0);
 }
 
@@ -1016,7 +1005,7 @@ static void worker_goes_on_without_its_supervisor_and_tells_the_next_what_there_
         int held[CHANNEL_N_FDS];
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         fill_inputs(&arena);
         spin_init(&work, 1, 12288);
         work_send(&supervisor, &work);
@@ -1058,10 +1047,10 @@ static void what_is_there_already_may_be_added_again(void **state) {
         Work work;
 
         /* The second one comes while the first is still being compiled: both are one. */
-        module_send_source(&supervisor, 7, &source);
-        added = module_add_source(&supervisor, 7, &source);
+        module_send_source(&supervisor, 7, source);
+        added = module_add_source(&supervisor, 7, source);
         assert_null(added->error);
-        added = module_add_source(&supervisor, 7, &source);
+        added = module_add_source(&supervisor, 7, source);
         assert_int_equal(added->id, 7);
         assert_null(added->error);
         assert_true(added->n_kernels > 0);
@@ -1102,7 +1091,7 @@ static void end_that_waits_for_room_in_the_ring_has_no_word(void **state) {
         size_t n_told;
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         fill_inputs(&arena);
         n_told = ask_for_a_flood(&supervisor);
         add_init(&work, 2, 7);
@@ -1113,7 +1102,7 @@ static void end_that_waits_for_room_in_the_ring_has_no_word(void **state) {
 
         /* Modules are loaded when nothing runs and every end was told. */
         memset(arena.data + AT_C, 0, N * sizeof(float));
-        module_send_source(&supervisor, 8, &plain_source);
+        module_send_source(&supervisor, 8, plain_source);
         add_init(&work, 3, 8);
         work_send(&supervisor, &work);
         wait_for_sums(&arena);
@@ -1134,7 +1123,7 @@ static void late_job_is_told_again_to_the_next_supervisor(void **state) {
         int held[CHANNEL_N_FDS];
         Work work;
 
-        add_module(&supervisor, 7, &source);
+        add_module(&supervisor, 7, source);
         spin_init(&work, 1, 0);
         work.job.timeout_ms = 50;
         work_send(&supervisor, &work);
@@ -1156,22 +1145,7 @@ static int remove_folder(void **state) {
         return 0;
 }
 
-static int write_sources(const char *to) {
-        const Source *const sources[] = {&source, &plain_source, &printing_source};
-        char path[4096];
-
-        for (size_t i = 0; i < 3; ++i) {
-                FILE *file;
-
-                snprintf(path, sizeof(path), "%s/%s.cu", to, sources[i]->name);
-                file = fopen(path, "w");
-                if (!file || fputs(sources[i]->text, file) < 0 || fclose(file) != 0)
-                        return 1;
-        }
-        return 0;
-}
-
-int main(int argc, char **argv) {
+int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(probe_tells_every_device),
                 cmocka_unit_test(worker_ends_when_its_supervisor_is_gone),
@@ -1209,11 +1183,5 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(late_job_is_told_again_to_the_next_supervisor),
         };
 
-        if (argc == 3 && strcmp(argv[1], "--sources") == 0)
-                return write_sources(argv[2]);
-        if (!supervisor_folder()) {
-                printf("1..0 # SKIP the parts of a worker are not there\n");
-                return 0;
-        }
         return cmocka_run_group_tests(tests, NULL, remove_folder);
 }

@@ -194,7 +194,7 @@ void await_refusal(Supervisor *supervisor, uint64_t id, Gpuq__V1__Code code, con
         assert_int_equal(end->error->code, code);
 }
 
-void add_module(Supervisor *supervisor, uint64_t id, const Source *text) {
+void add_module(Supervisor *supervisor, uint64_t id, const char *text) {
         const Gpuq__Worker__ModuleAdded *added = module_add_source(supervisor, id, text);
 
         assert_int_equal(added->id, id);

@@ -54,6 +54,6 @@ void await_done(Supervisor *supervisor, uint64_t id);
 void await_all(Supervisor *supervisor, size_t n);
 void await_refusal(Supervisor *supervisor, uint64_t id, Gpuq__V1__Code code, const char *text);
 /** add_module() - of a source that compiles. */
-void add_module(Supervisor *supervisor, uint64_t id, const Source *text);
+void add_module(Supervisor *supervisor, uint64_t id, const char *text);
 
 #endif

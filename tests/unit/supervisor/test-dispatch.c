@@ -425,6 +425,30 @@ static void a_dead_clients_waiting_jobs_go(void **state) {
         fake_free(fake);
 }
 
+static void run_there(FakeClient *client, uint64_t arena, uint32_t device, size_t n_jobs) {
+        uint64_t id = fake_submit(
+                client,
+                (FakeJob){.arena = arena, .length = 8, .direction = INOUT, .device = device + 1});
+        FakeWorker *worker = fake_worker(client->fake, device, n_jobs);
+
+        fake_end(worker, id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        assert_int_equal(worker->n_arenas, 1);
+}
+
+static void each_worker_is_given_an_arena_once(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+
+        run_there(client, arena, 0, 1);
+        run_there(client, arena, 1, 1);
+        run_there(client, arena, 0, 2);
+        run_there(client, arena, 1, 2);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void a_job_waits_while_its_module_loads_on_another_device(void **state) {
         Fake *fake = fake_new(2, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
@@ -542,6 +566,7 @@ int main(void) {
                 cmocka_unit_test(a_running_job_may_end_by_itself_when_cancelled),
                 cmocka_unit_test(another_process_can_wait_for_a_job),
                 cmocka_unit_test(a_dead_clients_waiting_jobs_go),
+                cmocka_unit_test(each_worker_is_given_an_arena_once),
                 cmocka_unit_test(a_job_waits_while_its_module_loads_on_another_device),
                 cmocka_unit_test(a_module_that_does_not_load_fails_the_jobs_that_need_it),
                 cmocka_unit_test(an_idle_worker_is_stopped_but_not_one_that_holds_variables),

@@ -40,6 +40,15 @@ static size_t take(void) {
         return (size_t)(entry - entries);
 }
 
+/* The first test: what is left of the turn that went then says 0 and 0 too. */
+static void a_session_whose_turn_went_has_another(void **state) {
+        push(0, 0, 0);
+        assert_int_equal(take(), 0);
+        push(1, 0, 0);
+        assert_int_equal(take(), 1);
+        assert_null(queue_pick(&queue, NULL, NULL));
+}
+
 static void higher_priority_goes_first(void **state) {
         push(0, 1, 0);
         push(1, 1, -5);
@@ -160,6 +169,8 @@ static void visiting_costs_the_same_for_each(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(a_session_whose_turn_went_has_another, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(higher_priority_goes_first, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(sessions_of_one_band_take_turns, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_job_that_comes_back_is_first_of_its_session,

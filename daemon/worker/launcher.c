@@ -55,8 +55,20 @@ static CUresult graph_patch(LauncherGraph *graph, const Driver *cu,
         return result;
 }
 
-/* The one that has launched this function, else the one that was not used for longest; it is the first then. */
-static LauncherGraph *launcher_choose(Launcher *launcher, CUfunction function) {
+/*
+ * A node keeps the cluster that a function was compiled for, whatever it is given later: a grid of 3
+ * would run 2 blocks, with success. So such a function never has one.
+ */
+static bool launcher_may_take(const Driver *cu, CUfunction function) {
+        int width = 0;
+
+        return cu->cuFuncGetAttribute(&width, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, function) !=
+                       CUDA_SUCCESS ||
+               width == 0;
+}
+
+/* The one that has launched this function, else the one that was not used for longest; it is the first then. Return: NULL: it needs to go without. */
+static LauncherGraph *launcher_choose(Launcher *launcher, const Driver *cu, CUfunction function) {
         LauncherGraph *graphs = launcher->graphs, chosen;
         unsigned i = 0;
 
@@ -65,6 +77,8 @@ static LauncherGraph *launcher_choose(Launcher *launcher, CUfunction function) {
 
         while (i < LAUNCHER_GRAPHS - 1 && graphs[i].function != function)
                 ++i;
+        if (graphs[i].function != function && !launcher_may_take(cu, function))
+                return NULL;
         chosen = graphs[i];
         memmove(graphs + 1, graphs, i * sizeof(*graphs));
         graphs[0] = chosen;
@@ -74,9 +88,12 @@ static LauncherGraph *launcher_choose(Launcher *launcher, CUfunction function) {
 static CUresult launcher_try(Launcher *launcher, const Driver *cu, const CUlaunchConfig *config,
                              CUfunction function, void **params) {
         const CUDA_KERNEL_NODE_PARAMS node = node_params(config, function, params);
-        LauncherGraph *graph = launcher_choose(launcher, function);
-        CUresult result = graph_patch(graph, cu, &node);
+        LauncherGraph *graph = launcher_choose(launcher, cu, function);
+        CUresult result;
 
+        if (!graph)
+                return CUDA_ERROR_NOT_SUPPORTED;
+        result = graph_patch(graph, cu, &node);
         return result == CUDA_SUCCESS ? cu->cuGraphLaunch(graph->exec, config->hStream) : result;
 }
 

@@ -50,6 +50,19 @@ def test_clusters(client):
     assert out.array(numpy.uint32).tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
+def test_a_kernel_compiled_for_clusters_leaves_them_to_no_other(client):
+    """A graph's node kept them: whatever was launched by it next ran 2 blocks of 3."""
+    others = [f"count{i}" for i in range(6)]
+    source = 'extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs(unsigned int *n) { atomicAdd(n, 1); }\n'
+    module = client.load(source + "".join(f'extern "C" __global__ void {name}(unsigned int *n) {{ atomicAdd(n, 1); }}\n'
+                                          for name in others))
+    for name in others:
+        for kernel, n_blocks in ("pairs", 4), (name, 3):
+            out = client.arena(4)
+            client.run_well(Job().launch(module, kernel, [Out(out)], n_blocks, 32))
+            assert out.array(numpy.uint32).tolist() == [32 * n_blocks]
+
+
 def test_gpu_time_is_told(client):
     module = client.load(kernels.BASIC)
     source, target = client.array(numpy.arange(8, dtype=numpy.int32)), client.arena(32)

@@ -82,7 +82,18 @@ static CUresult fake_launch(const CUlaunchConfig *config, CUfunction function, v
         return plain_result;
 }
 
+/* One that was compiled for clusters. */
+#define CLUSTERS 0x200
+
+static CUresult fake_attribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+        if (attribute != CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)
+                return CUDA_ERROR_INVALID_VALUE;
+        *value = function == (CUfunction)CLUSTERS ? 2 : 0;
+        return CUDA_SUCCESS;
+}
+
 static const Driver driver = {
+        .cuFuncGetAttribute = fake_attribute,
         .cuGraphCreate = fake_create,
         .cuGraphDestroy = fake_destroy,
         .cuGraphAddKernelNode = fake_add,
@@ -186,6 +197,19 @@ static void test_attributes_go_without_a_graph(void **state) {
         assert_int_equal(n_made, 0);
 }
 
+/* On an H200 the kernel that got its node next ran 2 blocks of a grid of 3: the node kept the cluster. */
+static void test_a_kernel_compiled_for_clusters_never_has_a_graph(void **state) {
+        for (unsigned i = 0; i < 2 * LAUNCHER_GRAPHS; ++i) {
+                assert_int_equal(launch(CLUSTERS, 2, i, 0), CUDA_SUCCESS);
+                assert_ran(CLUSTERS, 2, i);
+                assert_int_equal(n_plain, i + 1);
+                assert_int_equal(launch(0x100 + i, 1, i, 0), CUDA_SUCCESS);
+                assert_ran(0x100 + i, 1, i);
+                assert_int_equal(n_launched, i + 1);
+        }
+        assert_int_equal(n_made, LAUNCHER_GRAPHS);
+}
+
 static void test_what_cannot_be_made_goes_without(void **state) {
         make_result = CUDA_ERROR_OUT_OF_MEMORY;
         assert_int_equal(launch(0x100, 1, 8, 0), CUDA_SUCCESS);
@@ -235,6 +259,8 @@ int main(void) {
                         tear_down),
                 cmocka_unit_test_setup_teardown(test_attributes_go_without_a_graph, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_a_kernel_compiled_for_clusters_never_has_a_graph, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_what_cannot_be_made_goes_without, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_what_cannot_be_patched_goes_without, set_up,

@@ -8,8 +8,8 @@
  * Whether a kernel had better work on host memory itself than on a copy. It
  * depends on the kernel: one that reads each word once gains 2-fold, one with
  * atomics loses 400-fold. So both ways are timed for each kernel and size class,
- * the better one is kept, in place if they are about as good, since that is one
- * launch where the other is three, and both are tried again at a falling rate. Pure.
+ * the better one is kept, and both are tried again at a falling rate. In place is one
+ * launch where the other is three, so it may take half as long again. Pure.
  *
  *     UNTRIED -> TRYING -> IN_PLACE or STAGED -> TRYING -> …
  *
@@ -39,8 +39,8 @@ typedef enum InPlaceState {
 typedef struct InPlaceClass {
         InPlaceState state;
         unsigned n_told[2]; /* runs in this round of trials */
-        uint64_t best_ns
-                [2]; /* of the quickest of them, for each KiB: the runs of a class differ up to twofold */
+        /* Of the quickest of them, for each KiB: the runs of a class differ up to twofold. */
+        uint64_t best_ns[2];
         uint64_t again_at_ns; /* when both are tried again */
         uint64_t again_gap_ns;
         bool won; /* the last time */

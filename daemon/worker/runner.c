@@ -43,6 +43,7 @@ static void runner_set_move(Runner *runner, const Image *image) {
                 }
                 move_set(move, i, function);
         }
+        move_reserve(move);
 }
 
 void runner_open(Runner *runner, const Image *image) {

@@ -22,10 +22,9 @@
 #include "util/macro.h"
 #include "util/table.h"
 
-#define MODULE_NAME_MAX 256u
-#define MODULE_OPTIONS  64u
-#define MODULE_TRIES_MAX                                                                           \
-        3u /* workers that may die in turn while they load it first, perhaps by no fault of its */
+#define MODULE_NAME_MAX  256u
+#define MODULE_OPTIONS   64u
+#define MODULE_TRIES_MAX 3u /* workers that die in turn while they load it: perhaps by its fault */
 
 typedef struct Arena Arena;
 typedef struct Device Device;

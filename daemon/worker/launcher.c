@@ -68,7 +68,8 @@ static bool launcher_may_take(const Driver *cu, CUfunction function) {
 }
 
 /* The one that has launched this function, else the one that was not used for longest; it is the first then. Return: NULL: it needs to go without. */
-static LauncherGraph *launcher_choose(Launcher *launcher, const Driver *cu, CUfunction function) {
+static LauncherGraph *launcher_choose(Launcher *launcher, const Driver *cu, CUfunction function,
+                                      bool may_make) {
         LauncherGraph *graphs = launcher->graphs, chosen;
         unsigned i = 0;
 
@@ -79,6 +80,8 @@ static LauncherGraph *launcher_choose(Launcher *launcher, const Driver *cu, CUfu
                 ++i;
         if (graphs[i].function != function && !launcher_may_take(cu, function))
                 return NULL;
+        if (!graphs[i].exec && !may_make)
+                return NULL;
         chosen = graphs[i];
         memmove(graphs + 1, graphs, i * sizeof(*graphs));
         graphs[0] = chosen;
@@ -86,22 +89,25 @@ static LauncherGraph *launcher_choose(Launcher *launcher, const Driver *cu, CUfu
 }
 
 static CUresult launcher_try(Launcher *launcher, const Driver *cu, const CUlaunchConfig *config,
-                             CUfunction function, void **params) {
+                             CUfunction function, void **params, bool may_make) {
         const CUDA_KERNEL_NODE_PARAMS node = node_params(config, function, params);
-        LauncherGraph *graph = launcher_choose(launcher, cu, function);
+        LauncherGraph *graph = launcher_choose(launcher, cu, function, may_make);
         CUresult result;
+        bool is_new;
 
         if (!graph)
                 return CUDA_ERROR_NOT_SUPPORTED;
+        is_new = !graph->exec;
         result = graph_patch(graph, cu, &node);
+        launcher->n += is_new && result == CUDA_SUCCESS;
         return result == CUDA_SUCCESS ? cu->cuGraphLaunch(graph->exec, config->hStream) : result;
 }
 
 CUresult launcher_launch(Launcher *launcher, const Driver *cu, const CUlaunchConfig *config,
-                         CUfunction function, void **params) {
+                         CUfunction function, void **params, bool may_make) {
         /* Attributes stay with a node: the few launches that have any go without one. */
         if (config->numAttrs == 0 &&
-            launcher_try(launcher, cu, config, function, params) == CUDA_SUCCESS)
+            launcher_try(launcher, cu, config, function, params, may_make) == CUDA_SUCCESS)
                 return CUDA_SUCCESS;
         return cu->cuLaunchKernelEx(config, function, params, NULL);
 }
@@ -109,6 +115,7 @@ CUresult launcher_launch(Launcher *launcher, const Driver *cu, const CUlaunchCon
 void launcher_clear(Launcher *launcher, const Driver *cu) {
         for (unsigned i = 0; i < LAUNCHER_GRAPHS; ++i)
                 graph_clear(&launcher->graphs[i], cu);
+        launcher->n = 0;
 }
 
 void launcher_reserve(const Driver *cu, CUfunction function, void **params) {

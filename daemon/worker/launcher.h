@@ -15,8 +15,10 @@
  *
  * Each 43 graphs more take 4 MiB of the device's memory. The driver waits for every
  * kernel that runs before it takes them, and keeps them: so some are had before any
- * kernel runs.
+ * kernel runs, and no more are made while one does.
  */
+
+#include <stdbool.h>
 
 #include "driver/driver.h"
 
@@ -35,16 +37,18 @@ typedef struct LauncherGraph {
 /* Zeroed: none made yet. */
 typedef struct Launcher {
         LauncherGraph graphs[LAUNCHER_GRAPHS]; /* the last used first */
+        unsigned n;                            /* of them are made */
 } Launcher;
 
 /**
  * launcher_launch() - like cuLaunchKernelEx(), and by it where a graph would not do
  * @config: hStream is always the same one of this launcher
+ * @may_make: a graph; else only those that there are serve
  *
  * Return: CUDA's answer, that of cuLaunchKernelEx() if the launch cannot be.
  */
 CUresult launcher_launch(Launcher *launcher, const Driver *cu, const CUlaunchConfig *config,
-                         CUfunction function, void **params);
+                         CUfunction function, void **params, bool may_make);
 /** launcher_clear() - forget all functions; launches may be on their way still. */
 void launcher_clear(Launcher *launcher, const Driver *cu);
 /** launcher_reserve() - so that so many graphs wait for no kernel; @function is not run. Without memory it reserves less. */

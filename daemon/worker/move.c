@@ -48,7 +48,7 @@ unsigned move_table_blocks(const MoveTable *table) {
         return (unsigned)MIN(MIN(MAX(n_longest, 1), MOVE_BLOCKS_MAX), n_share);
 }
 
-void move_init(Move *move, const Streams *streams) {
+void move_init(Move *move, Streams *streams) {
         *move = (Move){.streams = streams};
 }
 

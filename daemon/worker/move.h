@@ -32,7 +32,7 @@ typedef struct MoveTable {
 } MoveTable;
 
 typedef struct Move {
-        const Streams *streams;
+        Streams *streams;
         CUfunction functions[MOVE_SIZES]; /* all, or all NULL: there is none */
         MoveTable table;                  /* what the next launch does */
 } Move;
@@ -43,7 +43,7 @@ bool move_table_add(MoveTable *table, const MoveRow *row);
 unsigned move_table_blocks(const MoveTable *table);
 
 /** move_init() - without a kernel. */
-void move_init(Move *move, const Streams *streams);
+void move_init(Move *move, Streams *streams);
 /** move_is_there() */
 static inline bool move_is_there(const Move *move) {
         return move->functions[0] != NULL;

@@ -151,16 +151,24 @@ CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
         return CUDA_SUCCESS;
 }
 
-CUresult stream_launch(const Streams *streams, Stream *stream, CUlaunchConfig *config,
+CUresult stream_launch(Streams *streams, Stream *stream, CUlaunchConfig *config,
                        CUfunction function, void **params) {
+        bool is_alone = streams->n_busy <= 1; /* but for the ticket that this is for */
+        unsigned n_graphs = stream->launcher.n;
+        CUresult result;
+
         config->hStream = stream->stream;
-        return launcher_launch(&stream->launcher, streams->context->cu, config, function, params);
+        result = launcher_launch(&stream->launcher, streams->context->cu, config, function, params,
+                                 is_alone || streams->n_graphs < LAUNCHER_RESERVE);
+        streams->n_graphs += stream->launcher.n - n_graphs;
+        return result;
 }
 
 void streams_forget_functions(Streams *streams) {
         for (unsigned class = 0; class < _STREAM_CLASS_N; ++class)
                 for (unsigned i = 0; i < streams->n_streams[class]; ++i)
                         launcher_clear(&streams->streams[class][i].launcher, streams->context->cu);
+        streams->n_graphs = 0;
 }
 
 bool streams_drop_scratch(Streams *streams) {

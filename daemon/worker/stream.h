@@ -63,7 +63,8 @@ typedef struct Streams {
         CUdeviceptr words_device;
         Stream streams[_STREAM_CLASS_N][STREAMS_MAX];
         unsigned n_streams[_STREAM_CLASS_N];
-        unsigned n_busy; /* tickets on all of them */
+        unsigned n_busy;   /* tickets on all of them */
+        unsigned n_graphs; /* of all launchers */
 } Streams;
 
 /** streams_init() - into zeroed @streams. Return: 0, FAILURE_E_SET, FAILURE_E_FAULT. */
@@ -84,7 +85,7 @@ int streams_choose(Streams *streams, StreamClass class, Stream **ret_stream, Fai
 CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
                         CUdeviceptr *ret_scratch);
 /** stream_launch() - a kernel; hStream of @config is set here. Return: as launcher_launch(). */
-CUresult stream_launch(const Streams *streams, Stream *stream, CUlaunchConfig *config,
+CUresult stream_launch(Streams *streams, Stream *stream, CUlaunchConfig *config,
                        CUfunction function, void **params);
 /** streams_forget_functions() - some are about to go. */
 void streams_forget_functions(Streams *streams);

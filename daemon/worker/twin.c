@@ -60,7 +60,7 @@ void twin_add(TwinTable *table, const ProgramLaunch *launch) {
         ++table->n_rows;
 }
 
-CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, const Streams *streams,
+CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, Streams *streams,
                      Stream *stream) {
         CUlaunchConfig config = {
                 .gridDimX = launch->grid[0],

@@ -26,7 +26,7 @@ size_t twin_rows(const ProgramLaunch *launch);
 /** twin_add() - a row of a job's arguments as they are now; there is room. */
 void twin_add(TwinTable *table, const ProgramLaunch *launch);
 /** twin_launch() - all rows, with the geometry of @launch. */
-CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, const Streams *streams,
+CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, Streams *streams,
                      Stream *stream);
 
 #endif

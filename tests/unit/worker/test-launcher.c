@@ -110,9 +110,11 @@ static const Driver driver = {
 /* ---- launches ------------------------------------------------------------------------------------ */
 
 static Launcher launcher;
+static bool may_make;
 
 static int set_up(void **state) {
         launcher = (Launcher){0};
+        may_make = true;
         n_execs = n_execs_most = n_graphs = n_made = n_patched = n_launched = n_plain = 0;
         make_result = patch_result = launch_result = plain_result = CUDA_SUCCESS;
         return 0;
@@ -141,7 +143,7 @@ static CUresult launch(uintptr_t function, unsigned grid, uint64_t value, unsign
         };
         void *params[] = {&value};
 
-        return launcher_launch(&launcher, &driver, &config, (CUfunction)function, params);
+        return launcher_launch(&launcher, &driver, &config, (CUfunction)function, params, may_make);
 }
 
 static void assert_ran(uintptr_t function, unsigned grid, uint64_t value) {
@@ -233,6 +235,27 @@ static void test_what_cannot_be_patched_goes_without(void **state) {
         assert_int_equal(n_launched, 1);
 }
 
+static void test_none_is_made_when_none_may_be(void **state) {
+        may_make = false;
+        assert_int_equal(launch(0x100, 1, 8, 0), CUDA_SUCCESS);
+        assert_ran(0x100, 1, 8);
+        assert_int_equal(n_plain, 1);
+        assert_int_equal(launcher.n, 0);
+
+        may_make = true;
+        for (unsigned i = 0; i < LAUNCHER_GRAPHS; ++i)
+                assert_int_equal(launch(0x100 + i, 1, i, 0), CUDA_SUCCESS);
+        assert_int_equal(launcher.n, LAUNCHER_GRAPHS);
+
+        /* Those that there are serve, another function too. */
+        may_make = false;
+        assert_int_equal(launch(0x100, 1, 8, 0), CUDA_SUCCESS);
+        assert_int_equal(launch(0x110, 1, 9, 0), CUDA_SUCCESS);
+        assert_ran(0x110, 1, 9);
+        assert_int_equal(n_plain, 1);
+        assert_int_equal(n_made, LAUNCHER_GRAPHS);
+}
+
 static void test_the_answer_is_that_of_the_launch(void **state) {
         launch_result = CUDA_ERROR_UNKNOWN;
         plain_result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
@@ -281,6 +304,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_what_cannot_be_made_goes_without, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_what_cannot_be_patched_goes_without, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_none_is_made_when_none_may_be, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_the_answer_is_that_of_the_launch, set_up,
                                                 tear_down),

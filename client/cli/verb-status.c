@@ -166,6 +166,9 @@ static int status_print_workers(const gpuq_status *status) {
                 {"RUNNING", .right = true},
                 {"CONTEXTS", .right = true},
                 {"JOBS", .right = true},
+                {"COALESCED", .right = true},
+                {"IN PLACE", .right = true},
+                {"GRAPHS", .right = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
         int r;
@@ -176,6 +179,7 @@ static int status_print_workers(const gpuq_status *status) {
 
         for (size_t i = 0; i < status->n_workers; i++) {
                 const gpuq_worker_status *worker = &status->workers[i];
+                const gpuq_worker_counters *counters = &worker->counters;
 
                 table_row(table, TABLE_PLAIN);
                 table_cell(table, "%d", worker->pid);
@@ -187,6 +191,10 @@ static int status_print_workers(const gpuq_status *status) {
                 table_cell(table, "%u", worker->running);
                 table_cell(table, "%u", worker->contexts);
                 table_cell(table, "%llu", (unsigned long long)worker->jobs);
+                table_cell(table, "%llu", (unsigned long long)counters->coalesced);
+                table_cell(table, "%llu", (unsigned long long)counters->in_place);
+                table_cell(table, "%llu",
+                           (unsigned long long)(counters->graph_hits + counters->graph_misses));
         }
         return table_print(table);
 }

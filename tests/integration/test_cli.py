@@ -206,7 +206,7 @@ def test_python_objects_are_refused(tmp_path):
 def test_status_as_tables_and_as_json(gpuqd):
     text = gpuqd.run("status")
     assert_ends(text, OK)
-    for heading in ("DEV", "MEMORY", "CONTEXTS", "SHARE", "gpuqd ", "driver ", "0 waiting, 0 running"):
+    for heading in ("DEV", "MEMORY", "CONTEXTS", "COALESCED", "IN PLACE", "GRAPHS", "SHARE", "gpuqd ", "driver ", "0 waiting, 0 running"):
         assert heading in text.stdout
     assert "\x1b" not in text.stdout
 

@@ -76,8 +76,8 @@ Engine *engine_here(void) {
         return here;
 }
 
-bool engine_in_kernel(void) {
-        return here && here->in_kernel;
+bool engine_end_kernel(void) {
+        return here && here->end_kernel();
 }
 
 void engine_leave(CUresult error) {
@@ -145,10 +145,16 @@ void Machine::enter(Fiber *fiber) {
         spare.clear();
 }
 
+bool Machine::end_kernel() {
+        bool was_in_kernel = in_kernel;
+
+        in_kernel = 0;
+        return was_in_kernel;
+}
+
 void Machine::leave(CUresult error_) {
         Fiber *from = running;
 
-        in_kernel = 0;
         error = error_;
         from->leave_to(host);
 }
@@ -159,6 +165,7 @@ void Machine::main_guarded() {
 
         machine->in_kernel = 1;
         r = machine->guarded(machine->guarded_argument);
+        machine->in_kernel = 0;
         machine->leave(r);
 }
 
@@ -181,8 +188,10 @@ void Machine::main_block() {
         const EngineBlock *block = machine->block;
 
         machine->in_kernel = 1;
-        if (context_error(machine->context))
+        if (context_error(machine->context)) {
+                machine->in_kernel = 0;
                 machine->leave(CUDA_SUCCESS);
+        }
         block->entry->threads(block->params);
         machine->in_kernel = 0;
 

@@ -59,9 +59,13 @@ CUresult engine_run_block(Engine *engine, const EngineBlock *block);
 /** engine_run_guarded() - run something that may touch bad addresses. Return: the fault, or what it gave. */
 CUresult engine_run_guarded(Engine *engine, CUresult (*run)(void *), void *argument);
 
-/** engine_in_kernel() - whether a signal now is the kernel's doing. Safe in a signal handler. */
-bool engine_in_kernel(void);
-/** engine_leave() - end what runs, with @error or, if that is 0, because the context failed. */
+/**
+ * engine_end_kernel() - whether a signal now is the kernel's doing; then no other one is, and engine_leave() must follow
+ *
+ * Safe in a signal handler.
+ */
+bool engine_end_kernel(void);
+/** engine_leave() - end what ran, with @error or, if that is 0, because the context failed. */
 void engine_leave(CUresult error) __attribute__((noreturn));
 
 /** engine_place() - where the calling thread's engine stands; engine_shared(): its shared memory. */

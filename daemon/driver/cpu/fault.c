@@ -52,7 +52,7 @@ static void fault_on_signal(int signal, siginfo_t *info, void *context) {
         for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
                 if (faults[i].signal != signal)
                         continue;
-                if (engine_in_kernel())
+                if (engine_end_kernel())
                         engine_leave(faults[i].error);
                 fault_pass_on(i, info, context);
         }
@@ -60,7 +60,7 @@ static void fault_on_signal(int signal, siginfo_t *info, void *context) {
 
 /* One that comes late finds that the thread has left already. */
 static void fault_on_interrupt(int signal) {
-        if (engine_in_kernel())
+        if (engine_end_kernel())
                 engine_leave(CUDA_SUCCESS);
 }
 

@@ -6,7 +6,7 @@
  * Fault
  *
  * Turns the signals of a bad kernel into its end. Only while a thread runs a
- * kernel (engine_in_kernel()) is a signal the kernel's; any other goes to whoever
+ * kernel (engine_end_kernel()) is a signal the kernel's; any other goes to whoever
  * handled it before, so that a mistake of this library still crashes the process.
  */
 

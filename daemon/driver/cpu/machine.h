@@ -31,6 +31,7 @@ class Machine : public Engine {
 
         CUresult run_block(const EngineBlock &block);
         CUresult run_guarded(CUresult (*run)(void *), void *argument);
+        /* Not in a kernel: a signal that came on the way would leave once more. */
         [[noreturn]] void leave(CUresult error);
 
         /* Called by a kernel's threads. */
@@ -40,8 +41,9 @@ class Machine : public Engine {
         void end();
         void relax(bool now);
 
-        /* A signal while it is set is the kernel's. */
+        /* A signal while it is set is the kernel's. end_kernel(): whether it was. */
         volatile sig_atomic_t in_kernel = 0;
+        bool end_kernel();
 
         GpuqCpuPlace *place = nullptr;
         const EngineBlock *block = nullptr;

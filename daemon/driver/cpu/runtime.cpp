@@ -27,8 +27,10 @@ class Outside {
         /* Whoever sets the context's error interrupts us afterwards: one of both is seen. */
         ~Outside() {
                 machine.in_kernel = 1;
-                if (__builtin_expect(context_error(machine.context), 0))
+                if (__builtin_expect(context_error(machine.context), 0)) {
+                        machine.in_kernel = 0;
                         machine.leave(CUDA_SUCCESS);
+                }
         }
 };
 
@@ -108,6 +110,7 @@ void runtime_assertion(const char *text, const char *file, unsigned line, const 
 void runtime_trap() {
         Machine &machine = *static_cast<Machine *>(engine_here());
 
+        machine.in_kernel = 0;
         machine.leave(CUDA_ERROR_LAUNCH_FAILED);
 }
 

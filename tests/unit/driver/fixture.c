@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 Driver *driver;
 void *image;
@@ -25,7 +28,7 @@ void *fixture_read_file(const char *path, size_t *ret_size) {
         return data;
 }
 
-int fixture_open(void **state) {
+void fixture_driver_open(void) {
         const char *problem;
 
         setenv("GPUQ_CPU_DEVICES", "2", 1);
@@ -34,6 +37,26 @@ int fixture_open(void **state) {
         if (driver_open(getenv("GPUQ_TEST_DRIVER"), &driver, &problem) < 0)
                 fail_msg("%s", problem);
         assert_ok(driver->cuInit(0));
+}
+
+int fixture_another_process(int fd) {
+        char argument[16];
+        int status;
+        pid_t pid;
+
+        snprintf(argument, sizeof(argument), "%d", fd);
+        pid = fork();
+        if (pid == 0) {
+                fcntl(fd, F_SETFD, 0);
+                execl("/proc/self/exe", "another process", argument, NULL);
+                _exit(127);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        return status;
+}
+
+int fixture_open(void **state) {
+        fixture_driver_open();
         image = fixture_read_file(getenv("GPUQ_TEST_IMAGE"), NULL);
         return 0;
 }

@@ -48,6 +48,19 @@ CUfunction fixture_function(Fixture *fixture, const char *name);
 CUresult fixture_launch(Fixture *fixture, int i, const char *name, unsigned grid, unsigned block,
                         unsigned shared, void **params);
 
+/**
+ * fixture_driver_open() - load the driver, without a context of it.
+ */
+void fixture_driver_open(void);
+/**
+ * fixture_another_process() - run this program once more, with @fd as its argument,
+ * and wait for it. A driver of its own is had only so: a process with threads that
+ * forks may do nothing but execute another program.
+ *
+ * Return: what waitpid() tells of it.
+ */
+int fixture_another_process(int fd);
+
 /** fixture_run() - run a test with a Fixture on device 0 as its state. */
 void fixture_run(void (*test)(void **state));
 

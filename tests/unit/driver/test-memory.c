@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ONE (2u << 20)
@@ -77,14 +76,15 @@ FIXTURE_TEST(an_allocation_is_shared_with_another_context) {
         assert_ok(driver->cuCtxSetCurrent(fixture->context));
 }
 
-/* The child has the driver of its own: a fork copies no threads. */
-static int other_process(int fd) {
+/* What fixture_another_process() does here. */
+static int another_process(int fd) {
         CUmemGenericAllocationHandle handle;
         CUcontext context;
         CUstream stream;
         CUdeviceptr a;
         int x = 0;
 
+        fixture_driver_open();
         if (driver->cuCtxCreate(&context, 0, 0) ||
             driver->cuStreamCreateWithPriority(&stream, 1, 0) ||
             driver->cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd, 1) ||
@@ -104,19 +104,14 @@ FIXTURE_TEST(an_allocation_is_shared_with_another_process) {
         Fixture *fixture = *state;
         CUmemGenericAllocationHandle handle;
         CUdeviceptr a;
-        int fd, x = 0, status;
-        pid_t pid;
+        int fd, x = 0;
 
         assert_ok(driver->cuMemCreate(&handle, ONE, &prop, 0));
         a = map(handle, ONE);
         assert_ok(driver->cuMemExportToShareableHandle(&fd, handle, 1, 0));
         assert_ok(driver->cuMemsetD32Async(a, 41, 1, fixture->streams[0]));
         assert_ok(driver->cuStreamSynchronize(fixture->streams[0]));
-        pid = fork();
-        if (pid == 0)
-                _exit(other_process(fd));
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_int_equal(status, 0);
+        assert_int_equal(fixture_another_process(fd), 0);
         fixture_fetch(fixture, &x, a, sizeof(x));
         assert_int_equal(x, 42);
         close(fd);
@@ -311,7 +306,7 @@ FIXTURE_TEST(copies_out_of_range_are_refused) {
         assert_int_equal(x[999], 0x12);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 TEST(an_allocation_is_shared_with_another_context),
                 TEST(an_allocation_is_shared_with_another_process),
@@ -326,5 +321,7 @@ int main(void) {
                 TEST(copies_out_of_range_are_refused),
         };
 
+        if (argc > 1)
+                _exit(another_process(atoi(argv[1])));
         return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

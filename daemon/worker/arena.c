@@ -272,12 +272,8 @@ static int arena_create(Arena *arena) {
 
 static int arena_zero(Arena *arena) {
         const Driver *cu = arena->context->cu;
-        Stream *stream;
+        Stream *stream = streams_choose(arena->streams, STREAM_HIGH);
         int r;
-
-        r = streams_choose(arena->streams, STREAM_HIGH, &stream, &arena->failure);
-        if (r)
-                return r;
 
         r = arena_check(arena,
                         cu->cuMemsetD8Async(arena->address, 0, arena->n_mapped, stream->stream),

@@ -246,13 +246,54 @@ static CUresult graph_patch(const Graphs *graphs, Graph *graph, const Program *p
         return CUDA_SUCCESS;
 }
 
-/* ---- life ----------------------------------------------------------------------------- */
-
-static Graph *graph_free(Graph *graph, const Driver *cu) {
+static void graph_clear(Graph *graph, const Driver *cu) {
         if (graph->exec)
                 cu->cuGraphExecDestroy(graph->exec);
         if (graph->graph)
                 cu->cuGraphDestroy(graph->graph);
+}
+
+/* ---- the reserve ----------------------------------------------------------------- */
+
+static CUresult graph_make_reserve(Graph *graph, const Driver *cu,
+                                   const CUDA_KERNEL_NODE_PARAMS *params, size_t n_steps) {
+        CUresult result = cu->cuGraphCreate(&graph->graph, 0);
+        CUgraphNode nodes[GRAPH_STEPS];
+
+        for (size_t i = 0; i < n_steps && result == CUDA_SUCCESS; ++i)
+                result = cu->cuGraphAddKernelNode(&nodes[i], graph->graph,
+                                                  i > 0 ? &nodes[i - 1] : NULL, i > 0, params);
+        if (result != CUDA_SUCCESS)
+                return result;
+        return cu->cuGraphInstantiateWithFlags(&graph->exec, graph->graph, 0);
+}
+
+void graphs_reserve(const Graphs *graphs, CUfunction function, void **params) {
+        const Driver *cu = graphs->context->cu;
+        const CUDA_KERNEL_NODE_PARAMS node = {
+                .func = function,
+                .gridDimX = 1,
+                .gridDimY = 1,
+                .gridDimZ = 1,
+                .blockDimX = 1,
+                .blockDimY = 1,
+                .blockDimZ = 1,
+                .kernelParams = params,
+        };
+        Graph all[GRAPHS_MAX + LAUNCHER_RESERVE] = {0};
+        CUresult result = CUDA_SUCCESS;
+
+        /* All at once, for what one gives back serves the next. */
+        for (size_t i = 0; i < ARRAY_SIZE(all) && result == CUDA_SUCCESS; ++i)
+                result = graph_make_reserve(&all[i], cu, &node, i < GRAPHS_MAX ? GRAPH_STEPS : 1);
+        for (size_t i = 0; i < ARRAY_SIZE(all); ++i)
+                graph_clear(&all[i], cu);
+}
+
+/* ---- life ----------------------------------------------------------------------------- */
+
+static Graph *graph_free(Graph *graph, const Driver *cu) {
+        graph_clear(graph, cu);
         free(graph->nodes);
         free(graph->key);
         free(graph);
@@ -277,17 +318,23 @@ void graphs_clear(Graphs *graphs) {
         graphs->n_wanted_room = 0;
 }
 
-static void graphs_trim(Graphs *graphs) {
-        Graph *graph, *before;
+/* The one that was not used for longest goes. Return: whether there is room for one. */
+static bool graphs_make_room(Graphs *graphs) {
+        Graph *graph;
 
-        for (graph = TAILQ_LAST(&graphs->list, GraphsList); graph && graphs->n > GRAPHS_MAX;
-             graph = before) {
-                before = TAILQ_PREV(graph, GraphsList, link);
-                if (graph->busy)
-                        continue;
+        if (graphs->n < GRAPHS_MAX)
+                return true;
+        TAILQ_FOREACH_REVERSE(graph, &graphs->list, GraphsList, link)
+        if (graph->n_busy == 0) {
                 graphs_remove(graphs, graph);
                 ++graphs->n_evicted;
+                return true;
         }
+        return false;
+}
+
+static bool graph_may_run(const Graph *graph, const Stream *stream) {
+        return graph->n_busy == 0 || graph->stream == stream;
 }
 
 static bool graph_may_be_same(const Program *program) {
@@ -295,13 +342,13 @@ static bool graph_may_be_same(const Program *program) {
 }
 
 /* One that this very program ran last, on the same buffers: then its shape and arguments need no look. */
-static Graph *graphs_find_same(const Graphs *graphs, const Program *program) {
+static Graph *graphs_find_same(const Graphs *graphs, const Program *program, const Stream *stream) {
         Graph *graph;
 
         if (!graph_may_be_same(program))
                 return NULL;
         TAILQ_FOREACH(graph, &graphs->list, link)
-        if (!graph->busy && graph->program == program->number &&
+        if (graph_may_run(graph, stream) && graph->program == program->number &&
             graph->generation == graphs->generation &&
             memcmp(graph->addresses, program->addresses,
                    program->n_buffers * sizeof(*program->addresses)) == 0)
@@ -319,11 +366,12 @@ static void graph_remember(Graph *graph, const Program *program) {
 }
 
 /* Of those of this shape the one that has its arguments already, else the one that was not used for longest. */
-static Graph *graphs_find(Graphs *graphs, size_t n_key, size_t n_arguments, uint64_t hash) {
+static Graph *graphs_find(Graphs *graphs, const Stream *stream, size_t n_key, size_t n_arguments,
+                          uint64_t hash) {
         Graph *graph, *found = NULL;
 
         TAILQ_FOREACH(graph, &graphs->list, link) {
-                if (graph->busy || graph->hash != hash || graph->n_key != n_key ||
+                if (!graph_may_run(graph, stream) || graph->hash != hash || graph->n_key != n_key ||
                     memcmp(graph->key, graphs->wanted, n_key) != 0)
                         continue;
                 if (memcmp(graph->key + n_key, graphs->wanted + n_key, n_arguments) == 0)
@@ -347,9 +395,14 @@ static CUresult graph_build(const Context *context, Graph *graph, const Program 
 
 static int graphs_make(Graphs *graphs, const Program *program, size_t n_key, size_t n_arguments,
                        uint64_t hash, Graph **ret_graph, Failure *failure) {
-        Graph *graph = calloc(1, sizeof(*graph));
+        Graph *graph;
         int r;
 
+        if (!graphs_make_room(graphs)) {
+                failure_set(failure, GPUQ__V1__CODE__E_LAUNCH, "all graphs are on their way");
+                return FAILURE_E_SET;
+        }
+        graph = calloc(1, sizeof(*graph));
         if (!graph)
                 return -ENOMEM;
         graph->n_key = n_key;
@@ -393,6 +446,17 @@ static int graphs_want(Graphs *graphs, const Program *program, size_t n_key, siz
         return 0;
 }
 
+/* It has its steps yet, but none is to find it any more. */
+static void graphs_give_up(Graphs *graphs, Graph *graph) {
+        ++graphs->n_evicted;
+        if (graph->n_busy == 0) {
+                graphs_remove(graphs, graph);
+                return;
+        }
+        graph->n_key = 0;
+        graph->program = 0;
+}
+
 static void graphs_use(Graphs *graphs, Graph *graph) {
         ++graphs->n_reused;
         TAILQ_REMOVE(&graphs->list, graph, link);
@@ -400,8 +464,8 @@ static void graphs_use(Graphs *graphs, Graph *graph) {
 }
 
 /* One of its shape, patched, or a new one. */
-static int graphs_take_like(Graphs *graphs, const Program *program, Graph **ret_graph,
-                            Failure *failure) {
+static int graphs_take_like(Graphs *graphs, const Program *program, const Stream *stream,
+                            Graph **ret_graph, Failure *failure) {
         size_t n_key = graph_key_room(program), n_arguments = graph_arguments_room(program);
         uint64_t hash;
         Graph *graph;
@@ -412,11 +476,10 @@ static int graphs_take_like(Graphs *graphs, const Program *program, Graph **ret_
                 return r;
 
         hash = graph_hash(graphs->wanted, n_key);
-        graph = graphs_find(graphs, n_key, n_arguments, hash);
+        graph = graphs_find(graphs, stream, n_key, n_arguments, hash);
         if (graph && graph_patch(graphs, graph, program, graphs->wanted + n_key) != CUDA_SUCCESS) {
                 /* A new one instead; if the context is spent, making it says so. */
-                ++graphs->n_evicted;
-                graphs_remove(graphs, graph);
+                graphs_give_up(graphs, graph);
                 graph = NULL;
         }
 
@@ -433,26 +496,26 @@ static int graphs_take_like(Graphs *graphs, const Program *program, Graph **ret_
         return 0;
 }
 
-int graphs_take(Graphs *graphs, const Program *program, Graph **ret_graph, Failure *failure) {
-        Graph *graph = graphs_find_same(graphs, program);
+int graphs_take(Graphs *graphs, const Program *program, const Stream *stream, Graph **ret_graph,
+                Failure *failure) {
+        Graph *graph = graphs_find_same(graphs, program, stream);
         int r;
 
         if (graph) {
                 graphs_use(graphs, graph);
         } else {
-                r = graphs_take_like(graphs, program, &graph, failure);
+                r = graphs_take_like(graphs, program, stream, &graph, failure);
                 if (r)
                         return r;
         }
 
-        graph->busy = true;
+        graph->stream = stream;
+        ++graph->n_busy;
         *ret_graph = graph;
         return 0;
 }
 
-void graph_release(Graphs *graphs, Graph *graph) {
-        if (!graph)
-                return;
-        graph->busy = false;
-        graphs_trim(graphs);
+void graph_release(Graph *graph) {
+        if (graph)
+                --graph->n_busy;
 }

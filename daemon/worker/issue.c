@@ -170,7 +170,7 @@ static int issue_job(Issuer *issuer, Batch *batch, const Job *job, Failure *fail
         if (job->program->n_steps < 2)
                 return issue_singly(issuer, batch, job->program, failure);
 
-        r = graphs_take(&issuer->graphs, job->program, &batch->graph, failure);
+        r = graphs_take(&issuer->graphs, job->program, batch->stream, &batch->graph, failure);
         if (r == FAILURE_E_FAULT)
                 return r;
         /* What a graph does not take, a stream may; if not, it says which step. */
@@ -390,7 +390,7 @@ void issue_finish(Issuer *issuer, Batch *batch, uint64_t now_ns) {
         if (batch->in_place)
                 in_place_told(batch->in_place, &batch->choice, batch->n_small, batch->n_jobs,
                               now_ns > batch->issued_ns ? now_ns - batch->issued_ns : 0, now_ns);
-        graph_release(&issuer->graphs, batch->graph);
+        graph_release(batch->graph);
         batch->graph = NULL;
         ticket_release(issuer->streams, &batch->ticket);
 }

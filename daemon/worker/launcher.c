@@ -117,15 +117,3 @@ void launcher_clear(Launcher *launcher, const Driver *cu) {
                 graph_clear(&launcher->graphs[i], cu);
         launcher->n = 0;
 }
-
-void launcher_reserve(const Driver *cu, CUfunction function, void **params) {
-        const CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0};
-        const CUDA_KERNEL_NODE_PARAMS node = node_params(&config, function, params);
-        LauncherGraph graphs[LAUNCHER_RESERVE] = {0};
-        unsigned n = 0;
-
-        while (n < LAUNCHER_RESERVE && graph_make(&graphs[n], cu, &node) == CUDA_SUCCESS)
-                ++n;
-        while (n > 0)
-                graph_clear(&graphs[--n], cu);
-}

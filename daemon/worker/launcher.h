@@ -13,9 +13,8 @@
  * what is on its way stays as it was. Runs of one exec follow each other, as all
  * on one stream do.
  *
- * Each 43 graphs more take 4 MiB of the device's memory. The driver waits for every
- * kernel that runs before it takes them, and keeps them: so some are had before any
- * kernel runs, and no more are made while one does.
+ * The driver may wait for every kernel that runs before it makes one more graph, so
+ * some are had in reserve (graphs_reserve()), and no more are made while one runs.
  */
 
 #include <stdbool.h>
@@ -51,7 +50,5 @@ CUresult launcher_launch(Launcher *launcher, const Driver *cu, const CUlaunchCon
                          CUfunction function, void **params, bool may_make);
 /** launcher_clear() - forget all functions; launches may be on their way still. */
 void launcher_clear(Launcher *launcher, const Driver *cu);
-/** launcher_reserve() - so that so many graphs wait for no kernel; @function is not run. Without memory it reserves less. */
-void launcher_reserve(const Driver *cu, CUfunction function, void **params);
 
 #endif

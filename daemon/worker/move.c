@@ -60,12 +60,6 @@ void move_set(Move *move, unsigned size, CUfunction function) {
         move->functions[size] = function;
 }
 
-void move_reserve(Move *move) {
-        void *params[] = {move->table.rows};
-
-        launcher_reserve(move->streams->context->cu, move->functions[0], params);
-}
-
 void move_forget(Move *move) {
         move->table.n_rows = 0;
 }

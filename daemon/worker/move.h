@@ -52,8 +52,6 @@ static inline bool move_is_there(const Move *move) {
 const char *move_symbol(unsigned size);
 /** move_set() - the kernel for a size is loaded. */
 void move_set(Move *move, unsigned size, CUfunction function);
-/** move_reserve() - by its kernel, what launcher_reserve() does; there is a move. */
-void move_reserve(Move *move);
 /** move_disable() - it does not work; what was added is forgotten. */
 void move_disable(Move *move);
 /** move_forget() - what was added and not launched. */

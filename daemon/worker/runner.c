@@ -33,6 +33,7 @@ void runner_changed(Runner *runner) {
 
 static void runner_set_move(Runner *runner, const Image *image) {
         Move *move = &runner->issuer.transfer.move;
+        void *params[] = {move->table.rows};
 
         for (unsigned i = 0; i < MOVE_SIZES; ++i) {
                 CUfunction function = image_internal(image, move_symbol(i));
@@ -43,7 +44,7 @@ static void runner_set_move(Runner *runner, const Image *image) {
                 }
                 move_set(move, i, function);
         }
-        move_reserve(move);
+        graphs_reserve(&runner->issuer.graphs, move->functions[0], params);
 }
 
 void runner_open(Runner *runner, const Image *image) {

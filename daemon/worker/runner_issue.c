@@ -48,9 +48,10 @@ static int runner_wait_elsewhere(Runner *runner, Batch *batch, Job *job) {
 static int runner_choose_stream(Runner *runner, Batch *batch) {
         Job *job = TAILQ_FIRST(&batch->jobs);
 
-        if (!batch->stream)
-                return streams_choose(runner->streams, stream_class(job->priority), &batch->stream,
-                                      &job->failure);
+        if (!batch->stream) {
+                batch->stream = streams_choose(runner->streams, stream_class(job->priority));
+                return 0;
+        }
         if (batch->n_jobs > 1)
                 return 0;
         return runner_wait_elsewhere(runner, batch, job);

@@ -19,31 +19,6 @@ enum { STREAMS_SHUT, STREAMS_OPEN };
 /* Bytes of the smallest scratch; larger ones are twice as large, and so on. */
 #define STREAM_SCRATCH_MIN ((size_t)256 << 10)
 
-int streams_init(Streams *streams, Context *context, Failure *failure) {
-        const Driver *cu = context->cu;
-        size_t n_bytes = sizeof(StreamWords) * (STREAMS_ALL + 1);
-        void *memory;
-        int r;
-
-        r = result_check(cu,
-                         cu->cuMemHostAlloc(&memory, n_bytes,
-                                            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-                         GPUQ__V1__CODE__E_NO_DEVICE, "cuMemHostAlloc", failure);
-        if (r)
-                return r;
-        memset(memory, 0, n_bytes);
-
-        r = result_check(cu, cu->cuMemHostGetDevicePointer(&streams->words_device, memory, 0),
-                         GPUQ__V1__CODE__E_NO_DEVICE, "cuMemHostGetDevicePointer", failure);
-        if (r)
-                return r;
-
-        streams->words = memory;
-        streams->words[STREAMS_ALL].started = STREAMS_OPEN;
-        streams->context = context;
-        return 0;
-}
-
 StreamClass stream_class(int priority) {
         if (priority < 0)
                 return STREAM_LOW;
@@ -66,56 +41,69 @@ static int stream_init(Streams *streams, StreamClass class, unsigned i, Failure 
         Context *context = streams->context;
         const Driver *cu = context->cu;
         size_t slot = (size_t) class * STREAMS_MAX + i;
-        Stream stream = {
-                .words = streams->words + slot,
-                .words_device = streams->words_device + slot * sizeof(StreamWords),
-                .class = class,
-        };
+        Stream *stream = &streams->streams[class][i];
         int r;
 
+        stream->words = streams->words + slot;
+        stream->words_device = streams->words_device + slot * sizeof(StreamWords);
+        stream->class = class;
         r = result_check(cu,
-                         cu->cuStreamCreateWithPriority(&stream.stream, CU_STREAM_NON_BLOCKING,
+                         cu->cuStreamCreateWithPriority(&stream->stream, CU_STREAM_NON_BLOCKING,
                                                         stream_priority(context, class)),
                          GPUQ__V1__CODE__E_MEMORY, "cuStreamCreateWithPriority", failure);
         if (r)
                 return r;
-        r = result_check(cu, cu->cuEventCreate(&stream.event, CU_EVENT_DISABLE_TIMING),
-                         GPUQ__V1__CODE__E_MEMORY, "cuEventCreate", failure);
-        if (r) {
-                cu->cuStreamDestroy(stream.stream);
-                return r;
-        }
-
-        streams->streams[class][i] = stream;
-        streams->n_streams[class] = i + 1;
-        return 0;
+        return result_check(cu, cu->cuEventCreate(&stream->event, CU_EVENT_DISABLE_TIMING),
+                            GPUQ__V1__CODE__E_MEMORY, "cuEventCreate", failure);
 }
 
-unsigned stream_least_busy(const Stream *streams, unsigned n_streams, unsigned n_max) {
-        unsigned best = n_streams;
+static int streams_make(Streams *streams, Failure *failure) {
+        int r = 0;
 
-        for (unsigned i = 0; i < n_streams; ++i) {
-                if (streams[i].n_busy == 0)
-                        return i;
-                if (best == n_streams || streams[i].n_busy < streams[best].n_busy)
-                        best = i;
-        }
-        return n_streams < n_max ? n_streams : best;
+        for (unsigned class = 0; class < _STREAM_CLASS_N; ++class)
+                for (unsigned i = 0; i < STREAMS_MAX && r == 0; ++i)
+                        r = stream_init(streams, class, i, failure);
+        return r;
 }
 
-int streams_choose(Streams *streams, StreamClass class, Stream **ret_stream, Failure *failure) {
-        unsigned n_streams = streams->n_streams[class];
-        unsigned i = stream_least_busy(streams->streams[class], n_streams, STREAMS_MAX);
+int streams_init(Streams *streams, Context *context, Failure *failure) {
+        const Driver *cu = context->cu;
+        size_t n_bytes = sizeof(StreamWords) * (STREAMS_ALL + 1);
+        void *memory;
         int r;
 
-        if (i == n_streams) {
-                r = stream_init(streams, class, i, failure);
-                if (r)
-                        return r;
-        }
+        r = result_check(cu,
+                         cu->cuMemHostAlloc(&memory, n_bytes,
+                                            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                         GPUQ__V1__CODE__E_NO_DEVICE, "cuMemHostAlloc", failure);
+        if (r)
+                return r;
+        memset(memory, 0, n_bytes);
 
-        *ret_stream = &streams->streams[class][i];
-        return 0;
+        r = result_check(cu, cu->cuMemHostGetDevicePointer(&streams->words_device, memory, 0),
+                         GPUQ__V1__CODE__E_NO_DEVICE, "cuMemHostGetDevicePointer", failure);
+        if (r)
+                return r;
+
+        streams->words = memory;
+        streams->words[STREAMS_ALL].started = STREAMS_OPEN;
+        streams->context = context;
+        return streams_make(streams, failure);
+}
+
+unsigned stream_least_busy(const Stream *streams, unsigned n_streams) {
+        unsigned best = 0;
+
+        for (unsigned i = 1; i < n_streams && streams[best].n_busy > 0; ++i)
+                if (streams[i].n_busy < streams[best].n_busy)
+                        best = i;
+        return best;
+}
+
+Stream *streams_choose(Streams *streams, StreamClass class) {
+        Stream *all = streams->streams[class];
+
+        return &all[stream_least_busy(all, STREAMS_MAX)];
 }
 
 static CUresult stream_drop_scratch(const Streams *streams, Stream *stream) {
@@ -166,7 +154,7 @@ CUresult stream_launch(Streams *streams, Stream *stream, CUlaunchConfig *config,
 
 void streams_forget_functions(Streams *streams) {
         for (unsigned class = 0; class < _STREAM_CLASS_N; ++class)
-                for (unsigned i = 0; i < streams->n_streams[class]; ++i)
+                for (unsigned i = 0; i < STREAMS_MAX; ++i)
                         launcher_clear(&streams->streams[class][i].launcher, streams->context->cu);
         streams->n_graphs = 0;
 }
@@ -175,7 +163,7 @@ bool streams_drop_scratch(Streams *streams) {
         bool any = false;
 
         for (unsigned class = 0; class < _STREAM_CLASS_N; ++class)
-                for (unsigned i = 0; i < streams->n_streams[class]; ++i) {
+                for (unsigned i = 0; i < STREAMS_MAX; ++i) {
                         Stream *stream = &streams->streams[class][i];
 
                         if (stream->n_busy > 0 || !stream->scratch)
@@ -276,7 +264,7 @@ void streams_shut(Streams *streams) {
 
 CUresult streams_query(Streams *streams) {
         for (unsigned class = 0; class < _STREAM_CLASS_N; ++class)
-                for (unsigned i = 0; i < streams->n_streams[class]; ++i) {
+                for (unsigned i = 0; i < STREAMS_MAX; ++i) {
                         Stream *stream = &streams->streams[class][i];
                         CUresult result;
 

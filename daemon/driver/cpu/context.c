@@ -277,6 +277,8 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
         for (stream = LIST_FIRST(&context->streams); stream; stream = next) {
                 next = LIST_NEXT(stream, link);
                 stream->ending = true;
+                if (!stream->started)
+                        stream_free(stream);
         }
         context_rouse(context);
         while (context->n_threads)

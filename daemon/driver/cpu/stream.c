@@ -50,6 +50,13 @@ static void stream_loop(Stream *stream) {
         }
 }
 
+void stream_free(Stream *stream) {
+        LIST_REMOVE(stream, link);
+        pthread_cond_destroy(&stream->wake);
+        stream->magic = 0;
+        free(stream);
+}
+
 static void *stream_thread(void *argument) {
         Stream *stream = argument;
         Context *context = stream->context;
@@ -62,13 +69,10 @@ static void *stream_thread(void *argument) {
         pthread_mutex_lock(&context->lock);
         stream->engine = engine;
         stream_loop(stream);
-        LIST_REMOVE(stream, link);
+        stream_free(stream);
         pthread_mutex_unlock(&context->lock);
 
         engine_free(engine);
-        pthread_cond_destroy(&stream->wake);
-        stream->magic = 0;
-        free(stream);
         pthread_mutex_lock(&context->lock);
         context_thread_end(context);
         return NULL;
@@ -77,7 +81,6 @@ static void *stream_thread(void *argument) {
 /* With the lock held. */
 static CUresult stream_new(Context *context, int priority, Stream **ret_stream) {
         Stream *stream;
-        int r;
 
         stream = calloc(1, sizeof(*stream));
         if (!stream)
@@ -88,13 +91,6 @@ static CUresult stream_new(Context *context, int priority, Stream **ret_stream) 
         stream->priority = priority;
         STAILQ_INIT(&stream->items);
         pthread_cond_init(&stream->wake, NULL);
-        r = context_thread_start(context, stream_thread, stream);
-        if (r < 0) {
-                pthread_cond_destroy(&stream->wake);
-                free(stream);
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        }
-
         LIST_INSERT_HEAD(&context->streams, stream, link);
         *ret_stream = stream;
         return CUDA_SUCCESS;
@@ -132,8 +128,20 @@ CUresult stream_enter(CUstream stream, Context **ret_context, Stream **ret_strea
         return CUDA_SUCCESS;
 }
 
+/* With the lock held. */
+static CUresult stream_start(Stream *stream) {
+        if (stream->started)
+                return CUDA_SUCCESS;
+        if (context_thread_start(stream->context, stream_thread, stream) < 0)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+
+        stream->started = true;
+        return CUDA_SUCCESS;
+}
+
 CUresult stream_push(Stream *stream, Work *work) {
         StreamItem *item;
+        CUresult r;
 
         item = malloc(sizeof(*item));
         if (!item) {
@@ -143,10 +151,17 @@ CUresult stream_push(Stream *stream, Work *work) {
 
         item->work = work;
         pthread_mutex_lock(&stream->context->lock);
-        STAILQ_INSERT_TAIL(&stream->items, item, link);
-        pthread_cond_signal(&stream->wake);
+        r = stream_start(stream);
+        if (r == CUDA_SUCCESS) {
+                STAILQ_INSERT_TAIL(&stream->items, item, link);
+                pthread_cond_signal(&stream->wake);
+        }
         pthread_mutex_unlock(&stream->context->lock);
-        return CUDA_SUCCESS;
+        if (r) {
+                work_unref(work);
+                free(item);
+        }
+        return r;
 }
 
 CUresult stream_wait(Stream *stream) {
@@ -179,7 +194,7 @@ CUresult cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags, in
         return r;
 }
 
-/* What is queued is still done, and then the thread ends it. */
+/* What is queued is still done, and then the thread ends it, if it has one. */
 CUresult cuStreamDestroy_v2(CUstream handle) {
         Context *context;
         Stream *stream;
@@ -193,7 +208,10 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
 
         pthread_mutex_lock(&context->lock);
         stream->ending = true;
-        pthread_cond_signal(&stream->wake);
+        if (stream->started)
+                pthread_cond_signal(&stream->wake);
+        else
+                stream_free(stream);
         pthread_mutex_unlock(&context->lock);
         return CUDA_SUCCESS;
 }

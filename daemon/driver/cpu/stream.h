@@ -5,7 +5,8 @@
 /*
  * Stream
  *
- * A queue of work and the host thread that does it, one after the other.
+ * A queue of work and the host thread that does it, one after the other. The
+ * thread starts with the first work: who makes many streams may use few.
  * Guarded by the context's lock.
  */
 
@@ -30,6 +31,7 @@ typedef struct CUstream_st {
 
         STAILQ_HEAD(, StreamItem) items;
         pthread_cond_t wake;
+        bool started; /* its thread */
         bool busy;
         bool ending;
 } Stream;
@@ -39,6 +41,8 @@ typedef struct CUstream_st {
  * @stream: as it was given: NULL is the context's own
  */
 CUresult stream_enter(CUstream stream, Context **ret_context, Stream **ret_stream);
+/** stream_free() - one whose thread has ended or never started; with the lock held. */
+void stream_free(Stream *stream);
 /** stream_push() - append work, whose reference it takes over. Return: CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult stream_push(Stream *stream, Work *work);
 /** stream_idle() - nothing queued or running; with the lock held. */

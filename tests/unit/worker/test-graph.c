@@ -13,8 +13,8 @@ typedef struct FakeExec {
 } FakeExec;
 
 static uint64_t added[N_STEPS];
-static CUresult patch_result;
-static unsigned n_execs;
+static CUresult make_result, patch_result;
+static unsigned n_graphs, n_execs, n_execs_most;
 
 static CUgraphNode fake_node(size_t i) {
         return (CUgraphNode)(i + 1);
@@ -22,10 +22,12 @@ static CUgraphNode fake_node(size_t i) {
 
 static CUresult fake_create(CUgraph *graph, unsigned flags) {
         *graph = (CUgraph)0x1;
+        n_graphs++;
         return CUDA_SUCCESS;
 }
 
 static CUresult fake_destroy(CUgraph graph) {
+        n_graphs--;
         return CUDA_SUCCESS;
 }
 
@@ -51,12 +53,16 @@ static CUresult fake_add_fill(CUgraphNode *node, CUgraph graph, const CUgraphNod
 }
 
 static CUresult fake_instantiate(CUgraphExec *ret_exec, CUgraph graph, unsigned long long flags) {
-        FakeExec *exec = calloc(1, sizeof(*exec));
+        FakeExec *exec;
 
+        if (make_result != CUDA_SUCCESS)
+                return make_result;
+        exec = calloc(1, sizeof(*exec));
         assert_non_null(exec);
         memcpy(exec->given, added, sizeof(added));
         *ret_exec = (CUgraphExec)exec;
         n_execs++;
+        n_execs_most = MAX(n_execs_most, n_execs);
         return CUDA_SUCCESS;
 }
 
@@ -136,14 +142,31 @@ static void run_init(Run *run, uint64_t value, CUdeviceptr buffer, uint32_t fill
                 .addresses = &run->buffer, .n_buffers = 1, .steps = run->steps, .n_steps = N_STEPS};
 }
 
-static Graph *take(Graphs *graphs, uint64_t value, CUdeviceptr buffer, uint32_t fill) {
+static const Stream streams[2];
+
+static int try_on(Graphs *graphs, const Stream *stream, uint64_t value, CUdeviceptr buffer,
+                  uint32_t fill, Graph **ret_graph) {
         Failure failure = {0};
-        Graph *graph = NULL;
         Run run;
+        int r;
 
         run_init(&run, value, buffer, fill);
-        assert_int_equal(graphs_take(graphs, &run.program, &graph, &failure), 0);
+        r = graphs_take(graphs, &run.program, stream, ret_graph, &failure);
+        assert_int_equal(r == FAILURE_E_SET, failure_is_set(&failure));
+        failure_clear(&failure);
+        return r;
+}
+
+static Graph *take_on(Graphs *graphs, const Stream *stream, uint64_t value, CUdeviceptr buffer,
+                      uint32_t fill) {
+        Graph *graph = NULL;
+
+        assert_int_equal(try_on(graphs, stream, value, buffer, fill, &graph), 0);
         return graph;
+}
+
+static Graph *take(Graphs *graphs, uint64_t value, CUdeviceptr buffer, uint32_t fill) {
+        return take_on(graphs, &streams[0], value, buffer, fill);
 }
 
 static void assert_given(const Graph *graph, uint64_t value, CUdeviceptr buffer, uint32_t fill,
@@ -159,6 +182,7 @@ static void assert_given(const Graph *graph, uint64_t value, CUdeviceptr buffer,
 static void end(Graphs *graphs) {
         graphs_clear(graphs);
         assert_int_equal(n_execs, 0);
+        assert_int_equal(n_graphs, 0);
 }
 
 /* ---- tests ---------------------------------------------------------------------------------------- */
@@ -171,7 +195,7 @@ static void a_run_like_the_last_patches_nothing(void **state) {
                 Graph *graph = take(&graphs, 7, 0x1000, 9);
 
                 assert_given(graph, 7, 0x1000, 9, 0);
-                graph_release(&graphs, graph);
+                graph_release(graph);
         }
         assert_int_equal(graphs.n_made, 1);
         assert_int_equal(graphs.n_reused, 2);
@@ -183,19 +207,19 @@ static void only_steps_that_changed_are_patched(void **state) {
         Graph *graph;
 
         graphs_init(&graphs, &context);
-        graph_release(&graphs, take(&graphs, 7, 0x1000, 9));
+        graph_release(take(&graphs, 7, 0x1000, 9));
         graph = take(&graphs, 8, 0x1000, 9);
         assert_given(graph, 8, 0x1000, 9, 1);
-        graph_release(&graphs, graph);
+        graph_release(graph);
         graph = take(&graphs, 8, 0x1000, 10);
         assert_given(graph, 8, 0x1000, 10, 2);
-        graph_release(&graphs, graph);
+        graph_release(graph);
         graph = take(&graphs, 8, 0x2000, 10); /* of the copy and the fill */
         assert_given(graph, 8, 0x2000, 10, 4);
-        graph_release(&graphs, graph);
+        graph_release(graph);
         graph = take(&graphs, 7, 0x1000, 9); /* back to the first */
         assert_given(graph, 7, 0x1000, 9, 7);
-        graph_release(&graphs, graph);
+        graph_release(graph);
         end(&graphs);
 }
 
@@ -206,12 +230,12 @@ static void the_last_byte_of_an_argument_counts(void **state) {
         Run run;
 
         graphs_init(&graphs, &context);
-        graph_release(&graphs, take(&graphs, 7, 0x1000, 9));
+        graph_release(take(&graphs, 7, 0x1000, 9));
         run_init(&run, 7, 0x1000, 9);
         run.flag = 1;
-        assert_int_equal(graphs_take(&graphs, &run.program, &graph, &failure), 0);
+        assert_int_equal(graphs_take(&graphs, &run.program, &streams[0], &graph, &failure), 0);
         assert_given(graph, 7, 0x1000, 9, 1);
-        graph_release(&graphs, graph);
+        graph_release(graph);
         end(&graphs);
 }
 
@@ -221,21 +245,21 @@ static void the_graph_that_has_the_arguments_is_taken(void **state) {
 
         graphs_init(&graphs, &context);
         first = take(&graphs, 1, 0x1000, 9);
-        second = take(&graphs, 2, 0x2000, 9);
+        second = take_on(&graphs, &streams[1], 2, 0x2000, 9);
         assert_ptr_not_equal(first, second);
-        graph_release(&graphs, first);
-        graph_release(&graphs, second);
+        graph_release(first);
+        graph_release(second);
 
         assert_ptr_equal(take(&graphs, 2, 0x2000, 9), second);
         assert_ptr_equal(take(&graphs, 1, 0x1000, 9), first);
         assert_given(first, 1, 0x1000, 9, 0);
         assert_given(second, 2, 0x2000, 9, 0);
-        graph_release(&graphs, first);
-        graph_release(&graphs, second);
+        graph_release(first);
+        graph_release(second);
 
         /* For new ones the one that was taken last keeps what it has. */
         assert_ptr_equal(take(&graphs, 3, 0x3000, 9), second);
-        graph_release(&graphs, second);
+        graph_release(second);
         end(&graphs);
 }
 
@@ -245,12 +269,12 @@ static void after_memory_has_gone_all_is_patched_once(void **state) {
         Graph *graph;
 
         graphs_init(&graphs, &context);
-        graph_release(&graphs, take(&graphs, 7, 0x1000, 9));
+        graph_release(take(&graphs, 7, 0x1000, 9));
         graphs_forget_addresses(&graphs);
         for (unsigned i = 0; i < 2; ++i) {
                 graph = take(&graphs, 7, 0x1000, 9);
                 assert_given(graph, 7, 0x1000, 9, N_STEPS);
-                graph_release(&graphs, graph);
+                graph_release(graph);
         }
         end(&graphs);
 }
@@ -259,9 +283,9 @@ static void take_run(Graphs *graphs, Run *run, unsigned n_patched) {
         Failure failure = {0};
         Graph *graph;
 
-        assert_int_equal(graphs_take(graphs, &run->program, &graph, &failure), 0);
+        assert_int_equal(graphs_take(graphs, &run->program, &streams[0], &graph, &failure), 0);
         assert_given(graph, run->value, run->buffer, run->steps[2].fill.value, n_patched);
-        graph_release(graphs, graph);
+        graph_release(graph);
 }
 
 /* Then nothing but its number and its buffers is compared. */
@@ -313,17 +337,103 @@ static void one_that_cannot_be_patched_is_made_anew(void **state) {
         Graph *graph;
 
         graphs_init(&graphs, &context);
-        graph_release(&graphs, take(&graphs, 1, 0x1000, 9));
+        graph_release(take(&graphs, 1, 0x1000, 9));
         patch_result = CUDA_ERROR_INVALID_VALUE;
         graph = take(&graphs, 2, 0x1000, 9);
         patch_result = CUDA_SUCCESS;
         assert_given(graph, 2, 0x1000, 9, 0);
         assert_int_equal(graphs.n_made, 2);
         assert_int_equal(graphs.n_evicted, 1);
-        graph_release(&graphs, graph);
+        graph_release(graph);
         graph = take(&graphs, 2, 0x1000, 9);
         assert_given(graph, 2, 0x1000, 9, 0);
-        graph_release(&graphs, graph);
+        graph_release(graph);
+        end(&graphs);
+}
+
+/* A run keeps what it was launched with, and the next on its stream comes behind it. */
+static void runs_on_one_stream_share_a_graph(void **state) {
+        Graph *graph, *other;
+        Graphs graphs;
+
+        graphs_init(&graphs, &context);
+        graph = take(&graphs, 1, 0x1000, 9);
+        assert_ptr_equal(take(&graphs, 2, 0x1000, 9), graph);
+        other = take_on(&graphs, &streams[1], 2, 0x1000, 9);
+        assert_ptr_not_equal(other, graph);
+
+        /* One of two runs has ended. */
+        graph_release(graph);
+        assert_ptr_not_equal(take_on(&graphs, &streams[1], 2, 0x1000, 9), graph);
+        graph_release(other);
+        graph_release(other);
+        graph_release(graph);
+        assert_ptr_equal(take_on(&graphs, &streams[1], 3, 0x1000, 9), graph);
+        graph_release(graph);
+        end(&graphs);
+}
+
+static void one_on_its_way_that_cannot_be_patched_is_not_found_again(void **state) {
+        Graph *graph, *other;
+        Graphs graphs;
+
+        graphs_init(&graphs, &context);
+        graph = take(&graphs, 1, 0x1000, 9);
+        patch_result = CUDA_ERROR_INVALID_VALUE;
+        other = take(&graphs, 2, 0x1000, 9);
+        patch_result = CUDA_SUCCESS;
+        assert_ptr_not_equal(other, graph);
+        graph_release(graph);
+        assert_ptr_equal(take(&graphs, 1, 0x1000, 9), other);
+        graph_release(other);
+        graph_release(other);
+        end(&graphs);
+}
+
+/* More would need memory, for which the driver may wait for every kernel. */
+static void there_are_never_more_than_were_reserved(void **state) {
+        Graph *all[GRAPHS_MAX], *graph;
+        static const Stream many[GRAPHS_MAX + 1];
+        Failure failure = {0};
+        Graphs graphs;
+        Run run;
+
+        graphs_init(&graphs, &context);
+        for (size_t i = 0; i < GRAPHS_MAX; ++i)
+                all[i] = take_on(&graphs, &many[i], i, 0x1000, 9);
+        assert_int_equal(n_execs, GRAPHS_MAX);
+        assert_int_equal(try_on(&graphs, &many[GRAPHS_MAX], 0, 0x1000, 9, &graph), FAILURE_E_SET);
+        assert_ptr_equal(take_on(&graphs, &many[3], 0, 0x1000, 9), all[3]);
+        graph_release(all[3]);
+
+        /* One of another shape takes the place of the idle one that was not used for longest. */
+        graph_release(all[7]);
+        graph_release(all[5]);
+        run_init(&run, 0, 0x1000, 9);
+        run.steps[0].launch.grid[0] = 2;
+        assert_int_equal(graphs_take(&graphs, &run.program, &many[GRAPHS_MAX], &all[5], &failure),
+                         0);
+        assert_int_equal(n_execs, GRAPHS_MAX);
+        assert_ptr_equal(take_on(&graphs, &many[GRAPHS_MAX], 7, 0x1000, 9), all[7]);
+        for (size_t i = 0; i < GRAPHS_MAX; ++i)
+                graph_release(all[i]);
+        end(&graphs);
+}
+
+static void what_is_reserved_is_all_there_at_once(void **state) {
+        uint64_t value = 0;
+        void *params[] = {&value};
+        Graphs graphs;
+
+        graphs_init(&graphs, &context);
+        n_execs_most = 0;
+        graphs_reserve(&graphs, (CUfunction)0x100, params);
+        assert_int_equal(n_execs_most, GRAPHS_MAX + LAUNCHER_RESERVE);
+        end(&graphs);
+
+        make_result = CUDA_ERROR_OUT_OF_MEMORY;
+        graphs_reserve(&graphs, (CUfunction)0x100, params);
+        make_result = CUDA_SUCCESS;
         end(&graphs);
 }
 
@@ -337,6 +447,10 @@ int main(void) {
                 cmocka_unit_test(a_kept_program_knows_its_graph),
                 cmocka_unit_test(of_a_program_with_many_buffers_all_is_compared),
                 cmocka_unit_test(one_that_cannot_be_patched_is_made_anew),
+                cmocka_unit_test(runs_on_one_stream_share_a_graph),
+                cmocka_unit_test(one_on_its_way_that_cannot_be_patched_is_not_found_again),
+                cmocka_unit_test(there_are_never_more_than_were_reserved),
+                cmocka_unit_test(what_is_reserved_is_all_there_at_once),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ typedef struct FakeExec {
 
 static FakeExec added; /* to the graph that is made */
 static FakeExec ran;   /* last, by a graph or without one */
-static unsigned n_execs, n_execs_most, n_graphs, n_made, n_patched, n_launched, n_plain;
+static unsigned n_execs, n_graphs, n_made, n_patched, n_launched, n_plain;
 static CUresult make_result, patch_result, launch_result, plain_result;
 
 static CUresult fake_create(CUgraph *graph, unsigned flags) {
@@ -45,7 +45,6 @@ static CUresult fake_instantiate(CUgraphExec *ret_exec, CUgraph graph, unsigned 
         *exec = added;
         *ret_exec = (CUgraphExec)exec;
         ++n_execs;
-        n_execs_most = MAX(n_execs_most, n_execs);
         ++n_made;
         return CUDA_SUCCESS;
 }
@@ -115,7 +114,7 @@ static bool may_make;
 static int set_up(void **state) {
         launcher = (Launcher){0};
         may_make = true;
-        n_execs = n_execs_most = n_graphs = n_made = n_patched = n_launched = n_plain = 0;
+        n_execs = n_graphs = n_made = n_patched = n_launched = n_plain = 0;
         make_result = patch_result = launch_result = plain_result = CUDA_SUCCESS;
         return 0;
 }
@@ -274,20 +273,6 @@ static void test_a_cleared_one_knows_no_function(void **state) {
         assert_ran(0x100, 1, 9);
 }
 
-static void test_what_is_reserved_is_all_there_at_once_and_never_runs(void **state) {
-        uint64_t value = 0;
-        void *params[] = {&value};
-
-        launcher_reserve(&driver, (CUfunction)0x100, params);
-        assert_true(n_execs_most >= STREAMS_MAX * LAUNCHER_GRAPHS);
-        assert_int_equal(n_execs, 0);
-        assert_int_equal(n_launched + n_plain, 0);
-
-        make_result = CUDA_ERROR_OUT_OF_MEMORY;
-        launcher_reserve(&driver, (CUfunction)0x100, params);
-        assert_int_equal(n_graphs, 0);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_one_graph_for_all_launches_of_a_function,
@@ -309,9 +294,6 @@ int main(void) {
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_the_answer_is_that_of_the_launch, set_up,
                                                 tear_down),
-                cmocka_unit_test_setup_teardown(
-                        test_what_is_reserved_is_all_there_at_once_and_never_runs, set_up,
-                        tear_down),
                 cmocka_unit_test_setup_teardown(test_a_cleared_one_knows_no_function, set_up,
                                                 tear_down),
         };

@@ -47,23 +47,17 @@ static void with_nothing_in_flight_it_spins_as_long_as_it_is_told(void **state) 
         assert_true(pace_may_sleep(&pace, 100007));
 }
 
-static void an_idle_stream_is_taken_before_another_is_made(void **state) {
-        const Stream streams[] = {{.n_busy = 3}, {.n_busy = 0}, {.n_busy = 1}};
+static void the_first_idle_stream_is_taken(void **state) {
+        const Stream streams[] = {{.n_busy = 3}, {.n_busy = 0}, {.n_busy = 0}};
 
-        assert_int_equal(stream_least_busy(streams, 3, 16), 1);
+        assert_int_equal(stream_least_busy(streams, 3), 1);
+        assert_int_equal(stream_least_busy(streams, 1), 0);
 }
 
-static void another_stream_is_made_before_two_share_one(void **state) {
-        const Stream streams[] = {{.n_busy = 1}, {.n_busy = 1}};
-
-        assert_int_equal(stream_least_busy(streams, 2, 16), 2);
-        assert_int_equal(stream_least_busy(NULL, 0, 16), 0);
-}
-
-static void the_least_busy_stream_is_shared_when_no_more_may_be_made(void **state) {
+static void the_least_busy_stream_is_shared(void **state) {
         const Stream streams[] = {{.n_busy = 3}, {.n_busy = 2}, {.n_busy = 2}};
 
-        assert_int_equal(stream_least_busy(streams, 3, 3), 1);
+        assert_int_equal(stream_least_busy(streams, 3), 1);
 }
 
 static void priorities_fall_into_three_classes(void **state) {
@@ -77,9 +71,8 @@ int main(void) {
                 cmocka_unit_test(it_spins_for_a_while_after_an_event_then_naps_longer_and_longer),
                 cmocka_unit_test(with_the_cpu_driver_it_leaves_the_cores_to_the_kernels),
                 cmocka_unit_test(with_nothing_in_flight_it_spins_as_long_as_it_is_told),
-                cmocka_unit_test(an_idle_stream_is_taken_before_another_is_made),
-                cmocka_unit_test(another_stream_is_made_before_two_share_one),
-                cmocka_unit_test(the_least_busy_stream_is_shared_when_no_more_may_be_made),
+                cmocka_unit_test(the_first_idle_stream_is_taken),
+                cmocka_unit_test(the_least_busy_stream_is_shared),
                 cmocka_unit_test(priorities_fall_into_three_classes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

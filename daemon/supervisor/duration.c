@@ -5,9 +5,13 @@
 
 #include "util/table.h"
 
+/* A job that took so many times what is expected is doubted once. */
+#define DURATION_DOUBTED 8u
+
 typedef struct DurationClass {
         uint64_t key;
         uint64_t ns;
+        uint64_t last_ns; /* what the last one said */
         UT_hash_handle hh;
 } DurationClass;
 
@@ -82,13 +86,25 @@ static uint64_t duration_part(const DurationClass *class, uint64_t ran_ns, uint3
         return MIN(part_ns, MAX(busy_ns, known_ns));
 }
 
+/*
+ * Where the driver stood still for a while it was not the job's doing, and a short one that is
+ * taken for long waits for those that are. So it is believed when the next one says it too.
+ */
+static void duration_move(DurationClass *class, uint64_t part_ns) {
+        uint64_t most_ns = MAX(class->ns, class->last_ns);
+        uint64_t believed_ns = part_ns / DURATION_DOUBTED > most_ns ? most_ns : part_ns;
+
+        class->ns = class->ns - class->ns / 4 + believed_ns / 4;
+        class->last_ns = part_ns;
+}
+
 void duration_learn(Duration *duration, uint64_t key, uint64_t ran_ns, uint32_t n_beside,
                     uint64_t busy_ns) {
         DurationClass *class = duration_find(duration, key);
         uint64_t part_ns = duration_part(class, ran_ns, n_beside, busy_ns);
 
         if (class) {
-                class->ns = class->ns - class->ns / 4 + part_ns / 4;
+                duration_move(class, part_ns);
                 return;
         }
 
@@ -99,7 +115,7 @@ void duration_learn(Duration *duration, uint64_t key, uint64_t ran_ns, uint32_t 
                 duration_forget_oldest(duration);
 
         class->key = key;
-        class->ns = part_ns;
+        class->ns = class->last_ns = part_ns;
         HASH_ADD(hh, duration->classes, key, sizeof(class->key), class);
         if (!class->hh.tbl)
                 free(class);

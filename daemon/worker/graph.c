@@ -280,7 +280,7 @@ void graphs_reserve(const Graphs *graphs, CUfunction function, void **params) {
                 .blockDimZ = 1,
                 .kernelParams = params,
         };
-        Graph all[GRAPHS_MAX + LAUNCHER_RESERVE] = {0};
+        Graph all[GRAPHS_MAX + LAUNCHER_MAX] = {0};
         CUresult result = CUDA_SUCCESS;
 
         /* All at once, for what one gives back serves the next. */

@@ -13,8 +13,8 @@
  * what is on its way stays as it was. Runs of one exec follow each other, as all
  * on one stream do.
  *
- * The driver may wait for every kernel that runs before it makes one more graph, so
- * some are had in reserve (graphs_reserve()), and no more are made while one runs.
+ * Memory for as many as there may be is had in reserve (graphs_reserve()); other
+ * launches go without.
  */
 
 #include <stdbool.h>
@@ -23,8 +23,8 @@
 
 #define LAUNCHER_GRAPHS 4u /* of a batch: what brings its data, its kernel, what takes it away */
 
-/* Of all streams of one priority; of all priorities it would be 20 MiB. */
-#define LAUNCHER_RESERVE 64u
+/* Of all streams together: as many as those of one priority have. */
+#define LAUNCHER_MAX 64u
 
 typedef struct LauncherGraph {
         CUfunction function; /* of its last launch; NULL: it is not made yet */

@@ -141,13 +141,12 @@ CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
 
 CUresult stream_launch(Streams *streams, Stream *stream, CUlaunchConfig *config,
                        CUfunction function, void **params) {
-        bool is_alone = streams->n_busy <= 1; /* but for the ticket that this is for */
         unsigned n_graphs = stream->launcher.n;
         CUresult result;
 
         config->hStream = stream->stream;
         result = launcher_launch(&stream->launcher, streams->context->cu, config, function, params,
-                                 is_alone || streams->n_graphs < LAUNCHER_RESERVE);
+                                 streams->n_graphs < LAUNCHER_MAX);
         streams->n_graphs += stream->launcher.n - n_graphs;
         return result;
 }

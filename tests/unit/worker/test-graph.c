@@ -428,7 +428,7 @@ static void what_is_reserved_is_all_there_at_once(void **state) {
         graphs_init(&graphs, &context);
         n_execs_most = 0;
         graphs_reserve(&graphs, (CUfunction)0x100, params);
-        assert_int_equal(n_execs_most, GRAPHS_MAX + LAUNCHER_RESERVE);
+        assert_int_equal(n_execs_most, GRAPHS_MAX + LAUNCHER_MAX);
         end(&graphs);
 
         make_result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -48,14 +48,18 @@ found() {
         grep -q 'Race reported' "$1" && status=1
 }
 
-# In a tree of its own, whose worker is started by the checker: the packed one stays as it is.
+# A tree of its own, the packed one stays as it is. In it the checker does not get at the compiler (unwatched.py).
+watched=$pack/watched
+rm -rf "$watched"
+trap 'rm -rf "$watched"' EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+cp -al "$pack/stage" "$watched"
+mv "$watched/libexec/gpuq/gpuqd-compiler" "$watched/libexec/gpuq/gpuqd-compiler.real"
+cp "$pack/tests/gpu/unwatched.py" "$watched/libexec/gpuq/gpuqd-compiler"
+
+# The checker starts its workers.
 watch() {
-        watched=$pack/watched
-        rm -rf "$watched"
-        trap 'rm -rf "$watched"' EXIT
-        trap 'exit 143' TERM
-        trap 'exit 130' INT
-        cp -al "$pack/stage" "$watched"
         worker=$watched/libexec/gpuq/gpuqd-worker
         mv "$worker" "$worker.real"
         cat >"$worker" <<WRAPPER
@@ -80,7 +84,7 @@ programs() {
 
 # As of run.sh: what a worker looks for beside itself.
 export GPUQ_TEST_WORKER="$pack/stage/libexec/gpuq/gpuqd-worker"
-GPUQ_TEST_LIBEXEC=$(find "$pack/stage/libexec/gpuq" "$pack/stage/lib" -mindepth 1 -maxdepth 1 ! -name gpuqd-worker | paste -sd :)
+GPUQ_TEST_LIBEXEC=$(find "$watched/libexec/gpuq" "$watched/lib" -mindepth 1 -maxdepth 1 ! -name gpuqd-worker ! -name '*.real' | paste -sd :)
 export GPUQ_TEST_LIBEXEC
 
 [ $# -gt 0 ] || set -- twins coalesce programs races

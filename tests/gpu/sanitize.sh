@@ -24,7 +24,8 @@ status=0
 export GPUQ_STAGE="$pack/stage" GPUQ_BUILD="$pack" GPUQ_TEST_DEVICE=gpu GPUQ_DESCRIPTORS="$pack/gpuq.descriptors"
 export PYTHONDONTWRITEBYTECODE=1
 mkdir -p "$out"
-chmod 1777 "$out" # workers of several users write there
+reports=$(mktemp -d) # where workers of several users can write, whoever's $out is
+chmod 1777 "$reports"
 
 # told TOOL WHAT RESULT
 told() {
@@ -51,7 +52,7 @@ found() {
 # A tree of its own, the packed one stays as it is. In it the checker does not get at the compiler (unwatched.py).
 watched=$pack/watched
 rm -rf "$watched"
-trap 'rm -rf "$watched"' EXIT
+trap 'rm -rf "$watched" "$reports"' EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 cp -al "$pack/stage" "$watched"
@@ -64,7 +65,7 @@ watch() {
         mv "$worker" "$worker.real"
         cat >"$worker" <<WRAPPER
 #!/bin/sh
-exec "$checker" --tool memcheck --report-api-errors no --log-file "$out/worker-%p.txt" "$worker.real" "\$@"
+exec "$checker" --tool memcheck --report-api-errors no --log-file "$reports/worker-%p.txt" "$worker.real" "\$@"
 WRAPPER
         chmod 755 "$worker"
 }
@@ -72,13 +73,12 @@ WRAPPER
 programs() {
         property=$pack/tests/integration/test_serial.py::test_all_ends_as_in_serial_order
         watch
-        rm -f "$out"/worker-*.txt
         for seed in ${SEEDS:-1}; do
                 GPUQ_STAGE=$watched GPUQ_PROPERTY_SEED=$seed timeout "$patience" python3 -m pytest -q -p no:cacheprovider \
                         "${property}[all]" "${property}[not-in-place]" >"$out/programs-$seed.log" 2>&1 || status=1
                 told memcheck "random program $seed" "$(tail -n 1 "$out/programs-$seed.log")"
         done
-        cat "$out"/worker-*.txt >"$out/programs.txt" || status=1
+        cat "$reports"/worker-*.txt >"$out/programs.txt" || status=1
         found "$out/programs.txt"
 }
 

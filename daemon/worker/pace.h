@@ -17,6 +17,7 @@
 typedef struct Pace {
         uint64_t spin_ns;  /* how long after an event it spins */
         uint64_t idle_ns;  /* the same with nothing in flight */
+        unsigned part;     /* a nap is as long as the time since that, divided by this */
         uint64_t event_ns; /* when something last happened */
 } Pace;
 

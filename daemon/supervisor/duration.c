@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/duration.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "util/table.h"
@@ -79,32 +80,34 @@ static void duration_forget_oldest(Duration *duration) {
  * not long for that: more than before is believed only if nothing else ended meanwhile. Nor
  * are those short that end in one moment with others.
  */
-static uint64_t duration_part(const DurationClass *class, uint64_t ran_ns, uint32_t n_beside,
-                              uint64_t busy_ns) {
-        uint64_t part_ns = ran_ns / MAX(n_beside, 1u), known_ns = class ? class->ns : 0;
+static uint64_t duration_part(const DurationClass *class, uint64_t said_ns, uint64_t busy_ns) {
+        uint64_t known_ns = class ? class->ns : 0;
 
-        return MIN(part_ns, MAX(busy_ns, known_ns));
+        return MIN(said_ns, MAX(busy_ns, known_ns));
 }
 
 /*
  * Where the driver stood still for a while it was not the job's doing, and a short one that is
- * taken for long waits for those that are. So it is believed when the next one says it too.
+ * taken for long waits for those that are. So it is believed when the next one says it too. That
+ * is none of which only a part is believed for what ended with it, as all of a batch but the first.
  */
-static void duration_move(DurationClass *class, uint64_t part_ns) {
+static void duration_move(DurationClass *class, uint64_t part_ns, bool is_whole) {
         uint64_t most_ns = MAX(class->ns, class->last_ns);
         uint64_t believed_ns = part_ns / DURATION_DOUBTED > most_ns ? most_ns : part_ns;
 
         class->ns = class->ns - class->ns / 4 + believed_ns / 4;
-        class->last_ns = part_ns;
+        if (is_whole || part_ns > class->last_ns)
+                class->last_ns = part_ns;
 }
 
 void duration_learn(Duration *duration, uint64_t key, uint64_t ran_ns, uint32_t n_beside,
                     uint64_t busy_ns) {
         DurationClass *class = duration_find(duration, key);
-        uint64_t part_ns = duration_part(class, ran_ns, n_beside, busy_ns);
+        uint64_t said_ns = ran_ns / MAX(n_beside, 1u);
+        uint64_t part_ns = duration_part(class, said_ns, busy_ns);
 
         if (class) {
-                duration_move(class, part_ns);
+                duration_move(class, part_ns, part_ns == said_ns);
                 return;
         }
 

@@ -217,6 +217,21 @@ static void a_class_is_not_long_for_one_job_that_was(void **state) {
         duration_free(duration);
 }
 
+/* Of those that end in one moment only the first says how long they took. */
+static void a_class_that_became_long_is_known_to_be_though_its_jobs_end_together(void **state) {
+        Duration *duration;
+
+        assert_int_equal(duration_new(&duration), 0);
+        learn_alone(duration, 1, 5000);
+        for (unsigned i = 0; i < 32; ++i)
+                duration_learn(duration, 1, 64000000, 32, i ? 0 : 64000000);
+        assert_int_equal(duration_expected(duration, 1), 5000);
+        for (unsigned i = 0; i < 32 * 20; ++i)
+                duration_learn(duration, 1, 64000000, 32, i % 32 ? 0 : 64000000);
+        assert_in_range(duration_expected(duration, 1), 1900000, 2000000);
+        duration_free(duration);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_unknown_uid_is_its_own_name),
@@ -232,6 +247,8 @@ int main(void) {
                 cmocka_unit_test(jobs_in_flight_together_count_a_part_each),
                 cmocka_unit_test(a_short_job_stuck_behind_a_long_one_stays_short),
                 cmocka_unit_test(a_class_is_not_long_for_one_job_that_was),
+                cmocka_unit_test(
+                        a_class_that_became_long_is_known_to_be_though_its_jobs_end_together),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -283,6 +283,9 @@ void graphs_reserve(const Graphs *graphs, CUfunction function, void **params) {
         Graph all[GRAPHS_MAX + LAUNCHER_MAX] = {0};
         CUresult result = CUDA_SUCCESS;
 
+        /* On the host nobody waits: it would be 6,000 allocations for nothing at each start. */
+        if (cu->cpu)
+                return;
         /* All at once, for what one gives back serves the next. */
         for (size_t i = 0; i < ARRAY_SIZE(all) && result == CUDA_SUCCESS; ++i)
                 result = graph_make_reserve(&all[i], cu, &node, i < GRAPHS_MAX ? GRAPH_STEPS : 1);

@@ -55,7 +55,7 @@ typedef struct Graphs {
 
 /** graphs_init() */
 void graphs_init(Graphs *graphs, Context *context);
-/** graphs_reserve() - the memory for all, by graphs of @function, which is not run. Without memory it reserves less. */
+/** graphs_reserve() - a GPU's memory for all, by graphs of @function, which is not run. Without memory it reserves less. */
 void graphs_reserve(const Graphs *graphs, CUfunction function, void **params);
 /** graphs_forget_addresses() - memory came or is about to go: other memory may lie at an address that a graph was given. */
 void graphs_forget_addresses(Graphs *graphs);

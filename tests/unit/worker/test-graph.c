@@ -437,6 +437,21 @@ static void what_is_reserved_is_all_there_at_once(void **state) {
         end(&graphs);
 }
 
+/* There memory waits for no kernel, and each that fails in turn is to be one that counts (test_injection). */
+static void on_the_host_nothing_is_reserved(void **state) {
+        uint64_t value = 0;
+        void *params[] = {&value};
+        Graphs graphs;
+
+        graphs_init(&graphs, &context);
+        n_execs_most = 0;
+        fake_driver.cpu = true;
+        graphs_reserve(&graphs, (CUfunction)0x100, params);
+        fake_driver.cpu = false;
+        assert_int_equal(n_execs_most, 0);
+        end(&graphs);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_run_like_the_last_patches_nothing),
@@ -451,6 +466,7 @@ int main(void) {
                 cmocka_unit_test(one_on_its_way_that_cannot_be_patched_is_not_found_again),
                 cmocka_unit_test(there_are_never_more_than_were_reserved),
                 cmocka_unit_test(what_is_reserved_is_all_there_at_once),
+                cmocka_unit_test(on_the_host_nothing_is_reserved),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

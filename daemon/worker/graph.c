@@ -449,11 +449,11 @@ static int graphs_want(Graphs *graphs, const Program *program, size_t n_key, siz
         return 0;
 }
 
-/* It has its steps yet, but none is to find it any more. */
+/* Or, while it is on its way, not yet: but none is to find it any more, and it goes when there is to be room. */
 static void graphs_give_up(Graphs *graphs, Graph *graph) {
-        ++graphs->n_evicted;
         if (graph->n_busy == 0) {
                 graphs_remove(graphs, graph);
+                ++graphs->n_evicted;
                 return;
         }
         graph->n_key = 0;

@@ -106,14 +106,10 @@ static int runner_issue_chosen(Runner *runner, Batch *batch) {
         return 0;
 }
 
-/* Its first job says why it has no stream. */
+/* Its only job says why it cannot wait for others. */
 static int runner_refuse(Runner *runner, Batch *batch, int error) {
-        Job *first = TAILQ_FIRST(&batch->jobs), *job = first;
-
         if (error == FAILURE_E_FAULT)
                 return error;
-        while ((job = TAILQ_NEXT(job, queue)))
-                failure_copy(&job->failure, &first->failure);
         runner_end_batch(runner, batch);
         return 0;
 }

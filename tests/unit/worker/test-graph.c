@@ -387,6 +387,22 @@ static void one_on_its_way_that_cannot_be_patched_is_not_found_again(void **stat
         assert_ptr_equal(take(&graphs, 1, 0x1000, 9), other);
         graph_release(other);
         graph_release(other);
+
+        /* It goes when others come, and counts once. */
+        assert_int_equal(graphs.n_evicted, 0);
+        for (size_t i = 0; i < GRAPHS_MAX - 1; ++i) {
+                Failure failure = {0};
+                Run run;
+
+                run_init(&run, 1, 0x1000, 9);
+                run.steps[0].launch.grid[0] = (unsigned)i + 1;
+                assert_int_equal(graphs_take(&graphs, &run.program, &streams[0], &graph, &failure),
+                                 0);
+                graph_release(graph);
+        }
+        assert_int_equal(graphs.n_evicted, 1);
+        assert_ptr_equal(take(&graphs, 1, 0x1000, 9), other);
+        graph_release(other);
         end(&graphs);
 }
 

@@ -264,6 +264,8 @@ typedef enum gpuq_direction {
         GPUQ_IN = 0,
         GPUQ_OUT = 1, /* starts as zeros on each run */
         GPUQ_INOUT = 2,
+        /* OUT, and all of it is written, which saves the zeros: what is not holds anything that it held before, or zeros. */
+        GPUQ_OUT_WHOLE = 3,
 } gpuq_direction;
 
 /** One kernel argument: a buffer with its direction, or a scalar. Make it with the functions below. */
@@ -289,6 +291,10 @@ static inline gpuq_arg gpuq_in(gpuq_buffer *buffer) {
 }
 static inline gpuq_arg gpuq_out(gpuq_buffer *buffer) {
         gpuq_arg arg = {buffer, GPUQ_OUT, GPUQ_POINTER, sizeof(uint64_t), {0}};
+        return arg;
+}
+static inline gpuq_arg gpuq_out_whole(gpuq_buffer *buffer) {
+        gpuq_arg arg = {buffer, GPUQ_OUT_WHOLE, GPUQ_POINTER, sizeof(uint64_t), {0}};
         return arg;
 }
 static inline gpuq_arg gpuq_inout(gpuq_buffer *buffer) {

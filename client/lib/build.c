@@ -26,13 +26,18 @@
 
 /* ---- buffers, kernels, bytes ---------------------------------------------------------- */
 
+static bool build_is_out(gpuq_direction direction) {
+        return direction == GPUQ_OUT || direction == GPUQ_OUT_WHOLE;
+}
+
 static void build_merge(gpuq_job *job, JobBuffer *known, gpuq_direction direction) {
         bool settled = (size_t)(known - job->buffers) < job->n_settled;
 
-        if (known->direction == direction || (settled && known->direction == GPUQ_OUT))
+        if (known->direction == direction || (settled && build_is_out(known->direction)))
                 return;
 
-        known->direction = GPUQ_INOUT;
+        known->direction =
+                build_is_out(known->direction) && build_is_out(direction) ? GPUQ_OUT : GPUQ_INOUT;
 }
 
 /* The newest first: operations mostly use what their neighbours use. */
@@ -51,7 +56,7 @@ int build_buffer(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction,
 
         if (buffer->client != job->client)
                 return error_set(GPUQ_E_INVALID, "the buffer is another connection's");
-        if ((unsigned)direction > GPUQ_INOUT)
+        if ((unsigned)direction > GPUQ_OUT_WHOLE)
                 return error_set(GPUQ_E_INVALID, "no direction has the number %d", (int)direction);
 
         known = build_find_buffer(job, buffer);
@@ -170,9 +175,9 @@ static int build_check_range(const gpuq_buffer *buffer, size_t offset, size_t le
                          offset, buffer->size);
 }
 
-/* Writing a part leaves the rest as it was, so the job must find it: not OUT, which starts as zeros. */
+/* Writing a part leaves the rest as it was, so the job must find it. */
 static gpuq_direction build_write_direction(const gpuq_buffer *buffer, size_t length) {
-        return buffer && length == buffer->size ? GPUQ_OUT : GPUQ_INOUT;
+        return buffer && length == buffer->size ? GPUQ_OUT_WHOLE : GPUQ_INOUT;
 }
 
 static int build_operand_buffer(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length,

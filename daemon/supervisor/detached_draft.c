@@ -70,7 +70,7 @@ static void draft_slices(DetachDraft *draft, const JobSpec *spec) {
                         .arena = buffer->arena->id,
                         .offset = buffer->offset,
                         .length = buffer->length,
-                        .read = buffer->direction != JOB_OUT,
+                        .read = job_is_read(buffer),
                         .written = buffer->direction != JOB_IN,
                 };
         }

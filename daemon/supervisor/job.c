@@ -257,7 +257,7 @@ static bool job_reads(const Job *job, const JobBuffer *written) {
         for (size_t i = 0; i < job->n_buffers; ++i) {
                 const JobBuffer *read = &job->buffers[i];
 
-                if (read->direction != JOB_OUT && read->arena == written->arena &&
+                if (job_is_read(read) && read->arena == written->arena &&
                     read->offset < written->offset + written->length &&
                     written->offset < read->offset + read->length)
                         return true;

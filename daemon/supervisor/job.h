@@ -67,6 +67,7 @@ typedef enum JobDirection {
         JOB_IN = GPUQ__V1__DIRECTION__IN,
         JOB_OUT = GPUQ__V1__DIRECTION__OUT,
         JOB_INOUT = GPUQ__V1__DIRECTION__INOUT,
+        JOB_OUT_WHOLE = GPUQ__V1__DIRECTION__OUT_WHOLE,
 } JobDirection;
 
 typedef struct JobBuffer {
@@ -75,6 +76,11 @@ typedef struct JobBuffer {
         uint64_t length; /* bytes */
         JobDirection direction;
 } JobBuffer;
+
+/** job_is_read() - whether a job finds in a buffer what was there before. */
+static inline bool job_is_read(const JobBuffer *buffer) {
+        return buffer->direction == JOB_IN || buffer->direction == JOB_INOUT;
+}
 
 typedef struct JobKernel {
         Module *module;

@@ -79,7 +79,7 @@ static Failure *submit_check_buffer(const Session *session, size_t index,
                                    (unsigned long long)(buffer->offset + buffer->length),
                                    (unsigned long long)arena->id, (unsigned long long)arena->size);
         if (buffer->direction < GPUQ__V1__DIRECTION__IN ||
-            buffer->direction > GPUQ__V1__DIRECTION__INOUT)
+            buffer->direction > GPUQ__V1__DIRECTION__OUT_WHOLE)
                 return failure_new(FAILURE_INVALID, "buffer %zu: unknown direction %d", index,
                                    buffer->direction);
 

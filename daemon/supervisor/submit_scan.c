@@ -89,7 +89,7 @@ static bool scan_buffer(Scan scan, Gpuq__V1__Buffer *buffer) {
         if (!scan_u64(&scan, 1, UINT64_MAX, &buffer->arena) ||
             !scan_u64(&scan, 2, UINT64_MAX, &buffer->offset) ||
             !scan_u64(&scan, 3, UINT64_MAX, &buffer->length) ||
-            !scan_u64(&scan, 4, GPUQ__V1__DIRECTION__INOUT, &direction))
+            !scan_u64(&scan, 4, GPUQ__V1__DIRECTION__OUT_WHOLE, &direction))
                 return false;
         buffer->direction = (Gpuq__V1__Direction)direction;
         return scan.p == scan.end;

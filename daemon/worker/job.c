@@ -41,6 +41,7 @@ static Arena *job_find_arena(const Job *job, uint64_t id, const JobTables *table
 static void job_take_buffer(Job *job, const JobScanBuffer *scan, const JobTables *tables) {
         Arena *arena = job_find_arena(job, scan->arena, tables);
         StagingBuffer *buffer = &job->buffers[job->n_buffers++];
+        bool whole;
 
         *buffer = (StagingBuffer){0};
         if (!arena) {
@@ -50,14 +51,16 @@ static void job_take_buffer(Job *job, const JobScanBuffer *scan, const JobTables
         }
 
         ++arena->n_uses;
+        whole = scan->direction == GPUQ__V1__DIRECTION__OUT_WHOLE;
         *buffer = (StagingBuffer){
                 .arena = arena,
                 .offset = scan->offset,
                 .length = scan->length,
-                .direction = (StagingDirection)scan->direction,
+                .direction = whole ? STAGING_OUT : (StagingDirection)scan->direction,
+                .whole = whole,
                 .in_device = arena->place == GPUQ__V1__PLACE__DEVICE,
         };
-        if (scan->direction > STAGING_INOUT)
+        if (buffer->direction > STAGING_INOUT)
                 failure_set(&job->failure, GPUQ__V1__CODE__E_INVALID,
                             "a buffer neither in, out nor inout");
         if (buffer->offset > arena->size || buffer->length > arena->size - buffer->offset)
@@ -284,7 +287,8 @@ static uint64_t job_count_small(const Job *job) {
         if (job->staging.ordered)
                 return UINT64_MAX;
         for (size_t i = 0; i < job->n_buffers && n_bytes <= JOB_SMALL_BYTES; ++i)
-                if (job->buffers[i].in_device && job->buffers[i].direction == STAGING_OUT)
+                if (job->buffers[i].in_device && job->buffers[i].direction == STAGING_OUT &&
+                    !job->buffers[i].whole)
                         n_bytes += MIN(job->buffers[i].length, JOB_SMALL_BYTES + 1);
         return n_bytes <= JOB_SMALL_BYTES ? n_bytes : UINT64_MAX;
 }

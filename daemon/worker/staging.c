@@ -76,6 +76,7 @@ static void staging_add(StagingRange *ranges, size_t *n_ranges, const StagingBuf
               staging_is_neighbour(last->offset, last->offset + last->length, buffer->offset)))) {
                 if (end > last->offset + last->length)
                         last->length = end - last->offset;
+                last->whole &= buffer->whole;
                 return;
         }
 
@@ -84,6 +85,7 @@ static void staging_add(StagingRange *ranges, size_t *n_ranges, const StagingBuf
                 .offset = buffer->offset,
                 .scratch = scratch,
                 .length = buffer->length,
+                .whole = buffer->whole,
         };
 }
 
@@ -223,7 +225,8 @@ static const StagingBuffer *staging_lone_out(const StagingBuffer *buffers, size_
         const StagingBuffer *out = NULL;
 
         for (size_t i = 0; i < n_buffers; ++i) {
-                if (!staging_is_in_device(&buffers[i]) || buffers[i].direction != STAGING_OUT)
+                if (!staging_is_in_device(&buffers[i]) || buffers[i].whole ||
+                    buffers[i].direction != STAGING_OUT)
                         continue;
                 if (out)
                         return NULL;
@@ -248,7 +251,7 @@ static void staging_plan_device(Staging *staging, const StagingBuffer *buffers, 
                 return;
         }
         for (size_t i = 0; i < n_buffers; ++i) {
-                if (!staging_is_in_device(&buffers[i]))
+                if (!staging_is_in_device(&buffers[i]) || buffers[i].whole)
                         continue;
                 any |= buffers[i].direction == STAGING_OUT;
                 slices[n++] = (StagingSlice){&buffers[i], i};

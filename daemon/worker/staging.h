@@ -12,7 +12,9 @@
  *
  * Before the job: zero the out slices, then copy the in and inout slices over
  * them. After it: copy the out and inout slices back. Slices in device memory are used
- * where they are; what is out there and not read is zeroed.
+ * where they are; what is out there and not read is zeroed. What a job writes all of
+ * need not be zeroed where it is the client's own memory; in scratch it is, or what is
+ * not written after all would show what somebody else left there.
  */
 
 #include <stdbool.h>
@@ -33,6 +35,7 @@ typedef struct StagingBuffer {
         uint64_t length;   /* bytes */
         StagingDirection direction;
         bool in_device; /* not staged */
+        bool whole;     /* out, and all of it is written */
 } StagingBuffer;
 
 typedef struct StagingRange {
@@ -40,6 +43,7 @@ typedef struct StagingRange {
         uint64_t offset;  /* into the arena */
         uint64_t scratch; /* into the scratch block */
         uint64_t length;
+        bool whole; /* all of it is written: need not be zeroed in the arena itself */
 } StagingRange;
 
 typedef struct Staging {

@@ -227,7 +227,8 @@ static CUresult clear_on_stream(Transfer *transfer, const Batch *batch, const Jo
         CUresult result = CUDA_SUCCESS;
 
         for (size_t i = 0; i < job->staging.n_zero && result == CUDA_SUCCESS; ++i)
-                result = clear_range(transfer, batch, &job->staging.zero[i]);
+                if (!job->staging.zero[i].whole)
+                        result = clear_range(transfer, batch, &job->staging.zero[i]);
         return result;
 }
 
@@ -236,7 +237,8 @@ static bool may_clear_here(const Batch *batch, const Job *job) {
         uint64_t n_bytes = 0;
 
         for (size_t i = 0; i < job->staging.n_zero; ++i)
-                n_bytes += job->staging.zero[i].length;
+                if (!job->staging.zero[i].whole)
+                        n_bytes += job->staging.zero[i].length;
         return batch->n_jobs == 1 && !batch->is_behind && n_bytes <= TRANSFER_CLEAR_MAX;
 }
 
@@ -245,7 +247,8 @@ static CUresult clear_in_place(Transfer *transfer, const Batch *batch, const Job
                 return clear_on_stream(transfer, batch, job);
 
         for (size_t i = 0; i < job->staging.n_zero; ++i)
-                memset(range_memory(&job->staging.zero[i]), 0, job->staging.zero[i].length);
+                if (!job->staging.zero[i].whole)
+                        memset(range_memory(&job->staging.zero[i]), 0, job->staging.zero[i].length);
         return CUDA_SUCCESS;
 }
 

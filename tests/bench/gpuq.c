@@ -147,8 +147,9 @@ static int slot_describe(Slot *slot) {
         const BenchOptions *options = slot->state->options;
         gpuq_config config = {.grid = {(unsigned)((options->n + BENCH_BLOCK - 1) / BENCH_BLOCK)},
                               .block = {BENCH_BLOCK}};
-        gpuq_arg args[] = {gpuq_in(slot->args[0]), gpuq_in(slot->args[1]), gpuq_out(slot->args[2]),
-                           gpuq_u64(options->n), gpuq_u64(options->spin_ns)};
+        gpuq_arg args[] = {gpuq_in(slot->args[0]), gpuq_in(slot->args[1]),
+                           gpuq_out_whole(slot->args[2]), gpuq_u64(options->n),
+                           gpuq_u64(options->spin_ns)};
         size_t n_args = ARRAY_SIZE(args) - (options->spin_ns ? 0 : 1);
         int r = 0;
 

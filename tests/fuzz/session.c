@@ -200,7 +200,7 @@ static void play_submit(World *world) {
         buffer.arena = play_last(&speaker, world->fake->supervisor->last_arena);
         buffer.offset = input_below(input, 4) * 64;
         buffer.length = 64;
-        buffer.direction = input_below(input, 3);
+        buffer.direction = input_below(input, 4);
         job.tag = ++client->fake->tag;
         job.kernels = &kernels;
         job.n_kernels = kernel.module != 0;

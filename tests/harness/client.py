@@ -347,6 +347,10 @@ def Out(what):
     return Use(_slice(what), pb.OUT)
 
 
+def OutWhole(what):
+    return Use(_slice(what), pb.OUT_WHOLE)
+
+
 def InOut(what):
     return Use(_slice(what), pb.INOUT)
 

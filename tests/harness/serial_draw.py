@@ -4,7 +4,7 @@
 import numpy
 
 from . import serial_kernels as meaning
-from .serial_parts import IN, INOUT, OUT, WORD, Skip, Slice
+from .serial_parts import IN, INOUT, OUT, WHOLE, WORD, Skip, Slice
 
 SIZES = (1, 3, 64, 100, 256, 1000, 1024, 3000)  # words
 BUILTIN, SOURCE, PRINTS, VARIABLES = range(4)  # modules
@@ -159,16 +159,18 @@ class Draw:
         reads = [pick("ones" if kernel == "divide" and i else "f32", n, IN) for i in range(2 if kernel in ("add", "divide") else 1)]
         direction = INOUT if kernel == "axpy" else OUT
         y = pick("f32", n, direction)
+        if direction == OUT:
+            direction = self.random.choice((OUT, WHOLE))  # all of it is written
         bound = 2 + max(x.arena.bound for x in [*reads, y])
         if bound > 90:
             raise Skip
         y.arena.bound = bound
         if kernel in ("add", "divide"):
-            self.launch(job, BUILTIN, name, how, [*((x, IN) for x in reads), (y, OUT), number],
+            self.launch(job, BUILTIN, name, how, [*((x, IN) for x in reads), (y, direction), number],
                          lambda at: getattr(meaning, kernel)(at(reads[0]), at(reads[1]), at(y)))
         elif kernel == "polynomial":
             c = pick("ones", self.random.choice((1, 2)), IN)
-            self.launch(job, BUILTIN, name, how, [(c, IN), f"u64={c.n}", (reads[0], IN), (y, OUT), number],
+            self.launch(job, BUILTIN, name, how, [(c, IN), f"u64={c.n}", (reads[0], IN), (y, direction), number],
                          lambda at: meaning.polynomial(at(c), at(reads[0]), at(y)))
         else:
             scalars = [f"f32={factor}"]

@@ -6,6 +6,7 @@ import collections
 import numpy
 
 IN, OUT, INOUT = "in", "out", "inout"
+WHOLE = "whole"  # how an argument that is OUT may be given, where all of it is written
 DONE, FAILED, CANCELLED = 2, 3, 4
 E_DEPENDENCY, E_FAULT, E_TIMEOUT, E_CANCELLED, E_HALF_WRITTEN = -10, -13, -14, -15, -16
 WORD = 4  # bytes; slices count in words

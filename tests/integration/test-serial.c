@@ -203,7 +203,7 @@ static void command_template(Play *play, char **words) {
         DO(gpuq_job_new(play->client, &play->job));
 }
 
-/* in=3 out=3 inout=3: a buffer; u32=7 …: a scalar; bytes=00ff: anything else, by value. @room: for those. */
+/* in=3 out=3 whole=3 inout=3: a buffer; u32=7 …: a scalar; bytes=00ff: anything else, by value. @room: for those. */
 static gpuq_arg argument(const Play *play, char *word, unsigned char *room) {
         char *value = strchr(word, '=');
         size_t n = 0;
@@ -214,6 +214,8 @@ static gpuq_arg argument(const Play *play, char *word, unsigned char *room) {
                 return gpuq_in(buffer(play, value));
         if (!strcmp(word, "out"))
                 return gpuq_out(buffer(play, value));
+        if (!strcmp(word, "whole"))
+                return gpuq_out_whole(buffer(play, value));
         if (!strcmp(word, "inout"))
                 return gpuq_inout(buffer(play, value));
         if (!strcmp(word, "u32"))

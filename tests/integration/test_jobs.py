@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from harness import kernels, processes
-from harness.client import In, InOut, Job, Out, Refused, i32, u64
+from harness.client import In, InOut, Job, Out, OutWhole, Refused, Use, i32, u64
 from harness.kernels import Gate, GateJob, assert_failed, copy_job, gate_job, note_job
 from harness.messages import pb
 from harness.patience import until
@@ -101,6 +101,23 @@ def test_slices_with_odd_offsets(client, module):
     wanted[100:110] = numbers()[3:13]
     # What is outside the slice is not touched; what is inside starts as zeros.
     numpy.testing.assert_array_equal(target.array(numpy.int32), wanted)
+
+
+def test_what_is_written_whole_is_not_cleared_in_the_clients_own_memory(client, module):
+    source, device, host, back = client.array(numbers()), client.device_arena(4 * N), client.arena(4 * N), client.arena(4 * N)
+    for target in device, host:
+        client.run_well(Job().fill(target, 4 * N, 9, width=4))
+        client.run_well(Job().launch(module, "copy", [In(source), OutWhole(target), u64(N // 2)], grid=8, block=128))
+        client.run_well(Job().copy(back, target, 4 * N))
+        found = back.array(numpy.int32)
+        numpy.testing.assert_array_equal(found[:N // 2], numbers()[:N // 2])
+        # This kernel writes half of it only: as it was, or zeros where the host's memory was not worked on itself.
+        assert set(found[N // 2:]) in ([{9}] if target is device else [{9}, {0}])
+
+
+def test_a_direction_that_there_is_not(client, module):
+    use = Use(client.array(numbers()).slice(), 4)
+    assert_failed(client.run(Job().launch(module, "copy", [use, use, u64(N)])), pb.E_INVALID, "direction 4")
 
 
 def test_an_input_is_not_changed_by_a_kernel_that_writes_to_it(client, module):

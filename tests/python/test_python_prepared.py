@@ -44,6 +44,19 @@ def test_arrays_and_scalars_are_other_ones_in_one_job_alone(gpuq, prepared, abc)
     assert (abc[2] == 3).all()
 
 
+def test_an_output_that_is_written_whole(gpuq, add, abc):
+    a, b, _ = abc
+    c, d = np.full(N, 9, np.float32), gpuq.to_device(np.full(N, 9, np.float32))
+    add.run(CONFIG, gpuq.In(a), gpuq.In(b), gpuq.Out(c, whole=True), N)
+    assert (c == 3).all()
+    prepared = add.prepare(CONFIG, gpuq.In(a), gpuq.In(b), gpuq.Out(d, whole=True), N)
+    prepared.run(n=N // 2)
+    assert (d.get()[:N // 2] == 3).all() and (d.get()[N // 2:] == 9).all()  # it was not, after all
+    prepared.run(c=gpuq.Out(abc[2]))
+    assert (abc[2] == 3).all()
+    assert repr(gpuq.Out(c, whole=True)).startswith("Out(")
+
+
 def test_plain_arrays_are_copied_for_each_job(gpuq, prepared, add, abc):
     c = np.full(N, -1, np.float32)
     prepared.run(a=np.full(N, 8, np.float32), c=c)

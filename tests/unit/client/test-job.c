@@ -161,6 +161,27 @@ static void what_an_earlier_operation_made_stays_out(void **state) {
         gpuq_buffer_free(z);
 }
 
+static void what_is_written_whole_is_told_unless_one_operation_does_not(void **state) {
+        Session *session = *state;
+        gpuq_buffer *x = made(session, 8), *y = made(session, 8), *z = made(session, 8);
+        gpuq_job *job = empty_job(session);
+        Gpuq__V1__Job *got;
+
+        launch(session, job, gpuq_out(y), gpuq_out_whole(y));
+        launch(session, job, gpuq_in(y), gpuq_out_whole(x));
+        launch(session, job, gpuq_inout(x), gpuq_out_whole(y));
+        launch(session, job, gpuq_in(z), gpuq_out_whole(z));
+        got = sent(session, job);
+        assert_int_equal(got->n_buffers, 3);
+        assert_int_equal(got->buffers[0]->direction, GPUQ__V1__DIRECTION__OUT);       /* y */
+        assert_int_equal(got->buffers[1]->direction, GPUQ__V1__DIRECTION__OUT_WHOLE); /* x */
+        assert_int_equal(got->buffers[2]->direction, GPUQ__V1__DIRECTION__INOUT);     /* z */
+        gpuq__v1__job__free_unpacked(got, NULL);
+        gpuq_buffer_free(x);
+        gpuq_buffer_free(y);
+        gpuq_buffer_free(z);
+}
+
 static void writing_a_part_leaves_the_rest(void **state) {
         Session *session = *state;
         gpuq_buffer *x = made(session, 80), *y = made(session, 80), *z = made(session, 80);
@@ -173,7 +194,7 @@ static void writing_a_part_leaves_the_rest(void **state) {
         got = sent(session, job);
         assert_int_equal(got->buffers[0]->direction, GPUQ__V1__DIRECTION__IN);
         assert_int_equal(got->buffers[1]->direction, GPUQ__V1__DIRECTION__INOUT);
-        assert_int_equal(got->buffers[2]->direction, GPUQ__V1__DIRECTION__OUT);
+        assert_int_equal(got->buffers[2]->direction, GPUQ__V1__DIRECTION__OUT_WHOLE);
 
         operations = unpacked(got);
         assert_int_equal(operations->n_operations, 2);
@@ -575,6 +596,7 @@ int main(void) {
                 session_test(wrong_arguments_are_told_one_by_one),
                 session_test(same_buffer_in_and_out_of_one_launch_is_inout),
                 session_test(what_an_earlier_operation_made_stays_out),
+                session_test(what_is_written_whole_is_told_unless_one_operation_does_not),
                 session_test(writing_a_part_leaves_the_rest),
                 session_test(launch_is_packed_as_given),
                 session_test(every_kind_of_argument_is_packed_as_protobuf_does),

@@ -68,7 +68,9 @@ static inline bool same_job_buffers(const Job *job, const Gpuq__Worker__WorkerJo
                 if (ours->arena &&
                     (job_arena(ours->arena)->id != theirs->arena ||
                      ours->offset != theirs->offset || ours->length != theirs->length ||
-                     (unsigned)ours->direction != (unsigned)theirs->direction))
+                     ours->whole != (theirs->direction == GPUQ__V1__DIRECTION__OUT_WHOLE) ||
+                     (unsigned)ours->direction !=
+                             (ours->whole ? STAGING_OUT : (unsigned)theirs->direction)))
                         return false;
         }
         return true;

@@ -128,6 +128,36 @@ static void out_starts_as_zeros_in_a_batch_and_in_place(void **state) {
         end(&supervisor, &arena);
 }
 
+/* Half of it is not, after all: in place that is as it was, and zeros where it came from scratch. */
+static void what_is_written_whole_is_not_cleared_in_place(void **state) {
+        HostArena arena;
+        Supervisor supervisor = begin(&arena);
+        unsigned n_kept = 0;
+
+        for (int round = 0; round < 20; ++round) {
+                size_t n = round % 2 ? MANY : 1;
+
+                fill(&arena);
+                for (size_t i = 0; i < n; ++i) {
+                        add_init(&works[i], i);
+                        works[i].buffers[2].direction = GPUQ__V1__DIRECTION__OUT_WHOLE;
+                        works[i].values[0][3] = FLOATS / 2;
+                }
+                works_send(&supervisor, works, n);
+                await_all(&supervisor, n);
+                for (size_t job = 0; job < n; ++job) {
+                        const float *rest = slice(&arena, job, 2) + FLOATS / 2;
+                        bool is_kept = rest[0] == -1.0f; /* as fill() made it */
+
+                        n_kept += is_kept;
+                        for (int i = 0; i < FLOATS / 2; ++i)
+                                assert_true(rest[i] == (is_kept ? -1.0f : 0.0f));
+                }
+        }
+        assert_true(n_kept > 0);
+        end(&supervisor, &arena);
+}
+
 /* What any mixture of kernels and sizes gives, with the options there are. */
 static void mixture(uint8_t *result, size_t n_result, Gpuq__V1__WorkerCounters *counted) {
         static const char *const kernels[] = {"add_f32", "divide_f32"};
@@ -498,6 +528,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(jobs_that_are_there_together_become_one_launch),
                 cmocka_unit_test(out_starts_as_zeros_in_a_batch_and_in_place),
+                cmocka_unit_test(what_is_written_whole_is_not_cleared_in_place),
                 cmocka_unit_test(results_are_the_same_with_each_of_it_off),
                 cmocka_unit_test(chains_stay_in_order_while_their_links_run_together),
                 cmocka_unit_test(job_waits_for_company_if_it_is_told_to),

@@ -178,6 +178,43 @@ static void more_than_can_be_addressed_is_refused(void **state) {
         free(memory);
 }
 
+static void assert_zeroed_in_place(const Staging *staging, const StagingBuffer *buffer) {
+        for (uint64_t at = buffer->offset; at < buffer->offset + buffer->length; ++at) {
+                bool zeroed = false;
+
+                for (size_t i = 0; i < staging->n_zero; ++i) {
+                        const StagingRange *range = &staging->zero[i];
+
+                        zeroed |= !range->whole && range->arena == buffer->arena &&
+                                  at >= range->offset && at < range->offset + range->length;
+                }
+                assert_true(zeroed);
+        }
+}
+
+/* In scratch it is zeroed too: there it may lie over somebody else's data. */
+static void what_is_written_whole_need_not_be_zeroed_in_place(void **state) {
+        const StagingBuffer buffers[4] = {
+                {&arena_a, 0, 100, STAGING_OUT, .whole = true},
+                {&arena_a, 256, 100, STAGING_OUT},
+                {&arena_b, 0, 100, STAGING_OUT, .whole = true},
+                {&arena_b, 50, 100, STAGING_OUT},
+        };
+        Plan p = plan(buffers, 4);
+        bool any = false;
+
+        assert_int_equal(p.staging.n_zero, 3);
+        for (size_t i = 0; i < 3; ++i)
+                if (p.staging.zero[i].whole) {
+                        assert_ptr_equal(p.staging.zero[i].arena, &arena_a);
+                        assert_int_equal(p.staging.zero[i].offset, 0);
+                        assert_int_equal(p.staging.zero[i].length, 100);
+                        any = true;
+                }
+        assert_true(any);
+        free(p.memory);
+}
+
 /* Against the obvious model: what the kernel sees and what comes back, byte by byte. */
 static void any_set_of_slices_behaves_as_one_memory(void **state) {
         enum { ARENA = 1500, N = 24 };
@@ -203,6 +240,7 @@ static void any_set_of_slices_behaves_as_one_memory(void **state) {
                                           (ARENA - offset + 1),
                                 .direction = (StagingDirection)(rand() % 3),
                         };
+                        buffers[i].whole = buffers[i].direction == STAGING_OUT && rand() % 2;
                 }
                 for (size_t i = 0; i < 2 * ARENA; ++i)
                         host[i / ARENA][i % ARENA] = (uint8_t)(1 + rand() % 255);
@@ -216,6 +254,10 @@ static void any_set_of_slices_behaves_as_one_memory(void **state) {
                         memcpy(seen + p.staging.in[i].scratch,
                                (const uint8_t *)p.staging.in[i].arena + p.staging.in[i].offset,
                                p.staging.in[i].length);
+
+                for (size_t i = 0; i < n; ++i)
+                        if (buffers[i].direction == STAGING_OUT && !buffers[i].whole)
+                                assert_zeroed_in_place(&p.staging, &buffers[i]);
 
                 for (size_t i = 0; i < n; ++i)
                         for (uint64_t b = 0; b < buffers[i].length; ++b) {
@@ -256,11 +298,12 @@ static void device_memory_is_cleared_where_it_is_out_and_not_read(void **state) 
                         buffers[i] = (StagingBuffer){arenas[random >> 28 & 1], offset, length,
                                                      (StagingDirection)((random >> 24) % 3),
                                                      random >> 29 & 3};
+                        buffers[i].whole = buffers[i].direction == STAGING_OUT && random >> 14 & 1;
                 }
                 for (size_t i = 0; i < n; ++i)
                         for (uint64_t k = 0; k < buffers[i].length && buffers[i].in_device; ++k)
                                 wanted[buffers[i].arena == &arena_b][buffers[i].offset + k] |=
-                                        buffers[i].direction == STAGING_OUT ? 1 : 2;
+                                        buffers[i].direction != STAGING_OUT ? 2 : !buffers[i].whole;
                 p = plan(buffers, n);
                 assert_true(p.staging.n_clear <= n);
                 for (size_t i = 0; i < p.staging.n_clear; ++i)
@@ -304,6 +347,7 @@ int main(void) {
                 cmocka_unit_test(device_buffers_take_no_scratch),
                 cmocka_unit_test(buffers_beyond_4_gib_keep_their_sizes),
                 cmocka_unit_test(more_than_can_be_addressed_is_refused),
+                cmocka_unit_test(what_is_written_whole_need_not_be_zeroed_in_place),
                 cmocka_unit_test(any_set_of_slices_behaves_as_one_memory),
                 cmocka_unit_test(device_memory_is_cleared_where_it_is_out_and_not_read),
                 cmocka_unit_test(many_that_overlap_in_device_memory_are_one_sweep),

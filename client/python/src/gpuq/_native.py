@@ -22,7 +22,7 @@ BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64 = range(9)
 KIND_NAMES = ("bytes", "a buffer", "a 32-bit integer", "a 64-bit integer", "a float", "a double", "an 8-bit integer",
               "a 16-bit integer", "a buffer or a 64-bit integer")
 
-IN, OUT, INOUT = range(3)
+IN, OUT, INOUT, OUT_WHOLE = DIRECTIONS = range(4)
 BUILDING, PENDING, DONE, FAILED, CANCELLED = -1, 0, 2, 3, 4
 STATE_NAMES = {BUILDING: "building", PENDING: "pending", DONE: "done", FAILED: "failed", CANCELLED: "cancelled"}
 FORMATS = {None: 0, "c++": 1, "ptx": 2, "cubin": 3, "fatbin": 4}

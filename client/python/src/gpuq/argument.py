@@ -42,10 +42,16 @@ class In(Argument):
 
 
 class Out(Argument):
-    """The kernel writes it; it starts as zeros. What is not an Array or DeviceArray is filled when the job has ended."""
+    """The kernel writes it; it starts as zeros. What is not an Array or DeviceArray is filled when the job has ended.
 
-    __slots__ = ()
-    direction = native.OUT
+    `whole`: the kernel writes all of it, which saves the zeros: what it does not write holds anything it held before, or
+    zeros."""
+
+    __slots__ = ("direction",)
+
+    def __init__(self, value, whole: bool = False):
+        super().__init__(value)
+        self.direction = native.OUT_WHOLE if whole else native.OUT
 
 
 class InOut(Argument):
@@ -117,7 +123,7 @@ class Packer:
         self.where = f"{kernel}: argument {index} ({what})"
         self.name = known.name if known is not None and known.name else f"arg{index}"
         self.passed_dtype = None  # of the last array that passed all checks
-        self.passed = [False] * 3  # by direction, with that dtype
+        self.passed = [False] * len(native.DIRECTIONS)  # by direction, with that dtype
         self._pack_count = self._counts() if kinds_known else None
 
     def _counts(self):
@@ -132,7 +138,7 @@ class Packer:
         """An array of that dtype and direction has passed takes_buffer, check_direction and check_dtype."""
         if self.passed_dtype is not dtype:
             self.passed_dtype = dtype
-            self.passed = [False] * 3
+            self.passed = [False] * len(native.DIRECTIONS)
         self.passed[direction] = True
 
     def scalar(self, value, keep: list) -> bytes:
@@ -237,8 +243,8 @@ class Packer:
         if known.must_write and direction == native.IN:
             raise TypeError(f"{self.where} is written by the kernel; it is given as In: use gpuq."
                             f"{'InOut' if known.text.startswith('inout') else 'Out'}(a), or its result is lost")
-        if not known.writes and direction == native.OUT:
-            raise TypeError(f"{self.where} is only read by the kernel; it is given as Out, which starts as zeros: "
+        if not known.writes and direction in (native.OUT, native.OUT_WHOLE):
+            raise TypeError(f"{self.where} is only read by the kernel; it is given as Out, which the kernel would write: "
                             "use gpuq.In(a)")
 
     def bare(self, value) -> int:

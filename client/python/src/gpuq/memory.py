@@ -36,7 +36,7 @@ class Memory:
         self.handle = handle
         self.nbytes = nbytes
         self.ref = None
-        self.packed = [None] * 3  # as a kernel's argument, by direction
+        self.packed = [None] * len(native.DIRECTIONS)  # as a kernel's argument, by direction
         self._elsewhere = None  # handles of other connections, by epoch
         self.device = native.buffer_device(handle) if device else -1
         self.address = None if device else native.buffer_data(handle)

@@ -47,7 +47,7 @@ class Slot:
     def checked(self, value):
         """Another array for it, out of its In, Out or InOut."""
         if isinstance(value, Argument):
-            if value.direction != self.direction:
+            if _WORDS[value.direction] != _WORDS[self.direction]:
                 raise TypeError(f"{self.packer.where} was prepared as {_WORDS[self.direction]}, and stays so; given is {value!r}")
             value = value.value
         if self.shape is not None and tuple(np.shape(value)) != self.shape:
@@ -57,7 +57,7 @@ class Slot:
         return value
 
 
-_WORDS = {native.IN: "In", native.OUT: "Out", native.INOUT: "InOut"}
+_WORDS = {native.IN: "In", native.OUT: "Out", native.INOUT: "InOut", native.OUT_WHOLE: "Out"}
 
 
 def _is_same(a, b) -> bool:

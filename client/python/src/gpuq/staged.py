@@ -36,7 +36,7 @@ def stage(staged: dict, client, array: np.ndarray, direction: int, where: str) -
     key = (array.__array_interface__["data"][0], array.nbytes)
     copy = staged.get(key)
     if copy is None:
-        copy = Staged(client, array, reads=direction != native.OUT)
+        copy = Staged(client, array, reads=direction in (native.IN, native.INOUT))
         _check_overlap(staged, copy, direction, where)
         staged[key] = copy
     copy.writes = copy.writes or direction != native.IN

@@ -66,8 +66,7 @@ int result_check(const Driver *cu, CUresult result, Gpuq__V1__Code code, const c
         return failure_set(failure, code, "%s: %s", what, text);
 }
 
-static int context_check(const Context *context, CUresult result, const char *what,
-                         Failure *failure) {
+int context_check(const Context *context, CUresult result, const char *what, Failure *failure) {
         Gpuq__V1__Code code = result == CUDA_ERROR_OUT_OF_MEMORY ? GPUQ__V1__CODE__E_MEMORY
                                                                  : GPUQ__V1__CODE__E_NO_DEVICE;
         int r = result_check(context->cu, result, code, what, failure);

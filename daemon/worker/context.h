@@ -64,5 +64,11 @@ const char *result_text(const Driver *cu, CUresult result, char *text, size_t n_
  */
 int result_check(const Driver *cu, CUresult result, Gpuq__V1__Code code, const char *what,
                  Failure *failure);
+/**
+ * context_check() - result_check() of a call that a worker starts with
+ *
+ * Without memory it is E_MEMORY, for the device has no room for one more; else E_NO_DEVICE, and whether the device is to blame.
+ */
+int context_check(const Context *context, CUresult result, const char *what, Failure *failure);
 
 #endif

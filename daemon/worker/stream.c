@@ -47,14 +47,14 @@ static int stream_init(Streams *streams, StreamClass class, unsigned i, Failure 
         stream->words = streams->words + slot;
         stream->words_device = streams->words_device + slot * sizeof(StreamWords);
         stream->class = class;
-        r = result_check(cu,
-                         cu->cuStreamCreateWithPriority(&stream->stream, CU_STREAM_NON_BLOCKING,
-                                                        stream_priority(context, class)),
-                         GPUQ__V1__CODE__E_MEMORY, "cuStreamCreateWithPriority", failure);
+        r = context_check(context,
+                          cu->cuStreamCreateWithPriority(&stream->stream, CU_STREAM_NON_BLOCKING,
+                                                         stream_priority(context, class)),
+                          "cuStreamCreateWithPriority", failure);
         if (r)
                 return r;
-        return result_check(cu, cu->cuEventCreate(&stream->event, CU_EVENT_DISABLE_TIMING),
-                            GPUQ__V1__CODE__E_MEMORY, "cuEventCreate", failure);
+        return context_check(context, cu->cuEventCreate(&stream->event, CU_EVENT_DISABLE_TIMING),
+                             "cuEventCreate", failure);
 }
 
 static int streams_make(Streams *streams, Failure *failure) {
@@ -72,16 +72,16 @@ int streams_init(Streams *streams, Context *context, Failure *failure) {
         void *memory;
         int r;
 
-        r = result_check(cu,
-                         cu->cuMemHostAlloc(&memory, n_bytes,
-                                            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-                         GPUQ__V1__CODE__E_NO_DEVICE, "cuMemHostAlloc", failure);
+        r = context_check(context,
+                          cu->cuMemHostAlloc(&memory, n_bytes,
+                                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                          "cuMemHostAlloc", failure);
         if (r)
                 return r;
         memset(memory, 0, n_bytes);
 
-        r = result_check(cu, cu->cuMemHostGetDevicePointer(&streams->words_device, memory, 0),
-                         GPUQ__V1__CODE__E_NO_DEVICE, "cuMemHostGetDevicePointer", failure);
+        r = context_check(context, cu->cuMemHostGetDevicePointer(&streams->words_device, memory, 0),
+                          "cuMemHostGetDevicePointer", failure);
         if (r)
                 return r;
 

@@ -4,9 +4,12 @@
  */
 #include "fixture.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "util/macro.h"
 
 /* Each kernel waits for what the other stream's does: only side by side can both end. */
 FIXTURE_TEST(two_streams_run_at_once) {
@@ -25,6 +28,41 @@ FIXTURE_TEST(two_streams_run_at_once) {
         fixture_fetch(fixture, result, flags, sizeof(result));
         for (int i = 0; i < 4; i++)
                 assert_int_equal(result[i], 1);
+}
+
+static unsigned count_threads(void) {
+        DIR *folder = opendir("/proc/self/task");
+        unsigned n = 0;
+
+        assert_non_null(folder);
+        while (readdir(folder))
+                n++;
+        closedir(folder);
+        return n;
+}
+
+/* A worker makes all it may need at its start. */
+FIXTURE_TEST(streams_that_never_ran_anything_cost_no_thread_and_are_idle) {
+        unsigned n_threads = count_threads();
+        CUstream streams[48];
+        CUevent event;
+
+        for (size_t i = 0; i < ARRAY_SIZE(streams); i++)
+                assert_ok(
+                        driver->cuStreamCreateWithPriority(&streams[i], CU_STREAM_NON_BLOCKING, 0));
+        assert_true(count_threads() <= n_threads); /* one of an earlier test may just end */
+        assert_ok(driver->cuStreamQuery(streams[0]));
+        assert_ok(driver->cuStreamSynchronize(streams[0]));
+        assert_ok(driver->cuCtxSynchronize());
+
+        /* Two of them run something, half of the others go; what is left goes with the context. */
+        assert_ok(driver->cuEventCreate(&event, 0));
+        assert_ok(driver->cuEventRecord(event, streams[0]));
+        assert_ok(driver->cuStreamWaitEvent(streams[1], event, 0));
+        assert_ok(driver->cuStreamSynchronize(streams[1]));
+        for (size_t i = 0; i < ARRAY_SIZE(streams) / 2; i++)
+                assert_ok(driver->cuStreamDestroy(streams[i]));
+        assert_ok(driver->cuCtxSynchronize());
 }
 
 FIXTURE_TEST(a_stream_waits_for_an_event_of_another) {
@@ -263,6 +301,7 @@ FIXTURE_TEST(a_kernel_node_can_be_cooperative) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(two_streams_run_at_once),
+                TEST(streams_that_never_ran_anything_cost_no_thread_and_are_idle),
                 TEST(a_stream_waits_for_an_event_of_another),
                 TEST(events_tell_the_time_between_them),
                 TEST(an_event_that_was_never_recorded_is_not_waited_for),

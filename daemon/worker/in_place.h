@@ -7,11 +7,15 @@
  *
  * Whether a kernel had better work on host memory itself than on a copy. It
  * depends on the kernel: one that reads each word once gains 2-fold, one with
- * atomics loses 400-fold. So both ways are timed for each kernel and size class,
- * the better one is kept, and both are tried again at a falling rate. In place is one
+ * atomics loses 400-fold. So both ways are timed for each kernel and size class, in
+ * turns, the better one is kept, and both are tried again at a falling rate. In place is one
  * launch where the other is three, so it may take half as long again. Pure.
  *
- *     UNTRIED -> TRYING -> IN_PLACE or STAGED -> TRYING -> …
+ *     UNTRIED -> TRYING -> WON or LOST -> TRYING -> …
+ *
+ * Beside other work a run's time tells of that work, so a trial has the device to itself: for
+ * a moment all else waits for its end, and it for theirs. Where that moment was too short,
+ * trials wait for the next such moment, or until nothing else is there by itself.
  *
  * A trial must cost little: one at a time, of small jobs; of several jobs at once
  * only if so many of a lone job's time are little.
@@ -27,6 +31,8 @@
 #define IN_PLACE_TRIAL_NS     UINT64_C(5000000) /* what one may cost */
 #define IN_PLACE_AGAIN_NS     UINT64_C(2000000000) /* until the first time that both are tried again */
 #define IN_PLACE_AGAIN_MAX_NS UINT64_C(120000000000)
+#define IN_PLACE_QUIET_NS                                                                          \
+        UINT64_C(2000000) /* so long all else may wait for trials, each IN_PLACE_AGAIN_NS */
 
 typedef enum InPlaceState {
         IN_PLACE_UNTRIED,
@@ -38,12 +44,13 @@ typedef enum InPlaceState {
 /* [false]: staged, [true]: in place */
 typedef struct InPlaceClass {
         InPlaceState state;
+        InPlaceState kept;  /* while it is tried: what it was before */
         unsigned n_told[2]; /* runs in this round of trials */
         /* Of the quickest of them, for each KiB: the runs of a class differ up to twofold. */
         uint64_t best_ns[2];
+        uint64_t until_ns;    /* so long all else may wait, or could the last time */
         uint64_t again_at_ns; /* when both are tried again */
         uint64_t again_gap_ns;
-        bool won; /* the last time */
 } InPlaceClass;
 
 typedef struct InPlace {
@@ -52,15 +59,26 @@ typedef struct InPlace {
         bool in_trial;     /* one is in flight */
 } InPlace;
 
+/* What else is in flight. */
+typedef enum InPlaceBeside {
+        IN_PLACE_ALONE,
+        IN_PLACE_BESIDE_NEW, /* all of it for less than IN_PLACE_QUIET_NS: it may end in a moment */
+        IN_PLACE_BESIDE_OLD,
+} InPlaceBeside;
+
 typedef struct InPlaceChoice {
+        bool wait; /* for what is in flight: no choice yet, ask again when that has ended or at quiet_ns */
         bool in_place;
         bool trial;    /* in_place_told() or in_place_forget() must follow */
         bool only_one; /* of the jobs */
+        uint64_t
+                quiet_ns; /* of a trial, and while it waits: until then nothing else should be issued */
 } InPlaceChoice;
 
 /** in_place_choose() - for a run of @n_jobs with @n_bytes of host memory in all, > 0 both. */
-InPlaceChoice in_place_choose(InPlace *in_place, uint64_t n_bytes, size_t n_jobs, uint64_t now_ns);
-/** in_place_told() - a run took @took_ns; of a trial, and of staged runs as they come. */
+InPlaceChoice in_place_choose(InPlace *in_place, uint64_t n_bytes, size_t n_jobs,
+                              InPlaceBeside beside, uint64_t now_ns);
+/** in_place_told() - a run took @took_ns; only trials count. */
 void in_place_told(InPlace *in_place, const InPlaceChoice *choice, uint64_t n_bytes, size_t n_jobs,
                    uint64_t took_ns, uint64_t now_ns);
 /** in_place_forget() - a trial came to nothing. */

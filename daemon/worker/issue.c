@@ -55,8 +55,7 @@ static InPlace *batch_in_place(const Batch *batch) {
         return function->in_place;
 }
 
-void issue_choose(const Issuer *issuer, Batch *batch, uint64_t now_ns, bool *ret_only_one) {
-        *ret_only_one = false;
+void issue_choose(const Issuer *issuer, Batch *batch, InPlaceBeside beside, uint64_t now_ns) {
         batch->issued_ns = now_ns;
         if (!batch_has_data(batch)) {
                 batch->way = BATCH_NO_DATA;
@@ -76,11 +75,10 @@ void issue_choose(const Issuer *issuer, Batch *batch, uint64_t now_ns, bool *ret
 
         /* The turn began before other batches were issued; this one's time must not hold theirs. */
         batch->issued_ns = uv_hrtime();
-        batch->choice =
-                in_place_choose(batch->in_place, batch->n_small, batch->n_jobs, batch->issued_ns);
+        batch->choice = in_place_choose(batch->in_place, batch->n_small, batch->n_jobs, beside,
+                                        batch->issued_ns);
         if (batch->choice.in_place)
                 batch->way = BATCH_IN_PLACE;
-        *ret_only_one = batch->choice.only_one && batch->n_jobs > 1;
 }
 
 /* ---- the steps of one job -------------------------------------------------------------- */

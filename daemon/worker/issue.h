@@ -45,10 +45,11 @@ bool issuer_may_batch(const Issuer *issuer);
 
 /**
  * issue_choose() - the way of its data
+ * @beside: what else is in flight
  *
- * May say that only the first of its jobs should be issued: split it then.
+ * batch->choice may say that it should wait, or that only the first of its jobs should be issued: split it then.
  */
-void issue_choose(const Issuer *issuer, Batch *batch, uint64_t now_ns, bool *ret_only_one);
+void issue_choose(const Issuer *issuer, Batch *batch, InPlaceBeside beside, uint64_t now_ns);
 /**
  * issue_batch() - onto its stream, when its way was chosen; the caller has made the stream wait for what comes before
  *

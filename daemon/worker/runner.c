@@ -269,6 +269,21 @@ static int runner_drain(Runner *runner, bool *ret_any) {
         return 0;
 }
 
+bool runner_is_quiet(const Runner *runner, uint64_t now_ns) {
+        return now_ns < runner->quiet_ns && !TAILQ_EMPTY(&runner->batches);
+}
+
+static bool runner_may_issue(Runner *runner, uint64_t now_ns) {
+        if (!runner->open || runner->alone || drain_waiting(runner->drain) ||
+            runner_is_quiet(runner, now_ns))
+                return false;
+        if (runner->quiet_ns > 0) {
+                runner->quiet_ns = 0;
+                runner->dirty = true;
+        }
+        return runner->dirty || runner_is_holding(runner);
+}
+
 int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any) {
         int r;
 
@@ -276,8 +291,7 @@ int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any) {
         if (r)
                 return r;
 
-        if (runner->open && (runner->dirty || runner_is_holding(runner)) && !runner->alone &&
-            !drain_waiting(runner->drain)) {
+        if (runner_may_issue(runner, now_ns)) {
                 r = runner_issue_all(runner, now_ns, ret_any);
                 if (r)
                         return r;

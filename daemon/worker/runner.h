@@ -42,6 +42,7 @@ typedef struct Runner {
         Forming forming;
         struct BatchList batches; /* in flight */
         Batch *alone;             /* in flight, and nothing may be beside it */
+        uint64_t quiet_ns; /* until then nothing is issued beside what is in flight; 0: it may be */
         bool open;
         bool dirty; /* something changed that a waiting job may have waited for */
 

@@ -114,18 +114,36 @@ static int runner_refuse(Runner *runner, Batch *batch, int error) {
         return 0;
 }
 
+static InPlaceBeside runner_beside(const Runner *runner, uint64_t now_ns) {
+        const Batch *oldest = TAILQ_FIRST(&runner->batches);
+
+        if (!oldest)
+                return IN_PLACE_ALONE;
+        return now_ns > oldest->issued_ns + IN_PLACE_QUIET_NS ? IN_PLACE_BESIDE_OLD
+                                                              : IN_PLACE_BESIDE_NEW;
+}
+
+static int runner_wait(Runner *runner, Batch *batch) {
+        runner_put_back(runner, batch);
+        return FAILURE_E_WAIT;
+}
+
 /* Return: as runner_issue_chosen(). */
 static int runner_issue(Runner *runner, Batch *batch, uint64_t now_ns) {
         Batch *rest = NULL;
-        bool only_one;
         int r;
 
+        if (runner_is_quiet(runner, now_ns))
+                return runner_wait(runner, batch);
         r = runner_choose_stream(runner, batch);
         if (r)
                 return runner_refuse(runner, batch, r);
 
-        issue_choose(&runner->issuer, batch, now_ns, &only_one);
-        if (only_one)
+        issue_choose(&runner->issuer, batch, runner_beside(runner, now_ns), now_ns);
+        runner->quiet_ns = batch->choice.quiet_ns;
+        if (batch->choice.wait)
+                return runner_wait(runner, batch);
+        if (batch->choice.only_one && batch->n_jobs > 1)
                 rest = batch_split(batch, &runner->blocks);
         r = runner_issue_chosen(runner, batch);
         if (!rest)

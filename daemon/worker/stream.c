@@ -106,16 +106,17 @@ Stream *streams_choose(Streams *streams, StreamClass class) {
         return &all[stream_least_busy(all, STREAMS_MAX)];
 }
 
-static CUresult stream_drop_scratch(const Streams *streams, Stream *stream) {
+static CUresult stream_drop_scratch(Streams *streams, Stream *stream) {
         CUdeviceptr scratch = stream->scratch;
 
+        streams->n_scratch -= stream->n_scratch;
         stream->scratch = 0;
         stream->n_scratch = 0;
         return scratch ? streams->context->cu->cuMemFreeAsync(scratch, stream->stream)
                        : CUDA_SUCCESS;
 }
 
-CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
+CUresult stream_scratch(Streams *streams, Stream *stream, size_t n_bytes,
                         CUdeviceptr *ret_scratch) {
         size_t n_room = STREAM_SCRATCH_MIN;
         CUdeviceptr scratch;
@@ -124,6 +125,8 @@ CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
         if (n_bytes > stream->n_scratch) {
                 while (n_room < n_bytes)
                         n_room *= 2;
+                if (streams->n_scratch + n_room > STREAMS_SCRATCH_MAX && streams->n_busy > 0)
+                        return CUDA_ERROR_OUT_OF_MEMORY;
                 result = streams->context->cu->cuMemAllocFromPoolAsync(
                         &scratch, n_room, streams->context->pool, stream->stream);
                 if (result != CUDA_SUCCESS)
@@ -133,6 +136,7 @@ CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
                         return result;
                 stream->scratch = scratch;
                 stream->n_scratch = n_room;
+                streams->n_scratch += n_room;
         }
 
         *ret_scratch = stream->scratch;

@@ -21,6 +21,8 @@
 #include "worker/launcher.h"
 
 #define STREAMS_MAX 16u /* of each class */
+#define STREAMS_SCRATCH_MAX                                                                        \
+        ((size_t)24 << 20) /* bytes of all; the driver's pool grows by 32 MiB at a time */
 
 typedef enum StreamClass {
         STREAM_LOW,
@@ -66,6 +68,7 @@ typedef struct Streams {
         Stream streams[_STREAM_CLASS_N][STREAMS_MAX];
         unsigned n_busy;   /* tickets on all of them */
         unsigned n_graphs; /* of all launchers */
+        size_t n_scratch;  /* bytes that all of them keep */
 } Streams;
 
 /** streams_init() - into zeroed @streams. Return: 0, FAILURE_E_SET, FAILURE_E_FAULT. */
@@ -81,10 +84,10 @@ Stream *streams_choose(Streams *streams, StreamClass class);
 /**
  * stream_scratch() - device memory for the next ticket, until that is done
  *
- * Kept and grown, so that a job need not ask the pool. Return: CUDA's answer; out of memory changes nothing.
+ * Kept and grown, so that a job need not ask the pool. Return: CUDA's answer; out of memory, also where others keep
+ * STREAMS_SCRATCH_MAX and something is in flight, changes nothing.
  */
-CUresult stream_scratch(const Streams *streams, Stream *stream, size_t n_bytes,
-                        CUdeviceptr *ret_scratch);
+CUresult stream_scratch(Streams *streams, Stream *stream, size_t n_bytes, CUdeviceptr *ret_scratch);
 /** stream_launch() - a kernel; hStream of @config is set here. Return: as launcher_launch(). */
 CUresult stream_launch(Streams *streams, Stream *stream, CUlaunchConfig *config,
                        CUfunction function, void **params);

@@ -411,6 +411,7 @@ static void broken_write(const char *lines) {
         assert_int_equal(fclose(file), 0);
 }
 
+/* Not in place, since a job that tries that leaves its batch. */
 static Supervisor begin_broken(HostArena *arena, const char *lines) {
         if (supervisor_on_gpu())
                 skip();
@@ -419,6 +420,7 @@ static Supervisor begin_broken(HostArena *arena, const char *lines) {
         broken_write(lines);
         supervisor_options[0] = "--cpu-broken";
         supervisor_options[1] = broken_path;
+        supervisor_options[2] = "--in-place=no";
         return begin(arena);
 }
 

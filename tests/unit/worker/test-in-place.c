@@ -11,7 +11,8 @@ static unsigned run(InPlace *in_place, uint64_t n_bytes, size_t n_jobs, uint64_t
         unsigned n = 0;
 
         for (unsigned i = 0; i < n_runs; ++i) {
-                InPlaceChoice choice = in_place_choose(in_place, n_bytes, n_jobs, *now_ns);
+                InPlaceChoice choice =
+                        in_place_choose(in_place, n_bytes, n_jobs, IN_PLACE_ALONE, *now_ns);
                 uint64_t took_ns = choice.in_place ? in_place_ns : staged_ns;
                 size_t n_run = choice.only_one ? 1 : n_jobs;
 
@@ -27,9 +28,11 @@ static void first_run_is_staged_then_both_are_tried(void **state) {
         uint64_t now_ns = 1;
 
         assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_UNTRIED);
-        assert_false(in_place_choose(&in_place, SMALL, 1, now_ns).in_place);
+        assert_int_equal(run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 1, &now_ns),
+                         0);
         assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_TRYING);
-        run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 2 * IN_PLACE_TRIALS, &now_ns);
+        run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 2 * IN_PLACE_TRIALS - 1,
+            &now_ns);
         assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_WON);
         assert_int_equal(run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 100, &now_ns),
                          100);
@@ -67,7 +70,8 @@ static void it_is_time_for_a_byte_that_counts(void **state) {
         uint64_t now_ns = 1;
 
         for (unsigned i = 0; i < 2 * IN_PLACE_TRIALS; ++i) {
-                InPlaceChoice choice = in_place_choose(&in_place, 40000, 1, ++now_ns);
+                InPlaceChoice choice =
+                        in_place_choose(&in_place, 40000, 1, IN_PLACE_ALONE, ++now_ns);
 
                 in_place_told(&in_place, &choice, choice.in_place ? 64000 : 33000, 1,
                               choice.in_place ? 20 * MICROSECOND : 15 * MICROSECOND, now_ns);
@@ -110,9 +114,9 @@ static void several_jobs_are_tried_only_when_one_was_quick(void **state) {
         uint64_t now_ns = 1;
 
         /* Of the many, one alone goes first. */
-        assert_false(in_place_choose(&quick, LARGE, 32, now_ns).in_place);
-        run(&quick, LARGE, 32, 100 * MICROSECOND, 50 * MICROSECOND, 1, &now_ns);
-        assert_true(in_place_choose(&quick, LARGE, 32, now_ns).only_one);
+        assert_int_equal(run(&quick, LARGE, 32, 100 * MICROSECOND, 50 * MICROSECOND, 1, &now_ns),
+                         0);
+        assert_true(in_place_choose(&quick, LARGE, 32, IN_PLACE_ALONE, now_ns).only_one);
         quick.in_trial = false;
         run(&quick, LARGE, 32, 100 * MICROSECOND, 50 * MICROSECOND, 30, &now_ns);
         assert_int_equal(in_place_state(&quick, LARGE), IN_PLACE_WON);
@@ -124,19 +128,70 @@ static void several_jobs_are_tried_only_when_one_was_quick(void **state) {
 
 static void one_trial_is_in_flight_at_a_time(void **state) {
         InPlace in_place = {0};
-        InPlaceChoice first, trial;
+        InPlaceChoice trial;
         uint64_t now_ns = 1;
 
-        first = in_place_choose(&in_place, SMALL, 1, now_ns);
-        in_place_told(&in_place, &first, SMALL, 1, 20 * MICROSECOND, now_ns);
-        trial = in_place_choose(&in_place, SMALL, 1, now_ns);
+        run(&in_place, SMALL, 1, 20 * MICROSECOND, 10 * MICROSECOND, 1, &now_ns);
+        trial = in_place_choose(&in_place, SMALL, 1, IN_PLACE_ALONE, now_ns);
         assert_true(trial.trial && trial.in_place);
         for (int i = 0; i < 10; ++i)
-                assert_false(in_place_choose(&in_place, SMALL, 1, now_ns).in_place);
+                assert_false(
+                        in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns).in_place);
 
         /* One that came to nothing makes room for another. */
         in_place_forget(&in_place, &trial);
-        assert_true(in_place_choose(&in_place, SMALL, 1, now_ns).trial);
+        assert_true(in_place_choose(&in_place, SMALL, 1, IN_PLACE_ALONE, now_ns).trial);
+}
+
+static void trial_waits_for_what_may_end_in_a_moment(void **state) {
+        InPlace in_place = {0};
+        InPlaceChoice choice;
+        uint64_t now_ns = 1;
+
+        choice = in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns);
+        assert_true(choice.wait);
+        assert_int_equal(choice.quiet_ns, now_ns + IN_PLACE_QUIET_NS);
+        choice = in_place_choose(&in_place, SMALL, 1, IN_PLACE_ALONE, now_ns + 1000);
+        assert_true(choice.trial);
+        assert_false(choice.wait);
+        assert_int_equal(choice.quiet_ns, now_ns + IN_PLACE_QUIET_NS); /* of the whole round */
+}
+
+static void what_lasts_is_not_waited_for(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1;
+
+        assert_false(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_OLD, now_ns).wait);
+        assert_true(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns).wait);
+        now_ns += IN_PLACE_QUIET_NS;
+        assert_false(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns).wait);
+
+        /* What is alone by itself holds nobody. */
+        run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 1, &now_ns);
+        assert_int_equal(in_place_choose(&in_place, SMALL, 1, IN_PLACE_ALONE, now_ns).quiet_ns, 0);
+        in_place.in_trial = false;
+
+        now_ns += IN_PLACE_AGAIN_NS;
+        assert_true(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns).wait);
+        run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 2 * IN_PLACE_TRIALS - 1,
+            &now_ns);
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_WON);
+}
+
+static void winner_is_used_while_both_are_tried_again(void **state) {
+        InPlace in_place = {0};
+        InPlaceChoice trial;
+        uint64_t now_ns = 1;
+
+        run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 2 * IN_PLACE_TRIALS, &now_ns);
+        now_ns += IN_PLACE_AGAIN_NS;
+        trial = in_place_choose(&in_place, SMALL, 1, IN_PLACE_ALONE, now_ns);
+        assert_true(trial.trial);
+        assert_false(trial.in_place);
+        assert_true(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns).in_place);
+
+        in_place_forget(&in_place, &trial);
+        assert_true(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_OLD, now_ns).in_place);
 }
 
 int main(void) {
@@ -150,6 +205,9 @@ int main(void) {
                 cmocka_unit_test(sizes_are_judged_apart),
                 cmocka_unit_test(several_jobs_are_tried_only_when_one_was_quick),
                 cmocka_unit_test(one_trial_is_in_flight_at_a_time),
+                cmocka_unit_test(trial_waits_for_what_may_end_in_a_moment),
+                cmocka_unit_test(what_lasts_is_not_waited_for),
+                cmocka_unit_test(winner_is_used_while_both_are_tried_again),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,3 +122,28 @@ def test_variables_of_each_device_are_one_instance(client):
     for out in outs:
         client.run_well(Job().launch(module, "count", [Out(out)]))
     assert [out.array(numpy.int32)[0] for out in outs] == [6, 7, 8, 9, 10, 11]
+
+
+@pytest.fixture
+def own_gpuqd(start_gpuqd):
+    """What is drained is drained for all."""
+    return start_gpuqd() if place.on_gpu() else start_gpuqd(cpu_devices=2)
+
+
+def test_work_goes_to_the_other_while_one_is_drained(own_gpuqd):
+    client = own_gpuqd.connect()
+    module = client.load(kernels.BASIC)
+    kept, back = client.device_arena(32, 0), client.arena(32)
+    client.run_well(Job().fill(kept, 32, 0x11))
+
+    assert own_gpuqd.run("drain", "--reason", "a new fan", 0).stdout == "device 0 is drained\n"
+    waiting = client.submit(Job().copy(back, kept, 32))
+    until(lambda: "a new fan" in client.queue()[waiting].reason, "it to wait for the device its data is on")
+    for _ in range(4):
+        source, target = client.array(numpy.arange(8, dtype=numpy.int32)), client.arena(32)
+        assert client.run_well(copy_job(module, source, target, 8)).device == 1
+        assert target.array(numpy.int32).tolist() == list(range(8))
+
+    assert own_gpuqd.run("resume", 0).stdout == "device 0 takes jobs\n"
+    assert client.wait(waiting).state == pb.DONE and client.completions[waiting].device == 0
+    assert back.map[:] == b"\x11" * 32

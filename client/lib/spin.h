@@ -5,16 +5,16 @@
 /*
  * Spin
  *
- * How long a thread that waits looks again and again before it sleeps. As long as
- * allowed where the last wait was no longer, less and less after longer ones, and
- * not at all for a while once somebody else turns out to want the core. Pure: time
- * comes in as an argument.
+ * How long a thread that waits looks again and again before it sleeps, and yields
+ * the core after each look. As long as allowed where the last wait was no longer, less and
+ * less after longer ones, and not at all for a while once whoever got the core turns out
+ * to keep it. Pure: time comes in as an argument.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SPIN_GAP_NS   UINT64_C(30000)    /* between two looks: the core was taken away */
+#define SPIN_GAP_NS   UINT64_C(200000)   /* between two looks: somebody keeps the core */
 #define SPIN_PAUSE_NS UINT64_C(20000000) /* no spinning for so long then */
 #define SPIN_LESS     16u                /* at least the limit's so many-th part */
 

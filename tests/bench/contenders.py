@@ -43,6 +43,12 @@ class Gpuq(Contender):
 
     ways = ("host", "device")
 
+    def at(self, socket):
+        """The same at another daemon's socket."""
+        arguments = [*self.arguments]
+        arguments[arguments.index("--socket") + 1] = socket
+        return Gpuq(self.name, self.program, arguments)
+
 
 class Own(Contender):
     """Contexts of their own. One process's 32 jobs end half as fast again in 4 streams as in one each; where contexts take turns

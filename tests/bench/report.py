@@ -108,8 +108,8 @@ def latency(rows):
 def cpu(rows):
     roles, sleepers = ("supervisor", "worker", "keeper"), ("supervisor", "worker", "clients")
     yield "### CPU time of gpuqd's processes for one job, µs, and how often one was woken for it\n"
-    yield from table(["data", "processes × in flight", "jobs/s", *roles, *(f"{role}: woken" for role in sleepers)],
-                     [[row["way"], f"{row['processes']} × {row['in_flight']}", value(row, "jobs_per_s"),
+    yield from table(["data", "processes × in flight", "polling", "jobs/s", *roles, *(f"{role}: woken" for role in sleepers)],
+                     [[row["way"], f"{row['processes']} × {row['in_flight']}", row.get("polling", "on"), value(row, "jobs_per_s"),
                        *(value(row, f"{role}_us", "{:.2f}") for role in roles),
                        *(value(row, f"{role}_sleeps", "{:.3f}") for role in sleepers)] for row in rows])
 

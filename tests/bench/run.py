@@ -11,6 +11,8 @@ jobs of two users are measured too.
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -108,12 +110,21 @@ class Result(dict):
         self.save()
 
 
+@contextlib.contextmanager
+def a_daemon(arguments, *settings):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        daemon = Daemon(arguments.prefix, arguments.device, folder, [*arguments.set, *settings], private=os.getuid() != 0)
+        try:
+            yield daemon
+        finally:
+            daemon.end()
+
+
 def measure(arguments):
     on_gpu = arguments.device == "gpu"
     arguments.gpu_before_mib = machine.gpu_used_mib() if on_gpu else None
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        daemon = Daemon(arguments.prefix, arguments.device, folder, arguments.set, private=os.getuid() != 0)
+    with tempfile.TemporaryDirectory() as folder, a_daemon(arguments) as daemon:
         mps = {}
         if on_gpu and "mps" in arguments.contenders:
             mps = {"mps": Mps(f"{folder}/mps"), "mps-all": Mps(f"{folder}/mps-all", "-multiuser-server")}
@@ -121,7 +132,7 @@ def measure(arguments):
             found = contenders.contenders(arguments, daemon.socket, mps)
             result = Result(arguments, {"machine": machine.description(on_gpu), "seconds": arguments.seconds,
                                         "repeats": arguments.repeats, "n": arguments.n})
-            bench = sections.Bench(arguments, found, daemon, result.keep)
+            bench = sections.Bench(arguments, found, daemon, functools.partial(a_daemon, arguments), result.keep)
             bench.warm()
             for name in arguments.only:
                 result.finish(sections.ALL[name](bench))
@@ -131,7 +142,6 @@ def measure(arguments):
         finally:
             for service in mps.values():
                 service.end()
-            daemon.end()
     return result
 
 

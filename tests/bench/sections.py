@@ -19,8 +19,9 @@ MEDIANS = ("jobs_per_s", "p50_us", "p99_us", "open_s", "burst_s", "gpu_mib")
 class Bench:
     """The contenders, the daemon and how long to measure."""
 
-    def __init__(self, arguments, found, daemon, keep):
+    def __init__(self, arguments, found, daemon, another_daemon, keep):
         self.arguments, self.contenders, self.daemon = arguments, found, daemon
+        self.another_daemon = another_daemon  # a context manager: one with other settings
         self.seconds, self.repeats = arguments.seconds, arguments.repeats
         self.started = time.monotonic()
         self.gpu_before_mib = arguments.gpu_before_mib
@@ -286,31 +287,41 @@ def beside(bench, contender, spin_us, uids):
     return row
 
 
-def count_sleeps(bench, crew):
+def count_sleeps(daemon, crew):
     clients = sum(machine.sleeps(pid) for pid in machine.family(crew.process.pid) if pid != crew.process.pid)
-    return {**bench.daemon.count(machine.sleeps), "clients": clients}
+    return {**daemon.count(machine.sleeps), "clients": clients}
 
 
 def cpu(bench):
-    """What a job costs gpuqd's processes in CPU time, and how often somebody slept and was woken for it."""
+    """What a job costs gpuqd's processes in CPU time, and how often somebody slept and was woken for it. A daemon that
+    polls uses a core whatever it does: what a job costs shows in one that does not."""
     rows = []
     for contender in bench.get("gpuq"):
         for processes in bench.arguments.cpu_processes:
             bench.note(f"CPU time, {processes} processes")
-            plan = [(way, n) for way in contender.ways for n in IN_FLIGHT]
-            crew = Crew(contender, [contender.phase(way, n, bench.seconds) for way, n in plan], processes)
-            for way, n in plan:
-                crew.ready()
-                slept, before = count_sleeps(bench, crew), bench.daemon.cpu_ns()
-                crew.go()
-                row = crew.row()
-                after, sleeps = bench.daemon.cpu_ns(), count_sleeps(bench, crew)
-                rows.append({**row, "way": way, "processes": processes,
-                             **{f"{role}_us": (after[role] - before[role]) / row["jobs"] / 1e3 for role in after},
-                             **{f"{role}_sleeps": (sleeps[role] - slept[role]) / row["jobs"] for role in sleeps}})
-                bench.keep(rows)
-            crew.end()
+            rows += cpu_rows(bench, bench.daemon, contender, processes, IN_FLIGHT)
+            bench.keep(rows)
+        bench.note(f"CPU time, {processes} processes, polling off")
+        with bench.another_daemon("poll_us=0") as daemon:
+            sleepy = contender.at(daemon.socket)
+            contenders.burst(sleepy, "host", 1, 60)
+            rows += [{**row, "polling": "off"} for row in cpu_rows(bench, daemon, sleepy, processes, IN_FLIGHT[-1:])]
     return rows
+
+
+def cpu_rows(bench, daemon, contender, processes, in_flight):
+    plan = [(way, n) for way in contender.ways for n in in_flight]
+    crew = Crew(contender, [contender.phase(way, n, bench.seconds) for way, n in plan], processes)
+    for way, n in plan:
+        crew.ready()
+        slept, before = count_sleeps(daemon, crew), daemon.cpu_ns()
+        crew.go()
+        row = crew.row()
+        after, sleeps = daemon.cpu_ns(), count_sleeps(daemon, crew)
+        yield {**row, "way": way, "processes": processes, "polling": "on",
+               **{f"{role}_us": (after[role] - before[role]) / row["jobs"] / 1e3 for role in after},
+               **{f"{role}_sleeps": (sleeps[role] - slept[role]) / row["jobs"] for role in sleeps}}
+    crew.end()
 
 
 def idle(bench):

@@ -12,12 +12,14 @@ Batch *batch_new(Blocks *blocks, Job *job, Stream *stream, uint64_t now_ns) {
         if (!batch)
                 return NULL;
 
+        if (job->formed_ns == 0)
+                job->formed_ns = now_ns;
         *batch = (Batch){
                 .kind = job->kind,
                 .n_rows = job->n_rows,
                 .stream = stream,
                 .is_behind = stream != NULL,
-                .formed_ns = now_ns,
+                .formed_ns = job->formed_ns,
         };
         TAILQ_INIT(&batch->jobs);
         batch_add(batch, job);

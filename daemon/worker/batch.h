@@ -32,10 +32,11 @@ typedef struct Batch {
         size_t n_jobs;
         JobKind kind; /* of its jobs; .function NULL: there is but one */
         size_t n_rows;
-        Stream *stream;     /* behind what is there; NULL while it is formed: any */
-        bool is_behind;     /* something in flight that its jobs come after */
+        Stream *stream; /* behind what is there; NULL while it is formed: any */
+        bool is_behind; /* something in flight that its jobs come after */
+        bool is_beside_new; /* all that is in flight has been for less than IN_PLACE_QUIET_NS: it may end in a moment */
         uint64_t n_small;   /* bytes, of all jobs */
-        uint64_t formed_ns; /* when its first job came to it */
+        uint64_t formed_ns; /* when its first job came to a batch for the first time */
 
         BatchWay way;
         InPlace *in_place; /* of its kernel; NULL: was not asked, and is not told */

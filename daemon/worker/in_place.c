@@ -6,8 +6,12 @@
 
 #include "util/macro.h"
 
-/* A trial that is so many times slower says enough. */
-#define IN_PLACE_HOPELESS 4
+/* Two trials that are so many times slower say enough, and so does one that is this much slower. */
+#define IN_PLACE_HOPELESS         4
+#define IN_PLACE_HOPELESS_AT_ONCE 32
+
+/* From a moment in which trials did not come to a decision to the next one; then twice as long, and so on. */
+#define IN_PLACE_HOLD_GAP_NS UINT64_C(100000000)
 
 /*
  * So much slower it is as good: half as long again, for the launches that it spares. Where an H200 is full of 16 clients'
@@ -25,10 +29,10 @@ static uint64_t in_place_per_kib(uint64_t took_ns, uint64_t n_bytes) {
         return (took_ns << 10) / MAX(n_bytes, 1);
 }
 
-static void class_try(InPlaceClass *class, uint64_t now_ns) {
+static void class_try(InPlaceClass *class) {
         class->kept = class->state;
         class->state = IN_PLACE_TRYING;
-        class->until_ns = now_ns + IN_PLACE_QUIET_NS;
+        class->until_ns = class->hold_gap_ns = 0;
         class->n_told[false] = class->n_told[true] = 0;
         class->best_ns[false] = class->best_ns[true] = UINT64_MAX;
 }
@@ -45,10 +49,14 @@ static void class_decide(InPlaceClass *class, uint64_t now_ns) {
         class->again_at_ns = now_ns + class->again_gap_ns;
 }
 
-/* Whether all else may wait for this class now. */
+/* Whether all else may wait for this class now; less and less often where that led to no decision. */
 static bool class_may_hold(InPlaceClass *class, uint64_t now_ns) {
-        if (now_ns >= class->until_ns + IN_PLACE_AGAIN_NS)
+        if (now_ns >= class->until_ns + class->hold_gap_ns) {
                 class->until_ns = now_ns + IN_PLACE_QUIET_NS;
+                class->hold_gap_ns = class->hold_gap_ns
+                                             ? MIN(2 * class->hold_gap_ns, IN_PLACE_AGAIN_MAX_NS)
+                                             : IN_PLACE_HOLD_GAP_NS;
+        }
         return now_ns < class->until_ns;
 }
 
@@ -70,7 +78,7 @@ InPlaceChoice in_place_choose(InPlace *in_place, uint64_t n_bytes, size_t n_jobs
         bool way, may_hold;
 
         if (class->state != IN_PLACE_TRYING && now_ns >= class->again_at_ns)
-                class_try(class, now_ns);
+                class_try(class);
         if (class->state != IN_PLACE_TRYING || in_place->in_trial)
                 return class_kept(class);
         if (beside == IN_PLACE_BESIDE_OLD)
@@ -115,7 +123,9 @@ void in_place_told(InPlace *in_place, const InPlaceChoice *choice, uint64_t n_by
         class->best_ns[way] = MIN(class->best_ns[way], in_place_per_kib(took_ns, n_bytes));
         if (class->n_told[true] == 0)
                 return;
-        if (class->best_ns[true] / IN_PLACE_HOPELESS > class->best_ns[false] ||
+        if ((class->n_told[true] > 1 &&
+             class->best_ns[true] / IN_PLACE_HOPELESS > class->best_ns[false]) ||
+            class->best_ns[true] / IN_PLACE_HOPELESS_AT_ONCE > class->best_ns[false] ||
             (class->n_told[true] >= IN_PLACE_TRIALS && class->n_told[false] >= IN_PLACE_TRIALS))
                 class_decide(class, now_ns);
 }

@@ -31,8 +31,7 @@
 #define IN_PLACE_TRIAL_NS     UINT64_C(5000000) /* what one may cost */
 #define IN_PLACE_AGAIN_NS     UINT64_C(2000000000) /* until the first time that both are tried again */
 #define IN_PLACE_AGAIN_MAX_NS UINT64_C(120000000000)
-#define IN_PLACE_QUIET_NS                                                                          \
-        UINT64_C(2000000) /* so long all else may wait for trials, each IN_PLACE_AGAIN_NS */
+#define IN_PLACE_QUIET_NS     UINT64_C(2000000) /* so long all else may wait for trials, at a time */
 
 typedef enum InPlaceState {
         IN_PLACE_UNTRIED,
@@ -49,6 +48,7 @@ typedef struct InPlaceClass {
         /* Of the quickest of them, for each KiB: the runs of a class differ up to twofold. */
         uint64_t best_ns[2];
         uint64_t until_ns;    /* so long all else may wait, or could the last time */
+        uint64_t hold_gap_ns; /* from then to the next time */
         uint64_t again_at_ns; /* when both are tried again */
         uint64_t again_gap_ns;
 } InPlaceClass;

@@ -74,6 +74,7 @@ struct Job {
         size_t n_after;
         SLIST_HEAD(, JobEdge) successors;
         size_t n_behind;     /* jobs that wait and that this one comes after */
+        uint64_t formed_ns;  /* when it first came to a batch; 0: not yet */
         uint8_t *operations; /* packed */
         size_t n_operations; /* bytes */
         Word word;           /* let go by word_end() */

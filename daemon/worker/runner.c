@@ -21,6 +21,7 @@ int runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain
         TAILQ_INIT(&runner->in_flight);
         TAILQ_INIT(&runner->ended);
         TAILQ_INIT(&runner->ready);
+        TAILQ_INIT(&runner->put_back);
         TAILQ_INIT(&runner->refused);
         TAILQ_INIT(&runner->batches);
         blocks_init(&runner->blocks);
@@ -77,6 +78,7 @@ static void runner_make_ready(Runner *runner, Job *job) {
         TAILQ_INSERT_TAIL(&runner->ready, job, queue);
         ++runner->n_fresh;
         runner->dirty = true;
+        runner->is_urgent |= stream_class(job->priority) == STREAM_HIGH;
 }
 
 /* Those that it comes after and that have not been issued tell it when they are. */
@@ -220,7 +222,7 @@ int runner_collect(Runner *runner, uint64_t now_ns, bool *ret_any) {
                 r = runner_finish(runner, batch, now_ns);
                 if (r)
                         return r;
-                *ret_any = true;
+                runner->has_collected = *ret_any = true;
         }
         runner_end_refused(runner);
         return 0;
@@ -237,9 +239,12 @@ void runner_free_ended(Runner *runner) {
 
 /* ---- a turn --------------------------------------------------------------------------- */
 
-static int runner_watch(Runner *runner, uint64_t now_ns, bool any) {
+/* Whoever sees ends need not ask; that messages come or jobs go says nothing of those in flight. */
+static int runner_watch(Runner *runner, uint64_t now_ns) {
         CUresult result;
+        bool any = runner->has_collected;
 
+        runner->has_collected = false;
         if (any || runner->streams->n_busy == 0) {
                 runner->query_gap_ns = RUNNER_QUERY_FIRST_NS;
                 runner->query_at_ns = now_ns + runner->query_gap_ns;
@@ -273,15 +278,12 @@ bool runner_is_quiet(const Runner *runner, uint64_t now_ns) {
         return now_ns < runner->quiet_ns && !TAILQ_EMPTY(&runner->batches);
 }
 
-static bool runner_may_issue(Runner *runner, uint64_t now_ns) {
+static bool runner_may_issue(const Runner *runner, uint64_t now_ns) {
         if (!runner->open || runner->alone || drain_waiting(runner->drain) ||
-            runner_is_quiet(runner, now_ns))
+            (runner_is_quiet(runner, now_ns) && !runner->is_urgent))
                 return false;
-        if (runner->quiet_ns > 0) {
-                runner->quiet_ns = 0;
-                runner->dirty = true;
-        }
-        return runner->dirty || runner_is_holding(runner);
+        return runner->dirty || runner_is_holding(runner) ||
+               (runner->again_ns > 0 && now_ns >= runner->again_ns);
 }
 
 int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any) {
@@ -296,7 +298,7 @@ int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any) {
                 if (r)
                         return r;
         }
-        return runner_watch(runner, now_ns, *ret_any);
+        return runner_watch(runner, now_ns);
 }
 
 /* ---- questions -------------------------------------------------------------------------- */

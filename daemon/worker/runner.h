@@ -36,16 +36,21 @@ typedef struct Runner {
 
         Job *by_id; /* waiting and in flight */
         struct JobList waiting, in_flight, ended;
-        struct JobList ready;   /* of those that wait, but for those in an open batch */
-        struct JobList refused; /* that end once those before them have */
-        size_t n_fresh;         /* that became ready since the last look */
+        struct JobList ready;    /* of those that wait, but for those in an open batch */
+        struct JobList put_back; /* of these, those that could not go in this turn */
+        uint64_t again_ns;       /* when they may; 0: when something has ended */
+        struct JobList refused;  /* that end once those before them have */
+        size_t n_fresh;          /* that became ready since the last look */
         Forming forming;
         struct BatchList batches; /* in flight */
         Batch *alone;             /* in flight, and nothing may be beside it */
-        uint64_t quiet_ns; /* until then nothing is issued beside what is in flight; 0: it may be */
+        uint64_t quiet_ns;        /* until then little is issued beside what is in flight */
+        uint64_t window_ns;       /* so long it may be quiet, or could the last time */
         bool open;
-        bool dirty; /* something changed that a waiting job may have waited for */
+        bool is_urgent; /* one of the ready jobs */
+        bool dirty;     /* something changed that a waiting job may have waited for */
 
+        bool has_collected; /* since the last look for a fault */
         uint64_t query_at_ns;
         uint64_t query_gap_ns;
 } Runner;

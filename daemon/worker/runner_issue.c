@@ -3,7 +3,11 @@
  * From ready to in flight: which jobs go together, on which stream, and what
  * becomes of those that cannot go.
  */
+#include "util/macro.h"
 #include "worker/runner_state.h"
+
+/* From one moment's quiet to the next at least: a twenty-fifth of the time goes there at most. */
+#define RUNNER_QUIET_GAP_NS (25 * IN_PLACE_QUIET_NS)
 
 /* ---- behind what is in flight ------------------------------------------------------------ */
 
@@ -74,18 +78,23 @@ static void runner_fly(Runner *runner, Batch *batch) {
                 runner->alone = batch;
 }
 
-/* Its jobs are ready again, before all others. */
+/* Its jobs are ready again, before all others, when all have been looked at. */
 static void runner_put_back(Runner *runner, Batch *batch) {
-        Job *job;
-
-        while ((job = TAILQ_LAST(&batch->jobs, JobList))) {
-                TAILQ_REMOVE(&batch->jobs, job, queue);
-                TAILQ_INSERT_HEAD(&runner->ready, job, queue);
-        }
+        TAILQ_CONCAT(&runner->put_back, &batch->jobs, queue);
         batch_free(batch, &runner->blocks);
 }
 
-/* Return: 0: in flight, or refused and ended; FAILURE_E_WAIT: not now, put back; FAILURE_E_FAULT. */
+/* The same, to be looked at again then or when something has ended. */
+static int runner_wait(Runner *runner, Batch *batch, uint64_t again_ns) {
+        runner_put_back(runner, batch);
+        runner->again_ns = runner->again_ns > 0 ? MIN(runner->again_ns, again_ns) : again_ns;
+        return 0;
+}
+
+/*
+ * Return: 0: in flight, refused and ended, or put back for a moment; FAILURE_E_WAIT: put back until something
+ * has ended, and others would fare no better; FAILURE_E_FAULT.
+ */
 static int runner_issue_chosen(Runner *runner, Batch *batch) {
         int r;
 
@@ -97,6 +106,8 @@ static int runner_issue_chosen(Runner *runner, Batch *batch) {
         }
         if (r == FAILURE_E_FAULT)
                 return r;
+        if (r == FAILURE_E_WAIT && batch->is_beside_new)
+                return runner_wait(runner, batch, batch->issued_ns + IN_PLACE_QUIET_NS);
         if (r == FAILURE_E_WAIT) {
                 runner_put_back(runner, batch);
                 return r;
@@ -114,35 +125,54 @@ static int runner_refuse(Runner *runner, Batch *batch, int error) {
         return 0;
 }
 
-static InPlaceBeside runner_beside(const Runner *runner, uint64_t now_ns) {
-        const Batch *oldest = TAILQ_FIRST(&runner->batches);
+/* ---- a moment's quiet, for those who try to work in place ------------------------------------ */
 
-        if (!oldest)
+static bool runner_may_keep_quiet(const Runner *runner, uint64_t now_ns) {
+        return now_ns < runner->window_ns || now_ns >= runner->window_ns + RUNNER_QUIET_GAP_NS;
+}
+
+/* No longer than the one window in which there may be any, whoever asks. */
+static void runner_keep_quiet(Runner *runner, uint64_t until_ns, uint64_t now_ns) {
+        if (!runner_may_keep_quiet(runner, now_ns))
+                return;
+        if (now_ns >= runner->window_ns)
+                runner->window_ns = now_ns + IN_PLACE_QUIET_NS;
+        runner->quiet_ns = MIN(until_ns, runner->window_ns);
+}
+
+static bool batch_is_new(const Batch *batch, uint64_t now_ns) {
+        return now_ns < batch->issued_ns + IN_PLACE_QUIET_NS;
+}
+
+/* What is urgent waits for nobody. */
+static InPlaceBeside runner_beside(const Runner *runner, const Batch *batch, uint64_t now_ns) {
+        if (TAILQ_EMPTY(&runner->batches))
                 return IN_PLACE_ALONE;
-        return now_ns > oldest->issued_ns + IN_PLACE_QUIET_NS ? IN_PLACE_BESIDE_OLD
-                                                              : IN_PLACE_BESIDE_NEW;
+        return batch->is_beside_new && batch->kind.class != STREAM_HIGH &&
+                               runner_may_keep_quiet(runner, now_ns)
+                       ? IN_PLACE_BESIDE_NEW
+                       : IN_PLACE_BESIDE_OLD;
 }
 
-static int runner_wait(Runner *runner, Batch *batch) {
-        runner_put_back(runner, batch);
-        return FAILURE_E_WAIT;
-}
+/* ---- a batch goes ------------------------------------------------------------------------- */
 
 /* Return: as runner_issue_chosen(). */
 static int runner_issue(Runner *runner, Batch *batch, uint64_t now_ns) {
-        Batch *rest = NULL;
+        Batch *oldest = TAILQ_FIRST(&runner->batches), *rest = NULL;
         int r;
 
-        if (runner_is_quiet(runner, now_ns))
-                return runner_wait(runner, batch);
+        if (runner_is_quiet(runner, now_ns) && batch->kind.class != STREAM_HIGH)
+                return runner_wait(runner, batch, runner->quiet_ns);
         r = runner_choose_stream(runner, batch);
         if (r)
                 return runner_refuse(runner, batch, r);
 
-        issue_choose(&runner->issuer, batch, runner_beside(runner, now_ns), now_ns);
-        runner->quiet_ns = batch->choice.quiet_ns;
+        batch->is_beside_new = oldest && batch_is_new(oldest, now_ns);
+        issue_choose(&runner->issuer, batch, runner_beside(runner, batch, now_ns), now_ns);
+        if (batch->choice.quiet_ns > 0)
+                runner_keep_quiet(runner, batch->choice.quiet_ns, now_ns);
         if (batch->choice.wait)
-                return runner_wait(runner, batch);
+                return runner_wait(runner, batch, runner->quiet_ns);
         if (batch->choice.only_one && batch->n_jobs > 1)
                 rest = batch_split(batch, &runner->blocks);
         r = runner_issue_chosen(runner, batch);
@@ -270,6 +300,8 @@ int runner_issue_all(Runner *runner, uint64_t now_ns, bool *ret_any) {
         int r, s;
 
         runner->dirty = false;
+        runner->is_urgent = false;
+        runner->again_ns = 0;
         do {
                 runner->n_fresh = 0;
                 r = runner_pass(runner, now_ns, ret_any);
@@ -279,5 +311,8 @@ int runner_issue_all(Runner *runner, uint64_t now_ns, bool *ret_any) {
                 if (s == FAILURE_E_FAULT)
                         return s;
         } while (r == 0 && s == 0 && runner->n_fresh > 0 && !runner->alone);
+
+        TAILQ_CONCAT(&runner->put_back, &runner->ready, queue);
+        TAILQ_CONCAT(&runner->ready, &runner->put_back, queue);
         return 0;
 }

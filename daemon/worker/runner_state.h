@@ -16,7 +16,7 @@ void runner_let_go(Runner *runner, Job *job);
 void runner_end(Runner *runner, Job *job);
 /** runner_end_batch() - all its jobs, whatever became of them. */
 void runner_end_batch(Runner *runner, Batch *batch);
-/** runner_is_quiet() - what is in flight is let end before anything else is issued: a trial, or what one waits for. */
+/** runner_is_quiet() - what is not urgent lets what is in flight end first: a trial, or what one waits for. */
 bool runner_is_quiet(const Runner *runner, uint64_t now_ns);
 /** runner_issue_all() - whatever is ready and may be issued. @ret_any: whether anything was. Return: 0, or FAILURE_E_FAULT. */
 int runner_issue_all(Runner *runner, uint64_t now_ns, bool *ret_any);

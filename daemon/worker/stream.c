@@ -116,17 +116,27 @@ static CUresult stream_drop_scratch(Streams *streams, Stream *stream) {
                        : CUDA_SUCCESS;
 }
 
+static size_t scratch_room(size_t n_bytes) {
+        size_t n_room = STREAM_SCRATCH_MIN;
+
+        while (n_room < n_bytes)
+                n_room *= 2;
+        return n_room;
+}
+
+bool streams_may_keep(const Streams *streams, const Stream *stream, size_t n_bytes) {
+        return n_bytes <= stream->n_scratch ||
+               streams->n_scratch + scratch_room(n_bytes) <= STREAMS_SCRATCH_MAX;
+}
+
 CUresult stream_scratch(Streams *streams, Stream *stream, size_t n_bytes,
                         CUdeviceptr *ret_scratch) {
-        size_t n_room = STREAM_SCRATCH_MIN;
         CUdeviceptr scratch;
         CUresult result;
+        size_t n_room;
 
         if (n_bytes > stream->n_scratch) {
-                while (n_room < n_bytes)
-                        n_room *= 2;
-                if (streams->n_scratch + n_room > STREAMS_SCRATCH_MAX && streams->n_busy > 0)
-                        return CUDA_ERROR_OUT_OF_MEMORY;
+                n_room = scratch_room(n_bytes);
                 result = streams->context->cu->cuMemAllocFromPoolAsync(
                         &scratch, n_room, streams->context->pool, stream->stream);
                 if (result != CUDA_SUCCESS)

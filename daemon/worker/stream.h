@@ -21,8 +21,8 @@
 #include "worker/launcher.h"
 
 #define STREAMS_MAX 16u /* of each class */
-#define STREAMS_SCRATCH_MAX                                                                        \
-        ((size_t)24 << 20) /* bytes of all; the driver's pool grows by 32 MiB at a time */
+/* Bytes that all should keep; the driver's pool grows by 32 MiB at a time. */
+#define STREAMS_SCRATCH_MAX ((size_t)24 << 20)
 
 typedef enum StreamClass {
         STREAM_LOW,
@@ -81,11 +81,12 @@ unsigned stream_least_busy(const Stream *streams, unsigned n_streams);
 /** streams_choose() - for new work of a class. */
 Stream *streams_choose(Streams *streams, StreamClass class);
 
+/** streams_may_keep() - whether so much on this stream is within STREAMS_SCRATCH_MAX. */
+bool streams_may_keep(const Streams *streams, const Stream *stream, size_t n_bytes);
 /**
  * stream_scratch() - device memory for the next ticket, until that is done
  *
- * Kept and grown, so that a job need not ask the pool. Return: CUDA's answer; out of memory, also where others keep
- * STREAMS_SCRATCH_MAX and something is in flight, changes nothing.
+ * Kept and grown, so that a job need not ask the pool. Return: CUDA's answer; out of memory changes nothing.
  */
 CUresult stream_scratch(Streams *streams, Stream *stream, size_t n_bytes, CUdeviceptr *ret_scratch);
 /** stream_launch() - a kernel; hStream of @config is set here. Return: as launcher_launch(). */

@@ -32,7 +32,8 @@ static CUresult scratch_take(const Transfer *transfer, Batch *batch, size_t n_by
                              CUdeviceptr *ret_scratch) {
         CUresult result;
 
-        if (batch->way == BATCH_MOVED)
+        if (batch->way == BATCH_MOVED &&
+            streams_may_keep(transfer->streams, batch->stream, n_bytes))
                 return stream_scratch(transfer->streams, batch->stream, n_bytes, ret_scratch);
 
         result = transfer->context->cu->cuMemAllocFromPoolAsync(
@@ -74,6 +75,11 @@ int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure) {
                 return 0;
 
         n_bytes = scratch_size(batch);
+        if (batch->way == BATCH_MOVED && batch->is_beside_new &&
+            !streams_may_keep(transfer->streams, batch->stream, n_bytes) &&
+            !(streams_drop_scratch(transfer->streams) &&
+              streams_may_keep(transfer->streams, batch->stream, n_bytes)))
+                return FAILURE_E_WAIT;
         result = scratch_take(transfer, batch, n_bytes, &scratch);
         if (result == CUDA_ERROR_OUT_OF_MEMORY)
                 result = scratch_take_last(transfer, batch, n_bytes, &scratch);

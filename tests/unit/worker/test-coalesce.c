@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { MANY = 100, FLOATS = 1000, SLICE = 4096, BUILTIN = 9 };
+enum { MANY = 100, FLOATS = 1000, SLICE = 4096, BUILTIN = 9, BUSY_SLOT = 256 << 10 };
 
 static Work works[256];
 
@@ -398,6 +398,58 @@ static void one_bad_job_does_not_hide_in_its_batch(void **state) {
         assert_int_equal(supervisor_wait(&supervisor), 0);
 }
 
+/* out[0] = n - 1, after so many writes. */
+static const char busy_source[] = "extern \"C\" __global__ void busy(volatile int *x, int n) { for "
+                                  "(int i = 0; i < n; ++i) *x = i; }";
+
+static void add_busy(Work *work, uint64_t id, size_t slot, uint64_t length, uint64_t n) {
+        work_init(work, id);
+        work_buffer(work, 1, slot * BUSY_SLOT, length, OUT);
+        work_launch(work, work_kernel(work, 5, "busy"), 1, 1, "bi", 0, n);
+}
+
+/* Streams whose scratch had grown kept it while they ran something long and small, and all others waited for that. */
+static void what_runs_long_on_much_scratch_holds_up_nobody(void **state) {
+        enum { GROWN = 96, LONG = 6, SHORT = 301 };
+        Supervisor supervisor;
+        HostArena arena;
+        bool first = true;
+
+        if (supervisor_on_gpu())
+                skip(); /* so many writes take long there */
+        supervisor_options[0] = "--in-place=no";
+        supervisor_options[1] = "--cpu-threads=16";
+        supervisor = supervisor_start(false);
+        arena = host_arena(&supervisor, 1, GROWN * BUSY_SLOT);
+        module_add_source(&supervisor, 5, busy_source);
+        add_builtin(&supervisor);
+
+        for (size_t i = 0; i < GROWN; ++i)
+                add_busy(&works[i], i + 1, i, BUSY_SLOT, 10);
+        works_send(&supervisor, works, GROWN);
+        await_all(&supervisor, GROWN);
+        for (size_t i = 0; i < LONG; ++i) {
+                add_busy(&works[i], 201 + i, i, SLICE, 1000000000);
+                works[i].job.alone = true;
+        }
+        works_send(&supervisor, works, LONG);
+        add_busy(&works[LONG], SHORT, LONG, SLICE, 10);
+        works[LONG].job.alone = true;
+        work_send(&supervisor, &works[LONG]);
+
+        for (size_t n = 0; n < LONG + 1;) {
+                const Gpuq__Worker__JobEnds *ends =
+                        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ENDS)->ends;
+
+                for (size_t i = 0; i < ends->n_ends; ++i, ++n, first = false) {
+                        assert_null(ends->ends[i]->error);
+                        if (first)
+                                assert_int_equal(ends->ends[i]->id, SHORT);
+                }
+        }
+        end(&supervisor, &arena);
+}
+
 /* ---- what does not launch, as the CPU driver can be told ---------------------------------- */
 
 static char broken_path[4096];
@@ -540,6 +592,7 @@ int main(void) {
                 cmocka_unit_test(job_in_place_is_behind_those_it_comes_after),
                 cmocka_unit_test(large_and_overlapping_jobs_go_by_copy_engines),
                 cmocka_unit_test(one_bad_job_does_not_hide_in_its_batch),
+                cmocka_unit_test(what_runs_long_on_much_scratch_holds_up_nobody),
                 cmocka_unit_test(without_a_move_kernel_each_job_of_a_batch_is_copied),
                 cmocka_unit_test(without_a_move_kernel_a_batch_in_device_memory_starts_with_zeros),
                 cmocka_unit_test(without_its_twin_each_job_of_a_batch_is_launched),

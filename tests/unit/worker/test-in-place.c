@@ -169,11 +169,46 @@ static void what_lasts_is_not_waited_for(void **state) {
         /* What is alone by itself holds nobody. */
         run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 1, &now_ns);
         assert_int_equal(in_place_choose(&in_place, SMALL, 1, IN_PLACE_ALONE, now_ns).quiet_ns, 0);
-        in_place.in_trial = false;
+}
 
-        now_ns += IN_PLACE_AGAIN_NS;
-        assert_true(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns).wait);
-        run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 2 * IN_PLACE_TRIALS - 1,
+/* How long it is until somebody is waited for again, at most @most_ns. */
+static uint64_t gap(InPlace *in_place, uint64_t *now_ns, uint64_t most_ns) {
+        uint64_t from_ns = *now_ns;
+
+        while (!in_place_choose(in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, *now_ns).wait) {
+                assert_true(*now_ns - from_ns < most_ns);
+                *now_ns += IN_PLACE_QUIET_NS;
+        }
+        return *now_ns - from_ns;
+}
+
+static void trials_that_never_come_about_are_waited_for_less_and_less(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1, gap_ns, before_ns;
+
+        gap(&in_place, &now_ns, 1);
+        now_ns += IN_PLACE_QUIET_NS;
+        before_ns = gap(&in_place, &now_ns, IN_PLACE_AGAIN_NS);
+        for (int i = 0; i < 3; ++i) {
+                now_ns += IN_PLACE_QUIET_NS;
+                gap_ns = gap(&in_place, &now_ns, IN_PLACE_AGAIN_MAX_NS);
+                assert_true(gap_ns > before_ns + before_ns / 2);
+                before_ns = gap_ns;
+        }
+
+        /* And then they do. */
+        run(&in_place, SMALL, 1, 30 * MICROSECOND, 12 * MICROSECOND, 2 * IN_PLACE_TRIALS, &now_ns);
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_WON);
+}
+
+static void one_slow_trial_says_little(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1;
+
+        run(&in_place, SMALL, 1, 20 * MICROSECOND, 10 * MICROSECOND, 1, &now_ns);
+        run(&in_place, SMALL, 1, 20 * MICROSECOND, 400 * MICROSECOND, 1, &now_ns);
+        assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_TRYING);
+        run(&in_place, SMALL, 1, 20 * MICROSECOND, 10 * MICROSECOND, 2 * IN_PLACE_TRIALS - 2,
             &now_ns);
         assert_int_equal(in_place_state(&in_place, SMALL), IN_PLACE_WON);
 }
@@ -207,6 +242,8 @@ int main(void) {
                 cmocka_unit_test(one_trial_is_in_flight_at_a_time),
                 cmocka_unit_test(trial_waits_for_what_may_end_in_a_moment),
                 cmocka_unit_test(what_lasts_is_not_waited_for),
+                cmocka_unit_test(trials_that_never_come_about_are_waited_for_less_and_less),
+                cmocka_unit_test(one_slow_trial_says_little),
                 cmocka_unit_test(winner_is_used_while_both_are_tried_again),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,9 +111,16 @@ class Result(dict):
 
 
 @contextlib.contextmanager
-def a_daemon(arguments, *settings):
+def public_folder():
+    """Other users' processes reach what serves them: CUDA would leave MPS out in silence."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
+        yield folder
+
+
+@contextlib.contextmanager
+def a_daemon(arguments, *settings):
+    with public_folder() as folder:
         daemon = Daemon(arguments.prefix, arguments.device, folder, [*arguments.set, *settings], private=os.getuid() != 0)
         try:
             yield daemon
@@ -124,7 +131,7 @@ def a_daemon(arguments, *settings):
 def measure(arguments):
     on_gpu = arguments.device == "gpu"
     arguments.gpu_before_mib = machine.gpu_used_mib() if on_gpu else None
-    with tempfile.TemporaryDirectory() as folder, a_daemon(arguments) as daemon:
+    with public_folder() as folder, a_daemon(arguments) as daemon:
         mps = {}
         if on_gpu and "mps" in arguments.contenders:
             mps = {"mps": Mps(f"{folder}/mps"), "mps-all": Mps(f"{folder}/mps-all", "-multiuser-server")}

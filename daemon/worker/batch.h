@@ -32,9 +32,9 @@ typedef struct Batch {
         size_t n_jobs;
         JobKind kind; /* of its jobs; .function NULL: there is but one */
         size_t n_rows;
-        Stream *stream; /* behind what is there; NULL while it is formed: any */
-        bool is_behind; /* something in flight that its jobs come after */
-        bool is_beside_new; /* all that is in flight has been for less than IN_PLACE_QUIET_NS: it may end in a moment */
+        Stream *stream;     /* behind what is there; NULL while it is formed: any */
+        bool is_behind;     /* something in flight that its jobs come after */
+        bool may_wait;      /* for scratch that others keep */
         uint64_t n_small;   /* bytes, of all jobs */
         uint64_t formed_ns; /* when its first job came to a batch for the first time */
 

@@ -317,6 +317,7 @@ static bool job_fits_in_place(const Job *job) {
 static void job_find_kind(Job *job) {
         const ProgramLaunch *launch = program_only_launch(job->program);
 
+        job->kind.class = stream_class(job->priority);
         if (!launch || job->timed || job->program->has_printf || job->n_small > JOB_SMALL_BYTES)
                 return;
         job->n_rows = twin_rows(launch);
@@ -327,7 +328,6 @@ static void job_find_kind(Job *job) {
         memcpy(job->kind.grid, launch->grid, sizeof(job->kind.grid));
         memcpy(job->kind.block, launch->block, sizeof(job->kind.block));
         job->kind.shared_bytes = launch->shared_bytes;
-        job->kind.class = stream_class(job->priority);
 }
 
 int job_check(Job *job, Programs *programs) {

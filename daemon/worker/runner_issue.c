@@ -9,6 +9,9 @@
 /* From one moment's quiet to the next at least: a twenty-fifth of the time goes there at most. */
 #define RUNNER_QUIET_GAP_NS (25 * IN_PLACE_QUIET_NS)
 
+/* So long at most a batch waits for scratch that others keep, before it takes its own from the pool. */
+#define RUNNER_SCRATCH_NS (10 * IN_PLACE_QUIET_NS)
+
 /* ---- behind what is in flight ------------------------------------------------------------ */
 
 /* The stream of the first job in flight that it comes after, or NULL. @ret_several: others are elsewhere. */
@@ -106,7 +109,7 @@ static int runner_issue_chosen(Runner *runner, Batch *batch) {
         }
         if (r == FAILURE_E_FAULT)
                 return r;
-        if (r == FAILURE_E_WAIT && batch->is_beside_new)
+        if (r == FAILURE_E_WAIT && batch->may_wait)
                 return runner_wait(runner, batch, batch->issued_ns + IN_PLACE_QUIET_NS);
         if (r == FAILURE_E_WAIT) {
                 runner_put_back(runner, batch);
@@ -140,15 +143,18 @@ static void runner_keep_quiet(Runner *runner, uint64_t until_ns, uint64_t now_ns
         runner->quiet_ns = MIN(until_ns, runner->window_ns);
 }
 
-static bool batch_is_new(const Batch *batch, uint64_t now_ns) {
-        return now_ns < batch->issued_ns + IN_PLACE_QUIET_NS;
+/* All that is in flight may end in a moment. */
+static bool runner_is_young(const Runner *runner, uint64_t now_ns) {
+        const Batch *oldest = TAILQ_FIRST(&runner->batches);
+
+        return oldest && now_ns < oldest->issued_ns + IN_PLACE_QUIET_NS;
 }
 
 /* What is urgent waits for nobody. */
 static InPlaceBeside runner_beside(const Runner *runner, const Batch *batch, uint64_t now_ns) {
         if (TAILQ_EMPTY(&runner->batches))
                 return IN_PLACE_ALONE;
-        return batch->is_beside_new && batch->kind.class != STREAM_HIGH &&
+        return runner_is_young(runner, now_ns) && batch->kind.class != STREAM_HIGH &&
                                runner_may_keep_quiet(runner, now_ns)
                        ? IN_PLACE_BESIDE_NEW
                        : IN_PLACE_BESIDE_OLD;
@@ -158,16 +164,20 @@ static InPlaceBeside runner_beside(const Runner *runner, const Batch *batch, uin
 
 /* Return: as runner_issue_chosen(). */
 static int runner_issue(Runner *runner, Batch *batch, uint64_t now_ns) {
-        Batch *oldest = TAILQ_FIRST(&runner->batches), *rest = NULL;
+        Batch *rest = NULL;
         int r;
 
+        if (TAILQ_EMPTY(&runner->batches))
+                runner->quiet_ns = 0;
         if (runner_is_quiet(runner, now_ns) && batch->kind.class != STREAM_HIGH)
                 return runner_wait(runner, batch, runner->quiet_ns);
         r = runner_choose_stream(runner, batch);
         if (r)
                 return runner_refuse(runner, batch, r);
 
-        batch->is_beside_new = oldest && batch_is_new(oldest, now_ns);
+        batch->may_wait =
+                runner_is_young(runner, now_ns) &&
+                now_ns < batch->formed_ns + runner->settings.coalesce_ns + RUNNER_SCRATCH_NS;
         issue_choose(&runner->issuer, batch, runner_beside(runner, batch, now_ns), now_ns);
         if (batch->choice.quiet_ns > 0)
                 runner_keep_quiet(runner, batch->choice.quiet_ns, now_ns);

@@ -65,6 +65,14 @@ static size_t scratch_size(const Batch *batch) {
         return n_bytes;
 }
 
+/* What idle streams keep goes first. */
+static bool scratch_may_be_kept(const Transfer *transfer, const Batch *batch, size_t n_bytes) {
+        Streams *streams = transfer->streams;
+
+        return batch->way != BATCH_MOVED || streams_may_keep(streams, batch->stream, n_bytes) ||
+               (streams_drop_scratch(streams) && streams_may_keep(streams, batch->stream, n_bytes));
+}
+
 int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure) {
         size_t n_bytes;
         CUdeviceptr scratch;
@@ -75,11 +83,9 @@ int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure) {
                 return 0;
 
         n_bytes = scratch_size(batch);
-        if (batch->way == BATCH_MOVED && batch->is_beside_new &&
-            !streams_may_keep(transfer->streams, batch->stream, n_bytes) &&
-            !(streams_drop_scratch(transfer->streams) &&
-              streams_may_keep(transfer->streams, batch->stream, n_bytes)))
+        if (!scratch_may_be_kept(transfer, batch, n_bytes) && batch->may_wait)
                 return FAILURE_E_WAIT;
+        batch->may_wait = false; /* for what follows nobody else fares better */
         result = scratch_take(transfer, batch, n_bytes, &scratch);
         if (result == CUDA_ERROR_OUT_OF_MEMORY)
                 result = scratch_take_last(transfer, batch, n_bytes, &scratch);

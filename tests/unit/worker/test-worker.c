@@ -486,6 +486,50 @@ static void without_device_memory_a_job_waits_for_others_or_fails_alone(void **s
         supervisor_end(&supervisor);
 }
 
+/* Those behind it would go for ever, and the memory never be free at once. */
+static void job_without_memory_is_not_overtaken(void **state) {
+        enum { BEFORE = 4, ALL = 205, SLOT = 64 << 10, BIG = 80 << 20 };
+        static Work works[ALL];
+        Supervisor supervisor;
+        HostArena arena;
+        size_t n_before = 0;
+        bool is_told = false;
+
+        if (supervisor_on_gpu())
+                skip();
+        setenv("GPUQ_CPU_MEMORY", "67108864", 1);
+        supervisor = supervisor_start(false);
+        unsetenv("GPUQ_CPU_MEMORY");
+        arena = host_arena(&supervisor, 1, BIG + ALL * SLOT);
+        add_module(&supervisor, 7, source);
+
+        for (size_t i = 0; i < ALL; ++i) {
+                work_init(&works[i], i + 1);
+                works[i].job.alone = true;
+                if (i == BEFORE) {
+                        work_buffer(&works[i], 1, 0, BIG, IN);
+                        work_launch(&works[i], work_kernel(&works[i], 7, "count"), 1, 1, "i", 1u);
+                        continue;
+                }
+                work_buffer(&works[i], 1, BIG + i * SLOT, 4096, INOUT);
+                work_launch(&works[i], work_kernel(&works[i], 7, "busy"), 1, 1, "bi", 0, 20000u);
+        }
+        works_send(&supervisor, works, ALL);
+
+        for (size_t n = 0; n < ALL;) {
+                const Gpuq__Worker__JobEnds *ends =
+                        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ENDS)->ends;
+
+                for (size_t i = 0; i < ends->n_ends; ++i, ++n) {
+                        is_told |= ends->ends[i]->id == BEFORE + 1;
+                        n_before += !is_told;
+                }
+        }
+        assert_in_range(n_before, 0, ALL / 4);
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
 static void buffer_of_4_gib_is_staged_whole(void **state) {
         const uint64_t size = (UINT64_C(4) << 30) + 4096;
         Supervisor supervisor;
@@ -1163,6 +1207,7 @@ int main(void) {
                 cmocka_unit_test(job_of_a_thousand_operations_runs),
                 cmocka_unit_test(cooperative_launch_runs_where_it_fits),
                 cmocka_unit_test(without_device_memory_a_job_waits_for_others_or_fails_alone),
+                cmocka_unit_test(job_without_memory_is_not_overtaken),
                 cmocka_unit_test(buffer_of_4_gib_is_staged_whole),
                 cmocka_unit_test(module_is_loaded_only_when_nothing_runs),
                 cmocka_unit_test(chain_of_jobs_keeps_its_order),

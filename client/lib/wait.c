@@ -132,7 +132,8 @@ static bool client_sees(const ClientSight *sight) {
 /*
  * Looks for a while without sleeping, since being woken takes longer than most
  * small jobs. Whoever else is ready for this core, gpuqd above all, gets it after each look: where
- * 16 clients and gpuqd shared 16 cores, a third more jobs a second, and p99 was halved. Return: as poll(), and in @ret_found whether word or ring have something.
+ * 16 clients and gpuqd shared 16 cores, a third more jobs a second, and p99 was halved. Return: as
+ * poll(), and in @ret_found whether word or ring have something.
  */
 static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const ClientSight *sight,
                        bool *ret_found) {

@@ -52,7 +52,7 @@ static void class_decide(InPlaceClass *class, uint64_t now_ns) {
 /* Whether all else may wait for this class now; less and less often where that led to no decision. */
 static bool class_may_hold(InPlaceClass *class, uint64_t now_ns) {
         if (now_ns >= class->until_ns + class->hold_gap_ns) {
-                class->until_ns = now_ns + IN_PLACE_QUIET_NS;
+                class->until_ns = now_ns + QUIET_NS;
                 class->hold_gap_ns = class->hold_gap_ns
                                              ? MIN(2 * class->hold_gap_ns, IN_PLACE_AGAIN_MAX_NS)
                                              : IN_PLACE_HOLD_GAP_NS;

@@ -25,13 +25,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "worker/quiet.h"
+
 #define IN_PLACE_CLASSES      24u               /* class i: from 2^i bytes on */
 #define IN_PLACE_JOB_MAX      (128u << 10)      /* bytes of a job that may be worked on in place */
 #define IN_PLACE_TRIALS       8u                /* runs of each way before the two are compared */
 #define IN_PLACE_TRIAL_NS     UINT64_C(5000000) /* what one may cost */
 #define IN_PLACE_AGAIN_NS     UINT64_C(2000000000) /* until the first time that both are tried again */
 #define IN_PLACE_AGAIN_MAX_NS UINT64_C(120000000000)
-#define IN_PLACE_QUIET_NS     UINT64_C(2000000) /* so long all else may wait for trials, at a time */
 
 typedef enum InPlaceState {
         IN_PLACE_UNTRIED,
@@ -62,17 +63,16 @@ typedef struct InPlace {
 /* What else is in flight. */
 typedef enum InPlaceBeside {
         IN_PLACE_ALONE,
-        IN_PLACE_BESIDE_NEW, /* all of it for less than IN_PLACE_QUIET_NS: it may end in a moment */
+        IN_PLACE_BESIDE_NEW, /* all of it for less than QUIET_NS: it may end in a moment */
         IN_PLACE_BESIDE_OLD,
 } InPlaceBeside;
 
 typedef struct InPlaceChoice {
         bool wait; /* for what is in flight: no choice yet, ask again when that has ended or at quiet_ns */
         bool in_place;
-        bool trial;    /* in_place_told() or in_place_forget() must follow */
-        bool only_one; /* of the jobs */
-        uint64_t
-                quiet_ns; /* of a trial, and while it waits: until then nothing else should be issued */
+        bool trial;        /* in_place_told() or in_place_forget() must follow */
+        bool only_one;     /* of the jobs */
+        uint64_t quiet_ns; /* of a trial, and while it waits: it should be quiet until then */
 } InPlaceChoice;
 
 /** in_place_choose() - for a run of @n_jobs with @n_bytes of host memory in all, > 0 both. */

@@ -275,7 +275,7 @@ static int runner_drain(Runner *runner, bool *ret_any) {
 }
 
 bool runner_is_quiet(const Runner *runner, uint64_t now_ns) {
-        return now_ns < runner->quiet_ns && !TAILQ_EMPTY(&runner->batches);
+        return quiet_is(&runner->quiet, now_ns) && !TAILQ_EMPTY(&runner->batches);
 }
 
 static bool runner_may_issue(const Runner *runner, uint64_t now_ns) {

@@ -17,6 +17,7 @@
 #include "worker/arenas.h"
 #include "worker/issue.h"
 #include "worker/output.h"
+#include "worker/quiet.h"
 
 typedef struct RunnerSettings {
         IssueSettings issue;
@@ -44,11 +45,10 @@ typedef struct Runner {
         Forming forming;
         struct BatchList batches; /* in flight */
         Batch *alone;             /* in flight, and nothing may be beside it */
-        uint64_t quiet_ns;        /* until then little is issued beside what is in flight */
-        uint64_t window_ns;       /* so long it may be quiet, or could the last time */
+        Quiet quiet;              /* for those who try to work in place */
         bool open;
-        bool is_urgent; /* one of the ready jobs */
         bool dirty;     /* something changed that a waiting job may have waited for */
+        bool is_urgent; /* a job that became ready since the last look */
 
         bool has_collected; /* since the last look for a fault */
         uint64_t query_at_ns;

@@ -6,11 +6,8 @@
 #include "util/macro.h"
 #include "worker/runner_state.h"
 
-/* From one moment's quiet to the next at least: a twenty-fifth of the time goes there at most. */
-#define RUNNER_QUIET_GAP_NS (25 * IN_PLACE_QUIET_NS)
-
 /* So long at most a batch waits for scratch that others keep, before it takes its own from the pool. */
-#define RUNNER_SCRATCH_NS (10 * IN_PLACE_QUIET_NS)
+#define RUNNER_SCRATCH_NS (10 * QUIET_NS)
 
 /* ---- behind what is in flight ------------------------------------------------------------ */
 
@@ -110,7 +107,7 @@ static int runner_issue_chosen(Runner *runner, Batch *batch) {
         if (r == FAILURE_E_FAULT)
                 return r;
         if (r == FAILURE_E_WAIT && batch->may_wait)
-                return runner_wait(runner, batch, batch->issued_ns + IN_PLACE_QUIET_NS);
+                return runner_wait(runner, batch, batch->issued_ns + QUIET_NS);
         if (r == FAILURE_E_WAIT) {
                 runner_put_back(runner, batch);
                 return r;
@@ -128,26 +125,13 @@ static int runner_refuse(Runner *runner, Batch *batch, int error) {
         return 0;
 }
 
-/* ---- a moment's quiet, for those who try to work in place ------------------------------------ */
-
-static bool runner_may_keep_quiet(const Runner *runner, uint64_t now_ns) {
-        return now_ns < runner->window_ns || now_ns >= runner->window_ns + RUNNER_QUIET_GAP_NS;
-}
-
-/* No longer than the one window in which there may be any, whoever asks. */
-static void runner_keep_quiet(Runner *runner, uint64_t until_ns, uint64_t now_ns) {
-        if (!runner_may_keep_quiet(runner, now_ns))
-                return;
-        if (now_ns >= runner->window_ns)
-                runner->window_ns = now_ns + IN_PLACE_QUIET_NS;
-        runner->quiet_ns = MIN(until_ns, runner->window_ns);
-}
+/* ---- beside what is in flight ---------------------------------------------------------------- */
 
 /* All that is in flight may end in a moment. */
 static bool runner_is_young(const Runner *runner, uint64_t now_ns) {
         const Batch *oldest = TAILQ_FIRST(&runner->batches);
 
-        return oldest && now_ns < oldest->issued_ns + IN_PLACE_QUIET_NS;
+        return oldest && now_ns < oldest->issued_ns + QUIET_NS;
 }
 
 /* What is urgent waits for nobody. */
@@ -155,7 +139,7 @@ static InPlaceBeside runner_beside(const Runner *runner, const Batch *batch, uin
         if (TAILQ_EMPTY(&runner->batches))
                 return IN_PLACE_ALONE;
         return runner_is_young(runner, now_ns) && batch->kind.class != STREAM_HIGH &&
-                               runner_may_keep_quiet(runner, now_ns)
+                               quiet_may_be(&runner->quiet, now_ns)
                        ? IN_PLACE_BESIDE_NEW
                        : IN_PLACE_BESIDE_OLD;
 }
@@ -168,9 +152,9 @@ static int runner_issue(Runner *runner, Batch *batch, uint64_t now_ns) {
         int r;
 
         if (TAILQ_EMPTY(&runner->batches))
-                runner->quiet_ns = 0;
+                quiet_end(&runner->quiet);
         if (runner_is_quiet(runner, now_ns) && batch->kind.class != STREAM_HIGH)
-                return runner_wait(runner, batch, runner->quiet_ns);
+                return runner_wait(runner, batch, runner->quiet.until_ns);
         r = runner_choose_stream(runner, batch);
         if (r)
                 return runner_refuse(runner, batch, r);
@@ -180,9 +164,9 @@ static int runner_issue(Runner *runner, Batch *batch, uint64_t now_ns) {
                 now_ns < batch->formed_ns + runner->settings.coalesce_ns + RUNNER_SCRATCH_NS;
         issue_choose(&runner->issuer, batch, runner_beside(runner, batch, now_ns), now_ns);
         if (batch->choice.quiet_ns > 0)
-                runner_keep_quiet(runner, batch->choice.quiet_ns, now_ns);
+                quiet_ask(&runner->quiet, batch->choice.quiet_ns, now_ns);
         if (batch->choice.wait)
-                return runner_wait(runner, batch, runner->quiet_ns);
+                return runner_wait(runner, batch, runner->quiet.until_ns);
         if (batch->choice.only_one && batch->n_jobs > 1)
                 rest = batch_split(batch, &runner->blocks);
         r = runner_issue_chosen(runner, batch);

@@ -150,11 +150,11 @@ static void trial_waits_for_what_may_end_in_a_moment(void **state) {
 
         choice = in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns);
         assert_true(choice.wait);
-        assert_int_equal(choice.quiet_ns, now_ns + IN_PLACE_QUIET_NS);
+        assert_int_equal(choice.quiet_ns, now_ns + QUIET_NS);
         choice = in_place_choose(&in_place, SMALL, 1, IN_PLACE_ALONE, now_ns + 1000);
         assert_true(choice.trial);
         assert_false(choice.wait);
-        assert_int_equal(choice.quiet_ns, now_ns + IN_PLACE_QUIET_NS); /* of the whole round */
+        assert_int_equal(choice.quiet_ns, now_ns + QUIET_NS); /* of the whole round */
 }
 
 static void what_lasts_is_not_waited_for(void **state) {
@@ -163,7 +163,7 @@ static void what_lasts_is_not_waited_for(void **state) {
 
         assert_false(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_OLD, now_ns).wait);
         assert_true(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns).wait);
-        now_ns += IN_PLACE_QUIET_NS;
+        now_ns += QUIET_NS;
         assert_false(in_place_choose(&in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, now_ns).wait);
 
         /* What is alone by itself holds nobody. */
@@ -177,7 +177,7 @@ static uint64_t gap(InPlace *in_place, uint64_t *now_ns, uint64_t most_ns) {
 
         while (!in_place_choose(in_place, SMALL, 1, IN_PLACE_BESIDE_NEW, *now_ns).wait) {
                 assert_true(*now_ns - from_ns < most_ns);
-                *now_ns += IN_PLACE_QUIET_NS;
+                *now_ns += QUIET_NS;
         }
         return *now_ns - from_ns;
 }
@@ -187,10 +187,10 @@ static void trials_that_never_come_about_are_waited_for_less_and_less(void **sta
         uint64_t now_ns = 1, gap_ns, before_ns;
 
         gap(&in_place, &now_ns, 1);
-        now_ns += IN_PLACE_QUIET_NS;
+        now_ns += QUIET_NS;
         before_ns = gap(&in_place, &now_ns, IN_PLACE_AGAIN_NS);
         for (int i = 0; i < 3; ++i) {
-                now_ns += IN_PLACE_QUIET_NS;
+                now_ns += QUIET_NS;
                 gap_ns = gap(&in_place, &now_ns, IN_PLACE_AGAIN_MAX_NS);
                 assert_true(gap_ns > before_ns + before_ns / 2);
                 before_ns = gap_ns;

@@ -222,6 +222,10 @@ void ring_wake(Ring *ring) {
         atomic_store_explicit(&ring->shared->sleeping, 0, memory_order_relaxed);
 }
 
+bool ring_is_watched(const Ring *ring) {
+        return !atomic_load_explicit(&ring->shared->sleeping, memory_order_relaxed);
+}
+
 bool ring_needs_bell(Ring *ring) {
         return atomic_load(&ring->shared->sleeping) && atomic_exchange(&ring->shared->sleeping, 0);
 }

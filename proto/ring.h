@@ -76,6 +76,8 @@ bool ring_is_empty(const Ring *ring);
 bool ring_sleep(Ring *ring);
 /** ring_wake() - the consumer is awake again. */
 void ring_wake(Ring *ring);
+/** ring_is_watched() - asked by the producer: the consumer has not said that it will sleep. */
+bool ring_is_watched(const Ring *ring);
 /** ring_needs_bell() - asked by the producer after writing: does the consumer sleep? Clears it. */
 bool ring_needs_bell(Ring *ring);
 

@@ -38,11 +38,13 @@ static int main_parse(int argc, char **argv, SupervisorOptions *options) {
 }
 
 /* Nothing of its memory to others of its uid, no descriptor but those that are
- * meant for it, and as many of its own as the machine allows. */
+ * meant for it, as many of its own as the machine
+ * allows, and naps that end when they should. */
 static void main_prepare_process(void) {
         struct rlimit limit;
 
         prctl(PR_SET_DUMPABLE, 0);
+        prctl(PR_SET_TIMERSLACK, 1000); /* ns: naps are short */
         close_range(KEEPER_CONFIG_FD + 1, ~0u, 0);
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
                 limit.rlim_cur = limit.rlim_max;

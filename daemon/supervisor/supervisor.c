@@ -80,6 +80,7 @@ static int supervisor_init(Supervisor *supervisor) {
                 log_error("no configuration from the keeper: %s", strerror(-r));
                 return r;
         }
+        pace_init(&supervisor->pace, supervisor->config->device == CONFIG_DRIVER_CPU);
         r = bump_new(&supervisor->bump);
         if (r < 0)
                 return r;

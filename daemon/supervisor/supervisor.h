@@ -9,9 +9,9 @@
  * then, before it sleeps, doomed jobs end, what can be dispatched is, and what
  * came together goes out together, one message to each worker and each session.
  *
- * For poll_us after a job came or ended it does not sleep: the loop turns without
- * blocking, and workers, seeing it awake, ring no bell. Nor do sessions with a ring
- * from which something came lately; the others are not looked at.
+ * For poll_us after a job came or ended, and less with none in flight, it does not
+ * sleep, or for a nap: workers, seeing it awake, ring no bell. Nor do sessions with a
+ * ring from which something came lately; the others are not looked at.
  */
 
 #include <stdbool.h>
@@ -32,6 +32,7 @@
 #include "supervisor/stall.h"
 #include "supervisor/user.h"
 #include "util/config.h"
+#include "util/pace.h"
 
 #define SUPERVISOR_TICK_MS      250u
 #define SUPERVISOR_QUIT_MS      1500u /* workers may take so long to stop */
@@ -103,13 +104,15 @@ struct Supervisor {
         uint64_t started_ns;
         uint64_t status_ns;   /* when the keeper last heard of us */
         uint64_t now_ns;      /* what the clock said in this turn; 0: not asked yet */
-        uint64_t event_ns;    /* when a job last came or ended */
-        uint64_t polled_ns;   /* when it last chose to look again rather than sleep */
+        Pace pace;            /* an event is a job that came or ended */
+        uint64_t polled_ns;   /* when it last thought of looking again rather than sleeping */
+        uint64_t nap_ns;      /* before it does */
         uint64_t quit_ns;     /* when the keeper told us to end */
         int r;                /* how the run ended */
         uint64_t handover_ns; /* handing over: not later */
         unsigned n_quiet;     /* likewise: looks in a row that found nothing in flight */
         bool is_eventful;     /* one did in this turn */
+        bool is_polling;      /* it looks again rather than sleep */
         bool is_stirred;      /* flushing brought new work: one more turn before the loop sleeps */
         bool has_slept_in; /* without memory somebody with work was not woken: the next tick does */
         bool is_started;   /* the keeper has handed over what it held */

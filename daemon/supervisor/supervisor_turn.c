@@ -4,6 +4,8 @@
  * looked at meanwhile.
  */
 
+#include <poll.h>
+
 #include "supervisor/ending.h"
 #include "supervisor/list.h"
 #include "supervisor/scheduler.h"
@@ -35,20 +37,29 @@ void supervisor_event(Supervisor *supervisor) {
         supervisor->is_eventful = true;
 }
 
-/* Whether to look again rather than sleep. */
-static bool supervisor_is_polling(Supervisor *supervisor) {
+static bool supervisor_is_busy(const Supervisor *supervisor) {
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                if (supervisor->devices[i].n_running > 0)
+                        return true;
+        return false;
+}
+
+/* Whether to look again, perhaps after a nap, rather than sleep. */
+static bool supervisor_may_poll(Supervisor *supervisor) {
         uint64_t poll_ns = supervisor->config->poll_us * 1000ull, now_ns;
 
-        if (!poll_ns || (!supervisor->is_eventful && !supervisor->event_ns))
+        supervisor->nap_ns = 0;
+        if (!poll_ns || (!supervisor->is_eventful && !supervisor->is_polling))
                 return false;
 
         now_ns = supervisor->polled_ns = supervisor_now(supervisor);
         if (supervisor->is_eventful)
-                supervisor->event_ns = now_ns;
-        else if (now_ns - supervisor->event_ns >= poll_ns)
-                supervisor->event_ns = 0;
+                pace_event(&supervisor->pace, now_ns);
         supervisor->is_eventful = false;
-        return supervisor->event_ns != 0;
+        if (pace_may_sleep(&supervisor->pace, poll_ns, supervisor_is_busy(supervisor), now_ns))
+                return false;
+        supervisor->nap_ns = pace_next(&supervisor->pace, now_ns);
+        return true;
 }
 
 /* Return: false: one is awake, or has more to say already. */
@@ -146,10 +157,20 @@ static bool supervisor_look(Supervisor *supervisor) {
         return found;
 }
 
+/* Whoever does ring ends it. */
+static void supervisor_nap(const Supervisor *supervisor) {
+        struct pollfd fd = {.fd = uv_backend_fd(&supervisor->loop), .events = POLLIN};
+        struct timespec time = {.tv_nsec = (long)supervisor->nap_ns};
+
+        (void)ppoll(&fd, 1, &time, NULL);
+}
+
 /* To ask the kernel for events takes a quarter of what a job does: while jobs come by rings not at each look. */
 static void supervisor_on_idle(uv_idle_t *idle) {
         Supervisor *supervisor = idle->data;
 
+        if (supervisor->nap_ns > 0)
+                supervisor_nap(supervisor);
         for (unsigned i = 1; supervisor_look(supervisor) && i < SUPERVISOR_LOOKS_MAX; ++i) {
                 if (TAILQ_EMPTY(&supervisor->looking))
                         return;
@@ -186,7 +207,8 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         supervisor->now_ns = 0;
         supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);
-        may_sleep = !supervisor_is_polling(supervisor);
+        supervisor->is_polling = supervisor_may_poll(supervisor);
+        may_sleep = !supervisor->is_polling;
         may_sleep = supervisor_rest_rings(supervisor, may_sleep);
         may_sleep = supervisor_flush_workers(supervisor, may_sleep);
         if (may_sleep && TAILQ_EMPTY(&supervisor->doomed) &&
@@ -195,7 +217,9 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         else
                 uv_idle_start(&supervisor->idle, supervisor_on_idle);
         supervisor_flush_sessions(supervisor);
-        if (supervisor->is_stirred)
+        if (supervisor->is_stirred) {
+                supervisor->nap_ns = 0;
                 uv_idle_start(&supervisor->idle, supervisor_on_idle);
+        }
         supervisor->now_ns = 0; /* it may sleep now */
 }

@@ -462,6 +462,10 @@ bool channel_sleep(Channel *channel) {
         return may_sleep;
 }
 
+bool channel_is_watched(const Channel *channel) {
+        return ring_is_watched(&channel->out);
+}
+
 void channel_wake(Channel *channel) {
         eventfd_t count;
 

@@ -93,6 +93,8 @@ int channel_take_fd(Channel *channel);
  * Return: false if a message came meanwhile: read it instead of sleeping.
  */
 bool channel_sleep(Channel *channel);
+/** channel_is_watched() - the other side is awake, or about to be. */
+bool channel_is_watched(const Channel *channel);
 /** channel_wake() - call after waking: clears the bell. */
 void channel_wake(Channel *channel);
 

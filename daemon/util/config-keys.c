@@ -17,8 +17,8 @@
 
 #include "util/macro.h"
 
-#define CONFIG_POLL_US    100u
-#define CONFIG_POLL_CORES 4 /* with fewer, nobody spins */
+#define CONFIG_POLL_US    5000u /* two slices of 2.4 ms, as the driver gives contexts that compete */
+#define CONFIG_POLL_CORES 4     /* with fewer, nobody spins */
 
 /* ---- types ----------------------------------------------------------------- */
 

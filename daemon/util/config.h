@@ -59,9 +59,8 @@ typedef struct Config {
         unsigned connections; /* of a worker to its device: CUDA's work queues */
         unsigned inflight_jobs; /* at once in one worker */
         unsigned inflight_ms;   /* of expected GPU time in one worker, beyond one job */
-        unsigned
-                poll_us; /* supervisor and clients look so long for what comes next before they sleep */
-        bool rings;      /* a client may exchange its messages through shared memory */
+        unsigned poll_us;       /* with jobs in flight, who waits looks so long before it sleeps */
+        bool rings;             /* a client may exchange its messages through shared memory */
         unsigned quantum_ms; /* for which one user's context has a device to itself; 0: none has */
         unsigned usage_half_life_s; /* of what a user used before; 0: only the present counts */
         unsigned gpu_window_s;      /* of gpu_seconds */

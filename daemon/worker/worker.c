@@ -295,6 +295,12 @@ static void worker_nap(Worker *worker, uint64_t nap_ns) {
         uv_run(&worker->loop, UV_RUN_NOWAIT);
 }
 
+/* With nothing in flight here. A supervisor that is awake has jobs in flight elsewhere, and may have the next one in a moment. */
+static bool worker_may_sleep(const Worker *worker, uint64_t now_ns) {
+        return pace_may_sleep(&worker->pace, worker->options->poll_us * UINT64_C(1000),
+                              channel_is_watched(worker->channel), now_ns);
+}
+
 static void worker_rest(Worker *worker, uint64_t now_ns, bool any) {
         bool busy = worker->streams.n_busy > 0 || !outbox_is_empty(&worker->outbox) ||
                     runner_is_holding(&worker->runner);
@@ -302,7 +308,7 @@ static void worker_rest(Worker *worker, uint64_t now_ns, bool any) {
 
         if (any)
                 pace_event(&worker->pace, now_ns);
-        if (!busy && !any && pace_may_sleep(&worker->pace, now_ns)) {
+        if (!busy && !any && worker_may_sleep(worker, now_ns)) {
                 worker_sleep(worker);
                 pace_event(&worker->pace, uv_hrtime());
                 return;
@@ -442,7 +448,7 @@ static int worker_init_objects(Worker *worker) {
         arenas_init(&worker->arenas, worker->context, &worker->streams, &worker->drain,
                     &worker->loop, worker_on_arena, worker);
         memory_init(&worker->memory, worker->context, &worker->loop, worker_on_memory, worker);
-        pace_init(&worker->pace, worker->driver->cpu, options->poll_us * UINT64_C(1000));
+        pace_init(&worker->pace, worker->driver->cpu);
         r = bump_new(&worker->bump);
         if (r < 0)
                 return r;

@@ -15,10 +15,10 @@
 
 #include <stdbool.h>
 
+#include "util/pace.h"
 #include "worker/memory.h"
 #include "worker/module.h"
 #include "worker/outbox.h"
-#include "worker/pace.h"
 #include "worker/runner.h"
 
 typedef struct WorkerOptions {

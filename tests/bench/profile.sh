@@ -20,7 +20,7 @@ trap 'kill $daemon; wait $daemon || true; rm -rf "$folder"' EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 bench() {
-        "$prefix/libexec/gpuq/gpuq-bench" --socket "$folder/socket" "$@"
+        "$prefix/libexec/gpuq/gpuq-bench" --socket "$folder/socket" --kernels "$prefix/libexec/gpuq/kernels" "$@"
 }
 until bench "$@" >"$folder/warm" 2>&1; do
         kill -0 $daemon

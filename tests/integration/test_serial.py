@@ -26,7 +26,7 @@ ALICE, BOB = 12345, 12346
 N_STEPS = int(os.environ.get("GPUQ_PROPERTY_STEPS", 40))
 LONG = bool(os.environ.get("GPUQ_FAULT_LONG"))
 
-ON = {"coalesce": "yes", "in_place": "yes", "poll_us": 100, "quantum_ms": 2}
+ON = {"coalesce": "yes", "in_place": "yes", "poll_us": 5000, "quantum_ms": 2}
 CONFIGURATIONS = {
     "all": ON,
     "waits-for-company": {**ON, "coalesce_us": 500},

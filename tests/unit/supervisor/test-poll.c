@@ -5,6 +5,7 @@
 #include "fake.h"
 
 #include <poll.h>
+#include <time.h>
 
 #define DONE GPUQ__V1__STATE__DONE
 
@@ -21,7 +22,7 @@ static bool supervisor_sleeps(void *userdata) {
         return uv_backend_timeout(&fake->supervisor->loop) != 0;
 }
 
-/* One that looks so long for what comes next that it does not fall asleep in a test, however slow that is. */
+/* One that looks so long for what comes next that with a job in flight it does not fall asleep in a test, however slow that is. */
 static Fake *fake_that_polls(void) {
         Fake *fake = fake_new(1, (char *[]){"poll_us=100000", NULL});
 
@@ -44,6 +45,17 @@ static bool bell_rings(Fake *fake, const FakeWorker *worker) {
         return poll(&fd, 1, 0) == 1;
 }
 
+static void ask_status(FakeClient *client) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__StatusGet get = GPUQ__V1__STATUS_GET__INIT;
+
+        request.serial = 7;
+        request.body_case = GPUQ__V1__REQUEST__BODY_STATUS_GET;
+        request.status_get = &get;
+        assert_int_equal(wire_queue(client->wire, &request.base, -1), 0);
+        assert_int_equal(wire_flush(client->wire), 0);
+}
+
 static void while_it_polls_a_worker_rings_no_bell(void **state) {
         Fake *fake = fake_that_polls();
         FakeClient *client = client_with_module(fake);
@@ -57,7 +69,57 @@ static void while_it_polls_a_worker_rings_no_bell(void **state) {
         fake_end(worker, id, 0);
         assert_false(bell_rings(fake, worker));
         fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void with_no_job_in_flight_it_sleeps_soon(void **state) {
+        Fake *fake = fake_that_polls();
+        FakeClient *client = client_with_module(fake);
+        FakeWorker *worker = fake_worker(fake, 0, 0);
+        uint64_t first = fake_submit(client, (FakeJob){}),
+                 second = fake_submit(client, (FakeJob){});
+
+        fake_worker(fake, 0, 2);
+        fake_end(worker, first, 0);
+        fake_expect_end(client, first, DONE, 0, NULL);
         assert_false(supervisor_sleeps(fake));
+        fake_end(worker, second, 0);
+        fake_expect_end(client, second, DONE, 0, NULL);
+        fake_wait(fake, supervisor_sleeps, fake);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static uint64_t cpu_ns(void) {
+        struct timespec time;
+
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Beside a kernel that takes long: less of a core the longer it takes, and whoever speaks is heard at once. */
+static void while_it_polls_in_vain_it_naps(void **state) {
+        Fake *fake = fake_that_polls();
+        FakeClient *client = client_with_module(fake);
+        FakeWorker *worker = fake_worker(fake, 0, 0);
+        uint64_t id = fake_submit(client, (FakeJob){}), began_ns, cpu_before_ns;
+
+        fake_worker(fake, 0, 1);
+        began_ns = uv_hrtime();
+        while (uv_hrtime() - began_ns < 20000000u)
+                fake_turn(fake);
+        cpu_before_ns = cpu_ns();
+        while (uv_hrtime() - began_ns < 120000000u)
+                fake_turn(fake);
+        assert_true(cpu_ns() - cpu_before_ns < 50000000u);
+        assert_false(supervisor_sleeps(fake));
+
+        ask_status(client);
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        fake_end(worker, id, 0);
+        assert_false(bell_rings(fake, worker));
+        fake_expect_end(client, id, DONE, 0, NULL);
         fake_client_close(client);
         fake_free(fake);
 }
@@ -108,17 +170,6 @@ static bool session_is_rung(const FakeClient *client) {
         return poll(&fd, 1, 0) == 1;
 }
 
-static void ask_status(FakeClient *client) {
-        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
-        Gpuq__V1__StatusGet get = GPUQ__V1__STATUS_GET__INIT;
-
-        request.serial = 7;
-        request.body_case = GPUQ__V1__REQUEST__BODY_STATUS_GET;
-        request.status_get = &get;
-        assert_int_equal(wire_queue(client->wire, &request.base, -1), 0);
-        assert_int_equal(wire_flush(client->wire), 0);
-}
-
 static void while_it_polls_a_ring_is_looked_at_without_a_bell(void **state) {
         Fake *fake = fake_that_polls();
         FakeClient *client = client_with_module(fake);
@@ -158,16 +209,17 @@ static void a_ring_from_which_nothing_comes_is_looked_at_no_more(void **state) {
 /* Six with one job each: those of the first four are on their way before the fifth is read. */
 static void what_some_rings_brought_goes_on_before_the_others_are_read(void **state) {
         Fake *fake = fake_that_polls();
-        FakeClient *clients[6];
+        FakeClient *other = client_with_module(fake), *clients[6];
         FakeWorker *worker = NULL;
         unsigned n_lists;
         uint64_t id;
 
+        fake_submit(other, (FakeJob){}); /* keeps it awake */
         for (size_t i = 0; i < ARRAY_SIZE(clients); ++i) {
                 clients[i] = client_with_module(fake);
                 fake_ring(clients[i]);
                 id = fake_submit(clients[i], (FakeJob){}); /* its module is there from now on */
-                worker = fake_worker(fake, 0, i + 1);
+                worker = fake_worker(fake, 0, i + 2);
                 fake_end(worker, id, 0);
                 fake_expect_end(clients[i], id, DONE, 0, NULL);
         }
@@ -175,10 +227,12 @@ static void what_some_rings_brought_goes_on_before_the_others_are_read(void **st
         n_lists = worker->n_lists;
         for (size_t i = 0; i < ARRAY_SIZE(clients); ++i)
                 fake_submit_unseen(clients[i], (FakeJob){});
-        fake_worker(fake, 0, 2 * ARRAY_SIZE(clients));
+        fake_worker(fake, 0, 1 + 2 * ARRAY_SIZE(clients));
         assert_int_equal(worker->n_lists, n_lists + 2);
         for (size_t i = 0; i < ARRAY_SIZE(clients); ++i)
-                fake_end(worker, worker->jobs[ARRAY_SIZE(clients) + i], 0);
+                fake_end(worker, worker->jobs[1 + ARRAY_SIZE(clients) + i], 0);
+        fake_end(worker, worker->jobs[0], 0);
+        fake_client_close(other);
         for (size_t i = 0; i < ARRAY_SIZE(clients); ++i)
                 fake_client_close(clients[i]);
         fake_free(fake);
@@ -211,6 +265,8 @@ static void a_ring_whose_client_does_not_read_keeps_nobody_awake(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(while_it_polls_a_worker_rings_no_bell),
+                cmocka_unit_test(with_no_job_in_flight_it_sleeps_soon),
+                cmocka_unit_test(while_it_polls_in_vain_it_naps),
                 cmocka_unit_test(it_sleeps_some_time_after_the_last_job),
                 cmocka_unit_test(without_polling_it_sleeps_at_once),
                 cmocka_unit_test(while_it_polls_a_ring_is_looked_at_without_a_bell),

@@ -207,8 +207,11 @@ static void bell_rings_only_for_a_sleeper(void **state) {
         assert_false(is_readable(channel_bell_fd(ends.b)));
         assert_false(channel_sleep(ends.b));
         assert_receives(ends.b, 1);
+        assert_true(channel_is_watched(ends.a));
         assert_true(channel_sleep(ends.b));
+        assert_false(channel_is_watched(ends.a));
         assert_int_equal(send_number(ends.a, 2, -1), 0);
+        assert_true(channel_is_watched(ends.a));
         assert_true(is_readable(channel_bell_fd(ends.b)));
         channel_wake(ends.b);
         assert_false(is_readable(channel_bell_fd(ends.b)));

@@ -2,28 +2,24 @@
 /*
  * Pace
  */
-#include "worker/pace.h"
+#include "util/pace.h"
 
 #include "util/macro.h"
 
 #define PACE_SPIN_NS     UINT64_C(1000000)
 #define PACE_SPIN_CPU_NS UINT64_C(5000)
+#define PACE_IDLE_NS     UINT64_C(100000) /* of looking with nothing in flight */
 /* A job that took t is seen at most t/64 late, up to the longest nap: 38 us where the driver slices for 2.4 ms. */
 #define PACE_PART       64u
 #define PACE_PART_CPU   16u
 #define PACE_NAP_MIN_NS UINT64_C(10000)
 #define PACE_NAP_MAX_NS UINT64_C(1000000)
 
-void pace_init(Pace *pace, bool cpu, uint64_t idle_ns) {
+void pace_init(Pace *pace, bool cpu) {
         *pace = (Pace){
                 .spin_ns = cpu ? PACE_SPIN_CPU_NS : PACE_SPIN_NS,
                 .part = cpu ? PACE_PART_CPU : PACE_PART,
-                .idle_ns = idle_ns,
         };
-}
-
-bool pace_may_sleep(const Pace *pace, uint64_t now_ns) {
-        return now_ns - pace->event_ns >= pace->idle_ns;
 }
 
 void pace_event(Pace *pace, uint64_t now_ns) {
@@ -36,4 +32,8 @@ uint64_t pace_next(const Pace *pace, uint64_t now_ns) {
         if (past_ns < pace->spin_ns)
                 return 0;
         return MIN(MAX(past_ns / pace->part, PACE_NAP_MIN_NS), PACE_NAP_MAX_NS);
+}
+
+bool pace_may_sleep(const Pace *pace, uint64_t poll_ns, bool is_busy, uint64_t now_ns) {
+        return now_ns - pace->event_ns >= (is_busy ? poll_ns : MIN(poll_ns, PACE_IDLE_NS));
 }

@@ -7,8 +7,13 @@
 
 #include "util/macro.h"
 
+static uint64_t spin_first_ns(const Spin *spin) {
+        return MIN(spin->limit_ns, SPIN_FIRST_NS);
+}
+
 void spin_init(Spin *spin, uint64_t limit_ns) {
-        *spin = (Spin){.limit_ns = limit_ns, .budget_ns = limit_ns};
+        *spin = (Spin){.limit_ns = limit_ns};
+        spin->budget_ns = spin_first_ns(spin);
 }
 
 bool spin_begin(Spin *spin, uint64_t now_ns) {
@@ -28,8 +33,17 @@ bool spin_go_on(Spin *spin, uint64_t now_ns) {
 
 /* What was slept through counts too: else a budget that is too small for what comes would stay so. */
 void spin_end(Spin *spin, uint64_t now_ns) {
-        if (now_ns - spin->begin_ns <= spin->limit_ns)
-                spin->budget_ns = spin->limit_ns;
-        else
-                spin->budget_ns = MAX(spin->budget_ns / 2, spin->limit_ns / SPIN_LESS);
+        uint64_t wait_ns = now_ns - spin->begin_ns, first_ns = spin_first_ns(spin);
+
+        if (now_ns < spin->pause_ns) {
+                spin->budget_ns = first_ns; /* it tells of who had the core */
+                return;
+        }
+        if (wait_ns > spin->limit_ns) {
+                spin->budget_ns = MAX(spin->budget_ns / 2, first_ns / SPIN_LESS);
+                return;
+        }
+
+        spin->budget_ns -= spin->budget_ns / SPIN_FORGET;
+        spin->budget_ns = MIN(MAX(spin->budget_ns, MAX(2 * wait_ns, first_ns)), spin->limit_ns);
 }

@@ -6,17 +6,20 @@
  * Spin
  *
  * How long a thread that waits looks again and again before it sleeps, and yields
- * the core after each look. As long as allowed where the last wait was no longer, less and
- * less after longer ones, and not at all for a while once whoever got the core turns out
- * to keep it. Pure: time comes in as an argument.
+ * the core after each look. Twice as long as the longest of its waits of late, which for most of them
+ * is enough, and no longer than allowed: less and less after waits that were longer than
+ * that, and not at all for a while once whoever got the core turns out to keep it.
+ * Pure: time comes in as an argument.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#define SPIN_FIRST_NS UINT64_C(100000)   /* before anything is known */
 #define SPIN_GAP_NS   UINT64_C(200000)   /* between two looks: somebody keeps the core */
 #define SPIN_PAUSE_NS UINT64_C(20000000) /* no spinning for so long then */
-#define SPIN_LESS     16u                /* at least the limit's so many-th part */
+#define SPIN_FORGET   1024u /* of its length a wait of late loses with each later one so much */
+#define SPIN_LESS     16u   /* at least this part of the first */
 
 typedef struct Spin {
         uint64_t limit_ns;  /* 0: never */

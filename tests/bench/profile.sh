@@ -5,7 +5,7 @@
 # of that time the shares of its own code, the kernel, the driver and libc, and the functions with most. At the end what
 # `gpuq status` counted: jobs in place, coalesced, by which way.
 #
-#     sh tests/bench/profile.sh PREFIX [GPUQ-BENCH ARGUMENT...]        such as --processes 16 device/32/2
+#     sh tests/bench/profile.sh PREFIX [GPUQ-BENCH ARGUMENT...]        such as --processes 16 copies/32/2 device/32/2
 #
 # PERF: the program (perf). DEVICE: gpu or cpu (gpu). TOP: so many functions (12).
 set -eu
@@ -22,8 +22,10 @@ trap 'exit 130' INT
 bench() {
         "$prefix/libexec/gpuq/gpuq-bench" --socket "$folder/socket" --kernels "$prefix/libexec/gpuq/kernels" "$@"
 }
+tries=0
 until bench "$@" >"$folder/warm" 2>&1; do
-        kill -0 $daemon
+        tries=$((tries + 1))
+        [ $tries -lt 100 ] || { cat "$folder/log" "$folder/warm"; exit 1; }
         sleep 0.1
 done
 
@@ -36,7 +38,7 @@ for name in supervisor worker; do
         recorders="${recorders:-} $!"
 done
 # shellcheck disable=SC2086 # a list
-wait $load $recorders
+wait $load $recorders || { cat "$folder"/*.log; exit 1; }
 
 grep -h jobs_per_s "$folder/result"
 for name in supervisor worker; do

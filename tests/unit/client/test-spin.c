@@ -73,6 +73,38 @@ static void after_one_short_wait_it_spins_in_full_again(void **state) {
         assert_int_equal(spin_wait(&spin, &now_ns, LIMIT_NS / 2), LIMIT_NS / 2);
 }
 
+/* Ten thousand waits of 40 us in which one takes longer are spun through, that one is not. */
+static void it_spins_about_as_long_as_the_waits_of_late(void **state) {
+        uint64_t now_ns = 7, limit_ns = 50 * LIMIT_NS;
+        Spin spin;
+
+        spin_init(&spin, limit_ns);
+        assert_int_equal(spin_wait(&spin, &now_ns, limit_ns / 2), LIMIT_NS);
+        assert_int_equal(spin_wait(&spin, &now_ns, limit_ns / 2), limit_ns / 2);
+        for (unsigned i = 0; i < 200; i++) /* so many in a slice of a GPU that two share */
+                assert_int_equal(spin_wait(&spin, &now_ns, 13 * LOOK_NS), 13 * LOOK_NS);
+        assert_int_equal(spin_wait(&spin, &now_ns, limit_ns / 2), limit_ns / 2);
+
+        for (unsigned i = 0; i < 10000; i++)
+                assert_int_equal(spin_wait(&spin, &now_ns, 40 * LOOK_NS), 40 * LOOK_NS);
+        assert_int_equal(spin_wait(&spin, &now_ns, limit_ns / 2), LIMIT_NS);
+}
+
+/* A wait through which somebody else had the core says nothing about how long the next one takes. */
+static void who_lost_the_core_begins_as_at_first(void **state) {
+        uint64_t now_ns = 7, limit_ns = 50 * LIMIT_NS;
+        Spin spin;
+
+        spin_init(&spin, limit_ns);
+        spin_wait(&spin, &now_ns, limit_ns / 2);
+        assert_true(spin_begin(&spin, now_ns));
+        now_ns += limit_ns / 2;
+        assert_false(spin_go_on(&spin, now_ns));
+        spin_end(&spin, now_ns);
+        now_ns += SPIN_PAUSE_NS;
+        assert_int_equal(spin_wait(&spin, &now_ns, limit_ns / 2), LIMIT_NS);
+}
+
 static void who_loses_the_core_does_not_spin_for_a_while(void **state) {
         uint64_t now_ns = 7;
         Spin spin;
@@ -93,6 +125,8 @@ int main(void) {
                 cmocka_unit_test(a_wait_spins_no_longer_than_the_limit),
                 cmocka_unit_test(who_waits_longer_than_the_limit_spins_less_and_less),
                 cmocka_unit_test(after_one_short_wait_it_spins_in_full_again),
+                cmocka_unit_test(it_spins_about_as_long_as_the_waits_of_late),
+                cmocka_unit_test(who_lost_the_core_begins_as_at_first),
                 cmocka_unit_test(who_loses_the_core_does_not_spin_for_a_while),
         };
 

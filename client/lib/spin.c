@@ -18,25 +18,26 @@ void spin_init(Spin *spin, uint64_t limit_ns) {
 
 bool spin_begin(Spin *spin, uint64_t now_ns) {
         spin->begin_ns = spin->last_ns = now_ns;
+        spin->is_lost = false;
         return spin->budget_ns > 0 && now_ns >= spin->pause_ns;
 }
 
-bool spin_go_on(Spin *spin, uint64_t now_ns) {
-        if (now_ns - spin->last_ns > SPIN_GAP_NS) {
-                spin->pause_ns = now_ns + SPIN_PAUSE_NS;
-                return false;
-        }
-
+bool spin_go_on(Spin *spin, bool found, uint64_t now_ns) {
+        spin->is_lost = now_ns - spin->last_ns > SPIN_GAP_NS;
         spin->last_ns = now_ns;
-        return now_ns - spin->begin_ns < spin->budget_ns;
+        if (found)
+                return false;
+        if (spin->is_lost)
+                spin->pause_ns = now_ns + SPIN_PAUSE_NS;
+        return !spin->is_lost && now_ns - spin->begin_ns < spin->budget_ns;
 }
 
 /* What was slept through counts too: else a budget that is too small for what comes would stay so. */
 void spin_end(Spin *spin, uint64_t now_ns) {
         uint64_t wait_ns = now_ns - spin->begin_ns, first_ns = spin_first_ns(spin);
 
-        if (now_ns < spin->pause_ns) {
-                spin->budget_ns = first_ns; /* it tells of who had the core */
+        if (spin->is_lost || now_ns < spin->pause_ns) {
+                spin->budget_ns = first_ns; /* the wait tells of who had the core */
                 return;
         }
         if (wait_ns > spin->limit_ns) {

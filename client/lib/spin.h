@@ -18,7 +18,7 @@
 #define SPIN_FIRST_NS UINT64_C(100000)   /* before anything is known */
 #define SPIN_GAP_NS   UINT64_C(200000)   /* between two looks: somebody keeps the core */
 #define SPIN_PAUSE_NS UINT64_C(20000000) /* no spinning for so long then */
-#define SPIN_FORGET   1024u /* of its length a wait of late loses with each later one so much */
+#define SPIN_FORGET   1024u /* a wait of late counts for a so-manieth less with each later one */
 #define SPIN_LESS     16u   /* at least this part of the first */
 
 typedef struct Spin {
@@ -27,14 +27,15 @@ typedef struct Spin {
         uint64_t pause_ns;  /* until then nobody spins */
         uint64_t begin_ns;  /* of this wait */
         uint64_t last_ns;   /* the last look */
+        bool is_lost;       /* somebody kept the core in this wait */
 } Spin;
 
 /** spin_init() - @limit_ns: at most so long at a time, 0: never. */
 void spin_init(Spin *spin, uint64_t limit_ns);
 /** spin_begin() - a wait begins. Return: false: sleep at once. */
 bool spin_begin(Spin *spin, uint64_t now_ns);
-/** spin_go_on() - that look found nothing. Return: false: sleep. */
-bool spin_go_on(Spin *spin, uint64_t now_ns);
+/** spin_go_on() - a look has ended. @found: with something. Return: false if so, or to sleep. */
+bool spin_go_on(Spin *spin, bool found, uint64_t now_ns);
 /** spin_end() - what was waited for is there, with or without sleep. */
 void spin_end(Spin *spin, uint64_t now_ns);
 

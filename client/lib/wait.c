@@ -151,7 +151,7 @@ static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const C
                 if (!found && n == 0)
                         sched_yield();
                 now_ns = client_now_ns();
-        } while (!found && n == 0 && spin_go_on(spin, now_ns));
+        } while (spin_go_on(spin, found || n != 0, now_ns));
         *ret_found =
                 found || (n == 0 && client_sees(sight)); /* the core was somebody else's for long */
         return n;

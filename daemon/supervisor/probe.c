@@ -61,6 +61,7 @@ static int probe_make_devices(Supervisor *supervisor, const Gpuq__Worker__Probed
                         return r;
                 log_info("device %zu: %s", i, info->name);
         }
+        pace_init(&supervisor->pace, supervisor_is_on_cpu(supervisor));
         return 0;
 }
 

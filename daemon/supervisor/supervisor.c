@@ -80,7 +80,7 @@ static int supervisor_init(Supervisor *supervisor) {
                 log_error("no configuration from the keeper: %s", strerror(-r));
                 return r;
         }
-        pace_init(&supervisor->pace, supervisor->config->device == CONFIG_DRIVER_CPU);
+        pace_init(&supervisor->pace, supervisor_is_on_cpu(supervisor));
         r = bump_new(&supervisor->bump);
         if (r < 0)
                 return r;
@@ -289,16 +289,18 @@ const char *supervisor_state(const Supervisor *supervisor) {
 
 /* With device=auto the keeper chose, which shows in what was found: the CPU driver
  * puts its devices in a PCI domain that no real one is in. */
-const char *supervisor_driver(const Supervisor *supervisor) {
-        bool is_cpu = supervisor->n_devices && strncmp(supervisor->devices[0].pci, "ffff:", 5) == 0;
-
+bool supervisor_is_on_cpu(const Supervisor *supervisor) {
         switch (supervisor->config->device) {
                 case CONFIG_DRIVER_CPU:
-                        return "cpu";
+                        return true;
                 case CONFIG_DRIVER_GPU:
-                        return "cuda";
+                        return false;
                 case CONFIG_DRIVER_AUTO:
                         break;
         }
-        return is_cpu ? "cpu" : "cuda";
+        return supervisor->n_devices && strncmp(supervisor->devices[0].pci, "ffff:", 5) == 0;
+}
+
+const char *supervisor_driver(const Supervisor *supervisor) {
+        return supervisor_is_on_cpu(supervisor) ? "cpu" : "cuda";
 }

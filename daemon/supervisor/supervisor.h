@@ -106,7 +106,6 @@ struct Supervisor {
         uint64_t now_ns;      /* what the clock said in this turn; 0: not asked yet */
         Pace pace;            /* an event is a job that came or ended */
         uint64_t polled_ns;   /* when it last thought of looking again rather than sleeping */
-        uint64_t nap_ns;      /* before it does */
         uint64_t quit_ns;     /* when the keeper told us to end */
         int r;                /* how the run ended */
         uint64_t handover_ns; /* handing over: not later */
@@ -149,6 +148,8 @@ Job *supervisor_find_job(Supervisor *supervisor, uint64_t id);
 Arena *supervisor_find_arena(Supervisor *supervisor, uint64_t id);
 /** supervisor_find_module() - Return: NULL: none of that id. */
 Module *supervisor_find_module(Supervisor *supervisor, uint64_t id);
+/** supervisor_is_on_cpu() - its devices are the CPU driver's, as far as is known. */
+bool supervisor_is_on_cpu(const Supervisor *supervisor);
 /** supervisor_driver() - "cuda" or "cpu". */
 const char *supervisor_driver(const Supervisor *supervisor);
 /** supervisor_state() - "ready", or what it waits for. */

@@ -16,6 +16,7 @@
 
 #define SUPERVISOR_ROUNDS_MAX 64u /* of ending and dispatching in one turn */
 #define SUPERVISOR_SLICE      4u /* rings that brought something, until that goes on to the workers */
+#define SUPERVISOR_NAP_MAX_NS 100000ull
 #define SUPERVISOR_LOOKS_MAX  8u /* at workers and rings in one turn, as long as each finds jobs */
 
 static void supervisor_settle(Supervisor *supervisor) {
@@ -44,11 +45,10 @@ static bool supervisor_is_busy(const Supervisor *supervisor) {
         return false;
 }
 
-/* Whether to look again, perhaps after a nap, rather than sleep. */
+/* Whether to look again rather than sleep. */
 static bool supervisor_may_poll(Supervisor *supervisor) {
         uint64_t poll_ns = supervisor->config->poll_us * 1000ull, now_ns;
 
-        supervisor->nap_ns = 0;
         if (!poll_ns || (!supervisor->is_eventful && !supervisor->is_polling))
                 return false;
 
@@ -56,10 +56,7 @@ static bool supervisor_may_poll(Supervisor *supervisor) {
         if (supervisor->is_eventful)
                 pace_event(&supervisor->pace, now_ns);
         supervisor->is_eventful = false;
-        if (pace_may_sleep(&supervisor->pace, poll_ns, supervisor_is_busy(supervisor), now_ns))
-                return false;
-        supervisor->nap_ns = pace_next(&supervisor->pace, now_ns);
-        return true;
+        return !pace_may_sleep(&supervisor->pace, poll_ns, supervisor_is_busy(supervisor), now_ns);
 }
 
 /* Return: false: one is awake, or has more to say already. */
@@ -157,20 +154,10 @@ static bool supervisor_look(Supervisor *supervisor) {
         return found;
 }
 
-/* Whoever does ring ends it. */
-static void supervisor_nap(const Supervisor *supervisor) {
-        struct pollfd fd = {.fd = uv_backend_fd(&supervisor->loop), .events = POLLIN};
-        struct timespec time = {.tv_nsec = (long)supervisor->nap_ns};
-
-        (void)ppoll(&fd, 1, &time, NULL);
-}
-
 /* To ask the kernel for events takes a quarter of what a job does: while jobs come by rings not at each look. */
 static void supervisor_on_idle(uv_idle_t *idle) {
         Supervisor *supervisor = idle->data;
 
-        if (supervisor->nap_ns > 0)
-                supervisor_nap(supervisor);
         for (unsigned i = 1; supervisor_look(supervisor) && i < SUPERVISOR_LOOKS_MAX; ++i) {
                 if (TAILQ_EMPTY(&supervisor->looking))
                         return;
@@ -199,6 +186,21 @@ static void supervisor_serve_deferred(Supervisor *supervisor) {
                 session_serve_deferred(session);
 }
 
+/* Between turns that found nothing. Who does ring ends it; who does not, since this one is awake, waits no longer than waking it would take. */
+static void supervisor_nap(const Supervisor *supervisor) {
+        struct pollfd fd = {.fd = uv_backend_fd(&supervisor->loop), .events = POLLIN};
+        uint64_t nap_ns = pace_next(&supervisor->pace, supervisor->polled_ns);
+        struct timespec time = {.tv_nsec = (long)MIN(nap_ns, SUPERVISOR_NAP_MAX_NS)};
+
+        if (nap_ns > 0)
+                (void)ppoll(&fd, 1, &time, NULL);
+}
+
+static bool supervisor_has_work(const Supervisor *supervisor) {
+        return supervisor->is_stirred || !TAILQ_EMPTY(&supervisor->doomed) ||
+               (!TAILQ_EMPTY(&supervisor->deferring) && supervisor_may_serve_deferred(supervisor));
+}
+
 void supervisor_on_prepare(uv_prepare_t *prepare) {
         Supervisor *supervisor = prepare->data;
         bool may_sleep;
@@ -211,15 +213,12 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         may_sleep = !supervisor->is_polling;
         may_sleep = supervisor_rest_rings(supervisor, may_sleep);
         may_sleep = supervisor_flush_workers(supervisor, may_sleep);
-        if (may_sleep && TAILQ_EMPTY(&supervisor->doomed) &&
-            (TAILQ_EMPTY(&supervisor->deferring) || !supervisor_may_serve_deferred(supervisor)))
+        supervisor_flush_sessions(supervisor);
+        if (may_sleep && !supervisor_has_work(supervisor))
                 uv_idle_stop(&supervisor->idle);
         else
                 uv_idle_start(&supervisor->idle, supervisor_on_idle);
-        supervisor_flush_sessions(supervisor);
-        if (supervisor->is_stirred) {
-                supervisor->nap_ns = 0;
-                uv_idle_start(&supervisor->idle, supervisor_on_idle);
-        }
+        if (supervisor->is_polling && !supervisor_has_work(supervisor))
+                supervisor_nap(supervisor);
         supervisor->now_ns = 0; /* it may sleep now */
 }

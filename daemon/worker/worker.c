@@ -295,7 +295,7 @@ static void worker_nap(Worker *worker, uint64_t nap_ns) {
         uv_run(&worker->loop, UV_RUN_NOWAIT);
 }
 
-/* With nothing in flight here. A supervisor that is awake has jobs in flight elsewhere, and may have the next one in a moment. */
+/* With nothing in flight here. A supervisor that is awake may have jobs in flight elsewhere, and the next one in a moment. */
 static bool worker_may_sleep(const Worker *worker, uint64_t now_ns) {
         return pace_may_sleep(&worker->pace, worker->options->poll_us * UINT64_C(1000),
                               channel_is_watched(worker->channel), now_ns);
@@ -314,7 +314,7 @@ static void worker_rest(Worker *worker, uint64_t now_ns, bool any) {
                 return;
         }
 
-        nap_ns = busy ? pace_next(&worker->pace, now_ns) : 0;
+        nap_ns = pace_next(&worker->pace, now_ns);
         if (nap_ns > 0) {
                 worker_nap(worker, nap_ns);
         } else if (now_ns >= worker->poll_at_ns) {

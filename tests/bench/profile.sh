@@ -25,7 +25,7 @@ bench() {
 tries=0
 until bench "$@" >"$folder/warm" 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt 100 ] || { cat "$folder/log" "$folder/warm"; exit 1; }
+        kill -0 $daemon && [ $tries -lt 100 ] || { cat "$folder/log" "$folder/warm"; exit 1; }
         sleep 0.1
 done
 
@@ -37,8 +37,9 @@ for name in supervisor worker; do
         "${PERF:-perf}" record -q -F 2000 -o "$folder/$name" -p "$pid" -- sleep 1 >"$folder/$name.log" 2>&1 &
         recorders="${recorders:-} $!"
 done
-# shellcheck disable=SC2086 # a list
-wait $load $recorders || { cat "$folder"/*.log; exit 1; }
+for each in $load ${recorders:-}; do
+        wait "$each" || { cat "$folder/log" "$folder"/*.log; exit 1; }
+done
 
 grep -h jobs_per_s "$folder/result"
 for name in supervisor worker; do

@@ -22,7 +22,7 @@ static uint64_t spin_wait(Spin *spin, uint64_t *now_ns, uint64_t wait_ns) {
         if (spin_begin(spin, *now_ns)) {
                 do
                         *now_ns += LOOK_NS;
-                while (*now_ns - begin_ns < wait_ns && spin_go_on(spin, *now_ns));
+                while (spin_go_on(spin, *now_ns - begin_ns >= wait_ns, *now_ns));
                 spun_ns = *now_ns - begin_ns;
         }
         *now_ns = begin_ns + MAX(spun_ns, wait_ns);
@@ -90,19 +90,34 @@ static void it_spins_about_as_long_as_the_waits_of_late(void **state) {
         assert_int_equal(spin_wait(&spin, &now_ns, limit_ns / 2), LIMIT_NS);
 }
 
-/* A wait through which somebody else had the core says nothing about how long the next one takes. */
+/* A wait through which somebody else had the core says nothing about how long the next one takes,
+ * whether its end was there then or not. */
 static void who_lost_the_core_begins_as_at_first(void **state) {
-        uint64_t now_ns = 7, limit_ns = 50 * LIMIT_NS;
+        for (int found = 0; found < 2; found++) {
+                uint64_t now_ns = 7, limit_ns = 50 * LIMIT_NS;
+                Spin spin;
+
+                spin_init(&spin, limit_ns);
+                spin_wait(&spin, &now_ns, limit_ns / 2);
+                assert_true(spin_begin(&spin, now_ns));
+                now_ns += limit_ns / 2;
+                assert_false(spin_go_on(&spin, found, now_ns));
+                spin_end(&spin, now_ns);
+                now_ns += SPIN_PAUSE_NS;
+                assert_int_equal(spin_wait(&spin, &now_ns, limit_ns / 2), LIMIT_NS);
+        }
+}
+
+static void who_finds_its_end_then_spins_on(void **state) {
+        uint64_t now_ns = 7;
         Spin spin;
 
-        spin_init(&spin, limit_ns);
-        spin_wait(&spin, &now_ns, limit_ns / 2);
+        spin_init(&spin, LIMIT_NS);
         assert_true(spin_begin(&spin, now_ns));
-        now_ns += limit_ns / 2;
-        assert_false(spin_go_on(&spin, now_ns));
+        now_ns += SPIN_GAP_NS + 1;
+        assert_false(spin_go_on(&spin, true, now_ns));
         spin_end(&spin, now_ns);
-        now_ns += SPIN_PAUSE_NS;
-        assert_int_equal(spin_wait(&spin, &now_ns, limit_ns / 2), LIMIT_NS);
+        assert_true(spin_begin(&spin, now_ns));
 }
 
 static void who_loses_the_core_does_not_spin_for_a_while(void **state) {
@@ -112,7 +127,7 @@ static void who_loses_the_core_does_not_spin_for_a_while(void **state) {
         spin_init(&spin, LIMIT_NS);
         assert_true(spin_begin(&spin, now_ns));
         now_ns += SPIN_GAP_NS + 1;
-        assert_false(spin_go_on(&spin, now_ns));
+        assert_false(spin_go_on(&spin, false, now_ns));
         spin_end(&spin, now_ns);
         assert_false(spin_begin(&spin, now_ns));
         assert_false(spin_begin(&spin, now_ns + SPIN_PAUSE_NS - 1));
@@ -127,6 +142,7 @@ int main(void) {
                 cmocka_unit_test(after_one_short_wait_it_spins_in_full_again),
                 cmocka_unit_test(it_spins_about_as_long_as_the_waits_of_late),
                 cmocka_unit_test(who_lost_the_core_begins_as_at_first),
+                cmocka_unit_test(who_finds_its_end_then_spins_on),
                 cmocka_unit_test(who_loses_the_core_does_not_spin_for_a_while),
         };
 

@@ -98,7 +98,7 @@ static uint64_t cpu_ns(void) {
         return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Beside a kernel that takes long: less of a core the longer it takes, and whoever speaks is heard at once. */
+/* Beside a kernel that takes long: less of a core the longer it takes, and whoever speaks is heard all the same. */
 static void while_it_polls_in_vain_it_naps(void **state) {
         Fake *fake = fake_that_polls();
         FakeClient *client = client_with_module(fake);

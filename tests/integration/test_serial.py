@@ -10,6 +10,7 @@ programs are played under every configuration, so those agree with each other to
     GPUQ_PROPERTY_STEPS=12    only its first steps: the way to a smaller one
 """
 
+import itertools
 import json
 import os
 import random
@@ -62,6 +63,14 @@ def play(daemon, seed, **options):
         raise AssertionError(f"GPUQ_PROPERTY_SEED={seed} GPUQ_PROPERTY_STEPS={N_STEPS}: {problem}") from None
 
 
+def has_shown(daemon, name, programs):
+    """That capability was used: else one more program is played, since it hangs on what comes together when."""
+    if counters(daemon).get(name, 0) > 0:
+        return True
+    play(daemon, next(programs))
+    return False
+
+
 def counters(daemon):
     """Of all workers, as `gpuq status --json` has them."""
     status = json.loads(daemon.run("status", "--json").stdout)
@@ -79,15 +88,15 @@ def test_all_ends_as_in_serial_order(start_gpuqd, name):
         ended = play(daemon, seed)
         assert ended[DONE] > 0
     told = until(lambda: counters(daemon), "the workers' counters")
-    settings = CONFIGURATIONS[name]
+    settings, again = CONFIGURATIONS[name], itertools.cycle(seeds(4, 40))
     if settings["coalesce"] == "no":
         assert told["batches"] == told["coalesced"] == 0
     elif name != "few-in-flight":
-        until(lambda: counters(daemon)["coalesced"] > 0, "jobs to have been run together")
+        until(lambda: has_shown(daemon, "coalesced", again), "jobs to have been run together")
     if settings["in_place"] == "no":
         assert told["in_place"] == 0
     elif "GPUQ_PROPERTY_STEPS" not in os.environ:
-        until(lambda: counters(daemon)["in_place"] > 0, "a kernel to have worked in place")
+        until(lambda: has_shown(daemon, "in_place", again), "a kernel to have worked in place")
 
 
 @pytest.mark.cpu

@@ -38,8 +38,7 @@ static int main_parse(int argc, char **argv, SupervisorOptions *options) {
 }
 
 /* Nothing of its memory to others of its uid, no descriptor but those that are
- * meant for it, as many of its own as the machine
- * allows, and naps that end when they should. */
+ * meant for it, as many of its own as the machine allows, and naps that end in time. */
 static void main_prepare_process(void) {
         struct rlimit limit;
 

@@ -186,7 +186,8 @@ static void supervisor_serve_deferred(Supervisor *supervisor) {
                 session_serve_deferred(session);
 }
 
-/* Between turns that found nothing. Who does ring ends it; who does not, since this one is awake, waits no longer than waking it would take. */
+/* Between turns that found nothing. Whoever rings ends it; who need not, since this one is awake,
+ * waits no longer than waking it would take. */
 static void supervisor_nap(const Supervisor *supervisor) {
         struct pollfd fd = {.fd = uv_backend_fd(&supervisor->loop), .events = POLLIN};
         uint64_t nap_ns = pace_next(&supervisor->pace, supervisor->polled_ns);

@@ -18,8 +18,8 @@
 #define SPIN_FIRST_NS UINT64_C(100000)   /* before anything is known */
 #define SPIN_GAP_NS   UINT64_C(200000)   /* between two looks: somebody keeps the core */
 #define SPIN_PAUSE_NS UINT64_C(20000000) /* no spinning for so long then */
-#define SPIN_FORGET   1024u /* each later wait takes one part in so many off it */
-#define SPIN_LESS     16u   /* at least this part of the first */
+#define SPIN_FORGET   1024u              /* each later wait takes one part in so many off it */
+#define SPIN_LESS     16u                /* at least this part of the first */
 
 typedef struct Spin {
         uint64_t limit_ns;  /* 0: never */

@@ -30,6 +30,14 @@ static uint64_t spin_wait(Spin *spin, uint64_t *now_ns, uint64_t wait_ns) {
         return spun_ns;
 }
 
+/* A wait in which somebody else has the core for so long, from its beginning on. @found: its end is there then. */
+static void lose_core(Spin *spin, uint64_t *now_ns, uint64_t gap_ns, bool found) {
+        assert_true(spin_begin(spin, *now_ns));
+        *now_ns += gap_ns;
+        assert_false(spin_go_on(spin, found, *now_ns));
+        spin_end(spin, *now_ns);
+}
+
 static void without_a_limit_nobody_spins(void **state) {
         Spin spin;
 
@@ -99,10 +107,7 @@ static void who_lost_the_core_begins_as_at_first(void **state) {
 
                 spin_init(&spin, limit_ns);
                 spin_wait(&spin, &now_ns, limit_ns / 2);
-                assert_true(spin_begin(&spin, now_ns));
-                now_ns += limit_ns / 2;
-                assert_false(spin_go_on(&spin, found, now_ns));
-                spin_end(&spin, now_ns);
+                lose_core(&spin, &now_ns, limit_ns / 2, found);
                 now_ns += SPIN_PAUSE_NS;
                 assert_int_equal(spin_wait(&spin, &now_ns, limit_ns / 2), LIMIT_NS);
         }
@@ -113,10 +118,7 @@ static void who_finds_its_end_then_spins_on(void **state) {
         Spin spin;
 
         spin_init(&spin, LIMIT_NS);
-        assert_true(spin_begin(&spin, now_ns));
-        now_ns += SPIN_GAP_NS + 1;
-        assert_false(spin_go_on(&spin, true, now_ns));
-        spin_end(&spin, now_ns);
+        lose_core(&spin, &now_ns, SPIN_GAP_NS + 1, true);
         assert_true(spin_begin(&spin, now_ns));
 }
 
@@ -125,10 +127,7 @@ static void who_loses_the_core_does_not_spin_for_a_while(void **state) {
         Spin spin;
 
         spin_init(&spin, LIMIT_NS);
-        assert_true(spin_begin(&spin, now_ns));
-        now_ns += SPIN_GAP_NS + 1;
-        assert_false(spin_go_on(&spin, false, now_ns));
-        spin_end(&spin, now_ns);
+        lose_core(&spin, &now_ns, SPIN_GAP_NS + 1, false);
         assert_false(spin_begin(&spin, now_ns));
         assert_false(spin_begin(&spin, now_ns + SPIN_PAUSE_NS - 1));
         assert_true(spin_begin(&spin, now_ns + SPIN_PAUSE_NS));

@@ -126,9 +126,9 @@ static int arena_create(gpuq_client *client, uint64_t size, int device, Arena **
 static Arena *arena_find(gpuq_client *client, uint64_t id) {
         Arena *arena;
 
-        TAILQ_FOREACH(arena, &client->arenas, arenas)
-        if (arena->id == id)
-                return arena;
+        TAILQ_FOREACH (arena, &client->arenas, arenas)
+                if (arena->id == id)
+                        return arena;
 
         return NULL;
 }
@@ -233,7 +233,7 @@ static int arena_take_shared(gpuq_client *client, uint64_t size, int device, Are
         Arena *arena;
         int r;
 
-        TAILQ_FOREACH(arena, &client->arenas, arenas) {
+        TAILQ_FOREACH (arena, &client->arenas, arenas) {
                 if (!arena_suits(arena, device))
                         continue;
 
@@ -286,9 +286,9 @@ static uint64_t arena_next_shared_size(gpuq_client *client, int device) {
         if (device != ARENA_HOST)
                 return ARENA_DEVICE_SHARED;
 
-        TAILQ_FOREACH(arena, &client->arenas, arenas)
-        if (arena_suits(arena, device) && size < ARENA_SHARED_MAX)
-                size *= 2;
+        TAILQ_FOREACH (arena, &client->arenas, arenas)
+                if (arena_suits(arena, device) && size < ARENA_SHARED_MAX)
+                        size *= 2;
 
         return size;
 }
@@ -384,9 +384,9 @@ static Arena *arena_to_go(gpuq_client *client, Arena *arena) {
         if (!arena->shared || arena->device != ARENA_HOST || arena->space.n_retired > 0)
                 return arena;
 
-        TAILQ_FOREACH(other, &client->arenas, arenas)
-        if (other != arena && arena_suits(other, ARENA_HOST) && other->n_buffers == 0)
-                return other->size < arena->size ? other : arena;
+        TAILQ_FOREACH (other, &client->arenas, arenas)
+                if (other != arena && arena_suits(other, ARENA_HOST) && other->n_buffers == 0)
+                        return other->size < arena->size ? other : arena;
 
         return NULL;
 }

@@ -123,9 +123,9 @@ int call_run(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *messag
 static Call *call_find_left(gpuq_client *client, uint64_t id) {
         Call *call;
 
-        TAILQ_FOREACH(call, &client->calls, calls)
-        if (call->id == id && !call->waiting)
-                return call;
+        TAILQ_FOREACH (call, &client->calls, calls)
+                if (call->id == id && !call->waiting)
+                        return call;
 
         return NULL;
 }
@@ -161,8 +161,8 @@ int call_wait_id(gpuq_client *client, uint64_t id, int64_t deadline_us,
 void calls_end(gpuq_client *client) {
         Call *call;
 
-        TAILQ_FOREACH(call, &client->calls, calls)
-        call->done = true;
+        TAILQ_FOREACH (call, &client->calls, calls)
+                call->done = true;
 }
 
 void calls_free(gpuq_client *client) {
@@ -177,7 +177,7 @@ void calls_free(gpuq_client *client) {
 bool calls_take(gpuq_client *client, Gpuq__V1__Reply *reply, int fd) {
         Call *call;
 
-        TAILQ_FOREACH(call, &client->calls, calls) {
+        TAILQ_FOREACH (call, &client->calls, calls) {
                 if (call->serial != reply->serial || call->done)
                         continue;
 

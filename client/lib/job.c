@@ -340,7 +340,7 @@ bool job_complete(gpuq_job *job, const Gpuq__V1__Completion *completion) {
 void jobs_end(gpuq_client *client, int error, const char *text) {
         gpuq_job *job, *next;
 
-        HASH_ITER(hh, client->jobs, job, next) {
+        HASH_ITER (hh, client->jobs, job, next) {
                 if (word_is_done(job)) /* gpuq_wait() may have said so */
                         job_end(job, GPUQ_DONE, 0, "");
                 else

@@ -41,15 +41,15 @@ static int retell_arenas(gpuq_client *client) {
         const Call *call;
         int r = 0;
 
-        TAILQ_FOREACH(arena, &client->arenas, arenas)
-        r = r < 0 ? r : retell_arena(client, arena->id);
-        TAILQ_FOREACH(arena, &client->spares, arenas)
-        r = r < 0 ? r : retell_arena(client, arena->id);
-        TAILQ_FOREACH(upload, &client->uploads, uploads)
-        r = r < 0 ? r : retell_arena(client, upload->id);
-        TAILQ_FOREACH(call, &client->calls, calls)
-        if (r == 0 && retell_answer(call, GPUQ__V1__REPLY__BODY_ARENA))
-                r = retell_arena(client, call->reply->arena->arena);
+        TAILQ_FOREACH (arena, &client->arenas, arenas)
+                r = r < 0 ? r : retell_arena(client, arena->id);
+        TAILQ_FOREACH (arena, &client->spares, arenas)
+                r = r < 0 ? r : retell_arena(client, arena->id);
+        TAILQ_FOREACH (upload, &client->uploads, uploads)
+                r = r < 0 ? r : retell_arena(client, upload->id);
+        TAILQ_FOREACH (call, &client->calls, calls)
+                if (r == 0 && retell_answer(call, GPUQ__V1__REPLY__BODY_ARENA))
+                        r = retell_arena(client, call->reply->arena->arena);
         return r;
 }
 
@@ -77,11 +77,11 @@ static int retell_modules(gpuq_client *client) {
         const Call *call;
         int r = 0;
 
-        TAILQ_FOREACH(module, &client->modules, modules)
-        r = r < 0 ? r : retell_module(client, module->load, module->id);
-        TAILQ_FOREACH(call, &client->calls, calls)
-        if (r == 0 && retell_answer(call, GPUQ__V1__REPLY__BODY_MODULE))
-                r = retell_module_of_call(client, call);
+        TAILQ_FOREACH (module, &client->modules, modules)
+                r = r < 0 ? r : retell_module(client, module->load, module->id);
+        TAILQ_FOREACH (call, &client->calls, calls)
+                if (r == 0 && retell_answer(call, GPUQ__V1__REPLY__BODY_MODULE))
+                        r = retell_module_of_call(client, call);
         return r;
 }
 
@@ -124,11 +124,11 @@ static int retell_prepared(gpuq_client *client) {
         const Call *call;
         int r = 0;
 
-        TAILQ_FOREACH(prepared, &client->prepared, entries)
-        r = r < 0 ? r : retell_prepared_job(client, prepared);
-        TAILQ_FOREACH(call, &client->calls, calls)
-        if (r == 0 && retell_answer(call, GPUQ__V1__REPLY__BODY_PREPARED))
-                r = retell_prepare_of_call(client, call);
+        TAILQ_FOREACH (prepared, &client->prepared, entries)
+                r = r < 0 ? r : retell_prepared_job(client, prepared);
+        TAILQ_FOREACH (call, &client->calls, calls)
+                if (r == 0 && retell_answer(call, GPUQ__V1__REPLY__BODY_PREPARED))
+                        r = retell_prepare_of_call(client, call);
         return r;
 }
 
@@ -140,7 +140,7 @@ static int retell_cancels(gpuq_client *client) {
         int r = 0;
 
         cancel.n_ids = 1;
-        HASH_ITER(hh, client->jobs, job, next) {
+        HASH_ITER (hh, client->jobs, job, next) {
                 if (!job->cancelled)
                         continue;
                 cancel.ids = &job->id;
@@ -162,8 +162,8 @@ static int retell_jobs(gpuq_client *client) {
         if (!jobs)
                 return error_memory();
 
-        HASH_ITER(hh, client->jobs, job, next)
-        jobs[n++] = job;
+        HASH_ITER (hh, client->jobs, job, next)
+                jobs[n++] = job;
         for (size_t first = 0; first < n_jobs; first += n) {
                 r = submit_say(client, jobs + first, n_jobs - first, &n);
                 if (r < 0)
@@ -179,9 +179,9 @@ static int retell_calls(gpuq_client *client) {
         const Call *call;
         int r = 0;
 
-        TAILQ_FOREACH(call, &client->calls, calls)
-        if (r == 0 && !call->done)
-                r = client_say(client, call->request, call->n_request);
+        TAILQ_FOREACH (call, &client->calls, calls)
+                if (r == 0 && !call->done)
+                        r = client_say(client, call->request, call->n_request);
         return r;
 }
 

@@ -78,10 +78,10 @@ bool siblings_visit(gpuq_client *client, int64_t lost_us) {
         if (pthread_mutex_trylock(&siblings_lock) != 0)
                 return true;
 
-        TAILQ_FOREACH(other, &siblings, siblings)
-        if (other != client && !client_forked(other) &&
-            strcmp(other->resume.path, client->resume.path) == 0)
-                any |= siblings_visit_one(other, lost_us);
+        TAILQ_FOREACH (other, &siblings, siblings)
+                if (other != client && !client_forked(other) &&
+                    strcmp(other->resume.path, client->resume.path) == 0)
+                        any |= siblings_visit_one(other, lost_us);
         pthread_mutex_unlock(&siblings_lock);
         return any;
 }

@@ -69,9 +69,9 @@ static Extent *space_find_gap(Space *space, uint64_t size) {
         uint64_t higher;
         Extent *extent;
 
-        LIST_FOREACH(extent, &space->gaps[class], gaps)
-        if (extent->size >= size)
-                return extent;
+        LIST_FOREACH (extent, &space->gaps[class], gaps)
+                if (extent->size >= size)
+                        return extent;
 
         higher = class == 63 ? 0 : space->classes >> (class + 1);
         if (higher == 0)

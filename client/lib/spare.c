@@ -53,9 +53,9 @@ static bool spare_fits(const Arena *arena, uint64_t size) {
 Arena *spare_take(gpuq_client *client, uint64_t size) {
         Arena *arena, *best = NULL;
 
-        TAILQ_FOREACH(arena, &client->spares, arenas)
-        if (spare_fits(arena, size) && (!best || arena->size <= best->size))
-                best = arena; /* of equals the last: its pages are in the caches */
+        TAILQ_FOREACH (arena, &client->spares, arenas)
+                if (spare_fits(arena, size) && (!best || arena->size <= best->size))
+                        best = arena; /* of equals the last: its pages are in the caches */
 
         if (!best)
                 return NULL;

@@ -267,9 +267,9 @@ static void worker_end(Worker *worker) {
 void workers_kill(Workers *workers, uint32_t id) {
         Worker *worker;
 
-        LIST_FOREACH(worker, &workers->list, next)
-        if (!worker->orphan && worker->pid && worker->id == id)
-                (void)kill(-worker->pid, SIGKILL);
+        LIST_FOREACH (worker, &workers->list, next)
+                if (!worker->orphan && worker->pid && worker->id == id)
+                        (void)kill(-worker->pid, SIGKILL);
 }
 
 void workers_kill_all(Workers *workers) {
@@ -287,7 +287,7 @@ void workers_kill_all(Workers *workers) {
 void workers_leave(Workers *workers) {
         Worker *worker;
 
-        LIST_FOREACH(worker, &workers->list, next) {
+        LIST_FOREACH (worker, &workers->list, next) {
                 if (worker->is_probe)
                         worker_end(worker);
                 else
@@ -298,9 +298,9 @@ void workers_leave(Workers *workers) {
 pid_t workers_attach(Workers *workers, uint32_t id, int *ret_status) {
         Worker *worker;
 
-        LIST_FOREACH(worker, &workers->list, next)
-        if (!worker->orphan && worker->id == id)
-                break;
+        LIST_FOREACH (worker, &workers->list, next)
+                if (!worker->orphan && worker->id == id)
+                        break;
         *ret_status = worker && !worker->pid ? worker->status : KEEPER_STATUS_LOST;
         if (!worker)
                 return 0;
@@ -328,9 +328,9 @@ bool workers_reaped(Workers *workers, pid_t pid, int status, uint32_t *ret_id) {
         Worker *worker;
         bool told;
 
-        LIST_FOREACH(worker, &workers->list, next)
-        if (worker->pid == pid)
-                break;
+        LIST_FOREACH (worker, &workers->list, next)
+                if (worker->pid == pid)
+                        break;
         if (!worker)
                 return false;
         if (worker->is_left && !worker->orphan) {

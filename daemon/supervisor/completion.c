@@ -87,7 +87,7 @@ static size_t session_count_batch(const Session *session, size_t *ret_n_bytes) {
         size_t n = 0, n_bytes = PACK_PREFIX_BYTES;
         const Job *job;
 
-        TAILQ_FOREACH(job, &session->ended, link) {
+        TAILQ_FOREACH (job, &session->ended, link) {
                 size_t n_more = completion_n_bytes(job);
 
                 if (n == COMPLETIONS_MAX || (n && n_bytes + n_more > SESSION_REPLY_BYTES))

@@ -134,7 +134,7 @@ static void dependency_unblock(JobEdge *edge) {
 void dependency_started(Job *job) {
         JobEdge *edge;
 
-        LIST_FOREACH(edge, &job->successors, link) {
+        LIST_FOREACH (edge, &job->successors, link) {
                 if (!edge->is_order)
                         continue;
                 dependency_unblock(edge);
@@ -145,7 +145,7 @@ void dependency_started(Job *job) {
 void dependency_returned(Job *job) {
         JobEdge *edge;
 
-        LIST_FOREACH(edge, &job->successors, link) {
+        LIST_FOREACH (edge, &job->successors, link) {
                 if (!edge->is_order || edge->is_blocking)
                         continue;
                 edge->is_blocking = true;

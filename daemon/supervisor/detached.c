@@ -402,21 +402,21 @@ static void detached_sweep(DetachedTable *table) {
         uint64_t keep_s = table->supervisor->config->detached_keep_s, now_s = (uint64_t)time(NULL);
         Detached *detached, *next;
 
-        HASH_ITER(hh, table->jobs, detached, next)
-        if (detached_is_old(detached, keep_s, now_s)) {
-                log_info("job " JOB_ID_FORMAT " was not fetched in %llu s and is discarded",
-                         JOB_ID_PARTS(detached_id(detached)), (unsigned long long)keep_s);
-                detached_remove(detached);
-        }
+        HASH_ITER (hh, table->jobs, detached, next)
+                if (detached_is_old(detached, keep_s, now_s)) {
+                        log_info("job " JOB_ID_FORMAT " was not fetched in %llu s and is discarded",
+                                 JOB_ID_PARTS(detached_id(detached)), (unsigned long long)keep_s);
+                        detached_remove(detached);
+                }
 }
 
 static void detached_tick_table(DetachedTable *table, uint64_t now_ns) {
         DetachedOwner *owner;
         Detached *detached, *next;
 
-        HASH_ITER(hh, table->jobs, detached, next)
-        if (detached->retry_ns && now_ns >= detached->retry_ns)
-                detached_retry(detached);
+        HASH_ITER (hh, table->jobs, detached, next)
+                if (detached->retry_ns && now_ns >= detached->retry_ns)
+                        detached_retry(detached);
         for (owner = table->owners; owner; owner = owner->hh.next)
                 if (!TAILQ_EMPTY(&owner->queued))
                         detached_admit(owner);
@@ -468,9 +468,9 @@ void detached_free(Supervisor *supervisor) {
 
         if (!table)
                 return;
-        HASH_ITER(hh, table->jobs, detached, next)
-        detached_end_it(detached);
-        HASH_ITER(hh, table->owners, owner, next_owner) {
+        HASH_ITER (hh, table->jobs, detached, next)
+                detached_end_it(detached);
+        HASH_ITER (hh, table->owners, owner, next_owner) {
                 HASH_DEL(table->owners, owner);
                 session_free_own(owner->session);
                 free(owner);

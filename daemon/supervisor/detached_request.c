@@ -17,8 +17,8 @@ static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, De
         DetachedAsk *ask;
         unsigned n = 0;
 
-        LIST_FOREACH(ask, &session->asks, session_link)
-        n++;
+        LIST_FOREACH (ask, &session->asks, session_link)
+                n++;
         if (n >= LIMIT_WATCHES)
                 return failure_new(FAILURE_QUOTA, "%u waits at once, at most %u", n, LIMIT_WATCHES);
         ask = calloc(1, sizeof(*ask));
@@ -63,7 +63,7 @@ void detached_drop_asks(Session *session) {
 void detached_refuse(Detached *detached, int what, Failure *failure) {
         DetachedAsk *ask, *next;
 
-        LIST_FOREACH_SAFE(ask, &detached->asks, detached_link, next) {
+        LIST_FOREACH_SAFE (ask, &detached->asks, detached_link, next) {
                 if ((what >= 0 && ask->what != (DetachedWhat)what) || ask_is_read_for(ask))
                         continue;
                 session_reply_failure(ask->session, ask->serial, failure);
@@ -294,17 +294,17 @@ static bool detached_is_unwanted(const Detached *detached) {
 
         if (detached->state != DETACHED_ENDED || detached->n_readers)
                 return false;
-        LIST_FOREACH(ask, &detached->asks, detached_link)
-        if (ask->what == DETACHED_ASK_DISCARD)
-                return true;
+        LIST_FOREACH (ask, &detached->asks, detached_link)
+                if (ask->what == DETACHED_ASK_DISCARD)
+                        return true;
         return false;
 }
 
 void detached_answer(Detached *detached) {
         DetachedAsk *ask, *next;
 
-        LIST_FOREACH_SAFE(ask, &detached->asks, detached_link, next)
-        answer_one(ask);
+        LIST_FOREACH_SAFE (ask, &detached->asks, detached_link, next)
+                answer_one(ask);
         if (detached_is_unwanted(detached))
                 detached_remove(detached);
 }

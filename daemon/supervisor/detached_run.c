@@ -98,11 +98,11 @@ void detached_enqueue(Detached *detached) {
         Detached *other;
 
         detached->state = DETACHED_QUEUED;
-        TAILQ_FOREACH_REVERSE(other, queue, DetachedQueue, link)
-        if (detached_goes_before(other, detached)) {
-                TAILQ_INSERT_AFTER(queue, other, detached, link);
-                return;
-        }
+        TAILQ_FOREACH_REVERSE (other, queue, DetachedQueue, link)
+                if (detached_goes_before(other, detached)) {
+                        TAILQ_INSERT_AFTER(queue, other, detached, link);
+                        return;
+                }
         TAILQ_INSERT_HEAD(queue, detached, link);
 }
 

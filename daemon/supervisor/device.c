@@ -210,7 +210,7 @@ static uint64_t device_gate_age(Device *device, uint64_t now_ns) {
         for (worker = device->supervisor->workers; worker; worker = worker->hh.next) {
                 if (worker->device != device)
                         continue;
-                TAILQ_FOREACH(job, &worker->inflight, link) {
+                TAILQ_FOREACH (job, &worker->inflight, link) {
                         uint64_t due_ns = job->started_ns + device_grace_ns(device, job);
 
                         if (!job->counted_ns)
@@ -268,7 +268,7 @@ static void device_let_by(Device *device, QuantaDomain *domain) {
 
         if (!worker)
                 return;
-        TAILQ_FOREACH(job, &worker->inflight, link) {
+        TAILQ_FOREACH (job, &worker->inflight, link) {
                 device_gate_leave(device, job);
                 worker_unbound(worker, job);
         }

@@ -103,8 +103,8 @@ static void drain_adopt_one(Supervisor *supervisor, const struct Drained *draine
 void drain_adopt(Supervisor *supervisor) {
         const struct Drained *drained;
 
-        LIST_FOREACH(drained, &supervisor->drained, link)
-        drain_adopt_one(supervisor, drained);
+        LIST_FOREACH (drained, &supervisor->drained, link)
+                drain_adopt_one(supervisor, drained);
         drain_free(supervisor);
 }
 
@@ -137,7 +137,7 @@ static bool drain_is_waiting(const Job *job, const Slot *slot) {
 static void drain_move_jobs(Slot *slot) {
         Job *job, *next;
 
-        HASH_ITER(hh, slot->supervisor->jobs, job, next) {
+        HASH_ITER (hh, slot->supervisor->jobs, job, next) {
                 if (!drain_is_waiting(job, slot))
                         continue;
                 scheduler_withdraw(job);
@@ -162,8 +162,8 @@ static void drain_move_arenas(Slot *slot) {
         Arena *arena, *next;
         size_t n = 0;
 
-        TAILQ_FOREACH(arena, &slot->making, slot_link)
-        ++n;
+        TAILQ_FOREACH (arena, &slot->making, slot_link)
+                ++n;
         for (arena = TAILQ_FIRST(&slot->making); arena && n > 0; arena = next, --n) {
                 next = TAILQ_NEXT(arena, slot_link);
                 if (arena->may_move && !slot_is_making(slot, arena))
@@ -175,8 +175,8 @@ static void drain_move_modules(Slot *slot) {
         Module *module;
         size_t n = 0;
 
-        TAILQ_FOREACH(module, &slot->loading, wait_link)
-        ++n;
+        TAILQ_FOREACH (module, &slot->loading, wait_link)
+                ++n;
         for (; n > 0 && (module = TAILQ_FIRST(&slot->loading)); --n)
                 module_load(module);
 }
@@ -192,17 +192,17 @@ void drain_offer(Slot *slot) {
 static void drain_move(Device *device) {
         Slot *slot, *next;
 
-        HASH_ITER(hh, device->supervisor->slots, slot, next)
-        if (slot->device == device)
-                drain_offer(slot);
+        HASH_ITER (hh, device->supervisor->slots, slot, next)
+                if (slot->device == device)
+                        drain_offer(slot);
 }
 
 static void drain_poke(Device *device) {
         Slot *slot, *next;
 
-        HASH_ITER(hh, device->supervisor->slots, slot, next)
-        if (slot->device == device)
-                slot_poke(slot);
+        HASH_ITER (hh, device->supervisor->slots, slot, next)
+                if (slot->device == device)
+                        slot_poke(slot);
         device->is_dirty = true;
 }
 
@@ -283,9 +283,9 @@ void drain_condemn(Device *device, const char *why) {
 static void drain_clear(Device *device) {
         Slot *slot, *next;
 
-        HASH_ITER(hh, device->supervisor->slots, slot, next)
-        if (slot->device == device)
-                slot_device_is_well(slot, device->health.reason);
+        HASH_ITER (hh, device->supervisor->slots, slot, next)
+                if (slot->device == device)
+                        slot_device_is_well(slot, device->health.reason);
 }
 
 void drain_looked(Device *device, HealthFinding finding, const char *why) {

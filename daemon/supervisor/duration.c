@@ -37,7 +37,7 @@ Duration *duration_free(Duration *duration) {
         if (!duration)
                 return NULL;
 
-        HASH_ITER(hh, duration->classes, class, next) {
+        HASH_ITER (hh, duration->classes, class, next) {
                 HASH_DEL(duration->classes, class);
                 free(class);
         }

@@ -275,10 +275,10 @@ static bool job_overwrites(const Job *job, const Job *before) {
 bool job_is_overtaken(const Job *job) {
         const JobEdge *edge;
 
-        LIST_FOREACH(edge, &job->successors, link)
-        if (edge->is_order && (edge->after->state == JOB_RUNNING || edge->after->is_held) &&
-            job_overwrites(edge->after, job))
-                return true;
+        LIST_FOREACH (edge, &job->successors, link)
+                if (edge->is_order && (edge->after->state == JOB_RUNNING || edge->after->is_held) &&
+                    job_overwrites(edge->after, job))
+                        return true;
         return false;
 }
 

@@ -261,7 +261,7 @@ static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
         size_t n_bytes = PACK_PREFIX_BYTES, n_jobs = 0;
         const OutboxItem *item;
 
-        TAILQ_FOREACH(item, &outbox->items, link) {
+        TAILQ_FOREACH (item, &outbox->items, link) {
                 size_t n_more;
 
                 if (item->kind != OUTBOX_JOB || n_jobs >= OUTBOX_LIST_JOBS)

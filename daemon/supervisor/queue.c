@@ -45,7 +45,7 @@ void queue_init(Queue *queue) {
 static QueueBand *queue_band(Queue *queue, int priority) {
         QueueBand *at, *band;
 
-        TAILQ_FOREACH(at, &queue->bands, link) {
+        TAILQ_FOREACH (at, &queue->bands, link) {
                 queue->n_steps++;
                 if (at->priority == priority)
                         return at;
@@ -159,8 +159,8 @@ QueueEntry *queue_pick(Queue *queue, QueueFits fits, void *userdata) {
         QueueBand *band;
         QueueTurn *turn;
 
-        TAILQ_FOREACH(band, &queue->bands, link) {
-                TAILQ_FOREACH(turn, &band->turns, link) {
+        TAILQ_FOREACH (band, &queue->bands, link) {
+                TAILQ_FOREACH (turn, &band->turns, link) {
                         entry = TAILQ_FIRST(&turn->entries);
                         queue->n_steps++;
                         if (!fits || fits(entry, userdata))
@@ -214,9 +214,9 @@ void queue_visit(Queue *queue, QueueVisit visit, void *userdata) {
         QueueTurn *turn;
         size_t n_before = 0;
 
-        TAILQ_FOREACH(band, &queue->bands, link) {
+        TAILQ_FOREACH (band, &queue->bands, link) {
                 STAILQ_INIT(&round);
-                TAILQ_FOREACH(turn, &band->turns, link) {
+                TAILQ_FOREACH (turn, &band->turns, link) {
                         turn->next = TAILQ_FIRST(&turn->entries);
                         STAILQ_INSERT_TAIL(&round, turn, round_link);
                 }

@@ -170,7 +170,7 @@ void recovery_run(Worker *worker, const Failure *failure, const char *output) {
                 return;
         }
 
-        TAILQ_FOREACH(job, &worker->inflight, link) {
+        TAILQ_FOREACH (job, &worker->inflight, link) {
                 described[i] = recovery_describe(job);
                 jobs[i++] = job;
         }

@@ -88,7 +88,7 @@ static void report_user(ReportQueue *report, User *user) {
         const Job *job;
 
         report_count_user(user);
-        TAILQ_FOREACH(job, &user->jobs, user_link) {
+        TAILQ_FOREACH (job, &user->jobs, user_link) {
                 if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
                         return;
                 report_job(report, job, is_open);

@@ -131,8 +131,8 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         if (!session_may_touch(session, job))
                 return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " is somebody else's",
                                    JOB_ID_PARTS(id));
-        LIST_FOREACH(watch, &session->watches, session_link)
-        n++;
+        LIST_FOREACH (watch, &session->watches, session_link)
+                n++;
         if (n >= LIMIT_WATCHES)
                 return failure_new(FAILURE_QUOTA, "%u waits at once, at most %u", n, LIMIT_WATCHES);
         if (session_watch(session, job, serial) < 0)

@@ -75,7 +75,7 @@ static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled)
         size_t n_unknown = cancelled->n_unknown;
         Job *job;
 
-        TAILQ_FOREACH(job, &session->user->jobs, user_link) {
+        TAILQ_FOREACH (job, &session->user->jobs, user_link) {
                 if (job->session && job->session->owner)
                         continue;
                 session_cancel_job(session, job);

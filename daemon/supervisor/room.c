@@ -64,9 +64,9 @@ static bool room_is_elsewhere(const Slot *slot, uint64_t now_ns) {
 static bool room_is_held(const Slot *slot, uint64_t now_ns) {
         const Lane *lane;
 
-        LIST_FOREACH(lane, &slot->lanes, slot_link)
-        if (!lane->user->limits.gpu_seconds || user_over_seconds(lane->user, now_ns) <= 0)
-                return false;
+        LIST_FOREACH (lane, &slot->lanes, slot_link)
+                if (!lane->user->limits.gpu_seconds || user_over_seconds(lane->user, now_ns) <= 0)
+                        return false;
         return !LIST_EMPTY(&slot->lanes);
 }
 

@@ -104,9 +104,9 @@ bool slot_has_work(const Slot *slot) {
         if (!TAILQ_EMPTY(&slot->alone) || !TAILQ_EMPTY(&slot->making) ||
             !TAILQ_EMPTY(&slot->loading))
                 return true;
-        LIST_FOREACH(lane, &slot->lanes, slot_link)
-        if (lane->queue.n_entries)
-                return true;
+        LIST_FOREACH (lane, &slot->lanes, slot_link)
+                if (lane->queue.n_entries)
+                        return true;
         return false;
 }
 
@@ -114,15 +114,15 @@ void slot_wake(Slot *slot) {
         Lane *lane;
 
         slot->device->is_dirty = true;
-        LIST_FOREACH(lane, &slot->lanes, slot_link)
-        if (lane->queue.n_entries || !TAILQ_EMPTY(&slot->alone))
-                scheduler_wake(lane);
+        LIST_FOREACH (lane, &slot->lanes, slot_link)
+                if (lane->queue.n_entries || !TAILQ_EMPTY(&slot->alone))
+                        scheduler_wake(lane);
 }
 
 static void slot_serve_arenas(Slot *slot) {
         Arena *arena, *next;
 
-        TAILQ_FOREACH_SAFE(arena, &slot->making, slot_link, next) {
+        TAILQ_FOREACH_SAFE (arena, &slot->making, slot_link, next) {
                 if (worker_make_arena(slot->worker, arena) == 0)
                         continue;
                 session_arena_failed(arena,
@@ -134,10 +134,11 @@ static void slot_serve_arenas(Slot *slot) {
 static void slot_serve_modules(Slot *slot) {
         Module *module, *next;
 
-        TAILQ_FOREACH_SAFE(module, &slot->loading, wait_link, next)
-        if (!worker_instance(slot->worker, module) && !worker_add_instance(slot->worker, module))
-                module_failed(module,
-                              failure_new(FAILURE_MEMORY, "no memory to load %s", module->name));
+        TAILQ_FOREACH_SAFE (module, &slot->loading, wait_link, next)
+                if (!worker_instance(slot->worker, module) &&
+                    !worker_add_instance(slot->worker, module))
+                        module_failed(module, failure_new(FAILURE_MEMORY, "no memory to load %s",
+                                                          module->name));
 }
 
 static void slot_on_retry(uv_timer_t *timer) {
@@ -232,11 +233,11 @@ static void slot_give_up_jobs(Slot *slot, const char *why) {
         while ((job = TAILQ_FIRST(&slot->alone)))
                 ending_fail(job, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
                                              slot->device->index, why));
-        LIST_FOREACH(lane, &slot->lanes, slot_link)
-        while ((entry = queue_pick(&lane->queue, NULL, NULL)))
-                ending_fail(
-                        container_of(entry, Job, entry),
-                        failure_new(FAILURE_NO_DEVICE, "device %u: %s", slot->device->index, why));
+        LIST_FOREACH (lane, &slot->lanes, slot_link)
+                while ((entry = queue_pick(&lane->queue, NULL, NULL)))
+                        ending_fail(container_of(entry, Job, entry),
+                                    failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                                slot->device->index, why));
 }
 
 static void slot_give_up(Slot *slot, const char *why) {

@@ -157,10 +157,10 @@ void supervisor_quit(Supervisor *supervisor) {
         supervisor->is_quitting = true;
         supervisor->quit_ns = uv_hrtime();
         supervisor->listener = listener_close(supervisor->listener);
-        HASH_ITER(hh, supervisor->sessions, session, next_session)
-        session_refuse(session, failure_new(FAILURE_SHUTDOWN, "gpuqd ends"));
-        HASH_ITER(hh, supervisor->workers, worker, next_worker)
-        worker_stop(worker);
+        HASH_ITER (hh, supervisor->sessions, session, next_session)
+                session_refuse(session, failure_new(FAILURE_SHUTDOWN, "gpuqd ends"));
+        HASH_ITER (hh, supervisor->workers, worker, next_worker)
+                worker_stop(worker);
         uv_timer_start(&supervisor->quit_timer, supervisor_on_quit_timer, SUPERVISOR_QUIT_STEP_MS,
                        SUPERVISOR_QUIT_STEP_MS);
 }
@@ -172,18 +172,18 @@ static void supervisor_end_work(Supervisor *supervisor) {
 
         supervisor->is_quitting = true;
         supervisor->takeover = takeover_free(supervisor->takeover);
-        HASH_ITER(hh, supervisor->sessions, session, next_session)
-        session_close(session);
+        HASH_ITER (hh, supervisor->sessions, session, next_session)
+                session_close(session);
         detached_stop(supervisor);
-        HASH_ITER(hh, supervisor->workers, worker, next_worker) {
+        HASH_ITER (hh, supervisor->workers, worker, next_worker) {
                 worker_lost(worker, FAULT_STOPPED, NULL, NULL);
                 worker_close(worker);
         }
         for (slot = supervisor->slots; slot; slot = slot->hh.next)
                 slot_abandon(slot);
         ending_run(supervisor);
-        HASH_ITER(hh, supervisor->slots, slot, next_slot)
-        slot_close(slot);
+        HASH_ITER (hh, supervisor->slots, slot, next_slot)
+                slot_close(slot);
 }
 
 static void supervisor_close_handles(Supervisor *supervisor) {
@@ -223,7 +223,7 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
                 device_fini(&supervisor->devices[i]);
         free(supervisor->devices);
         drain_free(supervisor);
-        HASH_ITER(hh, supervisor->users, user, next) {
+        HASH_ITER (hh, supervisor->users, user, next) {
                 HASH_DEL(supervisor->users, user);
                 user_free(user);
         }

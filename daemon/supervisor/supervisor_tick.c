@@ -37,9 +37,9 @@ static Job *supervisor_find_overdue(const Worker *worker, uint64_t now_ns) {
                 return first;
         if (silent_ms <= SUPERVISOR_SILENT_MS)
                 return NULL;
-        TAILQ_FOREACH(job, &worker->inflight, link)
-        if (supervisor_is_overdue(job, now_ns, SUPERVISOR_SILENT_MS))
-                return job;
+        TAILQ_FOREACH (job, &worker->inflight, link)
+                if (supervisor_is_overdue(job, now_ns, SUPERVISOR_SILENT_MS))
+                        return job;
         return NULL;
 }
 
@@ -89,8 +89,8 @@ static void supervisor_check_start(Worker *worker, uint64_t now_ns) {
 static void supervisor_check_worker(Worker *worker, uint64_t now_ns) {
         Job *job;
 
-        TAILQ_FOREACH(job, &worker->inflight, link)
-        supervisor_check_orphan(job, now_ns);
+        TAILQ_FOREACH (job, &worker->inflight, link)
+                supervisor_check_orphan(job, now_ns);
         supervisor_check_backstop(worker, now_ns);
         supervisor_check_idle(worker, now_ns);
         supervisor_check_start(worker, now_ns);
@@ -121,10 +121,10 @@ void supervisor_on_tick(uv_timer_t *timer) {
         supervisor->now_ns = 0;
         now_ns = supervisor_now(supervisor);
 
-        HASH_ITER(hh, supervisor->sessions, session, next_session)
-        session_tick(session, now_ns);
-        HASH_ITER(hh, supervisor->workers, worker, next_worker)
-        supervisor_check_worker(worker, now_ns);
+        HASH_ITER (hh, supervisor->sessions, session, next_session)
+                session_tick(session, now_ns);
+        HASH_ITER (hh, supervisor->workers, worker, next_worker)
+                supervisor_check_worker(worker, now_ns);
         scheduler_tick(supervisor, now_ns);
         xid_log_read(supervisor);
         drain_tick(supervisor, now_ns);

@@ -64,7 +64,7 @@ static bool supervisor_flush_workers(Supervisor *supervisor, bool may_sleep) {
         bool all_sleep = may_sleep;
         Worker *worker, *next;
 
-        HASH_ITER(hh, supervisor->workers, worker, next) {
+        HASH_ITER (hh, supervisor->workers, worker, next) {
                 worker_flush(worker);
                 if (may_sleep)
                         all_sleep &= worker_sleep(worker);
@@ -94,8 +94,8 @@ static void supervisor_look_at_rings(Supervisor *supervisor) {
         Session *session;
         size_t n = 0;
 
-        TAILQ_FOREACH(session, &supervisor->looking, look_link)
-        n++;
+        TAILQ_FOREACH (session, &supervisor->looking, look_link)
+                n++;
         while (n-- && (session = supervisor_next_ring(supervisor))) {
                 n_heard += session_look(session);
                 if (n_heard >= SUPERVISOR_SLICE) {
@@ -114,7 +114,7 @@ static bool supervisor_rest_rings(Supervisor *supervisor, bool may_sleep) {
         bool all_rest = may_sleep;
         Session *session, *next;
 
-        TAILQ_FOREACH_SAFE(session, &supervisor->looking, look_link, next) {
+        TAILQ_FOREACH_SAFE (session, &supervisor->looking, look_link, next) {
                 if (!session->looked_ns)
                         session->looked_ns = supervisor->polled_ns;
                 if (may_sleep || supervisor->polled_ns > session->looked_ns + look_ns)
@@ -129,8 +129,8 @@ static void supervisor_flush_sessions(Supervisor *supervisor) {
         Session *session;
         size_t n = 0;
 
-        TAILQ_FOREACH(session, &supervisor->flushing, flush_link)
-        n++;
+        TAILQ_FOREACH (session, &supervisor->flushing, flush_link)
+                n++;
         while (n-- && (session = TAILQ_FIRST(&supervisor->flushing)))
                 session_flush(session);
         if (!TAILQ_EMPTY(&supervisor->flushing))
@@ -144,9 +144,9 @@ static bool supervisor_look(Supervisor *supervisor) {
 
         supervisor->is_eventful = false;
         supervisor->now_ns = 0;
-        HASH_ITER(hh, supervisor->workers, worker, next)
-        if (worker->is_awake)
-                worker_read(worker);
+        HASH_ITER (hh, supervisor->workers, worker, next)
+                if (worker->is_awake)
+                        worker_read(worker);
         supervisor_look_at_rings(supervisor);
 
         found = supervisor->is_eventful;
@@ -181,9 +181,9 @@ static void supervisor_serve_deferred(Supervisor *supervisor) {
                 supervisor->news_turn = supervisor->turn + 2; /* those deferred just now included */
         if (!supervisor_may_serve_deferred(supervisor))
                 return;
-        TAILQ_FOREACH_SAFE(session, &supervisor->deferring, deferred_link, next)
-        if (supervisor->turn >= session->deferred_turn + 2)
-                session_serve_deferred(session);
+        TAILQ_FOREACH_SAFE (session, &supervisor->deferring, deferred_link, next)
+                if (supervisor->turn >= session->deferred_turn + 2)
+                        session_serve_deferred(session);
 }
 
 /* Between turns that found nothing. Whoever rings ends it; who need not, since this one is awake,

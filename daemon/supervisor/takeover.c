@@ -274,9 +274,9 @@ static void takeover_settle_jobs(Takeover *takeover) {
 static void takeover_resume_workers(Supervisor *supervisor) {
         Worker *worker, *next;
 
-        HASH_ITER(hh, supervisor->workers, worker, next)
-        if (worker->state == WORKER_HELD)
-                worker_resume(worker);
+        HASH_ITER (hh, supervisor->workers, worker, next)
+                if (worker->state == WORKER_HELD)
+                        worker_resume(worker);
 }
 
 /* Who did not come. */
@@ -301,8 +301,8 @@ static void takeover_settle_session(Takeover *takeover, TakeoverSession *session
 static void takeover_settle_sessions(Takeover *takeover) {
         TakeoverSession *session, *next;
 
-        HASH_ITER(hh, takeover->sessions, session, next)
-        takeover_settle_session(takeover, session);
+        HASH_ITER (hh, takeover->sessions, session, next)
+                takeover_settle_session(takeover, session);
 }
 
 /* Until then others may yet have to wait for jobs of those who are not back. */
@@ -327,7 +327,7 @@ static void takeover_end(Takeover *takeover) {
                    (double)(uv_hrtime() - takeover->began_ns) / 1e9, takeover->n_resumed,
                    takeover->n_expected, takeover->n_workers, takeover->n_running);
         takeover_resume_workers(supervisor);
-        HASH_ITER(hh, supervisor->slots, slot, next) {
+        HASH_ITER (hh, supervisor->slots, slot, next) {
                 slot_poke(slot);
                 slot_wake(slot);
         }
@@ -352,7 +352,7 @@ void takeover_check(Takeover *takeover) {
 static void takeover_look_for_the_dead(Takeover *takeover) {
         TakeoverSession *session, *next;
 
-        HASH_ITER(hh, takeover->sessions, session, next) {
+        HASH_ITER (hh, takeover->sessions, session, next) {
                 if (session->is_claimed || !session->record.pid ||
                     process_age_is_alive(session->record.pid, session->record.start))
                         continue;

@@ -134,9 +134,9 @@ void takeover_leave_session(Takeover *takeover, TakeoverSession *session) {
         uint32_t id = session->id;
         TakeoverJob *job, *next;
 
-        HASH_ITER(hh, takeover->jobs, job, next)
-        if ((uint32_t)(job->id >> 32) == id)
-                takeover_abandon_job(takeover, job);
+        HASH_ITER (hh, takeover->jobs, job, next)
+                if ((uint32_t)(job->id >> 32) == id)
+                        takeover_abandon_job(takeover, job);
         takeover_forget_session(takeover, session);
         takeover_prune(takeover);
 }
@@ -176,23 +176,23 @@ static void takeover_prune_arenas(Takeover *takeover) {
 static void takeover_unload(const Supervisor *supervisor, uint64_t id) {
         Worker *worker, *next;
 
-        HASH_ITER(hh, supervisor->workers, worker, next)
-        if (worker->is_inherited && worker_is_open(worker) &&
-            outbox_push_id(&worker->outbox, OUTBOX_MODULE_DROP, id) < 0)
-                worker_kill(worker);
+        HASH_ITER (hh, supervisor->workers, worker, next)
+                if (worker->is_inherited && worker_is_open(worker) &&
+                    outbox_push_id(&worker->outbox, OUTBOX_MODULE_DROP, id) < 0)
+                        worker_kill(worker);
 }
 
 void takeover_prune(Takeover *takeover) {
         Supervisor *supervisor = takeover->supervisor;
         TakeoverModule *module, *next;
 
-        HASH_ITER(hh, takeover->modules, module, next)
-        if (!takeover_find_session(takeover, module->record.session)) {
-                ledger_drop(supervisor->ledger, LEDGER_MODULE, module->slot);
-                if (takeover->state == TAKEOVER_OVER)
-                        takeover_unload(supervisor, module->id);
-                takeover_forget_module(takeover, module);
-        }
+        HASH_ITER (hh, takeover->modules, module, next)
+                if (!takeover_find_session(takeover, module->record.session)) {
+                        ledger_drop(supervisor->ledger, LEDGER_MODULE, module->slot);
+                        if (takeover->state == TAKEOVER_OVER)
+                                takeover_unload(supervisor, module->id);
+                        takeover_forget_module(takeover, module);
+                }
         takeover_prune_arenas(takeover);
 }
 
@@ -383,9 +383,9 @@ void takeover_worker_lost(Worker *worker) {
 
         if (!takeover)
                 return;
-        HASH_ITER(hh, takeover->jobs, job, next)
-        if (job->doom && job->sent.worker == worker->id)
-                takeover_end_doomed(takeover, job, worker);
+        HASH_ITER (hh, takeover->jobs, job, next)
+                if (job->doom && job->sent.worker == worker->id)
+                        takeover_end_doomed(takeover, job, worker);
 }
 
 void takeover_job_late(Worker *worker, uint64_t id) {
@@ -411,7 +411,7 @@ void takeover_compare_jobs(Worker *worker, const Gpuq__Worker__State *state) {
         Takeover *takeover = worker->supervisor->takeover;
         TakeoverJob *job, *next;
 
-        HASH_ITER(hh, takeover->jobs, job, next) {
+        HASH_ITER (hh, takeover->jobs, job, next) {
                 if (job->sent.worker != worker->id || takeover_is_listed(state, job->id))
                         continue;
                 if (job->doom) {

@@ -74,12 +74,12 @@ void takeover_submitted(Job *job) {
 static void takeover_settle_late(Takeover *takeover, Session *session) {
         Job *job, *next;
 
-        TAILQ_FOREACH(job, &session->jobs, session_link)
-        if (job->is_held)
-                job->was_overtaken = job_is_overtaken(job);
-        TAILQ_FOREACH_SAFE(job, &session->jobs, session_link, next)
-        if (job->is_held)
-                takeover_adopt_job(takeover, job, 0);
+        TAILQ_FOREACH (job, &session->jobs, session_link)
+                if (job->is_held)
+                        job->was_overtaken = job_is_overtaken(job);
+        TAILQ_FOREACH_SAFE (job, &session->jobs, session_link, next)
+                if (job->is_held)
+                        takeover_adopt_job(takeover, job, 0);
 }
 
 /* It has said all, or is gone. */

@@ -198,8 +198,8 @@ static void worker_give_back(Job *job) {
 static void worker_compare_jobs(Worker *worker, const Gpuq__Worker__State *state) {
         Job *job, *next;
 
-        TAILQ_FOREACH(job, &worker->inflight, link)
-        job->phase = FAULT_QUEUED;
+        TAILQ_FOREACH (job, &worker->inflight, link)
+                job->phase = FAULT_QUEUED;
         for (size_t i = 0; i < state->n_jobs; ++i) {
                 job = supervisor_find_job(worker->supervisor, state->jobs[i]);
                 if (job && job->worker == worker)
@@ -207,9 +207,9 @@ static void worker_compare_jobs(Worker *worker, const Gpuq__Worker__State *state
                 else
                         worker->n_orphans++;
         }
-        TAILQ_FOREACH_SAFE(job, &worker->inflight, link, next)
-        if (job->phase == FAULT_QUEUED)
-                worker_give_back(job);
+        TAILQ_FOREACH_SAFE (job, &worker->inflight, link, next)
+                if (job->phase == FAULT_QUEUED)
+                        worker_give_back(job);
         takeover_compare_jobs(worker, state);
 }
 

@@ -34,9 +34,9 @@ static bool worker_has_suspects(const Worker *worker, FaultCause cause) {
                 return false;
         if (worker->n_others)
                 return true;
-        TAILQ_FOREACH(job, &worker->inflight, link)
-        if (job->phase != FAULT_QUEUED)
-                return true;
+        TAILQ_FOREACH (job, &worker->inflight, link)
+                if (job->phase != FAULT_QUEUED)
+                        return true;
         return false;
 }
 
@@ -183,9 +183,9 @@ void worker_break(Worker *worker, const char *why) {
 static void worker_recall(Worker *worker) {
         Job *job, *next;
 
-        TAILQ_FOREACH_SAFE(job, &worker->inflight, link, next)
-        if (!job->doom && outbox_remove_job(&worker->outbox, job))
-                scheduler_return(job, job->is_alone);
+        TAILQ_FOREACH_SAFE (job, &worker->inflight, link, next)
+                if (!job->doom && outbox_remove_job(&worker->outbox, job))
+                        scheduler_return(job, job->is_alone);
         outbox_clear(&worker->outbox);
 }
 
@@ -222,9 +222,9 @@ void worker_stop_soon(Worker *worker) {
 static bool worker_has_doomed(const Worker *worker) {
         const Job *job;
 
-        TAILQ_FOREACH(job, &worker->inflight, link)
-        if (job->doom && !dependency_is_behind(job))
-                return true;
+        TAILQ_FOREACH (job, &worker->inflight, link)
+                if (job->doom && !dependency_is_behind(job))
+                        return true;
         return takeover_has_doomed(worker);
 }
 

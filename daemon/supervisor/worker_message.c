@@ -237,8 +237,8 @@ static const char *worker_on_stopped(Worker *worker, const Gpuq__Worker__Stopped
         Job *job;
 
         /* What it does not name is still in its ring, unread. */
-        TAILQ_FOREACH(job, &worker->inflight, link)
-        job->phase = FAULT_QUEUED;
+        TAILQ_FOREACH (job, &worker->inflight, link)
+                job->phase = FAULT_QUEUED;
         for (size_t i = 0; i < stopped->n_jobs; ++i) {
                 job = worker_find_job(worker, stopped->jobs[i]->id);
                 if (!job && worker_take_orphan(worker)) {

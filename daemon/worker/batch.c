@@ -91,9 +91,9 @@ Batch *forming_find(const Forming *forming, const Job *job, const Stream *stream
 
         if (!job->kind.function)
                 return NULL;
-        TAILQ_FOREACH(batch, &forming->open, link)
-        if (batch_takes(batch, job, stream))
-                return batch;
+        TAILQ_FOREACH (batch, &forming->open, link)
+                if (batch_takes(batch, job, stream))
+                        return batch;
         return NULL;
 }
 

@@ -82,8 +82,8 @@ void compilers_init(Compilers *compilers, uv_loop_t *loop, const CompilerSetting
 void compilers_kill(Compilers *compilers) {
         Compile *compile;
 
-        TAILQ_FOREACH(compile, &compilers->running, link)
-        kill(-compile->process.pid, SIGKILL);
+        TAILQ_FOREACH (compile, &compilers->running, link)
+                kill(-compile->process.pid, SIGKILL);
 }
 
 /* ---- the end ---------------------------------------------------------------- */

@@ -327,12 +327,12 @@ static bool graphs_make_room(Graphs *graphs) {
 
         if (graphs->n < GRAPHS_MAX)
                 return true;
-        TAILQ_FOREACH_REVERSE(graph, &graphs->list, GraphsList, link)
-        if (graph->n_busy == 0) {
-                graphs_remove(graphs, graph);
-                ++graphs->n_evicted;
-                return true;
-        }
+        TAILQ_FOREACH_REVERSE (graph, &graphs->list, GraphsList, link)
+                if (graph->n_busy == 0) {
+                        graphs_remove(graphs, graph);
+                        ++graphs->n_evicted;
+                        return true;
+                }
         return false;
 }
 
@@ -350,12 +350,12 @@ static Graph *graphs_find_same(const Graphs *graphs, const Program *program, con
 
         if (!graph_may_be_same(program))
                 return NULL;
-        TAILQ_FOREACH(graph, &graphs->list, link)
-        if (graph_may_run(graph, stream) && graph->program == program->number &&
-            graph->generation == graphs->generation &&
-            memcmp(graph->addresses, program->addresses,
-                   program->n_buffers * sizeof(*program->addresses)) == 0)
-                return graph;
+        TAILQ_FOREACH (graph, &graphs->list, link)
+                if (graph_may_run(graph, stream) && graph->program == program->number &&
+                    graph->generation == graphs->generation &&
+                    memcmp(graph->addresses, program->addresses,
+                           program->n_buffers * sizeof(*program->addresses)) == 0)
+                        return graph;
         return NULL;
 }
 
@@ -373,7 +373,7 @@ static Graph *graphs_find(Graphs *graphs, const Stream *stream, size_t n_key, si
                           uint64_t hash) {
         Graph *graph, *found = NULL;
 
-        TAILQ_FOREACH(graph, &graphs->list, link) {
+        TAILQ_FOREACH (graph, &graphs->list, link) {
                 if (!graph_may_run(graph, stream) || graph->hash != hash || graph->n_key != n_key ||
                     memcmp(graph->key, graphs->wanted, n_key) != 0)
                         continue;

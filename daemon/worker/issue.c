@@ -30,18 +30,18 @@ static int issue_check(const Issuer *issuer, CUresult result, const char *what, 
 static bool batch_has_data(const Batch *batch) {
         const Job *job;
 
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        if (job->staging.n_bytes > 0)
-                return true;
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                if (job->staging.n_bytes > 0)
+                        return true;
         return false;
 }
 
 static bool batch_may_be_in_place(const Batch *batch) {
         const Job *job;
 
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        if (!job->may_be_in_place)
-                return false;
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                if (!job->may_be_in_place)
+                        return false;
         return true;
 }
 
@@ -192,7 +192,7 @@ static CUresult issue_twin(Issuer *issuer, const Batch *batch) {
 
         assert(batch->kind.function->twin);
         issuer->table.n_rows = 0;
-        TAILQ_FOREACH(job, &batch->jobs, queue) {
+        TAILQ_FOREACH (job, &batch->jobs, queue) {
                 job_set_addresses(job, batch->way == BATCH_IN_PLACE);
                 launch = program_only_launch(job->program);
                 twin_add(&issuer->table, launch);
@@ -221,9 +221,9 @@ static int issue_jobs(Issuer *issuer, Batch *batch, Failure *failure) {
 
         /* Not to be tried again; the kernel itself is as it was. */
         function->twin = NULL;
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        if (r == 0)
-                r = issue_job(issuer, batch, job, failure);
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                if (r == 0)
+                        r = issue_job(issuer, batch, job, failure);
         return r;
 }
 
@@ -274,10 +274,11 @@ static int issue_gate(const Issuer *issuer, const Batch *batch, Failure *failure
 static int issue_commit_word(const Issuer *issuer, const Batch *batch, Failure *failure) {
         const Job *job;
 
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        if (job->staging.updates)
-                return issue_check(issuer, ticket_mark_committing(issuer->streams, &batch->ticket),
-                                   "cuStreamWriteValue32", failure);
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                if (job->staging.updates)
+                        return issue_check(issuer,
+                                           ticket_mark_committing(issuer->streams, &batch->ticket),
+                                           "cuStreamWriteValue32", failure);
         return 0;
 }
 
@@ -348,8 +349,8 @@ int issue_batch(Issuer *issuer, Batch *batch) {
 
         r = issue_whole(issuer, batch, &failure);
         if (failure_is_set(&failure))
-                TAILQ_FOREACH(job, &batch->jobs, queue)
-        failure_copy(&job->failure, &failure);
+                TAILQ_FOREACH (job, &batch->jobs, queue)
+                        failure_copy(&job->failure, &failure);
         if ((r || failure_is_set(&failure)) && batch->in_place) {
                 in_place_forget(batch->in_place, &batch->choice);
                 batch->in_place = NULL;

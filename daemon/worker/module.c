@@ -118,7 +118,7 @@ static void module_finish(Module *module, ModuleState state) {
         }
 
         modules->builtin_func(module->image, modules->userdata);
-        HASH_ITER(hh, modules->by_id, follower, next) {
+        HASH_ITER (hh, modules->by_id, follower, next) {
                 if (follower->is_builtin && follower->state == MODULE_COMPILING)
                         module_follow_builtin(follower);
         }

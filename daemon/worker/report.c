@@ -247,8 +247,8 @@ static size_t report_count(const struct JobList *jobs) {
         const Job *job;
         size_t n = 0;
 
-        TAILQ_FOREACH(job, jobs, link)
-        ++n;
+        TAILQ_FOREACH (job, jobs, link)
+                ++n;
         return n;
 }
 
@@ -256,7 +256,7 @@ static size_t report_fill_in_flight(Gpuq__Worker__InFlight *list, Gpuq__Worker__
                                     size_t n, const struct JobList *jobs) {
         const Job *job;
 
-        TAILQ_FOREACH(job, jobs, link) {
+        TAILQ_FOREACH (job, jobs, link) {
                 gpuq__worker__in_flight__init(&list[n]);
                 list[n].id = job->id;
                 list[n].phase = runner_phase(job);
@@ -309,8 +309,8 @@ static size_t report_fill_arenas(uint64_t *ids, const Arenas *arenas) {
 static size_t report_fill_jobs(uint64_t *ids, size_t n, const struct JobList *jobs) {
         const Job *job;
 
-        TAILQ_FOREACH(job, jobs, link)
-        ids[n++] = job->id;
+        TAILQ_FOREACH (job, jobs, link)
+                ids[n++] = job->id;
         return n;
 }
 

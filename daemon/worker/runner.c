@@ -192,8 +192,8 @@ static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
         }
 
         issue_finish(&runner->issuer, batch, now_ns);
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        job->ran_us = now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                job->ran_us = now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
         TAILQ_REMOVE(&runner->batches, batch, link);
         runner_end_batch(runner, batch);
         return 0;
@@ -311,9 +311,10 @@ static bool batch_has_started(const Batch *batch) {
 static Job *batch_next_late(const Batch *batch, uint64_t ran_ns) {
         Job *job;
 
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        if (job->timeout_ms > 0 && !job->late_told && ran_ns >= job->timeout_ms * UINT64_C(1000000))
-                return job;
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                if (job->timeout_ms > 0 && !job->late_told &&
+                    ran_ns >= job->timeout_ms * UINT64_C(1000000))
+                        return job;
         return NULL;
 }
 
@@ -321,7 +322,7 @@ Job *runner_next_late(Runner *runner, uint64_t now_ns) {
         Batch *batch;
         Job *job;
 
-        TAILQ_FOREACH(batch, &runner->batches, link) {
+        TAILQ_FOREACH (batch, &runner->batches, link) {
                 if (batch->timeout_ms == 0)
                         continue;
                 if (batch->started_ns == 0 && batch_has_started(batch))
@@ -341,8 +342,8 @@ Job *runner_next_late(Runner *runner, uint64_t now_ns) {
 void runner_tell_late_again(Runner *runner) {
         Job *job;
 
-        TAILQ_FOREACH(job, &runner->in_flight, link)
-        job->late_told = false;
+        TAILQ_FOREACH (job, &runner->in_flight, link)
+                job->late_told = false;
 }
 
 bool runner_is_idle(const Runner *runner) {

@@ -67,7 +67,7 @@ static void runner_fly(Runner *runner, Batch *batch) {
         Job *job;
 
         TAILQ_INSERT_TAIL(&runner->batches, batch, link);
-        TAILQ_FOREACH(job, &batch->jobs, queue) {
+        TAILQ_FOREACH (job, &batch->jobs, queue) {
                 TAILQ_REMOVE(&runner->waiting, job, link);
                 TAILQ_INSERT_TAIL(&runner->in_flight, job, link);
                 job->state = JOB_IN_FLIGHT;

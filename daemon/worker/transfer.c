@@ -60,8 +60,8 @@ static size_t scratch_size(const Batch *batch) {
         const Job *job;
         size_t n_bytes = 0;
 
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        n_bytes += job->staging.n_bytes;
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                n_bytes += job->staging.n_bytes;
         return n_bytes;
 }
 
@@ -98,7 +98,7 @@ int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure) {
         if (result != CUDA_SUCCESS)
                 return transfer_check(transfer, result, "cuMemAllocFromPoolAsync", failure);
 
-        TAILQ_FOREACH(job, &batch->jobs, queue) {
+        TAILQ_FOREACH (job, &batch->jobs, queue) {
                 job->scratch = scratch;
                 scratch += job->staging.n_bytes;
         }
@@ -282,9 +282,9 @@ static CUresult transfer_in_jobs(Transfer *transfer, const Batch *batch) {
         CUresult result = CUDA_SUCCESS;
         const Job *job;
 
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        if (result == CUDA_SUCCESS)
-                result = transfer_in_job(transfer, batch, job);
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                if (result == CUDA_SUCCESS)
+                        result = transfer_in_job(transfer, batch, job);
         return result == CUDA_SUCCESS ? move_launch(&transfer->move, batch->stream) : result;
 }
 
@@ -292,9 +292,9 @@ static CUresult transfer_out_jobs(Transfer *transfer, const Batch *batch) {
         CUresult result = CUDA_SUCCESS;
         const Job *job;
 
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        if (result == CUDA_SUCCESS)
-                result = move_out(transfer, batch, job);
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                if (result == CUDA_SUCCESS)
+                        result = move_out(transfer, batch, job);
         return result == CUDA_SUCCESS ? move_launch(&transfer->move, batch->stream) : result;
 }
 
@@ -318,7 +318,7 @@ static int transfer_copy(const Transfer *transfer, const Batch *batch,
         const Job *job;
         int r;
 
-        TAILQ_FOREACH(job, &batch->jobs, queue) {
+        TAILQ_FOREACH (job, &batch->jobs, queue) {
                 r = copy(transfer, batch, job, failure);
                 if (r)
                         return r;

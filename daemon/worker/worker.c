@@ -69,8 +69,8 @@ static int worker_report_ends(Worker *worker) {
                 return r;
         /* While the ring is full they wait in our memory, which dies with us: then the message tells alone. */
         is_written = outbox_is_empty(&worker->outbox);
-        TAILQ_FOREACH(job, &worker->runner.ended, link)
-        word_end(&job->word, job->id, is_written && !failure_is_set(&job->failure));
+        TAILQ_FOREACH (job, &worker->runner.ended, link)
+                word_end(&job->word, job->id, is_written && !failure_is_set(&job->failure));
         return 0;
 }
 
@@ -104,12 +104,12 @@ static void worker_name_fault(Worker *worker, Failure *failure) {
                 failure->is_device = device_broke(result);
                 return;
         }
-        TAILQ_FOREACH(job, &worker->runner.waiting, link)
-        if (job->failure.code == GPUQ__V1__CODE__E_FAULT)
-                failure_copy(failure, &job->failure);
-        TAILQ_FOREACH(job, &worker->runner.in_flight, link)
-        if (job->failure.code == GPUQ__V1__CODE__E_FAULT)
-                failure_copy(failure, &job->failure);
+        TAILQ_FOREACH (job, &worker->runner.waiting, link)
+                if (job->failure.code == GPUQ__V1__CODE__E_FAULT)
+                        failure_copy(failure, &job->failure);
+        TAILQ_FOREACH (job, &worker->runner.in_flight, link)
+                if (job->failure.code == GPUQ__V1__CODE__E_FAULT)
+                        failure_copy(failure, &job->failure);
         if (!failure_is_set(failure))
                 failure_set(failure, GPUQ__V1__CODE__E_FAULT, "the CUDA context is spent");
 }

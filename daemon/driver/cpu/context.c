@@ -106,10 +106,10 @@ static void context_rouse(Context *context) {
         Engine *engine;
         Stream *stream;
 
-        LIST_FOREACH(engine, &context->engines, link)
-        fault_interrupt(engine->thread);
-        LIST_FOREACH(stream, &context->streams, link)
-        pthread_cond_signal(&stream->wake);
+        LIST_FOREACH (engine, &context->engines, link)
+                fault_interrupt(engine->thread);
+        LIST_FOREACH (stream, &context->streams, link)
+                pthread_cond_signal(&stream->wake);
         pthread_cond_broadcast(&context->offered);
         pthread_cond_broadcast(&context->progress);
 }
@@ -154,7 +154,7 @@ CUresult context_drain(Context *context) {
 
         pthread_mutex_lock(&context->lock);
 again:
-        LIST_FOREACH(stream, &context->streams, link) {
+        LIST_FOREACH (stream, &context->streams, link) {
                 if (!stream_idle(stream) && !context->error) {
                         pthread_cond_wait(&context->progress, &context->lock);
                         goto again;
@@ -170,9 +170,9 @@ again:
 static Launch *context_pick(Context *context) {
         Launch *best = NULL, *launch;
 
-        TAILQ_FOREACH(launch, &context->launches, link)
-        if (launch_has_blocks(launch) && (!best || launch->priority < best->priority))
-                best = launch;
+        TAILQ_FOREACH (launch, &context->launches, link)
+                if (launch_has_blocks(launch) && (!best || launch->priority < best->priority))
+                        best = launch;
 
         return best;
 }

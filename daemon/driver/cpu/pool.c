@@ -109,9 +109,9 @@ static CUresult pool_take(Pool *pool, size_t size, PoolBlock **ret_block) {
         PoolBlock *block;
         CUresult r;
 
-        LIST_FOREACH(block, &pool->spare, link)
-        if (block->mapped == mapped)
-                break;
+        LIST_FOREACH (block, &pool->spare, link)
+                if (block->mapped == mapped)
+                        break;
         if (!block) {
                 r = pool_map(pool, mapped, &block);
                 if (r && !LIST_EMPTY(&pool->spare)) {

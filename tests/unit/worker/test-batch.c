@@ -54,8 +54,8 @@ static size_t batch_count(const Batch *batch) {
         const Job *job;
         size_t n = 0;
 
-        TAILQ_FOREACH(job, &batch->jobs, queue)
-        ++n;
+        TAILQ_FOREACH (job, &batch->jobs, queue)
+                ++n;
         assert_int_equal(n, batch->n_jobs);
         return n;
 }

@@ -30,8 +30,8 @@ static void place_open(Place *place) {
 static void place_close(Place *place) {
         Job *job;
 
-        TAILQ_FOREACH(job, &place->ended, link)
-        failure_clear(&job->failure);
+        TAILQ_FOREACH (job, &place->ended, link)
+                failure_clear(&job->failure);
         assert_true(outbox_is_empty(&place->outbox));
         channel_free(place->ours);
         channel_free(place->theirs);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "message.h"
-#include "supervisor/submit_scan.h"
+#include "submit_scan.h"
 #include "worker/program.h"
 
 #define OPERATIONS_BYTES_MAX 16384u

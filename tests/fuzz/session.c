@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "disk.h"
+#include "fake_disk.h"
 #include "message.h"
 #include "proto/spool.pb-c.h"
-#include "supervisor/handover.h"
-#include "supervisor/spool_file.h"
+#include "handover.h"
+#include "spool_file.h"
 #include "world.h"
 
 #define PLAY_STEPS_MAX    120u

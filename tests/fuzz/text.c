@@ -14,7 +14,7 @@
 #include "note.h"
 #include "npy.h"
 #include "number.h"
-#include "supervisor/xid.h"
+#include "xid.h"
 #include "util/config-seal.h"
 #include "util/config.h"
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "disk.h"
-#include "supervisor/detached.h"
+#include "fake_disk.h"
+#include "detached.h"
 #include "util/log.h"
 
 #define WORLD_TURNS_MAX 8u

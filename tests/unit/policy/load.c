@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "supervisor/order.h"
+#include "order.h"
 
 #define LOAD_SLICE 4096u
 

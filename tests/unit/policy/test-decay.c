@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "supervisor/decay.h"
+#include "decay.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * Fair share on a simulated clock: one device that runs one job after the other,
  * users whose queues are counted, no time but the simulation's own.
  */
-#include "supervisor/fairshare.h"
+#include "fairshare.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

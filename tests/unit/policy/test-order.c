@@ -3,7 +3,7 @@
  * Order against a model: all accesses of all unfinished jobs in one array, every
  * pair compared.
  */
-#include "supervisor/order.h"
+#include "order.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "supervisor/order_object.h"
+#include "order_object.h"
 #include "util/pool.h"
 
 #define N_ACCESSES 6

@@ -3,7 +3,7 @@
  * Quanta: what each rule says, by hand, and then random domains and jobs, where nobody
  * is ever dispatched beside what holds the device, and nobody waits for ever.
  */
-#include "supervisor/quanta.h"
+#include "quanta.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,10 +4,10 @@
  * clock: one device that runs what is in flight in order, users with many sessions, and
  * up to a million jobs. Cost is counted in steps, not in time.
  */
-#include "supervisor/fairshare.h"
-#include "supervisor/quanta.h"
-#include "supervisor/list.h"
-#include "supervisor/queue.h"
+#include "fairshare.h"
+#include "quanta.h"
+#include "util/list.h"
+#include "queue.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -18,10 +18,10 @@
 
 #include "proto/wire.h"
 #include "proto/worker.pb-c.h"
-#include "supervisor/job.h"
-#include "supervisor/session.h"
-#include "supervisor/supervisor.h"
-#include "supervisor/worker.h"
+#include "job.h"
+#include "session.h"
+#include "supervisor.h"
+#include "worker.h"
 #include "util/channel.h"
 
 #define FAKE_WORKERS 16u

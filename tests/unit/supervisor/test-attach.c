@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "supervisor/history.h"
-#include "supervisor/scheduler.h"
-#include "supervisor/slot.h"
-#include "supervisor/takeover_state.h"
+#include "history.h"
+#include "scheduler.h"
+#include "slot.h"
+#include "takeover_state.h"
 
 #define DONE      GPUQ__V1__STATE__DONE
 #define FAILED    GPUQ__V1__STATE__FAILED

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
-#include "supervisor/crashes.h"
+#include "crashes.h"
 
 #define S 1000000000ull
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "supervisor/detached.h"
-#include "supervisor/ledger.h"
+#include "detached.h"
+#include "ledger.h"
 #include "util/log.h"
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where) {

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "supervisor/device.h"
-#include "supervisor/crashes.h"
-#include "supervisor/slot.h"
+#include "device.h"
+#include "crashes.h"
+#include "slot.h"
 
 static const Gpuq__Worker__Phase issued[] = {GPUQ__WORKER__PHASE__ISSUED,
                                              GPUQ__WORKER__PHASE__ISSUED};

@@ -2,7 +2,7 @@
 /* The ends of jobs are read as protobuf-c reads them, or not at all. */
 #include "scan.h"
 
-#include "supervisor/ends_scan.h"
+#include "ends_scan.h"
 
 #define N_ENDS 5u
 

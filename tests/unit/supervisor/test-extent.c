@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "supervisor/extent.h"
+#include "extent.h"
 
 static ExtentSlice slice(uint64_t arena, uint64_t offset, uint64_t length) {
         return (ExtentSlice){.arena = arena, .offset = offset, .length = length, .read = true};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
-#include "supervisor/fault.h"
+#include "fault.h"
 
 static FaultVerdict judge_beside_another(FaultCause cause, FaultJob job) {
         FaultJob jobs[] = {job, {.phase = FAULT_ISSUED}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
-#include "supervisor/handover.h"
+#include "handover.h"
 
 #define DONE GPUQ__V1__STATE__DONE
 

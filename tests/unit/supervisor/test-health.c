@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "supervisor/health.h"
+#include "health.h"
 
 #define S     1000000000ull
 #define ALICE 1000u

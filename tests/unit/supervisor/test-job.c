@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "supervisor/failure.h"
+#include "failure.h"
 
 static void only_the_drawn_moves_are_legal(void **state) {
         const struct {

@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#include "supervisor/job.h"
-#include "supervisor/ledger.h"
-#include "supervisor/ledger_layout.h"
+#include "job.h"
+#include "ledger.h"
+#include "ledger_layout.h"
 
 #define UID 1000u
 

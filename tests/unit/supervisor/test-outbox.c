@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "proto/worker.pb-c.h"
-#include "supervisor/arena.h"
-#include "supervisor/job.h"
-#include "supervisor/module.h"
-#include "supervisor/outbox.h"
+#include "arena.h"
+#include "job.h"
+#include "module.h"
+#include "outbox.h"
 
 #define N_BUFFERS 3u
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "supervisor/queue.h"
+#include "queue.h"
 
 #define N_ENTRIES 64
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "supervisor/worker.h"
+#include "worker.h"
 
 #define DONE       GPUQ__V1__STATE__DONE
 #define FAILED     GPUQ__V1__STATE__FAILED

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
-#include "supervisor/slot.h"
-#include "supervisor/supervisor.h"
-#include "supervisor/worker.h"
+#include "slot.h"
+#include "supervisor.h"
+#include "worker.h"
 
 #define N_TRIES (SLOT_TRIES_MAX + 1)
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "supervisor/limit.h"
+#include "limit.h"
 
 static void send_bytes(FakeClient *client, const void *data, size_t n_data) {
         assert_int_equal(send(wire_fd(client->wire), data, n_data, MSG_NOSIGNAL), n_data);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "supervisor/spool.h"
+#include "spool.h"
 
 #define UID       1000u
 #define BYTES     600000u /* of input: more than a block */

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "supervisor/stall.h"
+#include "stall.h"
 
 #define LINGER_S 30
 

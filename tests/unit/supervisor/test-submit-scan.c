@@ -4,7 +4,7 @@
  */
 #include "scan_lists.h"
 
-#include "supervisor/submit_scan.h"
+#include "submit_scan.h"
 
 typedef struct Message {
         Gpuq__V1__Request request;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
-#include "supervisor/suspects.h"
+#include "suspects.h"
 
 static void a_kernel_is_suspect_from_its_fault_until_it_behaves(void **state) {
         uint64_t wild = suspects_key("test.cu", "wild"), tame = suspects_key("test.cu", "tame");

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "supervisor/process_age.h"
-#include "supervisor/takeover_state.h"
+#include "process_age.h"
+#include "takeover_state.h"
 
 #define BEFORE 5u /* a session of the supervisor before */
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "supervisor/slot.h"
+#include "slot.h"
 
 #define DONE GPUQ__V1__STATE__DONE
 

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "supervisor/duration.h"
-#include "supervisor/history.h"
-#include "supervisor/user.h"
+#include "duration.h"
+#include "history.h"
+#include "user.h"
 #include "util/config.h"
 
 static Config config = {

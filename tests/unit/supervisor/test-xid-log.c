@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "supervisor/device.h"
-#include "supervisor/drain.h"
-#include "supervisor/xid_log.h"
+#include "device.h"
+#include "drain.h"
+#include "xid_log.h"
 
 #define OF_DEVICE_0 "6,1,2,-;NVRM: Xid (PCI:0000:10:00): "
 #define OF_DEVICE_1 "6,1,2,-;NVRM: Xid (PCI:0000:11:00): "

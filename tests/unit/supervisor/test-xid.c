@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "supervisor/kmsg.h"
-#include "supervisor/xid.h"
-#include "supervisor/xid_catalog.h"
+#include "kmsg.h"
+#include "xid.h"
+#include "xid_catalog.h"
 
 #define HEAD "6,1234,5678901,-;"
 

@@ -6,7 +6,7 @@
  *
  * Keeps so many additions of 10,000 float32 in flight and prints how many end a
  * second. No test: figures depend on the machine. As test-worker.c it takes the
- * worker from the environment (supervisor.h).
+ * worker from the environment (fake_supervisor.h).
  */
 #include "work.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Jobs that run together, and kernels that work in place: that results stay what
- * they are, and that it happened. On the CPU driver or on a GPU (see supervisor.h),
+ * they are, and that it happened. On the CPU driver or on a GPU (see fake_supervisor.h),
  * with the built-in kernels, which have twins on both.
  */
 #include "work.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole worker, end to end, on the CPU driver or on a GPU (see supervisor.h).
+ * The whole worker, end to end, on the CPU driver or on a GPU (see fake_supervisor.h).
  */
 #include "work.h"
 

@@ -6,7 +6,7 @@
  * Jobs in few words, and the end of them.
  */
 
-#include "supervisor.h"
+#include "fake_supervisor.h"
 
 enum { JOB_MAX = 16 };
 

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ledger: what is written for each job. See ledger.h.
+ */
+
+#include <string.h>
+
+#include "ledger_layout.h"
+
+/* What sent_check and end_check are of. */
+#define LEDGER_SENT_AT    offsetof(LedgerJobSlot, owner)
+#define LEDGER_SENT_BYTES (offsetof(LedgerJobSlot, end_check) - LEDGER_SENT_AT)
+#define LEDGER_END_AT     offsetof(LedgerJobSlot, end_order)
+
+static LedgerJobSlot *ledger_job(const Ledger *ledger, uint32_t slot) {
+        return (LedgerJobSlot *)(void *)ledger->tables[LEDGER_JOB].slots + slot;
+}
+
+static uint64_t ledger_sent_check(uint32_t slot, const LedgerJobSlot *job) {
+        return ledger_check(LEDGER_JOB, slot, (const char *)job + LEDGER_SENT_AT,
+                            LEDGER_SENT_BYTES);
+}
+
+/* Of the text no more than there is of it. It holds for this job's record alone. */
+static uint64_t ledger_end_check(uint32_t slot, const LedgerJobSlot *job) {
+        size_t n_text = MIN(job->n_text, LEDGER_TEXT_MAX);
+        size_t n_bytes = offsetof(LedgerJobSlot, text) - LEDGER_END_AT + n_text;
+        uint64_t check;
+
+        check = ledger_check(LEDGER_JOB, slot, (const char *)job + LEDGER_END_AT,
+                             (n_bytes + 7) / 8 * 8) ^
+                job->sent_check;
+        return check ? check : 1;
+}
+
+/* ---- room ------------------------------------------------------------------ */
+
+static LedgerNode *ledger_node(const Ledger *ledger, uint32_t slot) {
+        return &ledger->nodes[slot];
+}
+
+static void ledger_node_leave(Ledger *ledger, LedgerNode *node) {
+        if (node->place == LEDGER_UNSEEN) {
+                TAILQ_REMOVE(&ledger->unseen, node, link);
+                TAILQ_REMOVE(&node->told->nodes, node, told_link);
+                node->told = NULL;
+        } else if (node->place == LEDGER_SEEN) {
+                TAILQ_REMOVE(&ledger->seen, node, link);
+                ledger->n_seen--;
+        }
+        node->place = LEDGER_HELD;
+}
+
+static void ledger_node_seen(Ledger *ledger, LedgerNode *node) {
+        ledger_node_leave(ledger, node);
+        TAILQ_INSERT_TAIL(&ledger->seen, node, link);
+        ledger->n_seen++;
+        node->place = LEDGER_SEEN;
+}
+
+/* The oldest end first, but some are kept as long as there is room. */
+static LedgerNode *ledger_oldest(const Ledger *ledger) {
+        if (!TAILQ_EMPTY(&ledger->seen))
+                return TAILQ_FIRST(&ledger->seen);
+        return TAILQ_FIRST(&ledger->unseen);
+}
+
+static uint32_t ledger_take_job(Ledger *ledger) {
+        LedgerNode *node;
+        uint32_t slot;
+
+        slot = ledger->n_seen > LEDGER_ENDS_KEPT ? LEDGER_NONE
+                                                 : ledger_take_slot(ledger, LEDGER_JOB);
+        if (slot != LEDGER_NONE) {
+                ledger_node(ledger, slot)->place = LEDGER_HELD;
+                return slot;
+        }
+
+        node = ledger_oldest(ledger);
+        if (!node)
+                return LEDGER_NONE;
+        ledger_node_leave(ledger, node);
+        return (uint32_t)(node - ledger->nodes);
+}
+
+/* ---- what happens to a job ------------------------------------------------- */
+
+static void ledger_write_sent(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
+                              const LedgerSent *sent) {
+        LedgerJobSlot *job = ledger_job(ledger, slot);
+
+        ledger_begin(ledger, LEDGER_JOB, slot);
+        job->sent_check = 0;
+        ledger_barrier();
+        job->end_check = 0;
+        job->owner = *owner;
+        job->order = ++ledger->order;
+        job->sent = *sent;
+        ledger_barrier();
+        job->sent_check = ledger_sent_check(slot, job);
+        ledger_end(ledger);
+}
+
+uint32_t ledger_job_sent(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
+                         const LedgerSent *sent) {
+        if (slot == LEDGER_NONE)
+                slot = ledger_take_job(ledger);
+        if (slot != LEDGER_NONE)
+                ledger_write_sent(ledger, slot, owner, sent);
+        return slot;
+}
+
+void ledger_job_dropped(Ledger *ledger, uint32_t slot) {
+        if (slot == LEDGER_NONE)
+                return;
+        ledger_node_leave(ledger, ledger_node(ledger, slot));
+        ledger_node(ledger, slot)->place = LEDGER_FREE;
+        ledger_put_slot(ledger, LEDGER_JOB, slot);
+}
+
+uint32_t ledger_job_waits(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
+                          uint32_t retries) {
+        if (slot != LEDGER_NONE && retries)
+                return ledger_job_sent(ledger, slot, owner, &(LedgerSent){.retries = retries});
+        ledger_job_dropped(ledger, slot);
+        return LEDGER_NONE;
+}
+
+static void ledger_write_end(Ledger *ledger, uint32_t slot, const LedgerEnd *end, const char *text,
+                             const char *output) {
+        LedgerJobSlot *job = ledger_job(ledger, slot);
+        uint32_t n_output = output ? ledger_write_output(ledger, job->owner.id, output) : 0;
+        size_t n_text = text ? strnlen(text, LEDGER_TEXT_MAX) : 0;
+
+        ledger_begin(ledger, LEDGER_JOB, slot);
+        job->end_order = ++ledger->order;
+        job->end = *end;
+        job->output = n_output;
+        job->n_text = (uint32_t)n_text;
+        if (n_text)
+                memcpy(job->text, text, n_text);
+        memset(job->text + n_text, 0, LEDGER_TEXT_PAD);
+        ledger_barrier();
+        job->end_check = ledger_end_check(slot, job);
+        ledger_end(ledger);
+}
+
+uint32_t ledger_job_ended(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
+                          const LedgerEnd *end, const char *text, const char *output) {
+        if (slot == LEDGER_NONE)
+                slot = ledger_job_sent(ledger, slot, owner, &(LedgerSent){});
+        if (slot != LEDGER_NONE)
+                ledger_write_end(ledger, slot, end, text, output);
+        return slot;
+}
+
+void ledger_job_forgone(Ledger *ledger, uint32_t slot) {
+        if (slot != LEDGER_NONE)
+                ledger_node_seen(ledger, ledger_node(ledger, slot));
+}
+
+/* ---- who was told ---------------------------------------------------------- */
+
+void ledger_told_init(LedgerTold *told) {
+        TAILQ_INIT(&told->nodes);
+        told->n_told = 0;
+}
+
+void ledger_job_told(Ledger *ledger, uint32_t slot, LedgerTold *told) {
+        LedgerNode *node;
+
+        told->n_told++;
+        if (slot == LEDGER_NONE)
+                return;
+
+        node = ledger_node(ledger, slot);
+        ledger_node_leave(ledger, node);
+        node->place = LEDGER_UNSEEN;
+        node->told = told;
+        node->number = told->n_told;
+        TAILQ_INSERT_TAIL(&ledger->unseen, node, link);
+        TAILQ_INSERT_TAIL(&told->nodes, node, told_link);
+}
+
+/* Counts go round after 2^32. */
+void ledger_told_seen(Ledger *ledger, LedgerTold *told, uint32_t n_seen) {
+        LedgerNode *node;
+
+        if ((int32_t)(told->n_told - n_seen) < 0)
+                return; /* more than it was told */
+        while ((node = TAILQ_FIRST(&told->nodes)) && (int32_t)(n_seen - node->number) >= 0)
+                ledger_node_seen(ledger, node);
+}
+
+void ledger_told_close(Ledger *ledger, LedgerTold *told) {
+        LedgerNode *node;
+
+        while ((node = TAILQ_FIRST(&told->nodes)))
+                ledger_node_seen(ledger, node);
+}
+
+/* ---- open ------------------------------------------------------------------ */
+
+/* Return: 0, or LEDGER_E_DAMAGED. One that was being written is as it was before. */
+static int ledger_job_repair(const Ledger *ledger, uint32_t slot, LedgerJobSlot *job) {
+        bool is_half = ledger->head->writing == LEDGER_WRITING(LEDGER_JOB, slot);
+
+        if (!job->sent_check)
+                return 0;
+        if (job->sent_check != ledger_sent_check(slot, job)) {
+                if (!is_half)
+                        return LEDGER_E_DAMAGED;
+                job->sent_check = 0;
+                return 0;
+        }
+        if (job->end_check &&
+            (job->n_text > LEDGER_TEXT_MAX || job->end_check != ledger_end_check(slot, job))) {
+                if (!is_half)
+                        return LEDGER_E_DAMAGED;
+                job->end_check = 0;
+        }
+        return 0;
+}
+
+static int ledger_found_by_id(const void *a, const void *b) {
+        const LedgerFound *one = a, *other = b;
+
+        return one->id < other->id ? -1 : one->id > other->id;
+}
+
+static int ledger_found_by_order(const void *a, const void *b) {
+        const LedgerFound *one = a, *other = b;
+
+        return one->order < other->order ? -1 : one->order > other->order;
+}
+
+/* Those that have ended may be used for others, the oldest first; those in workers are held. */
+static int ledger_index(Ledger *ledger, size_t n_found) {
+        size_t n_bytes = n_found * sizeof(*ledger->by_id);
+
+        ledger->n_found = n_found;
+        qsort(ledger->by_order, n_found, sizeof(*ledger->by_order), ledger_found_by_order);
+        ledger->by_id = malloc(n_bytes + 1);
+        if (!ledger->by_id)
+                return -ENOMEM;
+        memcpy(ledger->by_id, ledger->by_order, n_bytes);
+        qsort(ledger->by_id, n_found, sizeof(*ledger->by_id), ledger_found_by_id);
+
+        for (size_t i = 0; i < n_found; ++i) {
+                const LedgerFound *found = &ledger->by_order[i];
+
+                ledger->order = MAX(ledger->order, found->order);
+                ledger_node(ledger, found->slot)->place = LEDGER_HELD;
+                if (ledger_job(ledger, found->slot)->end_check)
+                        ledger_node_seen(ledger, ledger_node(ledger, found->slot));
+        }
+        return 0;
+}
+
+int ledger_jobs_open(Ledger *ledger) {
+        LedgerTable *table = &ledger->tables[LEDGER_JOB];
+        size_t n_found = 0;
+        int r;
+
+        ledger->by_order = malloc(table->n_touched * sizeof(*ledger->by_order) + 1);
+        if (!ledger->by_order)
+                return -ENOMEM;
+
+        for (uint32_t slot = table->n_touched; slot-- > 0;) {
+                LedgerJobSlot *job = ledger_job(ledger, slot);
+
+                r = ledger_job_repair(ledger, slot, job);
+                if (r)
+                        return r;
+                if (!job->sent_check) {
+                        table->free[table->n_free++] = slot;
+                        continue;
+                }
+                ledger->by_order[n_found++] = (LedgerFound){
+                        .id = job->owner.id,
+                        .order = job->end_check ? job->end_order : job->order,
+                        .slot = slot,
+                };
+        }
+        return ledger_index(ledger, n_found);
+}
+
+/* ---- taking over ----------------------------------------------------------- */
+
+static LedgerJobState ledger_state(const LedgerJobSlot *job) {
+        if (job->end_check)
+                return LEDGER_ENDED;
+        return job->sent.worker ? LEDGER_SENT : LEDGER_WAITING;
+}
+
+static bool ledger_describe(const Ledger *ledger, const LedgerFound *found, LedgerJob *ret_job) {
+        const LedgerJobSlot *job = ledger_job(ledger, found->slot);
+
+        if (!job->sent_check || job->owner.id != found->id)
+                return false; /* made room for another meanwhile */
+        *ret_job = (LedgerJob){
+                .owner = job->owner,
+                .slot = found->slot,
+                .state = ledger_state(job),
+                .sent = job->sent,
+                .order = found->order,
+                .end = job->end_check ? job->end : (LedgerEnd){},
+                .text = job->end_check ? job->text : "",
+                .output = job->end_check ? ledger_find_output(ledger, job->output, found->id) : "",
+        };
+        return true;
+}
+
+bool ledger_find_job(const Ledger *ledger, uint64_t id, LedgerJob *ret_job) {
+        const LedgerFound *found = NULL;
+
+        *ret_job = (LedgerJob){.owner.id = id, .slot = LEDGER_NONE, .text = "", .output = ""};
+        if (ledger->n_found)
+                found = bsearch(&(LedgerFound){.id = id}, ledger->by_id, ledger->n_found,
+                                sizeof(*ledger->by_id), ledger_found_by_id);
+        return found && ledger_describe(ledger, found, ret_job);
+}
+
+bool ledger_next_job(const Ledger *ledger, size_t *i, LedgerJob *ret_job) {
+        while (*i < ledger->n_found)
+                if (ledger_describe(ledger, &ledger->by_order[(*i)++], ret_job))
+                        return true;
+        return false;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "listener.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "session.h"
+#include "loop.h"
+#include "util/log.h"
+
+struct Listener {
+        Supervisor *supervisor;
+        int fd;
+        int reserve;
+        uv_poll_t poll;
+        uv_timer_t pause;
+        unsigned n_handles;
+};
+
+static void listener_on_connection(uv_poll_t *poll, int status, int events);
+
+static int listener_open_reserve(void) {
+        return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int listener_new(Supervisor *supervisor, int fd, Listener **ret_listener) {
+        Listener *listener;
+        int r;
+
+        listener = calloc(1, sizeof(*listener));
+        if (!listener)
+                return -ENOMEM;
+
+        listener->supervisor = supervisor;
+        listener->poll.data = listener->pause.data = listener;
+        r = uv_poll_init(&supervisor->loop, &listener->poll, fd);
+        if (r < 0) {
+                free(listener);
+                return r;
+        }
+        r = uv_timer_init(&supervisor->loop, &listener->pause);
+        if (r < 0)
+                abort(); /* cannot fail: it only links */
+
+        listener->n_handles = 2;
+        listener->fd = fd;
+        listener->reserve = listener_open_reserve();
+        *ret_listener = listener;
+        return 0;
+}
+
+static void listener_on_close(uv_handle_t *handle) {
+        Listener *listener = handle->data;
+
+        if (--listener->n_handles)
+                return;
+        closep(&listener->reserve);
+        closep(&listener->fd);
+        free(listener);
+}
+
+Listener *listener_close(Listener *listener) {
+        if (!listener)
+                return NULL;
+        uv_close((uv_handle_t *)&listener->poll, listener_on_close);
+        uv_close((uv_handle_t *)&listener->pause, listener_on_close);
+        return NULL;
+}
+
+void listener_start(Listener *listener) {
+        uv_poll_start(&listener->poll, UV_READABLE, listener_on_connection);
+}
+
+/* ---- who is there ---------------------------------------------------------- */
+
+static int peer_groups(int fd, gid_t **ret_groups, size_t *ret_n_groups) {
+        _cleanup_(freep) gid_t *groups = NULL;
+        socklen_t n_bytes = 64 * sizeof(gid_t);
+        void *grown;
+
+        for (;;) {
+                grown = realloc(groups, n_bytes);
+                if (!grown)
+                        return -ENOMEM;
+                groups = grown;
+                if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &n_bytes) == 0)
+                        break;
+                if (errno != ERANGE || n_bytes > SESSION_GROUPS_MAX * sizeof(gid_t))
+                        return -errno;
+        }
+        *ret_groups = TAKE_PTR(groups);
+        *ret_n_groups = n_bytes / sizeof(gid_t);
+        return 0;
+}
+
+static bool peer_is_in_group(const char *name, gid_t gid, const gid_t *groups, size_t n_groups) {
+        const struct group *group = getgrnam(name);
+
+        if (!group)
+                return false;
+        if (group->gr_gid == gid)
+                return true;
+        for (size_t i = 0; i < n_groups; ++i)
+                if (groups[i] == group->gr_gid)
+                        return true;
+        return false;
+}
+
+static bool peer_is_allowed(const char *allow_groups, gid_t gid, const gid_t *groups,
+                            size_t n_groups) {
+        _cleanup_(freep) char *names = strdup(allow_groups);
+        char *name, *state = NULL;
+
+        for (name = names ? strtok_r(names, " \t", &state) : NULL; name;
+             name = strtok_r(NULL, " \t", &state))
+                if (peer_is_in_group(name, gid, groups, n_groups))
+                        return true;
+        return false;
+}
+
+static Failure *peer_check_groups(const Config *config, int fd, Peer *peer) {
+        _cleanup_(freep) gid_t *groups = NULL;
+        size_t n_groups = 0;
+        int r;
+
+        /* NSS is asked for a group only where the configuration names one. */
+        if (!config->allow_groups && !config->admin_group)
+                return NULL;
+        r = peer_groups(fd, &groups, &n_groups);
+        if (r < 0)
+                return failure_new(FAILURE_INTERNAL, "your groups are unknown: %s", strerror(-r));
+
+        if (config->admin_group &&
+            peer_is_in_group(config->admin_group, peer->gid, groups, n_groups))
+                peer->is_admin = true;
+        if (config->allow_groups && !peer->is_admin &&
+            !peer_is_allowed(config->allow_groups, peer->gid, groups, n_groups))
+                return failure_new(FAILURE_DENIED, "only members of these groups may use gpuqd: %s",
+                                   config->allow_groups);
+        return NULL;
+}
+
+static Failure *peer_check(const Supervisor *supervisor, int fd, Peer *ret_peer) {
+        struct ucred credentials;
+        socklen_t n_bytes = sizeof(credentials);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &n_bytes) < 0)
+                return failure_new(FAILURE_INTERNAL, "you are unknown: %s", strerror(errno));
+
+        *ret_peer = (Peer){
+                .uid = credentials.uid,
+                .gid = credentials.gid,
+                .pid = credentials.pid,
+                .is_admin = credentials.uid == 0,
+        };
+        if (supervisor->options.is_private)
+                return credentials.uid == supervisor->options.private_uid
+                               ? NULL
+                               : failure_new(FAILURE_DENIED, "this gpuqd serves uid %u alone",
+                                             (unsigned)supervisor->options.private_uid);
+        if (ret_peer->is_admin)
+                return NULL;
+        return peer_check_groups(supervisor->config, fd, ret_peer);
+}
+
+/* ---- accept ---------------------------------------------------------------- */
+
+static void listener_on_pause_over(uv_timer_t *timer) {
+        Listener *listener = timer->data;
+
+        if (listener->reserve < 0)
+                listener->reserve = listener_open_reserve();
+        listener_start(listener);
+}
+
+/* The one who waits first is hung up on; otherwise the loop would spin on it. */
+static void listener_pause(Listener *listener) {
+        int fd;
+
+        log_warning("no descriptor left: accepting nobody for a moment");
+        closep(&listener->reserve);
+        fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        closep(&fd);
+        listener->reserve = listener_open_reserve();
+        uv_poll_stop(&listener->poll);
+        uv_timer_start(&listener->pause, listener_on_pause_over, LISTENER_PAUSE_MS, 0);
+}
+
+static void listener_welcome(Listener *listener, int fd) {
+        Peer peer = {.uid = (uid_t)-1};
+        Failure *refusal;
+        int r;
+
+        refusal = peer_check(listener->supervisor, fd, &peer);
+        r = session_new(listener->supervisor, fd, &peer, refusal);
+        if (r < 0) {
+                log_warning("no session for uid %u: %s", (unsigned)peer.uid, strerror(-r));
+                close(fd);
+        }
+}
+
+static void listener_on_connection(uv_poll_t *poll, int status, int events) {
+        Listener *listener = poll->data;
+        int fd;
+
+        for (unsigned i = 0; i < LISTENER_BURST; ++i) {
+                fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                if (fd >= 0) {
+                        listener_welcome(listener, fd);
+                        continue;
+                }
+                if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+                        listener_pause(listener);
+                        return;
+                }
+                if (errno == EAGAIN || errno == EWOULDBLOCK)
+                        return;
+        }
+}

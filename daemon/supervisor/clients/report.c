@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `gpuq queue` and `gpuq status` show.
+ */
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "detached.h"
+#include "jobs.h"
+#include "util/list.h"
+#include "session.h"
+#include "loop.h"
+#include "restart.h"
+#include "workers.h"
+
+#define REPORT_ENTRIES_MAX 16384u
+#define REPORT_BYTES_MAX   (3u << 20)
+#define REPORT_REASON_MAX  160u
+
+/* ---- queue ----------------------------------------------------------------- */
+
+typedef struct ReportQueue {
+        Session *session;
+        uint64_t now_ns;
+        Gpuq__V1__QueueEntry *entries;
+        Gpuq__V1__QueueEntry **list;
+        char (*reasons)[REPORT_REASON_MAX];
+        size_t n_max;
+        size_t n;
+        size_t n_bytes;
+} ReportQueue;
+
+static bool report_wants(const Session *session, const Gpuq__V1__QueueGet *get, const User *user) {
+        if (get->one_user)
+                return user->uid == get->uid;
+        return get->all_users || user == session->user;
+}
+
+static void report_count(QueueEntry *entry, size_t n_before, void *userdata) {
+        container_of(entry, Job, entry)->n_before = n_before;
+}
+
+static void report_count_user(User *user) {
+        for (size_t i = 0; i < user->n_lanes; ++i)
+                if (user->lanes[i])
+                        queue_visit(&user->lanes[i]->queue, report_count, NULL);
+}
+
+/* A detached job has its own number, and the one that runs for it another. */
+static uint64_t report_id(const Job *job) {
+        return job->session && job->session->owner ? (uint32_t)job->id : job->id;
+}
+
+static void report_job(ReportQueue *report, const Job *job, bool is_open) {
+        Gpuq__V1__QueueEntry *entry = &report->entries[report->n];
+        char *reason = report->reasons[report->n];
+
+        gpuq__v1__queue_entry__init(entry);
+        entry->id = report_id(job);
+        entry->uid = job->user->uid;
+        entry->user = job->user->name;
+        if (is_open) {
+                entry->label = job->label;
+                if (job->n_kernels)
+                        entry->kernel = (char *)job->kernels[0].name;
+        }
+        entry->state = (Gpuq__V1__State)job->state;
+        entry->waited_us = job_waited_us(job, report->now_ns);
+        entry->priority = job->entry.priority;
+        entry->device = job->device ? job->device->index + 1 : 0;
+        entry->retries = job->retries;
+        if (job->state == JOB_RUNNING) {
+                entry->ran_us = (report->now_ns - job->started_ns) / 1000;
+        } else {
+                scheduler_reason(job, job->n_before, reason, REPORT_REASON_MAX);
+                entry->reason = reason;
+        }
+        report->list[report->n++] = entry;
+        report->n_bytes += gpuq__v1__queue_entry__get_packed_size(entry) + 8;
+}
+
+static void report_user(ReportQueue *report, User *user) {
+        bool is_open = report->session->peer.is_admin || report->session->user == user;
+        const Job *job;
+
+        report_count_user(user);
+        TAILQ_FOREACH (job, &user->jobs, user_link) {
+                if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
+                        return;
+                report_job(report, job, is_open);
+        }
+}
+
+/* Those that are no jobs of a queue at the moment. */
+static bool report_is_on_disk(const Detached *detached) {
+        return detached->record && detached->state >= DETACHED_QUEUED &&
+               detached->state <= DETACHED_ENDING && detached->state != DETACHED_SUBMITTED;
+}
+
+static const char *report_detached_reason(const Detached *detached) {
+        if (*detached->reason)
+                return detached->reason;
+        switch (detached->state) {
+                case DETACHED_LINKING:
+                        return "its modules are loaded";
+                case DETACHED_LOADING:
+                        return "it is read from the disk";
+                case DETACHED_ENDING:
+                        return detached->is_rerun ? "it runs again, for it may be half written"
+                                                  : "it has ended, which is written to the disk";
+                default:
+                        return "on disk, behind other detached jobs";
+        }
+}
+
+static void report_detached(ReportQueue *report, const Detached *detached) {
+        const Gpuq__V1__Job *job = detached->record->job;
+        Gpuq__V1__QueueEntry *entry = &report->entries[report->n];
+        uint64_t now_s = (uint64_t)time(NULL);
+
+        gpuq__v1__queue_entry__init(entry);
+        entry->id = detached_id(detached);
+        entry->uid = detached->uid;
+        entry->user = detached->owner->user->name;
+        if (report->session->peer.is_admin || report->session->user == detached->owner->user) {
+                entry->label = job->label;
+                if (job->n_kernels)
+                        entry->kernel = job->kernels[0]->name;
+        }
+        entry->state = GPUQ__V1__STATE__WAITING;
+        entry->reason = (char *)report_detached_reason(detached);
+        entry->priority = job->priority;
+        if (now_s > detached->record->made_s)
+                entry->waited_us = (now_s - detached->record->made_s) * 1000000;
+        report->list[report->n++] = entry;
+        report->n_bytes += gpuq__v1__queue_entry__get_packed_size(entry) + 8;
+}
+
+static void report_all_detached(ReportQueue *report, const Gpuq__V1__QueueGet *get) {
+        const Detached *detached = detached_first(report->session->supervisor);
+
+        for (; detached; detached = detached->hh.next) {
+                if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
+                        return;
+                if (report_is_on_disk(detached) &&
+                    report_wants(report->session, get, detached->owner->user))
+                        report_detached(report, detached);
+        }
+}
+
+/* Its client was away when we took over, and has not said again what it is. */
+static void report_kept(ReportQueue *report, const TakeoverJob *job) {
+        Gpuq__V1__QueueEntry *entry = &report->entries[report->n];
+        const Worker *worker = takeover_worker_of(report->session->supervisor, job);
+
+        gpuq__v1__queue_entry__init(entry);
+        entry->id = job->id;
+        entry->uid = job->user->uid;
+        entry->user = job->user->name;
+        entry->retries = job->sent.retries;
+        if (worker) {
+                entry->state = GPUQ__V1__STATE__RUNNING;
+                entry->device = worker->device->index + 1;
+                entry->reason = "its client has not come back since gpuqd was restarted";
+        } else {
+                entry->state = GPUQ__V1__STATE__WAITING;
+                entry->reason =
+                        "it waits for its client, who has not come back since gpuqd was restarted";
+        }
+        report->list[report->n++] = entry;
+        report->n_bytes += gpuq__v1__queue_entry__get_packed_size(entry) + 8;
+}
+
+static void report_all_kept(ReportQueue *report, const Gpuq__V1__QueueGet *get) {
+        const TakeoverJob *job = takeover_first_job(report->session->supervisor);
+
+        for (; job; job = job->hh.next) {
+                if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
+                        return;
+                if (report_wants(report->session, get, job->user))
+                        report_kept(report, job);
+        }
+}
+
+static int report_alloc(ReportQueue *report) {
+        Supervisor *supervisor = report->session->supervisor;
+        size_t n_jobs = HASH_COUNT(supervisor->jobs) + detached_count(supervisor) +
+                        takeover_count_jobs(supervisor);
+
+        report->n_max = MIN(n_jobs, (size_t)REPORT_ENTRIES_MAX);
+        report->entries = calloc(report->n_max + 1, sizeof(*report->entries));
+        report->list = calloc(report->n_max + 1, sizeof(*report->list));
+        report->reasons = calloc(report->n_max + 1, sizeof(*report->reasons));
+        return report->entries && report->list && report->reasons ? 0 : -ENOMEM;
+}
+
+static void report_free(ReportQueue *report) {
+        free(report->reasons);
+        free(report->list);
+        free(report->entries);
+}
+
+void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get) {
+        ReportQueue report = {.session = session, .now_ns = supervisor_now(session->supervisor)};
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Queue queue = GPUQ__V1__QUEUE__INIT;
+        User *user;
+
+        if (report_alloc(&report) < 0) {
+                report_free(&report);
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_MEMORY, "no memory for a listing"));
+                return;
+        }
+
+        for (user = session->supervisor->users; user; user = user->hh.next)
+                if (report_wants(session, get, user))
+                        report_user(&report, user);
+        report_all_detached(&report, get);
+        report_all_kept(&report, get);
+        queue.entries = report.list;
+        queue.n_entries = report.n;
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_QUEUE;
+        reply.queue = &queue;
+        session_reply(session, &reply, -1);
+        report_free(&report);
+}
+
+/* ---- status ---------------------------------------------------------------- */
+
+/* The messages of one status, in one bump; it is gone with the request. */
+typedef struct ReportStatus {
+        Supervisor *supervisor;
+        ProtobufCAllocator *allocator;
+        Gpuq__V1__Status status;
+} ReportStatus;
+
+static void *report_take(ReportStatus *report, size_t n, size_t size) {
+        return report->allocator->alloc(report->allocator->allocator_data, n * size + 1);
+}
+
+static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
+        gpuq__v1__device_status__init(to);
+        to->index = device->index;
+        to->name = device->name;
+        to->uuid = device->uuid;
+        to->pci = device->pci;
+        to->state = (char *)device_state(device);
+        to->drained = device->health.is_held                ? GPUQ__V1__DRAINED_BY__ADMIN
+                      : !health_takes_jobs(&device->health) ? GPUQ__V1__DRAINED_BY__ITSELF
+                                                            : GPUQ__V1__DRAINED_BY__NOBODY;
+        to->memory_total = device->memory_total;
+        to->memory_arenas = device->arena_bytes;
+        to->queued = device->n_queued;
+        to->running = device->n_running;
+        to->quanta = device->quanta.n_quanta;
+        to->overruns = device->quanta.n_overruns;
+        to->xids = device->supervisor->xid_log ? device->n_xids + 1 : 0;
+}
+
+static int report_devices(ReportStatus *report) {
+        size_t n = report->supervisor->n_devices;
+        Gpuq__V1__DeviceStatus *devices = report_take(report, n, sizeof(*devices));
+        Gpuq__V1__DeviceStatus **list = report_take(report, n, sizeof(*list));
+
+        if (!devices || !list)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; ++i) {
+                report_device(&report->supervisor->devices[i], &devices[i]);
+                list[i] = &devices[i];
+        }
+        report->status.devices = list;
+        report->status.n_devices = n;
+        return 0;
+}
+
+static void report_worker(const Worker *worker, Gpuq__V1__WorkerStatus *to) {
+        gpuq__v1__worker_status__init(to);
+        to->pid = (uint32_t)worker->pid;
+        to->device = worker->device->index;
+        to->uid = worker->domain;
+        to->state = (char *)worker_state_name(worker);
+        to->memory = worker->memory;
+        to->running = worker->n_inflight;
+        to->jobs = worker->n_jobs;
+        to->contexts = worker->state != WORKER_STARTING && worker->state != WORKER_LOST;
+        if (worker->counters.base.descriptor)
+                to->counters = (Gpuq__V1__WorkerCounters *)&worker->counters;
+}
+
+static int report_workers(ReportStatus *report) {
+        size_t n = HASH_COUNT(report->supervisor->workers), i = 0;
+        Gpuq__V1__WorkerStatus *workers = report_take(report, n, sizeof(*workers));
+        Gpuq__V1__WorkerStatus **list = report_take(report, n, sizeof(*list));
+        const Worker *worker;
+
+        if (!workers || !list)
+                return -ENOMEM;
+        for (worker = report->supervisor->workers; worker; worker = worker->hh.next) {
+                if (!worker->device)
+                        continue; /* a probe */
+                report_worker(worker, &workers[i]);
+                list[i] = &workers[i];
+                i++;
+        }
+        report->status.workers = list;
+        report->status.n_workers = i;
+        return 0;
+}
+
+/* Of all devices: GPU-ns of the last minute. */
+static double report_recent(const User *user, uint64_t now_ns) {
+        double recent = 0;
+
+        for (size_t i = 0; i < user->n_lanes; ++i)
+                if (user->lanes[i])
+                        recent += shareuser_recent(&user->lanes[i]->share, now_ns);
+        return recent;
+}
+
+static double report_usage(const User *user, uint64_t now_ns) {
+        double usage = 0;
+
+        for (size_t i = 0; i < user->n_lanes; ++i) {
+                const Lane *lane = user->lanes[i];
+
+                if (lane)
+                        usage += fairshare_usage(lane->device->share, &lane->share, now_ns);
+        }
+        return usage;
+}
+
+static void report_user_status(const User *user, double total, uint64_t now_ns,
+                               Gpuq__V1__UserStatus *to) {
+        gpuq__v1__user_status__init(to);
+        to->uid = user->uid;
+        to->user = user->name;
+        to->weight = user->limits.weight;
+        to->share = total > 0 ? report_recent(user, now_ns) / total : 0;
+        to->gpu_seconds = (double)user->gpu_ns / 1e9;
+        to->sessions = user->n_sessions;
+        to->queued = user->n_waiting;
+        to->running = user->n_running;
+        to->arena_bytes = user->used[USER_ARENA_BYTES];
+        to->device_bytes = user->used[USER_DEVICE_BYTES];
+        to->modules = (uint32_t)user->used[USER_MODULES];
+        to->usage_seconds = report_usage(user, now_ns) / 1e9;
+        to->window_seconds = user_window_seconds(user, now_ns);
+}
+
+static int report_users(ReportStatus *report) {
+        size_t n = HASH_COUNT(report->supervisor->users), i = 0;
+        Gpuq__V1__UserStatus *users = report_take(report, n, sizeof(*users));
+        Gpuq__V1__UserStatus **list = report_take(report, n, sizeof(*list));
+        uint64_t now_ns = supervisor_now(report->supervisor);
+        const User *user;
+        double total = 0;
+
+        if (!users || !list)
+                return -ENOMEM;
+        for (user = report->supervisor->users; user; user = user->hh.next)
+                total += report_recent(user, now_ns);
+        for (user = report->supervisor->users; user; user = user->hh.next, ++i) {
+                report_user_status(user, total, now_ns, &users[i]);
+                list[i] = &users[i];
+                report->status.queued += user->n_waiting;
+                report->status.running += user->n_running;
+        }
+        report->status.users = list;
+        report->status.n_users = n;
+        return 0;
+}
+
+static int report_fill(ReportStatus *report) {
+        Supervisor *supervisor = report->supervisor;
+        int r;
+
+        report->status.daemon = (char *)GPUQ_VERSION;
+        report->status.driver = (char *)supervisor_driver(supervisor);
+        if (supervisor->driver_version)
+                report->status.driver_version = supervisor->driver_version;
+        report->status.state = (char *)supervisor_state(supervisor);
+        report->status.uptime_us = (uv_hrtime() - supervisor->started_ns) / 1000;
+        r = report_devices(report);
+        if (r < 0)
+                return r;
+        r = report_workers(report);
+        if (r < 0)
+                return r;
+        return report_users(report);
+}
+
+void session_report_status(Session *session, uint32_t serial) {
+        ReportStatus report = {
+                .supervisor = session->supervisor,
+                .allocator = bump_allocator(session->supervisor->bump),
+                .status = GPUQ__V1__STATUS__INIT,
+        };
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+
+        if (report_fill(&report) < 0) {
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_MEMORY, "no memory for the status"));
+                return;
+        }
+
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_STATUS;
+        reply.status = &report.status;
+        session_reply(session, &reply, -1);
+}

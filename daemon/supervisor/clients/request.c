@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a client asks for: decoded, checked, done or answered with why not. One
+ * function a request, each reads as check, act, reply.
+ */
+
+#include "request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "util/bump.h"
+#include "detached.h"
+#include "devices.h"
+#include "jobs.h"
+#include "util/list.h"
+#include "base.h"
+#include "session.h"
+#include "submit_scan.h"
+#include "loop.h"
+#include "restart.h"
+#include "util/log.h"
+
+typedef struct RequestEntry {
+        const char *(*handle)(Session *session, uint32_t serial, const Gpuq__V1__Request *request);
+} RequestEntry;
+
+/* ---- hello ----------------------------------------------------------------- */
+
+static void session_welcome(Session *session, uint32_t serial) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Welcome welcome = GPUQ__V1__WELCOME__INIT;
+
+        welcome.version = SESSION_VERSION_MAX;
+        welcome.daemon = (char *)GPUQ_VERSION;
+        welcome.session = session->id;
+        welcome.uid = session->peer.uid;
+        welcome.n_devices = (uint32_t)session->supervisor->n_devices;
+        welcome.resumed = session->is_resuming;
+        welcome.poll_us = session->supervisor->config->poll_us;
+        welcome.rings = session_can_ring(session);
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_WELCOME;
+        reply.welcome = &welcome;
+        session_reply(session, &reply, -1);
+}
+
+/* So that it can be told again who this is, should we die. */
+static void session_record(Session *session) {
+        LedgerSession record = {
+                .id = session->id,
+                .uid = (uint32_t)session->peer.uid,
+                .gid = (uint32_t)session->peer.gid,
+                .pid = (int32_t)session->peer.pid,
+                .start = process_age_start(session->peer.pid),
+        };
+
+        snprintf(record.client, sizeof(record.client), "%s", session->client);
+        session->record = ledger_add(session->supervisor->ledger, LEDGER_SESSION, &record);
+}
+
+static const char *session_on_hello(Session *session, uint32_t serial,
+                                    const Gpuq__V1__Request *request) {
+        const Gpuq__V1__Hello *hello = request->hello;
+        Failure *failure;
+
+        if (session->state != SESSION_HELLO)
+                return "a second handshake";
+        if (!limit_is_text(hello->client, SESSION_CLIENT_MAX))
+                return "a client name that is too long or not printable";
+        if (hello->version_min > hello->version_max || hello->version_max < SESSION_VERSION_MIN ||
+            hello->version_min > SESSION_VERSION_MAX) {
+                session_refuse(session,
+                               failure_new(FAILURE_VERSION,
+                                           "the client speaks protocol versions %u to %u, this "
+                                           "daemon %u to %u",
+                                           hello->version_min, hello->version_max,
+                                           SESSION_VERSION_MIN, SESSION_VERSION_MAX));
+                return NULL;
+        }
+
+        snprintf(session->client, sizeof(session->client), "%s", hello->client);
+        failure = hello->resume ? takeover_claim(session, hello->resume) : NULL;
+        if (failure) {
+                session_refuse(session, failure);
+                return NULL;
+        }
+        if (!hello->resume)
+                session_record(session);
+        session->state = SESSION_OPEN;
+        wire_set_frame_max(session->wire, WIRE_FRAME_MAX);
+        session_welcome(session, serial);
+        return NULL;
+}
+
+/* ---- jobs ------------------------------------------------------------------ */
+
+static const char *session_on_submit(Session *session, uint32_t serial,
+                                     const Gpuq__V1__Request *request) {
+        return session_submit(session, request->submit);
+}
+
+/* An admin may ask about anybody's job; whose it was is not in its number. */
+static const HistoryEntry *session_find_history(const Session *session, uint64_t id) {
+        const HistoryEntry *entry = history_find(session->user->history, id);
+        const User *user;
+
+        if (entry || !session->peer.is_admin)
+                return entry;
+        for (user = session->supervisor->users; user && !entry; user = user->hh.next)
+                entry = history_find(user->history, id);
+        return entry;
+}
+
+static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
+        Job *job = supervisor_find_job(session->supervisor, id);
+        const HistoryEntry *entry;
+        const JobWatch *watch;
+        unsigned n = 0;
+
+        if (session_wait_detached(session, serial, id))
+                return NULL;
+        if (!job) {
+                entry = session_find_history(session, id);
+                if (!entry)
+                        return failure_new(FAILURE_NOT_FOUND, "there is no job " JOB_ID_FORMAT,
+                                           JOB_ID_PARTS(id));
+                session_report_history(session, serial, entry);
+                return NULL;
+        }
+        if (!session_may_touch(session, job))
+                return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " is somebody else's",
+                                   JOB_ID_PARTS(id));
+        LIST_FOREACH (watch, &session->watches, session_link)
+                n++;
+        if (n >= LIMIT_WATCHES)
+                return failure_new(FAILURE_QUOTA, "%u waits at once, at most %u", n, LIMIT_WATCHES);
+        if (session_watch(session, job, serial) < 0)
+                return failure_new(FAILURE_MEMORY, "no memory to wait");
+        return NULL;
+}
+
+static const char *session_on_prepare(Session *session, uint32_t serial,
+                                      const Gpuq__V1__Request *request) {
+        if (request->prepare->job)
+                session_prepare(session, serial, request->prepare);
+        else
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_INVALID, "there is no job to prepare"));
+        return NULL;
+}
+
+static const char *session_on_unprepare(Session *session, uint32_t serial,
+                                        const Gpuq__V1__Request *request) {
+        session_unprepare(session, request->unprepare->prepared);
+        return NULL;
+}
+
+static const char *session_on_fires(Session *session, uint32_t serial,
+                                    const Gpuq__V1__Request *request) {
+        return session_fire(session, request->fires);
+}
+
+static const char *session_on_wait(Session *session, uint32_t serial,
+                                   const Gpuq__V1__Request *request) {
+        Failure *failure = session_wait(session, serial, request->wait->id);
+
+        if (failure)
+                session_fail_request(session, serial, failure);
+        return NULL;
+}
+
+static const char *session_on_ring_open(Session *session, uint32_t serial,
+                                        const Gpuq__V1__Request *request) {
+        session_open_ring(session, serial);
+        return NULL;
+}
+
+static const char *session_on_ring_begin(Session *session, uint32_t serial,
+                                         const Gpuq__V1__Request *request) {
+        return session_begin_ring(session, serial);
+}
+
+/* ---- drain ----------------------------------------------------------------- */
+
+/* Return: NULL: the request was answered with why not. */
+static Device *session_device_to_drain(Session *session, uint32_t serial, uint32_t index) {
+        Supervisor *supervisor = session->supervisor;
+        Failure *failure = NULL;
+
+        if (!session->peer.is_admin)
+                failure = failure_new(FAILURE_DENIED,
+                                      "only root and the admin group drain and resume devices");
+        else if (!supervisor->n_devices)
+                failure = failure_new(FAILURE_NO_DEVICE, "%s", supervisor_state(supervisor));
+        else if (index >= supervisor->n_devices)
+                failure = failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", index,
+                                      supervisor->n_devices);
+        if (!failure)
+                return &supervisor->devices[index];
+        session_fail_request(session, serial, failure);
+        return NULL;
+}
+
+static void session_reply_drained(Session *session, uint32_t serial, const Device *device,
+                                  bool changed) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Drained drained = GPUQ__V1__DRAINED__INIT;
+
+        drained.changed = changed;
+        drained.running = device->n_running;
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_DRAINED;
+        reply.drained = &drained;
+        session_reply(session, &reply, -1);
+}
+
+static const char *session_on_drain(Session *session, uint32_t serial,
+                                    const Gpuq__V1__Request *request) {
+        const char *reason = request->drain->reason;
+        Device *device = session_device_to_drain(session, serial, request->drain->device);
+
+        if (!device)
+                return NULL;
+        if (!limit_is_text(reason, LIMIT_DRAIN_REASON)) {
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_INVALID,
+                                                 "a reason has at most %u printable bytes",
+                                                 LIMIT_DRAIN_REASON));
+                return NULL;
+        }
+        session_reply_drained(session, serial, device,
+                              drain_hold(device, session->user->name, reason));
+        return NULL;
+}
+
+static const char *session_on_resume(Session *session, uint32_t serial,
+                                     const Gpuq__V1__Request *request) {
+        Device *device = session_device_to_drain(session, serial, request->resume->device);
+
+        if (device)
+                session_reply_drained(session, serial, device, drain_release(device));
+        return NULL;
+}
+
+/* ---- detached jobs --------------------------------------------------------- */
+
+static const char *session_on_detach(Session *session, uint32_t serial,
+                                     const Gpuq__V1__Request *request) {
+        session_detach(session, serial, request->detach);
+        return NULL;
+}
+
+static const char *session_on_fetch(Session *session, uint32_t serial,
+                                    const Gpuq__V1__Request *request) {
+        session_fetch(session, serial, request->fetch->id);
+        return NULL;
+}
+
+static const char *session_on_discard(Session *session, uint32_t serial,
+                                      const Gpuq__V1__Request *request) {
+        session_discard_job(session, serial, request->discard->id);
+        return NULL;
+}
+
+/* ---- taking over ----------------------------------------------------------- */
+
+static const char *session_on_resumed(Session *session, uint32_t serial,
+                                      const Gpuq__V1__Request *request) {
+        if (!session->is_resuming)
+                return "a session that was not interrupted is resumed";
+        takeover_resumed(session, request->resumed->seen);
+        session_flush_later(session);
+        return NULL;
+}
+
+/* ---- what there is --------------------------------------------------------- */
+
+static const char *session_on_queue_get(Session *session, uint32_t serial,
+                                        const Gpuq__V1__Request *request) {
+        session_report_queue(session, serial, request->queue_get);
+        return NULL;
+}
+
+static const char *session_on_status_get(Session *session, uint32_t serial,
+                                         const Gpuq__V1__Request *request) {
+        session_report_status(session, serial);
+        return NULL;
+}
+
+/* ---- what is yet to be said ------------------------------------------------ */
+
+/* Is this a job that another process of the user may have submitted already, on a
+ * connection whose turn to be read has not come yet? */
+static bool session_is_ahead(const Session *session, uint64_t id) {
+        uint32_t number = (uint32_t)(id >> 32);
+        Session *other;
+
+        HASH_FIND(hh, session->supervisor->sessions, &number, sizeof(number), other);
+        if (takeover_is_ahead(session->supervisor, session->user, id))
+                return !other || (other != session && (uint32_t)id > other->last_tag);
+        return !session->is_second_try && other && other != session &&
+               other->user == session->user && (uint32_t)id > other->last_tag;
+}
+
+static bool session_any_is_ahead(const Session *session, const uint64_t *ids, size_t n_ids) {
+        for (size_t i = 0; i < n_ids; ++i)
+                if (session_is_ahead(session, ids[i]))
+                        return true;
+        return false;
+}
+
+/* A job of a session that is away may be cancelled before it is back. */
+static bool session_cancels_what_is_ahead(const Session *session, const Gpuq__V1__Cancel *cancel) {
+        for (size_t i = 0; i < cancel->n_ids; ++i)
+                if (!takeover_find_kept(session->supervisor, cancel->ids[i]) &&
+                    session_is_ahead(session, cancel->ids[i]))
+                        return true;
+        return false;
+}
+
+static bool session_names_what_is_ahead(const Session *session, const Gpuq__V1__Request *request) {
+        if (request->body_case == GPUQ__V1__REQUEST__BODY_WAIT)
+                return session_is_ahead(session, request->wait->id);
+        if (request->body_case == GPUQ__V1__REQUEST__BODY_CANCEL)
+                return session_cancels_what_is_ahead(session, request->cancel);
+        if (request->body_case != GPUQ__V1__REQUEST__BODY_SUBMIT)
+                return false;
+        for (size_t i = 0; i < request->submit->n_jobs; ++i)
+                if (session_any_is_ahead(session, request->submit->jobs[i]->after,
+                                         request->submit->jobs[i]->n_after))
+                        return true;
+        return false;
+}
+
+/* Until devices are known what a client makes would be taken for what is taken over. */
+static bool session_has_to_wait(const Session *session, const Gpuq__V1__Request *request) {
+        return !takeover_serves(session->supervisor) && session->state == SESSION_OPEN &&
+               request->body_case != GPUQ__V1__REQUEST__BODY_STATUS_GET;
+}
+
+static const char *session_dispatch(Session *session, const Gpuq__V1__Request *request) {
+        static const RequestEntry entries[] = {
+                [GPUQ__V1__REQUEST__BODY_HELLO] = {session_on_hello},
+                [GPUQ__V1__REQUEST__BODY_ARENA_CREATE] = {session_on_arena_create},
+                [GPUQ__V1__REQUEST__BODY_ARENA_OPEN] = {session_on_arena_open},
+                [GPUQ__V1__REQUEST__BODY_ARENA_CLOSE] = {session_on_arena_close},
+                [GPUQ__V1__REQUEST__BODY_MODULE_LOAD] = {session_on_module_load},
+                [GPUQ__V1__REQUEST__BODY_MODULE_UNLOAD] = {session_on_module_unload},
+                [GPUQ__V1__REQUEST__BODY_SUBMIT] = {session_on_submit},
+                [GPUQ__V1__REQUEST__BODY_WAIT] = {session_on_wait},
+                [GPUQ__V1__REQUEST__BODY_CANCEL] = {session_on_cancel},
+                [GPUQ__V1__REQUEST__BODY_QUEUE_GET] = {session_on_queue_get},
+                [GPUQ__V1__REQUEST__BODY_STATUS_GET] = {session_on_status_get},
+                [GPUQ__V1__REQUEST__BODY_PREPARE] = {session_on_prepare},
+                [GPUQ__V1__REQUEST__BODY_UNPREPARE] = {session_on_unprepare},
+                [GPUQ__V1__REQUEST__BODY_FIRES] = {session_on_fires},
+                [GPUQ__V1__REQUEST__BODY_DRAIN] = {session_on_drain},
+                [GPUQ__V1__REQUEST__BODY_RESUME] = {session_on_resume},
+                [GPUQ__V1__REQUEST__BODY_DETACH] = {session_on_detach},
+                [GPUQ__V1__REQUEST__BODY_FETCH] = {session_on_fetch},
+                [GPUQ__V1__REQUEST__BODY_DISCARD] = {session_on_discard},
+                [GPUQ__V1__REQUEST__BODY_RING_OPEN] = {session_on_ring_open},
+                [GPUQ__V1__REQUEST__BODY_RING_BEGIN] = {session_on_ring_begin},
+                [GPUQ__V1__REQUEST__BODY_RESUMED] = {session_on_resumed},
+        };
+        size_t body = request->body_case;
+
+        if (body >= ARRAY_SIZE(entries) || !entries[body].handle)
+                return "an unknown request";
+        if (session->state == SESSION_HELLO && body != GPUQ__V1__REQUEST__BODY_HELLO)
+                return "a message before the handshake";
+        return entries[body].handle(session, request->serial, request);
+}
+
+const char *session_request(Session *session, const uint8_t *data, size_t n_data) {
+        Bump *bump = session->supervisor->bump;
+        Gpuq__V1__Request *request;
+        const char *problem = NULL;
+
+        request = submit_scan(bump, data, n_data);
+        if (!request)
+                request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
+        if (!request)
+                problem = "a message that is not protobuf";
+        else if (session_has_to_wait(session, request))
+                session_hold(session, data, n_data);
+        else if (session_names_what_is_ahead(session, request) &&
+                 session_defer(session, data, n_data) == 0)
+                problem = NULL;
+        else
+                problem = session_dispatch(session, request);
+        bump_reset(bump);
+        return problem;
+}

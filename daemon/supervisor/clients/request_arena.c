@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a client asks about arenas.
+ */
+
+#include "request.h"
+
+#include "jobs.h"
+#include "util/list.h"
+#include "loop.h"
+
+static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate *create) {
+        const Supervisor *supervisor = session->supervisor;
+
+        if (create->place != GPUQ__V1__PLACE__HOST && create->place != GPUQ__V1__PLACE__DEVICE &&
+            create->place != GPUQ__V1__PLACE__IMAGE)
+                return failure_new(FAILURE_INVALID, "an arena of unknown place %d", create->place);
+        if (create->size == 0)
+                return failure_new(FAILURE_INVALID, "an arena of 0 bytes");
+        if (create->place == GPUQ__V1__PLACE__IMAGE && create->size > ARENA_IMAGE_MAX)
+                return failure_new(FAILURE_INVALID, "a module image of %llu bytes, at most %llu",
+                                   (unsigned long long)create->size,
+                                   (unsigned long long)ARENA_IMAGE_MAX);
+        if (session->user->n_arenas >= LIMIT_USER_ARENAS)
+                return failure_new(FAILURE_QUOTA, "user %s has %u arenas, at most %u",
+                                   session->user->name, session->user->n_arenas, LIMIT_USER_ARENAS);
+        if (create->place != GPUQ__V1__PLACE__DEVICE)
+                return NULL;
+        if (!supervisor->n_devices)
+                return failure_new(FAILURE_NO_DEVICE, "%s", supervisor_state(supervisor));
+        if (create->device > supervisor->n_devices)
+                return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu",
+                                   create->device - 1, supervisor->n_devices);
+        return NULL;
+}
+
+static void session_make_device_arena(Session *session, Arena *arena, uint32_t device) {
+        Supervisor *supervisor = session->supervisor;
+        Slot *slot;
+
+        slot = slot_get(supervisor, session->user,
+                        device ? &supervisor->devices[device - 1]
+                               : device_choose(supervisor, session->user));
+        arena->maker = session;
+        arena->may_move = !device;
+        LIST_INSERT_HEAD(&session->making, arena, maker_link);
+        if (slot)
+                slot_make_arena(slot, arena);
+        else
+                session_arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory for a worker"));
+}
+
+const char *session_on_arena_create(Session *session, uint32_t serial,
+                                    const Gpuq__V1__Request *request) {
+        const Gpuq__V1__ArenaCreate *create = request->arena_create;
+        _cleanup_(arena_unrefp) Arena *arena = NULL;
+        bool on_device = create->place == GPUQ__V1__PLACE__DEVICE;
+        Failure *failure;
+        int r;
+
+        failure = arena_check(session, create);
+        if (failure) {
+                session_fail_request(session, serial, failure);
+                return NULL;
+        }
+        r = arena_new(session->supervisor, session->user, (ArenaPlace)create->place, create->size,
+                      &arena);
+        if (r) {
+                failure = r == ARENA_E_QUOTA
+                                  ? limit_failure(session->user,
+                                                  on_device ? USER_DEVICE_BYTES : USER_ARENA_BYTES,
+                                                  create->size)
+                                  : failure_new(FAILURE_MEMORY, "no arena of %llu bytes: %s",
+                                                (unsigned long long)create->size, strerror(-r));
+                session_fail_request(session, serial, failure);
+                return NULL;
+        }
+
+        arena->serial = serial;
+        if (on_device) {
+                session_make_device_arena(session, arena, create->device);
+                return NULL;
+        }
+        if (session_open_arena(session, arena) < 0)
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_MEMORY, "no memory for an arena"));
+        else
+                session_reply_arena(session, serial, arena, false);
+        return NULL;
+}
+
+const char *session_on_arena_open(Session *session, uint32_t serial,
+                                  const Gpuq__V1__Request *request) {
+        bool is_resumed = request->arena_open->resume && session->is_resuming;
+        uint64_t id = request->arena_open->arena;
+        Arena *arena = supervisor_find_arena(session->supervisor, id);
+
+        if (!arena || arena->fd < 0) {
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_NOT_FOUND, "there is no arena %llu",
+                                                 (unsigned long long)id));
+                return NULL;
+        }
+        if (arena->user != session->user || (arena->place == ARENA_IMAGE && !is_resumed)) {
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_DENIED, "arena %llu is not yours to open",
+                                                 (unsigned long long)id));
+                return NULL;
+        }
+        if (session_open_arena(session, arena) < 0) {
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_MEMORY, "no memory for an arena"));
+                return NULL;
+        }
+
+        session_reply_arena(session, serial, arena, is_resumed);
+        return NULL;
+}
+
+const char *session_on_arena_close(Session *session, uint32_t serial,
+                                   const Gpuq__V1__Request *request) {
+        session_close_arena(session, request->arena_close->arena);
+        return NULL;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cancelling: jobs of the sessions that are here, of those that are away, and detached ones.
+ */
+
+#include "request.h"
+
+#include "detached.h"
+#include "jobs.h"
+#include "util/list.h"
+#include "loop.h"
+#include "restart.h"
+
+static Failure *session_cancelled(const Session *session) {
+        return failure_new(FAILURE_CANCELLED, "cancelled by uid %u", (unsigned)session->peer.uid);
+}
+
+static void session_cancel_job(const Session *session, Job *job) {
+        ending_doom(job, JOB_CANCELLED, session_cancelled(session));
+}
+
+/* Return: false: it is none. */
+static bool session_cancel_detached(Session *session, uint64_t id, Gpuq__V1__Cancelled *cancelled) {
+        Detached *detached = detached_find(session->supervisor, id);
+
+        if (!detached)
+                return false;
+        if (!session->peer.is_admin && detached->uid != session->peer.uid)
+                cancelled->denied[cancelled->n_denied++] = id;
+        else if (detached_cancel(detached, session->peer.uid))
+                cancelled->ids[cancelled->n_ids++] = id;
+        else
+                cancelled->unknown[cancelled->n_unknown++] = id;
+        return true;
+}
+
+/* Of a session that is dormant. Return: false: it is none. */
+static bool session_cancel_kept(Session *session, uint64_t id, Gpuq__V1__Cancelled *cancelled) {
+        TakeoverJob *job = takeover_find_kept(session->supervisor, id);
+
+        if (!job)
+                return false;
+        if (!session->peer.is_admin && job->user != session->user) {
+                cancelled->denied[cancelled->n_denied++] = id;
+                return true;
+        }
+        takeover_doom_job(session->supervisor, job, JOB_CANCELLED, session_cancelled(session));
+        cancelled->ids[cancelled->n_ids++] = id;
+        return true;
+}
+
+static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
+                               Gpuq__V1__Cancelled *cancelled) {
+        for (size_t i = 0; i < cancel->n_ids; ++i) {
+                uint64_t id = cancel->ids[i];
+                Job *job = supervisor_find_job(session->supervisor, id);
+
+                if (session_cancel_detached(session, id, cancelled) ||
+                    session_cancel_kept(session, id, cancelled))
+                        continue;
+                if (!job) {
+                        cancelled->unknown[cancelled->n_unknown++] = id;
+                } else if (!session_may_touch(session, job)) {
+                        cancelled->denied[cancelled->n_denied++] = id;
+                } else {
+                        session_cancel_job(session, job);
+                        cancelled->ids[cancelled->n_ids++] = id;
+                }
+        }
+}
+
+static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled) {
+        const TakeoverJob *kept = takeover_first_job(session->supervisor), *next_kept;
+        Detached *detached = detached_first(session->supervisor), *next;
+        size_t n_unknown = cancelled->n_unknown;
+        Job *job;
+
+        TAILQ_FOREACH (job, &session->user->jobs, user_link) {
+                if (job->session && job->session->owner)
+                        continue;
+                session_cancel_job(session, job);
+                cancelled->ids[cancelled->n_ids++] = job->id;
+        }
+        for (; kept; kept = next_kept) {
+                next_kept = kept->hh.next;
+                if (kept->user == session->user)
+                        session_cancel_kept(session, kept->id, cancelled);
+        }
+        for (; detached; detached = next) {
+                next = detached->hh.next;
+                if (detached->uid == session->peer.uid)
+                        session_cancel_detached(session, detached_id(detached), cancelled);
+        }
+        cancelled->n_unknown = n_unknown; /* nobody named those that have ended */
+}
+
+static Failure *session_check_cancel(const Session *session, const Gpuq__V1__Cancel *cancel) {
+        Failure *failure = NULL;
+
+        for (size_t i = 0; i < cancel->n_ids && !failure; ++i)
+                failure = detached_check_id(session->supervisor, cancel->ids[i]);
+        return failure;
+}
+
+const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1__Request *request) {
+        const Gpuq__V1__Cancel *cancel = request->cancel;
+        size_t n_all = cancel->all ? session->user->n_waiting + session->user->n_running +
+                                             detached_count(session->supervisor) +
+                                             takeover_count_jobs(session->supervisor)
+                                   : 0;
+        size_t n_max = cancel->n_ids + n_all;
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Cancelled cancelled = GPUQ__V1__CANCELLED__INIT;
+        _cleanup_(freep) uint64_t *ids = NULL;
+        Failure *failure;
+
+        failure = session_check_cancel(session, cancel);
+        if (failure) {
+                session_fail_request(session, serial, failure);
+                return NULL;
+        }
+        ids = calloc(3 * n_max + 1, sizeof(*ids));
+        if (!ids) {
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_MEMORY, "no memory to cancel"));
+                return NULL;
+        }
+
+        cancelled.ids = ids;
+        cancelled.unknown = ids + n_max;
+        cancelled.denied = ids + 2 * n_max;
+        session_cancel_ids(session, cancel, &cancelled);
+        if (cancel->all)
+                session_cancel_all(session, &cancelled);
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_CANCELLED;
+        reply.cancelled = &cancelled;
+        session_reply(session, &reply, -1);
+        return NULL;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a client asks about modules.
+ */
+
+#include "request.h"
+
+#include <string.h>
+
+#include "jobs.h"
+#include "loop.h"
+#include "restart.h"
+
+static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad *load,
+                                   Arena **ret_image) {
+        uint64_t id = load->image;
+        Opening *opening;
+
+        if (load->format == GPUQ__V1__FORMAT__BUILTIN) {
+                *ret_image = NULL;
+                return id ? failure_new(FAILURE_INVALID, "the built-in module takes no image")
+                          : NULL;
+        }
+
+        HASH_FIND(hh, session->openings, &id, sizeof(id), opening);
+        if (!opening || opening->arena->place != ARENA_IMAGE)
+                return failure_new(FAILURE_NOT_FOUND, "arena %llu is no image of this session",
+                                   (unsigned long long)id);
+        if (!arena_is_sealed_image(opening->arena))
+                return failure_new(FAILURE_INVALID,
+                                   "the image is not sealed: it takes F_SEAL_WRITE, F_SEAL_SHRINK "
+                                   "and F_SEAL_GROW");
+        if (!load->length || load->length > opening->arena->size)
+                return failure_new(FAILURE_INVALID, "an image of %llu bytes in an arena of %llu",
+                                   (unsigned long long)load->length,
+                                   (unsigned long long)opening->arena->size);
+        *ret_image = opening->arena;
+        return NULL;
+}
+
+/* The image is not an arena of the session any more, but the daemon kept it. */
+static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoad *load,
+                                     ModuleSpec *spec) {
+        Arena *image = supervisor_find_arena(session->supervisor, load->image);
+
+        if (load->format != GPUQ__V1__FORMAT__BUILTIN &&
+            (!image || image->place != ARENA_IMAGE || image->user != session->user ||
+             load->length > image->size))
+                return failure_new(FAILURE_NOT_FOUND, "arena %llu is no image that is still there",
+                                   (unsigned long long)load->image);
+        if (!takeover_claim_module(session, load->module, spec))
+                return failure_new(FAILURE_NOT_FOUND, "there is no module %llu in this session",
+                                   (unsigned long long)load->module);
+        spec->image = load->format == GPUQ__V1__FORMAT__BUILTIN ? NULL : image;
+        return NULL;
+}
+
+static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load, ModuleSpec *spec) {
+        size_t n_devices = session->supervisor->n_devices;
+
+        if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__BUILTIN)
+                return failure_new(FAILURE_INVALID, "a module of unknown format %d", load->format);
+        if (!limit_is_text(load->name, MODULE_NAME_MAX))
+                return failure_new(FAILURE_INVALID,
+                                   "a module's name has at most %u printable bytes",
+                                   MODULE_NAME_MAX);
+        if (load->n_options > MODULE_OPTIONS)
+                return failure_new(FAILURE_INVALID, "%zu compiler options, at most %u",
+                                   load->n_options, MODULE_OPTIONS);
+        if (n_devices && load->device > n_devices)
+                return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", load->device - 1,
+                                   n_devices);
+        if (load->module && session->is_resuming)
+                return module_check_resumed(session, load, spec);
+        return module_check_image(session, load, &spec->image);
+}
+
+static const char *module_display_name(const Gpuq__V1__ModuleLoad *load) {
+        if (*load->name)
+                return load->name;
+        return load->format == GPUQ__V1__FORMAT__BUILTIN ? "builtin" : "module";
+}
+
+const char *session_on_module_load(Session *session, uint32_t serial,
+                                   const Gpuq__V1__Request *request) {
+        const Gpuq__V1__ModuleLoad *load = request->module_load;
+        Failure *failure;
+        ModuleSpec spec;
+        Module *module;
+        int r;
+
+        spec = (ModuleSpec){
+                .format = load->format,
+                .length = load->length,
+                .options = load->options,
+                .n_options = load->n_options,
+                .name = module_display_name(load),
+                .device = (int)load->device - 1,
+                .serial = serial,
+        };
+        failure = module_check(session, load, &spec);
+        if (failure) {
+                session_fail_request(session, serial, failure);
+                return NULL;
+        }
+
+        r = module_new(session->supervisor, session, &spec, &module);
+        if (r) {
+                failure = r == MODULE_E_QUOTA
+                                  ? limit_failure(session->user, USER_MODULES, 1)
+                                  : failure_new(FAILURE_MEMORY, "no memory for a module");
+                session_fail_request(session, serial, failure);
+                return NULL;
+        }
+
+        if (spec.image) /* consumed: the module holds it now */
+                session_close_arena(session, spec.image->id);
+        module_load(module);
+        return NULL;
+}
+
+const char *session_on_module_unload(Session *session, uint32_t serial,
+                                     const Gpuq__V1__Request *request) {
+        Module *module =
+                supervisor_find_module(session->supervisor, request->module_unload->module);
+
+        if (module && module->session == session)
+                module_detach(module);
+        return NULL;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "detached.h"
+#include "jobs.h"
+#include "util/list.h"
+#include "loop.h"
+#include "restart.h"
+#include "util/log.h"
+
+static void session_on_close(uv_handle_t *handle);
+
+/* ---- begin ----------------------------------------------------------------- */
+
+/* Return: NULL: it is in. */
+static Failure *session_enter(Session *session) {
+        Supervisor *supervisor = session->supervisor;
+        User *user;
+        int r;
+
+        r = supervisor_get_user(supervisor, session->peer.uid, session->peer.gid, &user);
+        if (r < 0)
+                return failure_new(FAILURE_INTERNAL, "no user: %s", strerror(-r));
+        r = user_charge(user, &session->charge, USER_SESSIONS, 1);
+        if (r == USER_E_QUOTA)
+                return limit_failure(user, USER_SESSIONS, 1);
+        r = order_new(&session->order);
+        if (r < 0)
+                return failure_new(FAILURE_INTERNAL, "no session: %s", strerror(-r));
+
+        session->user = user;
+        user->n_sessions++;
+        LIST_INSERT_HEAD(&user->sessions, session, user_link);
+        return NULL;
+}
+
+static int session_alloc(Supervisor *supervisor, const Peer *peer, Session **ret_session) {
+        Session *session;
+
+        session = calloc(1, sizeof(*session));
+        if (!session)
+                return -ENOMEM;
+
+        session->supervisor = supervisor;
+        session->peer = *peer;
+        session->record = LEDGER_NONE;
+        ledger_told_init(&session->told);
+        TAILQ_INIT(&session->jobs);
+        TAILQ_INIT(&session->ended);
+        LIST_INIT(&session->making);
+        LIST_INIT(&session->modules);
+        LIST_INIT(&session->watches);
+        LIST_INIT(&session->asks);
+        *ret_session = session;
+        return 0;
+}
+
+/* Numbers come back after 2^32 sessions; one that is still in use is passed over. */
+static uint32_t session_next_id(Supervisor *supervisor) {
+        Session *other;
+        uint32_t id;
+
+        do {
+                id = ++supervisor->last_session;
+                ledger_note_id(supervisor->ledger, LEDGER_SESSION, id);
+                HASH_FIND(hh, supervisor->sessions, &id, sizeof(id), other);
+        } while (other || id == 0);
+        return id;
+}
+
+/* The descriptor is the session's only on success. */
+static int session_start(Session *session, int fd) {
+        Supervisor *supervisor = session->supervisor;
+        int r;
+
+        session->id = session_next_id(supervisor);
+        HASH_ADD(hh, supervisor->sessions, id, sizeof(session->id), session);
+        if (!session->hh.tbl)
+                return -ENOMEM;
+        r = wire_new(fd, false, &session->wire);
+        if (r < 0)
+                HASH_DEL(supervisor->sessions, session);
+        return r;
+}
+
+int session_new(Supervisor *supervisor, int fd, const Peer *peer, Failure *refusal) {
+        _cleanup_(failure_freep) Failure *owned = refusal;
+        Session *session;
+        int r;
+
+        r = session_alloc(supervisor, peer, &session);
+        if (r < 0)
+                return r;
+        r = uv_poll_init(&supervisor->loop, &session->poll, fd);
+        if (r < 0) {
+                free(session);
+                return r;
+        }
+        session->poll.data = session;
+        r = session_start(session, fd);
+        if (r < 0) {
+                session->state = SESSION_DEAD;
+                uv_close((uv_handle_t *)&session->poll, session_on_close);
+                return r;
+        }
+
+        if (!owned)
+                owned = session_enter(session);
+        if (owned)
+                session_refuse(session, TAKE_PTR(owned));
+        session_flush_later(session);
+        return 0;
+}
+
+int session_new_own(Supervisor *supervisor, User *user, const SessionOwner *owner,
+                    Session **ret_session) {
+        Peer peer = {.uid = user->uid, .gid = user->gid};
+        Session *session;
+        int r;
+
+        r = session_alloc(supervisor, &peer, &session);
+        if (r < 0)
+                return r;
+        r = order_new(&session->order);
+        if (r < 0) {
+                free(session);
+                return r;
+        }
+
+        session->id = session_next_id(supervisor);
+        session->user = user;
+        session->owner = owner;
+        session->state = SESSION_OPEN;
+        *ret_session = session;
+        return 0;
+}
+
+int session_rename(Session *session, uint32_t id) {
+        Supervisor *supervisor = session->supervisor;
+        uint32_t before = session->id;
+
+        HASH_DEL(supervisor->sessions, session);
+        session->id = id;
+        HASH_ADD(hh, supervisor->sessions, id, sizeof(session->id), session);
+        if (session->hh.tbl)
+                return 0;
+        session->id = before;
+        HASH_ADD(hh, supervisor->sessions, id, sizeof(session->id), session);
+        return -ENOMEM;
+}
+
+/* ---- end ------------------------------------------------------------------- */
+
+static void session_on_close(uv_handle_t *handle) {
+        Session *session = handle->data;
+
+        wire_free(session->wire);
+        free(session);
+}
+
+/* The last first, so that none starts because one before it ended. */
+static void session_abandon_jobs(Session *session) {
+        uint64_t now_ns = supervisor_now(session->supervisor);
+        Job *job;
+
+        while ((job = TAILQ_LAST(&session->jobs, SessionJobs))) {
+                TAILQ_REMOVE(&session->jobs, job, session_link);
+                job->session = NULL;
+                job->orphan_ns = now_ns;
+                if (job->state == JOB_WAITING || job->item.is_queued)
+                        ending_doom(job, JOB_CANCELLED,
+                                    failure_new(FAILURE_CANCELLED, "its client is gone"));
+        }
+        while ((job = TAILQ_FIRST(&session->ended))) {
+                TAILQ_REMOVE(&session->ended, job, link);
+                session->n_ended--;
+                ledger_job_forgone(session->supervisor->ledger, job->record);
+                job_free(job);
+        }
+}
+
+static void session_drop_watches(Session *session) {
+        JobWatch *watch;
+
+        while ((watch = LIST_FIRST(&session->watches))) {
+                LIST_REMOVE(watch, session_link);
+                LIST_REMOVE(watch, job_link);
+                free(watch);
+        }
+}
+
+static void session_drop_prepared(Session *session) {
+        while (session->prepared)
+                session_unprepare(session, session->prepared->id);
+}
+
+static void session_drop_deferred(Session *session) {
+        if (!session->deferred)
+                return;
+        TAILQ_REMOVE(&session->supervisor->deferring, session, deferred_link);
+        free(session->deferred);
+        session->deferred = NULL;
+}
+
+static void session_leave(Session *session) {
+        Ledger *ledger = session->supervisor->ledger;
+
+        ledger_told_close(ledger, &session->told);
+        ledger_drop(ledger, LEDGER_SESSION, session->record);
+        if (!session->user)
+                return;
+
+        LIST_REMOVE(session, user_link);
+        session->user->n_sessions--;
+}
+
+void session_end_own(Session *session) {
+        Module *module;
+
+        session->state = SESSION_DEAD;
+        session_abandon_jobs(session);
+        while ((module = LIST_FIRST(&session->modules)))
+                module_detach(module);
+}
+
+Session *session_free_own(Session *session) {
+        session_end_own(session);
+        order_free(session->order);
+        free(session);
+        return NULL;
+}
+
+void session_close(Session *session) {
+        Module *module;
+
+        if (session->state == SESSION_DEAD)
+                return;
+
+        session->state = SESSION_DEAD;
+        takeover_session_closed(session);
+        session->supervisor->is_stirred = true;
+        if (session->is_flushing)
+                TAILQ_REMOVE(&session->supervisor->flushing, session, flush_link);
+        if (session->is_looked_at)
+                TAILQ_REMOVE(&session->supervisor->looking, session, look_link);
+        HASH_DEL(session->supervisor->sessions, session);
+        session_drop_deferred(session);
+        session_abandon_jobs(session);
+        session_drop_watches(session);
+        detached_drop_asks(session);
+        while ((module = LIST_FIRST(&session->modules)))
+                module_detach(module);
+        session_drop_arenas(session);
+        session_drop_prepared(session);
+        session_leave(session);
+        order_free(session->order);
+        user_uncharge(&session->charge);
+        user_uncharge(&session->buffered);
+        user_uncharge(&session->ring);
+        uv_close((uv_handle_t *)&session->poll, session_on_close);
+}
+
+void session_refuse(Session *session, Failure *failure) {
+        if (session->state < SESSION_CLOSING) {
+                session_reply_failure(session, 0, failure);
+                session_drop_deferred(session);
+                session->state = SESSION_CLOSING;
+                session->closing_ns = uv_hrtime();
+                session_flush_later(session);
+        }
+        failure_free(failure);
+}
+
+/* Not before its last words are sent: a turn with much to read may take longer. */
+void session_tick(Session *session, uint64_t now_ns) {
+        if (session->state == SESSION_CLOSING && !session->is_flushing &&
+            now_ns - session->closing_ns > SESSION_LINGER_MS * 1000000ull)
+                session_close(session);
+}
+
+/* ---- modules, jobs --------------------------------------------------------- */
+
+void session_module_ready(Session *session, const Module *module, const ModuleReport *report) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__ModuleReady ready = GPUQ__V1__MODULE_READY__INIT;
+
+        if (session->owner) {
+                session->owner->module_ready(session, module);
+                return;
+        }
+        ready.module = module->id;
+        ready.has_variables = report->has_variables;
+        ready.log = (char *)report->log;
+        ready.kernels = report->kernels;
+        ready.n_kernels = report->n_kernels;
+        reply.serial = module->serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_MODULE;
+        reply.module = &ready;
+        session_reply(session, &reply, -1);
+}
+
+void session_module_failed(Session *session, const Module *module, const Failure *failure) {
+        if (session->owner)
+                session->owner->module_failed(session, module, failure);
+        else
+                session_reply_failure(session, module->serial, failure);
+}
+
+void session_job_ended(Session *session, Job *job) {
+        if (job->is_made)
+                TAILQ_REMOVE(&session->jobs, job, session_link);
+        if (session->owner) {
+                ledger_job_forgone(session->supervisor->ledger, job->record);
+                session->owner->job_ended(session, job);
+                return;
+        }
+        TAILQ_INSERT_TAIL(&session->ended, job, link);
+        session->n_ended++;
+        session_flush_later(session);
+}
+
+void session_seen(Session *session, uint32_t n_seen) {
+        if (n_seen &&
+            !session->is_resuming) /* until it has said all, it counts what another told it */
+                ledger_told_seen(session->supervisor->ledger, &session->told, n_seen);
+}
+
+int session_watch(Session *session, Job *job, uint32_t serial) {
+        JobWatch *watch;
+
+        watch = calloc(1, sizeof(*watch));
+        if (!watch)
+                return -ENOMEM;
+
+        *watch = (JobWatch){.session = session, .serial = serial, .job = job};
+        LIST_INSERT_HEAD(&job->watches, watch, job_link);
+        LIST_INSERT_HEAD(&session->watches, watch, session_link);
+        return 0;
+}

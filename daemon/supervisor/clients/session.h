@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_SESSION_H
+#define GPUQ_SUPERVISOR_SESSION_H
+
+/*
+ * Session
+ *
+ * One connection: who is there by the kernel's word, its arenas, modules and
+ * jobs, and what waits to be told to it. Its requests are decoded in request.c
+ * and submit.c; protobuf goes no further than these.
+ *
+ *     HELLO --> OPEN --> CLOSING --> freed
+ *       +---------+---------^
+ *
+ * CLOSING: nothing is served any more; what is queued is flushed, then the peer
+ * is given a moment to read it before the socket closes.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <uv.h>
+
+#include "proto/wire.h"
+#include "jobs.h"
+#include "base.h"
+#include "policy.h"
+#include "prepared.h"
+#include "util/table.h"
+
+#define SESSION_VERSION_MIN 1u
+#define SESSION_VERSION_MAX 1u
+#define SESSION_UNREAD_MAX  (1u << 20)  /* bytes waiting for it before its requests wait too */
+#define SESSION_ENDED_MAX   4096u       /* jobs to be told of before its requests wait for a turn */
+#define SESSION_BUFFER_FREE (32u << 10) /* of buffers, not counted: `sessions` bounds them */
+#define SESSION_LINGER_MS   1000u       /* to read the last words */
+#define SESSION_REPLY_BYTES (1u << 20)  /* of completions in one message */
+#define SESSION_RING_BYTES  (32u << 10) /* each way; all of it is memory in use once it went round */
+#define SESSION_LOOK_NS                                                                            \
+        2000000ull /* its ring is looked at for so long after something came, or for poll_us */
+#define SESSION_GROUPS_MAX 65536u
+#define SESSION_CLIENT_MAX 64u
+
+typedef struct DetachedAsk DetachedAsk;
+typedef struct Supervisor Supervisor;
+
+typedef enum SessionState {
+        SESSION_HELLO,
+        SESSION_OPEN,
+        SESSION_CLOSING,
+        SESSION_DEAD, /* its handles close */
+} SessionState;
+
+/* Who connects. */
+typedef struct Peer {
+        uid_t uid;
+        gid_t gid;
+        pid_t pid;
+        bool is_admin;
+} Peer;
+
+/* An arena that a session has open. */
+typedef struct Opening {
+        uint64_t id;
+        Arena *arena;
+        UT_hash_handle hh; /* session->openings */
+} Opening;
+
+TAILQ_HEAD(SessionJobs, Job);
+
+/* Of a session that is the daemon's own and has no connection: who is told in its place. */
+typedef struct SessionOwner {
+        void (*job_ended)(Session *session, Job *job); /* which is the callee's */
+        void (*module_ready)(Session *session, const Module *module);
+        void (*module_failed)(Session *session, const Module *module, const Failure *failure);
+} SessionOwner;
+
+struct Session {
+        uint32_t id;
+        Supervisor *supervisor;
+        User *user; /* NULL: turned away at the door */
+        Peer peer;
+        const SessionOwner *owner; /* NULL: it is a connection's */
+        char client[SESSION_CLIENT_MAX + 1];
+
+        LIST_ENTRY(Session) user_link;   /* user->sessions */
+        TAILQ_ENTRY(Session) flush_link; /* supervisor->flushing */
+        TAILQ_ENTRY(Session) look_link;  /* supervisor->looking */
+        uint64_t looked_ns;              /* when something last came by its ring; 0: in this turn */
+        UT_hash_handle hh;               /* supervisor->sessions */
+
+        SessionState state;
+        Wire *wire;
+        uv_poll_t poll;
+        int events; /* polled for */
+        uint64_t closing_ns;
+
+        Order *order;
+        Opening *openings;
+        Prepared *prepared;
+        uint32_t last_prepared;
+        LIST_HEAD(, Arena) making;
+        LIST_HEAD(, Module) modules;
+        LIST_HEAD(, JobWatch) watches;
+        LIST_HEAD(, DetachedAsk) asks;
+        struct SessionJobs jobs;  /* unfinished */
+        struct SessionJobs ended; /* to be reported */
+        size_t n_ended;
+        uint32_t last_tag;
+        UserCharge charge;
+        UserCharge ring;     /* of its memory */
+        UserCharge buffered; /* what its buffers were when last looked at */
+
+        uint32_t record; /* in the ledger, or LEDGER_NONE */
+        LedgerTold told; /* ends that it has not said to have read of */
+
+        uint8_t *
+                deferred; /* a request that names what another session has yet to say; NULL: none */
+        size_t n_deferred;
+        uint64_t deferred_turn;
+        TAILQ_ENTRY(Session) deferred_link; /* supervisor->deferring */
+
+        bool is_resuming : 1;   /* it says again what it had, and is told nothing of ends yet */
+        bool is_second_try : 1; /* the deferred request is served: now or never */
+        bool is_early : 1;      /* the deferred request came before anybody is served */
+        bool is_flushing : 1;   /* in supervisor->flushing */
+        bool is_looked_at : 1;  /* in supervisor->looking */
+        bool is_broken : 1;     /* it does not read, or cannot be written to: close it */
+        bool is_held_up : 1;    /* requests wait until it has read more */
+        bool is_shut : 1;       /* CLOSING: all was written */
+};
+
+/**
+ * session_new() - on a connected socket, consumed on success
+ * @refusal: NULL, or why it is turned away; consumed in any case
+ *
+ * Return: 0, or a negative errno.
+ */
+int session_new(Supervisor *supervisor, int fd, const Peer *peer, Failure *refusal);
+/** session_new_own() - the daemon's own, in no table; not while another supervisor's are taken over. Return: 0, or -ENOMEM. */
+int session_new_own(Supervisor *supervisor, User *user, const SessionOwner *owner,
+                    Session **ret_session);
+/** session_end_own() - its jobs and modules go, and nobody is told. Twice is harmless. */
+void session_end_own(Session *session);
+/** session_free_own() - of one that has ended, or never had a job. Return: NULL. */
+Session *session_free_own(Session *session);
+/** session_submit_own() - a job of it, whose tag is unique. */
+void session_submit_own(Session *session, const Gpuq__V1__Job *job);
+/** session_rename() - it is what was session @id. Return: 0, or -ENOMEM. */
+int session_rename(Session *session, uint32_t id);
+/** session_close() - now, without a word: its jobs, arenas and modules go. */
+void session_close(Session *session);
+/** session_refuse() - say why, then close. Consumes @failure. */
+void session_refuse(Session *session, Failure *failure);
+/** session_defer() - keep this request until all that was sent before it has been read. Return: 0, or -ENOMEM. */
+int session_defer(Session *session, const uint8_t *data, size_t n_data);
+/** session_hold() - keep this request until anybody is served, and read no more. */
+void session_hold(Session *session, const uint8_t *data, size_t n_data);
+/** session_serve_deferred() - it has been: serve it, then what came behind it. */
+void session_serve_deferred(Session *session);
+/** session_look_at() - something may come by its ring now; without one nothing happens. */
+void session_look_at(Session *session);
+/** session_look() - serve what is in its ring. Return: whether anything was. */
+bool session_look(Session *session);
+/** session_rest() - look at its ring no more, it rings. Return: false: something is in there. */
+bool session_rest(Session *session);
+/** session_can_ring() - is a ring to be had? */
+bool session_can_ring(const Session *session);
+/** session_open_ring() - make one, and answer. */
+void session_open_ring(Session *session, uint32_t serial);
+/** session_begin_ring() - the client uses it from now on, and so do we. Return: NULL, or what is wrong with the protocol. */
+const char *session_begin_ring(Session *session, uint32_t serial);
+/** session_tick() - CLOSING ones do not linger for ever. */
+void session_tick(Session *session, uint64_t now_ns);
+/** session_flush_later() - in this turn of the loop. */
+void session_flush_later(Session *session);
+/** session_flush() - write what waits, completions first made to messages. */
+void session_flush(Session *session);
+
+/** session_reply() - queue one reply, a descriptor with it or -1. */
+void session_reply(Session *session, Gpuq__V1__Reply *reply, int fd);
+/** session_reply_begin() - the same, packed by the caller, of @n_max bytes at most; session_reply_end() follows. Return: false: nobody reads it. */
+bool session_reply_begin(Session *session, size_t n_max, uint8_t **ret_payload);
+/** session_reply_end() - it has so many. */
+void session_reply_end(Session *session, size_t n_bytes);
+/** session_reply_failure() - to the request @serial. */
+void session_reply_failure(Session *session, uint32_t serial, const Failure *failure);
+/** session_fail_request() - the same, and consumes @failure. */
+void session_fail_request(Session *session, uint32_t serial, Failure *failure);
+
+/** session_open_arena() - it refers to the arena from now on. Return: 0, or -ENOMEM. */
+int session_open_arena(Session *session, Arena *arena);
+/** session_close_arena() - no more; unknown ones are fine. */
+void session_close_arena(Session *session, uint64_t id);
+/** session_drop_arenas() - all of them, and those being made. */
+void session_drop_arenas(Session *session);
+/** session_reply_arena() - it is there, with its descriptor if the client can map it and has it not. */
+void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, bool has_it);
+/** session_arena_ready() - a device arena was made: answer who asked. */
+void session_arena_ready(Arena *arena);
+/** session_arena_failed() - it was not. Consumes @failure. */
+void session_arena_failed(Arena *arena, Failure *failure);
+/** session_module_ready() - answer the load. */
+void session_module_ready(Session *session, const Module *module, const ModuleReport *report);
+/** session_module_failed() - the same, with why not. */
+void session_module_failed(Session *session, const Module *module, const Failure *failure);
+/** session_job_ended() - to be told; the job is the session's from now on. */
+void session_job_ended(Session *session, Job *job);
+/** session_seen() - it has read so many completions, in all. */
+void session_seen(Session *session, uint32_t n_seen);
+/** session_watch() - be told when somebody's job ends. Return: 0, or -ENOMEM. */
+int session_watch(Session *session, Job *job, uint32_t serial);
+/** completion_fill() - a view of how a job ended; valid as long as the job. */
+void completion_fill(Gpuq__V1__Completion *completion, Gpuq__V1__Error *error, const Job *job);
+/** session_send_completions() - as the answer to @serial. */
+void session_send_completions(Session *session, uint32_t serial, Gpuq__V1__Completion **list,
+                              size_t n);
+/** session_report_ended() - make messages of the jobs that ended, and free them. */
+void session_report_ended(Session *session);
+/** session_report_history() - answer a Wait that came after the end. */
+void session_report_history(Session *session, uint32_t serial, const HistoryEntry *entry);
+/** session_watch_ended() - it did; frees the watch. */
+void session_watch_ended(JobWatch *watch);
+
+/** session_request() - one packed request. Return: NULL, or what is wrong with the protocol, a constant. */
+const char *session_request(Session *session, const uint8_t *data, size_t n_data);
+/** session_submit() - jobs of one message. Return: NULL, or what is wrong with the protocol, a constant. */
+const char *session_submit(Session *session, const Gpuq__V1__Submit *submit);
+/** session_check_job() - what would make it fail; its lists in @spec are valid until the next job. Return: NULL: nothing. */
+Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec);
+/** session_prepare() - keep a job, and answer. */
+void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Prepare *prepare);
+/** session_unprepare() - no more; unknown ones are fine. */
+void session_unprepare(Session *session, uint32_t id);
+/** session_fire() - prepared jobs of one message. Return: as session_submit(). */
+const char *session_fire(Session *session, const Gpuq__V1__Fires *fires);
+/** session_report_queue() - answer QueueGet. */
+void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get);
+/** session_report_status() - answer StatusGet. */
+void session_report_status(Session *session, uint32_t serial);
+
+#endif

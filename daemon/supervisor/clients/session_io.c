@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes in and out of a session's connection: requests as far as it reads what
+ * they bring, replies once a turn, and the memory of both.
+ */
+
+#include "session.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "jobs.h"
+#include "util/list.h"
+#include "loop.h"
+#include "restart.h"
+#include "util/log.h"
+
+/* ---- memory ---------------------------------------------------------------- */
+
+/* What came is forgotten at once, what is to go out has a moment: only one that reads is told,
+ * or each connection over the limit would keep its share of memory for that moment. */
+static void session_end_oversized(Session *session) {
+        if (limit_log(&session->supervisor->log_limit))
+                log_notice("session %u of user %s is ended: over %u bytes of unfinished messages",
+                           session->id, session->user->name, USER_BUFFERS_MAX);
+        if (wire_pending(session->wire) > SESSION_UNREAD_MAX) {
+                session_close(session);
+                return;
+        }
+        session_refuse(session,
+                       failure_new(FAILURE_QUOTA,
+                                   "all connections of user %s together have more than %u MiB of "
+                                   "messages half sent or not read; this limit is fixed",
+                                   session->user->name, USER_BUFFERS_MAX >> 20));
+        wire_drop_input(session->wire);
+}
+
+/* Makes its buffers count for its user; may end it. Not while a frame of it is looked at. */
+static void session_account(Session *session) {
+        size_t n_bytes;
+
+        if (!session->user || session->state == SESSION_DEAD)
+                return;
+        if (session->state == SESSION_CLOSING)
+                wire_drop_input(session->wire);
+
+        n_bytes = wire_buffered(session->wire) + (session->deferred ? session->n_deferred : 0);
+        if (n_bytes <= SESSION_BUFFER_FREE)
+                n_bytes = 0;
+        if (n_bytes == session->buffered.amount)
+                return;
+
+        user_uncharge(&session->buffered);
+        if (user_charge(session->user, &session->buffered, USER_BUFFER_BYTES, n_bytes) ==
+                    USER_E_QUOTA &&
+            session->state != SESSION_CLOSING)
+                session_end_oversized(session);
+}
+
+/* ---- in -------------------------------------------------------------------- */
+
+static void session_protocol_error(Session *session, const char *problem) {
+        if (limit_log(&session->supervisor->log_limit))
+                log_notice("session %u of uid %u broke the protocol: %s", session->id,
+                           (unsigned)session->peer.uid, problem);
+        session_refuse(session, failure_new(FAILURE_PROTOCOL, "%s", problem));
+}
+
+int session_defer(Session *session, const uint8_t *data, size_t n_data) {
+        Supervisor *supervisor = session->supervisor;
+
+        session->deferred = malloc(n_data);
+        if (!session->deferred)
+                return -ENOMEM;
+
+        memcpy(session->deferred, data, n_data);
+        session->n_deferred = n_data;
+        session->deferred_turn = supervisor->turn;
+        if (!session->is_second_try && !takeover_is_open(supervisor))
+                supervisor->news_turn = supervisor->turn + 2; /* it may be on its way */
+        TAILQ_INSERT_TAIL(&supervisor->deferring, session, deferred_link);
+        return 0;
+}
+
+void session_hold(Session *session, const uint8_t *data, size_t n_data) {
+        if (session_defer(session, data, n_data) < 0) {
+                session_refuse(session, failure_new(FAILURE_MEMORY, "no memory to let it wait"));
+                return;
+        }
+        session->is_early = true;
+        session_flush_later(session);
+}
+
+/* It has yet to read, or to be told, so much that its requests wait. While it is resumed it is told
+ * nothing until it has said all, and so is heard. */
+static bool session_is_behind(const Session *session) {
+        return wire_pending(session->wire) > SESSION_UNREAD_MAX ||
+               (!session->is_resuming && session->n_ended >= SESSION_ENDED_MAX);
+}
+
+/* What is whole of what came; stops while its answers are not read. */
+static void session_serve(Session *session) {
+        const char *problem;
+        WireFrame frame;
+        int r;
+
+        session->is_held_up = false;
+        while (session->state < SESSION_CLOSING && !session->is_broken && !session->deferred) {
+                if (session_is_behind(session)) {
+                        session->is_held_up = true;
+                        return;
+                }
+                r = wire_next(session->wire, &frame);
+                if (r == WIRE_E_AGAIN)
+                        return;
+                problem = r ? wire_problem(session->wire)
+                            : session_request(session, frame.data, frame.n_data);
+                if (problem)
+                        session_protocol_error(session, problem);
+        }
+}
+
+void session_serve_deferred(Session *session) {
+        _cleanup_(freep) uint8_t *data = session->deferred;
+        const char *problem;
+
+        TAILQ_REMOVE(&session->supervisor->deferring, session, deferred_link);
+        session->deferred = NULL;
+        session->is_second_try = !takeover_is_open(session->supervisor) && !session->is_early;
+        session->is_early = false;
+        problem = session_request(session, data, session->n_deferred);
+        session->is_second_try = false;
+        if (problem)
+                session_protocol_error(session, problem);
+        session_serve(session);
+        session_look_at(session);
+        session_flush_later(session);
+}
+
+/* Nothing it says counts any more; read on, so that closing does not reset the
+ * connection before it has our last words. Return: false: it closed too. */
+static bool session_discard(Session *session) {
+        char scratch[16384];
+        ssize_t n;
+
+        n = recv(wire_fd(session->wire), scratch, sizeof(scratch), MSG_DONTWAIT);
+        return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* @r: of receiving. */
+static void session_received(Session *session, int r) {
+        if (r == WIRE_E_CLOSED || r < 0)
+                session_close(session);
+        else if (r == WIRE_E_PROTOCOL)
+                session_protocol_error(session, wire_problem(session->wire));
+        else if (r == 0)
+                session_serve(session);
+        session_account(session);
+}
+
+/* From its ring nothing is taken while its answers are not read: it shall fill up. */
+static void session_read(Session *session) {
+        if (session->state == SESSION_CLOSING) {
+                if (!session_discard(session))
+                        session_close(session);
+                return;
+        }
+
+        session_received(session, session->is_held_up ? wire_hear(session->wire)
+                                                      : wire_receive(session->wire));
+        session_look_at(session);
+}
+
+bool session_look(Session *session) {
+        if (session->state >= SESSION_CLOSING || !wire_has_input(session->wire) ||
+            session->is_held_up || session->deferred)
+                return false;
+
+        session->looked_ns = 0;
+        session_received(session, wire_look(session->wire));
+        return true;
+}
+
+static void session_on_event(uv_poll_t *poll, int status, int events) {
+        Session *session = poll->data;
+
+        if (status < 0) {
+                session_close(session);
+                return;
+        }
+        /* A bell may tell of room in the ring. */
+        if (events & UV_WRITABLE || (wire_is_ringed(session->wire) && wire_pending(session->wire)))
+                session_flush_later(session);
+        if (events & UV_READABLE)
+                session_read(session);
+}
+
+/* ---- out ------------------------------------------------------------------- */
+
+void session_flush_later(Session *session) {
+        if (session->is_flushing || session->state == SESSION_DEAD || session->owner)
+                return;
+        session->is_flushing = true;
+        TAILQ_INSERT_TAIL(&session->supervisor->flushing, session, flush_link);
+}
+
+static bool session_takes_replies(const Session *session) {
+        return session->state < SESSION_CLOSING && !session->is_broken;
+}
+
+/* @r: of queuing a reply. */
+static void session_queued(Session *session, int r) {
+        if (r && limit_log(&session->supervisor->log_limit))
+                log_notice("session %u of uid %u is dropped: %s", session->id,
+                           (unsigned)session->peer.uid,
+                           r == WIRE_E_OVERFLOW ? "it does not read" : strerror(-r));
+        session->is_broken = r != 0;
+        session_flush_later(session);
+}
+
+void session_reply(Session *session, Gpuq__V1__Reply *reply, int fd) {
+        if (session_takes_replies(session))
+                session_queued(session, wire_queue(session->wire, &reply->base, fd));
+}
+
+bool session_reply_begin(Session *session, size_t n_max, uint8_t **ret_payload) {
+        if (!session_takes_replies(session))
+                return false;
+        session_queued(session, wire_begin(session->wire, n_max, ret_payload));
+        return !session->is_broken;
+}
+
+void session_reply_end(Session *session, size_t n_bytes) {
+        wire_end(session->wire, n_bytes);
+}
+
+void session_reply_failure(Session *session, uint32_t serial, const Failure *failure) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Error error = failure_to_proto(failure);
+
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_ERROR;
+        reply.error = &error;
+        session_reply(session, &reply, -1);
+}
+
+void session_fail_request(Session *session, uint32_t serial, Failure *failure) {
+        session_reply_failure(session, serial, failure);
+        failure_free(failure);
+}
+
+/* Return: false: it is closed. */
+static bool session_write(Session *session) {
+        int r;
+
+        r = wire_flush(session->wire);
+        if (r == WIRE_E_PROTOCOL) {
+                session_protocol_error(session, wire_problem(session->wire));
+                r = wire_flush(session->wire);
+        }
+        if (r == WIRE_E_CLOSED || r < 0) {
+                session_close(session);
+                return false;
+        }
+        if (r == 0 && session->state == SESSION_CLOSING && !session->is_shut) {
+                session->is_shut = true;
+                shutdown(wire_fd(session->wire), SHUT_WR);
+        }
+        return true;
+}
+
+static void session_poll(Session *session) {
+        size_t n_pending = wire_pending(session->wire);
+        int events = wire_wants_socket(session->wire) ? UV_WRITABLE : 0;
+
+        if (session->state == SESSION_CLOSING || wire_is_ringed(session->wire) ||
+            (n_pending <= SESSION_UNREAD_MAX && !session->is_early))
+                events |= UV_READABLE;
+        if (events == session->events)
+                return;
+        session->events = events;
+        uv_poll_start(&session->poll, events, session_on_event);
+}
+
+void session_flush(Session *session) {
+        if (session->is_flushing)
+                TAILQ_REMOVE(&session->supervisor->flushing, session, flush_link);
+        session->is_flushing = false;
+
+        session_report_ended(session);
+        if (session->is_broken) {
+                session_close(session);
+                return;
+        }
+        if (!session_write(session))
+                return;
+        if (session->is_held_up && !session_is_behind(session)) {
+                session->supervisor->is_stirred = true;
+                session_serve(session);
+                session_look_at(session);
+        }
+        session_account(session);
+        if (session->state != SESSION_DEAD)
+                session_poll(session);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session's ring: made when its client asks for one, and looked at by the turns
+ * of the loop while something comes by it.
+ */
+
+#include <string.h>
+
+#include "jobs.h"
+#include "session.h"
+#include "loop.h"
+#include "util/log.h"
+
+bool session_can_ring(const Session *session) {
+        const Config *config = session->supervisor->config;
+
+        return config->rings && config->poll_us;
+}
+
+/* ---- looking --------------------------------------------------------------- */
+
+void session_look_at(Session *session) {
+        Supervisor *supervisor = session->supervisor;
+
+        if (session->is_looked_at || session->state >= SESSION_CLOSING ||
+            !wire_is_ringed(session->wire))
+                return;
+
+        wire_wake(session->wire);
+        session->looked_ns = 0;
+        session->is_looked_at = true;
+        TAILQ_INSERT_TAIL(&supervisor->looking, session, look_link);
+}
+
+/* One that is not served now is not waited for: whoever serves it again looks there too. */
+bool session_rest(Session *session) {
+        bool is_served =
+                session->state < SESSION_CLOSING && !session->is_held_up && !session->deferred;
+
+        if (!wire_sleep(session->wire) && is_served)
+                return false;
+
+        session->is_looked_at = false;
+        TAILQ_REMOVE(&session->supervisor->looking, session, look_link);
+        return true;
+}
+
+/* ---- making it ------------------------------------------------------------- */
+
+/* Return: NULL: it is there, its memory in @ret_fd. */
+static Failure *session_make_ring(Session *session, int *ret_fd) {
+        int r;
+
+        if (!session_can_ring(session))
+                return failure_new(FAILURE_INVALID, "there are no rings here; see rings and "
+                                                    "poll_us in gpuqd.conf");
+        if (wire_has_ring(session->wire))
+                return failure_new(FAILURE_INVALID, "this session has a ring");
+        if (user_charge(session->user, &session->ring, USER_RING_BYTES, 2 * SESSION_RING_BYTES) ==
+            USER_E_QUOTA)
+                return failure_new(FAILURE_QUOTA,
+                                   "all connections of user %s together have %u MiB of rings; "
+                                   "this limit is fixed",
+                                   session->user->name, USER_RINGS_MAX >> 20);
+
+        r = wire_make_ring(session->wire, SESSION_RING_BYTES, ret_fd);
+        if (r == 0)
+                return NULL;
+        user_uncharge(&session->ring);
+        return failure_new(FAILURE_MEMORY, "no memory for a ring: %s", strerror(-r));
+}
+
+void session_open_ring(Session *session, uint32_t serial) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__RingReady ready = GPUQ__V1__RING_READY__INIT;
+        _cleanup_(closep) int fd = -1;
+        Failure *failure;
+
+        failure = session_make_ring(session, &fd);
+        if (failure) {
+                session_fail_request(session, serial, failure);
+                return;
+        }
+
+        ready.capacity = SESSION_RING_BYTES;
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_RING_READY;
+        reply.ring_ready = &ready;
+        session_reply(session, &reply, fd);
+}
+
+const char *session_begin_ring(Session *session, uint32_t serial) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__RingBegun begun = GPUQ__V1__RING_BEGUN__INIT;
+
+        if (!wire_has_ring(session->wire))
+                return "a ring is begun that is not there";
+        if (wire_is_ringed(session->wire))
+                return "a ring is begun twice";
+
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_RING_BEGUN;
+        reply.ring_begun = &begun;
+        session_reply(session, &reply, -1);
+        wire_ring_output(session->wire);
+        wire_ring_input(session->wire);
+        session_look_at(session);
+        return NULL;
+}

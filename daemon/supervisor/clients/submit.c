@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The jobs of one Submit: each is checked on its own, a bad one ends with its
+ * error, the others go on.
+ */
+
+#include <string.h>
+
+#include "jobs.h"
+#include "detached.h"
+#include "util/list.h"
+#include "policy.h"
+#include "session.h"
+#include "loop.h"
+#include "restart.h"
+
+/* Room for one job's lists, kept from job to job. */
+typedef struct SubmitScratch {
+        JobBuffer buffers[LIMIT_JOB_BUFFERS];
+        JobKernel kernels[LIMIT_JOB_KERNELS];
+        Job *after[LIMIT_JOB_AFTER];
+} SubmitScratch;
+
+static SubmitScratch *submit_scratch(void) {
+        static SubmitScratch scratch;
+
+        return &scratch;
+}
+
+/* ---- checks ---------------------------------------------------------------- */
+
+/* What no Fire changes was checked when the job was prepared. */
+static bool submit_is_fired(const JobSpec *spec) {
+        return spec->texts.n_bytes > 0;
+}
+
+static Failure *submit_check_sizes(const Gpuq__V1__Job *job) {
+        if (job->n_buffers > LIMIT_JOB_BUFFERS)
+                return failure_new(FAILURE_INVALID, "%zu buffers, at most %u", job->n_buffers,
+                                   LIMIT_JOB_BUFFERS);
+        if (job->n_kernels > LIMIT_JOB_KERNELS)
+                return failure_new(FAILURE_INVALID, "%zu kernels, at most %u", job->n_kernels,
+                                   LIMIT_JOB_KERNELS);
+        if (job->n_after > LIMIT_JOB_AFTER)
+                return failure_new(FAILURE_INVALID, "depends on %zu jobs, at most %u", job->n_after,
+                                   LIMIT_JOB_AFTER);
+        if (job->operations.len > LIMIT_JOB_OPERATIONS)
+                return failure_new(FAILURE_INVALID, "operations of %zu bytes, at most %u",
+                                   job->operations.len, LIMIT_JOB_OPERATIONS);
+        if (!limit_is_text(job->label, LIMIT_JOB_LABEL))
+                return failure_new(FAILURE_INVALID, "a label has at most %u printable bytes",
+                                   LIMIT_JOB_LABEL);
+        if (job->priority < -100 || job->priority > 100)
+                return failure_new(FAILURE_INVALID, "priority %d, from -100 to 100", job->priority);
+        return NULL;
+}
+
+/* @before: of the buffer before it, most of the time the same; or NULL. */
+static Failure *submit_check_buffer(const Session *session, size_t index,
+                                    const Gpuq__V1__Buffer *buffer, Arena *before,
+                                    JobBuffer *ret_buffer) {
+        Arena *arena = before && before->id == buffer->arena
+                               ? before
+                               : supervisor_find_arena(session->supervisor, buffer->arena);
+
+        if (!arena || arena->fd < 0 || arena->place == ARENA_IMAGE)
+                return failure_new(FAILURE_NOT_FOUND, "buffer %zu: there is no arena %llu", index,
+                                   (unsigned long long)buffer->arena);
+        if (arena->user != session->user)
+                return failure_new(FAILURE_DENIED, "buffer %zu: arena %llu is somebody else's",
+                                   index, (unsigned long long)buffer->arena);
+        if (buffer->offset > arena->size || buffer->length > arena->size - buffer->offset)
+                return failure_new(FAILURE_INVALID,
+                                   "buffer %zu: bytes %llu to %llu of arena %llu, which has %llu",
+                                   index, (unsigned long long)buffer->offset,
+                                   (unsigned long long)(buffer->offset + buffer->length),
+                                   (unsigned long long)arena->id, (unsigned long long)arena->size);
+        if (buffer->direction < GPUQ__V1__DIRECTION__IN ||
+            buffer->direction > GPUQ__V1__DIRECTION__OUT_WHOLE)
+                return failure_new(FAILURE_INVALID, "buffer %zu: unknown direction %d", index,
+                                   buffer->direction);
+
+        *ret_buffer = (JobBuffer){
+                .arena = arena,
+                .offset = buffer->offset,
+                .length = buffer->length,
+                .direction = (JobDirection)buffer->direction,
+        };
+        return NULL;
+}
+
+/* Device memory decides where the job runs. */
+static Failure *submit_check_place(const JobBuffer *buffer, size_t index, int *device) {
+        int index_there;
+
+        if (buffer->arena->place != ARENA_DEVICE)
+                return NULL;
+        index_there = (int)buffer->arena->device->index;
+        if (*device >= 0 && *device != index_there)
+                return failure_new(
+                        FAILURE_INVALID,
+                        "buffer %zu: arena %llu is on device %d, the job needs device %d", index,
+                        (unsigned long long)buffer->arena->id, index_there, *device);
+        *device = index_there;
+        return NULL;
+}
+
+static Failure *submit_check_buffers(const Session *session, const Gpuq__V1__Job *job,
+                                     JobBuffer *buffers, JobSpec *spec) {
+        Arena *before = NULL;
+        Failure *failure;
+
+        for (size_t i = 0; i < job->n_buffers; ++i, before = buffers[i - 1].arena) {
+                failure = submit_check_buffer(session, i, job->buffers[i], before, &buffers[i]);
+                if (!failure)
+                        failure = submit_check_place(&buffers[i], i, &spec->device);
+                if (failure)
+                        return failure;
+        }
+        spec->buffers = buffers;
+        spec->n_buffers = job->n_buffers;
+        return NULL;
+}
+
+/* Its worker writes there: it is checked like a buffer. */
+static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
+        Arena *arena;
+
+        if (!job->word_arena)
+                return NULL;
+
+        arena = supervisor_find_arena(session->supervisor, job->word_arena);
+        if (!arena || arena->place != ARENA_HOST)
+                return failure_new(FAILURE_NOT_FOUND, "its word: there is no host arena %llu",
+                                   (unsigned long long)job->word_arena);
+        if (arena->user != session->user)
+                return failure_new(FAILURE_DENIED, "its word: arena %llu is somebody else's",
+                                   (unsigned long long)job->word_arena);
+        if (job->word_offset % JOB_WORD_BYTES || arena->size < JOB_WORD_BYTES ||
+            job->word_offset > arena->size - JOB_WORD_BYTES)
+                return failure_new(FAILURE_INVALID,
+                                   "its word: byte %llu of arena %llu, which has %llu",
+                                   (unsigned long long)job->word_offset,
+                                   (unsigned long long)arena->id, (unsigned long long)arena->size);
+
+        spec->word = arena;
+        spec->word_offset = job->word_offset;
+        return NULL;
+}
+
+static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job *job,
+                                     JobKernel *kernels, JobSpec *spec) {
+        for (size_t i = 0; i < job->n_kernels; ++i) {
+                const Gpuq__V1__Kernel *kernel = job->kernels[i];
+                Module *module = supervisor_find_module(session->supervisor, kernel->module);
+
+                if (!module || module->session != session ||
+                    !(module->state == MODULE_READY || module->is_resumed))
+                        return failure_new(FAILURE_NOT_FOUND,
+                                           "kernel %zu: there is no module %llu in this session", i,
+                                           (unsigned long long)kernel->module);
+                if (!submit_is_fired(spec) &&
+                    (!*kernel->name || !limit_is_text(kernel->name, LIMIT_KERNEL_NAME)))
+                        return failure_new(FAILURE_INVALID,
+                                           "kernel %zu: a name has 1 to %u printable bytes", i,
+                                           LIMIT_KERNEL_NAME);
+                kernels[i] = (JobKernel){.module = module, .name = kernel->name};
+        }
+        spec->kernels = kernels;
+        spec->n_kernels = job->n_kernels;
+        return NULL;
+}
+
+static Failure *submit_check_ended(const Session *session, uint64_t id) {
+        const HistoryEntry *entry = history_find(session->user->history, id);
+
+        if (!entry)
+                return failure_new(FAILURE_DEPENDENCY,
+                                   "it depends on job " JOB_ID_FORMAT ", which is unknown",
+                                   JOB_ID_PARTS(id));
+        if (entry->state == JOB_DONE)
+                return NULL;
+        return failure_depends(id, entry->state == JOB_CANCELLED, entry->code, entry->root,
+                               entry->text ? entry->text : "");
+}
+
+static Failure *submit_check_dependency(const Session *session, uint64_t own, uint64_t id,
+                                        Job **ret_job) {
+        Job *job;
+
+        *ret_job = NULL;
+        if (id >> 32 == session->id && id >= own)
+                return failure_new(FAILURE_CYCLE,
+                                   "job " JOB_ID_FORMAT " depends on %s" JOB_ID_FORMAT,
+                                   JOB_ID_PARTS(own), id == own ? "itself, " : "the later job ",
+                                   JOB_ID_PARTS(id));
+
+        if (detached_is_id(id)) /* it may be no job at the moment, but wait on disk */
+                return failure_new(FAILURE_INVALID,
+                                   "it depends on job " JOB_ID_FORMAT ", which is detached: no "
+                                   "job can come after one",
+                                   JOB_ID_PARTS(id));
+        job = supervisor_find_job(session->supervisor, id);
+        if (!job)
+                return submit_check_ended(session, id);
+        if (job->user != session->user)
+                return failure_new(FAILURE_DENIED,
+                                   "it depends on job " JOB_ID_FORMAT ", which is somebody else's",
+                                   JOB_ID_PARTS(id));
+        *ret_job = job;
+        return NULL;
+}
+
+static Failure *submit_check_after(const Session *session, const Gpuq__V1__Job *job, Job **after,
+                                   JobSpec *spec) {
+        Failure *failure;
+        Job *before;
+
+        for (size_t i = 0; i < job->n_after; ++i) {
+                failure = submit_check_dependency(session, spec->id, job->after[i], &before);
+                if (failure)
+                        return failure;
+                if (before)
+                        after[spec->n_after++] = before;
+        }
+        spec->after = after;
+        return NULL;
+}
+
+static Failure *submit_check_device(const Session *session, const Gpuq__V1__Job *job) {
+        size_t n_devices = session->supervisor->n_devices;
+
+        /* Unknown yet: checked again when there are any. */
+        if (job->device <= (n_devices ? n_devices : LIMIT_JOB_DEVICE))
+                return NULL;
+        if (!n_devices)
+                return failure_new(FAILURE_NOT_FOUND, "device %u, at most %u", job->device - 1,
+                                   LIMIT_JOB_DEVICE - 1);
+        return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", job->device - 1,
+                           n_devices);
+}
+
+static Failure *submit_check_gpu_time(const Session *session) {
+        const User *user = session->user;
+        uint64_t now_ns;
+
+        if (!user->limits.gpu_seconds)
+                return NULL;
+        now_ns = supervisor_now(session->supervisor);
+        if (user_over_seconds(user, now_ns) <= 0)
+                return NULL;
+        return failure_new(FAILURE_QUOTA,
+                           "over the limit gpu_seconds of user %s: the limit is %llu in %.0f s, "
+                           "%.0f are used; see gpu_seconds in gpuqd.conf",
+                           user->name, (unsigned long long)user->limits.gpu_seconds,
+                           (double)user->window_ns / 1e9, user_window_seconds(user, now_ns));
+}
+
+static Failure *submit_check(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
+        SubmitScratch *scratch = submit_scratch();
+        Failure *failure;
+
+        failure = submit_is_fired(spec) ? NULL : submit_check_sizes(job);
+        if (!failure)
+                failure = submit_check_device(session, job);
+        if (!failure)
+                failure = submit_check_gpu_time(session);
+        if (!failure)
+                failure = submit_check_buffers(session, job, scratch->buffers, spec);
+        if (!failure)
+                failure = submit_check_word(session, job, spec);
+        if (!failure)
+                failure = submit_check_kernels(session, job, scratch->kernels, spec);
+        if (!failure)
+                failure = submit_check_after(session, job, scratch->after, spec);
+        return failure;
+}
+
+/* ---- submit ---------------------------------------------------------------- */
+
+/* One over the limit is no number here; its job is refused. */
+static int submit_device(const Gpuq__V1__Job *job) {
+        return job->device <= LIMIT_JOB_DEVICE ? (int)job->device - 1 : -1;
+}
+
+static JobSpec submit_spec(const Session *session, const Gpuq__V1__Job *job) {
+        uint64_t default_ms = session->supervisor->config->job_timeout_s * 1000ull;
+
+        return (JobSpec){
+                .id = (uint64_t)session->id << 32 | job->tag,
+                .priority = job->priority,
+                .timeout_ms = job->timeout_ms ? job->timeout_ms : default_ms,
+                .label = job->label,
+                .device = submit_device(job),
+                .repeatable = job->repeatable,
+                .timed = job->timed,
+                .operations = job->operations.data,
+                .n_operations = job->operations.len,
+        };
+}
+
+/* It never enters a table: it exists to be told. Without memory even for that the
+ * session is closed, for a job that never ends is worse. */
+static void submit_fail(Session *session, uint64_t id, Failure *failure) {
+        JobSpec spec = {.id = id, .label = "", .device = -1};
+        Job *job;
+
+        if (job_new(session->supervisor, &spec, session->user, &job) < 0) {
+                failure_free(failure);
+                session->is_broken = true;
+                return;
+        }
+        job->session = session;
+        job->submitted_ns = supervisor_now(session->supervisor);
+        ending_fail(job, failure);
+}
+
+static int submit_enter(Session *session, Job *job) {
+        Supervisor *supervisor = session->supervisor;
+
+        HASH_ADD(hh, supervisor->jobs, id, sizeof(job->id), job);
+        if (!job->hh.tbl)
+                return -ENOMEM;
+        TAILQ_INSERT_TAIL(&session->user->jobs, job, user_link);
+        TAILQ_INSERT_TAIL(&session->jobs, job, session_link);
+        job->is_made = true;
+        session->user->n_waiting++;
+        return 0;
+}
+
+/* @known: of one that was in a worker before, its record in the ledger. */
+static Failure *submit_make(Session *session, const JobSpec *spec, const LedgerJob *known) {
+        _cleanup_(job_freep) Job *job = NULL;
+
+        if (job_new(session->supervisor, spec, session->user, &job) < 0)
+                return failure_new(FAILURE_MEMORY, "no memory for a job");
+        if (user_charge(session->user, &job->charge, USER_JOBS, 1) == USER_E_QUOTA)
+                return limit_failure(session->user, USER_JOBS, 1);
+
+        job->session = session;
+        job->record = known->slot;
+        job->is_held = known->state == LEDGER_SENT;
+        job->retries = known->sent.retries;
+        job->submitted_ns = supervisor_now(session->supervisor);
+        if (dependency_derive(job) < 0)
+                return failure_new(FAILURE_MEMORY, "no memory for a job");
+
+        if (submit_enter(session, job) < 0) {
+                order_remove(session->order, job->order_node);
+                return failure_new(FAILURE_MEMORY, "no memory for a job");
+        }
+        scheduler_consider(job);
+        takeover_submitted(TAKE_PTR(job));
+        return NULL;
+}
+
+/* It ended under a supervisor before us, and its client may not have heard of it. */
+static void submit_tell_end(Session *session, const LedgerJob *known) {
+        JobSpec spec = {.id = known->owner.id, .label = "", .device = -1};
+        Supervisor *supervisor = session->supervisor;
+        Job *job;
+
+        if (job_new(supervisor, &spec, session->user, &job) < 0) {
+                session->is_broken = true;
+                return;
+        }
+        job->session = session;
+        job->record = known->slot;
+        ledger_job_told(supervisor->ledger, known->slot, &session->told); /* it is not reused */
+        job->state = (JobState)known->end.state;
+        job->place = JOB_ENDED;
+        job->failure = known->end.code ? failure_new(known->end.code, "%s", known->text) : NULL;
+        job->output = *known->output ? strdup(known->output) : NULL;
+        job->device = known->end.device < supervisor->n_devices
+                              ? &supervisor->devices[known->end.device]
+                              : NULL;
+        job->submitted_ns = 1;
+        job->started_ns = 1 + known->end.waited_us * 1000;
+        job->ran_us = known->end.ran_us;
+        job->gpu_ns = known->end.gpu_ns;
+        session_job_ended(session, job);
+}
+
+/* @prepared: what it was fired from, or NULL. */
+static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepared *prepared) {
+        JobSpec spec = submit_spec(session, job);
+        LedgerJob known = {.slot = LEDGER_NONE};
+        Failure *failure;
+
+        if (prepared)
+                spec.texts = prepared->texts;
+        if (takeover_find_job(session, spec.id, &known) && known.state == LEDGER_ENDED) {
+                submit_tell_end(session, &known);
+                return;
+        }
+        failure = submit_check(session, job, &spec);
+        if (!failure)
+                failure = submit_make(session, &spec, &known);
+        if (failure)
+                submit_fail(session, spec.id, failure);
+}
+
+Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
+        *spec = submit_spec(session, job);
+        return submit_check(session, job, spec);
+}
+
+void session_submit_own(Session *session, const Gpuq__V1__Job *job) {
+        supervisor_event(session->supervisor);
+        submit_job(session, job, NULL);
+}
+
+/* Return: NULL, or what is wrong with the protocol. */
+static const char *submit_take_tag(Session *session, uint32_t tag) {
+        if (tag <= session->last_tag)
+                return "a job's tag is not above the one before it";
+        session->last_tag = tag;
+        return NULL;
+}
+
+const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
+        const char *problem;
+
+        if (submit->n_jobs > WIRE_JOBS_MAX)
+                return "more jobs in one message than there may be";
+
+        supervisor_event(session->supervisor);
+        session_seen(session, submit->seen);
+        for (size_t i = 0; i < submit->n_jobs && !session->is_broken; ++i) {
+                problem = submit_take_tag(session, submit->jobs[i]->tag);
+                if (problem)
+                        return problem;
+                submit_job(session, submit->jobs[i], NULL);
+        }
+        return NULL;
+}
+
+/* ---- prepared jobs --------------------------------------------------------- */
+
+static Prepared *submit_find_prepared(const Session *session, uint32_t id) {
+        Prepared *prepared;
+
+        HASH_FIND(hh, session->prepared, &id, sizeof(id), prepared);
+        return prepared;
+}
+
+/* What would make each job of it fail is told at once; its buffers are looked at when it is fired. */
+static Failure *submit_check_prepared(const Session *session, const Gpuq__V1__Job *job,
+                                      JobTexts *ret_texts) {
+        JobSpec spec = submit_spec(session, job);
+        Failure *failure;
+
+        if (HASH_COUNT(session->prepared) >= PREPARED_MAX)
+                return failure_new(FAILURE_QUOTA,
+                                   "this session has %u prepared jobs, the most there are",
+                                   PREPARED_MAX);
+        failure = submit_check_sizes(job);
+        if (!failure)
+                failure = submit_check_kernels(session, job, submit_scratch()->kernels, &spec);
+        if (!failure)
+                *ret_texts = job_texts(&spec);
+        return failure;
+}
+
+static void submit_welcome_prepared(Session *session, uint32_t serial, Prepared *prepared) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Prepared message = GPUQ__V1__PREPARED__INIT;
+
+        HASH_ADD(hh, session->prepared, id, sizeof(prepared->id), prepared);
+        if (!prepared->hh.tbl) {
+                prepared_free(prepared);
+                session_fail_request(session, serial,
+                                     failure_new(FAILURE_MEMORY, "no memory for a prepared job"));
+                return;
+        }
+        message.prepared = prepared->id;
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_PREPARED;
+        reply.prepared = &message;
+        session_reply(session, &reply, -1);
+}
+
+/* In a session that is resumed it is called what it was called before. */
+static uint32_t submit_prepared_id(Session *session, uint32_t wanted) {
+        if (!wanted || !session->is_resuming || submit_find_prepared(session, wanted))
+                return ++session->last_prepared;
+        session->last_prepared = MAX(session->last_prepared, wanted);
+        return wanted;
+}
+
+void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Prepare *prepare) {
+        uint32_t id = submit_prepared_id(session, prepare->prepared);
+        const Gpuq__V1__Job *job = prepare->job;
+        Prepared *prepared;
+        Failure *failure;
+        JobTexts texts;
+
+        failure = submit_check_prepared(session, job, &texts);
+        if (!failure)
+                failure = prepared_new(session->user, id, job, &texts, &prepared);
+        if (failure)
+                session_fail_request(session, serial, failure);
+        else
+                submit_welcome_prepared(session, serial, prepared);
+}
+
+void session_unprepare(Session *session, uint32_t id) {
+        Prepared *prepared = submit_find_prepared(session, id);
+
+        if (!prepared)
+                return;
+        HASH_DEL(session->prepared, prepared);
+        prepared_free(prepared);
+}
+
+static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
+        const Prepared *prepared = submit_find_prepared(session, fire->prepared);
+        Gpuq__V1__Job job;
+        Failure *failure;
+
+        if (prepared)
+                failure = prepared_job(prepared, fire, &job);
+        else
+                failure =
+                        failure_new(FAILURE_NOT_FOUND,
+                                    "there is no prepared job %u in this session", fire->prepared);
+        if (failure)
+                submit_fail(session, (uint64_t)session->id << 32 | fire->tag, failure);
+        else
+                submit_job(session, &job, prepared);
+}
+
+const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {
+        const char *problem;
+
+        if (fires->n_fires > WIRE_JOBS_MAX)
+                return "more jobs in one message than there may be";
+
+        supervisor_event(session->supervisor);
+        session_seen(session, fires->seen);
+        for (size_t i = 0; i < fires->n_fires && !session->is_broken; ++i) {
+                problem = submit_take_tag(session, fires->fires[i]->tag);
+                if (problem)
+                        return problem;
+                submit_fire(session, fires->fires[i]);
+        }
+        return NULL;
+}

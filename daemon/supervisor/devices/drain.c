@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drain.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "jobs.h"
+#include "util/list.h"
+#include "probe.h"
+#include "loop.h"
+#include "util/log.h"
+
+/* Before the device's uuid: why it is drained until an administrator gives it back. */
+#define DRAIN_KEY_HELD      "drain-"
+#define DRAIN_KEY_CONDEMNED "condemned-"
+
+/* One that was drained before us, until the devices are known. */
+struct Drained {
+        char uuid[KEEPER_KEY_MAX];
+        char reason[HEALTH_REASON_MAX];
+        bool is_condemned;        /* else held */
+        LIST_ENTRY(Drained) link; /* supervisor->drained */
+};
+
+/* ---- to and from the keeper ------------------------------------------------ */
+
+static void drain_key(const Device *device, const char *prefix,
+                      char key[static KEEPER_KEY_MAX + 1]) {
+        snprintf(key, KEEPER_KEY_MAX + 1, "%s%s", prefix, device->uuid);
+}
+
+static void drain_keep(const Device *device, const char *prefix, const char *reason) {
+        _cleanup_(closep) int fd = memfd_create("gpuq-drain", MFD_CLOEXEC);
+        size_t n_reason = strlen(reason);
+        char key[KEEPER_KEY_MAX + 1];
+
+        if (fd < 0 || pwrite(fd, reason, n_reason, 0) != (ssize_t)n_reason) {
+                log_warning("device %u: that it is drained is forgotten at a restart: %s",
+                            device->index, strerror(errno));
+                return;
+        }
+        drain_key(device, prefix, key);
+        keeper_link_keep(device->supervisor->keeper, key, fd);
+}
+
+static void drain_forget(const Device *device) {
+        char key[KEEPER_KEY_MAX + 1];
+
+        drain_key(device, DRAIN_KEY_HELD, key);
+        keeper_link_drop(device->supervisor->keeper, key);
+        drain_key(device, DRAIN_KEY_CONDEMNED, key);
+        keeper_link_drop(device->supervisor->keeper, key);
+}
+
+/* Return: the uuid behind it; NULL: it is another key. */
+static const char *drain_key_uuid(const char *key, const char *prefix) {
+        size_t n = strlen(prefix);
+
+        return strncmp(key, prefix, n) == 0 ? key + n : NULL;
+}
+
+bool drain_on_held(Supervisor *supervisor, const char *key, int fd) {
+        const char *held = drain_key_uuid(key, DRAIN_KEY_HELD);
+        const char *condemned = drain_key_uuid(key, DRAIN_KEY_CONDEMNED);
+        _cleanup_(closep) int owned = -1;
+        struct Drained *drained;
+        ssize_t n;
+
+        if (!held && !condemned)
+                return false;
+
+        owned = fd;
+        drained = calloc(1, sizeof(*drained));
+        if (!drained)
+                return true;
+        n = pread(fd, drained->reason, sizeof(drained->reason) - 1, 0);
+        if (n < 0)
+                drained->reason[0] = '\0';
+        snprintf(drained->uuid, sizeof(drained->uuid), "%s", held ? held : condemned);
+        drained->is_condemned = condemned != NULL;
+        LIST_INSERT_HEAD(&supervisor->drained, drained, link);
+        return true;
+}
+
+static void drain_adopt_one(Supervisor *supervisor, const struct Drained *drained) {
+        for (size_t i = 0; i < supervisor->n_devices; ++i) {
+                Device *device = &supervisor->devices[i];
+
+                if (strcmp(device->uuid, drained->uuid) != 0)
+                        continue;
+                if (drained->is_condemned)
+                        health_condemn(&device->health, drained->reason, uv_hrtime());
+                else
+                        health_hold(&device->health, drained->reason);
+                log_notice("device %u is still drained: %s", device->index, drained->reason);
+        }
+}
+
+void drain_adopt(Supervisor *supervisor) {
+        const struct Drained *drained;
+
+        LIST_FOREACH (drained, &supervisor->drained, link)
+                drain_adopt_one(supervisor, drained);
+        drain_free(supervisor);
+}
+
+void drain_free(Supervisor *supervisor) {
+        struct Drained *drained;
+
+        while ((drained = LIST_FIRST(&supervisor->drained))) {
+                LIST_REMOVE(drained, link);
+                free(drained);
+        }
+}
+
+/* ---- what waits for it ----------------------------------------------------- */
+
+static bool drain_any_takes_jobs(const Supervisor *supervisor) {
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                if (health_takes_jobs(&supervisor->devices[i].health))
+                        return true;
+        return false;
+}
+
+static bool drain_is_waiting(const Job *job, const Slot *slot) {
+        if (job->device != slot->device ||
+            (job->place != JOB_QUEUED && job->place != JOB_ALONE && job->place != JOB_PARKED))
+                return false;
+        return job->user->lanes[slot->device->index]->slot == slot;
+}
+
+/* Those that cannot go elsewhere come back to where they were. */
+static void drain_move_jobs(Slot *slot) {
+        Job *job, *next;
+
+        HASH_ITER (hh, slot->supervisor->jobs, job, next) {
+                if (!drain_is_waiting(job, slot))
+                        continue;
+                scheduler_withdraw(job);
+                scheduler_consider(job);
+        }
+}
+
+static void drain_move_arena(Slot *slot, Arena *arena) {
+        Slot *to = slot_get(slot->supervisor, arena->user,
+                            device_choose(slot->supervisor, arena->user));
+
+        if (!to)
+                return; /* without memory it stays where it is */
+        arena_ref(arena);
+        slot_forget_arena(slot, arena);
+        slot_make_arena(to, arena);
+        arena_unref(arena);
+}
+
+/* In these lists what cannot go elsewhere comes back to the end: each is looked at once. */
+static void drain_move_arenas(Slot *slot) {
+        Arena *arena, *next;
+        size_t n = 0;
+
+        TAILQ_FOREACH (arena, &slot->making, slot_link)
+                ++n;
+        for (arena = TAILQ_FIRST(&slot->making); arena && n > 0; arena = next, --n) {
+                next = TAILQ_NEXT(arena, slot_link);
+                if (arena->may_move && !slot_is_making(slot, arena))
+                        drain_move_arena(slot, arena);
+        }
+}
+
+static void drain_move_modules(Slot *slot) {
+        Module *module;
+        size_t n = 0;
+
+        TAILQ_FOREACH (module, &slot->loading, wait_link)
+                ++n;
+        for (; n > 0 && (module = TAILQ_FIRST(&slot->loading)); --n)
+                module_load(module);
+}
+
+void drain_offer(Slot *slot) {
+        if (slot->supervisor->n_devices < 2 || !drain_any_takes_jobs(slot->supervisor))
+                return;
+        drain_move_arenas(slot);
+        drain_move_modules(slot);
+        drain_move_jobs(slot);
+}
+
+static void drain_move(Device *device) {
+        Slot *slot, *next;
+
+        HASH_ITER (hh, device->supervisor->slots, slot, next)
+                if (slot->device == device)
+                        drain_offer(slot);
+}
+
+static void drain_poke(Device *device) {
+        Slot *slot, *next;
+
+        HASH_ITER (hh, device->supervisor->slots, slot, next)
+                if (slot->device == device)
+                        slot_poke(slot);
+        device->is_dirty = true;
+}
+
+/* ---- begin and end --------------------------------------------------------- */
+
+static void drain_log(const Device *device, const char *what) {
+        char fields[96];
+
+        snprintf(fields, sizeof(fields), "GPUQ_DEVICE=%u", device->index);
+        log_full(LOG_NOTICE, fields, "device %u (%s, %s) %s", device->index, device->name,
+                 device->pci, what);
+}
+
+static void drain_begin(Device *device) {
+        char text[HEALTH_REASON_MAX + 32];
+
+        snprintf(text, sizeof(text), "is %s", health_reason(&device->health));
+        drain_log(device, text);
+        drain_move(device);
+}
+
+static void drain_end(Device *device) {
+        Supervisor *supervisor = device->supervisor;
+
+        drain_log(device, "takes jobs");
+        drain_poke(device);
+        /* What waits for others and left the choice finds this one. */
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                if (!health_takes_jobs(&supervisor->devices[i].health))
+                        drain_move(&supervisor->devices[i]);
+}
+
+bool drain_hold(Device *device, const char *by, const char *reason) {
+        bool was_well = health_takes_jobs(&device->health);
+        char text[HEALTH_REASON_MAX];
+
+        snprintf(text, sizeof(text), "drained by %s: %s", by,
+                 *reason ? reason : "no reason was given");
+        health_hold(&device->health, text);
+        drain_keep(device, DRAIN_KEY_HELD, device->health.hold_reason);
+        drain_begin(device);
+        return was_well;
+}
+
+bool drain_release(Device *device) {
+        bool was_drained = health_release(&device->health);
+
+        drain_forget(device);
+        if (was_drained)
+                drain_end(device);
+        return was_drained;
+}
+
+/* ---- by itself ------------------------------------------------------------- */
+
+/* A user's own daemon serves nobody else. */
+static uint32_t drain_domain(uint32_t domain) {
+        return domain == geteuid() ? HEALTH_TRUSTED : domain;
+}
+
+void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *why) {
+        log_warning("device %u: a worker says that it is broken: %s", device->index, why);
+        if (health_sign(&device->health, sign, drain_domain(domain), why, uv_hrtime()))
+                drain_begin(device);
+        else if (health_wants_look(&device->health, uv_hrtime()))
+                probe_look(device);
+}
+
+void drain_condemn(Device *device, const char *why) {
+        if (device->health.is_condemned)
+                return;
+        health_condemn(&device->health, why, uv_hrtime());
+        drain_keep(device, DRAIN_KEY_CONDEMNED, why);
+        drain_begin(device);
+}
+
+/* Workers that wait for this may start again. */
+static void drain_clear(Device *device) {
+        Slot *slot, *next;
+
+        HASH_ITER (hh, device->supervisor->slots, slot, next)
+                if (slot->device == device)
+                        slot_device_is_well(slot, device->health.reason);
+}
+
+void drain_looked(Device *device, HealthFinding finding, const char *why) {
+        if (!health_found(&device->health, finding, why, uv_hrtime())) {
+                if (finding == HEALTH_FOUND_WELL)
+                        drain_clear(device);
+                return;
+        }
+        if (health_takes_jobs(&device->health))
+                drain_end(device);
+        else if (device->health.state == HEALTH_WELL)
+                drain_log(device, "is well again, and stays drained");
+        else if (device->health.state == HEALTH_BROKEN)
+                drain_begin(device);
+}
+
+void drain_tick(Supervisor *supervisor, uint64_t now_ns) {
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                if (health_wants_look(&supervisor->devices[i].health, now_ns))
+                        probe_look(&supervisor->devices[i]);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probe.h"
+
+#include <string.h>
+
+#include "drain.h"
+#include "util/list.h"
+#include "jobs.h"
+#include "loop.h"
+#include "restart.h"
+#include "workers.h"
+#include "util/log.h"
+
+#define PROBE_DEVICES_MAX 1024u
+
+static void probe_on_timer(uv_timer_t *timer) {
+        probe_start(timer->data);
+}
+
+void probe_start(Supervisor *supervisor) {
+        Worker *worker;
+        int r;
+
+        if (supervisor->n_devices || supervisor->is_quitting)
+                return;
+
+        r = worker_new(supervisor, NULL, NULL, &worker);
+        if (r < 0)
+                probe_failed(supervisor, strerror(-r));
+}
+
+void probe_failed(Supervisor *supervisor, const char *why) {
+        if (supervisor->n_devices || supervisor->is_quitting)
+                return;
+
+        /* One line for each new reason, not one every two seconds. */
+        if (strcmp(supervisor_state(supervisor), why) != 0) {
+                free(supervisor->problem);
+                supervisor->problem = strdup(why);
+                log_warning("no device yet: %s", supervisor_state(supervisor));
+        }
+        uv_timer_start(&supervisor->probe_timer, probe_on_timer, PROBE_RETRY_MS, 0);
+}
+
+/* Devices stay where they are from now on: timers and lanes point to them. */
+static int probe_make_devices(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
+        size_t n_devices = probed->n_devices;
+        int r;
+
+        supervisor->devices = calloc(n_devices, sizeof(*supervisor->devices));
+        if (!supervisor->devices)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < n_devices; ++i) {
+                const Gpuq__Worker__DeviceInfo *info = probed->devices[i];
+
+                r = device_init(&supervisor->devices[i], supervisor, (unsigned)i, info->name,
+                                info->uuid, info->pci, info->memory_total);
+                supervisor->n_devices = i + 1;
+                if (r < 0)
+                        return r;
+                log_info("device %zu: %s", i, info->name);
+        }
+        pace_init(&supervisor->pace, supervisor_is_on_cpu(supervisor));
+        return 0;
+}
+
+static void probe_serve_waiting(Supervisor *supervisor) {
+        Module *module;
+
+        while ((module = TAILQ_FIRST(&supervisor->unplaced_modules)))
+                module_load(module);
+        scheduler_place_all(supervisor);
+}
+
+void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
+        int r;
+
+        if (supervisor->n_devices)
+                return;
+        if (probed->error) {
+                probe_failed(supervisor, probed->error->text);
+                return;
+        }
+        if (!probed->n_devices || probed->n_devices > PROBE_DEVICES_MAX) {
+                probe_failed(supervisor, "the driver shows no device");
+                return;
+        }
+
+        r = probe_make_devices(supervisor, probed);
+        if (r < 0) {
+                /* Half a table cannot be mended: the keeper starts a fresh supervisor. */
+                supervisor->r = r;
+                uv_stop(&supervisor->loop);
+                return;
+        }
+        supervisor->driver_version = strdup(probed->driver_version);
+        free(supervisor->problem);
+        supervisor->problem = NULL;
+        drain_adopt(supervisor);
+        if (supervisor->takeover)
+                takeover_on_devices(supervisor->takeover);
+        probe_serve_waiting(supervisor);
+}
+
+/* ---- one device ------------------------------------------------------------ */
+
+void probe_look(Device *device) {
+        Worker *worker;
+        int r;
+
+        if (device->supervisor->is_quitting)
+                return;
+        health_look(&device->health);
+        r = worker_new(device->supervisor, NULL, device, &worker);
+        if (r < 0)
+                drain_looked(device, HEALTH_FOUND_NOTHING, strerror(-r));
+}
+
+void probe_looked(const Worker *worker, const Gpuq__Worker__Probed *probed) {
+        HealthFinding finding = HEALTH_FOUND_WELL;
+
+        if (probed->error)
+                finding = probed->device_failed ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING;
+        drain_looked(worker->look, finding, probed->error ? probed->error->text : "");
+}
+
+void probe_look_failed(const Worker *worker, const char *why) {
+        if (worker->supervisor->is_quitting)
+                return;
+        drain_looked(worker->look, worker->pid ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING, why);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "xid_log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "drain.h"
+#include "kmsg.h"
+#include "loop.h"
+#include "workers.h"
+#include "xid_catalog.h"
+#include "util/log.h"
+
+#define XID_LOG_KEPT      64u            /* the last ones, for faults that are told later */
+#define XID_LOG_LINES_MAX 512u           /* in one go */
+#define XID_LOG_OWN_NS    60000000000ull /* a worker that hangs after it tells late, or is killed */
+#define XID_LOG_ANY_NS    2000000000ull  /* one that names no process: only close to the fault */
+
+/* One of our devices'. */
+typedef struct XidSeen {
+        Xid xid;
+        uint64_t seen_ns;
+        bool is_told; /* has explained a fault, or was beside one that did */
+} XidSeen;
+
+struct XidLog {
+        Kmsg *kmsg;
+        XidSeen seen[XID_LOG_KEPT]; /* a ring */
+        uint64_t n_seen;            /* ever */
+        uint64_t n_lost;            /* told */
+        bool is_reading;            /* what a record leads to may bring us here again */
+};
+
+int xid_log_new(int fd, XidLog **ret_log) {
+        XidLog *log;
+        int r;
+
+        log = calloc(1, sizeof(*log));
+        if (!log)
+                return -ENOMEM;
+        r = kmsg_new(fd, &log->kmsg);
+        if (r < 0) {
+                free(log);
+                return r;
+        }
+        *ret_log = log;
+        return 0;
+}
+
+XidLog *xid_log_free(XidLog *log) {
+        if (!log)
+                return NULL;
+
+        kmsg_free(log->kmsg);
+        free(log);
+        return NULL;
+}
+
+/* ---- in -------------------------------------------------------------------- */
+
+/* Without the driver's own text: all users read why a device is drained. */
+static void xid_log_drain(Device *device, const Xid *xid) {
+        char why[HEALTH_REASON_MAX];
+
+        snprintf(why, sizeof(why), "Xid %u, %s: %s", xid->number, xid_meaning(xid),
+                 xid_action_name(xid_action(xid)));
+        drain_condemn(device, why);
+}
+
+static void xid_log_tell(const Device *device, const Xid *xid) {
+        char fields[96], process[32] = "";
+
+        if (!limit_log(&device->supervisor->log_limit))
+                return;
+        if (xid->pid)
+                snprintf(process, sizeof(process), ", process %d", xid->pid);
+        snprintf(fields, sizeof(fields), "GPUQ_DEVICE=%u GPUQ_XID=%u", device->index, xid->number);
+        log_full(LOG_NOTICE, fields, "device %u: Xid %u (%s)%s: %s", device->index, xid->number,
+                 xid_meaning(xid), process, xid->text);
+}
+
+static void xid_log_take(Supervisor *supervisor, const Xid *xid) {
+        XidLog *log = supervisor->xid_log;
+        bool is_ours = false;
+
+        /* The parts of a divided GPU have one address. */
+        for (size_t i = 0; i < supervisor->n_devices; ++i) {
+                Device *device = &supervisor->devices[i];
+
+                if (!xid_is_at(xid, device->pci))
+                        continue;
+                is_ours = true;
+                device->n_xids++;
+                xid_log_tell(device, xid);
+                if (xid_is_fatal(xid))
+                        xid_log_drain(device, xid);
+        }
+        if (is_ours)
+                log->seen[log->n_seen++ % XID_LOG_KEPT] =
+                        (XidSeen){.xid = *xid, .seen_ns = uv_hrtime()};
+}
+
+static void xid_log_count_lost(XidLog *log) {
+        uint64_t n_lost = kmsg_n_lost(log->kmsg);
+
+        if (n_lost != log->n_lost)
+                log_warning("the kernel's log was written faster than read: some of it is lost");
+        log->n_lost = n_lost;
+}
+
+void xid_log_read(Supervisor *supervisor) {
+        XidLog *log = supervisor->xid_log;
+        const char *line;
+        int r = 1;
+        Xid xid;
+
+        if (!log || log->is_reading || !supervisor->n_devices || supervisor->is_quitting)
+                return;
+
+        log->is_reading = true;
+        for (unsigned i = 0; i < XID_LOG_LINES_MAX && r > 0; ++i) {
+                r = kmsg_read(log->kmsg, &line);
+                if (r > 0 && xid_parse(line, &xid))
+                        xid_log_take(supervisor, &xid);
+        }
+        log->is_reading = false;
+        xid_log_count_lost(log);
+        if (r < 0) {
+                log_warning("Xids are read no more: %s", strerror(-r));
+                supervisor->xid_log = xid_log_free(log);
+        }
+}
+
+/* ---- out ------------------------------------------------------------------- */
+
+static bool xid_log_is_about(const XidSeen *seen, const Worker *worker, int32_t pid,
+                             uint64_t now_ns) {
+        uint64_t within_ns = pid ? XID_LOG_OWN_NS : XID_LOG_ANY_NS;
+
+        return !seen->is_told && seen->xid.pid == pid && now_ns - seen->seen_ns <= within_ns &&
+               xid_is_at(&seen->xid, worker->device->pci);
+}
+
+/* The first one, for the others follow from it; and what is known to follow comes last.
+ * Return: NULL: there is none. */
+static const XidSeen *xid_log_find(XidLog *log, const Worker *worker, int32_t pid) {
+        uint64_t n = MIN(log->n_seen, XID_LOG_KEPT), now_ns = uv_hrtime();
+        const XidSeen *found = NULL;
+
+        for (uint64_t i = log->n_seen - n; i < log->n_seen; ++i) {
+                XidSeen *seen = &log->seen[i % XID_LOG_KEPT];
+
+                if (!xid_log_is_about(seen, worker, pid, now_ns))
+                        continue;
+                seen->is_told = true;
+                if (!found || (xid_is_sequel(&found->xid) && !xid_is_sequel(&seen->xid)))
+                        found = seen;
+        }
+        return found;
+}
+
+Failure *xid_log_explain(const Worker *worker, FaultCause *cause, const Failure *failure) {
+        XidLog *log = worker->supervisor->xid_log;
+        const char *said = failure ? failure->text : "the worker died";
+        int code = failure ? failure->code : FAILURE_INTERNAL;
+        const XidSeen *found;
+        bool is_own;
+
+        if (!log || !worker->device || !worker->pid)
+                return NULL;
+        found = xid_log_find(log, worker, worker->pid);
+        is_own = found != NULL;
+        if (!found)
+                found = xid_log_find(log, worker, 0);
+        if (!found)
+                return NULL;
+
+        if (xid_is_hardware(&found->xid))
+                *cause = FAULT_HARDWARE;
+        /* What the driver adds is for the owner of the process alone. */
+        if (is_own && found->xid.text[0])
+                return failure_new(code, "%s; Xid %u (%s): %s", said, found->xid.number,
+                                   xid_meaning(&found->xid), found->xid.text);
+        return failure_new(code, "%s; Xid %u (%s)%s", said, found->xid.number,
+                           xid_meaning(&found->xid),
+                           is_own ? "" : ", for which the kernel's log names no process");
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "device.h"
+#include "base.h"
+#include "util/list.h"
+#include "slot.h"
+#include "loop.h"
+#include "workers.h"
+
+static int arena_make_memfd(Arena *arena) {
+        int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+        _cleanup_(closep) int fd = -1;
+        char name[48];
+
+        snprintf(name, sizeof(name), "gpuq-arena-%llu", (unsigned long long)arena->id);
+        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (fd < 0)
+                return -errno;
+        if (ftruncate(fd, (off_t)arena->size) < 0)
+                return -errno;
+        /* The client of an image adds F_SEAL_WRITE itself, once it has filled it. */
+        if (arena->place == ARENA_HOST)
+                seals |= F_SEAL_SEAL;
+        if (fcntl(fd, F_ADD_SEALS, seals) < 0)
+                return -errno;
+
+        arena_adopt_fd(arena, TAKE_FD(fd));
+        return 0;
+}
+
+/* In the tables, charged to nobody yet. Return: NULL: no memory. */
+static Arena *arena_alloc(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t id,
+                          uint64_t size) {
+        Arena *arena = calloc(1, sizeof(*arena));
+
+        if (!arena)
+                return NULL;
+
+        arena->supervisor = supervisor;
+        arena->user = user;
+        arena->place = place;
+        arena->size = size;
+        arena->fd = -1;
+        arena->record = LEDGER_NONE;
+        arena->n_refs = 1;
+        LIST_INIT(&arena->mappings);
+        arena->id = id;
+        HASH_ADD(hh, supervisor->arenas, id, sizeof(arena->id), arena);
+        if (!arena->hh.tbl) {
+                free(arena);
+                return NULL;
+        }
+        user->n_arenas++;
+        return arena;
+}
+
+static int arena_charge(Arena *arena) {
+        return user_charge(arena->user, &arena->charge,
+                           arena->place == ARENA_DEVICE ? USER_DEVICE_BYTES : USER_ARENA_BYTES,
+                           arena->size);
+}
+
+int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t size,
+              Arena **ret_arena) {
+        _cleanup_(arena_unrefp) Arena *arena = NULL;
+        int r;
+
+        ledger_note_id(supervisor->ledger, LEDGER_ARENA, ++supervisor->last_arena);
+        arena = arena_alloc(supervisor, user, place, supervisor->last_arena, size);
+        if (!arena)
+                return -ENOMEM;
+        if (arena_charge(arena) == USER_E_QUOTA)
+                return ARENA_E_QUOTA;
+        if (place != ARENA_DEVICE) {
+                r = arena_make_memfd(arena);
+                if (r < 0)
+                        return r;
+        }
+
+        *ret_arena = TAKE_PTR(arena);
+        return 0;
+}
+
+/* It was within its user's limits once, and is there: a smaller limit takes nothing away. */
+int arena_restore(Supervisor *supervisor, const LedgerArena *record, uint32_t slot, Device *device,
+                  int fd, Arena **ret_arena) {
+        _cleanup_(closep) int owned = fd;
+        Arena *arena;
+        User *user;
+        int r;
+
+        r = supervisor_get_user(supervisor, record->uid, record->gid, &user);
+        if (r < 0)
+                return r;
+        arena = arena_alloc(supervisor, user, (ArenaPlace)record->place, record->id, record->size);
+        if (!arena)
+                return -ENOMEM;
+
+        (void)arena_charge(arena);
+        arena->fd = TAKE_FD(owned);
+        arena->record = slot;
+        arena->session = record->session;
+        arena->device = device;
+        if (device)
+                device->arena_bytes += arena->size;
+        *ret_arena = arena;
+        return 0;
+}
+
+/* Before the keeper has it: without its record the descriptor means nothing. */
+static void arena_record(Arena *arena) {
+        Ledger *ledger = arena->supervisor->ledger;
+        LedgerArena record = {
+                .id = arena->id,
+                .size = arena->size,
+                .uid = (uint32_t)arena->user->uid,
+                .gid = (uint32_t)arena->user->gid,
+                .place = (uint32_t)arena->place,
+                .session = arena->session,
+        };
+
+        if (arena->device)
+                snprintf(record.device, sizeof(record.device), "%s", arena->device->uuid);
+        if (arena->record == LEDGER_NONE)
+                arena->record = ledger_add(ledger, LEDGER_ARENA, &record);
+        else
+                arena->record = ledger_change(ledger, LEDGER_ARENA, arena->record, &record);
+}
+
+void arena_adopt_fd(Arena *arena, int fd) {
+        char key[KEEPER_KEY_MAX];
+
+        assert(arena->fd < 0);
+        arena->fd = fd;
+        arena_record(arena);
+        snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)arena->id);
+        keeper_link_keep(arena->supervisor->keeper, key, fd);
+}
+
+void arena_note_session(Arena *arena, uint32_t session) {
+        if (arena->session == session || arena->session == LEDGER_SHARED)
+                return;
+        arena->session = arena->session ? LEDGER_SHARED : session;
+        arena_record(arena);
+}
+
+static void arena_forget_fd(Arena *arena) {
+        char key[KEEPER_KEY_MAX];
+
+        if (arena->fd < 0)
+                return;
+        snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)arena->id);
+        keeper_link_drop(arena->supervisor->keeper, key);
+        ledger_drop(arena->supervisor->ledger, LEDGER_ARENA, arena->record);
+        close(arena->fd);
+}
+
+static void arena_free(Arena *arena) {
+        Mapping *mapping;
+
+        while ((mapping = LIST_FIRST(&arena->mappings)))
+                worker_drop_mapping(mapping);
+        assert(!arena->slot && !arena->maker);
+        if (arena->device && arena->fd >= 0)
+                arena->device->arena_bytes -= arena->size;
+        HASH_DEL(arena->supervisor->arenas, arena);
+        arena->user->n_arenas--;
+        arena_forget_fd(arena);
+        user_uncharge(&arena->charge);
+        free(arena);
+}
+
+Arena *arena_ref(Arena *arena) {
+        arena->n_refs++;
+        return arena;
+}
+
+Arena *arena_unref(Arena *arena) {
+        if (arena && --arena->n_refs == 0)
+                arena_free(arena);
+        return NULL;
+}
+
+bool arena_is_sealed_image(const Arena *arena) {
+        const int wanted = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+        int seals;
+
+        if (arena->place != ARENA_IMAGE)
+                return false;
+        seals = fcntl(arena->fd, F_GET_SEALS);
+        return seals >= 0 && (seals & wanted) == wanted;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_ARENA_H
+#define GPUQ_SUPERVISOR_ARENA_H
+
+/*
+ * Arena
+ *
+ * Memory of one user, held as a descriptor here and at the keeper, never mapped
+ * here. Lives as long as somebody refers to it: sessions that have it open, jobs
+ * that name it, a module made from it. Then its workers are told, the descriptor
+ * is closed and the charge undone.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "proto/gpuq.pb-c.h"
+#include "base.h"
+#include "user.h"
+#include "util/macro.h"
+#include "util/table.h"
+
+#define ARENA_KEY_FORMAT "arena-%llu"   /* of its descriptor, at the keeper */
+#define ARENA_IMAGE_MAX  (256ull << 20) /* bytes */
+#define ARENA_SIZE_MAX   (1ull << 50)   /* bytes; far above any machine, far below overflow */
+
+typedef struct Arena Arena;
+typedef struct Device Device;
+typedef struct Mapping Mapping;
+typedef struct Slot Slot;
+typedef struct Supervisor Supervisor;
+
+typedef enum ArenaPlace {
+        ARENA_HOST = GPUQ__V1__PLACE__HOST,
+        ARENA_DEVICE = GPUQ__V1__PLACE__DEVICE,
+        ARENA_IMAGE = GPUQ__V1__PLACE__IMAGE,
+} ArenaPlace;
+
+enum {
+        _ARENA_E_SUCCESS,
+        ARENA_E_QUOTA,
+};
+
+struct Arena {
+        uint64_t id;
+        Supervisor *supervisor;
+        User *user;
+        ArenaPlace place;
+        uint64_t size;  /* bytes */
+        Device *device; /* of a DEVICE arena */
+        int fd;         /* -1: not made yet */
+        unsigned n_refs;
+
+        LIST_HEAD(, Mapping) mappings; /* workers that have it */
+        UT_hash_handle hh;             /* supervisor->arenas */
+
+        /* a DEVICE arena until a worker has made it */
+        Session *maker; /* who asked; NULL once it is gone */
+        uint32_t serial;
+        Slot *slot;                   /* holds a reference meanwhile */
+        uint32_t asked_worker;        /* its id; 0: none yet */
+        bool may_move;                /* its client left the device to us */
+        LIST_ENTRY(Arena) maker_link; /* maker->making */
+        TAILQ_ENTRY(Arena) slot_link; /* slot->making */
+
+        uint32_t record;  /* in the ledger, or LEDGER_NONE */
+        uint32_t session; /* as in LedgerArena */
+        UserCharge charge;
+};
+
+/**
+ * arena_new() - charge it; HOST and IMAGE are made at once, sealed against resizing
+ *
+ * Return: 0 with one reference, ARENA_E_QUOTA, or a negative errno.
+ */
+int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t size,
+              Arena **ret_arena);
+/**
+ * arena_restore() - one that a supervisor before us had
+ * @slot: of its record
+ * @device: of a DEVICE arena
+ * @fd: consumed in any case
+ *
+ * Return: 0 with one reference, or a negative errno.
+ */
+int arena_restore(Supervisor *supervisor, const LedgerArena *record, uint32_t slot, Device *device,
+                  int fd, Arena **ret_arena);
+/** arena_ref() - Return: the arena. */
+Arena *arena_ref(Arena *arena);
+/** arena_note_session() - it has the arena open: the ledger says for whom to keep it. */
+void arena_note_session(Arena *arena, uint32_t session);
+/** arena_unref() - the last one ends it. NULL is fine. Return: NULL. */
+Arena *arena_unref(Arena *arena);
+DEFINE_CLEANUP(Arena, arena_unref)
+/** arena_adopt_fd() - device memory that a worker made; consumed. The keeper holds it too from now on. */
+void arena_adopt_fd(Arena *arena, int fd);
+/** arena_is_sealed_image() - written, and never to change again. */
+bool arena_is_sealed_image(const Arena *arena);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "history.h"
+
+#include <string.h>
+
+/*
+ * A ring of entries, and buckets that chain them by index; 0 ends a chain, so
+ * index i is kept as i + 1. No memory is asked for once the ring is there, but
+ * the texts of those that failed.
+ */
+struct History {
+        HistoryEntry entries[HISTORY_MAX];
+        uint16_t next[HISTORY_MAX];
+        uint16_t buckets[HISTORY_MAX];
+        uint32_t n_added; /* in all */
+};
+
+static uint32_t history_bucket(uint64_t id) {
+        return (uint32_t)((id * 0x9e3779b97f4a7c15ull) >> 52) % HISTORY_MAX;
+}
+
+int history_new(History **ret_history) {
+        History *history;
+
+        history = calloc(1, sizeof(*history));
+        if (!history)
+                return -ENOMEM;
+
+        *ret_history = history;
+        return 0;
+}
+
+History *history_free(History *history) {
+        if (!history)
+                return NULL;
+
+        for (size_t i = 0; i < HISTORY_MAX; ++i)
+                free(history->entries[i].text);
+        free(history);
+        return NULL;
+}
+
+static void history_forget(History *history, uint32_t index) {
+        HistoryEntry *entry = &history->entries[index];
+        uint16_t *link = &history->buckets[history_bucket(entry->id)];
+
+        while (*link != index + 1)
+                link = &history->next[*link - 1];
+        *link = history->next[index];
+        free(entry->text);
+}
+
+void history_add(History *history, const HistoryEntry *entry) {
+        uint32_t index = history->n_added % HISTORY_MAX;
+        uint16_t *bucket = &history->buckets[history_bucket(entry->id)];
+        HistoryEntry *copy = &history->entries[index];
+
+        if (history->n_added >= HISTORY_MAX)
+                history_forget(history, index);
+        /* Keep the counter's remainder right when it wraps. */
+        history->n_added = history->n_added + 1 ? history->n_added + 1 : HISTORY_MAX;
+
+        *copy = *entry;
+        copy->text = entry->text ? strndup(entry->text, HISTORY_TEXT_MAX) : NULL;
+        history->next[index] = *bucket;
+        *bucket = index + 1;
+}
+
+const HistoryEntry *history_find(const History *history, uint64_t id) {
+        uint16_t link = history->buckets[history_bucket(id)];
+
+        while (link && history->entries[link - 1].id != id)
+                link = history->next[link - 1];
+        return link ? &history->entries[link - 1] : NULL;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "arena.h"
+#include "util/list.h"
+#include "module.h"
+#include "loop.h"
+#include "util/pool.h"
+
+#define JOB_POOL_BYTES                                                                             \
+        1024u /* of a job with all it carries; a larger one is an allocation of its own */
+#define JOB_POOL_SPARES 2048u
+
+static Pool job_pool = POOL(JOB_POOL_BYTES, JOB_POOL_SPARES);
+
+/* One allocation holds the job and all it carries; the largest alignment first. */
+typedef struct JobLayout {
+        size_t buffers;
+        size_t kernels;
+        size_t after;
+        size_t operations;
+        size_t names;
+        size_t total;
+} JobLayout;
+
+JobTexts job_texts(const JobSpec *spec) {
+        JobTexts texts = {.n_bytes = strlen(spec->label) + 1};
+
+        for (size_t i = 0; i < spec->n_kernels; ++i) {
+                const JobKernel *kernel = &spec->kernels[i];
+                size_t n_name = strlen(kernel->name);
+
+                texts.n_bytes += n_name + 1;
+                texts.key =
+                        duration_key(texts.key, kernel->module->name, strlen(kernel->module->name));
+                texts.key = duration_key(texts.key, kernel->name, n_name);
+        }
+        return texts;
+}
+
+static JobLayout job_layout(const JobSpec *spec, const JobTexts *texts) {
+        JobLayout layout = {};
+
+        layout.buffers = sizeof(Job);
+        layout.kernels = layout.buffers + spec->n_buffers * sizeof(JobBuffer);
+        layout.after = layout.kernels + spec->n_kernels * sizeof(JobKernel);
+        layout.operations = layout.after + spec->n_after * sizeof(JobEdge);
+        layout.names = layout.operations + spec->n_operations;
+        layout.total = layout.names + texts->n_bytes;
+        return layout;
+}
+
+static char *job_copy_name(char **cursor, const char *name) {
+        char *copy = *cursor;
+
+        *cursor = stpcpy(copy, name) + 1;
+        return copy;
+}
+
+static void job_copy_buffers(Job *job, const JobSpec *spec) {
+        job->n_buffers = spec->n_buffers;
+        for (size_t i = 0; i < spec->n_buffers; ++i) {
+                job->buffers[i] = spec->buffers[i];
+                arena_ref(job->buffers[i].arena);
+                if (spec->buffers[i].direction != JOB_INOUT)
+                        continue;
+                if (spec->buffers[i].arena->place == ARENA_DEVICE)
+                        job->has_device_inout = true;
+                else
+                        job->has_host_inout = true;
+        }
+}
+
+static void job_copy_kernels(Job *job, const JobSpec *spec, char **names) {
+        job->n_kernels = spec->n_kernels;
+        for (size_t i = 0; i < spec->n_kernels; ++i) {
+                job->kernels[i].module = module_ref(spec->kernels[i].module);
+                job->kernels[i].name = job_copy_name(names, spec->kernels[i].name);
+                job->kernels[i].n_name = (size_t)(*names - 1 - job->kernels[i].name);
+        }
+}
+
+static void job_copy_after(Job *job, const JobSpec *spec) {
+        job->n_after = job->n_blocking = spec->n_after;
+        for (size_t i = 0; i < spec->n_after; ++i) {
+                job->after[i] = (JobEdge){
+                        .before = spec->after[i],
+                        .after = job,
+                        .is_blocking = true,
+                };
+                LIST_INSERT_HEAD(&spec->after[i]->successors, &job->after[i], link);
+        }
+}
+
+/* Kernels, and how much data, tell what to expect of it. */
+static uint64_t job_duration_class(const Job *job, const JobTexts *texts) {
+        uint64_t n_bytes = 1;
+        uint8_t size;
+
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                n_bytes += job->buffers[i].length;
+        size = (uint8_t)(63 - __builtin_clzll(n_bytes | 1));
+        return duration_key(texts->key, &size, sizeof(size));
+}
+
+static void job_copy(Job *job, const JobSpec *spec, const JobLayout *layout) {
+        char *base = (char *)job, *names = base + layout->names;
+
+        job->buffers = (JobBuffer *)(base + layout->buffers);
+        job->kernels = (JobKernel *)(base + layout->kernels);
+        job->after = (JobEdge *)(base + layout->after);
+        job->operations = (uint8_t *)(base + layout->operations);
+        job->label = job_copy_name(&names, spec->label);
+        job_copy_buffers(job, spec);
+        job_copy_kernels(job, spec, &names);
+        job_copy_after(job, spec);
+        job->n_operations = spec->n_operations;
+        if (spec->n_operations)
+                memcpy(job->operations, spec->operations, spec->n_operations);
+}
+
+int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_job) {
+        JobTexts texts = spec->texts.n_bytes ? spec->texts : job_texts(spec);
+        JobLayout layout = job_layout(spec, &texts);
+        bool is_pooled = layout.total <= JOB_POOL_BYTES;
+        Job *job;
+
+        job = is_pooled ? pool_get(&job_pool) : malloc(layout.total);
+        if (!job)
+                return -ENOMEM;
+
+        *job = (Job){
+                .id = spec->id,
+                .supervisor = supervisor,
+                .user = user,
+                .wanted_device = spec->device,
+                .timeout_ms = spec->timeout_ms,
+                .repeatable = spec->repeatable,
+                .timed = spec->timed,
+                .is_pooled = is_pooled,
+                .word = spec->word ? arena_ref(spec->word) : NULL,
+                .word_offset = spec->word_offset,
+                .record = LEDGER_NONE,
+        };
+        job->entry = (QueueEntry){
+                .key = spec->id,
+                .session = (uint32_t)(spec->id >> 32),
+                .priority = spec->priority,
+        };
+        job->item = (OutboxItem){.kind = OUTBOX_JOB, .job = job};
+        LIST_INIT(&job->successors);
+        LIST_INIT(&job->watches);
+        job_copy(job, spec, &layout);
+        job->duration_class = job_duration_class(job, &texts);
+        *ret_job = job;
+        return 0;
+}
+
+void job_release(Job *job) {
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                arena_unref(job->buffers[i].arena);
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                module_unref(job->kernels[i].module);
+        job->word = arena_unref(job->word);
+        job->n_buffers = job->n_kernels = 0;
+}
+
+static void job_drop_edges(JobEdge *edges, size_t n_edges) {
+        for (size_t i = 0; i < n_edges; ++i)
+                if (edges[i].before)
+                        LIST_REMOVE(&edges[i], link);
+}
+
+Job *job_free(Job *job) {
+        if (!job)
+                return NULL;
+
+        assert(!job->entry.turn);
+        assert(LIST_EMPTY(&job->successors));
+        assert(LIST_EMPTY(&job->watches));
+
+        user_uncharge(&job->charge);
+        job_drop_edges(job->after, job->n_after);
+        job_drop_edges(job->order, job->n_order);
+        job_release(job);
+        free(job->order);
+        free(job->output);
+        failure_free(job->doom);
+        failure_free(job->failure);
+        if (job->is_pooled)
+                pool_put(&job_pool, job);
+        else
+                free(job);
+        return NULL;
+}
+
+bool job_may_move(JobState from, JobState to) {
+        static const bool moves[_JOB_STATE_N][_JOB_STATE_N] = {
+                [JOB_WAITING] = {[JOB_RUNNING] = true, [JOB_FAILED] = true, [JOB_CANCELLED] = true},
+                [JOB_RUNNING] = {[JOB_WAITING] = true,
+                                 [JOB_DONE] = true,
+                                 [JOB_FAILED] = true,
+                                 [JOB_CANCELLED] = true},
+        };
+
+        return moves[from][to];
+}
+
+static void job_count(Job *job, int by) {
+        if (!job->is_made)
+                return;
+        if (job->state == JOB_WAITING)
+                job->user->n_waiting += by;
+        else if (job->state == JOB_RUNNING)
+                job->user->n_running += by;
+}
+
+void job_set_state(Job *job, JobState next) {
+        assert(job_may_move(job->state, next));
+
+        job_count(job, -1);
+        job->state = next;
+        job_count(job, 1);
+}
+
+void job_note_retries(Job *job, unsigned retries) {
+        LedgerOwner owner = job_owner(job);
+
+        job->retries = retries;
+        job->record = ledger_job_waits(job->supervisor->ledger, job->record, &owner, retries);
+}
+
+LedgerOwner job_owner(const Job *job) {
+        return (LedgerOwner){
+                .id = job->id,
+                .uid = (uint32_t)job->user->uid,
+                .gid = (uint32_t)job->user->gid,
+        };
+}
+
+bool job_is_ended(const Job *job) {
+        return job->state >= JOB_DONE;
+}
+
+bool job_has_variables(const Job *job) {
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                if (job->kernels[i].module->has_variables)
+                        return true;
+        return false;
+}
+
+static bool job_reads(const Job *job, const JobBuffer *written) {
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                const JobBuffer *read = &job->buffers[i];
+
+                if (job_is_read(read) && read->arena == written->arena &&
+                    read->offset < written->offset + written->length &&
+                    written->offset < read->offset + read->length)
+                        return true;
+        }
+        return false;
+}
+
+static bool job_overwrites(const Job *job, const Job *before) {
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                if (job->buffers[i].direction != JOB_IN && job_reads(before, &job->buffers[i]))
+                        return true;
+        return false;
+}
+
+bool job_is_overtaken(const Job *job) {
+        const JobEdge *edge;
+
+        LIST_FOREACH (edge, &job->successors, link)
+                if (edge->is_order && (edge->after->state == JOB_RUNNING || edge->after->is_held) &&
+                    job_overwrites(edge->after, job))
+                        return true;
+        return false;
+}
+
+void job_kernel_names(const Job *job, char *text, size_t n_text) {
+        size_t n;
+
+        if (!job->n_kernels) {
+                snprintf(text, n_text, "job " JOB_ID_FORMAT, JOB_ID_PARTS(job->id));
+                return;
+        }
+
+        n = snprintf(text, n_text, job->n_kernels > 1 ? "kernels %s" : "kernel %s",
+                     job->kernels[0].name);
+        for (size_t i = 1; i < job->n_kernels && n < n_text; ++i)
+                n += snprintf(text + n, n_text - n, ", %s", job->kernels[i].name);
+}
+
+uint64_t job_waited_us(const Job *job, uint64_t now_ns) {
+        uint64_t until_ns = job->started_ns ? job->started_ns : now_ns;
+
+        return until_ns > job->submitted_ns ? (until_ns - job->submitted_ns) / 1000 : 0;
+}

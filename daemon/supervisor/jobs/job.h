@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_JOB_H
+#define GPUQ_SUPERVISOR_JOB_H
+
+/*
+ * Job
+ *
+ * What a client wants run, from submit to its one end. Holds its arenas and
+ * modules, and its edges to jobs that go before and after it. Who runs when is
+ * the scheduler's; what an end entails is in ending.h.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base.h"
+#include "policy.h"
+#include "outbox.h"
+#include "user.h"
+#include "util/macro.h"
+#include "util/table.h"
+
+typedef struct Arena Arena;
+typedef struct Device Device;
+typedef struct Instance Instance;
+typedef struct Module Module;
+typedef struct OrderNode OrderNode;
+typedef struct Supervisor Supervisor;
+typedef struct Worker Worker;
+
+/*
+ *     WAITING <--> RUNNING --> DONE
+ *        |            |
+ *        +------------+------> FAILED
+ *        +------------+------> CANCELLED
+ *
+ * RUNNING goes back to WAITING when its worker ended and it may run again. The
+ * numbers are those of the protocol.
+ */
+typedef enum JobState {
+        JOB_WAITING = GPUQ__V1__STATE__WAITING,
+        JOB_RUNNING = GPUQ__V1__STATE__RUNNING,
+        JOB_DONE = GPUQ__V1__STATE__DONE,
+        JOB_FAILED = GPUQ__V1__STATE__FAILED,
+        JOB_CANCELLED = GPUQ__V1__STATE__CANCELLED,
+        _JOB_STATE_N,
+} JobState;
+
+/* Which list job->link is in. */
+typedef enum JobPlace {
+        JOB_NOWHERE,  /* waits for other jobs */
+        JOB_UNPLACED, /* supervisor->unplaced: there is no device yet */
+        JOB_QUEUED,   /* its lane's queue, by job->entry */
+        JOB_ALONE,    /* its slot's list of jobs to run alone */
+        JOB_PARKED,   /* an instance's list, until the module is loaded there */
+        JOB_INFLIGHT, /* its worker's list */
+        JOB_DOOMED,   /* supervisor->doomed: ends as soon as the stack is shallow */
+        JOB_ENDED,    /* session->ended, to be reported */
+} JobPlace;
+
+typedef enum JobDirection {
+        JOB_IN = GPUQ__V1__DIRECTION__IN,
+        JOB_OUT = GPUQ__V1__DIRECTION__OUT,
+        JOB_INOUT = GPUQ__V1__DIRECTION__INOUT,
+        JOB_OUT_WHOLE = GPUQ__V1__DIRECTION__OUT_WHOLE,
+} JobDirection;
+
+typedef struct JobBuffer {
+        Arena *arena;
+        uint64_t offset; /* bytes */
+        uint64_t length; /* bytes */
+        JobDirection direction;
+} JobBuffer;
+
+/** job_is_read() - whether a job finds in a buffer what was there before. */
+static inline bool job_is_read(const JobBuffer *buffer) {
+        return buffer->direction == JOB_IN || buffer->direction == JOB_INOUT;
+}
+
+typedef struct JobKernel {
+        Module *module;
+        const char *name;
+        size_t n_name; /* in a job; job_new() counts */
+} JobKernel;
+
+#define JOB_WORD_BYTES 4u
+
+/* One job runs before another. */
+typedef struct JobEdge {
+        Job *before; /* NULL once it ended */
+        Job *after;
+        LIST_ENTRY(JobEdge) link; /* before->successors */
+        bool is_order;    /* derived from buffers: enough that it is in flight in the same worker */
+        bool is_blocking; /* counted in after->n_blocking */
+} JobEdge;
+
+/* Somebody who waits for the end. */
+typedef struct JobWatch {
+        Session *session;
+        uint32_t serial;
+        Job *job;
+        LIST_ENTRY(JobWatch) job_link;     /* job->watches */
+        LIST_ENTRY(JobWatch) session_link; /* session->watches */
+} JobWatch;
+
+/* What a job's label and names come to. */
+typedef struct JobTexts {
+        size_t n_bytes; /* with their ends; 0: not told */
+        uint64_t key;   /* of the names, see duration_key() */
+} JobTexts;
+
+typedef struct JobSpec {
+        uint64_t id;
+        int priority;
+        uint64_t timeout_ms;
+        const char *label;
+        int device; /* -1: any */
+        bool repeatable;
+        bool timed;
+        const JobBuffer *buffers;
+        size_t n_buffers;
+        const JobKernel *kernels;
+        size_t n_kernels;
+        JobTexts texts; /* told once for a prepared job */
+        const uint8_t *operations;
+        size_t n_operations;
+        Arena *word; /* NULL: none */
+        uint64_t word_offset;
+        Job **after; /* unfinished ones */
+        size_t n_after;
+} JobSpec;
+
+struct Job {
+        uint64_t id;
+        Supervisor *supervisor;
+        User *user;
+        Session *session; /* NULL once it is gone */
+        char *label;
+
+        TAILQ_ENTRY(Job) link;         /* see place */
+        TAILQ_ENTRY(Job) user_link;    /* user->jobs */
+        TAILQ_ENTRY(Job) session_link; /* session->jobs */
+        UT_hash_handle hh;             /* supervisor->jobs */
+        QueueEntry entry;              /* its lane's queue */
+        OutboxItem item;               /* worker->outbox, until it is sent */
+
+        JobState state;
+        JobPlace place;
+        Device *device;     /* where it runs; NULL: not chosen */
+        int wanted_device;  /* named, or that of its buffers; -1: any */
+        FaultPhase phase;   /* when its worker ends */
+        Worker *worker;     /* while RUNNING */
+        Instance *instance; /* while PARKED */
+        Failure *failure;   /* of FAILED and CANCELLED */
+        Failure *doom;      /* RUNNING: what it ends with when its worker stops because of it */
+        JobState doom_state;
+        char *output; /* what its kernels printed */
+        unsigned retries;
+        size_t n_before; /* QUEUED: jobs whose turn comes first, as last counted for a listing */
+
+        JobBuffer *buffers;
+        JobKernel *kernels;
+        uint8_t *operations;
+        Arena *word; /* where its worker stores that it is done; NULL: nowhere */
+        uint64_t word_offset;
+        JobEdge *after;        /* what it depends on */
+        JobEdge *order;        /* what its buffers put before it; an allocation of its own */
+        OrderNode *order_node; /* in session->order, until it ends */
+        size_t n_buffers;
+        size_t n_kernels;
+        size_t n_operations;
+        size_t n_after;
+        size_t n_order;
+        size_t n_blocking; /* edges that keep it from running */
+        LIST_HEAD(, JobEdge) successors;
+        LIST_HEAD(, JobWatch) watches;
+
+        uint64_t submitted_ns;
+        uint64_t started_ns; /* handed to a worker, the last time */
+        uint64_t ended_ns;
+        uint64_t orphan_ns; /* when its session went while it ran; 0: it is still there */
+        uint64_t ran_us;
+        uint64_t gpu_ns;
+        uint64_t duration_class;
+        uint64_t expected_ns;
+        uint64_t busy_ns;    /* of its device's time, once it is in flight no more */
+        uint64_t counted_ns; /* in its device's gate; 0: not in it */
+        QuantaJob quantum;   /* of its domain's quanta */
+        uint32_t n_beside;   /* the most that were in its worker at its start and its end */
+        uint64_t timeout_ms; /* 0: none */
+        UserCharge charge;
+        uint32_t record; /* in the ledger, or LEDGER_NONE */
+
+        bool is_made : 1;       /* in the tables; else it failed its checks and only reports that */
+        bool is_held : 1;       /* in a worker that is not taken over yet */
+        bool was_overtaken : 1; /* job_is_overtaken() when its worker ended */
+        bool is_alone : 1;      /* after a fault: runs with nothing beside it */
+        bool is_bounding : 1;   /* counted in worker->short_ns, unless it is long */
+        bool is_long : 1;       /* expected to outlast the quantum */
+        bool is_loaded : 1;     /* in its device's load */
+        bool is_pooled : 1;     /* its memory */
+        bool repeatable : 1;
+        bool timed : 1;
+        bool has_device_inout : 1;
+        bool has_host_inout : 1;
+};
+
+/** job_texts() - of @spec's label and kernels. */
+JobTexts job_texts(const JobSpec *spec);
+/** job_new() - WAITING, with references to what it names. Return: 0, or -ENOMEM. */
+int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_job);
+/** job_free() - of one that is in no list. NULL is fine. Return: NULL. */
+Job *job_free(Job *job);
+DEFINE_CLEANUP(Job, job_free)
+/** job_release() - let arenas and modules go: it ended. Twice is harmless. */
+void job_release(Job *job);
+
+/** job_may_move() - is it a legal move? */
+bool job_may_move(JobState from, JobState to);
+/** job_set_state() - asserts the move and counts it for its user. */
+void job_set_state(Job *job, JobState next);
+/** job_note_retries() - it waits again, after so many. */
+void job_note_retries(Job *job, unsigned retries);
+/** job_owner() - as the ledger names it. */
+LedgerOwner job_owner(const Job *job);
+/** job_is_ended() - DONE, FAILED or CANCELLED. */
+bool job_is_ended(const Job *job);
+
+/** job_has_variables() - one of its modules has writable variables. */
+bool job_has_variables(const Job *job);
+/** job_is_overtaken() - one behind it, in flight as well, writes what it reads: it may find other input when it runs again. */
+bool job_is_overtaken(const Job *job);
+/** job_kernel_names() - "kernel add", "kernels add, scale" or "job 1.2"; at most n_text bytes. */
+void job_kernel_names(const Job *job, char *text, size_t n_text);
+/** job_waited_us() - from submit to start, or up to now. */
+uint64_t job_waited_us(const Job *job, uint64_t now_ns);
+
+/** JOB_ID_FORMAT - ids as people read them. */
+#define JOB_ID_FORMAT    "%u.%u"
+#define JOB_ID_PARTS(id) (unsigned)((id) >> 32), (unsigned)((id)&UINT32_MAX)
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_LIMIT_H
+#define GPUQ_SUPERVISOR_LIMIT_H
+
+/*
+ * Limit
+ *
+ * What a client may ask of one request, how often it may make us log, and the
+ * words when it asks for too much.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base.h"
+#include "user.h"
+
+#define LIMIT_JOB_BUFFERS    4096u
+#define LIMIT_JOB_KERNELS    4096u
+#define LIMIT_JOB_AFTER      1024u
+#define LIMIT_JOB_OPERATIONS (1u << 20) /* bytes */
+#define LIMIT_JOB_DEVICE     4096u      /* far more than there are: what is below fits an int */
+#define LIMIT_JOB_LABEL      64u        /* bytes */
+#define LIMIT_DRAIN_REASON   200u       /* bytes */
+#define LIMIT_KERNEL_NAME    1024u      /* bytes; C++ names are long */
+#define LIMIT_USER_ARENAS    16384u     /* each is a descriptor here and at the keeper */
+#define LIMIT_WATCHES        1024u      /* of one session */
+#define LIMIT_LOG_BURST      10u
+#define LIMIT_LOG_NS         1000000000ull /* one more line for each of these */
+
+typedef struct LimitLog {
+        uint64_t credit_ns;
+        uint64_t last_ns;
+} LimitLog;
+
+/** limit_log() - may one more line be written that a peer caused? */
+bool limit_log(LimitLog *limit);
+/** limit_failure() - E_QUOTA with the limit, what is used, what was asked, and the key to change. */
+Failure *limit_failure(const User *user, UserResource resource, uint64_t asked);
+/** limit_is_text() - printable, at most @max bytes. */
+bool limit_is_text(const char *text, size_t max);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "arena.h"
+#include "device.h"
+#include "util/list.h"
+#include "clients.h"
+#include "slot.h"
+#include "loop.h"
+#include "workers.h"
+
+static int module_copy_options(Module *module, const ModuleSpec *spec) {
+        module->options = calloc(spec->n_options + 1, sizeof(char *));
+        if (!module->options)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < spec->n_options; ++i) {
+                module->options[i] = strdup(spec->options[i]);
+                if (!module->options[i])
+                        return -ENOMEM;
+                module->n_options++;
+        }
+        return 0;
+}
+
+static int module_copy(Module *module, const ModuleSpec *spec) {
+        module->format = spec->format;
+        module->length = spec->length;
+        module->serial = spec->serial;
+        module->wanted_device = spec->device;
+        module->image = spec->image ? arena_ref(spec->image) : NULL;
+        module->name = strdup(spec->name);
+        if (!module->name)
+                return -ENOMEM;
+        return module_copy_options(module, spec);
+}
+
+/* Written again when something of it changes. */
+static void module_record(Module *module) {
+        Ledger *ledger = module->supervisor->ledger;
+        LedgerModule record = {
+                .id = module->id,
+                .image = module->image ? module->image->id : 0,
+                .session = module->session_id,
+                .has_variables = module->has_variables,
+                .worker = module->used_in,
+        };
+
+        if (module->record == LEDGER_NONE)
+                module->record = ledger_add(ledger, LEDGER_MODULE, &record);
+        else
+                module->record = ledger_change(ledger, LEDGER_MODULE, module->record, &record);
+}
+
+/* Its variables are in a worker that lives on, or they are lost. */
+static void module_resume(Module *module, const ModuleSpec *spec) {
+        Worker *worker;
+
+        module->is_resumed = true;
+        module->record = spec->record;
+        module->has_variables = spec->has_variables;
+        module->used_in = spec->used_in;
+        if (!spec->used_in)
+                return;
+        HASH_FIND(hh, module->supervisor->workers, &spec->used_in, sizeof(spec->used_in), worker);
+        if (worker && worker_is_gone(worker))
+                worker = NULL;
+        module->home = worker ? worker->device : NULL;
+        module->variables_lost = !worker;
+}
+
+int module_new(Supervisor *supervisor, Session *session, const ModuleSpec *spec,
+               Module **ret_module) {
+        _cleanup_(module_unrefp) Module *module = NULL;
+        int r;
+
+        module = calloc(1, sizeof(*module));
+        if (!module)
+                return -ENOMEM;
+
+        module->supervisor = supervisor;
+        module->user = session->user;
+        module->session_id = session->id;
+        module->n_refs = 1;
+        LIST_INIT(&module->instances);
+        module->record = LEDGER_NONE;
+        module->id = spec->id ? spec->id : ++supervisor->last_module;
+        ledger_note_id(supervisor->ledger, LEDGER_MODULE, supervisor->last_module);
+        HASH_ADD(hh, supervisor->modules, id, sizeof(module->id), module);
+        if (!module->hh.tbl) {
+                free(TAKE_PTR(module));
+                return -ENOMEM;
+        }
+
+        r = module_copy(module, spec);
+        if (r < 0)
+                return r;
+        r = user_charge(session->user, &module->charge, USER_MODULES, 1);
+        if (r == USER_E_QUOTA)
+                return MODULE_E_QUOTA;
+
+        module->session = session;
+        if (spec->id)
+                module_resume(module, spec);
+        else
+                module_record(module);
+        LIST_INSERT_HEAD(&session->modules, module, session_link);
+        *ret_module = TAKE_PTR(module);
+        return 0;
+}
+
+static void module_stop_waiting(Module *module) {
+        if (!module->is_waiting)
+                return;
+        if (module->slot)
+                TAILQ_REMOVE(&module->slot->loading, module, wait_link);
+        else
+                TAILQ_REMOVE(&module->supervisor->unplaced_modules, module, wait_link);
+        module->is_waiting = false;
+}
+
+static void module_free(Module *module) {
+        Instance *instance;
+
+        assert(!module->session);
+
+        while ((instance = LIST_FIRST(&module->instances)))
+                worker_drop_instance(instance);
+        module_stop_waiting(module);
+        HASH_DEL(module->supervisor->modules, module);
+        user_uncharge(&module->charge);
+        ledger_drop(module->supervisor->ledger, LEDGER_MODULE, module->record);
+        arena_unref(module->image);
+        for (size_t i = 0; i < module->n_options; ++i)
+                free(module->options[i]);
+        free(module->options);
+        free(module->name);
+        free(module);
+}
+
+Module *module_ref(Module *module) {
+        module->n_refs++;
+        return module;
+}
+
+Module *module_unref(Module *module) {
+        if (module && --module->n_refs == 0)
+                module_free(module);
+        return NULL;
+}
+
+static void module_wait(Module *module, Slot *slot) {
+        module->slot = slot;
+        module->is_waiting = true;
+        if (slot)
+                TAILQ_INSERT_TAIL(&slot->loading, module, wait_link);
+        else
+                TAILQ_INSERT_TAIL(&module->supervisor->unplaced_modules, module, wait_link);
+}
+
+/* Where it may be loaded still. */
+static Device *module_find_home(const Module *module) {
+        Supervisor *supervisor = module->supervisor;
+
+        if (module->home)
+                return module->home;
+        for (size_t i = 0; i < supervisor->n_devices; ++i) {
+                const Slot *slot = slot_find(supervisor, module->user, &supervisor->devices[i]);
+
+                if (slot && slot->worker)
+                        return &supervisor->devices[i];
+        }
+        return NULL;
+}
+
+static Failure *module_choose_slot(Module *module, Slot **ret_slot) {
+        Supervisor *supervisor = module->supervisor;
+        int wanted = module->wanted_device;
+        Device *device;
+
+        if (wanted >= (int)supervisor->n_devices)
+                return failure_new(FAILURE_NOT_FOUND, "device %d: there are %zu", wanted,
+                                   supervisor->n_devices);
+
+        /* Where it is loaded first is told for the compiler's word: jobs find it anywhere. */
+        device = wanted >= 0 ? &supervisor->devices[wanted] : NULL;
+        if (!device && module->is_resumed)
+                device = module_find_home(module);
+        if (!device || !health_takes_jobs(&device->health))
+                device = device_choose(supervisor, module->user);
+        *ret_slot = slot_get(supervisor, module->user, device);
+        return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "no memory for a worker");
+}
+
+void module_load(Module *module) {
+        Failure *failure;
+        Slot *slot = NULL;
+
+        module_stop_waiting(module);
+        if (!module->supervisor->n_devices) {
+                module_wait(module, NULL);
+                return;
+        }
+
+        failure = module_choose_slot(module, &slot);
+        if (failure) {
+                module_failed(module, failure);
+                return;
+        }
+        module_wait(module, slot);
+        slot_poke(slot);
+}
+
+void module_loaded(Module *module, const ModuleReport *report) {
+        if (module->state != MODULE_LOADING)
+                return;
+
+        module_stop_waiting(module);
+        module->state = MODULE_READY;
+        module->slot = NULL;
+        if (module->has_variables != report->has_variables) {
+                module->has_variables = report->has_variables;
+                module_record(module);
+        }
+        if (module->session)
+                session_module_ready(module->session, module, report);
+}
+
+void module_failed(Module *module, Failure *failure) {
+        _cleanup_(failure_freep) Failure *owned = failure;
+
+        if (module->state != MODULE_LOADING)
+                return;
+
+        module_stop_waiting(module);
+        module->state = MODULE_FAILED;
+        module->slot = NULL;
+        if (module->session) {
+                session_module_failed(module->session, module, owned);
+                module_detach(module);
+        }
+}
+
+void module_note_use(Module *module, uint32_t worker) {
+        if (module->used_in == worker || !module->has_variables)
+                return;
+        module->used_in = worker;
+        module_record(module);
+}
+
+void module_forget_use(Module *module) {
+        module->variables_lost = false;
+        module->used_in = 0;
+        module_record(module);
+}
+
+void module_detach(Module *module) {
+        if (!module->session)
+                return;
+
+        LIST_REMOVE(module, session_link);
+        module->session = NULL;
+        module_unref(module);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_MODULE_H
+#define GPUQ_SUPERVISOR_MODULE_H
+
+/*
+ * Module
+ *
+ * Kernels of one session. A worker has an Instance of it: loaded when the module
+ * is first asked for, and again in whichever worker a job needs it. Lives as
+ * long as its session keeps it or an unfinished job uses it.
+ *
+ *     LOADING --> READY      the session was answered; jobs may name it
+ *        +------> FAILED
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base.h"
+#include "user.h"
+#include "util/macro.h"
+#include "util/table.h"
+
+#define MODULE_NAME_MAX  256u
+#define MODULE_OPTIONS   64u
+#define MODULE_TRIES_MAX 3u /* workers that die in turn while they load it: perhaps by its fault */
+
+typedef struct Arena Arena;
+typedef struct Device Device;
+typedef struct Instance Instance;
+typedef struct Module Module;
+typedef struct Slot Slot;
+typedef struct Supervisor Supervisor;
+typedef struct Worker Worker;
+
+typedef enum ModuleState {
+        MODULE_LOADING,
+        MODULE_READY,
+        MODULE_FAILED,
+} ModuleState;
+
+enum {
+        _MODULE_E_SUCCESS,
+        MODULE_E_QUOTA,
+};
+
+typedef struct ModuleSpec {
+        int format;
+        Arena *image; /* NULL: built-in */
+        uint64_t length;
+        char *const *options;
+        size_t n_options;
+        const char *name;
+        int device; /* -1: any */
+        uint32_t serial;
+        uint64_t id; /* 0: a new one; else of a session that is resumed, with */
+        uint32_t record;
+        uint32_t used_in;
+        bool has_variables;
+} ModuleSpec;
+
+/* What a worker says about a module: passed on to the client unread. */
+typedef struct ModuleReport {
+        bool has_variables;
+        const char *log;
+        Gpuq__V1__KernelInfo **kernels;
+        size_t n_kernels;
+} ModuleReport;
+
+struct Module {
+        uint64_t id;
+        Supervisor *supervisor;
+        Session *session; /* NULL once it let go */
+        uint32_t session_id;
+        User *user;
+        unsigned n_refs;
+
+        LIST_ENTRY(Module) session_link; /* session->modules */
+        LIST_HEAD(, Instance) instances;
+        UT_hash_handle hh; /* supervisor->modules */
+
+        ModuleState state;
+        uint32_t serial; /* of the request to answer */
+        unsigned n_tries;
+        int wanted_device; /* -1: any */
+        Slot *slot;        /* LOADING: where */
+        bool is_waiting;   /* in slot->loading or supervisor->unplaced_modules */
+        TAILQ_ENTRY(Module) wait_link;
+
+        int format;
+        Arena *image;
+        uint64_t length;
+        char **options;
+        size_t n_options;
+        char *name;
+
+        bool has_variables;
+        Device *home;        /* of its variables, once a job used them; else NULL */
+        bool variables_lost; /* the next job that uses them is told */
+
+        uint32_t record;  /* in the ledger, or LEDGER_NONE */
+        uint32_t used_in; /* worker where a job may have changed its variables; 0: none */
+        bool is_resumed;  /* from a session before ours: jobs may name it before it is READY */
+        UserCharge charge;
+};
+
+/** module_new() - LOADING, with the session's reference. Return: 0, MODULE_E_QUOTA, or -ENOMEM. */
+int module_new(Supervisor *supervisor, Session *session, const ModuleSpec *spec,
+               Module **ret_module);
+/** module_ref() - Return: the module. */
+Module *module_ref(Module *module);
+/** module_unref() - the last one unloads it everywhere. NULL is fine. Return: NULL. */
+Module *module_unref(Module *module);
+DEFINE_CLEANUP(Module, module_unref)
+/** module_load() - find it a device and a worker, then have it loaded; the session hears of the end. */
+void module_load(Module *module);
+/** module_loaded() - a worker loaded it: READY, and the session is answered. */
+void module_loaded(Module *module, const ModuleReport *report);
+/** module_failed() - the first load came to nothing: the session is told. Consumes @failure. */
+void module_failed(Module *module, Failure *failure);
+/** module_note_use() - a job ran in that worker that may have changed its variables. */
+void module_note_use(Module *module, uint32_t worker);
+/** module_forget_use() - they are as they were loaded again. */
+void module_forget_use(Module *module);
+/** module_detach() - its session lets go of it. */
+void module_detach(Module *module);
+
+#endif

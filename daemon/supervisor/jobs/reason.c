@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a WAITING job waits, in words for `gpuq queue`: of several reasons, the one that
+ * has to go first.
+ */
+
+#include <math.h>
+#include <stdio.h>
+
+#include "util/list.h"
+#include "scheduler.h"
+#include "slot.h"
+#include "loop.h"
+#include "workers.h"
+
+static bool reason_edges(const Job *job, char *text, size_t n_text) {
+        for (size_t i = 0; i < job->n_after; ++i) {
+                if (!job->after[i].before)
+                        continue;
+                snprintf(text, n_text, "waits for job " JOB_ID_FORMAT,
+                         JOB_ID_PARTS(job->after[i].before->id));
+                return true;
+        }
+        for (size_t i = 0; i < job->n_order; ++i) {
+                if (!job->order[i].before)
+                        continue;
+                snprintf(text, n_text, "job " JOB_ID_FORMAT " runs first (same buffers)",
+                         JOB_ID_PARTS(job->order[i].before->id));
+                return true;
+        }
+        return false;
+}
+
+static bool reason_runs_alone(const Worker *worker) {
+        const Job *job = TAILQ_FIRST(&worker->inflight);
+
+        return job && job->is_alone;
+}
+
+static void reason_turn(const Job *job, const Worker *worker, size_t n_before, char *text,
+                        size_t n_text) {
+        const Slot *slot = worker->slot;
+
+        if (job->is_long && worker->n_long)
+                snprintf(text, n_text, "another long job of its user runs");
+        else if (quanta_is_shut(&slot->device->quanta, &slot->domain))
+                snprintf(text, n_text, "another user's quantum (%zu jobs of its user before it)",
+                         n_before);
+        else if (n_before)
+                snprintf(text, n_text, "its turn (%zu jobs before it)", n_before);
+        else
+                snprintf(text, n_text, "its turn (%u jobs in flight)", slot->device->n_running);
+}
+
+static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_text) {
+        const Slot *slot = job->user->lanes[job->device->index]->slot;
+        const Worker *worker = slot->worker;
+
+        if (!health_takes_jobs(&slot->device->health))
+                snprintf(text, n_text, "device %u is %s", slot->device->index,
+                         health_reason(&slot->device->health));
+        else if (!worker && slot_crash_wait_s(slot) > 0)
+                snprintf(text, n_text,
+                         "its user's workers died too often: the next starts in %.1f s",
+                         slot_crash_wait_s(slot));
+        else if (slot->room.n_others)
+                snprintf(text, n_text,
+                         "room for its user's context on device %u (others there: %u)",
+                         slot->device->index, slot->room.n_others);
+        else if (!worker && slot->n_failures && slot->device->problem)
+                snprintf(text, n_text, "device: %s", slot->device->problem);
+        else if (!worker || worker->state != WORKER_READY)
+                snprintf(text, n_text, "worker starts");
+        else if (!TAILQ_EMPTY(&slot->alone) || reason_runs_alone(worker))
+                snprintf(text, n_text, "a job runs alone after a fault");
+        else if (job->user->is_held)
+                snprintf(text, n_text, "over gpu_seconds: its user has some again in about %.0f s",
+                         ceil(user_over_seconds(job->user, supervisor_now(job->supervisor))));
+        else
+                reason_turn(job, worker, n_before, text, n_text);
+}
+
+void scheduler_reason(const Job *job, size_t n_before, char *text, size_t n_text) {
+        switch (job->place) {
+                case JOB_UNPLACED:
+                        snprintf(text, n_text, "device: %s", job->supervisor->problem);
+                        return;
+                case JOB_PARKED:
+                        snprintf(text, n_text, "%s",
+                                 job->instance->worker->waiting
+                                         ? "module load waits for running jobs"
+                                         : "its module is being compiled");
+                        return;
+                case JOB_QUEUED:
+                case JOB_ALONE:
+                        reason_queued(job, n_before, text, n_text);
+                        return;
+                default:
+                        if (!reason_edges(job, text, n_text))
+                                snprintf(text, n_text, "its turn");
+        }
+}

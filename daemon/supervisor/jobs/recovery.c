@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recovery.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "arena.h"
+#include "ending.h"
+#include "util/list.h"
+#include "module.h"
+#include "scheduler.h"
+#include "loop.h"
+#include "util/log.h"
+
+#define RECOVERY_NAMED_MAX 16u /* buffers named in one text */
+
+static FaultJob recovery_describe(Job *job) {
+        job->was_overtaken |= job_is_overtaken(job);
+        return (FaultJob){
+                .phase = job->phase,
+                .retries = job->retries,
+                .repeatable = job->repeatable,
+                .device_inout = job->has_device_inout,
+                .host_inout = job->has_host_inout,
+                .variables = job_has_variables(job),
+                .alone = job->is_alone,
+                .overtaken = job->was_overtaken,
+                .doomed = job->doom != NULL,
+        };
+}
+
+/* ---- words ----------------------------------------------------------------- */
+
+static Failure *recovery_guilty(const Job *job, const Failure *failure, bool alone) {
+        char names[256];
+
+        job_kernel_names(job, names, sizeof(names));
+        return failure_new(FAILURE_FAULT, "%s: %s; found: %s", names,
+                           failure ? failure->text : "the worker died",
+                           alone ? "run alone after a fault" : "it was the only job in flight");
+}
+
+static void recovery_name_buffers(const Job *job, JobDirection direction, char *text,
+                                  size_t n_text) {
+        size_t n = 0, n_named = 0;
+
+        *text = '\0';
+        for (size_t i = 0; i < job->n_buffers && n < n_text; ++i) {
+                if (job->buffers[i].direction != direction)
+                        continue;
+                if (n_named++ == RECOVERY_NAMED_MAX) {
+                        snprintf(text + n, n_text - n, ", and more");
+                        return;
+                }
+                n += snprintf(text + n, n_text - n, "%sbytes %llu to %llu of arena %llu",
+                              n ? ", " : "", (unsigned long long)job->buffers[i].offset,
+                              (unsigned long long)(job->buffers[i].offset + job->buffers[i].length),
+                              (unsigned long long)job->buffers[i].arena->id);
+        }
+        if (job_has_variables(job) && n < n_text)
+                snprintf(text + n, n_text - n, "%sits modules' variables", n ? ", " : "");
+}
+
+static Failure *recovery_half_written(const Job *job) {
+        char buffers[1536];
+
+        if (job->was_overtaken && job->phase == FAULT_UNKNOWN) {
+                recovery_name_buffers(job, JOB_IN, buffers, sizeof(buffers));
+                return failure_new(FAILURE_HALF_WRITTEN,
+                                   "in flight when its worker ended, and cannot run again: a job "
+                                   "behind it may have overwritten what it reads: %s",
+                                   buffers);
+        }
+
+        recovery_name_buffers(job, JOB_INOUT, buffers, sizeof(buffers));
+        return failure_new(FAILURE_HALF_WRITTEN,
+                           "in flight when its worker ended and not repeatable; may be half "
+                           "written: %s",
+                           buffers);
+}
+
+static Failure *recovery_given_up(const Job *job, const Failure *failure) {
+        if (job->phase == FAULT_QUEUED)
+                return failure_new(FAILURE_INTERNAL, "%u workers ended before they came to run it",
+                                   job->retries + 1);
+        return failure_new(FAILURE_NO_DEVICE, "devices failed under it %u times; the last one: %s",
+                           job->retries + 1, failure ? failure->text : "no word");
+}
+
+/* ---- deeds ----------------------------------------------------------------- */
+
+static void recovery_suspect(const Job *job) {
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                suspects_add(&job->user->suspects,
+                             suspects_key(job->kernels[i].module->name, job->kernels[i].name));
+}
+
+static void recovery_punish(Job *job, const Failure *failure, const char *output, bool alone) {
+        char fields[96];
+
+        if (output && *output) {
+                free(job->output);
+                job->output = strdup(output);
+        }
+        snprintf(fields, sizeof(fields), "GPUQ_JOB=" JOB_ID_FORMAT " GPUQ_UID=%u GPUQ_DEVICE=%u",
+                 JOB_ID_PARTS(job->id), (unsigned)job->user->uid, job->device->index);
+        log_full(LOG_NOTICE, fields, "job " JOB_ID_FORMAT " of uid %u faulted: %s",
+                 JOB_ID_PARTS(job->id), (unsigned)job->user->uid,
+                 failure ? failure->text : "its worker died");
+        recovery_suspect(job);
+        ending_fail(job, recovery_guilty(job, failure, alone));
+}
+
+static void recovery_end_doomed(Job *job) {
+        Failure *doom = TAKE_PTR(job->doom);
+
+        if (job->doom_state == JOB_CANCELLED)
+                ending_cancel(job, doom);
+        else
+                ending_fail(job, doom);
+}
+
+static void recovery_apply(Job *job, FaultVerdict verdict, const Failure *failure,
+                           const char *output) {
+        switch (verdict) {
+                case FAULT_AGAIN:
+                case FAULT_AGAIN_ALONE:
+                        break;
+                case FAULT_GUILTY:
+                case FAULT_GUILTY_ALONE:
+                        recovery_punish(job, failure, output, verdict == FAULT_GUILTY_ALONE);
+                        break;
+                case FAULT_DOOMED:
+                        recovery_end_doomed(job);
+                        break;
+                case FAULT_HALF_WRITTEN:
+                        ending_fail(job, recovery_half_written(job));
+                        break;
+                case FAULT_GIVEN_UP:
+                        ending_fail(job, recovery_given_up(job, failure));
+                        break;
+        }
+}
+
+/* First all that run again: those behind them must find them WAITING when others end. */
+static void recovery_return(Job *job, FaultVerdict verdict) {
+        if (verdict != FAULT_AGAIN && verdict != FAULT_AGAIN_ALONE)
+                return;
+        job->was_overtaken = false;
+        scheduler_return(job, verdict == FAULT_AGAIN_ALONE || job->is_alone);
+}
+
+void recovery_run(Worker *worker, const Failure *failure, const char *output) {
+        _cleanup_(freep) FaultVerdict *verdicts = NULL;
+        _cleanup_(freep) FaultJob *described = NULL;
+        _cleanup_(freep) Job **jobs = NULL;
+        size_t n_jobs = worker->n_inflight, n_all = n_jobs + (worker->n_others > 0), i = 0;
+        Job *job;
+
+        if (!n_jobs)
+                return;
+
+        jobs = calloc(n_jobs, sizeof(*jobs));
+        described = calloc(n_all, sizeof(*described));
+        verdicts = calloc(n_all, sizeof(*verdicts));
+        if (!jobs || !described || !verdicts) {
+                while ((job = TAILQ_FIRST(&worker->inflight)))
+                        ending_fail(job,
+                                    failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+                return;
+        }
+
+        TAILQ_FOREACH (job, &worker->inflight, link) {
+                described[i] = recovery_describe(job);
+                jobs[i++] = job;
+        }
+        /* Those that are not here may have done it as well: one stands for all. */
+        if (i < n_all)
+                described[i].phase = FAULT_ISSUED;
+        fault_triage(worker->cause, described, n_all, verdicts);
+
+        for (i = 0; i < n_jobs; ++i)
+                recovery_return(jobs[i], verdicts[i]);
+        for (i = 0; i < n_jobs; ++i)
+                recovery_apply(jobs[i], verdicts[i], failure, output);
+}
+
+void recovery_run_unattached(Job *job) {
+        FaultJob described;
+        FaultVerdict verdict;
+
+        job->phase = FAULT_UNKNOWN;
+        described = recovery_describe(job);
+        fault_triage(FAULT_STOPPED, &described, 1, &verdict);
+        if (verdict != FAULT_AGAIN && verdict != FAULT_AGAIN_ALONE) {
+                ending_fail(job, recovery_half_written(job));
+                return;
+        }
+        job_note_retries(job, job->retries + 1);
+        scheduler_consider(job);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_RECOVERY_H
+#define GPUQ_SUPERVISOR_RECOVERY_H
+
+/*
+ * Recovery
+ *
+ * A worker ended: carries out what fault.h says about each job it had in flight,
+ * and finds the words.
+ */
+
+#include "base.h"
+#include "workers.h"
+
+/**
+ * recovery_run() - empty the worker's list of jobs in flight, by worker->cause and job->phase
+ * @failure: what the worker or the keeper said of its end, or NULL
+ * @output:  what the guilty kernel printed, or NULL
+ */
+void recovery_run(Worker *worker, const Failure *failure, const char *output);
+/** recovery_run_unattached() - the worker that had this WAITING job cannot be taken over: again, or ended. */
+void recovery_run_unattached(Job *job);
+
+#endif

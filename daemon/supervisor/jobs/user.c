@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "user.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The one question to NSS, once per user: it may be slow where it asks a network. */
+static int user_look_up(User *user) {
+        struct passwd passwd, *found = NULL;
+        char buffer[4096];
+
+        if (getpwuid_r(user->uid, &passwd, buffer, sizeof(buffer), &found) == 0 && found) {
+                user->gid = found->pw_gid;
+                user->name = strdup(found->pw_name);
+        } else if (asprintf(&user->name, "%u", (unsigned)user->uid) < 0) {
+                user->name = NULL;
+        }
+        return user->name ? 0 : -ENOMEM;
+}
+
+int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user) {
+        _cleanup_(user_freep) User *user = NULL;
+        int r;
+
+        user = calloc(1, sizeof(*user));
+        if (!user)
+                return -ENOMEM;
+
+        user->uid = uid;
+        user->gid = gid;
+        TAILQ_INIT(&user->jobs);
+        LIST_INIT(&user->sessions);
+
+        r = user_look_up(user);
+        if (r < 0)
+                return r;
+        r = history_new(&user->history);
+        if (r < 0)
+                return r;
+        r = duration_new(&user->duration);
+        if (r < 0)
+                return r;
+
+        user_configure(user, config);
+        *ret_user = TAKE_PTR(user);
+        return 0;
+}
+
+User *user_free(User *user) {
+        if (!user)
+                return NULL;
+
+        assert(TAILQ_EMPTY(&user->jobs));
+        assert(LIST_EMPTY(&user->sessions));
+        for (size_t i = 0; i < _USER_RESOURCE_N; ++i)
+                assert(user->used[i] == 0);
+
+        duration_free(user->duration);
+        history_free(user->history);
+        free(user->lanes);
+        free(user->name);
+        free(user);
+        return NULL;
+}
+
+void user_configure(User *user, const Config *config) {
+        user->limits = *config_limits(config, user->name, user->uid);
+        user->window_ns = config->gpu_window_s * 1000000000ull;
+        /* ln 2 windows make a steady use count as much as it is in one window. */
+        user->half_life_ns = (uint64_t)((double)user->window_ns * M_LN2);
+}
+
+uint64_t user_limit(const User *user, UserResource resource) {
+        switch (resource) {
+                case USER_SESSIONS:
+                        return user->limits.sessions;
+                case USER_JOBS:
+                        return user->limits.jobs;
+                case USER_ARENA_BYTES:
+                        return user->limits.arena_bytes;
+                case USER_DEVICE_BYTES:
+                        return user->limits.device_bytes;
+                case USER_MODULES:
+                        return user->limits.modules;
+                case USER_PREPARED_BYTES:
+                        return USER_PREPARED_MAX;
+                case USER_DETACHED_JOBS:
+                        return user->limits.detached_jobs;
+                case USER_DETACHED_BYTES:
+                        return user->limits.detached_bytes;
+                case USER_BUFFER_BYTES:
+                        return USER_BUFFERS_MAX;
+                case USER_RING_BYTES:
+                        return USER_RINGS_MAX;
+                case _USER_RESOURCE_N:
+                        break;
+        }
+        return 0;
+}
+
+const char *user_resource_key(UserResource resource) {
+        static const char *const keys[_USER_RESOURCE_N] = {
+                [USER_SESSIONS] = "sessions",
+                [USER_JOBS] = "jobs",
+                [USER_ARENA_BYTES] = "arena_bytes",
+                [USER_DEVICE_BYTES] = "device_bytes",
+                [USER_MODULES] = "modules",
+                [USER_DETACHED_JOBS] = "detached_jobs",
+                [USER_DETACHED_BYTES] = "detached_bytes",
+        };
+
+        return keys[resource];
+}
+
+int user_charge(User *user, UserCharge *charge, UserResource resource, uint64_t amount) {
+        uint64_t limit = user_limit(user, resource), used = user->used[resource];
+
+        assert(!charge->user);
+
+        /* A reload may have put the limit below what is used. */
+        if (used > limit || amount > limit - used)
+                return USER_E_QUOTA;
+
+        user->used[resource] += amount;
+        *charge = (UserCharge){.user = user, .resource = resource, .amount = amount};
+        return 0;
+}
+
+void user_uncharge(UserCharge *charge) {
+        if (!charge->user)
+                return;
+
+        assert(charge->user->used[charge->resource] >= charge->amount);
+        charge->user->used[charge->resource] -= charge->amount;
+        *charge = (UserCharge){};
+}
+
+void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns) {
+        user->gpu_ns += ns;
+        decay_add(&user->window, user->half_life_ns, (double)ns, now_ns);
+}
+
+double user_window_seconds(const User *user, uint64_t now_ns) {
+        return decay_sum(&user->window, user->half_life_ns, now_ns) / 1e9;
+}
+
+double user_over_seconds(const User *user, uint64_t now_ns) {
+        double limit = (double)user->limits.gpu_seconds, used;
+
+        if (!user->limits.gpu_seconds)
+                return 0;
+        used = user_window_seconds(user, now_ns);
+        return used > limit ? log(used / limit) * (double)user->window_ns / 1e9 : 0;
+}

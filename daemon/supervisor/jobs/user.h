@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_USER_H
+#define GPUQ_SUPERVISOR_USER_H
+
+/*
+ * User
+ *
+ * One uid: its weight, its limits and what it uses of them. Everything that is
+ * chargeable embeds a UserCharge; undoing one twice is harmless, and a user that
+ * ends with a charge left ends the program, so a leak fails the tests.
+ *
+ * A user stays for the life of the daemon: its history, its share of the last
+ * minute and its learnt durations outlive its sessions.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "policy.h"
+#include "history.h"
+#include "util/config.h"
+#include "util/macro.h"
+#include "util/table.h"
+
+#define USER_PREPARED_MAX (16u << 20) /* bytes of prepared jobs of one user */
+#define USER_RINGS_MAX    (32u << 20) /* bytes of rings of all connections of one user */
+#define USER_BUFFERS_MAX  (64u << 20) /* bytes held for all connections of one user */
+
+typedef struct User User;
+typedef struct Lane Lane;
+typedef struct Job Job;
+typedef struct Session Session;
+
+typedef enum UserResource {
+        USER_SESSIONS,
+        USER_JOBS,
+        USER_ARENA_BYTES,
+        USER_DEVICE_BYTES,
+        USER_MODULES,
+        USER_PREPARED_BYTES,
+        USER_DETACHED_JOBS,
+        USER_DETACHED_BYTES, /* on disk */
+        USER_BUFFER_BYTES,   /* of messages, half received or not read yet */
+        USER_RING_BYTES,     /* of shared memory for messages */
+        _USER_RESOURCE_N,
+} UserResource;
+
+enum {
+        _USER_E_SUCCESS,
+        USER_E_QUOTA, /* over a limit; nothing was charged */
+};
+
+typedef struct UserCharge {
+        User *user; /* NULL: nothing charged */
+        UserResource resource;
+        uint64_t amount;
+} UserCharge;
+
+TAILQ_HEAD(UserJobList, Job);
+
+struct User {
+        uid_t uid;
+        gid_t gid;
+        char *name; /* or the uid in decimal */
+        ConfigLimits limits;
+        uint64_t used[_USER_RESOURCE_N];
+
+        struct UserJobList jobs; /* unfinished */
+        LIST_HEAD(, Session) sessions;
+        uint32_t n_sessions;
+        uint32_t n_arenas;
+        uint32_t n_waiting;
+        uint32_t n_running;
+
+        Lane **lanes; /* by device; NULL where it never had a job */
+        size_t n_lanes;
+
+        History *history;
+        Duration *duration;
+        Suspects suspects; /* kernels that run alone */
+        uint64_t gpu_ns;   /* in all */
+        Decay window;      /* GPU-ns */
+        uint64_t window_ns;
+        uint64_t half_life_ns; /* of what was used in it */
+        bool is_held;          /* over its GPU seconds: what waits is not dispatched */
+
+        UT_hash_handle hh; /* supervisor->users */
+};
+
+/** user_new() - @gid: of its first session, for when the system does not know the uid. Return: 0, or -ENOMEM. */
+int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user);
+/** user_free() - NULL is fine. Asserts that nothing is charged. Return: NULL. */
+User *user_free(User *user);
+DEFINE_CLEANUP(User, user_free)
+/** user_configure() - take limits and weight from a configuration; what is used already stays. */
+void user_configure(User *user, const Config *config);
+
+/**
+ * user_charge() - count @amount against a limit
+ * @charge: zeroed, or undone; to be undone by user_uncharge()
+ *
+ * Return: 0, or USER_E_QUOTA.
+ */
+int user_charge(User *user, UserCharge *charge, UserResource resource, uint64_t amount);
+/** user_uncharge() - twice is harmless. */
+void user_uncharge(UserCharge *charge);
+/** user_limit() - of a resource. */
+uint64_t user_limit(const User *user, UserResource resource);
+/** user_resource_key() - its key in gpuqd.conf; NULL: its limit is fixed. */
+const char *user_resource_key(UserResource resource);
+
+/** user_add_gpu_time() - it used the GPU for so long, up to now. */
+void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns);
+/** user_window_seconds() - of GPU time, decaying over the window: at a steady use, what was used in one. */
+double user_window_seconds(const User *user, uint64_t now_ns);
+/** user_over_seconds() - until its GPU seconds are below their limit, if it runs nothing. 0: they are. */
+double user_over_seconds(const User *user, uint64_t now_ns);
+
+#endif

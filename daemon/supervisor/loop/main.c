@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpuqd-supervisor: decides what runs where and when. Started by gpuqd, the
+ * keeper, with its end of their socket as descriptor 3 and the configuration that
+ * holds as descriptor 4.
+ */
+
+#include <getopt.h>
+#include <linux/close_range.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "keeper/protocol.h"
+#include "supervisor.h"
+#include "util/log.h"
+
+static int main_parse(int argc, char **argv, SupervisorOptions *options) {
+        static const struct option names[] = {
+                {"private", no_argument, NULL, 'p'},
+                {"uid", required_argument, NULL, 'u'},
+                {},
+        };
+        int c;
+
+        options->private_uid = getuid();
+        while ((c = getopt_long(argc, argv, "", names, NULL)) >= 0) {
+                if (c == 'p')
+                        options->is_private = true;
+                else if (c == 'u')
+                        options->private_uid = (uid_t)strtoul(optarg, NULL, 10);
+                else
+                        return -EINVAL;
+        }
+        return optind == argc ? 0 : -EINVAL;
+}
+
+/* Nothing of its memory to others of its uid, no descriptor but those that are
+ * meant for it, as many of its own as the machine allows, and naps that end in time. */
+static void main_prepare_process(void) {
+        struct rlimit limit;
+
+        prctl(PR_SET_DUMPABLE, 0);
+        prctl(PR_SET_TIMERSLACK, 1000); /* ns: naps are short */
+        close_range(KEEPER_CONFIG_FD + 1, ~0u, 0);
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+                limit.rlim_cur = limit.rlim_max;
+                setrlimit(RLIMIT_NOFILE, &limit);
+        }
+}
+
+int main(int argc, char **argv) {
+        SupervisorOptions options = {
+                .keeper_fd = KEEPER_FD,
+                .config_fd = KEEPER_CONFIG_FD,
+        };
+        Supervisor *supervisor;
+        int r;
+
+        log_open("gpuqd-supervisor", LOG_INFO);
+        r = main_parse(argc, argv, &options);
+        if (r < 0) {
+                fprintf(stderr, "gpuqd-supervisor is started by gpuqd, see gpuqd(8)\n");
+                return 2;
+        }
+        main_prepare_process();
+        r = supervisor_new(&options, &supervisor);
+        close(KEEPER_CONFIG_FD);
+        if (r < 0) {
+                log_error("cannot start: %s", strerror(-r));
+                return 1;
+        }
+
+        r = supervisor_run(supervisor);
+        supervisor_free(supervisor);
+        log_info("ended: %s", r < 0 ? strerror(-r) : "as asked");
+        return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "detached.h"
+#include "devices.h"
+#include "jobs.h"
+#include "clients.h"
+#include "restart.h"
+#include "workers.h"
+#include "util/config-seal.h"
+#include "util/log.h"
+
+/* ---- configuration --------------------------------------------------------- */
+
+void supervisor_reload(Supervisor *supervisor, int fd) {
+        Config *config;
+        User *user;
+        int r;
+
+        r = config_unseal(fd, &config);
+        if (r < 0) {
+                log_error("the configuration stays as it was: %s", strerror(-r));
+                return;
+        }
+
+        /* Which worker serves whom cannot change under running jobs. */
+        if (config->isolation_shared != supervisor->config->isolation_shared) {
+                log_warning("isolation changes with the next start");
+                config->isolation_shared = supervisor->config->isolation_shared;
+        }
+        config_free(supervisor->config);
+        supervisor->config = config;
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                device_configure(&supervisor->devices[i]);
+        for (user = supervisor->users; user; user = user->hh.next) {
+                user_configure(user, config);
+                for (size_t i = 0; i < user->n_lanes; ++i)
+                        if (user->lanes[i])
+                                fairshare_set_weight(user->lanes[i]->device->share,
+                                                     &user->lanes[i]->share, user->limits.weight);
+        }
+        log_info("configuration read again");
+}
+
+/* ---- life ------------------------------------------------------------------ */
+
+static int supervisor_init_loop(Supervisor *supervisor) {
+        int r;
+
+        r = uv_loop_init(&supervisor->loop);
+        if (r < 0)
+                return r;
+        r = stall_start(&supervisor->stall, &supervisor->loop);
+        if (r < 0)
+                return r;
+        uv_prepare_init(&supervisor->loop, &supervisor->prepare);
+        uv_idle_init(&supervisor->loop, &supervisor->idle);
+        uv_timer_init(&supervisor->loop, &supervisor->tick);
+        uv_timer_init(&supervisor->loop, &supervisor->probe_timer);
+        uv_timer_init(&supervisor->loop, &supervisor->quit_timer);
+        supervisor->prepare.data = supervisor->idle.data = supervisor->tick.data = supervisor;
+        supervisor->probe_timer.data = supervisor->quit_timer.data = supervisor;
+        uv_prepare_start(&supervisor->prepare, supervisor_on_prepare);
+        uv_timer_start(&supervisor->tick, supervisor_on_tick, SUPERVISOR_TICK_MS,
+                       SUPERVISOR_TICK_MS);
+        return 0;
+}
+
+static int supervisor_init(Supervisor *supervisor) {
+        int r;
+
+        r = config_unseal(supervisor->options.config_fd, &supervisor->config);
+        if (r < 0) {
+                log_error("no configuration from the keeper: %s", strerror(-r));
+                return r;
+        }
+        pace_init(&supervisor->pace, supervisor_is_on_cpu(supervisor));
+        r = bump_new(&supervisor->bump);
+        if (r < 0)
+                return r;
+        r = ledger_new(&supervisor->ledger);
+        if (r < 0) {
+                log_error("no ledger: %s", strerror(-r));
+                return r;
+        }
+        r = detached_start(supervisor);
+        if (r < 0)
+                return r;
+        if (supervisor->options.keeper_fd < 0)
+                return 0;
+        r = takeover_new(supervisor, &supervisor->takeover);
+        if (r < 0)
+                return r;
+        return keeper_link_new(&supervisor->loop, supervisor->options.keeper_fd,
+                               supervisor_on_keeper, supervisor_on_keeper_end, supervisor,
+                               &supervisor->keeper);
+}
+
+int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor) {
+        Supervisor *supervisor;
+        int r;
+
+        supervisor = calloc(1, sizeof(*supervisor));
+        if (!supervisor)
+                return -ENOMEM;
+
+        supervisor->options = *options;
+        supervisor->started_ns = uv_hrtime();
+        TAILQ_INIT(&supervisor->doomed);
+        TAILQ_INIT(&supervisor->unplaced);
+        TAILQ_INIT(&supervisor->unplaced_modules);
+        TAILQ_INIT(&supervisor->flushing);
+        TAILQ_INIT(&supervisor->deferring);
+        TAILQ_INIT(&supervisor->looking);
+        r = supervisor_init_loop(supervisor);
+        if (r < 0) {
+                free(supervisor);
+                return r;
+        }
+        r = supervisor_init(supervisor);
+        if (r < 0) {
+                supervisor_free(supervisor);
+                return r;
+        }
+
+        *ret_supervisor = supervisor;
+        return 0;
+}
+
+int supervisor_run(Supervisor *supervisor) {
+        uv_run(&supervisor->loop, UV_RUN_DEFAULT);
+        return supervisor->r;
+}
+
+static void supervisor_on_quit_timer(uv_timer_t *timer) {
+        Supervisor *supervisor = timer->data;
+
+        /* Not before clients have their last words and workers have said goodbye, or time is up. */
+        if (uv_hrtime() - supervisor->quit_ns >= SUPERVISOR_QUIT_MS * 1000000ull ||
+            (!supervisor->workers && !supervisor->sessions))
+                uv_stop(&supervisor->loop);
+}
+
+void supervisor_quit(Supervisor *supervisor) {
+        Session *session, *next_session;
+        Worker *worker, *next_worker;
+
+        if (supervisor->is_quitting)
+                return;
+
+        supervisor->is_quitting = true;
+        supervisor->quit_ns = uv_hrtime();
+        supervisor->listener = listener_close(supervisor->listener);
+        HASH_ITER (hh, supervisor->sessions, session, next_session)
+                session_refuse(session, failure_new(FAILURE_SHUTDOWN, "gpuqd ends"));
+        HASH_ITER (hh, supervisor->workers, worker, next_worker)
+                worker_stop(worker);
+        uv_timer_start(&supervisor->quit_timer, supervisor_on_quit_timer, SUPERVISOR_QUIT_STEP_MS,
+                       SUPERVISOR_QUIT_STEP_MS);
+}
+
+static void supervisor_end_work(Supervisor *supervisor) {
+        Session *session, *next_session;
+        Worker *worker, *next_worker;
+        Slot *slot, *next_slot;
+
+        supervisor->is_quitting = true;
+        supervisor->takeover = takeover_free(supervisor->takeover);
+        HASH_ITER (hh, supervisor->sessions, session, next_session)
+                session_close(session);
+        detached_stop(supervisor);
+        HASH_ITER (hh, supervisor->workers, worker, next_worker) {
+                worker_lost(worker, FAULT_STOPPED, NULL, NULL);
+                worker_close(worker);
+        }
+        for (slot = supervisor->slots; slot; slot = slot->hh.next)
+                slot_abandon(slot);
+        ending_run(supervisor);
+        HASH_ITER (hh, supervisor->slots, slot, next_slot)
+                slot_close(slot);
+}
+
+static void supervisor_close_handles(Supervisor *supervisor) {
+        listener_close(supervisor->listener);
+        supervisor->keeper = keeper_link_close(supervisor->keeper);
+        detached_close(supervisor);
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                device_close(&supervisor->devices[i]);
+        stall_stop(&supervisor->stall);
+        uv_close((uv_handle_t *)&supervisor->prepare, NULL);
+        uv_close((uv_handle_t *)&supervisor->idle, NULL);
+        uv_close((uv_handle_t *)&supervisor->tick, NULL);
+        uv_close((uv_handle_t *)&supervisor->probe_timer, NULL);
+        uv_close((uv_handle_t *)&supervisor->quit_timer, NULL);
+        uv_run(&supervisor->loop, UV_RUN_DEFAULT);
+}
+
+/* Nobody asked for this end: to the next one it is as if we had been killed. */
+static void supervisor_leave(Supervisor *supervisor) {
+        if (supervisor->ledger && ledger_leave(supervisor->ledger) < 0)
+                _exit(1);
+        supervisor->keeper = keeper_link_close(supervisor->keeper);
+}
+
+Supervisor *supervisor_free(Supervisor *supervisor) {
+        User *user, *next;
+
+        if (!supervisor)
+                return NULL;
+
+        if (!supervisor->is_quitting)
+                supervisor_leave(supervisor);
+        supervisor_end_work(supervisor);
+        supervisor_close_handles(supervisor);
+        detached_free(supervisor);
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                device_fini(&supervisor->devices[i]);
+        free(supervisor->devices);
+        drain_free(supervisor);
+        HASH_ITER (hh, supervisor->users, user, next) {
+                HASH_DEL(supervisor->users, user);
+                user_free(user);
+        }
+        assert(!supervisor->jobs && !supervisor->arenas && !supervisor->modules);
+        bump_free(supervisor->bump);
+        ledger_free(supervisor->ledger);
+        xid_log_free(supervisor->xid_log);
+        free(supervisor->driver_version);
+        free(supervisor->problem);
+        config_free(supervisor->config);
+        uv_loop_close(&supervisor->loop);
+        free(supervisor);
+        return NULL;
+}
+
+/* ---- tables ---------------------------------------------------------------- */
+
+int supervisor_get_user(Supervisor *supervisor, uid_t uid, gid_t gid, User **ret_user) {
+        User *user;
+        int r;
+
+        HASH_FIND(hh, supervisor->users, &uid, sizeof(uid), user);
+        if (!user) {
+                r = user_new(uid, gid, supervisor->config, &user);
+                if (r < 0)
+                        return r;
+                HASH_ADD(hh, supervisor->users, uid, sizeof(user->uid), user);
+                if (!user->hh.tbl) {
+                        user_free(user);
+                        return -ENOMEM;
+                }
+        }
+        *ret_user = user;
+        return 0;
+}
+
+Job *supervisor_find_job(Supervisor *supervisor, uint64_t id) {
+        Job *job;
+
+        HASH_FIND(hh, supervisor->jobs, &id, sizeof(id), job);
+        return job;
+}
+
+Arena *supervisor_find_arena(Supervisor *supervisor, uint64_t id) {
+        Arena *arena;
+
+        HASH_FIND(hh, supervisor->arenas, &id, sizeof(id), arena);
+        return arena;
+}
+
+Module *supervisor_find_module(Supervisor *supervisor, uint64_t id) {
+        Module *module;
+
+        HASH_FIND(hh, supervisor->modules, &id, sizeof(id), module);
+        return module;
+}
+
+const char *supervisor_state(const Supervisor *supervisor) {
+        if (supervisor->n_devices)
+                return "ready";
+        return supervisor->problem ? supervisor->problem : "looking for devices";
+}
+
+/* With device=auto the keeper chose, which shows in what was found: the CPU driver
+ * puts its devices in a PCI domain that no real one is in. */
+bool supervisor_is_on_cpu(const Supervisor *supervisor) {
+        switch (supervisor->config->device) {
+                case CONFIG_DRIVER_CPU:
+                        return true;
+                case CONFIG_DRIVER_GPU:
+                        return false;
+                case CONFIG_DRIVER_AUTO:
+                        break;
+        }
+        return supervisor->n_devices && strncmp(supervisor->devices[0].pci, "ffff:", 5) == 0;
+}
+
+const char *supervisor_driver(const Supervisor *supervisor) {
+        return supervisor_is_on_cpu(supervisor) ? "cpu" : "cuda";
+}

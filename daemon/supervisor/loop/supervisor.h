@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_SUPERVISOR_H
+#define GPUQ_SUPERVISOR_SUPERVISOR_H
+
+/*
+ * Supervisor
+ *
+ * Owns the loop and every table. One turn of the loop: events change objects;
+ * then, before it sleeps, doomed jobs end, what can be dispatched is, and what
+ * came together goes out together, one message to each worker and each session.
+ *
+ * For poll_us after a job came or ended, and less with none in flight, it does not
+ * sleep, or for a nap: workers, seeing it awake, ring no bell. Nor do sessions with a
+ * ring from which something came lately; the others are not looked at.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <uv.h>
+
+#include "jobs.h"
+#include "util/bump.h"
+#include "base.h"
+#include "util/config.h"
+#include "util/pace.h"
+
+#define SUPERVISOR_TICK_MS      250u
+#define SUPERVISOR_QUIT_MS      1500u /* workers may take so long to stop */
+#define SUPERVISOR_QUIT_STEP_MS 10u
+#define SUPERVISOR_SILENT_MS    5000u  /* a worker with jobs that says nothing so long hangs */
+#define SUPERVISOR_LIAR_MS      60000u /* and one that speaks may be so late with a job's timeout */
+#define SUPERVISOR_ORPHAN_MS    2000u  /* a dead client's running job may end by itself so long */
+
+typedef struct DetachedTable DetachedTable;
+typedef struct Listener Listener;
+typedef struct Supervisor Supervisor;
+typedef struct Takeover Takeover;
+typedef struct XidLog XidLog;
+
+typedef struct SupervisorOptions {
+        int config_fd;   /* sealed, read at start; stays the caller's */
+        bool is_private; /* serves private_uid alone */
+        uid_t private_uid;
+        int keeper_fd; /* -1: none, for tests */
+} SupervisorOptions;
+
+TAILQ_HEAD(SupervisorJobs, Job);
+
+struct Supervisor {
+        uv_loop_t loop;
+        Stall stall;
+        uv_prepare_t prepare;
+        uv_idle_t idle; /* runs while a worker has more to say */
+        uv_timer_t tick;
+        uv_timer_t probe_timer;
+        uv_timer_t quit_timer;
+        SupervisorOptions options;
+        Config *config;
+        KeeperLink *keeper;
+        Listener *listener;
+        DetachedTable *detached; /* NULL: not yet */
+        Takeover *takeover;      /* NULL: without a keeper, for tests */
+        Bump *bump;              /* one message at a time */
+        Ledger *ledger;          /* what the next one must know */
+        XidLog *xid_log;         /* NULL: the kernel's log is not read */
+        LimitLog log_limit;      /* of lines that a peer can cause */
+
+        Device *devices;
+        size_t n_devices; /* 0: not known yet */
+        char *driver_version;
+        char *problem; /* why there is no device; NULL: all is well */
+
+        User *users;
+        Session *sessions;
+        Arena *arenas;
+        Module *modules;
+        Job *jobs; /* unfinished */
+        Worker *workers;
+        Slot *slots;
+        struct SupervisorJobs doomed;
+        struct SupervisorJobs unplaced;
+        LIST_HEAD(, Drained) drained; /* before us, until devices are known */
+        TAILQ_HEAD(, Module) unplaced_modules;
+        TAILQ_HEAD(SupervisorSessions, Session) flushing; /* sessions with something to send */
+        struct SupervisorSessions deferring;              /* sessions with a deferred request */
+        struct SupervisorSessions looking;                /* sessions whose ring is looked at */
+        uint64_t turn;                                    /* of the loop */
+        uint64_t news_turn; /* of a takeover: what is deferred is looked at until then */
+
+        uint64_t last_arena;
+        uint64_t last_module;
+        uint32_t last_worker;
+        uint32_t last_session;
+        uint64_t started_ns;
+        uint64_t status_ns;   /* when the keeper last heard of us */
+        uint64_t now_ns;      /* what the clock said in this turn; 0: not asked yet */
+        Pace pace;            /* an event is a job that came or ended */
+        uint64_t polled_ns;   /* when it last thought of looking again rather than sleeping */
+        uint64_t quit_ns;     /* when the keeper told us to end */
+        int r;                /* how the run ended */
+        uint64_t handover_ns; /* handing over: not later */
+        unsigned n_quiet;     /* likewise: looks in a row that found nothing in flight */
+        bool is_eventful;     /* one did in this turn */
+        bool is_polling;      /* it looks again rather than sleep */
+        bool is_stirred;      /* flushing brought new work: one more turn before the loop sleeps */
+        bool has_slept_in; /* without memory somebody with work was not woken: the next tick does */
+        bool is_started;   /* the keeper has handed over what it held */
+        bool is_quitting;
+        bool is_handing_over; /* nothing is dispatched any more */
+        bool has_handed_over;
+};
+
+/** supervisor_new() - configuration, loop, keeper. Return: 0, or a negative errno that was logged. */
+int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor);
+/** supervisor_run() - until the keeper says quit. Return: 0, or a negative errno. */
+int supervisor_run(Supervisor *supervisor);
+/** supervisor_free() - ends whatever is left; NULL is fine. Return: NULL. */
+Supervisor *supervisor_free(Supervisor *supervisor);
+DEFINE_CLEANUP(Supervisor, supervisor_free)
+
+/** supervisor_quit() - tell clients, stop workers, then leave the loop. */
+void supervisor_quit(Supervisor *supervisor);
+/** supervisor_reload() - another configuration holds, sealed in @fd, which stays the caller's. */
+void supervisor_reload(Supervisor *supervisor, int fd);
+
+/** supervisor_listen() - let clients in, if all is known that they may ask for. */
+void supervisor_listen(Supervisor *supervisor);
+/** supervisor_now() - of this turn of the loop, in which the clock is read once: for all that goes by with every job. */
+uint64_t supervisor_now(Supervisor *supervisor);
+/** supervisor_event() - a job came or ended: the next may come soon. */
+void supervisor_event(Supervisor *supervisor);
+
+/** supervisor_get_user() - found or made. Return: 0, or a negative errno. */
+int supervisor_get_user(Supervisor *supervisor, uid_t uid, gid_t gid, User **ret_user);
+/** supervisor_find_job() - unfinished. Return: NULL: none of that id. */
+Job *supervisor_find_job(Supervisor *supervisor, uint64_t id);
+/** supervisor_find_arena() - Return: NULL: none of that id. */
+Arena *supervisor_find_arena(Supervisor *supervisor, uint64_t id);
+/** supervisor_find_module() - Return: NULL: none of that id. */
+Module *supervisor_find_module(Supervisor *supervisor, uint64_t id);
+/** supervisor_is_on_cpu() - its devices are the CPU driver's, as far as is known. */
+bool supervisor_is_on_cpu(const Supervisor *supervisor);
+/** supervisor_driver() - "cuda" or "cpu". */
+const char *supervisor_driver(const Supervisor *supervisor);
+/** supervisor_state() - "ready", or what it waits for. */
+const char *supervisor_state(const Supervisor *supervisor);
+
+/* for supervisor.c, which registers them */
+
+/** supervisor_on_prepare() - the end of a turn of the loop, see supervisor_turn.c. */
+void supervisor_on_prepare(uv_prepare_t *prepare);
+/** supervisor_on_tick() - each SUPERVISOR_TICK_MS, see supervisor_tick.c. */
+void supervisor_on_tick(uv_timer_t *timer);
+/** supervisor_on_keeper() - it said this, see supervisor_keeper.c; @fds are consumed. */
+void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, void *userdata);
+/** supervisor_on_keeper_end() - it is gone, and so shall we be. */
+void supervisor_on_keeper_end(void *userdata);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the keeper says: where to listen, what a supervisor before us held, how workers fare,
+ * and when to end.
+ */
+
+#include <string.h>
+#include <unistd.h>
+
+#include "detached.h"
+#include "devices.h"
+#include "restart.h"
+#include "clients.h"
+#include "supervisor.h"
+#include "workers.h"
+#include "util/log.h"
+
+static void supervisor_close_fds(const int *fds, size_t n_fds) {
+        for (size_t i = 0; i < n_fds; ++i)
+                close(fds[i]);
+}
+
+static void supervisor_on_listener(Supervisor *supervisor, int *fds, size_t n_fds) {
+        int r;
+
+        if (n_fds != 1 || supervisor->listener) {
+                supervisor_close_fds(fds, n_fds);
+                return;
+        }
+        r = listener_new(supervisor, fds[0], &supervisor->listener);
+        if (r < 0) {
+                log_error("cannot listen: %s", strerror(-r));
+                close(fds[0]);
+                supervisor->r = r;
+                uv_stop(&supervisor->loop);
+        }
+}
+
+/* Without it Xids stay unknown, and all else goes on. */
+static void supervisor_on_kernel_log(Supervisor *supervisor, int *fds, size_t n_fds) {
+        if (n_fds != 1 || supervisor->xid_log || xid_log_new(fds[0], &supervisor->xid_log) < 0)
+                supervisor_close_fds(fds, n_fds);
+}
+
+/* What a supervisor before us held. */
+static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds, size_t n_fds) {
+        if (n_fds != 1)
+                supervisor_close_fds(fds, n_fds);
+        else if (!drain_on_held(supervisor, key, fds[0]))
+                takeover_on_held(supervisor->takeover, key, fds[0]);
+}
+
+void supervisor_listen(Supervisor *supervisor) {
+        if (supervisor->listener && !supervisor->is_quitting && takeover_lets_in(supervisor) &&
+            detached_is_known(supervisor))
+                listener_start(supervisor->listener);
+}
+
+static void supervisor_on_held_end(Supervisor *supervisor) {
+        KeeperMessage ready = {.kind = KEEPER_READY};
+        int r;
+
+        if (supervisor->is_started)
+                return;
+        supervisor->is_started = true;
+        r = takeover_begin(supervisor->takeover);
+        if (r < 0) {
+                log_error("cannot take over: %s", strerror(-r));
+                supervisor->r = r;
+                uv_stop(&supervisor->loop);
+                return;
+        }
+        detached_take_in(supervisor);
+        supervisor_listen(supervisor);
+        keeper_link_send(supervisor->keeper, &ready, NULL, 0);
+        probe_start(supervisor);
+}
+
+static Worker *supervisor_find_worker(Supervisor *supervisor, uint32_t id) {
+        Worker *worker;
+
+        HASH_FIND(hh, supervisor->workers, &id, sizeof(id), worker);
+        return worker;
+}
+
+void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, void *userdata) {
+        Supervisor *supervisor = userdata;
+        Worker *worker = supervisor_find_worker(supervisor, message->id);
+
+        switch (message->kind) {
+                case KEEPER_LISTENER:
+                        supervisor_on_listener(supervisor, fds, n_fds);
+                        return;
+                case KEEPER_KERNEL_LOG:
+                        supervisor_on_kernel_log(supervisor, fds, n_fds);
+                        return;
+                case KEEPER_HELD:
+                        supervisor_on_held(supervisor, message->text, fds, n_fds);
+                        return;
+                case KEEPER_HELD_END:
+                        supervisor_on_held_end(supervisor);
+                        break;
+                case KEEPER_SPAWNED:
+                        if (worker)
+                                worker_spawned(worker, message->pid);
+                        break;
+                case KEEPER_EXITED:
+                        if (worker)
+                                worker_exited(worker, message->status, message->text);
+                        break;
+                case KEEPER_RELOAD:
+                        if (n_fds == 1)
+                                supervisor_reload(supervisor, fds[0]);
+                        break;
+                case KEEPER_QUIT:
+                        supervisor_quit(supervisor);
+                        break;
+                case KEEPER_HANDOVER:
+                        handover_begin(supervisor);
+                        break;
+        }
+        supervisor_close_fds(fds, n_fds);
+}
+
+void supervisor_on_keeper_end(void *userdata) {
+        Supervisor *supervisor = userdata;
+
+        log_error("the keeper is gone");
+        supervisor->r = -EPIPE;
+        uv_stop(&supervisor->loop);
+}

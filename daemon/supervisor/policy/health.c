@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "health.h"
+
+#include <stdio.h>
+
+#include "util/macro.h"
+
+static void health_say(char text[static HEALTH_REASON_MAX], const char *why) {
+        snprintf(text, HEALTH_REASON_MAX, "%s", why);
+}
+
+static void health_doubt(Health *health, const char *why, uint64_t now_ns) {
+        if (health->state == HEALTH_DOUBTED)
+                return;
+        health->state = HEALTH_DOUBTED;
+        health->look_ns = now_ns;
+        health_say(health->reason, why);
+}
+
+/* It did not stay well for long: the looks go on as rarely as they were. */
+static bool health_is_relapse(const Health *health, uint64_t now_ns) {
+        return health->well_ns && now_ns - health->well_ns < HEALTH_WINDOW_NS;
+}
+
+static void health_break(Health *health, const char *why, uint64_t now_ns) {
+        bool goes_on = health->state == HEALTH_BROKEN || health_is_relapse(health, now_ns);
+
+        health->delay_ns =
+                goes_on ? MIN(2 * health->delay_ns, HEALTH_LOOK_MAX_NS) : HEALTH_LOOK_MIN_NS;
+        health->look_ns = now_ns + health->delay_ns;
+        health->state = HEALTH_BROKEN;
+        health->n_faults = 0;
+        snprintf(health->reason, sizeof(health->reason), "drained by itself: %s", why);
+}
+
+/* Return: true: it is one too many. */
+static bool health_count_fault(Health *health, uint32_t domain, uint64_t now_ns) {
+        if (!health->n_faults || now_ns - health->fault_ns > HEALTH_WINDOW_NS) {
+                health->n_faults = 0;
+                health->fault_ns = now_ns;
+                health->fault_of = domain;
+                health->is_fault_sure = false;
+        }
+        health->is_fault_sure |= domain == HEALTH_TRUSTED || domain != health->fault_of;
+        return ++health->n_faults >= HEALTH_FAULTS_MAX && health->is_fault_sure;
+}
+
+bool health_sign(Health *health, HealthSign sign, uint32_t domain, const char *why,
+                 uint64_t now_ns) {
+        if (health->state == HEALTH_BROKEN)
+                return false;
+        if (sign == HEALTH_FAULT && health_count_fault(health, domain, now_ns)) {
+                health_break(health, why, now_ns);
+                return true;
+        }
+        health_doubt(health, why, now_ns);
+        return false;
+}
+
+bool health_wants_look(const Health *health, uint64_t now_ns) {
+        return health->state != HEALTH_WELL && !health->is_condemned && !health->is_looking &&
+               now_ns >= health->look_ns;
+}
+
+void health_look(Health *health) {
+        health->is_looking = true;
+}
+
+static bool health_found_well(Health *health, uint64_t now_ns) {
+        bool was_broken = health->state == HEALTH_BROKEN;
+
+        if (was_broken)
+                health->well_ns = now_ns;
+        health->state = HEALTH_WELL;
+        return was_broken;
+}
+
+bool health_found(Health *health, HealthFinding finding, const char *why, uint64_t now_ns) {
+        bool was_broken = health->state == HEALTH_BROKEN;
+
+        health->is_looking = false;
+        if (health->is_condemned)
+                return false;
+        switch (finding) {
+                case HEALTH_FOUND_BROKEN:
+                        /* Whoever released it meanwhile was wrong. */
+                        health_break(health, why, now_ns);
+                        return !was_broken;
+                case HEALTH_FOUND_WELL:
+                        return health_found_well(health, now_ns);
+                case HEALTH_FOUND_NOTHING:
+                        break;
+        }
+        health->look_ns = now_ns + MAX(health->delay_ns, HEALTH_LOOK_MIN_NS);
+        return false;
+}
+
+bool health_condemn(Health *health, const char *why, uint64_t now_ns) {
+        bool was_broken = health->state == HEALTH_BROKEN;
+
+        /* The first word says most: what follows, follows from it. */
+        if (health->is_condemned)
+                return false;
+        health_break(health, why, now_ns);
+        health->is_condemned = true;
+        return !was_broken;
+}
+
+void health_hold(Health *health, const char *reason) {
+        health->is_held = true;
+        health_say(health->hold_reason, reason);
+}
+
+bool health_release(Health *health) {
+        bool was_drained = !health_takes_jobs(health);
+
+        health->is_held = health->is_condemned = false;
+        health->state = HEALTH_WELL;
+        health->n_faults = 0;
+        health->well_ns = 0;
+        return was_drained;
+}
+
+bool health_takes_jobs(const Health *health) {
+        return !health->is_held && health->state != HEALTH_BROKEN;
+}
+
+const char *health_reason(const Health *health) {
+        if (health->is_held)
+                return health->hold_reason;
+        return health->state == HEALTH_BROKEN ? health->reason : NULL;
+}

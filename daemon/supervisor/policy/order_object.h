@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_ORDER_OBJECT_H
+#define GPUQ_ORDER_OBJECT_H
+
+/*
+ * Order object
+ *
+ * Who wrote and read which bytes of one object last: disjoint segments, each
+ * with its last writer and the readers since then. An access is covered by segments
+ * of its own, which changes no history; then it is looked at who is in them, and noted.
+ *
+ * Most accesses are to a slice that was used before: one segment, which is found
+ * beside the one of the access before it.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv/tree.h>
+
+#include "util/list.h"
+#include "order.h"
+#include "order_node.h"
+
+typedef struct OrderSegment OrderSegment;
+
+RB_HEAD(OrderSegmentTree, OrderSegment);
+
+struct OrderObject {
+        uint64_t id;
+        RB_ENTRY(OrderObject) entry;        /* order->objects */
+        TAILQ_ENTRY(OrderObject) idle_link; /* order->idle, when no live job uses it */
+        struct OrderSegmentTree segments;
+        OrderSegment *recent; /* that the last access was found in; NULL: none, or it is gone */
+        size_t n_segments;
+        size_t n_accesses; /* of live jobs; its owner counts */
+        size_t n_cells;    /* segments, and jobs that they name */
+        size_t sweep_at;   /* how many of them ask for a sweep */
+};
+
+/** orderobject_new() - nobody touched it. Return: 0, or -ENOMEM. */
+int orderobject_new(uint64_t id, OrderObject **ret_object);
+/** orderobject_free() - NULL is fine. Return: NULL. */
+OrderObject *orderobject_free(OrderObject *object);
+
+/** orderobject_is_small() - few segments, and few jobs that have ended in them. */
+bool orderobject_is_small(const OrderObject *object);
+/**
+ * orderobject_tidy() - forget ended jobs, when it is time; not between accesses of one job
+ *
+ * Without memory it forgets less.
+ */
+void orderobject_tidy(OrderObject *object, uint64_t *marks);
+/**
+ * orderobject_add() - note an access of this node, and add those that it has to follow to its predecessors
+ *
+ * The node has a mark of its own, and its predecessors so far have that too.
+ *
+ * Return: 0, or -ENOMEM: a part of it is noted.
+ */
+int orderobject_add(OrderObject *object, const OrderAccess *access, OrderNode *node);
+/** orderobject_own() - an access that was added counts as a write. */
+void orderobject_own(OrderObject *object, const OrderAccess *access, OrderNode *node);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "queue.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/macro.h"
+#include "util/pool.h"
+#include "util/table.h"
+
+#define BAND_SPARES 16
+#define TURN_SPARES 64
+
+typedef struct QueueBand {
+        int priority;
+        TAILQ_HEAD(, QueueTurn) turns; /* whose turn it is first */
+        TAILQ_ENTRY(QueueBand) link;   /* queue->bands */
+} QueueBand;
+
+struct QueueTurn {
+        struct {
+                uint32_t session;
+                int priority;
+        } key;
+        QueueBand *band;
+        size_t n_entries;
+        struct QueueEntryList entries;
+        TAILQ_ENTRY(QueueTurn) link; /* band->turns */
+        STAILQ_ENTRY(QueueTurn) round_link;
+        QueueEntry *next;  /* to be visited */
+        UT_hash_handle hh; /* queue->turns */
+};
+
+static Pool band_pool = POOL(sizeof(QueueBand), BAND_SPARES);
+static Pool turn_pool = POOL(sizeof(struct QueueTurn), TURN_SPARES);
+
+void queue_init(Queue *queue) {
+        TAILQ_INIT(&queue->bands);
+        queue->turns = queue->last = NULL;
+        queue->n_entries = 0;
+        queue->n_steps = 0;
+}
+
+static QueueBand *queue_band(Queue *queue, int priority) {
+        QueueBand *at, *band;
+
+        TAILQ_FOREACH (at, &queue->bands, link) {
+                queue->n_steps++;
+                if (at->priority == priority)
+                        return at;
+                if (at->priority < priority)
+                        break;
+        }
+
+        band = pool_get(&band_pool);
+        if (!band)
+                return NULL;
+        *band = (QueueBand){.priority = priority};
+        TAILQ_INIT(&band->turns);
+        if (at)
+                TAILQ_INSERT_BEFORE(at, band, link);
+        else
+                TAILQ_INSERT_TAIL(&queue->bands, band, link);
+        return band;
+}
+
+static void queue_drop_band(Queue *queue, QueueBand *band) {
+        if (!TAILQ_EMPTY(&band->turns))
+                return;
+        TAILQ_REMOVE(&queue->bands, band, link);
+        pool_put(&band_pool, band);
+}
+
+static QueueTurn *queue_turn(Queue *queue, uint32_t session, int priority) {
+        QueueTurn *turn = queue->last;
+        QueueBand *band;
+        __typeof__(turn->key) key = {.session = session, .priority = priority};
+
+        if (turn && turn->key.session == session && turn->key.priority == priority)
+                return turn;
+        HASH_FIND(hh, queue->turns, &key, sizeof(key), turn);
+        if (turn)
+                return turn;
+
+        band = queue_band(queue, priority);
+        if (!band)
+                return NULL;
+        turn = pool_get(&turn_pool);
+        if (!turn) {
+                queue_drop_band(queue, band);
+                return NULL;
+        }
+        *turn = (QueueTurn){0};
+        turn->key = key;
+        HASH_ADD(hh, queue->turns, key, sizeof(turn->key), turn);
+        if (!turn->hh.tbl) {
+                pool_put(&turn_pool, turn);
+                queue_drop_band(queue, band);
+                return NULL;
+        }
+        turn->band = band;
+        TAILQ_INIT(&turn->entries);
+        TAILQ_INSERT_TAIL(&band->turns, turn, link);
+        return turn;
+}
+
+static void queue_drop_turn(Queue *queue, QueueTurn *turn) {
+        QueueBand *band = turn->band;
+
+        if (queue->last == turn)
+                queue->last = NULL;
+        TAILQ_REMOVE(&band->turns, turn, link);
+        HASH_DEL(queue->turns, turn);
+        pool_put(&turn_pool, turn);
+        queue_drop_band(queue, band);
+}
+
+/* New jobs go last, and those that come back go among the first, in any order: looked
+ * for from both ends at once, either is found in a few steps. */
+static void queue_turn_insert(Queue *queue, QueueTurn *turn, QueueEntry *entry) {
+        QueueEntry *above = TAILQ_FIRST(&turn->entries);
+        QueueEntry *below = TAILQ_LAST(&turn->entries, QueueEntryList);
+
+        while (above && above->key < entry->key && below->key > entry->key) {
+                queue->n_steps++;
+                above = TAILQ_NEXT(above, link);
+                below = TAILQ_PREV(below, QueueEntryList, link);
+        }
+
+        queue->n_steps++;
+        if (!above)
+                TAILQ_INSERT_TAIL(&turn->entries, entry, link);
+        else if (above->key > entry->key)
+                TAILQ_INSERT_BEFORE(above, entry, link);
+        else
+                TAILQ_INSERT_AFTER(&turn->entries, below, entry, link);
+}
+
+int queue_push(Queue *queue, QueueEntry *entry) {
+        QueueTurn *turn;
+
+        assert(!entry->turn);
+
+        turn = queue_turn(queue, entry->session, entry->priority);
+        if (!turn)
+                return -ENOMEM;
+
+        queue_turn_insert(queue, turn, entry);
+        entry->turn = queue->last = turn;
+        turn->n_entries++;
+        queue->n_entries++;
+        return 0;
+}
+
+QueueEntry *queue_pick(Queue *queue, QueueFits fits, void *userdata) {
+        unsigned n_looked = 0;
+        QueueEntry *entry;
+        QueueBand *band;
+        QueueTurn *turn;
+
+        TAILQ_FOREACH (band, &queue->bands, link) {
+                TAILQ_FOREACH (turn, &band->turns, link) {
+                        entry = TAILQ_FIRST(&turn->entries);
+                        queue->n_steps++;
+                        if (!fits || fits(entry, userdata))
+                                return entry;
+                        if (++n_looked >= QUEUE_LOOK_MAX)
+                                return NULL;
+                }
+        }
+        return NULL;
+}
+
+void queue_take(Queue *queue, QueueEntry *entry) {
+        QueueTurn *turn = entry->turn;
+
+        TAILQ_REMOVE(&turn->band->turns, turn, link);
+        TAILQ_INSERT_TAIL(&turn->band->turns, turn, link);
+        queue_remove(queue, entry);
+}
+
+void queue_remove(Queue *queue, QueueEntry *entry) {
+        QueueTurn *turn = entry->turn;
+
+        TAILQ_REMOVE(&turn->entries, entry, link);
+        entry->turn = NULL;
+        turn->n_entries--;
+        queue->n_entries--;
+        if (turn->n_entries == 0)
+                queue_drop_turn(queue, turn);
+}
+
+STAILQ_HEAD(QueueRound, QueueTurn);
+
+/* Round by round as they will be taken; who has no more drops out of the next round. */
+static void queue_visit_rounds(Queue *queue, struct QueueRound *round, size_t *n_before,
+                               QueueVisit visit, void *userdata) {
+        QueueTurn *turn;
+
+        while ((turn = STAILQ_FIRST(round))) {
+                queue->n_steps++;
+                visit(turn->next, (*n_before)++, userdata);
+                turn->next = TAILQ_NEXT(turn->next, link);
+                STAILQ_REMOVE_HEAD(round, round_link);
+                if (turn->next)
+                        STAILQ_INSERT_TAIL(round, turn, round_link);
+        }
+}
+
+void queue_visit(Queue *queue, QueueVisit visit, void *userdata) {
+        struct QueueRound round;
+        QueueBand *band;
+        QueueTurn *turn;
+        size_t n_before = 0;
+
+        TAILQ_FOREACH (band, &queue->bands, link) {
+                STAILQ_INIT(&round);
+                TAILQ_FOREACH (turn, &band->turns, link) {
+                        turn->next = TAILQ_FIRST(&turn->entries);
+                        STAILQ_INSERT_TAIL(&round, turn, round_link);
+                }
+                queue_visit_rounds(queue, &round, &n_before, visit, userdata);
+        }
+}

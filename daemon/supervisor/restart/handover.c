@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handover
+ *
+ * Looks every few milliseconds. An end that was found in one turn of the loop is told to
+ * its client in the next, so nothing must be in flight at some looks in a row.
+ */
+
+#include "handover.h"
+
+#include "detached.h"
+#include "clients.h"
+#include "loop.h"
+#include "takeover.h"
+#include "workers.h"
+#include "util/log.h"
+
+#define HANDOVER_LOOKS 3u /* in a row */
+
+/* The synced end of a detached job; without it the job would run again. */
+static bool handover_is_writing(const Supervisor *supervisor) {
+        const Detached *detached;
+
+        for (detached = detached_first(supervisor); detached; detached = detached->hh.next)
+                if (detached->state == DETACHED_ENDING && detached->is_working)
+                        return true;
+        return false;
+}
+
+static unsigned handover_count(const Supervisor *supervisor) {
+        const Worker *worker;
+        unsigned n = 0;
+
+        for (worker = supervisor->workers; worker; worker = worker->hh.next)
+                n += (unsigned)worker->n_inflight;
+        return n;
+}
+
+static bool handover_is_quiet(const Supervisor *supervisor) {
+        return !handover_count(supervisor) && TAILQ_EMPTY(&supervisor->doomed) &&
+               !handover_is_writing(supervisor);
+}
+
+/* While a takeover is open, what is in flight is not known yet, and those who come back are
+ * let in. After that, who comes waits for the next. */
+static void handover_look(Supervisor *supervisor) {
+        if (takeover_is_open(supervisor))
+                return;
+        supervisor->listener = listener_close(supervisor->listener);
+        supervisor->n_quiet = handover_is_quiet(supervisor) ? supervisor->n_quiet + 1 : 0;
+}
+
+static void handover_on_timer(uv_timer_t *timer) {
+        Supervisor *supervisor = timer->data;
+
+        handover_look(supervisor);
+        if (supervisor->n_quiet < HANDOVER_LOOKS && uv_hrtime() < supervisor->handover_ns)
+                return;
+
+        if (supervisor->n_quiet < HANDOVER_LOOKS)
+                log_warning("handing over with %u jobs in flight: they did not end within %d s",
+                            handover_count(supervisor), KEEPER_HANDOVER_S);
+        supervisor->has_handed_over = true;
+        uv_timer_stop(timer);
+        uv_stop(&supervisor->loop);
+}
+
+void handover_begin(Supervisor *supervisor) {
+        if (supervisor->is_quitting || supervisor->is_handing_over)
+                return;
+
+        log_info("handing over: %u jobs are in flight", handover_count(supervisor));
+        supervisor->is_handing_over = true;
+        supervisor->handover_ns = uv_hrtime() + KEEPER_HANDOVER_S * 1000000000ull;
+        uv_timer_start(&supervisor->quit_timer, handover_on_timer, SUPERVISOR_QUIT_STEP_MS,
+                       SUPERVISOR_QUIT_STEP_MS);
+}

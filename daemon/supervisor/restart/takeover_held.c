@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takeover: what the keeper held becomes arenas and workers again. A descriptor
+ * without its record is dropped, and a record without its descriptors too.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs.h"
+#include "base.h"
+#include "loop.h"
+#include "takeover_state.h"
+#include "workers.h"
+#include "util/log.h"
+
+/* ---- descriptors ----------------------------------------------------------- */
+
+void takeover_on_held(Takeover *takeover, const char *key, int fd) {
+        TakeoverHeld *held = calloc(1, sizeof(*held));
+
+        if (held) {
+                snprintf(held->key, sizeof(held->key), "%.*s", KEEPER_KEY_MAX, key);
+                held->fd = fd;
+                HASH_ADD_STR(takeover->held, key, held);
+                if (held->hh.tbl)
+                        return;
+        }
+        free(held);
+        keeper_link_drop(takeover->supervisor->keeper, key);
+        close(fd);
+}
+
+int takeover_take_fd(Takeover *takeover, const char *key) {
+        TakeoverHeld *held;
+        int fd;
+
+        HASH_FIND_STR(takeover->held, key, held);
+        if (!held)
+                return -1;
+        fd = held->fd;
+        HASH_DEL(takeover->held, held);
+        free(held);
+        return fd;
+}
+
+static void takeover_drop_fd(Takeover *takeover, TakeoverHeld *held) {
+        keeper_link_drop(takeover->supervisor->keeper, held->key);
+        HASH_DEL(takeover->held, held);
+        close(held->fd);
+        free(held);
+}
+
+void takeover_drop_fds(Takeover *takeover) {
+        while (takeover->held)
+                takeover_drop_fd(takeover, takeover->held);
+}
+
+void takeover_drop_held(Takeover *takeover) {
+        for (size_t i = 0; i < takeover->n_arenas; ++i)
+                arena_unref(takeover->arenas[i]);
+        free(takeover->arenas);
+        takeover->arenas = NULL;
+        takeover->n_arenas = 0;
+        takeover_drop_fds(takeover);
+}
+
+/* ---- arenas ---------------------------------------------------------------- */
+
+static Device *takeover_find_device(const Supervisor *supervisor, const char *uuid) {
+        for (size_t i = 0; i < supervisor->n_devices; ++i)
+                if (strcmp(supervisor->devices[i].uuid, uuid) == 0)
+                        return &supervisor->devices[i];
+        return NULL;
+}
+
+static int takeover_note_arena(Takeover *takeover, Arena *arena) {
+        Arena **grown = realloc(takeover->arenas, (takeover->n_arenas + 1) * sizeof(*grown));
+
+        if (!grown)
+                return -ENOMEM;
+        takeover->arenas = grown;
+        takeover->arenas[takeover->n_arenas++] = arena;
+        return 0;
+}
+
+/* Return: false: it is gone, and its record means nothing any more. */
+static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record, uint32_t slot) {
+        _cleanup_(arena_unrefp) Arena *arena = NULL;
+        _cleanup_(closep) int fd = -1;
+        Device *device = NULL;
+        char key[KEEPER_KEY_MAX];
+        Arena *other = supervisor_find_arena(takeover->supervisor, record->id);
+
+        if (other) { /* the one before us died as it wrote that it is another's too */
+                other->session = LEDGER_SHARED;
+                return false;
+        }
+        snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)record->id);
+        if (*record->device) {
+                device = takeover_find_device(takeover->supervisor, record->device);
+                if (!device)
+                        return false;
+        }
+        fd = takeover_take_fd(takeover, key);
+        if (fd < 0)
+                return false;
+        if (arena_restore(takeover->supervisor, record, slot, device, TAKE_FD(fd), &arena) < 0)
+                return false;
+        if (takeover_note_arena(takeover, arena) == 0)
+                (void)TAKE_PTR(arena);
+        return true;
+}
+
+static void takeover_restore_arenas(Takeover *takeover) {
+        Ledger *ledger = takeover->supervisor->ledger;
+        uint32_t slot = LEDGER_NONE;
+        const LedgerArena *record;
+
+        while ((record = ledger_next(ledger, LEDGER_ARENA, &slot)))
+                if (!takeover_restore_arena(takeover, record, slot))
+                        ledger_drop(ledger, LEDGER_ARENA, slot);
+}
+
+/* ---- workers --------------------------------------------------------------- */
+
+void takeover_want_workers(Takeover *takeover) {
+        Supervisor *supervisor = takeover->supervisor;
+        uint32_t slot = LEDGER_NONE;
+        const LedgerWorker *record;
+
+        while ((record = ledger_next(supervisor->ledger, LEDGER_WORKER, &slot))) {
+                KeeperMessage message = {.kind = KEEPER_ATTACH, .id = record->id};
+
+                keeper_link_send(supervisor->keeper, &message, NULL, 0);
+        }
+}
+
+static bool takeover_take_channel(Takeover *takeover, uint32_t id, int fds[static CHANNEL_N_FDS]) {
+        char key[KEEPER_KEY_MAX];
+        bool is_whole = true;
+
+        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
+                snprintf(key, sizeof(key), WORKER_KEY_FORMAT, id, i);
+                fds[i] = takeover_take_fd(takeover, key);
+                is_whole &= fds[i] >= 0;
+        }
+        return is_whole;
+}
+
+static void takeover_give_up_worker(Takeover *takeover, uint32_t id, uint32_t slot,
+                                    int fds[static CHANNEL_N_FDS], const char *why) {
+        Supervisor *supervisor = takeover->supervisor;
+        char key[KEEPER_KEY_MAX];
+
+        log_warning("worker %u of the supervisor before cannot be taken over, killed: %s", id, why);
+        keeper_link_kill(supervisor->keeper, id);
+        ledger_drop(supervisor->ledger, LEDGER_WORKER, slot);
+        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
+                snprintf(key, sizeof(key), WORKER_KEY_FORMAT, id, i);
+                keeper_link_drop(supervisor->keeper, key);
+                closep(&fds[i]);
+        }
+}
+
+static void takeover_restore_worker(Takeover *takeover, const LedgerWorker *record, uint32_t slot) {
+        uint32_t id = record->id;
+        int fds[CHANNEL_N_FDS], r;
+        Worker *worker;
+
+        if (!takeover_take_channel(takeover, id, fds)) {
+                takeover_give_up_worker(takeover, id, slot, fds, "its descriptors are not there");
+                return;
+        }
+        r = worker_attach(takeover->supervisor, record, fds, &worker);
+        if (r < 0) {
+                takeover_give_up_worker(takeover, id, slot, fds,
+                                        r == -ENODEV ? "its device is not there" : strerror(-r));
+                return;
+        }
+        worker->record = slot;
+        takeover->n_workers++;
+}
+
+void takeover_restore(Takeover *takeover) {
+        const Ledger *ledger = takeover->supervisor->ledger;
+        uint32_t slot = LEDGER_NONE;
+        const LedgerWorker *record;
+
+        takeover_restore_arenas(takeover);
+        while ((record = ledger_next(ledger, LEDGER_WORKER, &slot)))
+                takeover_restore_worker(takeover, record, slot);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base.h"
+#include "jobs.h"
+#include "loop.h"
+#include "util/log.h"
+
+/* ---- start ----------------------------------------------------------------- */
+
+static void worker_on_bell(uv_poll_t *poll, int status, int events) {
+        Worker *worker = poll->data;
+
+        channel_wake(worker->channel);
+        worker->is_awake = true;
+        worker_read(worker);
+}
+
+static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
+        Worker *worker = poll->data;
+
+        /* Its last words are in the ring. The rest is up to the keeper, which sees its exit;
+         * should it only have closed the socket, it does not live on. */
+        uv_poll_stop(poll);
+        worker_read(worker);
+        keeper_link_kill(worker->supervisor->keeper, worker->id);
+}
+
+int worker_init_handles(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
+        uv_loop_t *loop = &worker->supervisor->loop;
+        int r;
+
+        worker->bell.data = worker->hangup.data = worker->timer.data = worker;
+        r = uv_timer_init(loop, &worker->timer);
+        if (r < 0)
+                return r;
+        worker->n_handles++;
+        r = uv_poll_init(loop, &worker->bell, fds[1]);
+        if (r < 0)
+                return r;
+        worker->n_handles++;
+        r = uv_poll_init(loop, &worker->hangup, fds[3]);
+        if (r < 0)
+                return r;
+        worker->n_handles++;
+        return 0;
+}
+
+int worker_listen(Worker *worker) {
+        int r;
+
+        r = uv_poll_start(&worker->bell, UV_READABLE, worker_on_bell);
+        if (r < 0)
+                return r;
+        return uv_poll_start(&worker->hangup, UV_DISCONNECT, worker_on_hangup);
+}
+
+static void worker_on_close(uv_handle_t *handle) {
+        Worker *worker = handle->data;
+
+        if (--worker->n_handles)
+                return;
+        channel_free(worker->channel);
+        free(worker->waiting);
+        free(worker->exit_text);
+        free(worker->last_output);
+        failure_free(worker->verdict);
+        free(worker);
+}
+
+void worker_close_handles(Worker *worker) {
+        uv_handle_t *handles[] = {
+                (uv_handle_t *)&worker->timer,
+                (uv_handle_t *)&worker->bell,
+                (uv_handle_t *)&worker->hangup,
+        };
+        unsigned n_handles = worker->n_handles;
+
+        if (!n_handles) {
+                worker->n_handles = 1;
+                worker_on_close(&(uv_handle_t){.data = worker});
+                return;
+        }
+        for (unsigned i = 0; i < n_handles; ++i)
+                uv_close(handles[i], worker_on_close);
+}
+
+/* Before there is a process: one that nobody knows of could not be taken over. */
+static void worker_keep(Worker *worker) {
+        int fds[CHANNEL_N_FDS];
+        LedgerWorker record = {
+                .id = worker->id,
+                .domain = worker->domain,
+                .gid = worker->slot->gid,
+        };
+        char key[KEEPER_KEY_MAX];
+
+        snprintf(record.device, sizeof(record.device), "%s", worker->device->uuid);
+        worker->record = ledger_add(worker->supervisor->ledger, LEDGER_WORKER, &record);
+        channel_fds(worker->channel, fds);
+        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
+                snprintf(key, sizeof(key), WORKER_KEY_FORMAT, worker->id, i);
+                keeper_link_keep(worker->supervisor->keeper, key, fds[i]);
+        }
+}
+
+static void worker_unkeep(Worker *worker) {
+        char key[KEEPER_KEY_MAX];
+
+        if (worker->record == LEDGER_NONE)
+                return;
+        ledger_drop(worker->supervisor->ledger, LEDGER_WORKER, worker->record);
+        worker->record = LEDGER_NONE;
+        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
+                snprintf(key, sizeof(key), WORKER_KEY_FORMAT, worker->id, i);
+                keeper_link_drop(worker->supervisor->keeper, key);
+        }
+}
+
+static int worker_spawn(Worker *worker, int fds[static CHANNEL_N_FDS]) {
+        KeeperMessage message = {
+                .kind = KEEPER_SPAWN,
+                .id = worker->id,
+                .uid = worker->domain,
+                .gid = worker->slot ? worker->slot->gid : 0,
+                .device = worker->device ? worker->device->index : 0,
+                .probe = !worker->slot,
+        };
+        const Device *device = worker->look ? worker->look : worker->device;
+        int r;
+
+        if (device)
+                snprintf(message.text, sizeof(message.text), "%s", device->uuid);
+        r = keeper_link_send(worker->supervisor->keeper, &message, fds, CHANNEL_N_FDS);
+        for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
+                close(fds[i]);
+        return r;
+}
+
+Worker *worker_alloc(Supervisor *supervisor, uint32_t id, Slot *slot, Device *look) {
+        Worker *worker;
+
+        worker = calloc(1, sizeof(*worker));
+        if (!worker)
+                return NULL;
+
+        worker->id = id;
+        worker->record = LEDGER_NONE;
+        worker->supervisor = supervisor;
+        worker->slot = slot;
+        worker->device = slot ? slot->device : NULL;
+        worker->look = look;
+        worker->domain = slot ? slot->key.domain : 0;
+        worker->cause = FAULT_CRASH;
+        worker->is_awake = true;
+        worker->idle_ns = supervisor_now(supervisor);
+        TAILQ_INIT(&worker->inflight);
+        outbox_init(&worker->outbox);
+        return worker;
+}
+
+int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_worker) {
+        int fds[CHANNEL_N_FDS], ours[CHANNEL_N_FDS], r;
+        Worker *worker;
+
+        worker = worker_alloc(supervisor, ++supervisor->last_worker, slot, look);
+        if (!worker)
+                return -ENOMEM;
+
+        ledger_note_id(supervisor->ledger, LEDGER_WORKER, worker->id);
+        HASH_ADD(hh, supervisor->workers, id, sizeof(worker->id), worker);
+        if (!worker->hh.tbl) {
+                free(worker);
+                return -ENOMEM;
+        }
+        r = channel_new(&worker->channel, fds);
+        if (r < 0) {
+                HASH_DEL(supervisor->workers, worker);
+                free(worker);
+                return r;
+        }
+        if (slot)
+                worker_keep(worker);
+        channel_fds(worker->channel, ours);
+        r = worker_init_handles(worker, ours);
+        if (r >= 0)
+                r = worker_listen(worker);
+        if (r >= 0)
+                r = worker_spawn(worker, fds);
+        if (r < 0) {
+                worker_unkeep(worker);
+                HASH_DEL(supervisor->workers, worker);
+                worker_close_handles(worker);
+                return r;
+        }
+
+        *ret_worker = worker;
+        return 0;
+}
+
+static void worker_log_ready(const Worker *worker) {
+        log_info("worker %d is ready on device %u for uid %u", worker->pid, worker->device->index,
+                 worker->domain);
+}
+
+/* The keeper may tell after the worker itself: these are two sockets. */
+void worker_spawned(Worker *worker, int32_t pid) {
+        worker->pid = pid;
+        if (worker->state == WORKER_READY)
+                worker_log_ready(worker);
+}
+
+void worker_ready(Worker *worker) {
+        worker->state = WORKER_READY;
+        worker->idle_ns = supervisor_now(worker->supervisor);
+        if (worker->pid)
+                worker_log_ready(worker);
+        slot_worker_ready(worker->slot);
+}
+
+/* ---- channel --------------------------------------------------------------- */
+
+static bool worker_is_heard(const Worker *worker) {
+        return worker->state != WORKER_HELD && !worker_is_gone(worker);
+}
+
+void worker_flush(Worker *worker) {
+        int r;
+
+        if (!worker_is_heard(worker) || TAILQ_EMPTY(&worker->outbox.items))
+                return;
+
+        /* With no room left the worker rings once it has made some. */
+        r = outbox_flush(&worker->outbox, worker->channel);
+        if (r == CHANNEL_E_CORRUPT)
+                worker_break(worker, "its ring is corrupt");
+        else if (r < 0)
+                worker_break(worker, strerror(-r));
+}
+
+bool worker_sleep(Worker *worker) {
+        if (!worker->is_awake || !worker_is_heard(worker))
+                return true;
+
+        worker->is_awake = !channel_sleep(worker->channel);
+        return !worker->is_awake;
+}
+
+void worker_wake(Worker *worker) {
+        if (worker->is_awake || !worker_is_heard(worker))
+                return;
+        channel_wake(worker->channel);
+        worker->is_awake = true;
+}
+
+void worker_read(Worker *worker) {
+        const char *problem;
+        const uint8_t *data;
+        size_t n_data;
+        int r;
+
+        for (unsigned i = 0; i < WORKER_READ_MAX && worker_is_heard(worker); ++i) {
+                r = channel_receive(worker->channel, &data, &n_data);
+                if (r == CHANNEL_E_AGAIN)
+                        return;
+                if (r) {
+                        worker_break(worker, "its ring is corrupt");
+                        return;
+                }
+                problem = worker_message(worker, data, n_data);
+                if (problem) {
+                        worker_break(worker, problem);
+                        return;
+                }
+        }
+}
+
+/* ---- end ------------------------------------------------------------------- */
+
+void worker_close(Worker *worker) {
+        assert(TAILQ_EMPTY(&worker->inflight));
+        HASH_DEL(worker->supervisor->workers, worker);
+        worker_unkeep(worker);
+        worker_close_handles(worker);
+}
+
+/* ---- for people ------------------------------------------------------------ */
+
+const char *worker_state_name(const Worker *worker) {
+        switch (worker->state) {
+                case WORKER_STARTING:
+                        return "starting";
+                case WORKER_HELD:
+                case WORKER_ATTACHING:
+                        return "attaching";
+                case WORKER_READY:
+                        if (worker->waiting)
+                                return "draining";
+                        return worker->n_inflight ? "busy" : "idle";
+                case WORKER_STOPPING:
+                case WORKER_DYING:
+                case WORKER_LOST:
+                        break;
+        }
+        return "stopping";
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_WORKER_H
+#define GPUQ_SUPERVISOR_WORKER_H
+
+/*
+ * Worker
+ *
+ * One worker process as seen from here: its channel, what it has been given, what
+ * it has in flight. What it says is checked like a client's word; one that breaks
+ * the rules is killed. Its end is told once, to recovery and to its slot.
+ *
+ *     STARTING ----------> READY --> STOPPING --> DYING --> LOST --> freed, when the
+ *         |                  |                     |                 keeper tells its exit
+ *     HELD --> ATTACHING ----+---------------------+
+ *
+ * STOPPING: asked to, still to say what was in flight. DYING: has said it; judged
+ * when its process has ended, for until then its kernels may write where the next
+ * one's shall. LOST: judged. The worker of a probe has no slot and tells the devices.
+ *
+ * A worker outlives the supervisor that had it started (worker_attach.c). HELD: it
+ * runs, nothing is read of what it says, so that clients can name their jobs in it
+ * first. ATTACHING: it is read again, and asked what it has.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <uv.h>
+
+#include "proto/worker.pb-c.h"
+#include "jobs.h"
+#include "policy.h"
+#include "base.h"
+#include "outbox.h"
+#include "util/channel.h"
+#include "util/table.h"
+
+#define WORKER_KEY_FORMAT "worker.%u.%u" /* of our descriptors of its channel, at the keeper */
+#define WORKER_STOP_MS    200u           /* from Stop to SIGKILL */
+#define WORKER_START_MS                                                                            \
+        60000u /* a context may take long on a machine with many GPUs, but not for ever */
+#define WORKER_DYING_MS  30000u /* a driver may hold a process for as long as it likes */
+#define WORKER_CANCEL_MS 50u    /* a cancelled job may end by itself so long */
+#define WORKER_READ_MAX  256u   /* messages read in one go */
+
+typedef struct Slot Slot;
+typedef struct Supervisor Supervisor;
+
+typedef enum WorkerState {
+        WORKER_STARTING,
+        WORKER_HELD,
+        WORKER_ATTACHING,
+        WORKER_READY,
+        WORKER_STOPPING,
+        WORKER_DYING,
+        WORKER_LOST,
+} WorkerState;
+
+/* An arena that this worker has. */
+struct Mapping {
+        uint64_t id; /* of the arena */
+        Arena *arena;
+        Worker *worker;
+        LIST_ENTRY(Mapping) link; /* arena->mappings */
+        UT_hash_handle hh;        /* worker->mappings */
+};
+
+typedef enum InstanceState {
+        INSTANCE_ADDING,
+        INSTANCE_READY,
+        INSTANCE_FAILED, /* told, about to be forgotten */
+} InstanceState;
+
+TAILQ_HEAD(InstanceJobs, Job);
+
+/* A module that this worker has. */
+struct Instance {
+        uint64_t id; /* of the module */
+        Module *module;
+        Worker *worker;
+        InstanceState state;
+        bool is_used;               /* a job may have changed its variables */
+        struct InstanceJobs parked; /* wait until it is READY */
+        LIST_ENTRY(Instance) link;  /* module->instances */
+        UT_hash_handle hh;          /* worker->instances */
+};
+
+struct Worker {
+        uint32_t id;
+        Supervisor *supervisor;
+        Slot *slot;     /* NULL: a probe, or LOST */
+        Device *device; /* NULL: a probe */
+        Device *look;   /* of a probe: at this device alone */
+        uint32_t domain;
+        int32_t pid;
+        uint32_t record;   /* in the ledger, or LEDGER_NONE */
+        UT_hash_handle hh; /* supervisor->workers */
+
+        WorkerState state;
+        FaultCause cause;      /* when it ends from now on */
+        bool has_suspects;     /* of its end: jobs that ran */
+        bool found_no_room;    /* for its context: it never had one */
+        uint64_t made_room_ns; /* when it was asked to end for another domain; 0: it was not */
+        bool was_useless;      /* DYING: it died before it was of any use */
+        Failure *verdict;      /* DYING: what it said of its end; may be NULL */
+        char *last_output;     /* DYING: of its kernels; may be NULL */
+        Channel *channel;
+        Outbox outbox;
+        uv_poll_t bell;
+        uv_poll_t hangup;
+        uv_timer_t timer; /* READY: a cancelled job's; STOPPING: until SIGKILL */
+        unsigned n_handles;
+        bool is_awake;  /* does not sleep on its bell: to be read again */
+        bool is_proved; /* it did something useful */
+
+        bool is_inherited;   /* from a supervisor before us */
+        bool is_strange;     /* and has not told yet what it has */
+        bool has_exited;     /* while HELD: dealt with later, */
+        int exit_status;     /* by this */
+        char *exit_text;     /* and this */
+        uint32_t n_orphans;  /* jobs in it that nobody claimed */
+        uint64_t orphans_ns; /* since when */
+        uint32_t n_others;   /* jobs of others than those here that ran in it when it ended */
+
+        TAILQ_HEAD(, Job) inflight; /* oldest first */
+        uint32_t n_inflight;
+        uint64_t short_ns; /* expected, of those that are not long */
+        uint32_t n_long;
+        uint64_t last_end_ns;
+        uint64_t heard_ms; /* its last word, by the loop's clock */
+        uint64_t idle_ns;  /* since when nothing is in flight; STARTING: since when */
+
+        Mapping *mappings;
+        Instance *instances;
+
+        uint64_t memory;                   /* bytes */
+        Gpuq__V1__WorkerCounters counters; /* as it told last */
+        uint64_t n_jobs;
+        char *waiting; /* for a drain point; NULL: nothing does */
+};
+
+/** worker_is_open() - it takes what it is told. */
+static inline bool worker_is_open(const Worker *worker) {
+        return worker->state == WORKER_ATTACHING || worker->state == WORKER_READY;
+}
+/** worker_is_gone() - it has said all: nothing is read of it, nothing new is sent to it. */
+static inline bool worker_is_gone(const Worker *worker) {
+        return worker->state >= WORKER_DYING;
+}
+/** worker_new() - have the keeper start one; @slot NULL: a probe, @look: at one device alone. Return: 0, or a negative errno. */
+int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_worker);
+/**
+ * worker_attach() - one that the supervisor before us had; its device is known by now
+ * @fds: as from channel_fds(), consumed on success
+ *
+ * HELD, its slot's worker. Asks the keeper whether it lives. The caller sets worker->record.
+ * Return: 0, -ENODEV: its device is not there any more, or another negative errno.
+ */
+int worker_attach(Supervisor *supervisor, const LedgerWorker *record,
+                  const int fds[static CHANNEL_N_FDS], Worker **ret_worker);
+/**
+ * worker_adopt() - a job that this HELD worker was given by the supervisor before us: RUNNING
+ * @job: in the tables, WAITING and nowhere
+ *
+ * Should it turn out not to have come there, it goes back to its queue. Return: 0, or -ENOMEM.
+ */
+int worker_adopt(Worker *worker, Job *job);
+/** worker_resume() - whoever has jobs in this HELD worker has said so: read it, ask it what it has. May free it. */
+void worker_resume(Worker *worker);
+/** worker_tick() - now and then: is it too late for an answer, or for jobs that nobody claimed? */
+void worker_tick(Worker *worker, uint64_t now_ns);
+/** worker_flush() - write what waits for it. */
+void worker_flush(Worker *worker);
+/** worker_sleep() - before the loop blocks. Return: false: it has more to read. */
+bool worker_sleep(Worker *worker);
+/** worker_wake() - the loop does not block for a while: it is read without its bell. */
+void worker_wake(Worker *worker);
+/** worker_read() - take what it said. */
+void worker_read(Worker *worker);
+
+/** worker_stop() - issue nothing more, tell, exit; killed when it takes too long. */
+void worker_stop(Worker *worker);
+/** worker_kill() - at once. */
+void worker_kill(Worker *worker);
+/** worker_stop_soon() - a job in it is doomed: stop after a moment, unless that ends by itself. */
+void worker_stop_soon(Worker *worker);
+/** worker_overdue() - a job of it is far beyond its timeout and it did not say so: kill it. */
+void worker_overdue(Worker *worker, Job *job);
+/** worker_spawned() - the keeper started it. */
+void worker_spawned(Worker *worker, int32_t pid);
+/** worker_exited() - the keeper saw it end; frees it. @text: why it could not start, or "". */
+void worker_exited(Worker *worker, int status, const char *text);
+/** worker_close() - end of the program: forget it. */
+void worker_close(Worker *worker);
+
+/** worker_run() - a job goes in flight: arenas it lacks go first. Return: 0, or -ENOMEM. */
+int worker_run(Worker *worker, Job *job);
+/** worker_unbound() - it is overdue: what it was expected to take bounds what is in flight no more. */
+void worker_unbound(Worker *worker, Job *job);
+/** worker_remove() - a job is in flight no more. */
+void worker_remove(Worker *worker, Job *job);
+/** worker_make_arena() - unless it was asked already. Return: 0, or -ENOMEM. */
+int worker_make_arena(Worker *worker, Arena *arena);
+/** worker_drop_mapping() - nobody uses the arena any more. */
+void worker_drop_mapping(Mapping *mapping);
+/** worker_instance() - of a module. Return: NULL: it has none. */
+Instance *worker_instance(const Worker *worker, const Module *module);
+/** worker_add_instance() - ADDING. Return: NULL: no memory. */
+Instance *worker_add_instance(Worker *worker, Module *module);
+/** worker_drop_instance() - nobody uses the module any more. */
+void worker_drop_instance(Instance *instance);
+/** worker_holds_variables() - a module's variables, changed by a job, live in it alone. */
+bool worker_holds_variables(const Worker *worker);
+/** worker_is_spare() - it is idle, and nothing is lost with it. */
+bool worker_is_spare(const Worker *worker);
+/** worker_state_name() - for people. */
+const char *worker_state_name(const Worker *worker);
+
+/* for worker_attach.c */
+
+/** worker_alloc() - in no table, without a channel. Return: NULL: no memory. */
+Worker *worker_alloc(Supervisor *supervisor, uint32_t id, Slot *slot, Device *look);
+/** worker_init_handles() - @fds: as of channel_fds(). Return: 0, or a negative errno. */
+int worker_init_handles(Worker *worker, const int fds[static CHANNEL_N_FDS]);
+/** worker_listen() - hear its bell. Return: 0, or a negative errno. */
+int worker_listen(Worker *worker);
+/** worker_close_handles() - then frees it. */
+void worker_close_handles(Worker *worker);
+/** worker_enter() - a job is in it from now on. */
+void worker_enter(Worker *worker, Job *job);
+/** worker_know_instance() - it has this module, or will have it: ADDING. Return: NULL: no memory. */
+Instance *worker_know_instance(Worker *worker, Module *module);
+
+/* for worker_message.c, which reads what it says */
+
+/** worker_on_state() - it told what it has. Return: as worker_message(). */
+const char *worker_on_state(Worker *worker, const Gpuq__Worker__State *state);
+/** worker_inherit_module() - it has one that we did not ask for. Return: NULL: nobody wants it. */
+Instance *worker_inherit_module(Worker *worker, uint64_t id, bool has_failed);
+/** worker_inherit_arena() - it made one that we did not ask for. @arena: NULL: nobody wants it. */
+void worker_inherit_arena(Worker *worker, uint64_t id, Arena *arena);
+/** worker_take_orphan() - it speaks of a job that is not here. Return: false: it has no such job. */
+bool worker_take_orphan(Worker *worker);
+
+/** worker_add_mapping() - it has this arena now. Return: 0, or -ENOMEM. */
+int worker_add_mapping(Worker *worker, Arena *arena);
+/** worker_break() - it broke the rules: kill it, its jobs are judged as after a crash. */
+void worker_break(Worker *worker, const char *why);
+/** worker_ready() - its context is there. */
+void worker_ready(Worker *worker);
+/** worker_proved() - it did something useful. */
+void worker_proved(Worker *worker);
+/** worker_late() - a job ran past its timeout: it is doomed, and the worker stops for it. */
+void worker_late(Worker *worker, Job *job);
+/** worker_dying() - it has nothing more to say; worker_lost() with this once its process has ended. */
+void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, const char *output);
+/** worker_lost() - judge its jobs, start the next. @failure, @output: what it said of it, may be NULL. */
+void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const char *output);
+/** worker_message() - one packed message. Return: 0, or what is wrong with it, a constant. */
+const char *worker_message(Worker *worker, const uint8_t *data, size_t n_data);
+
+#endif

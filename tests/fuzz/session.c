@@ -78,14 +78,14 @@ static uint64_t play_number(Input *input, const ProtobufCFieldDescriptor *field,
 
         if (field_is(field, "arena") || field_is(field, "image") || field_is(field, "word_arena") ||
             field_is(field, "arenas"))
-                return play_last(speaker, supervisor->last_arena);
+                return play_last(speaker, supervisor->engine.last_arena);
         if (field_is(field, "module"))
-                return play_last(speaker, supervisor->last_module);
+                return play_last(speaker, supervisor->engine.last_module);
         if (field_is(field, "tag"))
                 return play_tag(speaker);
         if (field_is(field, "id") && speaker->worker && input_below(input, 2))
-                return play_last(speaker, input_below(input, 2) ? supervisor->last_arena
-                                                                : supervisor->last_module);
+                return play_last(speaker, input_below(input, 2) ? supervisor->engine.last_arena
+                                                                : supervisor->engine.last_module);
         if (field_is(field, "id") || field_is(field, "ids") || field_is(field, "after") ||
             field_is(field, "jobs"))
                 return play_job_id(speaker);
@@ -197,7 +197,7 @@ static void play_submit(World *world) {
                 return;
         kernel.module = client->fake->module;
         kernel.name = "add";
-        buffer.arena = play_last(&speaker, world->fake->supervisor->last_arena);
+        buffer.arena = play_last(&speaker, world->fake->supervisor->engine.last_arena);
         buffer.offset = input_below(input, 4) * 64;
         buffer.length = 64;
         buffer.direction = input_below(input, 4);

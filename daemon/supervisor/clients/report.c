@@ -186,7 +186,7 @@ static void report_all_kept(ReportQueue *report, const Gpuq__V1__QueueGet *get) 
 
 static int report_alloc(ReportQueue *report) {
         Supervisor *supervisor = report->session->supervisor;
-        size_t n_jobs = HASH_COUNT(supervisor->jobs) + detached_count(supervisor) +
+        size_t n_jobs = HASH_COUNT(supervisor->engine.jobs) + detached_count(supervisor) +
                         takeover_count_jobs(supervisor);
 
         report->n_max = MIN(n_jobs, (size_t)REPORT_ENTRIES_MAX);
@@ -203,7 +203,8 @@ static void report_free(ReportQueue *report) {
 }
 
 void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get) {
-        ReportQueue report = {.session = session, .now_ns = supervisor_now(session->supervisor)};
+        ReportQueue report = {.session = session,
+                              .now_ns = engine_now(&session->supervisor->engine)};
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Queue queue = GPUQ__V1__QUEUE__INIT;
         User *user;
@@ -215,7 +216,7 @@ void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__Que
                 return;
         }
 
-        for (user = session->supervisor->users; user; user = user->hh.next)
+        for (user = session->supervisor->engine.users; user; user = user->hh.next)
                 if (report_wants(session, get, user))
                         report_user(&report, user);
         report_all_detached(&report, get);
@@ -258,18 +259,18 @@ static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
         to->running = device->n_running;
         to->quanta = device->quanta.n_quanta;
         to->overruns = device->quanta.n_overruns;
-        to->xids = device->supervisor->xid_log ? device->n_xids + 1 : 0;
+        to->xids = supervisor_of(device->engine)->xid_log ? device->n_xids + 1 : 0;
 }
 
 static int report_devices(ReportStatus *report) {
-        size_t n = report->supervisor->n_devices;
+        size_t n = report->supervisor->engine.n_devices;
         Gpuq__V1__DeviceStatus *devices = report_take(report, n, sizeof(*devices));
         Gpuq__V1__DeviceStatus **list = report_take(report, n, sizeof(*list));
 
         if (!devices || !list)
                 return -ENOMEM;
         for (size_t i = 0; i < n; ++i) {
-                report_device(&report->supervisor->devices[i], &devices[i]);
+                report_device(&report->supervisor->engine.devices[i], &devices[i]);
                 list[i] = &devices[i];
         }
         report->status.devices = list;
@@ -352,18 +353,18 @@ static void report_user_status(const User *user, double total, uint64_t now_ns,
 }
 
 static int report_users(ReportStatus *report) {
-        size_t n = HASH_COUNT(report->supervisor->users), i = 0;
+        size_t n = HASH_COUNT(report->supervisor->engine.users), i = 0;
         Gpuq__V1__UserStatus *users = report_take(report, n, sizeof(*users));
         Gpuq__V1__UserStatus **list = report_take(report, n, sizeof(*list));
-        uint64_t now_ns = supervisor_now(report->supervisor);
+        uint64_t now_ns = engine_now(&report->supervisor->engine);
         const User *user;
         double total = 0;
 
         if (!users || !list)
                 return -ENOMEM;
-        for (user = report->supervisor->users; user; user = user->hh.next)
+        for (user = report->supervisor->engine.users; user; user = user->hh.next)
                 total += report_recent(user, now_ns);
-        for (user = report->supervisor->users; user; user = user->hh.next, ++i) {
+        for (user = report->supervisor->engine.users; user; user = user->hh.next, ++i) {
                 report_user_status(user, total, now_ns, &users[i]);
                 list[i] = &users[i];
                 report->status.queued += user->n_waiting;
@@ -382,7 +383,7 @@ static int report_fill(ReportStatus *report) {
         report->status.driver = (char *)supervisor_driver(supervisor);
         if (supervisor->driver_version)
                 report->status.driver_version = supervisor->driver_version;
-        report->status.state = (char *)supervisor_state(supervisor);
+        report->status.state = (char *)engine_state(&supervisor->engine);
         report->status.uptime_us = (uv_hrtime() - supervisor->started_ns) / 1000;
         r = report_devices(report);
         if (r < 0)

@@ -35,7 +35,7 @@ static void session_welcome(Session *session, uint32_t serial) {
         welcome.daemon = (char *)GPUQ_VERSION;
         welcome.session = session->id;
         welcome.uid = session->peer.uid;
-        welcome.n_devices = (uint32_t)session->supervisor->n_devices;
+        welcome.n_devices = (uint32_t)session->supervisor->engine.n_devices;
         welcome.resumed = session->is_resuming;
         welcome.poll_us = session->supervisor->config->poll_us;
         welcome.rings = session_can_ring(session);
@@ -56,7 +56,7 @@ static void session_record(Session *session) {
         };
 
         snprintf(record.client, sizeof(record.client), "%s", session->client);
-        session->record = ledger_add(session->supervisor->ledger, LEDGER_SESSION, &record);
+        session->record = ledger_add(session->supervisor->engine.ledger, LEDGER_SESSION, &record);
 }
 
 static const char *session_on_hello(Session *session, uint32_t serial,
@@ -107,13 +107,13 @@ static const HistoryEntry *session_find_history(const Session *session, uint64_t
 
         if (entry || !session->peer.is_admin)
                 return entry;
-        for (user = session->supervisor->users; user && !entry; user = user->hh.next)
+        for (user = session->supervisor->engine.users; user && !entry; user = user->hh.next)
                 entry = history_find(user->history, id);
         return entry;
 }
 
 static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
-        Job *job = supervisor_find_job(session->supervisor, id);
+        Job *job = engine_find_job(&session->supervisor->engine, id);
         const HistoryEntry *entry;
         const JobWatch *watch;
         unsigned n = 0;
@@ -191,13 +191,13 @@ static Device *session_device_to_drain(Session *session, uint32_t serial, uint32
         if (!session->peer.is_admin)
                 failure = failure_new(FAILURE_DENIED,
                                       "only root and the admin group drain and resume devices");
-        else if (!supervisor->n_devices)
-                failure = failure_new(FAILURE_NO_DEVICE, "%s", supervisor_state(supervisor));
-        else if (index >= supervisor->n_devices)
+        else if (!supervisor->engine.n_devices)
+                failure = failure_new(FAILURE_NO_DEVICE, "%s", engine_state(&supervisor->engine));
+        else if (index >= supervisor->engine.n_devices)
                 failure = failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", index,
-                                      supervisor->n_devices);
+                                      supervisor->engine.n_devices);
         if (!failure)
-                return &supervisor->devices[index];
+                return &supervisor->engine.devices[index];
         session_fail_request(session, serial, failure);
         return NULL;
 }

@@ -26,11 +26,11 @@ static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate 
                                    session->user->name, session->user->n_arenas, LIMIT_USER_ARENAS);
         if (create->place != GPUQ__V1__PLACE__DEVICE)
                 return NULL;
-        if (!supervisor->n_devices)
-                return failure_new(FAILURE_NO_DEVICE, "%s", supervisor_state(supervisor));
-        if (create->device > supervisor->n_devices)
+        if (!supervisor->engine.n_devices)
+                return failure_new(FAILURE_NO_DEVICE, "%s", engine_state(&supervisor->engine));
+        if (create->device > supervisor->engine.n_devices)
                 return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu",
-                                   create->device - 1, supervisor->n_devices);
+                                   create->device - 1, supervisor->engine.n_devices);
         return NULL;
 }
 
@@ -38,9 +38,9 @@ static void session_make_device_arena(Session *session, Arena *arena, uint32_t d
         Supervisor *supervisor = session->supervisor;
         Slot *slot;
 
-        slot = slot_get(supervisor, session->user,
-                        device ? &supervisor->devices[device - 1]
-                               : device_choose(supervisor, session->user));
+        slot = slot_get(&supervisor->engine, session->user,
+                        device ? &supervisor->engine.devices[device - 1]
+                               : device_choose(&supervisor->engine, session->user));
         arena->maker = session;
         arena->may_move = !device;
         LIST_INSERT_HEAD(&session->making, arena, maker_link);
@@ -63,8 +63,8 @@ const char *session_on_arena_create(Session *session, uint32_t serial,
                 session_fail_request(session, serial, failure);
                 return NULL;
         }
-        r = arena_new(session->supervisor, session->user, (ArenaPlace)create->place, create->size,
-                      &arena);
+        r = arena_new(&session->supervisor->engine, session->user, (ArenaPlace)create->place,
+                      create->size, &arena);
         if (r) {
                 failure = r == ARENA_E_QUOTA
                                   ? limit_failure(session->user,
@@ -93,7 +93,7 @@ const char *session_on_arena_open(Session *session, uint32_t serial,
                                   const Gpuq__V1__Request *request) {
         bool is_resumed = request->arena_open->resume && session->is_resuming;
         uint64_t id = request->arena_open->arena;
-        Arena *arena = supervisor_find_arena(session->supervisor, id);
+        Arena *arena = engine_find_arena(&session->supervisor->engine, id);
 
         if (!arena || arena->fd < 0) {
                 session_fail_request(session, serial,

@@ -53,7 +53,7 @@ static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
                                Gpuq__V1__Cancelled *cancelled) {
         for (size_t i = 0; i < cancel->n_ids; ++i) {
                 uint64_t id = cancel->ids[i];
-                Job *job = supervisor_find_job(session->supervisor, id);
+                Job *job = engine_find_job(&session->supervisor->engine, id);
 
                 if (session_cancel_detached(session, id, cancelled) ||
                     session_cancel_kept(session, id, cancelled))

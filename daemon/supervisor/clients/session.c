@@ -23,7 +23,7 @@ static Failure *session_enter(Session *session) {
         User *user;
         int r;
 
-        r = supervisor_get_user(supervisor, session->peer.uid, session->peer.gid, &user);
+        r = engine_get_user(&supervisor->engine, session->peer.uid, session->peer.gid, &user);
         if (r < 0)
                 return failure_new(FAILURE_INTERNAL, "no user: %s", strerror(-r));
         r = user_charge(user, &session->charge, USER_SESSIONS, 1);
@@ -47,6 +47,7 @@ static int session_alloc(Supervisor *supervisor, const Peer *peer, Session **ret
                 return -ENOMEM;
 
         session->supervisor = supervisor;
+        session->engine = &supervisor->engine;
         session->peer = *peer;
         session->record = LEDGER_NONE;
         ledger_told_init(&session->told);
@@ -67,7 +68,7 @@ static uint32_t session_next_id(Supervisor *supervisor) {
 
         do {
                 id = ++supervisor->last_session;
-                ledger_note_id(supervisor->ledger, LEDGER_SESSION, id);
+                ledger_note_id(supervisor->engine.ledger, LEDGER_SESSION, id);
                 HASH_FIND(hh, supervisor->sessions, &id, sizeof(id), other);
         } while (other || id == 0);
         return id;
@@ -165,7 +166,7 @@ static void session_on_close(uv_handle_t *handle) {
 
 /* The last first, so that none starts because one before it ended. */
 static void session_abandon_jobs(Session *session) {
-        uint64_t now_ns = supervisor_now(session->supervisor);
+        uint64_t now_ns = engine_now(&session->supervisor->engine);
         Job *job;
 
         while ((job = TAILQ_LAST(&session->jobs, SessionJobs))) {
@@ -179,7 +180,7 @@ static void session_abandon_jobs(Session *session) {
         while ((job = TAILQ_FIRST(&session->ended))) {
                 TAILQ_REMOVE(&session->ended, job, link);
                 session->n_ended--;
-                ledger_job_forgone(session->supervisor->ledger, job->record);
+                ledger_job_forgone(session->supervisor->engine.ledger, job->record);
                 job_free(job);
         }
 }
@@ -208,7 +209,7 @@ static void session_drop_deferred(Session *session) {
 }
 
 static void session_leave(Session *session) {
-        Ledger *ledger = session->supervisor->ledger;
+        Ledger *ledger = session->supervisor->engine.ledger;
 
         ledger_told_close(ledger, &session->told);
         ledger_drop(ledger, LEDGER_SESSION, session->record);
@@ -315,7 +316,7 @@ void session_job_ended(Session *session, Job *job) {
         if (job->is_made)
                 TAILQ_REMOVE(&session->jobs, job, session_link);
         if (session->owner) {
-                ledger_job_forgone(session->supervisor->ledger, job->record);
+                ledger_job_forgone(session->supervisor->engine.ledger, job->record);
                 session->owner->job_ended(session, job);
                 return;
         }
@@ -327,7 +328,7 @@ void session_job_ended(Session *session, Job *job) {
 void session_seen(Session *session, uint32_t n_seen) {
         if (n_seen &&
             !session->is_resuming) /* until it has said all, it counts what another told it */
-                ledger_told_seen(session->supervisor->ledger, &session->told, n_seen);
+                ledger_told_seen(session->supervisor->engine.ledger, &session->told, n_seen);
 }
 
 int session_watch(Session *session, Job *job, uint32_t serial) {

@@ -79,6 +79,7 @@ typedef struct SessionOwner {
 
 struct Session {
         uint32_t id;
+        Engine *engine;
         Supervisor *supervisor;
         User *user; /* NULL: turned away at the door */
         Peer peer;

@@ -20,7 +20,7 @@
 /* What came is forgotten at once, what is to go out has a moment: only one that reads is told,
  * or each connection over the limit would keep its share of memory for that moment. */
 static void session_end_oversized(Session *session) {
-        if (limit_log(&session->supervisor->log_limit))
+        if (limit_log(&session->supervisor->engine.log_limit))
                 log_notice("session %u of user %s is ended: over %u bytes of unfinished messages",
                            session->id, session->user->name, USER_BUFFERS_MAX);
         if (wire_pending(session->wire) > SESSION_UNREAD_MAX) {
@@ -60,7 +60,7 @@ static void session_account(Session *session) {
 /* ---- in -------------------------------------------------------------------- */
 
 static void session_protocol_error(Session *session, const char *problem) {
-        if (limit_log(&session->supervisor->log_limit))
+        if (limit_log(&session->supervisor->engine.log_limit))
                 log_notice("session %u of uid %u broke the protocol: %s", session->id,
                            (unsigned)session->peer.uid, problem);
         session_refuse(session, failure_new(FAILURE_PROTOCOL, "%s", problem));
@@ -210,7 +210,7 @@ static bool session_takes_replies(const Session *session) {
 
 /* @r: of queuing a reply. */
 static void session_queued(Session *session, int r) {
-        if (r && limit_log(&session->supervisor->log_limit))
+        if (r && limit_log(&session->supervisor->engine.log_limit))
                 log_notice("session %u of uid %u is dropped: %s", session->id,
                            (unsigned)session->peer.uid,
                            r == WIRE_E_OVERFLOW ? "it does not read" : strerror(-r));

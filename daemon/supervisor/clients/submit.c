@@ -61,7 +61,7 @@ static Failure *submit_check_buffer(const Session *session, size_t index,
                                     JobBuffer *ret_buffer) {
         Arena *arena = before && before->id == buffer->arena
                                ? before
-                               : supervisor_find_arena(session->supervisor, buffer->arena);
+                               : engine_find_arena(&session->supervisor->engine, buffer->arena);
 
         if (!arena || arena->fd < 0 || arena->place == ARENA_IMAGE)
                 return failure_new(FAILURE_NOT_FOUND, "buffer %zu: there is no arena %llu", index,
@@ -129,7 +129,7 @@ static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *j
         if (!job->word_arena)
                 return NULL;
 
-        arena = supervisor_find_arena(session->supervisor, job->word_arena);
+        arena = engine_find_arena(&session->supervisor->engine, job->word_arena);
         if (!arena || arena->place != ARENA_HOST)
                 return failure_new(FAILURE_NOT_FOUND, "its word: there is no host arena %llu",
                                    (unsigned long long)job->word_arena);
@@ -152,7 +152,7 @@ static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job
                                      JobKernel *kernels, JobSpec *spec) {
         for (size_t i = 0; i < job->n_kernels; ++i) {
                 const Gpuq__V1__Kernel *kernel = job->kernels[i];
-                Module *module = supervisor_find_module(session->supervisor, kernel->module);
+                Module *module = engine_find_module(&session->supervisor->engine, kernel->module);
 
                 if (!module || module->session != session ||
                     !(module->state == MODULE_READY || module->is_resumed))
@@ -200,7 +200,7 @@ static Failure *submit_check_dependency(const Session *session, uint64_t own, ui
                                    "it depends on job " JOB_ID_FORMAT ", which is detached: no "
                                    "job can come after one",
                                    JOB_ID_PARTS(id));
-        job = supervisor_find_job(session->supervisor, id);
+        job = engine_find_job(&session->supervisor->engine, id);
         if (!job)
                 return submit_check_ended(session, id);
         if (job->user != session->user)
@@ -228,7 +228,7 @@ static Failure *submit_check_after(const Session *session, const Gpuq__V1__Job *
 }
 
 static Failure *submit_check_device(const Session *session, const Gpuq__V1__Job *job) {
-        size_t n_devices = session->supervisor->n_devices;
+        size_t n_devices = session->supervisor->engine.n_devices;
 
         /* Unknown yet: checked again when there are any. */
         if (job->device <= (n_devices ? n_devices : LIMIT_JOB_DEVICE))
@@ -246,7 +246,7 @@ static Failure *submit_check_gpu_time(const Session *session) {
 
         if (!user->limits.gpu_seconds)
                 return NULL;
-        now_ns = supervisor_now(session->supervisor);
+        now_ns = engine_now(&session->supervisor->engine);
         if (user_over_seconds(user, now_ns) <= 0)
                 return NULL;
         return failure_new(FAILURE_QUOTA,
@@ -305,20 +305,20 @@ static void submit_fail(Session *session, uint64_t id, Failure *failure) {
         JobSpec spec = {.id = id, .label = "", .device = -1};
         Job *job;
 
-        if (job_new(session->supervisor, &spec, session->user, &job) < 0) {
+        if (job_new(&session->supervisor->engine, &spec, session->user, &job) < 0) {
                 failure_free(failure);
                 session->is_broken = true;
                 return;
         }
         job->session = session;
-        job->submitted_ns = supervisor_now(session->supervisor);
+        job->submitted_ns = engine_now(&session->supervisor->engine);
         ending_fail(job, failure);
 }
 
 static int submit_enter(Session *session, Job *job) {
         Supervisor *supervisor = session->supervisor;
 
-        HASH_ADD(hh, supervisor->jobs, id, sizeof(job->id), job);
+        HASH_ADD(hh, supervisor->engine.jobs, id, sizeof(job->id), job);
         if (!job->hh.tbl)
                 return -ENOMEM;
         TAILQ_INSERT_TAIL(&session->user->jobs, job, user_link);
@@ -332,7 +332,7 @@ static int submit_enter(Session *session, Job *job) {
 static Failure *submit_make(Session *session, const JobSpec *spec, const LedgerJob *known) {
         _cleanup_(job_freep) Job *job = NULL;
 
-        if (job_new(session->supervisor, spec, session->user, &job) < 0)
+        if (job_new(&session->supervisor->engine, spec, session->user, &job) < 0)
                 return failure_new(FAILURE_MEMORY, "no memory for a job");
         if (user_charge(session->user, &job->charge, USER_JOBS, 1) == USER_E_QUOTA)
                 return limit_failure(session->user, USER_JOBS, 1);
@@ -341,7 +341,7 @@ static Failure *submit_make(Session *session, const JobSpec *spec, const LedgerJ
         job->record = known->slot;
         job->is_held = known->state == LEDGER_SENT;
         job->retries = known->sent.retries;
-        job->submitted_ns = supervisor_now(session->supervisor);
+        job->submitted_ns = engine_now(&session->supervisor->engine);
         if (dependency_derive(job) < 0)
                 return failure_new(FAILURE_MEMORY, "no memory for a job");
 
@@ -360,19 +360,20 @@ static void submit_tell_end(Session *session, const LedgerJob *known) {
         Supervisor *supervisor = session->supervisor;
         Job *job;
 
-        if (job_new(supervisor, &spec, session->user, &job) < 0) {
+        if (job_new(&supervisor->engine, &spec, session->user, &job) < 0) {
                 session->is_broken = true;
                 return;
         }
         job->session = session;
         job->record = known->slot;
-        ledger_job_told(supervisor->ledger, known->slot, &session->told); /* it is not reused */
+        ledger_job_told(supervisor->engine.ledger, known->slot,
+                        &session->told); /* it is not reused */
         job->state = (JobState)known->end.state;
         job->place = JOB_ENDED;
         job->failure = known->end.code ? failure_new(known->end.code, "%s", known->text) : NULL;
         job->output = *known->output ? strdup(known->output) : NULL;
-        job->device = known->end.device < supervisor->n_devices
-                              ? &supervisor->devices[known->end.device]
+        job->device = known->end.device < supervisor->engine.n_devices
+                              ? &supervisor->engine.devices[known->end.device]
                               : NULL;
         job->submitted_ns = 1;
         job->started_ns = 1 + known->end.waited_us * 1000;
@@ -406,7 +407,7 @@ Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, Job
 }
 
 void session_submit_own(Session *session, const Gpuq__V1__Job *job) {
-        supervisor_event(session->supervisor);
+        engine_event(&session->supervisor->engine);
         submit_job(session, job, NULL);
 }
 
@@ -424,7 +425,7 @@ const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
         if (submit->n_jobs > WIRE_JOBS_MAX)
                 return "more jobs in one message than there may be";
 
-        supervisor_event(session->supervisor);
+        engine_event(&session->supervisor->engine);
         session_seen(session, submit->seen);
         for (size_t i = 0; i < submit->n_jobs && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, submit->jobs[i]->tag);
@@ -536,7 +537,7 @@ const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {
         if (fires->n_fires > WIRE_JOBS_MAX)
                 return "more jobs in one message than there may be";
 
-        supervisor_event(session->supervisor);
+        engine_event(&session->supervisor->engine);
         session_seen(session, fires->seen);
         for (size_t i = 0; i < fires->n_fires && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, fires->fires[i]->tag);

@@ -130,8 +130,8 @@ int detached_own(Detached *detached) {
 
         HASH_FIND(hh, table->owners, &detached->uid, sizeof(detached->uid), owner);
         if (!owner) {
-                r = supervisor_get_user(table->supervisor, detached->uid, detached->record->gid,
-                                        &user);
+                r = engine_get_user(&table->supervisor->engine, detached->uid,
+                                    detached->record->gid, &user);
                 if (r == 0)
                         r = owner_new(table, user, &owner);
                 if (r < 0)
@@ -269,7 +269,7 @@ static void table_let_in(DetachedTable *table) {
 /* It is tried again: whoever had it last may hold it for a moment yet, and disks are mended. */
 static void table_miss(DetachedTable *table, const DetachedScan *scan) {
         bool is_busy = scan->r == SPOOL_E_BUSY;
-        uint64_t now_ns = supervisor_now(table->supervisor);
+        uint64_t now_ns = engine_now(&table->supervisor->engine);
         char before[sizeof(table->problem)];
 
         memcpy(before, table->problem, sizeof(before));

@@ -236,7 +236,7 @@ static void fetch_begin(DetachedAsk *ask) {
                 ask_free(ask);
                 return;
         }
-        r = arena_new(detached->table->supervisor, user, ARENA_HOST, n_bytes, &ask->arena);
+        r = arena_new(&detached->table->supervisor->engine, user, ARENA_HOST, n_bytes, &ask->arena);
         if (r) {
                 session_fail_request(ask->session, ask->serial,
                                      r == ARENA_E_QUOTA

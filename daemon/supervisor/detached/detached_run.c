@@ -63,7 +63,7 @@ static void store_on_done(void *userdata) {
         detached->is_working = false;
         detached_release_sources(detached);
         if (detached->r < 0) {
-                if (limit_log(&detached->table->supervisor->log_limit))
+                if (limit_log(&detached->table->supervisor->engine.log_limit))
                         log_warning("a detached job of user %s cannot be stored: %s",
                                     owner->user->name, strerror(-detached->r));
                 detached_refuse(detached, DETACHED_ASK_DETACH,
@@ -169,7 +169,7 @@ static void end_failed(Detached *detached) {
         }
         snprintf(detached->reason, sizeof(detached->reason),
                  "it has ended, which cannot be written to the disk: %s", strerror(-detached->r));
-        if (limit_log(&detached->table->supervisor->log_limit))
+        if (limit_log(&detached->table->supervisor->engine.log_limit))
                 log_warning("how job " JOB_ID_FORMAT " ended cannot be written, and is tried "
                             "again: %s",
                             JOB_ID_PARTS(detached_id(detached)), strerror(-detached->r));
@@ -287,7 +287,7 @@ static void owner_on_job_ended(Session *session, Job *job) {
         Detached *detached = detached_find(supervisor, (uint32_t)job->id);
         Gpuq__V1__Completion completion;
         Gpuq__V1__Error error;
-        bool counts = !supervisor->is_quitting || job->state == JOB_DONE;
+        bool counts = !supervisor->engine.is_closing || job->state == JOB_DONE;
 
         /* A daemon that ends ends its jobs, but not for good: the next one runs them. */
         if (detached && detached->state == DETACHED_SUBMITTED && counts) {
@@ -320,7 +320,7 @@ static void owner_on_module_ready(Session *session, const Module *module) {
 static void owner_on_module_failed(Session *session, const Module *module, const Failure *failure) {
         Detached *detached = owner_find_linking(session, module);
 
-        if (detached && !session->supervisor->is_quitting)
+        if (detached && !session->supervisor->engine.is_closing)
                 detached_fail(detached, JOB_FAILED, failure);
 }
 
@@ -346,7 +346,7 @@ static int link_module(Detached *detached, size_t i) {
 
         if (spec.image && fcntl(spec.image->fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) < 0)
                 return -errno;
-        r = module_new(detached->table->supervisor, detached->owner->session, &spec,
+        r = module_new(&detached->table->supervisor->engine, detached->owner->session, &spec,
                        &detached->modules[i]);
         if (r == 0)
                 module_ref(detached->modules[i]);
@@ -426,11 +426,11 @@ static int load_make_room(Detached *detached) {
         if (!detached->image_arenas || !detached->modules)
                 return -ENOMEM;
 
-        r = arena_new(supervisor, user, ARENA_HOST, record->size, &detached->arena);
+        r = arena_new(&supervisor->engine, user, ARENA_HOST, record->size, &detached->arena);
         for (size_t i = 0; i < record->n_modules && r == 0; ++i)
                 if (record->modules[i]->length)
-                        r = arena_new(supervisor, user, ARENA_IMAGE, record->modules[i]->length,
-                                      &detached->image_arenas[i]);
+                        r = arena_new(&supervisor->engine, user, ARENA_IMAGE,
+                                      record->modules[i]->length, &detached->image_arenas[i]);
         return r;
 }
 
@@ -465,7 +465,7 @@ void detached_admit(DetachedOwner *owner) {
         /* An arena that is made sooner would be taken for one of the supervisor before us. */
         if (!takeover_serves(supervisor))
                 return;
-        while ((detached = TAILQ_FIRST(&owner->queued)) && !supervisor->is_quitting &&
+        while ((detached = TAILQ_FIRST(&owner->queued)) && !supervisor->engine.is_closing &&
                uv_hrtime() >= owner->retry_ns && owner_has_room(owner, detached))
                 detached_load(detached);
 }
@@ -495,8 +495,8 @@ bool detached_cancel(Detached *detached, uid_t by) {
                         detached_finish_cancelled(detached);
                         break;
                 case DETACHED_SUBMITTED:
-                        job = supervisor_find_job(detached->table->supervisor,
-                                                  detached_job_id(detached));
+                        job = engine_find_job(&detached->table->supervisor->engine,
+                                              detached_job_id(detached));
                         if (job)
                                 ending_doom(job, JOB_CANCELLED,
                                             failure_new(FAILURE_CANCELLED, "cancelled by uid %u",

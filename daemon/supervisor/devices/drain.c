@@ -42,16 +42,16 @@ static void drain_keep(const Device *device, const char *prefix, const char *rea
                 return;
         }
         drain_key(device, prefix, key);
-        keeper_link_keep(device->supervisor->keeper, key, fd);
+        keeper_link_keep(device->engine->keeper, key, fd);
 }
 
 static void drain_forget(const Device *device) {
         char key[KEEPER_KEY_MAX + 1];
 
         drain_key(device, DRAIN_KEY_HELD, key);
-        keeper_link_drop(device->supervisor->keeper, key);
+        keeper_link_drop(device->engine->keeper, key);
         drain_key(device, DRAIN_KEY_CONDEMNED, key);
-        keeper_link_drop(device->supervisor->keeper, key);
+        keeper_link_drop(device->engine->keeper, key);
 }
 
 /* Return: the uuid behind it; NULL: it is another key. */
@@ -85,8 +85,8 @@ bool drain_on_held(Supervisor *supervisor, const char *key, int fd) {
 }
 
 static void drain_adopt_one(Supervisor *supervisor, const struct Drained *drained) {
-        for (size_t i = 0; i < supervisor->n_devices; ++i) {
-                Device *device = &supervisor->devices[i];
+        for (size_t i = 0; i < supervisor->engine.n_devices; ++i) {
+                Device *device = &supervisor->engine.devices[i];
 
                 if (strcmp(device->uuid, drained->uuid) != 0)
                         continue;
@@ -117,9 +117,9 @@ void drain_free(Supervisor *supervisor) {
 
 /* ---- what waits for it ----------------------------------------------------- */
 
-static bool drain_any_takes_jobs(const Supervisor *supervisor) {
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                if (health_takes_jobs(&supervisor->devices[i].health))
+static bool drain_any_takes_jobs(const Engine *engine) {
+        for (size_t i = 0; i < engine->n_devices; ++i)
+                if (health_takes_jobs(&engine->devices[i].health))
                         return true;
         return false;
 }
@@ -135,7 +135,7 @@ static bool drain_is_waiting(const Job *job, const Slot *slot) {
 static void drain_move_jobs(Slot *slot) {
         Job *job, *next;
 
-        HASH_ITER (hh, slot->supervisor->jobs, job, next) {
+        HASH_ITER (hh, slot->engine->jobs, job, next) {
                 if (!drain_is_waiting(job, slot))
                         continue;
                 scheduler_withdraw(job);
@@ -144,8 +144,7 @@ static void drain_move_jobs(Slot *slot) {
 }
 
 static void drain_move_arena(Slot *slot, Arena *arena) {
-        Slot *to = slot_get(slot->supervisor, arena->user,
-                            device_choose(slot->supervisor, arena->user));
+        Slot *to = slot_get(slot->engine, arena->user, device_choose(slot->engine, arena->user));
 
         if (!to)
                 return; /* without memory it stays where it is */
@@ -180,7 +179,7 @@ static void drain_move_modules(Slot *slot) {
 }
 
 void drain_offer(Slot *slot) {
-        if (slot->supervisor->n_devices < 2 || !drain_any_takes_jobs(slot->supervisor))
+        if (slot->engine->n_devices < 2 || !drain_any_takes_jobs(slot->engine))
                 return;
         drain_move_arenas(slot);
         drain_move_modules(slot);
@@ -190,7 +189,7 @@ void drain_offer(Slot *slot) {
 static void drain_move(Device *device) {
         Slot *slot, *next;
 
-        HASH_ITER (hh, device->supervisor->slots, slot, next)
+        HASH_ITER (hh, device->engine->slots, slot, next)
                 if (slot->device == device)
                         drain_offer(slot);
 }
@@ -198,7 +197,7 @@ static void drain_move(Device *device) {
 static void drain_poke(Device *device) {
         Slot *slot, *next;
 
-        HASH_ITER (hh, device->supervisor->slots, slot, next)
+        HASH_ITER (hh, device->engine->slots, slot, next)
                 if (slot->device == device)
                         slot_poke(slot);
         device->is_dirty = true;
@@ -223,14 +222,14 @@ static void drain_begin(Device *device) {
 }
 
 static void drain_end(Device *device) {
-        Supervisor *supervisor = device->supervisor;
+        Engine *engine = device->engine;
 
         drain_log(device, "takes jobs");
         drain_poke(device);
         /* What waits for others and left the choice finds this one. */
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                if (!health_takes_jobs(&supervisor->devices[i].health))
-                        drain_move(&supervisor->devices[i]);
+        for (size_t i = 0; i < engine->n_devices; ++i)
+                if (!health_takes_jobs(&engine->devices[i].health))
+                        drain_move(&engine->devices[i]);
 }
 
 bool drain_hold(Device *device, const char *by, const char *reason) {
@@ -281,7 +280,7 @@ void drain_condemn(Device *device, const char *why) {
 static void drain_clear(Device *device) {
         Slot *slot, *next;
 
-        HASH_ITER (hh, device->supervisor->slots, slot, next)
+        HASH_ITER (hh, device->engine->slots, slot, next)
                 if (slot->device == device)
                         slot_device_is_well(slot, device->health.reason);
 }
@@ -301,7 +300,7 @@ void drain_looked(Device *device, HealthFinding finding, const char *why) {
 }
 
 void drain_tick(Supervisor *supervisor, uint64_t now_ns) {
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                if (health_wants_look(&supervisor->devices[i].health, now_ns))
-                        probe_look(&supervisor->devices[i]);
+        for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
+                if (health_wants_look(&supervisor->engine.devices[i].health, now_ns))
+                        probe_look(&supervisor->engine.devices[i]);
 }

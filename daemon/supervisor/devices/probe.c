@@ -21,7 +21,7 @@ void probe_start(Supervisor *supervisor) {
         Worker *worker;
         int r;
 
-        if (supervisor->n_devices || supervisor->is_quitting)
+        if (supervisor->engine.n_devices || supervisor->engine.is_closing)
                 return;
 
         r = worker_new(supervisor, NULL, NULL, &worker);
@@ -30,14 +30,14 @@ void probe_start(Supervisor *supervisor) {
 }
 
 void probe_failed(Supervisor *supervisor, const char *why) {
-        if (supervisor->n_devices || supervisor->is_quitting)
+        if (supervisor->engine.n_devices || supervisor->engine.is_closing)
                 return;
 
         /* One line for each new reason, not one every two seconds. */
-        if (strcmp(supervisor_state(supervisor), why) != 0) {
-                free(supervisor->problem);
-                supervisor->problem = strdup(why);
-                log_warning("no device yet: %s", supervisor_state(supervisor));
+        if (strcmp(engine_state(&supervisor->engine), why) != 0) {
+                free(supervisor->engine.problem);
+                supervisor->engine.problem = strdup(why);
+                log_warning("no device yet: %s", engine_state(&supervisor->engine));
         }
         uv_timer_start(&supervisor->probe_timer, probe_on_timer, PROBE_RETRY_MS, 0);
 }
@@ -47,36 +47,36 @@ static int probe_make_devices(Supervisor *supervisor, const Gpuq__Worker__Probed
         size_t n_devices = probed->n_devices;
         int r;
 
-        supervisor->devices = calloc(n_devices, sizeof(*supervisor->devices));
-        if (!supervisor->devices)
+        supervisor->engine.devices = calloc(n_devices, sizeof(*supervisor->engine.devices));
+        if (!supervisor->engine.devices)
                 return -ENOMEM;
 
         for (size_t i = 0; i < n_devices; ++i) {
                 const Gpuq__Worker__DeviceInfo *info = probed->devices[i];
 
-                r = device_init(&supervisor->devices[i], supervisor, (unsigned)i, info->name,
-                                info->uuid, info->pci, info->memory_total);
-                supervisor->n_devices = i + 1;
+                r = device_init(&supervisor->engine.devices[i], &supervisor->engine, (unsigned)i,
+                                info->name, info->uuid, info->pci, info->memory_total);
+                supervisor->engine.n_devices = i + 1;
                 if (r < 0)
                         return r;
                 log_info("device %zu: %s", i, info->name);
         }
-        pace_init(&supervisor->pace, supervisor_is_on_cpu(supervisor));
+        pace_init(&supervisor->pace, engine_is_on_cpu(&supervisor->engine));
         return 0;
 }
 
 static void probe_serve_waiting(Supervisor *supervisor) {
         Module *module;
 
-        while ((module = TAILQ_FIRST(&supervisor->unplaced_modules)))
+        while ((module = TAILQ_FIRST(&supervisor->engine.unplaced_modules)))
                 module_load(module);
-        scheduler_place_all(supervisor);
+        scheduler_place_all(&supervisor->engine);
 }
 
 void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
         int r;
 
-        if (supervisor->n_devices)
+        if (supervisor->engine.n_devices)
                 return;
         if (probed->error) {
                 probe_failed(supervisor, probed->error->text);
@@ -95,8 +95,8 @@ void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
                 return;
         }
         supervisor->driver_version = strdup(probed->driver_version);
-        free(supervisor->problem);
-        supervisor->problem = NULL;
+        free(supervisor->engine.problem);
+        supervisor->engine.problem = NULL;
         drain_adopt(supervisor);
         if (supervisor->takeover)
                 takeover_on_devices(supervisor->takeover);
@@ -109,10 +109,10 @@ void probe_look(Device *device) {
         Worker *worker;
         int r;
 
-        if (device->supervisor->is_quitting)
+        if (device->engine->is_closing)
                 return;
         health_look(&device->health);
-        r = worker_new(device->supervisor, NULL, device, &worker);
+        r = worker_new(supervisor_of(device->engine), NULL, device, &worker);
         if (r < 0)
                 drain_looked(device, HEALTH_FOUND_NOTHING, strerror(-r));
 }
@@ -126,7 +126,7 @@ void probe_looked(const Worker *worker, const Gpuq__Worker__Probed *probed) {
 }
 
 void probe_look_failed(const Worker *worker, const char *why) {
-        if (worker->supervisor->is_quitting)
+        if (worker->supervisor->engine.is_closing)
                 return;
         drain_looked(worker->look, worker->pid ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING, why);
 }

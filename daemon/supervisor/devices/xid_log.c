@@ -70,7 +70,7 @@ static void xid_log_drain(Device *device, const Xid *xid) {
 static void xid_log_tell(const Device *device, const Xid *xid) {
         char fields[96], process[32] = "";
 
-        if (!limit_log(&device->supervisor->log_limit))
+        if (!limit_log(&device->engine->log_limit))
                 return;
         if (xid->pid)
                 snprintf(process, sizeof(process), ", process %d", xid->pid);
@@ -84,8 +84,8 @@ static void xid_log_take(Supervisor *supervisor, const Xid *xid) {
         bool is_ours = false;
 
         /* The parts of a divided GPU have one address. */
-        for (size_t i = 0; i < supervisor->n_devices; ++i) {
-                Device *device = &supervisor->devices[i];
+        for (size_t i = 0; i < supervisor->engine.n_devices; ++i) {
+                Device *device = &supervisor->engine.devices[i];
 
                 if (!xid_is_at(xid, device->pci))
                         continue;
@@ -114,7 +114,8 @@ void xid_log_read(Supervisor *supervisor) {
         int r = 1;
         Xid xid;
 
-        if (!log || log->is_reading || !supervisor->n_devices || supervisor->is_quitting)
+        if (!log || log->is_reading || !supervisor->engine.n_devices ||
+            supervisor->engine.is_closing)
                 return;
 
         log->is_reading = true;

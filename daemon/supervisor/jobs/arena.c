@@ -10,7 +10,7 @@
 #include "base.h"
 #include "util/list.h"
 #include "slot.h"
-#include "loop.h"
+#include "engine.h"
 #include "workers.h"
 
 static int arena_make_memfd(Arena *arena) {
@@ -35,14 +35,14 @@ static int arena_make_memfd(Arena *arena) {
 }
 
 /* In the tables, charged to nobody yet. Return: NULL: no memory. */
-static Arena *arena_alloc(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t id,
+static Arena *arena_alloc(Engine *engine, User *user, ArenaPlace place, uint64_t id,
                           uint64_t size) {
         Arena *arena = calloc(1, sizeof(*arena));
 
         if (!arena)
                 return NULL;
 
-        arena->supervisor = supervisor;
+        arena->engine = engine;
         arena->user = user;
         arena->place = place;
         arena->size = size;
@@ -51,7 +51,7 @@ static Arena *arena_alloc(Supervisor *supervisor, User *user, ArenaPlace place, 
         arena->n_refs = 1;
         LIST_INIT(&arena->mappings);
         arena->id = id;
-        HASH_ADD(hh, supervisor->arenas, id, sizeof(arena->id), arena);
+        HASH_ADD(hh, engine->arenas, id, sizeof(arena->id), arena);
         if (!arena->hh.tbl) {
                 free(arena);
                 return NULL;
@@ -66,13 +66,12 @@ static int arena_charge(Arena *arena) {
                            arena->size);
 }
 
-int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t size,
-              Arena **ret_arena) {
+int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena **ret_arena) {
         _cleanup_(arena_unrefp) Arena *arena = NULL;
         int r;
 
-        ledger_note_id(supervisor->ledger, LEDGER_ARENA, ++supervisor->last_arena);
-        arena = arena_alloc(supervisor, user, place, supervisor->last_arena, size);
+        ledger_note_id(engine->ledger, LEDGER_ARENA, ++engine->last_arena);
+        arena = arena_alloc(engine, user, place, engine->last_arena, size);
         if (!arena)
                 return -ENOMEM;
         if (arena_charge(arena) == USER_E_QUOTA)
@@ -88,17 +87,17 @@ int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t siz
 }
 
 /* It was within its user's limits once, and is there: a smaller limit takes nothing away. */
-int arena_restore(Supervisor *supervisor, const LedgerArena *record, uint32_t slot, Device *device,
-                  int fd, Arena **ret_arena) {
+int arena_restore(Engine *engine, const LedgerArena *record, uint32_t slot, Device *device, int fd,
+                  Arena **ret_arena) {
         _cleanup_(closep) int owned = fd;
         Arena *arena;
         User *user;
         int r;
 
-        r = supervisor_get_user(supervisor, record->uid, record->gid, &user);
+        r = engine_get_user(engine, record->uid, record->gid, &user);
         if (r < 0)
                 return r;
-        arena = arena_alloc(supervisor, user, (ArenaPlace)record->place, record->id, record->size);
+        arena = arena_alloc(engine, user, (ArenaPlace)record->place, record->id, record->size);
         if (!arena)
                 return -ENOMEM;
 
@@ -115,7 +114,7 @@ int arena_restore(Supervisor *supervisor, const LedgerArena *record, uint32_t sl
 
 /* Before the keeper has it: without its record the descriptor means nothing. */
 static void arena_record(Arena *arena) {
-        Ledger *ledger = arena->supervisor->ledger;
+        Ledger *ledger = arena->engine->ledger;
         LedgerArena record = {
                 .id = arena->id,
                 .size = arena->size,
@@ -140,7 +139,7 @@ void arena_adopt_fd(Arena *arena, int fd) {
         arena->fd = fd;
         arena_record(arena);
         snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)arena->id);
-        keeper_link_keep(arena->supervisor->keeper, key, fd);
+        keeper_link_keep(arena->engine->keeper, key, fd);
 }
 
 void arena_note_session(Arena *arena, uint32_t session) {
@@ -156,8 +155,8 @@ static void arena_forget_fd(Arena *arena) {
         if (arena->fd < 0)
                 return;
         snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)arena->id);
-        keeper_link_drop(arena->supervisor->keeper, key);
-        ledger_drop(arena->supervisor->ledger, LEDGER_ARENA, arena->record);
+        keeper_link_drop(arena->engine->keeper, key);
+        ledger_drop(arena->engine->ledger, LEDGER_ARENA, arena->record);
         close(arena->fd);
 }
 
@@ -169,7 +168,7 @@ static void arena_free(Arena *arena) {
         assert(!arena->slot && !arena->maker);
         if (arena->device && arena->fd >= 0)
                 arena->device->arena_bytes -= arena->size;
-        HASH_DEL(arena->supervisor->arenas, arena);
+        HASH_DEL(arena->engine->arenas, arena);
         arena->user->n_arenas--;
         arena_forget_fd(arena);
         user_uncharge(&arena->charge);

@@ -29,7 +29,7 @@ typedef struct Arena Arena;
 typedef struct Device Device;
 typedef struct Mapping Mapping;
 typedef struct Slot Slot;
-typedef struct Supervisor Supervisor;
+typedef struct Engine Engine;
 
 typedef enum ArenaPlace {
         ARENA_HOST = GPUQ__V1__PLACE__HOST,
@@ -44,7 +44,7 @@ enum {
 
 struct Arena {
         uint64_t id;
-        Supervisor *supervisor;
+        Engine *engine;
         User *user;
         ArenaPlace place;
         uint64_t size;  /* bytes */
@@ -53,7 +53,7 @@ struct Arena {
         unsigned n_refs;
 
         LIST_HEAD(, Mapping) mappings; /* workers that have it */
-        UT_hash_handle hh;             /* supervisor->arenas */
+        UT_hash_handle hh;             /* engine->arenas */
 
         /* a DEVICE arena until a worker has made it */
         Session *maker; /* who asked; NULL once it is gone */
@@ -74,8 +74,7 @@ struct Arena {
  *
  * Return: 0 with one reference, ARENA_E_QUOTA, or a negative errno.
  */
-int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t size,
-              Arena **ret_arena);
+int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena **ret_arena);
 /**
  * arena_restore() - one that a supervisor before us had
  * @slot: of its record
@@ -84,8 +83,8 @@ int arena_new(Supervisor *supervisor, User *user, ArenaPlace place, uint64_t siz
  *
  * Return: 0 with one reference, or a negative errno.
  */
-int arena_restore(Supervisor *supervisor, const LedgerArena *record, uint32_t slot, Device *device,
-                  int fd, Arena **ret_arena);
+int arena_restore(Engine *engine, const LedgerArena *record, uint32_t slot, Device *device, int fd,
+                  Arena **ret_arena);
 /** arena_ref() - Return: the arena. */
 Arena *arena_ref(Arena *arena);
 /** arena_note_session() - it has the arena open: the ledger says for whom to keep it. */

@@ -10,7 +10,7 @@
 #include "policy.h"
 #include "scheduler.h"
 #include "clients.h"
-#include "loop.h"
+#include "engine.h"
 #include "workers.h"
 
 #define DEPENDENCY_ON_STACK  32u
@@ -59,7 +59,7 @@ static int dependency_set_order(Job *job, const uint64_t *ids, size_t n_ids) {
                 return -ENOMEM;
 
         for (size_t i = 0; i < n_ids; ++i) {
-                Job *before = supervisor_find_job(job->supervisor, ids[i]);
+                Job *before = engine_find_job(job->engine, ids[i]);
                 JobEdge *edge = &job->order[job->n_order];
 
                 if (!before)

@@ -6,16 +6,16 @@
 
 #include "util/list.h"
 #include "slot.h"
-#include "loop.h"
+#include "engine.h"
 #include "workers.h"
 
 static int device_init_timers(Device *device) {
         int r;
 
-        r = uv_timer_init(&device->supervisor->loop, &device->gate);
+        r = uv_timer_init(device->engine->loop, &device->gate);
         if (r < 0)
                 return r;
-        r = uv_timer_init(&device->supervisor->loop, &device->turn);
+        r = uv_timer_init(device->engine->loop, &device->turn);
         if (r < 0) {
                 uv_close((uv_handle_t *)&device->gate, NULL);
                 return r;
@@ -25,11 +25,11 @@ static int device_init_timers(Device *device) {
         return 0;
 }
 
-int device_init(Device *device, Supervisor *supervisor, unsigned index, const char *name,
-                const char *uuid, const char *pci, uint64_t memory_total) {
+int device_init(Device *device, Engine *engine, unsigned index, const char *name, const char *uuid,
+                const char *pci, uint64_t memory_total) {
         int r;
 
-        device->supervisor = supervisor;
+        device->engine = engine;
         device->index = index;
         device->memory_total = memory_total;
         device->name = strdup(name);
@@ -46,7 +46,7 @@ int device_init(Device *device, Supervisor *supervisor, unsigned index, const ch
 }
 
 void device_configure(Device *device) {
-        const Config *config = device->supervisor->config;
+        const Config *config = device->engine->config;
 
         fairshare_configure(device->share, config->usage_half_life_s * 1000000000ull,
                             config->limits.weight);
@@ -90,7 +90,7 @@ const char *device_state(const Device *device) {
 static Slot *device_slot(Device *device, User *user) {
         const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
 
-        return lane ? lane->slot : slot_find(device->supervisor, user, device);
+        return lane ? lane->slot : slot_find(device->engine, user, device);
 }
 
 /* Where a worker has to be started first, that is counted, so that short jobs do
@@ -117,15 +117,15 @@ static uint64_t device_penalty_ns(const Device *device) {
         return device->health.state == HEALTH_DOUBTED ? DEVICE_BROKEN_NS : 0;
 }
 
-Device *device_choose(Supervisor *supervisor, User *user) {
+Device *device_choose(Engine *engine, User *user) {
         uint64_t now_ns, best_ns = UINT64_MAX;
-        Device *best = &supervisor->devices[0];
+        Device *best = &engine->devices[0];
 
-        if (supervisor->n_devices == 1)
+        if (engine->n_devices == 1)
                 return best;
-        now_ns = supervisor_now(supervisor);
-        for (size_t i = 0; i < supervisor->n_devices; ++i) {
-                Device *device = &supervisor->devices[i];
+        now_ns = engine_now(engine);
+        for (size_t i = 0; i < engine->n_devices; ++i) {
+                Device *device = &engine->devices[i];
                 uint64_t cost_ns = device_cost(device, user, now_ns) + device_penalty_ns(device);
 
                 if (cost_ns < best_ns) {
@@ -137,7 +137,7 @@ Device *device_choose(Supervisor *supervisor, User *user) {
 }
 
 static int device_grow_lanes(Device *device, User *user) {
-        size_t n_lanes = device->supervisor->n_devices;
+        size_t n_lanes = device->engine->n_devices;
         Lane **lanes;
 
         if (user->n_lanes >= n_lanes)
@@ -161,7 +161,7 @@ Lane *device_lane(Device *device, User *user) {
         if (user->lanes[device->index])
                 return user->lanes[device->index];
 
-        slot = slot_get(device->supervisor, user, device);
+        slot = slot_get(device->engine, user, device);
         if (!slot)
                 return NULL;
         lane = calloc(1, sizeof(*lane));
@@ -187,7 +187,7 @@ static void device_on_timer(uv_timer_t *timer) {
 }
 
 static uint64_t device_inflight_ns(const Device *device) {
-        return MAX(device->supervisor->config->inflight_ms, 1u) * 1000000ull;
+        return MAX(device->engine->config->inflight_ms, 1u) * 1000000ull;
 }
 
 static uint64_t device_grace_ns(const Device *device, const Job *job) {
@@ -201,29 +201,34 @@ static void device_gate_leave(Device *device, Job *job) {
         job->counted_ns = 0;
 }
 
-/* Lets those out that are overdue. Return: when the next one will be, UINT64_MAX for nobody. */
-static uint64_t device_gate_age(Device *device, uint64_t now_ns) {
+/* Lets those of one slot out that are overdue. Return: when the next one will be, UINT64_MAX: none. */
+static uint64_t device_gate_age_slot(Device *device, const Slot *slot, uint64_t now_ns) {
         uint64_t next_ns = UINT64_MAX;
-        Worker *worker;
         Job *job;
 
-        for (worker = device->supervisor->workers; worker; worker = worker->hh.next) {
-                if (worker->device != device)
-                        continue;
-                TAILQ_FOREACH (job, &worker->inflight, link) {
-                        uint64_t due_ns = job->started_ns + device_grace_ns(device, job);
+        TAILQ_FOREACH (job, &slot->worker->inflight, link) {
+                uint64_t due_ns = job->started_ns + device_grace_ns(device, job);
 
-                        if (!job->counted_ns)
-                                continue;
-                        if (due_ns > now_ns) {
-                                next_ns = MIN(next_ns, due_ns);
-                                continue;
-                        }
-                        /* Nor does it keep its own user's other jobs out. */
-                        device_gate_leave(device, job);
-                        worker_unbound(worker, job);
+                if (!job->counted_ns)
+                        continue;
+                if (due_ns > now_ns) {
+                        next_ns = MIN(next_ns, due_ns);
+                        continue;
                 }
+                /* Nor does it keep its own user's other jobs out. */
+                device_gate_leave(device, job);
+                worker_unbound(slot->worker, job);
         }
+        return next_ns;
+}
+
+static uint64_t device_gate_age(Device *device, uint64_t now_ns) {
+        uint64_t next_ns = UINT64_MAX;
+        const Slot *slot;
+
+        for (slot = device->engine->slots; slot; slot = slot->hh.next)
+                if (slot->device == device && slot->worker)
+                        next_ns = MIN(next_ns, device_gate_age_slot(device, slot, now_ns));
         return next_ns;
 }
 

@@ -28,7 +28,7 @@
 
 typedef struct Device Device;
 typedef struct Slot Slot;
-typedef struct Supervisor Supervisor;
+typedef struct Engine Engine;
 
 /* One user on one device. */
 struct Lane {
@@ -41,7 +41,7 @@ struct Lane {
 };
 
 struct Device {
-        Supervisor *supervisor;
+        Engine *engine;
         unsigned index;
         char *name;
         char *uuid;
@@ -68,8 +68,8 @@ struct Device {
 };
 
 /** device_init() - in zeroed memory; names are copied. Return: 0, or a negative errno. */
-int device_init(Device *device, Supervisor *supervisor, unsigned index, const char *name,
-                const char *uuid, const char *pci, uint64_t memory_total);
+int device_init(Device *device, Engine *engine, unsigned index, const char *name, const char *uuid,
+                const char *pci, uint64_t memory_total);
 /** device_fini() - its timer was closed by device_close(). */
 void device_fini(Device *device);
 /** device_configure() - take from the configuration what concerns its users' shares. */
@@ -82,7 +82,7 @@ const char *device_state(const Device *device);
 void device_set_problem(Device *device, const char *problem);
 
 /** device_choose() - the least loaded that takes jobs, seen by this user; if none does, one that will. */
-Device *device_choose(Supervisor *supervisor, User *user);
+Device *device_choose(Engine *engine, User *user);
 /** device_lane() - this user's; made when missing. Return: NULL: no memory. */
 Lane *device_lane(Device *device, User *user);
 

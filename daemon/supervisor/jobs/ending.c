@@ -7,7 +7,7 @@
 #include "policy.h"
 #include "scheduler.h"
 #include "clients.h"
-#include "loop.h"
+#include "engine.h"
 #include "workers.h"
 
 static LedgerEnd ending_of(const Job *job) {
@@ -39,7 +39,7 @@ static void ending_remember(const Job *job, const LedgerEnd *end) {
 static void ending_record(Job *job, const LedgerEnd *end) {
         LedgerOwner owner = job_owner(job);
 
-        job->record = ledger_job_ended(job->supervisor->ledger, job->record, &owner, end,
+        job->record = ledger_job_ended(job->engine->ledger, job->record, &owner, end,
                                        job->failure ? job->failure->text : NULL, job->output);
 }
 
@@ -67,7 +67,7 @@ static void ending_unlink(Job *job) {
         if (!job->is_made)
                 return;
 
-        HASH_DEL(job->supervisor->jobs, job);
+        HASH_DEL(job->engine->jobs, job);
         TAILQ_REMOVE(&job->user->jobs, job, user_link);
         if (job->session)
                 order_remove(job->session->order, job->order_node);
@@ -90,7 +90,7 @@ static void ending_report(Job *job) {
                 session_job_ended(job->session, job);
                 return;
         }
-        ledger_job_forgone(job->supervisor->ledger, job->record);
+        ledger_job_forgone(job->engine->ledger, job->record);
         job_free(job);
 }
 
@@ -98,7 +98,7 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         bool was_running = job->state == JOB_RUNNING;
         LedgerEnd end;
 
-        job->ended_ns = supervisor_now(job->supervisor);
+        job->ended_ns = engine_now(job->engine);
         job->failure = failure;
         if (was_running && !job->ran_us)
                 job->ran_us = (job->ended_ns - job->started_ns) / 1000;
@@ -148,13 +148,13 @@ void ending_doom(Job *job, JobState state, Failure *failure) {
                 scheduler_return(job, job->is_alone);
         scheduler_withdraw(job);
         job->place = JOB_DOOMED;
-        TAILQ_INSERT_TAIL(&job->supervisor->doomed, job, link);
+        TAILQ_INSERT_TAIL(&job->engine->doomed, job, link);
 }
 
-void ending_run(Supervisor *supervisor) {
+void ending_run(Engine *engine) {
         Job *job;
 
-        while ((job = TAILQ_FIRST(&supervisor->doomed))) {
+        while ((job = TAILQ_FIRST(&engine->doomed))) {
                 scheduler_withdraw(job);
                 ending_finish(job, job->doom_state, TAKE_PTR(job->doom));
         }

@@ -12,7 +12,7 @@
 
 #include "job.h"
 
-typedef struct Supervisor Supervisor;
+typedef struct Engine Engine;
 
 /** ending_done() - it ran and is well. */
 void ending_done(Job *job);
@@ -23,6 +23,6 @@ void ending_cancel(Job *job, Failure *failure);
 /** ending_doom() - ends so, or by itself, soon: a RUNNING job that its client or its timeout ends. */
 void ending_doom(Job *job, JobState state, Failure *failure);
 /** ending_run() - the dependents of those that failed. */
-void ending_run(Supervisor *supervisor);
+void ending_run(Engine *engine);
 
 #endif

@@ -8,7 +8,7 @@
 #include "arena.h"
 #include "util/list.h"
 #include "module.h"
-#include "loop.h"
+#include "engine.h"
 #include "util/pool.h"
 
 #define JOB_POOL_BYTES                                                                             \
@@ -123,7 +123,7 @@ static void job_copy(Job *job, const JobSpec *spec, const JobLayout *layout) {
                 memcpy(job->operations, spec->operations, spec->n_operations);
 }
 
-int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_job) {
+int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
         JobTexts texts = spec->texts.n_bytes ? spec->texts : job_texts(spec);
         JobLayout layout = job_layout(spec, &texts);
         bool is_pooled = layout.total <= JOB_POOL_BYTES;
@@ -135,7 +135,7 @@ int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_j
 
         *job = (Job){
                 .id = spec->id,
-                .supervisor = supervisor,
+                .engine = engine,
                 .user = user,
                 .wanted_device = spec->device,
                 .timeout_ms = spec->timeout_ms,
@@ -231,7 +231,7 @@ void job_note_retries(Job *job, unsigned retries) {
         LedgerOwner owner = job_owner(job);
 
         job->retries = retries;
-        job->record = ledger_job_waits(job->supervisor->ledger, job->record, &owner, retries);
+        job->record = ledger_job_waits(job->engine->ledger, job->record, &owner, retries);
 }
 
 LedgerOwner job_owner(const Job *job) {

@@ -27,7 +27,7 @@ typedef struct Device Device;
 typedef struct Instance Instance;
 typedef struct Module Module;
 typedef struct OrderNode OrderNode;
-typedef struct Supervisor Supervisor;
+typedef struct Engine Engine;
 typedef struct Worker Worker;
 
 /*
@@ -51,12 +51,12 @@ typedef enum JobState {
 /* Which list job->link is in. */
 typedef enum JobPlace {
         JOB_NOWHERE,  /* waits for other jobs */
-        JOB_UNPLACED, /* supervisor->unplaced: there is no device yet */
+        JOB_UNPLACED, /* engine->unplaced: there is no device yet */
         JOB_QUEUED,   /* its lane's queue, by job->entry */
         JOB_ALONE,    /* its slot's list of jobs to run alone */
         JOB_PARKED,   /* an instance's list, until the module is loaded there */
         JOB_INFLIGHT, /* its worker's list */
-        JOB_DOOMED,   /* supervisor->doomed: ends as soon as the stack is shallow */
+        JOB_DOOMED,   /* engine->doomed: ends as soon as the stack is shallow */
         JOB_ENDED,    /* session->ended, to be reported */
 } JobPlace;
 
@@ -134,7 +134,7 @@ typedef struct JobSpec {
 
 struct Job {
         uint64_t id;
-        Supervisor *supervisor;
+        Engine *engine;
         User *user;
         Session *session; /* NULL once it is gone */
         char *label;
@@ -142,7 +142,7 @@ struct Job {
         TAILQ_ENTRY(Job) link;         /* see place */
         TAILQ_ENTRY(Job) user_link;    /* user->jobs */
         TAILQ_ENTRY(Job) session_link; /* session->jobs */
-        UT_hash_handle hh;             /* supervisor->jobs */
+        UT_hash_handle hh;             /* engine->jobs */
         QueueEntry entry;              /* its lane's queue */
         OutboxItem item;               /* worker->outbox, until it is sent */
 
@@ -210,7 +210,7 @@ struct Job {
 /** job_texts() - of @spec's label and kernels. */
 JobTexts job_texts(const JobSpec *spec);
 /** job_new() - WAITING, with references to what it names. Return: 0, or -ENOMEM. */
-int job_new(Supervisor *supervisor, const JobSpec *spec, User *user, Job **ret_job);
+int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job);
 /** job_free() - of one that is in no list. NULL is fine. Return: NULL. */
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job, job_free)

@@ -9,7 +9,7 @@
 #include "util/list.h"
 #include "clients.h"
 #include "slot.h"
-#include "loop.h"
+#include "engine.h"
 #include "workers.h"
 
 static int module_copy_options(Module *module, const ModuleSpec *spec) {
@@ -40,7 +40,7 @@ static int module_copy(Module *module, const ModuleSpec *spec) {
 
 /* Written again when something of it changes. */
 static void module_record(Module *module) {
-        Ledger *ledger = module->supervisor->ledger;
+        Ledger *ledger = module->engine->ledger;
         LedgerModule record = {
                 .id = module->id,
                 .image = module->image ? module->image->id : 0,
@@ -55,6 +55,15 @@ static void module_record(Module *module) {
                 module->record = ledger_change(ledger, LEDGER_MODULE, module->record, &record);
 }
 
+static Worker *module_find_worker(const Engine *engine, uint32_t id) {
+        const Slot *slot;
+
+        for (slot = engine->slots; slot; slot = slot->hh.next)
+                if (slot->worker && slot->worker->id == id && !worker_is_gone(slot->worker))
+                        return slot->worker;
+        return NULL;
+}
+
 /* Its variables are in a worker that lives on, or they are lost. */
 static void module_resume(Module *module, const ModuleSpec *spec) {
         Worker *worker;
@@ -65,15 +74,12 @@ static void module_resume(Module *module, const ModuleSpec *spec) {
         module->used_in = spec->used_in;
         if (!spec->used_in)
                 return;
-        HASH_FIND(hh, module->supervisor->workers, &spec->used_in, sizeof(spec->used_in), worker);
-        if (worker && worker_is_gone(worker))
-                worker = NULL;
+        worker = module_find_worker(module->engine, spec->used_in);
         module->home = worker ? worker->device : NULL;
         module->variables_lost = !worker;
 }
 
-int module_new(Supervisor *supervisor, Session *session, const ModuleSpec *spec,
-               Module **ret_module) {
+int module_new(Engine *engine, Session *session, const ModuleSpec *spec, Module **ret_module) {
         _cleanup_(module_unrefp) Module *module = NULL;
         int r;
 
@@ -81,15 +87,15 @@ int module_new(Supervisor *supervisor, Session *session, const ModuleSpec *spec,
         if (!module)
                 return -ENOMEM;
 
-        module->supervisor = supervisor;
+        module->engine = engine;
         module->user = session->user;
         module->session_id = session->id;
         module->n_refs = 1;
         LIST_INIT(&module->instances);
         module->record = LEDGER_NONE;
-        module->id = spec->id ? spec->id : ++supervisor->last_module;
-        ledger_note_id(supervisor->ledger, LEDGER_MODULE, supervisor->last_module);
-        HASH_ADD(hh, supervisor->modules, id, sizeof(module->id), module);
+        module->id = spec->id ? spec->id : ++engine->last_module;
+        ledger_note_id(engine->ledger, LEDGER_MODULE, engine->last_module);
+        HASH_ADD(hh, engine->modules, id, sizeof(module->id), module);
         if (!module->hh.tbl) {
                 free(TAKE_PTR(module));
                 return -ENOMEM;
@@ -118,7 +124,7 @@ static void module_stop_waiting(Module *module) {
         if (module->slot)
                 TAILQ_REMOVE(&module->slot->loading, module, wait_link);
         else
-                TAILQ_REMOVE(&module->supervisor->unplaced_modules, module, wait_link);
+                TAILQ_REMOVE(&module->engine->unplaced_modules, module, wait_link);
         module->is_waiting = false;
 }
 
@@ -130,9 +136,9 @@ static void module_free(Module *module) {
         while ((instance = LIST_FIRST(&module->instances)))
                 worker_drop_instance(instance);
         module_stop_waiting(module);
-        HASH_DEL(module->supervisor->modules, module);
+        HASH_DEL(module->engine->modules, module);
         user_uncharge(&module->charge);
-        ledger_drop(module->supervisor->ledger, LEDGER_MODULE, module->record);
+        ledger_drop(module->engine->ledger, LEDGER_MODULE, module->record);
         arena_unref(module->image);
         for (size_t i = 0; i < module->n_options; ++i)
                 free(module->options[i]);
@@ -158,40 +164,40 @@ static void module_wait(Module *module, Slot *slot) {
         if (slot)
                 TAILQ_INSERT_TAIL(&slot->loading, module, wait_link);
         else
-                TAILQ_INSERT_TAIL(&module->supervisor->unplaced_modules, module, wait_link);
+                TAILQ_INSERT_TAIL(&module->engine->unplaced_modules, module, wait_link);
 }
 
 /* Where it may be loaded still. */
 static Device *module_find_home(const Module *module) {
-        Supervisor *supervisor = module->supervisor;
+        Engine *engine = module->engine;
 
         if (module->home)
                 return module->home;
-        for (size_t i = 0; i < supervisor->n_devices; ++i) {
-                const Slot *slot = slot_find(supervisor, module->user, &supervisor->devices[i]);
+        for (size_t i = 0; i < engine->n_devices; ++i) {
+                const Slot *slot = slot_find(engine, module->user, &engine->devices[i]);
 
                 if (slot && slot->worker)
-                        return &supervisor->devices[i];
+                        return &engine->devices[i];
         }
         return NULL;
 }
 
 static Failure *module_choose_slot(Module *module, Slot **ret_slot) {
-        Supervisor *supervisor = module->supervisor;
+        Engine *engine = module->engine;
         int wanted = module->wanted_device;
         Device *device;
 
-        if (wanted >= (int)supervisor->n_devices)
+        if (wanted >= (int)engine->n_devices)
                 return failure_new(FAILURE_NOT_FOUND, "device %d: there are %zu", wanted,
-                                   supervisor->n_devices);
+                                   engine->n_devices);
 
         /* Where it is loaded first is told for the compiler's word: jobs find it anywhere. */
-        device = wanted >= 0 ? &supervisor->devices[wanted] : NULL;
+        device = wanted >= 0 ? &engine->devices[wanted] : NULL;
         if (!device && module->is_resumed)
                 device = module_find_home(module);
         if (!device || !health_takes_jobs(&device->health))
-                device = device_choose(supervisor, module->user);
-        *ret_slot = slot_get(supervisor, module->user, device);
+                device = device_choose(engine, module->user);
+        *ret_slot = slot_get(engine, module->user, device);
         return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "no memory for a worker");
 }
 
@@ -200,7 +206,7 @@ void module_load(Module *module) {
         Slot *slot = NULL;
 
         module_stop_waiting(module);
-        if (!module->supervisor->n_devices) {
+        if (!module->engine->n_devices) {
                 module_wait(module, NULL);
                 return;
         }

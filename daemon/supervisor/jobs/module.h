@@ -31,7 +31,7 @@ typedef struct Device Device;
 typedef struct Instance Instance;
 typedef struct Module Module;
 typedef struct Slot Slot;
-typedef struct Supervisor Supervisor;
+typedef struct Engine Engine;
 typedef struct Worker Worker;
 
 typedef enum ModuleState {
@@ -70,7 +70,7 @@ typedef struct ModuleReport {
 
 struct Module {
         uint64_t id;
-        Supervisor *supervisor;
+        Engine *engine;
         Session *session; /* NULL once it let go */
         uint32_t session_id;
         User *user;
@@ -78,14 +78,14 @@ struct Module {
 
         LIST_ENTRY(Module) session_link; /* session->modules */
         LIST_HEAD(, Instance) instances;
-        UT_hash_handle hh; /* supervisor->modules */
+        UT_hash_handle hh; /* engine->modules */
 
         ModuleState state;
         uint32_t serial; /* of the request to answer */
         unsigned n_tries;
         int wanted_device; /* -1: any */
         Slot *slot;        /* LOADING: where */
-        bool is_waiting;   /* in slot->loading or supervisor->unplaced_modules */
+        bool is_waiting;   /* in slot->loading or engine->unplaced_modules */
         TAILQ_ENTRY(Module) wait_link;
 
         int format;
@@ -106,8 +106,7 @@ struct Module {
 };
 
 /** module_new() - LOADING, with the session's reference. Return: 0, MODULE_E_QUOTA, or -ENOMEM. */
-int module_new(Supervisor *supervisor, Session *session, const ModuleSpec *spec,
-               Module **ret_module);
+int module_new(Engine *engine, Session *session, const ModuleSpec *spec, Module **ret_module);
 /** module_ref() - Return: the module. */
 Module *module_ref(Module *module);
 /** module_unref() - the last one unloads it everywhere. NULL is fine. Return: NULL. */

@@ -10,7 +10,7 @@
 #include "util/list.h"
 #include "scheduler.h"
 #include "slot.h"
-#include "loop.h"
+#include "engine.h"
 #include "workers.h"
 
 static bool reason_edges(const Job *job, char *text, size_t n_text) {
@@ -75,7 +75,7 @@ static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_
                 snprintf(text, n_text, "a job runs alone after a fault");
         else if (job->user->is_held)
                 snprintf(text, n_text, "over gpu_seconds: its user has some again in about %.0f s",
-                         ceil(user_over_seconds(job->user, supervisor_now(job->supervisor))));
+                         ceil(user_over_seconds(job->user, engine_now(job->engine))));
         else
                 reason_turn(job, worker, n_before, text, n_text);
 }
@@ -83,7 +83,7 @@ static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_
 void scheduler_reason(const Job *job, size_t n_before, char *text, size_t n_text) {
         switch (job->place) {
                 case JOB_UNPLACED:
-                        snprintf(text, n_text, "device: %s", job->supervisor->problem);
+                        snprintf(text, n_text, "device: %s", job->engine->problem);
                         return;
                 case JOB_PARKED:
                         snprintf(text, n_text, "%s",

@@ -9,7 +9,7 @@
 #include "util/list.h"
 #include "module.h"
 #include "scheduler.h"
-#include "loop.h"
+#include "engine.h"
 #include "util/log.h"
 
 #define RECOVERY_NAMED_MAX 16u /* buffers named in one text */

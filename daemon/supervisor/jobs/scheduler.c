@@ -7,13 +7,13 @@
 #include "ending.h"
 #include "util/list.h"
 #include "slot.h"
-#include "loop.h"
+#include "engine.h"
 #include "restart.h"
 #include "workers.h"
 #include "util/log.h"
 
-static uint64_t scheduler_quantum_ns(const Supervisor *supervisor) {
-        return MAX(supervisor->config->inflight_ms, 1u) * 1000000ull;
+static uint64_t scheduler_quantum_ns(const Engine *engine) {
+        return MAX(engine->config->inflight_ms, 1u) * 1000000ull;
 }
 
 static Lane *scheduler_lane(const Job *job) {
@@ -25,13 +25,13 @@ void scheduler_wake(Lane *lane) {
         if (fairshare_wake(lane->device->share, &lane->share) == 0)
                 return;
         log_warning("no memory to wake uid %u", (unsigned)lane->user->uid);
-        lane->slot->supervisor->has_slept_in = true;
+        lane->slot->engine->has_slept_in = true;
 }
 
 /* ---- where ----------------------------------------------------------------- */
 
 static Failure *scheduler_wanted_device(const Job *job, int *ret_wanted) {
-        size_t n_devices = job->supervisor->n_devices;
+        size_t n_devices = job->engine->n_devices;
         int wanted = job->wanted_device;
 
         if (wanted >= (int)n_devices)
@@ -75,7 +75,7 @@ static bool scheduler_follow_order(const Job *job, int *wanted) {
 static void scheduler_load(Job *job, Device *device) {
         job->device = device;
         job->expected_ns = duration_expected(job->user->duration, job->duration_class);
-        job->is_long = job->expected_ns > scheduler_quantum_ns(job->supervisor);
+        job->is_long = job->expected_ns > scheduler_quantum_ns(job->engine);
         job->is_loaded = true;
         device->load_ns += job->expected_ns;
         device->n_queued++;
@@ -120,7 +120,7 @@ static int scheduler_enqueue(Job *job, Lane *lane) {
 
 static void scheduler_wait_for_device(Job *job) {
         job->place = JOB_UNPLACED;
-        TAILQ_INSERT_TAIL(&job->supervisor->unplaced, job, link);
+        TAILQ_INSERT_TAIL(&job->engine->unplaced, job, link);
 }
 
 /* Failures here go by ending_doom(): we may stand deep in somebody else's end. */
@@ -133,7 +133,7 @@ void scheduler_consider(Job *job) {
         if (job->state != JOB_WAITING || job->place != JOB_NOWHERE || job->n_blocking ||
             job->is_held)
                 return;
-        if (!job->supervisor->n_devices) {
+        if (!job->engine->n_devices) {
                 scheduler_wait_for_device(job);
                 return;
         }
@@ -146,8 +146,8 @@ void scheduler_consider(Job *job) {
         if (!scheduler_follow_order(job, &wanted))
                 return;
 
-        device = wanted >= 0 ? &job->supervisor->devices[wanted]
-                             : device_choose(job->supervisor, job->user);
+        device =
+                wanted >= 0 ? &job->engine->devices[wanted] : device_choose(job->engine, job->user);
         lane = device_lane(device, job->user);
         if (!lane || scheduler_enqueue(job, lane) < 0)
                 ending_doom(job, JOB_FAILED,
@@ -161,7 +161,7 @@ void scheduler_withdraw(Job *job) {
                 case JOB_ENDED:
                         return;
                 case JOB_UNPLACED:
-                        TAILQ_REMOVE(&job->supervisor->unplaced, job, link);
+                        TAILQ_REMOVE(&job->engine->unplaced, job, link);
                         break;
                 case JOB_QUEUED:
                         queue_remove(&scheduler_lane(job)->queue, &job->entry);
@@ -175,17 +175,17 @@ void scheduler_withdraw(Job *job) {
                         job->instance = NULL;
                         break;
                 case JOB_DOOMED:
-                        TAILQ_REMOVE(&job->supervisor->doomed, job, link);
+                        TAILQ_REMOVE(&job->engine->doomed, job, link);
                         break;
         }
         scheduler_unload(job);
         job->place = JOB_NOWHERE;
 }
 
-void scheduler_place_all(Supervisor *supervisor) {
+void scheduler_place_all(Engine *engine) {
         Job *job;
 
-        while ((job = TAILQ_FIRST(&supervisor->unplaced))) {
+        while ((job = TAILQ_FIRST(&engine->unplaced))) {
                 scheduler_withdraw(job);
                 scheduler_consider(job);
         }
@@ -200,7 +200,7 @@ static bool scheduler_fits(QueueEntry *entry, void *userdata) {
 
         if (job->is_long)
                 return worker->n_long == 0;
-        return worker->short_ns < scheduler_quantum_ns(worker->supervisor);
+        return worker->short_ns < scheduler_quantum_ns(worker->engine);
 }
 
 static bool scheduler_runs_alone(const Worker *worker) {
@@ -210,9 +210,8 @@ static bool scheduler_runs_alone(const Worker *worker) {
 }
 
 /* Woken again by scheduler_tick(). */
-static bool scheduler_is_held(Supervisor *supervisor, User *user) {
-        user->is_held =
-                user->limits.gpu_seconds && user_over_seconds(user, supervisor_now(supervisor)) > 0;
+static bool scheduler_is_held(Engine *engine, User *user) {
+        user->is_held = user->limits.gpu_seconds && user_over_seconds(user, engine_now(engine)) > 0;
         return user->is_held;
 }
 
@@ -244,9 +243,9 @@ static Job *scheduler_next(Lane *lane, Worker *worker) {
                 return NULL;
         if (alone)
                 return alone->user == lane->user && !worker->n_inflight ? alone : NULL;
-        if (scheduler_is_held(worker->supervisor, lane->user))
+        if (scheduler_is_held(worker->engine, lane->user))
                 return NULL;
-        if (worker->n_inflight >= MAX(worker->supervisor->config->inflight_jobs, 1u))
+        if (worker->n_inflight >= MAX(worker->engine->config->inflight_jobs, 1u))
                 return NULL;
 
         entry = queue_pick(&lane->queue, scheduler_fits, worker);
@@ -331,7 +330,7 @@ static void scheduler_started(Lane *lane, Worker *worker, Job *job) {
         job->worker = worker;
         job->n_beside = worker->n_inflight;
         job->phase = FAULT_UNKNOWN;
-        job->started_ns = supervisor_now(job->supervisor);
+        job->started_ns = engine_now(job->engine);
         job_set_state(job, JOB_RUNNING);
         device->n_running++;
         device->load_ns += job->expected_ns;
@@ -384,7 +383,7 @@ static bool scheduler_may_ask(Lane *lane) {
 }
 
 static void scheduler_run_device(Device *device) {
-        uint64_t now_ns = supervisor_now(device->supervisor);
+        uint64_t now_ns = engine_now(device->engine);
         ShareUser *share;
         Lane *lane;
         Job *job;
@@ -410,12 +409,12 @@ static void scheduler_run_device(Device *device) {
         }
 }
 
-void scheduler_run(Supervisor *supervisor) {
-        if (takeover_is_open(supervisor) || supervisor->is_handing_over)
+void scheduler_run(Engine *engine) {
+        if (engine->pauses)
                 return;
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                if (supervisor->devices[i].is_dirty)
-                        scheduler_run_device(&supervisor->devices[i]);
+        for (size_t i = 0; i < engine->n_devices; ++i)
+                if (engine->devices[i].is_dirty)
+                        scheduler_run_device(&engine->devices[i]);
 }
 
 static void scheduler_release(User *user) {
@@ -426,21 +425,21 @@ static void scheduler_release(User *user) {
 }
 
 /* Those that there was no memory to wake. */
-static void scheduler_wake_again(Supervisor *supervisor) {
+static void scheduler_wake_again(Engine *engine) {
         Slot *slot;
 
-        if (!supervisor->has_slept_in)
+        if (!engine->has_slept_in)
                 return;
-        supervisor->has_slept_in = false;
-        for (slot = supervisor->slots; slot; slot = slot->hh.next)
+        engine->has_slept_in = false;
+        for (slot = engine->slots; slot; slot = slot->hh.next)
                 slot_wake(slot);
 }
 
-void scheduler_tick(Supervisor *supervisor, uint64_t now_ns) {
+void scheduler_tick(Engine *engine, uint64_t now_ns) {
         User *user;
 
-        scheduler_wake_again(supervisor);
-        for (user = supervisor->users; user; user = user->hh.next)
+        scheduler_wake_again(engine);
+        for (user = engine->users; user; user = user->hh.next)
                 if (user->is_held && user_over_seconds(user, now_ns) <= 0)
                         scheduler_release(user);
 }
@@ -460,7 +459,7 @@ static uint64_t scheduler_settle(const Job *job, uint64_t now_ns) {
 }
 
 void scheduler_leave_worker(Job *job) {
-        uint64_t now_ns = supervisor_now(job->supervisor), busy_ns = scheduler_settle(job, now_ns);
+        uint64_t now_ns = engine_now(job->engine), busy_ns = scheduler_settle(job, now_ns);
         Device *device = job->device;
         Lane *lane = scheduler_lane(job);
 

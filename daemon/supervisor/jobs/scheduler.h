@@ -19,15 +19,15 @@ void scheduler_consider(Job *job);
 /** scheduler_withdraw() - take it out of whichever list it waits in. */
 void scheduler_withdraw(Job *job);
 /** scheduler_place_all() - devices are known now. */
-void scheduler_place_all(Supervisor *supervisor);
+void scheduler_place_all(Engine *engine);
 /** scheduler_wake() - this user may have something to dispatch here. */
 void scheduler_wake(Lane *lane);
 /** scheduler_run() - dispatch what can be. */
-void scheduler_run(Supervisor *supervisor);
+void scheduler_run(Engine *engine);
 /** scheduler_adopt() - a WAITING job that is in no list is in this worker already: RUNNING. Return: 0, or -ENOMEM. */
 int scheduler_adopt(Job *job, Worker *worker);
 /** scheduler_tick() - now and then: users who were over their GPU seconds may go on. */
-void scheduler_tick(Supervisor *supervisor, uint64_t now_ns);
+void scheduler_tick(Engine *engine, uint64_t now_ns);
 
 /** scheduler_leave_worker() - a RUNNING job is in flight no more: settle what it cost. */
 void scheduler_leave_worker(Job *job);

@@ -7,22 +7,23 @@
 #include "util/list.h"
 #include "scheduler.h"
 #include "clients.h"
+#include "engine.h"
 #include "loop.h"
 #include "restart.h"
 #include "workers.h"
 #include "util/log.h"
 
-static SlotKey slot_key(const Supervisor *supervisor, const User *user, const Device *device) {
+static SlotKey slot_key(const Engine *engine, const User *user, const Device *device) {
         return (SlotKey){
-                .domain = supervisor->config->isolation_shared ? 0 : user->uid,
+                .domain = engine->config->isolation_shared ? 0 : user->uid,
                 .device = device->index,
         };
 }
 
-static Slot *slot_of(Supervisor *supervisor, SlotKey key) {
+static Slot *slot_of(Engine *engine, SlotKey key) {
         Slot *slot;
 
-        HASH_FIND(hh, supervisor->slots, &key, sizeof(key), slot);
+        HASH_FIND(hh, engine->slots, &key, sizeof(key), slot);
         return slot;
 }
 
@@ -30,13 +31,13 @@ static void slot_on_close(uv_handle_t *handle) {
         free(handle->data);
 }
 
-Slot *slot_find(Supervisor *supervisor, const User *user, const Device *device) {
-        return slot_of(supervisor, slot_key(supervisor, user, device));
+Slot *slot_find(Engine *engine, const User *user, const Device *device) {
+        return slot_of(engine, slot_key(engine, user, device));
 }
 
-Slot *slot_get_domain(Supervisor *supervisor, uint32_t domain, uint32_t gid, Device *device) {
+Slot *slot_get_domain(Engine *engine, uint32_t domain, uint32_t gid, Device *device) {
         const SlotKey key = {.domain = domain, .device = device->index};
-        Slot *slot = slot_of(supervisor, key);
+        Slot *slot = slot_of(engine, key);
 
         if (slot)
                 return slot;
@@ -44,13 +45,13 @@ Slot *slot_get_domain(Supervisor *supervisor, uint32_t domain, uint32_t gid, Dev
         slot = calloc(1, sizeof(*slot));
         if (!slot)
                 return NULL;
-        if (uv_timer_init(&supervisor->loop, &slot->retry) < 0) {
+        if (uv_timer_init(engine->loop, &slot->retry) < 0) {
                 free(slot);
                 return NULL;
         }
 
         slot->key = key;
-        slot->supervisor = supervisor;
+        slot->engine = engine;
         slot->device = device;
         slot->gid = gid;
         slot->retry.data = slot;
@@ -58,7 +59,7 @@ Slot *slot_get_domain(Supervisor *supervisor, uint32_t domain, uint32_t gid, Dev
         TAILQ_INIT(&slot->alone);
         TAILQ_INIT(&slot->making);
         TAILQ_INIT(&slot->loading);
-        HASH_ADD(hh, supervisor->slots, key, sizeof(slot->key), slot);
+        HASH_ADD(hh, engine->slots, key, sizeof(slot->key), slot);
         if (!slot->hh.tbl) {
                 uv_close((uv_handle_t *)&slot->retry, slot_on_close);
                 return NULL;
@@ -66,10 +67,10 @@ Slot *slot_get_domain(Supervisor *supervisor, uint32_t domain, uint32_t gid, Dev
         return slot;
 }
 
-Slot *slot_get(Supervisor *supervisor, const User *user, Device *device) {
-        uint32_t gid = supervisor->config->isolation_shared ? 0 : user->gid;
+Slot *slot_get(Engine *engine, const User *user, Device *device) {
+        uint32_t gid = engine->config->isolation_shared ? 0 : user->gid;
 
-        return slot_get_domain(supervisor, slot_key(supervisor, user, device).domain, gid, device);
+        return slot_get_domain(engine, slot_key(engine, user, device).domain, gid, device);
 }
 
 void slot_close(Slot *slot) {
@@ -85,7 +86,7 @@ void slot_close(Slot *slot) {
                 free(lane);
         }
         quanta_forget(&slot->device->quanta, &slot->domain);
-        HASH_DEL(slot->supervisor->slots, slot);
+        HASH_DEL(slot->engine->slots, slot);
         uv_close((uv_handle_t *)&slot->retry, slot_on_close);
 }
 
@@ -149,8 +150,7 @@ static void slot_on_retry(uv_timer_t *timer) {
 static bool slot_may_start(const Slot *slot) {
         const Health *health = &slot->device->health;
 
-        if (slot->supervisor->is_quitting || slot->supervisor->is_handing_over ||
-            takeover_is_open(slot->supervisor) || !slot_has_work(slot))
+        if (slot->engine->is_closing || slot->engine->pauses || !slot_has_work(slot))
                 return false;
         return !(health->state == HEALTH_DOUBTED && slot->n_failures);
 }
@@ -167,7 +167,7 @@ static void slot_start(Slot *slot) {
                 return;
         }
 
-        r = worker_new(slot->supervisor, slot, NULL, &slot->worker);
+        r = worker_new(supervisor_of(slot->engine), slot, NULL, &slot->worker);
         if (r < 0)
                 slot_worker_failed(slot, strerror(-r));
 }

@@ -34,10 +34,10 @@ typedef struct SlotKey {
 
 struct Slot {
         SlotKey key;
-        Supervisor *supervisor;
+        Engine *engine;
         Device *device;
         uint32_t gid;
-        UT_hash_handle hh; /* supervisor->slots */
+        UT_hash_handle hh; /* engine->slots */
 
         Worker *worker;                  /* NULL: none; else starting, ready or stopping */
         QuantaDomain domain;             /* of device->quanta */
@@ -54,11 +54,11 @@ struct Slot {
 };
 
 /** slot_find() - Return: the slot, or NULL. */
-Slot *slot_find(Supervisor *supervisor, const User *user, const Device *device);
+Slot *slot_find(Engine *engine, const User *user, const Device *device);
 /** slot_get() - found or made. Return: NULL: no memory. */
-Slot *slot_get(Supervisor *supervisor, const User *user, Device *device);
+Slot *slot_get(Engine *engine, const User *user, Device *device);
 /** slot_get_domain() - the same for a domain of which no user has come yet. */
-Slot *slot_get_domain(Supervisor *supervisor, uint32_t domain, uint32_t gid, Device *device);
+Slot *slot_get_domain(Engine *engine, uint32_t domain, uint32_t gid, Device *device);
 /** slot_abandon() - at the end of the program: what it was still to make or load is not wanted. */
 void slot_abandon(Slot *slot);
 /** slot_close() - at the end of the program: its lanes go, its timer closes and frees it. */

@@ -86,7 +86,7 @@ struct User {
         uint64_t half_life_ns; /* of what was used in it */
         bool is_held;          /* over its GPU seconds: what waits is not dispatched */
 
-        UT_hash_handle hh; /* supervisor->users */
+        UT_hash_handle hh; /* engine->users */
 };
 
 /** user_new() - @gid: of its first session, for when the system does not know the uid. Return: 0, or -ENOMEM. */

@@ -17,7 +17,6 @@
 
 void supervisor_reload(Supervisor *supervisor, int fd) {
         Config *config;
-        User *user;
         int r;
 
         r = config_unseal(fd, &config);
@@ -31,17 +30,9 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
                 log_warning("isolation changes with the next start");
                 config->isolation_shared = supervisor->config->isolation_shared;
         }
+        engine_configure(&supervisor->engine, config);
         config_free(supervisor->config);
         supervisor->config = config;
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                device_configure(&supervisor->devices[i]);
-        for (user = supervisor->users; user; user = user->hh.next) {
-                user_configure(user, config);
-                for (size_t i = 0; i < user->n_lanes; ++i)
-                        if (user->lanes[i])
-                                fairshare_set_weight(user->lanes[i]->device->share,
-                                                     &user->lanes[i]->share, user->limits.weight);
-        }
         log_info("configuration read again");
 }
 
@@ -77,11 +68,12 @@ static int supervisor_init(Supervisor *supervisor) {
                 log_error("no configuration from the keeper: %s", strerror(-r));
                 return r;
         }
-        pace_init(&supervisor->pace, supervisor_is_on_cpu(supervisor));
+        engine_configure(&supervisor->engine, supervisor->config);
+        pace_init(&supervisor->pace, engine_is_on_cpu(&supervisor->engine));
         r = bump_new(&supervisor->bump);
         if (r < 0)
                 return r;
-        r = ledger_new(&supervisor->ledger);
+        r = ledger_new(&supervisor->engine.ledger);
         if (r < 0) {
                 log_error("no ledger: %s", strerror(-r));
                 return r;
@@ -96,7 +88,7 @@ static int supervisor_init(Supervisor *supervisor) {
                 return r;
         return keeper_link_new(&supervisor->loop, supervisor->options.keeper_fd,
                                supervisor_on_keeper, supervisor_on_keeper_end, supervisor,
-                               &supervisor->keeper);
+                               &supervisor->engine.keeper);
 }
 
 int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor) {
@@ -109,9 +101,8 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
 
         supervisor->options = *options;
         supervisor->started_ns = uv_hrtime();
-        TAILQ_INIT(&supervisor->doomed);
-        TAILQ_INIT(&supervisor->unplaced);
-        TAILQ_INIT(&supervisor->unplaced_modules);
+        engine_init(&supervisor->engine);
+        supervisor->engine.loop = &supervisor->loop;
         TAILQ_INIT(&supervisor->flushing);
         TAILQ_INIT(&supervisor->deferring);
         TAILQ_INIT(&supervisor->looking);
@@ -148,10 +139,10 @@ void supervisor_quit(Supervisor *supervisor) {
         Session *session, *next_session;
         Worker *worker, *next_worker;
 
-        if (supervisor->is_quitting)
+        if (supervisor->engine.is_closing)
                 return;
 
-        supervisor->is_quitting = true;
+        supervisor->engine.is_closing = true;
         supervisor->quit_ns = uv_hrtime();
         supervisor->listener = listener_close(supervisor->listener);
         HASH_ITER (hh, supervisor->sessions, session, next_session)
@@ -167,7 +158,7 @@ static void supervisor_end_work(Supervisor *supervisor) {
         Worker *worker, *next_worker;
         Slot *slot, *next_slot;
 
-        supervisor->is_quitting = true;
+        supervisor->engine.is_closing = true;
         supervisor->takeover = takeover_free(supervisor->takeover);
         HASH_ITER (hh, supervisor->sessions, session, next_session)
                 session_close(session);
@@ -176,19 +167,19 @@ static void supervisor_end_work(Supervisor *supervisor) {
                 worker_lost(worker, FAULT_STOPPED, NULL, NULL);
                 worker_close(worker);
         }
-        for (slot = supervisor->slots; slot; slot = slot->hh.next)
+        for (slot = supervisor->engine.slots; slot; slot = slot->hh.next)
                 slot_abandon(slot);
-        ending_run(supervisor);
-        HASH_ITER (hh, supervisor->slots, slot, next_slot)
+        ending_run(&supervisor->engine);
+        HASH_ITER (hh, supervisor->engine.slots, slot, next_slot)
                 slot_close(slot);
 }
 
 static void supervisor_close_handles(Supervisor *supervisor) {
         listener_close(supervisor->listener);
-        supervisor->keeper = keeper_link_close(supervisor->keeper);
+        supervisor->engine.keeper = keeper_link_close(supervisor->engine.keeper);
         detached_close(supervisor);
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                device_close(&supervisor->devices[i]);
+        for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
+                device_close(&supervisor->engine.devices[i]);
         stall_stop(&supervisor->stall);
         uv_close((uv_handle_t *)&supervisor->prepare, NULL);
         uv_close((uv_handle_t *)&supervisor->idle, NULL);
@@ -200,104 +191,32 @@ static void supervisor_close_handles(Supervisor *supervisor) {
 
 /* Nobody asked for this end: to the next one it is as if we had been killed. */
 static void supervisor_leave(Supervisor *supervisor) {
-        if (supervisor->ledger && ledger_leave(supervisor->ledger) < 0)
+        if (supervisor->engine.ledger && ledger_leave(supervisor->engine.ledger) < 0)
                 _exit(1);
-        supervisor->keeper = keeper_link_close(supervisor->keeper);
+        supervisor->engine.keeper = keeper_link_close(supervisor->engine.keeper);
 }
 
 Supervisor *supervisor_free(Supervisor *supervisor) {
-        User *user, *next;
-
         if (!supervisor)
                 return NULL;
 
-        if (!supervisor->is_quitting)
+        if (!supervisor->engine.is_closing)
                 supervisor_leave(supervisor);
         supervisor_end_work(supervisor);
         supervisor_close_handles(supervisor);
         detached_free(supervisor);
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                device_fini(&supervisor->devices[i]);
-        free(supervisor->devices);
         drain_free(supervisor);
-        HASH_ITER (hh, supervisor->users, user, next) {
-                HASH_DEL(supervisor->users, user);
-                user_free(user);
-        }
-        assert(!supervisor->jobs && !supervisor->arenas && !supervisor->modules);
+        engine_fini(&supervisor->engine);
         bump_free(supervisor->bump);
-        ledger_free(supervisor->ledger);
+        ledger_free(supervisor->engine.ledger);
         xid_log_free(supervisor->xid_log);
         free(supervisor->driver_version);
-        free(supervisor->problem);
         config_free(supervisor->config);
         uv_loop_close(&supervisor->loop);
         free(supervisor);
         return NULL;
 }
 
-/* ---- tables ---------------------------------------------------------------- */
-
-int supervisor_get_user(Supervisor *supervisor, uid_t uid, gid_t gid, User **ret_user) {
-        User *user;
-        int r;
-
-        HASH_FIND(hh, supervisor->users, &uid, sizeof(uid), user);
-        if (!user) {
-                r = user_new(uid, gid, supervisor->config, &user);
-                if (r < 0)
-                        return r;
-                HASH_ADD(hh, supervisor->users, uid, sizeof(user->uid), user);
-                if (!user->hh.tbl) {
-                        user_free(user);
-                        return -ENOMEM;
-                }
-        }
-        *ret_user = user;
-        return 0;
-}
-
-Job *supervisor_find_job(Supervisor *supervisor, uint64_t id) {
-        Job *job;
-
-        HASH_FIND(hh, supervisor->jobs, &id, sizeof(id), job);
-        return job;
-}
-
-Arena *supervisor_find_arena(Supervisor *supervisor, uint64_t id) {
-        Arena *arena;
-
-        HASH_FIND(hh, supervisor->arenas, &id, sizeof(id), arena);
-        return arena;
-}
-
-Module *supervisor_find_module(Supervisor *supervisor, uint64_t id) {
-        Module *module;
-
-        HASH_FIND(hh, supervisor->modules, &id, sizeof(id), module);
-        return module;
-}
-
-const char *supervisor_state(const Supervisor *supervisor) {
-        if (supervisor->n_devices)
-                return "ready";
-        return supervisor->problem ? supervisor->problem : "looking for devices";
-}
-
-/* With device=auto the keeper chose, which shows in what was found: the CPU driver
- * puts its devices in a PCI domain that no real one is in. */
-bool supervisor_is_on_cpu(const Supervisor *supervisor) {
-        switch (supervisor->config->device) {
-                case CONFIG_DRIVER_CPU:
-                        return true;
-                case CONFIG_DRIVER_GPU:
-                        return false;
-                case CONFIG_DRIVER_AUTO:
-                        break;
-        }
-        return supervisor->n_devices && strncmp(supervisor->devices[0].pci, "ffff:", 5) == 0;
-}
-
 const char *supervisor_driver(const Supervisor *supervisor) {
-        return supervisor_is_on_cpu(supervisor) ? "cpu" : "cuda";
+        return engine_is_on_cpu(&supervisor->engine) ? "cpu" : "cuda";
 }

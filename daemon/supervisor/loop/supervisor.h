@@ -25,6 +25,7 @@
 #include "util/bump.h"
 #include "base.h"
 #include "util/config.h"
+#include "util/list.h"
 #include "util/pace.h"
 
 #define SUPERVISOR_TICK_MS      250u
@@ -47,9 +48,8 @@ typedef struct SupervisorOptions {
         int keeper_fd; /* -1: none, for tests */
 } SupervisorOptions;
 
-TAILQ_HEAD(SupervisorJobs, Job);
-
 struct Supervisor {
+        Engine engine;
         uv_loop_t loop;
         Stall stall;
         uv_prepare_t prepare;
@@ -59,57 +59,35 @@ struct Supervisor {
         uv_timer_t quit_timer;
         SupervisorOptions options;
         Config *config;
-        KeeperLink *keeper;
         Listener *listener;
         DetachedTable *detached; /* NULL: not yet */
         Takeover *takeover;      /* NULL: without a keeper, for tests */
         Bump *bump;              /* one message at a time */
-        Ledger *ledger;          /* what the next one must know */
         XidLog *xid_log;         /* NULL: the kernel's log is not read */
-        LimitLog log_limit;      /* of lines that a peer can cause */
 
-        Device *devices;
-        size_t n_devices; /* 0: not known yet */
         char *driver_version;
-        char *problem; /* why there is no device; NULL: all is well */
-
-        User *users;
         Session *sessions;
-        Arena *arenas;
-        Module *modules;
-        Job *jobs; /* unfinished */
         Worker *workers;
-        Slot *slots;
-        struct SupervisorJobs doomed;
-        struct SupervisorJobs unplaced;
-        LIST_HEAD(, Drained) drained; /* before us, until devices are known */
-        TAILQ_HEAD(, Module) unplaced_modules;
+        LIST_HEAD(, Drained) drained;                     /* before us, until devices are known */
         TAILQ_HEAD(SupervisorSessions, Session) flushing; /* sessions with something to send */
         struct SupervisorSessions deferring;              /* sessions with a deferred request */
         struct SupervisorSessions looking;                /* sessions whose ring is looked at */
         uint64_t turn;                                    /* of the loop */
         uint64_t news_turn; /* of a takeover: what is deferred is looked at until then */
 
-        uint64_t last_arena;
-        uint64_t last_module;
         uint32_t last_worker;
         uint32_t last_session;
         uint64_t started_ns;
         uint64_t status_ns;   /* when the keeper last heard of us */
-        uint64_t now_ns;      /* what the clock said in this turn; 0: not asked yet */
         Pace pace;            /* an event is a job that came or ended */
         uint64_t polled_ns;   /* when it last thought of looking again rather than sleeping */
         uint64_t quit_ns;     /* when the keeper told us to end */
         int r;                /* how the run ended */
         uint64_t handover_ns; /* handing over: not later */
         unsigned n_quiet;     /* likewise: looks in a row that found nothing in flight */
-        bool is_eventful;     /* one did in this turn */
         bool is_polling;      /* it looks again rather than sleep */
         bool is_stirred;      /* flushing brought new work: one more turn before the loop sleeps */
-        bool has_slept_in; /* without memory somebody with work was not woken: the next tick does */
-        bool is_started;   /* the keeper has handed over what it held */
-        bool is_quitting;
-        bool is_handing_over; /* nothing is dispatched any more */
+        bool is_started;      /* the keeper has handed over what it held */
         bool has_handed_over;
 };
 
@@ -128,26 +106,13 @@ void supervisor_reload(Supervisor *supervisor, int fd);
 
 /** supervisor_listen() - let clients in, if all is known that they may ask for. */
 void supervisor_listen(Supervisor *supervisor);
-/** supervisor_now() - of this turn of the loop, in which the clock is read once: for all that goes by with every job. */
-uint64_t supervisor_now(Supervisor *supervisor);
-/** supervisor_event() - a job came or ended: the next may come soon. */
-void supervisor_event(Supervisor *supervisor);
+/** supervisor_of() - whose engine it is. */
+static inline Supervisor *supervisor_of(const Engine *engine) {
+        return container_of(engine, Supervisor, engine);
+}
 
-/** supervisor_get_user() - found or made. Return: 0, or a negative errno. */
-int supervisor_get_user(Supervisor *supervisor, uid_t uid, gid_t gid, User **ret_user);
-/** supervisor_find_job() - unfinished. Return: NULL: none of that id. */
-Job *supervisor_find_job(Supervisor *supervisor, uint64_t id);
-/** supervisor_find_arena() - Return: NULL: none of that id. */
-Arena *supervisor_find_arena(Supervisor *supervisor, uint64_t id);
-/** supervisor_find_module() - Return: NULL: none of that id. */
-Module *supervisor_find_module(Supervisor *supervisor, uint64_t id);
-/** supervisor_is_on_cpu() - its devices are the CPU driver's, as far as is known. */
-bool supervisor_is_on_cpu(const Supervisor *supervisor);
 /** supervisor_driver() - "cuda" or "cpu". */
 const char *supervisor_driver(const Supervisor *supervisor);
-/** supervisor_state() - "ready", or what it waits for. */
-const char *supervisor_state(const Supervisor *supervisor);
-
 /* for supervisor.c, which registers them */
 
 /** supervisor_on_prepare() - the end of a turn of the loop, see supervisor_turn.c. */

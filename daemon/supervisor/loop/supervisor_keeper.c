@@ -51,8 +51,8 @@ static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds
 }
 
 void supervisor_listen(Supervisor *supervisor) {
-        if (supervisor->listener && !supervisor->is_quitting && takeover_lets_in(supervisor) &&
-            detached_is_known(supervisor))
+        if (supervisor->listener && !supervisor->engine.is_closing &&
+            takeover_lets_in(supervisor) && detached_is_known(supervisor))
                 listener_start(supervisor->listener);
 }
 
@@ -72,7 +72,7 @@ static void supervisor_on_held_end(Supervisor *supervisor) {
         }
         detached_take_in(supervisor);
         supervisor_listen(supervisor);
-        keeper_link_send(supervisor->keeper, &ready, NULL, 0);
+        keeper_link_send(supervisor->engine.keeper, &ready, NULL, 0);
         probe_start(supervisor);
 }
 

@@ -101,13 +101,14 @@ static void supervisor_tell_keeper(Supervisor *supervisor, uint64_t now_ns) {
         if (now_ns - supervisor->status_ns < (KEEPER_STATUS_S * 1000000000ull) * 4 / 5)
                 return;
         supervisor->status_ns = now_ns;
-        if (supervisor->n_devices)
+        if (supervisor->engine.n_devices)
                 snprintf(message.text, sizeof(message.text), "%zu devices, %u workers, %u jobs",
-                         supervisor->n_devices, HASH_COUNT(supervisor->workers),
-                         HASH_COUNT(supervisor->jobs));
+                         supervisor->engine.n_devices, HASH_COUNT(supervisor->workers),
+                         HASH_COUNT(supervisor->engine.jobs));
         else
-                snprintf(message.text, sizeof(message.text), "%s", supervisor_state(supervisor));
-        keeper_link_send(supervisor->keeper, &message, NULL, 0);
+                snprintf(message.text, sizeof(message.text), "%s",
+                         engine_state(&supervisor->engine));
+        keeper_link_send(supervisor->engine.keeper, &message, NULL, 0);
 }
 
 void supervisor_on_tick(uv_timer_t *timer) {
@@ -116,14 +117,14 @@ void supervisor_on_tick(uv_timer_t *timer) {
         Worker *worker, *next_worker;
         uint64_t now_ns;
 
-        supervisor->now_ns = 0;
-        now_ns = supervisor_now(supervisor);
+        supervisor->engine.now_ns = 0;
+        now_ns = engine_now(&supervisor->engine);
 
         HASH_ITER (hh, supervisor->sessions, session, next_session)
                 session_tick(session, now_ns);
         HASH_ITER (hh, supervisor->workers, worker, next_worker)
                 supervisor_check_worker(worker, now_ns);
-        scheduler_tick(supervisor, now_ns);
+        scheduler_tick(&supervisor->engine, now_ns);
         xid_log_read(supervisor);
         drain_tick(supervisor, now_ns);
         detached_tick(supervisor, now_ns);

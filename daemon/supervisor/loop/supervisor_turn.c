@@ -20,26 +20,16 @@
 
 static void supervisor_settle(Supervisor *supervisor) {
         for (unsigned i = 0; i < SUPERVISOR_ROUNDS_MAX; ++i) {
-                ending_run(supervisor);
-                scheduler_run(supervisor);
-                if (TAILQ_EMPTY(&supervisor->doomed))
+                ending_run(&supervisor->engine);
+                scheduler_run(&supervisor->engine);
+                if (TAILQ_EMPTY(&supervisor->engine.doomed))
                         return;
         }
 }
 
-uint64_t supervisor_now(Supervisor *supervisor) {
-        if (!supervisor->now_ns)
-                supervisor->now_ns = uv_hrtime();
-        return supervisor->now_ns;
-}
-
-void supervisor_event(Supervisor *supervisor) {
-        supervisor->is_eventful = true;
-}
-
 static bool supervisor_is_busy(const Supervisor *supervisor) {
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                if (supervisor->devices[i].n_running > 0)
+        for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
+                if (supervisor->engine.devices[i].n_running > 0)
                         return true;
         return false;
 }
@@ -48,13 +38,13 @@ static bool supervisor_is_busy(const Supervisor *supervisor) {
 static bool supervisor_may_poll(Supervisor *supervisor) {
         uint64_t poll_ns = supervisor->config->poll_us * 1000ull, now_ns;
 
-        if (!poll_ns || (!supervisor->is_eventful && !supervisor->is_polling))
+        if (!poll_ns || (!supervisor->engine.is_eventful && !supervisor->is_polling))
                 return false;
 
-        now_ns = supervisor->polled_ns = supervisor_now(supervisor);
-        if (supervisor->is_eventful)
+        now_ns = supervisor->polled_ns = engine_now(&supervisor->engine);
+        if (supervisor->engine.is_eventful)
                 pace_event(&supervisor->pace, now_ns);
-        supervisor->is_eventful = false;
+        supervisor->engine.is_eventful = false;
         return !pace_may_sleep(&supervisor->pace, poll_ns, supervisor_is_busy(supervisor), now_ns);
 }
 
@@ -138,18 +128,18 @@ static void supervisor_flush_sessions(Supervisor *supervisor) {
 
 /* At whoever is awake. Return: a job came or ended. */
 static bool supervisor_look(Supervisor *supervisor) {
-        bool was_eventful = supervisor->is_eventful, found;
+        bool was_eventful = supervisor->engine.is_eventful, found;
         Worker *worker, *next;
 
-        supervisor->is_eventful = false;
-        supervisor->now_ns = 0;
+        supervisor->engine.is_eventful = false;
+        supervisor->engine.now_ns = 0;
         HASH_ITER (hh, supervisor->workers, worker, next)
                 if (worker->is_awake)
                         worker_read(worker);
         supervisor_look_at_rings(supervisor);
 
-        found = supervisor->is_eventful;
-        supervisor->is_eventful |= was_eventful;
+        found = supervisor->engine.is_eventful;
+        supervisor->engine.is_eventful |= was_eventful;
         return found;
 }
 
@@ -197,7 +187,7 @@ static void supervisor_nap(const Supervisor *supervisor) {
 }
 
 static bool supervisor_has_work(const Supervisor *supervisor) {
-        return supervisor->is_stirred || !TAILQ_EMPTY(&supervisor->doomed) ||
+        return supervisor->is_stirred || !TAILQ_EMPTY(&supervisor->engine.doomed) ||
                (!TAILQ_EMPTY(&supervisor->deferring) && supervisor_may_serve_deferred(supervisor));
 }
 
@@ -206,7 +196,7 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         bool may_sleep;
 
         supervisor->is_stirred = false;
-        supervisor->now_ns = 0;
+        supervisor->engine.now_ns = 0;
         supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);
         supervisor->is_polling = supervisor_may_poll(supervisor);
@@ -220,5 +210,5 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
                 uv_idle_start(&supervisor->idle, supervisor_on_idle);
         if (supervisor->is_polling && !supervisor_has_work(supervisor))
                 supervisor_nap(supervisor);
-        supervisor->now_ns = 0; /* it may sleep now */
+        supervisor->engine.now_ns = 0; /* it may sleep now */
 }

@@ -37,7 +37,7 @@ static unsigned handover_count(const Supervisor *supervisor) {
 }
 
 static bool handover_is_quiet(const Supervisor *supervisor) {
-        return !handover_count(supervisor) && TAILQ_EMPTY(&supervisor->doomed) &&
+        return !handover_count(supervisor) && TAILQ_EMPTY(&supervisor->engine.doomed) &&
                !handover_is_writing(supervisor);
 }
 
@@ -66,11 +66,11 @@ static void handover_on_timer(uv_timer_t *timer) {
 }
 
 void handover_begin(Supervisor *supervisor) {
-        if (supervisor->is_quitting || supervisor->is_handing_over)
+        if (supervisor->engine.is_closing || supervisor->engine.pauses & ENGINE_HANDING_OVER)
                 return;
 
         log_info("handing over: %u jobs are in flight", handover_count(supervisor));
-        supervisor->is_handing_over = true;
+        engine_pause(&supervisor->engine, ENGINE_HANDING_OVER);
         supervisor->handover_ns = uv_hrtime() + KEEPER_HANDOVER_S * 1000000000ull;
         uv_timer_start(&supervisor->quit_timer, handover_on_timer, SUPERVISOR_QUIT_STEP_MS,
                        SUPERVISOR_QUIT_STEP_MS);

@@ -52,7 +52,7 @@ TakeoverSession *takeover_find_session(const Takeover *takeover, uint32_t id) {
 
 void takeover_forget_session(Takeover *takeover, TakeoverSession *session) {
         takeover_wake_session(session);
-        ledger_told_close(takeover->supervisor->ledger, &session->told);
+        ledger_told_close(takeover->supervisor->engine.ledger, &session->told);
         HASH_DEL(takeover->sessions, session);
         free(session);
 }
@@ -117,6 +117,7 @@ bool takeover_has_news(Supervisor *supervisor) {
 
 static void takeover_enter(Takeover *takeover, TakeoverState state) {
         takeover->state = state;
+        engine_pause(&takeover->supervisor->engine, ENGINE_TAKING_OVER);
         takeover->brief_ns = uv_hrtime() + TAKEOVER_BRIEF_MS * 1000000ull;
         takeover->until_ns = uv_hrtime() + takeover->supervisor->config->takeover_s * 1000000000ull;
 }
@@ -126,8 +127,9 @@ static void takeover_enter(Takeover *takeover, TakeoverState state) {
 static int takeover_begin_afresh(Takeover *takeover) {
         takeover_drop_held(takeover);
         takeover->state = TAKEOVER_OVER;
-        keeper_link_keep(takeover->supervisor->keeper, KEEPER_KEY_LEDGER,
-                         ledger_fd(takeover->supervisor->ledger));
+        engine_unpause(&takeover->supervisor->engine, ENGINE_TAKING_OVER);
+        keeper_link_keep(takeover->supervisor->engine.keeper, KEEPER_KEY_LEDGER,
+                         ledger_fd(takeover->supervisor->engine.ledger));
         supervisor_listen(takeover->supervisor);
         return 0;
 }
@@ -135,11 +137,11 @@ static int takeover_begin_afresh(Takeover *takeover) {
 static void takeover_adopt_ledger(Takeover *takeover, Ledger *ledger) {
         Supervisor *supervisor = takeover->supervisor;
 
-        ledger_free(supervisor->ledger);
-        supervisor->ledger = ledger;
+        ledger_free(supervisor->engine.ledger);
+        supervisor->engine.ledger = ledger;
         supervisor->last_session = (uint32_t)ledger_last_id(ledger, LEDGER_SESSION);
-        supervisor->last_arena = ledger_last_id(ledger, LEDGER_ARENA);
-        supervisor->last_module = ledger_last_id(ledger, LEDGER_MODULE);
+        supervisor->engine.last_arena = ledger_last_id(ledger, LEDGER_ARENA);
+        supervisor->engine.last_module = ledger_last_id(ledger, LEDGER_MODULE);
         supervisor->last_worker = (uint32_t)ledger_last_id(ledger, LEDGER_WORKER);
 }
 
@@ -225,7 +227,7 @@ void takeover_adopt_job(Takeover *takeover, Job *job, uint32_t worker_id) {
 static void takeover_find_overtaken(const Supervisor *supervisor) {
         Job *job;
 
-        for (job = supervisor->jobs; job; job = job->hh.next)
+        for (job = supervisor->engine.jobs; job; job = job->hh.next)
                 job->was_overtaken = job->is_held && job_is_overtaken(job);
 }
 
@@ -234,7 +236,7 @@ static void takeover_settle_unclaimed(Takeover *takeover, const LedgerJob *known
         if (takeover_find_session(takeover, (uint32_t)(known->owner.id >> 32)))
                 takeover_keep_job(takeover, known);
         else
-                ledger_job_dropped(takeover->supervisor->ledger, known->slot);
+                ledger_job_dropped(takeover->supervisor->engine.ledger, known->slot);
 }
 
 /* Others will soon have ends of their own: it may not make room for those yet. One that its
@@ -244,7 +246,7 @@ static void takeover_keep_end(Takeover *takeover, const LedgerJob *known) {
                 takeover_find_session(takeover, (uint32_t)(known->owner.id >> 32));
 
         if (session)
-                ledger_job_told(takeover->supervisor->ledger, known->slot, &session->told);
+                ledger_job_told(takeover->supervisor->engine.ledger, known->slot, &session->told);
 }
 
 static void takeover_settle_jobs(Takeover *takeover) {
@@ -254,12 +256,12 @@ static void takeover_settle_jobs(Takeover *takeover) {
         Job *job;
 
         takeover_find_overtaken(supervisor);
-        while (ledger_next_job(supervisor->ledger, &i, &known)) {
+        while (ledger_next_job(supervisor->engine.ledger, &i, &known)) {
                 if (known.state == LEDGER_ENDED) {
                         takeover_keep_end(takeover, &known);
                         continue;
                 }
-                job = supervisor_find_job(supervisor, known.owner.id);
+                job = engine_find_job(&supervisor->engine, known.owner.id);
                 if (job && job->is_held)
                         takeover_adopt_job(takeover, job, known.sent.worker);
                 else if (!job || job->record != known.slot)
@@ -290,7 +292,7 @@ static void takeover_settle_session(Takeover *takeover, TakeoverSession *session
         }
         log_notice("session %u of uid %u did not come back: its jobs are cancelled: %s",
                    session->id, session->record.uid, strerror(-r));
-        ledger_drop(takeover->supervisor->ledger, LEDGER_SESSION, session->slot);
+        ledger_drop(takeover->supervisor->engine.ledger, LEDGER_SESSION, session->slot);
         takeover_forget_session(takeover, session);
 }
 
@@ -317,13 +319,14 @@ static void takeover_end(Takeover *takeover) {
         takeover_prune(takeover);
         takeover_drop_fds(takeover);
         takeover->state = TAKEOVER_OVER;
+        engine_unpause(&takeover->supervisor->engine, ENGINE_TAKING_OVER);
         takeover->has_news = true;
         supervisor->is_stirred = true;
         log_notice("took over after %.3f s: %u of %u sessions, %u workers, %u jobs in them",
                    (double)(uv_hrtime() - takeover->began_ns) / 1e9, takeover->n_resumed,
                    takeover->n_expected, takeover->n_workers, takeover->n_running);
         takeover_resume_workers(supervisor);
-        HASH_ITER (hh, supervisor->slots, slot, next) {
+        HASH_ITER (hh, supervisor->engine.slots, slot, next) {
                 slot_poke(slot);
                 slot_wake(slot);
         }
@@ -352,7 +355,7 @@ static void takeover_look_for_the_dead(Takeover *takeover) {
                 if (session->is_claimed || !session->record.pid ||
                     process_age_is_alive(session->record.pid, session->record.start))
                         continue;
-                ledger_drop(takeover->supervisor->ledger, LEDGER_SESSION, session->slot);
+                ledger_drop(takeover->supervisor->engine.ledger, LEDGER_SESSION, session->slot);
                 takeover_forget_session(takeover, session);
                 takeover->has_news = true;
         }
@@ -383,6 +386,6 @@ static void takeover_on_timer(uv_timer_t *timer) {
                 takeover_check(takeover);
         else if (takeover->state == TAKEOVER_OPEN)
                 takeover_end(takeover);
-        else if (takeover->supervisor->problem) /* no device: what needs none goes on */
+        else if (takeover->supervisor->engine.problem) /* no device: what needs none goes on */
                 takeover_on_devices(takeover);
 }

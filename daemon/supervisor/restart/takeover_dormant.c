@@ -48,7 +48,7 @@ static void takeover_on_death(uv_poll_t *poll, int status, int events) {
         TakeoverSession *session = takeover_find_session(takeover, watch->id);
 
         log_info("session %u ends with its process, which did not come back", watch->id);
-        ledger_drop(takeover->supervisor->ledger, LEDGER_SESSION, session->slot);
+        ledger_drop(takeover->supervisor->engine.ledger, LEDGER_SESSION, session->slot);
         takeover_leave_session(takeover, session);
         takeover->has_news = true;
 }
@@ -100,7 +100,7 @@ int takeover_sleep_session(Takeover *takeover, TakeoverSession *session) {
 
         if (!record->pid)
                 return -ESRCH; /* nobody would tell of its end */
-        r = supervisor_get_user(takeover->supervisor, record->uid, record->gid, &user);
+        r = engine_get_user(&takeover->supervisor->engine, record->uid, record->gid, &user);
         if (r >= 0)
                 r = takeover_watch(takeover, session);
         if (r < 0)
@@ -125,8 +125,8 @@ static void takeover_abandon_job(Takeover *takeover, TakeoverJob *job) {
 
         worker = takeover_worker_of(supervisor, job);
         if (worker)
-                worker->orphans_ns = supervisor_now(supervisor);
-        ledger_job_dropped(supervisor->ledger, job->slot);
+                worker->orphans_ns = engine_now(&supervisor->engine);
+        ledger_job_dropped(supervisor->engine.ledger, job->slot);
         takeover_forget_job(takeover, job);
 }
 
@@ -188,7 +188,7 @@ void takeover_prune(Takeover *takeover) {
 
         HASH_ITER (hh, takeover->modules, module, next)
                 if (!takeover_find_session(takeover, module->record.session)) {
-                        ledger_drop(supervisor->ledger, LEDGER_MODULE, module->slot);
+                        ledger_drop(supervisor->engine.ledger, LEDGER_MODULE, module->slot);
                         if (takeover->state == TAKEOVER_OVER)
                                 takeover_unload(supervisor, module->id);
                         takeover_forget_module(takeover, module);
@@ -250,8 +250,8 @@ static void takeover_note_variables(Takeover *takeover, const TakeoverJob *job) 
                 if (module->record.session == (uint32_t)(job->id >> 32) &&
                     module->record.has_variables && !module->record.worker) {
                         module->record.worker = job->sent.worker;
-                        module->slot = ledger_change(takeover->supervisor->ledger, LEDGER_MODULE,
-                                                     module->slot, &module->record);
+                        module->slot = ledger_change(takeover->supervisor->engine.ledger,
+                                                     LEDGER_MODULE, module->slot, &module->record);
                 }
 }
 
@@ -260,7 +260,8 @@ void takeover_keep_job(Takeover *takeover, const LedgerJob *known) {
         TakeoverJob *job = calloc(1, sizeof(*job));
         User *user;
 
-        if (job && supervisor_get_user(takeover->supervisor, owner->uid, owner->gid, &user) >= 0) {
+        if (job &&
+            engine_get_user(&takeover->supervisor->engine, owner->uid, owner->gid, &user) >= 0) {
                 *job = (TakeoverJob){.id = owner->id,
                                      .owner = *owner,
                                      .user = user,
@@ -304,7 +305,7 @@ unsigned takeover_n_jobs(const Worker *worker) {
 static void takeover_write_end(Takeover *takeover, TakeoverJob *job, const LedgerEnd *end,
                                const char *text, const char *output) {
         TakeoverSession *session = takeover_find_session(takeover, (uint32_t)(job->id >> 32));
-        Ledger *ledger = takeover->supervisor->ledger;
+        Ledger *ledger = takeover->supervisor->engine.ledger;
         HistoryEntry entry = {
                 .id = job->id,
                 .state = end->state,
@@ -417,7 +418,7 @@ void takeover_compare_jobs(Worker *worker, const Gpuq__Worker__State *state) {
                 if (job->doom) {
                         takeover_end_doomed(takeover, job, NULL);
                 } else {
-                        ledger_job_dropped(worker->supervisor->ledger, job->slot);
+                        ledger_job_dropped(worker->supervisor->engine.ledger, job->slot);
                         takeover_forget_job(takeover, job);
                 }
         }

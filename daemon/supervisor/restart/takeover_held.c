@@ -27,7 +27,7 @@ void takeover_on_held(Takeover *takeover, const char *key, int fd) {
                         return;
         }
         free(held);
-        keeper_link_drop(takeover->supervisor->keeper, key);
+        keeper_link_drop(takeover->supervisor->engine.keeper, key);
         close(fd);
 }
 
@@ -45,7 +45,7 @@ int takeover_take_fd(Takeover *takeover, const char *key) {
 }
 
 static void takeover_drop_fd(Takeover *takeover, TakeoverHeld *held) {
-        keeper_link_drop(takeover->supervisor->keeper, held->key);
+        keeper_link_drop(takeover->supervisor->engine.keeper, held->key);
         HASH_DEL(takeover->held, held);
         close(held->fd);
         free(held);
@@ -68,9 +68,9 @@ void takeover_drop_held(Takeover *takeover) {
 /* ---- arenas ---------------------------------------------------------------- */
 
 static Device *takeover_find_device(const Supervisor *supervisor, const char *uuid) {
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                if (strcmp(supervisor->devices[i].uuid, uuid) == 0)
-                        return &supervisor->devices[i];
+        for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
+                if (strcmp(supervisor->engine.devices[i].uuid, uuid) == 0)
+                        return &supervisor->engine.devices[i];
         return NULL;
 }
 
@@ -90,7 +90,7 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
         _cleanup_(closep) int fd = -1;
         Device *device = NULL;
         char key[KEEPER_KEY_MAX];
-        Arena *other = supervisor_find_arena(takeover->supervisor, record->id);
+        Arena *other = engine_find_arena(&takeover->supervisor->engine, record->id);
 
         if (other) { /* the one before us died as it wrote that it is another's too */
                 other->session = LEDGER_SHARED;
@@ -105,7 +105,8 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
         fd = takeover_take_fd(takeover, key);
         if (fd < 0)
                 return false;
-        if (arena_restore(takeover->supervisor, record, slot, device, TAKE_FD(fd), &arena) < 0)
+        if (arena_restore(&takeover->supervisor->engine, record, slot, device, TAKE_FD(fd),
+                          &arena) < 0)
                 return false;
         if (takeover_note_arena(takeover, arena) == 0)
                 (void)TAKE_PTR(arena);
@@ -113,7 +114,7 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
 }
 
 static void takeover_restore_arenas(Takeover *takeover) {
-        Ledger *ledger = takeover->supervisor->ledger;
+        Ledger *ledger = takeover->supervisor->engine.ledger;
         uint32_t slot = LEDGER_NONE;
         const LedgerArena *record;
 
@@ -129,10 +130,10 @@ void takeover_want_workers(Takeover *takeover) {
         uint32_t slot = LEDGER_NONE;
         const LedgerWorker *record;
 
-        while ((record = ledger_next(supervisor->ledger, LEDGER_WORKER, &slot))) {
+        while ((record = ledger_next(supervisor->engine.ledger, LEDGER_WORKER, &slot))) {
                 KeeperMessage message = {.kind = KEEPER_ATTACH, .id = record->id};
 
-                keeper_link_send(supervisor->keeper, &message, NULL, 0);
+                keeper_link_send(supervisor->engine.keeper, &message, NULL, 0);
         }
 }
 
@@ -154,11 +155,11 @@ static void takeover_give_up_worker(Takeover *takeover, uint32_t id, uint32_t sl
         char key[KEEPER_KEY_MAX];
 
         log_warning("worker %u of the supervisor before cannot be taken over, killed: %s", id, why);
-        keeper_link_kill(supervisor->keeper, id);
-        ledger_drop(supervisor->ledger, LEDGER_WORKER, slot);
+        keeper_link_kill(supervisor->engine.keeper, id);
+        ledger_drop(supervisor->engine.ledger, LEDGER_WORKER, slot);
         for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
                 snprintf(key, sizeof(key), WORKER_KEY_FORMAT, id, i);
-                keeper_link_drop(supervisor->keeper, key);
+                keeper_link_drop(supervisor->engine.keeper, key);
                 closep(&fds[i]);
         }
 }
@@ -183,7 +184,7 @@ static void takeover_restore_worker(Takeover *takeover, const LedgerWorker *reco
 }
 
 void takeover_restore(Takeover *takeover) {
-        const Ledger *ledger = takeover->supervisor->ledger;
+        const Ledger *ledger = takeover->supervisor->engine.ledger;
         uint32_t slot = LEDGER_NONE;
         const LedgerWorker *record;
 

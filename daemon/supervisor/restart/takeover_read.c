@@ -11,7 +11,7 @@ static int takeover_read_session(Takeover *takeover, const LedgerSession *record
         TakeoverSession *session;
 
         if (record->pid && !process_age_is_alive(record->pid, record->start)) {
-                ledger_drop(takeover->supervisor->ledger, LEDGER_SESSION, slot);
+                ledger_drop(takeover->supervisor->engine.ledger, LEDGER_SESSION, slot);
                 return 0;
         }
         session = calloc(1, sizeof(*session));
@@ -37,7 +37,7 @@ static int takeover_read_module(Takeover *takeover, const LedgerModule *record, 
         if (module) {
                 module->record.has_variables |= record->has_variables;
                 module->record.worker = MAX(module->record.worker, record->worker);
-                ledger_drop(takeover->supervisor->ledger, LEDGER_MODULE, slot);
+                ledger_drop(takeover->supervisor->engine.ledger, LEDGER_MODULE, slot);
                 return 0;
         }
         module = calloc(1, sizeof(*module));
@@ -59,7 +59,7 @@ static bool takeover_has_worker(const Takeover *takeover, uint32_t id) {
         const LedgerWorker *record;
         uint32_t slot = LEDGER_NONE;
 
-        while ((record = ledger_next(takeover->supervisor->ledger, LEDGER_WORKER, &slot)))
+        while ((record = ledger_next(takeover->supervisor->engine.ledger, LEDGER_WORKER, &slot)))
                 if (record->id == id)
                         return true;
         return false;
@@ -78,7 +78,7 @@ static int takeover_read_job(Takeover *takeover, const LedgerJob *job) {
         }
         if (job->state != LEDGER_ENDED)
                 return 0;
-        r = supervisor_get_user(takeover->supervisor, job->owner.uid, job->owner.gid, &user);
+        r = engine_get_user(&takeover->supervisor->engine, job->owner.uid, job->owner.gid, &user);
         if (r < 0)
                 return r;
         history_add(user->history, &(HistoryEntry){
@@ -95,7 +95,7 @@ static int takeover_read_job(Takeover *takeover, const LedgerJob *job) {
 }
 
 int takeover_read(Takeover *takeover) {
-        const Ledger *ledger = takeover->supervisor->ledger;
+        const Ledger *ledger = takeover->supervisor->engine.ledger;
         uint32_t slot = LEDGER_NONE;
         const void *record;
         LedgerJob job;

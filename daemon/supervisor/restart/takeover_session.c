@@ -56,14 +56,14 @@ Failure *takeover_claim(Session *session, uint32_t id) {
 }
 
 void takeover_submitted(Job *job) {
-        Takeover *takeover = job->supervisor->takeover;
+        Takeover *takeover = supervisor_of(job->engine)->takeover;
         LedgerJob known;
         Worker *worker;
 
         if (!takeover || takeover->state != TAKEOVER_OVER)
                 return;
         takeover_claim_job(takeover, job);
-        if (!job->is_held || !ledger_find_job(job->supervisor->ledger, job->id, &known))
+        if (!job->is_held || !ledger_find_job(job->engine->ledger, job->id, &known))
                 return;
         worker = takeover_find_worker(takeover, known.sent.worker);
         if (worker)
@@ -136,5 +136,6 @@ bool takeover_claim_module(Session *session, uint64_t id, ModuleSpec *spec) {
 }
 
 bool takeover_find_job(const Session *session, uint64_t id, LedgerJob *ret_job) {
-        return session->is_resuming && ledger_find_job(session->supervisor->ledger, id, ret_job);
+        return session->is_resuming &&
+               ledger_find_job(session->supervisor->engine.ledger, id, ret_job);
 }

@@ -28,7 +28,7 @@ static unsigned room_count_others(const Slot *slot) {
         Worker *worker;
         unsigned n = 0;
 
-        for (worker = slot->supervisor->workers; worker; worker = worker->hh.next)
+        for (worker = supervisor_of(slot->engine)->workers; worker; worker = worker->hh.next)
                 n += room_is_taken_by(worker, slot);
         return n;
 }
@@ -38,7 +38,7 @@ static unsigned room_count_others(const Slot *slot) {
 static bool room_is_short_on(const Slot *slot, const Device *device, uint64_t now_ns) {
         const Slot *other;
 
-        for (other = slot->supervisor->slots; other; other = other->hh.next)
+        for (other = slot->engine->slots; other; other = other->hh.next)
                 if (other->device == device && other->key.domain == slot->key.domain)
                         return room_is_short(&other->room, now_ns);
         return false;
@@ -46,10 +46,10 @@ static bool room_is_short_on(const Slot *slot, const Device *device, uint64_t no
 
 /* Or else its work would go round between devices that all lack it. */
 static bool room_is_elsewhere(const Slot *slot, uint64_t now_ns) {
-        Supervisor *supervisor = slot->supervisor;
+        const Engine *engine = slot->engine;
 
-        for (size_t i = 0; i < supervisor->n_devices; ++i) {
-                const Device *device = &supervisor->devices[i];
+        for (size_t i = 0; i < engine->n_devices; ++i) {
+                const Device *device = &engine->devices[i];
 
                 if (device != slot->device && health_takes_jobs(&device->health) &&
                     !room_is_short_on(slot, device, now_ns))
@@ -83,7 +83,7 @@ static bool room_is_being_made(const Worker *worker, uint64_t now_ns) {
 static Worker *room_choose(const Slot *slot, uint64_t now_ns) {
         Worker *worker, *best = NULL;
 
-        for (worker = slot->supervisor->workers; worker; worker = worker->hh.next) {
+        for (worker = supervisor_of(slot->engine)->workers; worker; worker = worker->hh.next) {
                 if (!room_is_taken_by(worker, slot))
                         continue;
                 if (room_is_being_made(worker, now_ns))
@@ -149,7 +149,7 @@ void room_made(Device *device) {
         uint64_t now_ns = uv_hrtime();
         Slot *slot, *first = NULL;
 
-        for (slot = device->supervisor->slots; slot; slot = slot->hh.next) {
+        for (slot = device->engine->slots; slot; slot = slot->hh.next) {
                 if (slot->device != device || slot->worker || !slot->room.n_others ||
                     slot->room.was_in_vain || !room_is_wanted(slot, now_ns))
                         continue;

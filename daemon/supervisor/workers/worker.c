@@ -27,7 +27,7 @@ static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
          * should it only have closed the socket, it does not live on. */
         uv_poll_stop(poll);
         worker_read(worker);
-        keeper_link_kill(worker->supervisor->keeper, worker->id);
+        keeper_link_kill(worker->supervisor->engine.keeper, worker->id);
 }
 
 int worker_init_handles(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
@@ -100,11 +100,11 @@ static void worker_keep(Worker *worker) {
         char key[KEEPER_KEY_MAX];
 
         snprintf(record.device, sizeof(record.device), "%s", worker->device->uuid);
-        worker->record = ledger_add(worker->supervisor->ledger, LEDGER_WORKER, &record);
+        worker->record = ledger_add(worker->supervisor->engine.ledger, LEDGER_WORKER, &record);
         channel_fds(worker->channel, fds);
         for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
                 snprintf(key, sizeof(key), WORKER_KEY_FORMAT, worker->id, i);
-                keeper_link_keep(worker->supervisor->keeper, key, fds[i]);
+                keeper_link_keep(worker->supervisor->engine.keeper, key, fds[i]);
         }
 }
 
@@ -113,11 +113,11 @@ static void worker_unkeep(Worker *worker) {
 
         if (worker->record == LEDGER_NONE)
                 return;
-        ledger_drop(worker->supervisor->ledger, LEDGER_WORKER, worker->record);
+        ledger_drop(worker->supervisor->engine.ledger, LEDGER_WORKER, worker->record);
         worker->record = LEDGER_NONE;
         for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
                 snprintf(key, sizeof(key), WORKER_KEY_FORMAT, worker->id, i);
-                keeper_link_drop(worker->supervisor->keeper, key);
+                keeper_link_drop(worker->supervisor->engine.keeper, key);
         }
 }
 
@@ -135,7 +135,7 @@ static int worker_spawn(Worker *worker, int fds[static CHANNEL_N_FDS]) {
 
         if (device)
                 snprintf(message.text, sizeof(message.text), "%s", device->uuid);
-        r = keeper_link_send(worker->supervisor->keeper, &message, fds, CHANNEL_N_FDS);
+        r = keeper_link_send(worker->supervisor->engine.keeper, &message, fds, CHANNEL_N_FDS);
         for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
                 close(fds[i]);
         return r;
@@ -151,13 +151,14 @@ Worker *worker_alloc(Supervisor *supervisor, uint32_t id, Slot *slot, Device *lo
         worker->id = id;
         worker->record = LEDGER_NONE;
         worker->supervisor = supervisor;
+        worker->engine = &supervisor->engine;
         worker->slot = slot;
         worker->device = slot ? slot->device : NULL;
         worker->look = look;
         worker->domain = slot ? slot->key.domain : 0;
         worker->cause = FAULT_CRASH;
         worker->is_awake = true;
-        worker->idle_ns = supervisor_now(supervisor);
+        worker->idle_ns = engine_now(&supervisor->engine);
         TAILQ_INIT(&worker->inflight);
         outbox_init(&worker->outbox);
         return worker;
@@ -171,7 +172,7 @@ int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_wo
         if (!worker)
                 return -ENOMEM;
 
-        ledger_note_id(supervisor->ledger, LEDGER_WORKER, worker->id);
+        ledger_note_id(supervisor->engine.ledger, LEDGER_WORKER, worker->id);
         HASH_ADD(hh, supervisor->workers, id, sizeof(worker->id), worker);
         if (!worker->hh.tbl) {
                 free(worker);
@@ -216,7 +217,7 @@ void worker_spawned(Worker *worker, int32_t pid) {
 
 void worker_ready(Worker *worker) {
         worker->state = WORKER_READY;
-        worker->idle_ns = supervisor_now(worker->supervisor);
+        worker->idle_ns = engine_now(&worker->supervisor->engine);
         if (worker->pid)
                 worker_log_ready(worker);
         slot_worker_ready(worker->slot);

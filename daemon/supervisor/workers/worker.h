@@ -88,6 +88,7 @@ struct Instance {
 
 struct Worker {
         uint32_t id;
+        Engine *engine;
         Supervisor *supervisor;
         Slot *slot;     /* NULL: a probe, or LOST */
         Device *device; /* NULL: a probe */

@@ -25,9 +25,9 @@
 /* ---- start ----------------------------------------------------------------- */
 
 static Device *worker_find_device(Supervisor *supervisor, const char *uuid) {
-        for (size_t i = 0; i < supervisor->n_devices; ++i)
-                if (strcmp(supervisor->devices[i].uuid, uuid) == 0)
-                        return &supervisor->devices[i];
+        for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
+                if (strcmp(supervisor->engine.devices[i].uuid, uuid) == 0)
+                        return &supervisor->engine.devices[i];
         return NULL;
 }
 
@@ -35,7 +35,7 @@ static Device *worker_find_device(Supervisor *supervisor, const char *uuid) {
 static int worker_ask_keeper(const Worker *worker) {
         const KeeperMessage message = {.kind = KEEPER_ATTACH, .id = worker->id};
 
-        return keeper_link_send(worker->supervisor->keeper, &message, NULL, 0);
+        return keeper_link_send(worker->supervisor->engine.keeper, &message, NULL, 0);
 }
 
 /* Of two, the younger: the other was given up, and has not ended yet. */
@@ -55,7 +55,7 @@ int worker_attach(Supervisor *supervisor, const LedgerWorker *record,
 
         if (!device)
                 return -ENODEV;
-        slot = slot_get_domain(supervisor, record->domain, record->gid, device);
+        slot = slot_get_domain(&supervisor->engine, record->domain, record->gid, device);
         if (!slot)
                 return -ENOMEM;
         worker = worker_alloc(supervisor, record->id, slot, NULL);
@@ -110,7 +110,7 @@ void worker_resume(Worker *worker) {
 
         worker->state = WORKER_ATTACHING;
         worker->is_awake = true;
-        worker->idle_ns = supervisor_now(worker->supervisor);
+        worker->idle_ns = engine_now(&worker->supervisor->engine);
         if (worker->has_exited) {
                 worker_exited(worker, worker->exit_status,
                               worker->exit_text ? worker->exit_text : "");
@@ -132,7 +132,8 @@ void worker_resume(Worker *worker) {
 
 /* What it says of another domain's things is a mistake, or a lie. */
 static bool worker_serves(const Worker *worker, const User *user) {
-        return worker->slot && slot_find(worker->supervisor, user, worker->device) == worker->slot;
+        return worker->slot &&
+               slot_find(&worker->supervisor->engine, user, worker->device) == worker->slot;
 }
 
 static bool worker_has_arena(const Worker *worker, uint64_t id) {
@@ -157,7 +158,7 @@ void worker_inherit_arena(Worker *worker, uint64_t id, Arena *arena) {
 }
 
 Instance *worker_inherit_module(Worker *worker, uint64_t id, bool has_failed) {
-        Module *module = supervisor_find_module(worker->supervisor, id);
+        Module *module = engine_find_module(&worker->supervisor->engine, id);
         Instance *instance;
 
         if (!module && takeover_knows_module(worker->supervisor, id))
@@ -197,7 +198,7 @@ static void worker_compare_jobs(Worker *worker, const Gpuq__Worker__State *state
         TAILQ_FOREACH (job, &worker->inflight, link)
                 job->phase = FAULT_QUEUED;
         for (size_t i = 0; i < state->n_jobs; ++i) {
-                job = supervisor_find_job(worker->supervisor, state->jobs[i]);
+                job = engine_find_job(&worker->supervisor->engine, state->jobs[i]);
                 if (job && job->worker == worker)
                         job->phase = FAULT_UNKNOWN;
                 else
@@ -227,10 +228,11 @@ const char *worker_on_state(Worker *worker, const Gpuq__Worker__State *state) {
 
         worker->is_strange = false;
         for (size_t i = 0; i < state->n_arenas; ++i)
-                worker_inherit_arena(worker, state->arenas[i],
-                                     supervisor_find_arena(worker->supervisor, state->arenas[i]));
+                worker_inherit_arena(
+                        worker, state->arenas[i],
+                        engine_find_arena(&worker->supervisor->engine, state->arenas[i]));
         worker_compare_jobs(worker, state);
-        worker->orphans_ns = supervisor_now(worker->supervisor);
+        worker->orphans_ns = engine_now(&worker->supervisor->engine);
         log_info("worker %d goes on: %u jobs are in it, and %u that nobody claims", worker->pid,
                  worker->n_inflight, worker->n_orphans);
         worker->state = WORKER_READY;

@@ -81,7 +81,7 @@ static void worker_forget_mappings(Worker *worker) {
 static void worker_lose_variables(const Worker *worker) {
         Module *module;
 
-        for (module = worker->supervisor->modules; module; module = module->hh.next)
+        for (module = worker->supervisor->engine.modules; module; module = module->hh.next)
                 if (module->used_in == worker->id)
                         module->variables_lost = true;
 }
@@ -121,7 +121,7 @@ void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, cons
         worker->verdict = failure_copy(failure);
         worker->last_output = output ? strdup(output) : NULL;
         worker->state = WORKER_DYING;
-        worker->idle_ns = supervisor_now(worker->supervisor);
+        worker->idle_ns = engine_now(&worker->supervisor->engine);
         outbox_clear(&worker->outbox);
         uv_timer_start(&worker->timer, worker_on_timer, WORKER_STOP_MS, 0);
 }
@@ -169,7 +169,7 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
 
 void worker_break(Worker *worker, const char *why) {
         log_warning("worker %d broke the rules, killed: %s", worker->pid, why);
-        keeper_link_kill(worker->supervisor->keeper, worker->id);
+        keeper_link_kill(worker->supervisor->engine.keeper, worker->id);
         worker_dying(worker, FAULT_CRASH, NULL, NULL);
 }
 
@@ -203,7 +203,7 @@ void worker_stop(Worker *worker) {
 void worker_kill(Worker *worker) {
         if (worker_is_open(worker))
                 worker->state = WORKER_STOPPING;
-        keeper_link_kill(worker->supervisor->keeper, worker->id);
+        keeper_link_kill(worker->supervisor->engine.keeper, worker->id);
 }
 
 void worker_stop_soon(Worker *worker) {

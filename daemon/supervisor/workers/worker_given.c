@@ -55,7 +55,8 @@ int worker_run(Worker *worker, Job *job) {
                 return r;
 
         owner = job_owner(job);
-        job->record = ledger_job_sent(worker->supervisor->ledger, job->record, &owner, &sent);
+        job->record =
+                ledger_job_sent(worker->supervisor->engine.ledger, job->record, &owner, &sent);
         outbox_push_job(&worker->outbox, job);
         worker_enter(worker, job);
         return 0;
@@ -87,7 +88,7 @@ void worker_remove(Worker *worker, Job *job) {
         else
                 worker_unbound(worker, job);
         if (!worker->n_inflight)
-                worker->idle_ns = supervisor_now(worker->supervisor);
+                worker->idle_ns = engine_now(&worker->supervisor->engine);
 }
 
 /* ---- arenas and modules ---------------------------------------------------- */

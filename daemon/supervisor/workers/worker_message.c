@@ -65,7 +65,7 @@ static bool worker_is_device_memory(int fd) {
 
 static const char *worker_on_arena_made(Worker *worker, const Gpuq__Worker__ArenaMade *made) {
         _cleanup_(closep) int fd = made->error ? -1 : channel_take_fd(worker->channel);
-        Arena *arena = supervisor_find_arena(worker->supervisor, made->id);
+        Arena *arena = engine_find_arena(&worker->supervisor->engine, made->id);
 
         if (worker->is_inherited && (!arena || arena->asked_worker != worker->id)) {
                 if (!made->error)
@@ -156,7 +156,7 @@ static Job *worker_find_job(Worker *worker, uint64_t id) {
         Job *job = TAILQ_FIRST(&worker->inflight);
 
         if (!job || job->id != id)
-                job = supervisor_find_job(worker->supervisor, id);
+                job = engine_find_job(&worker->supervisor->engine, id);
 
         return job && job->worker == worker && !job->item.is_queued ? job : NULL;
 }
@@ -192,7 +192,7 @@ static const char *worker_on_end(Worker *worker, const Gpuq__Worker__JobEnd *end
                 return worker_take_orphan(worker) ? NULL : "the end of a job it does not have";
         }
 
-        elapsed_us = (supervisor_now(worker->supervisor) - job->started_ns) / 1000;
+        elapsed_us = (engine_now(&worker->supervisor->engine) - job->started_ns) / 1000;
         job->ran_us = MIN(end->ran_us, elapsed_us);
         job->gpu_ns = job->timed ? end->gpu_ns : 0;
         worker_take_output(job, end->output);
@@ -209,7 +209,7 @@ static const char *worker_on_end(Worker *worker, const Gpuq__Worker__JobEnd *end
 static const char *worker_on_ends(Worker *worker, const Gpuq__Worker__JobEnds *ends) {
         const char *problem;
 
-        supervisor_event(worker->supervisor);
+        engine_event(&worker->supervisor->engine);
         for (size_t i = 0; i < ends->n_ends; ++i) {
                 problem = worker_on_end(worker, ends->ends[i]);
                 if (problem)

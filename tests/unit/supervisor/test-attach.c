@@ -52,7 +52,7 @@ static void scene_end(Scene *scene) {
 /* As a client names it again that had submitted it before. */
 static uint64_t scene_adopt(Scene *scene, FakeJob job) {
         uint64_t id = fake_submit(scene->client, job);
-        Job *there = supervisor_find_job(scene->fake->supervisor, id);
+        Job *there = engine_find_job(&scene->fake->supervisor->engine, id);
 
         assert_non_null(there);
         scheduler_withdraw(there);
@@ -74,7 +74,7 @@ static void scene_resume_with(Scene *scene, uint64_t *jobs, size_t n_jobs) {
 }
 
 static bool is_running(Scene *scene, uint64_t id) {
-        const Job *job = supervisor_find_job(scene->fake->supervisor, id);
+        const Job *job = engine_find_job(&scene->fake->supervisor->engine, id);
 
         return job && job->state == JOB_RUNNING;
 }
@@ -112,7 +112,7 @@ static void job_that_did_not_come_to_it_is_given_to_it(void **state) {
         scene_resume_with(&scene, NULL, 0);
         fake_worker(scene.fake, 1, 1);
         assert_int_equal(scene.there->jobs[0], id);
-        assert_int_equal(supervisor_find_job(scene.fake->supervisor, id)->retries, 0);
+        assert_int_equal(engine_find_job(&scene.fake->supervisor->engine, id)->retries, 0);
         fake_end(scene.there, id, 0);
         fake_expect_end(scene.client, id, DONE, 0, NULL);
         scene_end(&scene);

@@ -242,7 +242,7 @@ static void none_runs_before_all_is_taken_over(void **state) {
         detach(client);
         fake_wait(fake, is_on_disk, fake);
         fake_client_close(client);
-        ledger = dup(ledger_fd(fake->supervisor->ledger));
+        ledger = dup(ledger_fd(fake->supervisor->engine.ledger));
         fake_stop(fake);
 
         fake->n_devices = 0;
@@ -252,7 +252,7 @@ static void none_runs_before_all_is_taken_over(void **state) {
         fake_begin(fake);
         fake_wait(fake, is_on_disk, fake);
         fake_turn(fake);
-        assert_null(fake->supervisor->arenas);
+        assert_null(fake->supervisor->engine.arenas);
         fake_free(fake);
         folder_remove(&folder);
 }

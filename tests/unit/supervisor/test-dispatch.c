@@ -50,7 +50,7 @@ static void a_job_runs_and_its_end_is_told_once(void **state) {
         assert_int_equal(worker->n_arenas, 1);
         fake_end(worker, id, 0);
         fake_expect_end(client, id, DONE, 0, NULL);
-        assert_null(supervisor_find_job(fake->supervisor, id));
+        assert_null(engine_find_job(&fake->supervisor->engine, id));
         fake_client_close(client);
         assert_int_equal(worker->n_dropped, 1);
         fake_free(fake);
@@ -115,14 +115,14 @@ static FakeWorker *worker_that_is_busy(Fake *fake) {
                 FakeWorker *worker = &fake->workers[i];
 
                 if (worker->n_jobs &&
-                    supervisor_find_job(fake->supervisor, worker->jobs[worker->n_jobs - 1]))
+                    engine_find_job(&fake->supervisor->engine, worker->jobs[worker->n_jobs - 1]))
                         return worker;
         }
         return NULL;
 }
 
 static User *user_of(FakeClient *client) {
-        return supervisor_find_module(client->fake->supervisor, client->module)->user;
+        return engine_find_module(&client->fake->supervisor->engine, client->module)->user;
 }
 
 /* By time, whatever each job took: apart by no more than a few of the longest. One at
@@ -133,7 +133,7 @@ static void users_share_by_weight(void **state) {
         FakeClient *heavy = client_with_module(fake, FAKE_UID);
         FakeClient *light = client_with_module(fake, FAKE_UID + 1);
         uint64_t before_ns = 0, longest_ns = DURATION_UNKNOWN_NS;
-        Device *device = &fake->supervisor->devices[0];
+        Device *device = &fake->supervisor->engine.devices[0];
         double heavy_ns, light_ns;
 
         user_of(heavy)->limits.weight = 3;
@@ -417,10 +417,10 @@ static void a_dead_clients_waiting_jobs_go(void **state) {
         FakeWorker *worker = fake_worker(fake, 0, 1);
 
         fake_client_close(client);
-        assert_int_equal(HASH_COUNT(fake->supervisor->jobs), 1);
+        assert_int_equal(HASH_COUNT(fake->supervisor->engine.jobs), 1);
         fake_end(worker, first, 0);
         fake_turn(fake);
-        assert_int_equal(HASH_COUNT(fake->supervisor->jobs), 0);
+        assert_int_equal(HASH_COUNT(fake->supervisor->engine.jobs), 0);
         assert_int_equal(worker->n_jobs, 1);
         fake_free(fake);
 }

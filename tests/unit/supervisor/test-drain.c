@@ -285,7 +285,7 @@ static void a_look_confirms_and_the_job_goes_elsewhere(void **state) {
 }
 
 static bool is_well(void *userdata) {
-        return health_takes_jobs(&((Fake *)userdata)->supervisor->devices[0].health);
+        return health_takes_jobs(&((Fake *)userdata)->supervisor->engine.devices[0].health);
 }
 
 static void alone_on_the_machine_its_jobs_wait_until_it_is_well(void **state) {
@@ -382,7 +382,7 @@ static void a_kernel_that_faulted_runs_alone_until_it_behaved(void **state) {
 static Crashes *crashes_of(Fake *fake, uint32_t uid) {
         User *user;
 
-        HASH_FIND(hh, fake->supervisor->users, &uid, sizeof(uid), user);
+        HASH_FIND(hh, fake->supervisor->engine.users, &uid, sizeof(uid), user);
         assert_non_null(user);
         return &user->lanes[0]->slot->crashes;
 }

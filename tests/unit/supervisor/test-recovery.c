@@ -43,7 +43,7 @@ static void the_guilty_job_fails_and_names_its_kernel(void **state) {
 }
 
 static bool is_running(Fake *fake, uint64_t id) {
-        const Job *job = supervisor_find_job(fake->supervisor, id);
+        const Job *job = engine_find_job(&fake->supervisor->engine, id);
 
         return job && job->state == JOB_RUNNING;
 }
@@ -78,7 +78,7 @@ static void one_that_cannot_be_ended_is_not_waited_for_for_ever(void **state) {
         before_ns = uv_hrtime();
         fake_last_word(fake_worker(fake, 0, 2), ILLEGAL_ADDRESS, false, ids, phases, 2);
         fake_turn(fake);
-        worker = supervisor_find_job(fake->supervisor, ids[0])->worker;
+        worker = engine_find_job(&fake->supervisor->engine, ids[0])->worker;
         worker_tick(worker, before_ns + (WORKER_DYING_MS - 1000) * 1000000ull);
         assert_true(is_running(fake, ids[0]));
         worker_tick(worker, uv_hrtime() + (WORKER_DYING_MS + 1000) * 1000000ull);
@@ -231,7 +231,7 @@ static void another_user_notices_nothing(void **state) {
 
         fake_die(fake, worker);
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT, "killed by signal 9");
-        assert_non_null(supervisor_find_job(fake->supervisor, theirs));
+        assert_non_null(engine_find_job(&fake->supervisor->engine, theirs));
         fake_end(beside, theirs, 0);
         fake_expect_end(other, theirs, DONE, 0, NULL);
         fake_client_close(client);
@@ -360,7 +360,7 @@ static void a_running_job_is_cancelled_by_stopping_its_worker(void **state) {
 static bool has_no_job(void *userdata) {
         const Fake *fake = userdata;
 
-        return HASH_COUNT(fake->supervisor->jobs) == 0;
+        return HASH_COUNT(fake->supervisor->engine.jobs) == 0;
 }
 
 static void a_dead_clients_endless_job_is_ended(void **state) {
@@ -371,7 +371,7 @@ static void a_dead_clients_endless_job_is_ended(void **state) {
         fake_submit(client, (FakeJob){});
         worker = fake_worker(fake, 0, 1);
         fake_client_close(client);
-        assert_int_equal(HASH_COUNT(fake->supervisor->jobs), 1);
+        assert_int_equal(HASH_COUNT(fake->supervisor->engine.jobs), 1);
         fake_wait(fake, has_no_job, fake);
         assert_true(worker->is_stopping);
         fake_free(fake);

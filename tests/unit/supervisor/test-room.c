@@ -10,7 +10,7 @@
 static const Slot *slot_of(Fake *fake, uint32_t domain) {
         Slot *slot;
 
-        for (slot = fake->supervisor->slots; slot; slot = slot->hh.next)
+        for (slot = fake->supervisor->engine.slots; slot; slot = slot->hh.next)
                 if (slot->key.domain == domain && slot->key.device == 0)
                         return slot;
         return NULL;
@@ -95,7 +95,7 @@ static bool has_tried_thrice(void *userdata) {
         Fake *fake = userdata;
         Slot *slot;
 
-        for (slot = fake->supervisor->slots; slot; slot = slot->hh.next)
+        for (slot = fake->supervisor->engine.slots; slot; slot = slot->hh.next)
                 if (slot->key.domain == FAKE_UID + 2 && slot->room.n_tries >= 3)
                         return true;
         return false;

@@ -232,7 +232,7 @@ static void an_arena_lives_while_anybody_has_it_open(void **state) {
         assert_int_equal(fake_receive(late)->body_case, GPUQ__V1__REPLY__BODY_ARENA);
         fake_client_close(other);
         fake_client_close(late);
-        assert_null(supervisor_find_arena(fake->supervisor, arena));
+        assert_null(engine_find_arena(&fake->supervisor->engine, arena));
         fake_free(fake);
 }
 
@@ -257,11 +257,11 @@ static void a_device_arena_is_made_by_the_users_worker(void **state) {
 
         assert_int_equal(fake->workers[0].uid, FAKE_UID);
         assert_int_equal(client->fd, -1);
-        assert_int_equal(fake->supervisor->devices[0].arena_bytes, 1 << 20);
+        assert_int_equal(fake->supervisor->engine.devices[0].arena_bytes, 1 << 20);
         fake_client_close(client);
-        assert_null(supervisor_find_arena(fake->supervisor, arena));
+        assert_null(engine_find_arena(&fake->supervisor->engine, arena));
         assert_int_equal(fake->workers[0].n_dropped, 1);
-        assert_int_equal(fake->supervisor->devices[0].arena_bytes, 0);
+        assert_int_equal(fake->supervisor->engine.devices[0].arena_bytes, 0);
         fake_free(fake);
 }
 
@@ -291,7 +291,7 @@ static void a_worker_that_passes_something_else_for_device_memory_is_killed(void
         close(pair[0]);
         close(pair[1]);
         assert_non_null(fake_receive(client));
-        assert_int_equal(fake->supervisor->devices[0].arena_bytes,
+        assert_int_equal(fake->supervisor->engine.devices[0].arena_bytes,
                          client->reply->body_case == GPUQ__V1__REPLY__BODY_ARENA ? 1 << 20 : 0);
         fake_client_close(client);
         fake_free(fake);
@@ -308,7 +308,7 @@ static void without_a_device_arenas_say_why(void **state) {
 }
 
 static bool has_devices(void *userdata) {
-        return ((Fake *)userdata)->supervisor->n_devices > 0;
+        return ((Fake *)userdata)->supervisor->engine.n_devices > 0;
 }
 
 static void a_module_waits_for_devices_to_appear(void **state) {
@@ -346,7 +346,7 @@ static void an_image_must_be_sealed_before_it_is_a_module(void **state) {
         assert_int_equal(fake->n_held, 1);
         fake_release_modules(fake, &fake->workers[0], GPUQ__V1__CODE__E_COMPILE);
         fake_expect_error(client, GPUQ__V1__CODE__E_COMPILE, "line 1: nonsense");
-        assert_null(supervisor_find_arena(fake->supervisor, image));
+        assert_null(engine_find_arena(&fake->supervisor->engine, image));
         fake_client_close(client);
         fake_free(fake);
 }
@@ -402,7 +402,7 @@ static void a_device_number_that_no_device_can_have_is_refused_before_there_are_
                 fake_expect_end(client, fake_submit(client, (FakeJob){.device = wrong[i]}),
                                 GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_NOT_FOUND, "at most");
         fake_submit(client, (FakeJob){.device = LIMIT_JOB_DEVICE});
-        assert_int_equal(fake->supervisor->users->used[USER_JOBS], 1);
+        assert_int_equal(fake->supervisor->engine.users->used[USER_JOBS], 1);
         fake_client_close(client);
         fake_free(fake);
 }
@@ -498,8 +498,8 @@ static Job *prepare_and_fire(FakeClient *client, uint64_t arena, uint64_t length
         request.fires = &fires;
         fake_send(client, &request);
         fake_turn(client->fake);
-        return supervisor_find_job(client->fake->supervisor,
-                                   (uint64_t)client->session << 32 | fire.tag);
+        return engine_find_job(&client->fake->supervisor->engine,
+                               (uint64_t)client->session << 32 | fire.tag);
 }
 
 /* Though its texts were looked at when it was prepared, and the length is that of the slice. */
@@ -513,7 +513,7 @@ static void a_fired_job_is_as_one_that_was_sent_whole(void **state) {
         arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
         id = fake_submit(client, (FakeJob){.arena = arena, .length = 1024, .label = "a label"});
         fake_turn(fake);
-        sent = supervisor_find_job(fake->supervisor, id);
+        sent = engine_find_job(&fake->supervisor->engine, id);
         fired = prepare_and_fire(client, arena, 1024, "add");
         assert_string_equal(fired->label, sent->label);
         assert_string_equal(fired->kernels[0].name, sent->kernels[0].name);
@@ -580,7 +580,7 @@ static void half_frames_count_for_their_user(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *clients[N_FIT + 1], *idle = fake_client(fake, FAKE_UID);
         FakeClient *other = fake_client(fake, FAKE_UID + 1);
-        User *user = fake->supervisor->users;
+        User *user = fake->supervisor->engine.users;
 
         for (size_t i = 0; i <= N_FIT; ++i) {
                 clients[i] = fake_client(fake, FAKE_UID);
@@ -609,7 +609,7 @@ static void replies_that_wait_count_for_their_user(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, 9 * WIRE_JOBS_MAX);
-        User *user = fake->supervisor->users;
+        User *user = fake->supervisor->engine.users;
 
         assert_true(user->used[USER_BUFFER_BYTES] > SESSION_UNREAD_MAX);
         fake_completion(client, first + 9 * WIRE_JOBS_MAX - 1);

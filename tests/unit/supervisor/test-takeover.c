@@ -104,7 +104,7 @@ static void who_resumes_is_let_in_and_served_once_devices_are_known(void **state
         assert_true(other->session > BEFORE);
         expect_state(other, "looking for devices");
         ask_for_an_arena(other);
-        assert_null(fake->supervisor->arenas);
+        assert_null(fake->supervisor->engine.arenas);
         assert_true(takeover_is_open(fake->supervisor));
 
         fake_release_probe(fake);

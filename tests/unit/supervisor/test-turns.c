@@ -33,7 +33,7 @@ static Two two_users(char **settings) {
         two.b = client_with_module(two.fake, FAKE_UID + 1);
         two.a_worker = fake_worker(two.fake, 0, 0);
         two.b_worker = two.fake->n_workers > 1 ? &two.fake->workers[1] : two.a_worker;
-        two.quanta = &two.fake->supervisor->devices[0].quanta;
+        two.quanta = &two.fake->supervisor->engine.devices[0].quanta;
         return two;
 }
 
@@ -50,7 +50,7 @@ static void end_all(Two *two, FakeWorker *worker, uint64_t first, size_t n) {
 }
 
 static User *user_of(FakeClient *client) {
-        return supervisor_find_module(client->fake->supervisor, client->module)->user;
+        return engine_find_module(&client->fake->supervisor->engine, client->module)->user;
 }
 
 static void another_user_waits_until_the_holder_has_drained(void **state) {
@@ -114,7 +114,7 @@ static void who_starts_a_worker_interrupts_nobody(void **state) {
 
         two.a = client_with_module(two.fake, FAKE_UID);
         two.b = fake_client(two.fake, FAKE_UID + 1);
-        two.quanta = &two.fake->supervisor->devices[0].quanta;
+        two.quanta = &two.fake->supervisor->engine.devices[0].quanta;
         two.a_worker = fake_worker(two.fake, 0, 0);
         a = fake_submit(two.a, (FakeJob){});
         b = fake_submit(two.b, (FakeJob){}); /* its worker is still to be started */

@@ -156,7 +156,7 @@ static void without_a_log_all_is_as_it_was(void **state) {
 /* ---- the device ------------------------------------------------------------ */
 
 static bool is_drained(void *userdata) {
-        return !health_takes_jobs(&((Fake *)userdata)->supervisor->devices[0].health);
+        return !health_takes_jobs(&((Fake *)userdata)->supervisor->engine.devices[0].health);
 }
 
 static void a_fatal_one_drains_the_device_until_an_administrator_gives_it_back(void **state) {
@@ -183,7 +183,7 @@ static void a_fatal_one_drains_the_device_until_an_administrator_gives_it_back(v
         drain_tick(fake->supervisor, UINT64_MAX);
         fake_turn(fake);
         assert_int_equal(fake->n_looks, 0);
-        assert_true(drain_release(&fake->supervisor->devices[0]));
+        assert_true(drain_release(&fake->supervisor->engine.devices[0]));
         assert_string_equal(fake_device_status(client, 0)->state, "ready");
         fake_client_close(client);
 }

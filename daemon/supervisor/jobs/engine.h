@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_ENGINE_H
+#define GPUQ_SUPERVISOR_ENGINE_H
+
+/*
+ * Engine
+ *
+ * The tables of everything that jobs need: users, devices, slots, arenas, modules
+ * and unfinished jobs, and the handles that this room was given. One per supervisor;
+ * all objects of the room point to it.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <uv.h>
+
+#include "base.h"
+#include "device.h"
+#include "job.h"
+#include "limit.h"
+#include "util/config.h"
+
+typedef struct Engine Engine;
+
+TAILQ_HEAD(EngineJobs, Job);
+TAILQ_HEAD(EngineModules, Module);
+
+/* Why nothing is dispatched. */
+typedef enum EnginePause {
+        ENGINE_TAKING_OVER = 1,  /* clients are still to say what they had */
+        ENGINE_HANDING_OVER = 2, /* to the next supervisor */
+} EnginePause;
+
+struct Engine {
+        uv_loop_t *loop;
+        const Config *config;
+        KeeperLink *keeper; /* NULL: none, for tests */
+        Ledger *ledger;     /* what the next supervisor must know */
+
+        Device *devices;
+        size_t n_devices; /* 0: not known yet */
+        char *problem;    /* why there is no device; NULL: all is well */
+
+        User *users;
+        Arena *arenas;
+        Module *modules;
+        Job *jobs; /* unfinished */
+        Slot *slots;
+        struct EngineJobs doomed;   /* to be ended by ending_run() */
+        struct EngineJobs unplaced; /* wait for devices */
+        struct EngineModules unplaced_modules;
+        uint64_t last_arena;
+        uint64_t last_module;
+
+        LimitLog log_limit; /* of lines that a peer can cause */
+        uint64_t now_ns;    /* what the clock said in this turn of the loop; 0: not asked yet */
+        bool is_eventful;   /* a job came or ended in this turn */
+        unsigned pauses;    /* EnginePause: while there is one nothing is dispatched */
+        bool is_closing;    /* the program ends: no worker is started any more */
+        bool has_slept_in;  /* without memory a user with work was not woken: the next tick does */
+};
+
+/** engine_init() - empty; the handles are set by the caller. */
+void engine_init(Engine *engine);
+/** engine_fini() - asserts that no job, arena or module is left. */
+void engine_fini(Engine *engine);
+/** engine_configure() - another configuration holds, which stays the caller's. */
+void engine_configure(Engine *engine, const Config *config);
+
+/** engine_pause() - dispatch nothing and start no worker, until engine_unpause() with the same reason. */
+static inline void engine_pause(Engine *engine, EnginePause reason) {
+        engine->pauses |= reason;
+}
+/** engine_unpause() - that reason is gone. What waits is to be woken by the caller. */
+static inline void engine_unpause(Engine *engine, EnginePause reason) {
+        engine->pauses &= ~(unsigned)reason;
+}
+
+/** engine_now() - of this turn of the loop, in which the clock is read once. */
+uint64_t engine_now(Engine *engine);
+/** engine_event() - a job came or ended: the next may come soon. */
+void engine_event(Engine *engine);
+
+/** engine_get_user() - found or made. Return: 0, or a negative errno. */
+int engine_get_user(Engine *engine, uid_t uid, gid_t gid, User **ret_user);
+/** engine_find_job() - unfinished. Return: NULL: none of that id. */
+Job *engine_find_job(const Engine *engine, uint64_t id);
+/** engine_find_arena() - Return: NULL: none of that id. */
+Arena *engine_find_arena(const Engine *engine, uint64_t id);
+/** engine_find_module() - Return: NULL: none of that id. */
+Module *engine_find_module(const Engine *engine, uint64_t id);
+/** engine_is_on_cpu() - its devices are the CPU driver's, as far as is known. */
+bool engine_is_on_cpu(const Engine *engine);
+/** engine_state() - "ready", or what it waits for. */
+const char *engine_state(const Engine *engine);
+
+#endif

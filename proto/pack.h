@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_PACK_H
-#define GPUQ_PACK_H
+#ifndef GPUQ_PROTO_PACK_H
+#define GPUQ_PROTO_PACK_H
 
 /*
  * Pack

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_RING_H
-#define GPUQ_RING_H
+#ifndef GPUQ_PROTO_RING_H
+#define GPUQ_PROTO_RING_H
 
 /*
  * Ring

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_SCAN_H
-#define GPUQ_SCAN_H
+#ifndef GPUQ_PROTO_SCAN_H
+#define GPUQ_PROTO_SCAN_H
 
 /*
  * Scan

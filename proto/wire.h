@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_WIRE_H
-#define GPUQ_WIRE_H
+#ifndef GPUQ_PROTO_WIRE_H
+#define GPUQ_PROTO_WIRE_H
 
 /*
  * Wire

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_WIRE_STATE_H
-#define GPUQ_WIRE_STATE_H
+#ifndef GPUQ_PROTO_WIRE_STATE_H
+#define GPUQ_PROTO_WIRE_STATE_H
 
 /*
  * Wire state

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_BACKEND_H
-#define GPUQ_BACKEND_H
+#ifndef GPUQ_COMPILER_BACKEND_H
+#define GPUQ_COMPILER_BACKEND_H
 
 /*
  * Backend

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_BATCH_MODULE_H
-#define GPUQ_BATCH_MODULE_H
+#ifndef GPUQ_COMPILER_BATCH_MODULE_H
+#define GPUQ_COMPILER_BATCH_MODULE_H
 
 /*
  * Batch module

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_CACHE_H
-#define GPUQ_CACHE_H
+#ifndef GPUQ_COMPILER_CACHE_H
+#define GPUQ_COMPILER_CACHE_H
 
 /*
  * Cache

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_COMPILED_H
-#define GPUQ_COMPILED_H
+#ifndef GPUQ_COMPILER_COMPILED_H
+#define GPUQ_COMPILER_COMPILED_H
 
 /*
  * Compiled

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_COMPILER_H
-#define GPUQ_COMPILER_H
+#ifndef GPUQ_COMPILER_COMPILER_H
+#define GPUQ_COMPILER_COMPILER_H
 
 /*
  * What gpuqd-compiler is asked, and how

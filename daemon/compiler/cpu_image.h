@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_CPU_IMAGE_READER_H
-#define GPUQ_CPU_IMAGE_READER_H
+#ifndef GPUQ_COMPILER_CPU_IMAGE_H
+#define GPUQ_COMPILER_CPU_IMAGE_H
 
 /*
  * CPU image

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_CUBIN_H
-#define GPUQ_CUBIN_H
+#ifndef GPUQ_COMPILER_CUBIN_H
+#define GPUQ_COMPILER_CUBIN_H
 
 /*
  * Cubin

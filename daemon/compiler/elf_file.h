@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_ELF_FILE_H
-#define GPUQ_ELF_FILE_H
+#ifndef GPUQ_COMPILER_ELF_FILE_H
+#define GPUQ_COMPILER_ELF_FILE_H
 
 /*
  * ELF file

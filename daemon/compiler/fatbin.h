@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_FATBIN_H
-#define GPUQ_FATBIN_H
+#ifndef GPUQ_COMPILER_FATBIN_H
+#define GPUQ_COMPILER_FATBIN_H
 
 /*
  * Fatbin

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_FORMAT_H
-#define GPUQ_FORMAT_H
+#ifndef GPUQ_COMPILER_FORMAT_H
+#define GPUQ_COMPILER_FORMAT_H
 
 /*
  * Format

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_GROW_H
-#define GPUQ_GROW_H
+#ifndef GPUQ_COMPILER_GROW_H
+#define GPUQ_COMPILER_GROW_H
 
 /*
  * Grow

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_OPTIONS_H
-#define GPUQ_OPTIONS_H
+#ifndef GPUQ_COMPILER_OPTIONS_H
+#define GPUQ_COMPILER_OPTIONS_H
 
 /*
  * Options

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_PROCESS_H
-#define GPUQ_PROCESS_H
+#ifndef GPUQ_COMPILER_PROCESS_H
+#define GPUQ_COMPILER_PROCESS_H
 
 /*
  * Process

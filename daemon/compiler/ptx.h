@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_PTX_H
-#define GPUQ_PTX_H
+#ifndef GPUQ_COMPILER_PTX_H
+#define GPUQ_COMPILER_PTX_H
 
 /*
  * PTX

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_REQUEST_H
-#define GPUQ_REQUEST_H
+#ifndef GPUQ_COMPILER_REQUEST_H
+#define GPUQ_COMPILER_REQUEST_H
 
 /*
  * Request

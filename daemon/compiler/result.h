@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_RESULT_H
-#define GPUQ_RESULT_H
+#ifndef GPUQ_COMPILER_RESULT_H
+#define GPUQ_COMPILER_RESULT_H
 
 /*
  * Result

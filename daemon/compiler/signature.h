@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_SIGNATURE_H
-#define GPUQ_SIGNATURE_H
+#ifndef GPUQ_COMPILER_SIGNATURE_H
+#define GPUQ_COMPILER_SIGNATURE_H
 
 /*
  * Signature

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_TOKENS_H
-#define GPUQ_TOKENS_H
+#ifndef GPUQ_COMPILER_TOKENS_H
+#define GPUQ_COMPILER_TOKENS_H
 
 /*
  * Tokens

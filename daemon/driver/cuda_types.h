@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_CUDA_TYPES_H
-#define GPUQ_CUDA_TYPES_H
+#ifndef GPUQ_DRIVER_CUDA_TYPES_H
+#define GPUQ_DRIVER_CUDA_TYPES_H
 
 /*
  * CUDA types

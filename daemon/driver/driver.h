@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_DRIVER_H
-#define GPUQ_DRIVER_H
+#ifndef GPUQ_DRIVER_DRIVER_H
+#define GPUQ_DRIVER_DRIVER_H
 
 /*
  * Driver

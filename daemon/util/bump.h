@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_BUMP_H
-#define GPUQ_BUMP_H
+#ifndef GPUQ_UTIL_BUMP_H
+#define GPUQ_UTIL_BUMP_H
 
 /*
  * Bump

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_CHANNEL_H
-#define GPUQ_CHANNEL_H
+#ifndef GPUQ_UTIL_CHANNEL_H
+#define GPUQ_UTIL_CHANNEL_H
 
 /*
  * Channel

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_CONFIG_SEAL_H
-#define GPUQ_CONFIG_SEAL_H
+#ifndef GPUQ_UTIL_CONFIG_SEAL_H
+#define GPUQ_UTIL_CONFIG_SEAL_H
 
 /*
  * Sealed configuration

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_SUPERVISOR_LIST_H
-#define GPUQ_SUPERVISOR_LIST_H
+#ifndef GPUQ_UTIL_LIST_H
+#define GPUQ_UTIL_LIST_H
 
 /*
  * What glibc's sys/queue.h leaves out, and the way from a member to its owner.

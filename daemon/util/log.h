@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_LOG_H
-#define GPUQ_LOG_H
+#ifndef GPUQ_UTIL_LOG_H
+#define GPUQ_UTIL_LOG_H
 
 /*
  * Log

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_MACRO_H
-#define GPUQ_MACRO_H
+#ifndef GPUQ_UTIL_MACRO_H
+#define GPUQ_UTIL_MACRO_H
 
 /*
  * The few macros of the project: ownership that ends with its scope, and sizes.

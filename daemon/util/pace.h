@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_PACE_H
-#define GPUQ_PACE_H
+#ifndef GPUQ_UTIL_PACE_H
+#define GPUQ_UTIL_PACE_H
 
 /*
  * Pace

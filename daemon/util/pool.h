@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_POOL_H
-#define GPUQ_POOL_H
+#ifndef GPUQ_UTIL_POOL_H
+#define GPUQ_UTIL_POOL_H
 
 /*
  * Pool

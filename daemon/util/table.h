@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_TABLE_H
-#define GPUQ_TABLE_H
+#ifndef GPUQ_UTIL_TABLE_H
+#define GPUQ_UTIL_TABLE_H
 
 /*
  * Table

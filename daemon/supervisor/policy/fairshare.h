@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_FAIRSHARE_H
-#define GPUQ_FAIRSHARE_H
+#ifndef GPUQ_SUPERVISOR_FAIRSHARE_H
+#define GPUQ_SUPERVISOR_FAIRSHARE_H
 
 /*
  * Fair share

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_ORDER_H
-#define GPUQ_ORDER_H
+#ifndef GPUQ_SUPERVISOR_ORDER_H
+#define GPUQ_SUPERVISOR_ORDER_H
 
 /*
  * Order

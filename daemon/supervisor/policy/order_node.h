@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_ORDER_NODE_H
-#define GPUQ_ORDER_NODE_H
+#ifndef GPUQ_SUPERVISOR_ORDER_NODE_H
+#define GPUQ_SUPERVISOR_ORDER_NODE_H
 
 /*
  * Order node

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_ORDER_OBJECT_H
-#define GPUQ_ORDER_OBJECT_H
+#ifndef GPUQ_SUPERVISOR_ORDER_OBJECT_H
+#define GPUQ_SUPERVISOR_ORDER_OBJECT_H
 
 /*
  * Order object

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ends of jobs are read as protobuf-c reads them, or not at all. */
-#include "../supervisor/scan.h"
+#include "tests/unit/supervisor/scan.h"
 
 #include "client/lib/completions_scan.h"
 #include "proto/pack.h"

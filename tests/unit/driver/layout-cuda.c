@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* What cuda_types.h would declare is there already. */
-#define GPUQ_CUDA_TYPES_H
+#define GPUQ_DRIVER_CUDA_TYPES_H
 #include "driver/driver.h"
 
 const Layout layout_cuda[] = {

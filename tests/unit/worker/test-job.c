@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job is what protobuf-c reads of its message, or is refused. */
-#include "../supervisor/scan_lists.h"
+#include "tests/unit/supervisor/scan_lists.h"
 
 #include "same_job.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What protobuf-c reads of the ends that a worker tells: each job's, in their order. */
-#include "../supervisor/scan.h"
+#include "tests/unit/supervisor/scan.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -249,3 +249,27 @@ def test_no_daemon_at_all(tmp_path):
         Client(tmp_path / "nobody.sock")
     with pytest.raises((Closed, Refused, OSError)):
         Client(tmp_path / "nobody.sock")
+
+
+def test_a_session_ends_with_its_process_though_a_forked_child_holds_the_socket(start_gpuqd):
+    """Section 1 of PROTOCOL.md. What the process sent before it exited is still served."""
+    daemon = start_gpuqd()
+    bystander = daemon.connect()
+    child_ends, end_child = os.pipe()
+    child_lives, say_alive = os.pipe()
+    opener = os.fork()
+    if opener == 0:
+        client = daemon.connect()
+        if os.fork() == 0:  # holds the socket until the test has seen what it came for
+            os.close(end_child)
+            os.write(say_alive, b"x")
+            os.read(child_ends, 1)
+            os._exit(0)
+        os.read(child_lives, 1)
+        client.tell(drain=pb.Drain(device=0, reason="the last request"))
+        os._exit(0)
+    os.waitpid(opener, 0)
+    until(lambda: sum(user.sessions for user in bystander.status().users) == 1, "a session that ends")
+    assert "the last request" in bystander.status().devices[0].state
+    for fd in child_ends, end_child, child_lives, say_alive:
+        os.close(fd)

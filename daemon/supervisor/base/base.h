@@ -6,6 +6,7 @@
 #include "keeper_link.h"
 #include "ledger.h"
 #include "process_age.h"
+#include "process_watch.h"
 #include "stall.h"
 
 #endif

@@ -74,6 +74,28 @@ static uint32_t session_next_id(Supervisor *supervisor) {
         return id;
 }
 
+/*
+ * Its socket may live on in a forked child. From here on that is as if it had been closed: what
+ * was sent before is still read.
+ */
+static void session_on_exit(void *userdata) {
+        Session *session = userdata;
+
+        session->process = process_watch_free(session->process);
+        shutdown(wire_fd(session->wire), SHUT_RDWR);
+}
+
+/* Return: 0, or a negative errno. */
+static int session_watch_process(Session *session, int fd) {
+        int r;
+
+        r = process_watch_peer(&session->supervisor->loop, fd, session->peer.pid, session_on_exit,
+                               session, &session->process);
+        if (r == -ESRCH)
+                shutdown(fd, SHUT_RDWR);
+        return r == -ESRCH || r == -ENODATA ? 0 : r;
+}
+
 /* The descriptor is the session's only on success. */
 static int session_start(Session *session, int fd) {
         Supervisor *supervisor = session->supervisor;
@@ -83,9 +105,13 @@ static int session_start(Session *session, int fd) {
         HASH_ADD(hh, supervisor->sessions, id, sizeof(session->id), session);
         if (!session->hh.tbl)
                 return -ENOMEM;
-        r = wire_new(fd, false, &session->wire);
-        if (r < 0)
+        r = session_watch_process(session, fd);
+        if (r == 0)
+                r = wire_new(fd, false, &session->wire);
+        if (r < 0) {
+                session->process = process_watch_free(session->process);
                 HASH_DEL(supervisor->sessions, session);
+        }
         return r;
 }
 
@@ -263,6 +289,7 @@ void session_close(Session *session) {
         user_uncharge(&session->charge);
         user_uncharge(&session->buffered);
         user_uncharge(&session->ring);
+        session->process = process_watch_free(session->process);
         uv_close((uv_handle_t *)&session->poll, session_on_close);
 }
 

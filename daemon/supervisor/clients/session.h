@@ -95,7 +95,8 @@ struct Session {
         SessionState state;
         Wire *wire;
         uv_poll_t poll;
-        int events; /* polled for */
+        int events;            /* polled for */
+        ProcessWatch *process; /* that opened it; NULL: it cannot be watched, or has exited */
         uint64_t closing_ns;
 
         Order *order;

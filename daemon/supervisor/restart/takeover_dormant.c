@@ -9,8 +9,6 @@
  */
 
 #include <errno.h>
-#include <string.h>
-#include <sys/pidfd.h>
 
 #include "jobs.h"
 #include "base.h"
@@ -19,76 +17,16 @@
 #include "workers.h"
 #include "util/log.h"
 
-/* Who is told of the end of a process; outlives its session until libuv lets go. */
-struct TakeoverWatch {
-        uv_poll_t poll;
-        int fd;
-        Takeover *takeover;
-        uint32_t id;
-};
-
 /* ---- processes ------------------------------------------------------------- */
 
-static void takeover_on_watch_close(uv_handle_t *handle) {
-        TakeoverWatch *watch = handle->data;
+static void takeover_on_death(void *userdata) {
+        TakeoverSession *session = userdata;
+        Takeover *takeover = session->takeover;
 
-        close(watch->fd);
-        free(watch);
-}
-
-static void takeover_unwatch(TakeoverSession *session) {
-        if (session->watch)
-                uv_close((uv_handle_t *)&session->watch->poll, takeover_on_watch_close);
-        session->watch = NULL;
-}
-
-static void takeover_on_death(uv_poll_t *poll, int status, int events) {
-        TakeoverWatch *watch = poll->data;
-        Takeover *takeover = watch->takeover;
-        TakeoverSession *session = takeover_find_session(takeover, watch->id);
-
-        log_info("session %u ends with its process, which did not come back", watch->id);
+        log_info("session %u ends with its process, which did not come back", session->id);
         ledger_drop(takeover->supervisor->engine.ledger, LEDGER_SESSION, session->slot);
         takeover_leave_session(takeover, session);
         takeover->has_news = true;
-}
-
-/* A descriptor is of whoever has the number now: only then its start is compared. */
-static int takeover_open_process(const LedgerSession *record) {
-        int fd = pidfd_open(record->pid, 0);
-
-        if (fd < 0)
-                return -errno;
-        if (process_age_is_alive(record->pid, record->start))
-                return fd;
-        close(fd);
-        return -ESRCH;
-}
-
-static int takeover_watch(Takeover *takeover, TakeoverSession *session) {
-        TakeoverWatch *watch;
-        int r;
-
-        watch = calloc(1, sizeof(*watch));
-        if (!watch)
-                return -ENOMEM;
-        watch->fd = r = takeover_open_process(&session->record);
-        if (r >= 0)
-                r = uv_poll_init(&takeover->supervisor->loop, &watch->poll, watch->fd);
-        if (r < 0) {
-                closep(&watch->fd);
-                free(watch);
-                return r;
-        }
-
-        watch->takeover = takeover;
-        watch->id = session->id;
-        watch->poll.data = watch;
-        session->watch = watch;
-        r = uv_poll_start(&watch->poll, UV_READABLE, takeover_on_death);
-        if (r < 0)
-                takeover_unwatch(session);
-        return r;
 }
 
 /* ---- sessions -------------------------------------------------------------- */
@@ -102,17 +40,19 @@ int takeover_sleep_session(Takeover *takeover, TakeoverSession *session) {
                 return -ESRCH; /* nobody would tell of its end */
         r = engine_get_user(&takeover->supervisor->engine, record->uid, record->gid, &user);
         if (r >= 0)
-                r = takeover_watch(takeover, session);
+                r = process_watch_pid(&takeover->supervisor->loop, record->pid, record->start,
+                                      takeover_on_death, session, &session->watch);
         if (r < 0)
                 return r;
 
+        session->takeover = takeover;
         session->user = user;
         user->n_sessions++;
         return 0;
 }
 
 void takeover_wake_session(TakeoverSession *session) {
-        takeover_unwatch(session);
+        session->watch = process_watch_free(session->watch);
         if (session->user)
                 session->user->n_sessions--;
         session->user = NULL;

@@ -29,20 +29,19 @@ typedef struct TakeoverHeld {
         UT_hash_handle hh; /* takeover->held */
 } TakeoverHeld;
 
-typedef struct TakeoverWatch TakeoverWatch;
-
 /* Who is expected, until it has said all or is gone. */
 typedef struct TakeoverSession {
         uint32_t id;
         LedgerSession record;
         uint32_t slot;
-        uint32_t last_tag;    /* of its jobs that the ledger knows */
-        uint32_t n_sent;      /* of them in a worker that may live: it waits for these */
-        bool is_claimed;      /* it is here, and has not said all yet */
-        LedgerTold told;      /* ends that are kept for it; once the window is closed */
-        User *user;           /* it is dormant, and counts as one of his; else NULL */
-        TakeoverWatch *watch; /* of its process, while it is dormant */
-        UT_hash_handle hh;    /* takeover->sessions */
+        uint32_t last_tag;   /* of its jobs that the ledger knows */
+        uint32_t n_sent;     /* of them in a worker that may live: it waits for these */
+        bool is_claimed;     /* it is here, and has not said all yet */
+        LedgerTold told;     /* ends that are kept for it; once the window is closed */
+        User *user;          /* it is dormant, and counts as one of his; else NULL */
+        ProcessWatch *watch; /* of its process, while it is dormant */
+        Takeover *takeover;  /* likewise */
+        UT_hash_handle hh;   /* takeover->sessions */
 } TakeoverSession;
 
 /* A module that its session has yet to name. */

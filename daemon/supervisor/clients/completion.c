@@ -151,13 +151,10 @@ void session_report_history(Session *session, uint32_t serial, const HistoryEntr
         session_send_completions(session, serial, &list, 1);
 }
 
-void session_watch_ended(JobWatch *watch) {
+void session_report_end(Session *session, uint32_t serial, const Job *job) {
         Gpuq__V1__Completion completion, *list = &completion;
         Gpuq__V1__Error error;
 
-        completion_fill(&completion, &error, watch->job);
-        session_send_completions(watch->session, watch->serial, &list, 1);
-        LIST_REMOVE(watch, job_link);
-        LIST_REMOVE(watch, session_link);
-        free(watch);
+        completion_fill(&completion, &error, job);
+        session_send_completions(session, serial, &list, 1);
 }

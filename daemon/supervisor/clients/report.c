@@ -35,7 +35,7 @@ typedef struct ReportQueue {
 static bool report_wants(const Session *session, const Gpuq__V1__QueueGet *get, const User *user) {
         if (get->one_user)
                 return user->uid == get->uid;
-        return get->all_users || user == session->user;
+        return get->all_users || user == session->submitter.user;
 }
 
 static void report_count(QueueEntry *entry, size_t n_before, void *userdata) {
@@ -50,7 +50,7 @@ static void report_count_user(User *user) {
 
 /* A detached job has its own number, and the one that runs for it another. */
 static uint64_t report_id(const Job *job) {
-        return job->session && job->session->owner ? (uint32_t)job->id : job->id;
+        return job->submitter && session_of(job->submitter)->owner ? (uint32_t)job->id : job->id;
 }
 
 static void report_job(ReportQueue *report, const Job *job, bool is_open) {
@@ -82,7 +82,7 @@ static void report_job(ReportQueue *report, const Job *job, bool is_open) {
 }
 
 static void report_user(ReportQueue *report, User *user) {
-        bool is_open = report->session->peer.is_admin || report->session->user == user;
+        bool is_open = report->session->peer.is_admin || report->session->submitter.user == user;
         const Job *job;
 
         report_count_user(user);
@@ -124,7 +124,8 @@ static void report_detached(ReportQueue *report, const Detached *detached) {
         entry->id = detached_id(detached);
         entry->uid = detached->uid;
         entry->user = detached->owner->user->name;
-        if (report->session->peer.is_admin || report->session->user == detached->owner->user) {
+        if (report->session->peer.is_admin ||
+            report->session->submitter.user == detached->owner->user) {
                 entry->label = job->label;
                 if (job->n_kernels)
                         entry->kernel = job->kernels[0]->name;

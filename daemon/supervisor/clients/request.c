@@ -33,7 +33,7 @@ static void session_welcome(Session *session, uint32_t serial) {
 
         welcome.version = SESSION_VERSION_MAX;
         welcome.daemon = (char *)GPUQ_VERSION;
-        welcome.session = session->id;
+        welcome.session = session->submitter.id;
         welcome.uid = session->peer.uid;
         welcome.n_devices = (uint32_t)session->supervisor->engine.n_devices;
         welcome.resumed = session->is_resuming;
@@ -48,7 +48,7 @@ static void session_welcome(Session *session, uint32_t serial) {
 /* So that it can be told again who this is, should we die. */
 static void session_record(Session *session) {
         LedgerSession record = {
-                .id = session->id,
+                .id = session->submitter.id,
                 .uid = (uint32_t)session->peer.uid,
                 .gid = (uint32_t)session->peer.gid,
                 .pid = (int32_t)session->peer.pid,
@@ -102,7 +102,7 @@ static const char *session_on_submit(Session *session, uint32_t serial,
 
 /* An admin may ask about anybody's job; whose it was is not in its number. */
 static const HistoryEntry *session_find_history(const Session *session, uint64_t id) {
-        const HistoryEntry *entry = history_find(session->user->history, id);
+        const HistoryEntry *entry = history_find(session->submitter.user->history, id);
         const User *user;
 
         if (entry || !session->peer.is_admin)
@@ -115,7 +115,7 @@ static const HistoryEntry *session_find_history(const Session *session, uint64_t
 static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         Job *job = engine_find_job(&session->supervisor->engine, id);
         const HistoryEntry *entry;
-        const JobWatch *watch;
+        const SessionWatch *watch;
         unsigned n = 0;
 
         if (session_wait_detached(session, serial, id))
@@ -131,7 +131,7 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         if (!session_may_touch(session, job))
                 return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " is somebody else's",
                                    JOB_ID_PARTS(id));
-        LIST_FOREACH (watch, &session->watches, session_link)
+        LIST_FOREACH (watch, &session->watches, link)
                 n++;
         if (n >= LIMIT_WATCHES)
                 return failure_new(FAILURE_QUOTA, "%u waits at once, at most %u", n, LIMIT_WATCHES);
@@ -230,7 +230,7 @@ static const char *session_on_drain(Session *session, uint32_t serial,
                 return NULL;
         }
         session_reply_drained(session, serial, device,
-                              drain_hold(device, session->user->name, reason));
+                              drain_hold(device, session->submitter.user->name, reason));
         return NULL;
 }
 
@@ -297,10 +297,10 @@ static bool session_is_ahead(const Session *session, uint64_t id) {
         Session *other;
 
         HASH_FIND(hh, session->supervisor->sessions, &number, sizeof(number), other);
-        if (takeover_is_ahead(session->supervisor, session->user, id))
+        if (takeover_is_ahead(session->supervisor, session->submitter.user, id))
                 return !other || (other != session && (uint32_t)id > other->last_tag);
         return !session->is_second_try && other && other != session &&
-               other->user == session->user && (uint32_t)id > other->last_tag;
+               other->submitter.user == session->submitter.user && (uint32_t)id > other->last_tag;
 }
 
 static bool session_any_is_ahead(const Session *session, const uint64_t *ids, size_t n_ids) {

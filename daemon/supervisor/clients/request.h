@@ -14,7 +14,7 @@
 
 /** session_may_touch() - its user's, or the client is an admin. */
 static inline bool session_may_touch(const Session *session, const Job *job) {
-        return session->peer.is_admin || job->user == session->user;
+        return session->peer.is_admin || job->user == session->submitter.user;
 }
 
 const char *session_on_arena_create(Session *session, uint32_t serial,

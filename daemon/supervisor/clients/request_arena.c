@@ -21,9 +21,10 @@ static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate 
                 return failure_new(FAILURE_INVALID, "a module image of %llu bytes, at most %llu",
                                    (unsigned long long)create->size,
                                    (unsigned long long)ARENA_IMAGE_MAX);
-        if (session->user->n_arenas >= LIMIT_USER_ARENAS)
+        if (session->submitter.user->n_arenas >= LIMIT_USER_ARENAS)
                 return failure_new(FAILURE_QUOTA, "user %s has %u arenas, at most %u",
-                                   session->user->name, session->user->n_arenas, LIMIT_USER_ARENAS);
+                                   session->submitter.user->name, session->submitter.user->n_arenas,
+                                   LIMIT_USER_ARENAS);
         if (create->place != GPUQ__V1__PLACE__DEVICE)
                 return NULL;
         if (!supervisor->engine.n_devices)
@@ -38,16 +39,15 @@ static void session_make_device_arena(Session *session, Arena *arena, uint32_t d
         Supervisor *supervisor = session->supervisor;
         Slot *slot;
 
-        slot = slot_get(&supervisor->engine, session->user,
+        slot = slot_get(&supervisor->engine, session->submitter.user,
                         device ? &supervisor->engine.devices[device - 1]
-                               : device_choose(&supervisor->engine, session->user));
-        arena->maker = session;
+                               : device_choose(&supervisor->engine, session->submitter.user));
         arena->may_move = !device;
-        LIST_INSERT_HEAD(&session->making, arena, maker_link);
+        submitter_ask_arena(&session->submitter, arena);
         if (slot)
                 slot_make_arena(slot, arena);
         else
-                session_arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory for a worker"));
+                arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory for a worker"));
 }
 
 const char *session_on_arena_create(Session *session, uint32_t serial,
@@ -63,11 +63,11 @@ const char *session_on_arena_create(Session *session, uint32_t serial,
                 session_fail_request(session, serial, failure);
                 return NULL;
         }
-        r = arena_new(&session->supervisor->engine, session->user, (ArenaPlace)create->place,
-                      create->size, &arena);
+        r = arena_new(&session->supervisor->engine, session->submitter.user,
+                      (ArenaPlace)create->place, create->size, &arena);
         if (r) {
                 failure = r == ARENA_E_QUOTA
-                                  ? limit_failure(session->user,
+                                  ? limit_failure(session->submitter.user,
                                                   on_device ? USER_DEVICE_BYTES : USER_ARENA_BYTES,
                                                   create->size)
                                   : failure_new(FAILURE_MEMORY, "no arena of %llu bytes: %s",
@@ -101,7 +101,8 @@ const char *session_on_arena_open(Session *session, uint32_t serial,
                                                  (unsigned long long)id));
                 return NULL;
         }
-        if (arena->user != session->user || (arena->place == ARENA_IMAGE && !is_resumed)) {
+        if (arena->user != session->submitter.user ||
+            (arena->place == ARENA_IMAGE && !is_resumed)) {
                 session_fail_request(session, serial,
                                      failure_new(FAILURE_DENIED, "arena %llu is not yours to open",
                                                  (unsigned long long)id));

@@ -40,7 +40,7 @@ static bool session_cancel_kept(Session *session, uint64_t id, Gpuq__V1__Cancell
 
         if (!job)
                 return false;
-        if (!session->peer.is_admin && job->user != session->user) {
+        if (!session->peer.is_admin && job->user != session->submitter.user) {
                 cancelled->denied[cancelled->n_denied++] = id;
                 return true;
         }
@@ -75,15 +75,15 @@ static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled)
         size_t n_unknown = cancelled->n_unknown;
         Job *job;
 
-        TAILQ_FOREACH (job, &session->user->jobs, user_link) {
-                if (job->session && job->session->owner)
+        TAILQ_FOREACH (job, &session->submitter.user->jobs, user_link) {
+                if (job->submitter && session_of(job->submitter)->owner)
                         continue;
                 session_cancel_job(session, job);
                 cancelled->ids[cancelled->n_ids++] = job->id;
         }
         for (; kept; kept = next_kept) {
                 next_kept = kept->hh.next;
-                if (kept->user == session->user)
+                if (kept->user == session->submitter.user)
                         session_cancel_kept(session, kept->id, cancelled);
         }
         for (; detached; detached = next) {
@@ -104,7 +104,8 @@ static Failure *session_check_cancel(const Session *session, const Gpuq__V1__Can
 
 const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1__Request *request) {
         const Gpuq__V1__Cancel *cancel = request->cancel;
-        size_t n_all = cancel->all ? session->user->n_waiting + session->user->n_running +
+        size_t n_all = cancel->all ? session->submitter.user->n_waiting +
+                                             session->submitter.user->n_running +
                                              detached_count(session->supervisor) +
                                              takeover_count_jobs(session->supervisor)
                                    : 0;

@@ -44,7 +44,7 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
         Arena *image = engine_find_arena(&session->supervisor->engine, load->image);
 
         if (load->format != GPUQ__V1__FORMAT__BUILTIN &&
-            (!image || image->place != ARENA_IMAGE || image->user != session->user ||
+            (!image || image->place != ARENA_IMAGE || image->user != session->submitter.user ||
              load->length > image->size))
                 return failure_new(FAILURE_NOT_FOUND, "arena %llu is no image that is still there",
                                    (unsigned long long)load->image);
@@ -104,10 +104,10 @@ const char *session_on_module_load(Session *session, uint32_t serial,
                 return NULL;
         }
 
-        r = module_new(&session->supervisor->engine, session, &spec, &module);
+        r = module_new(&session->submitter, &spec, &module);
         if (r) {
                 failure = r == MODULE_E_QUOTA
-                                  ? limit_failure(session->user, USER_MODULES, 1)
+                                  ? limit_failure(session->submitter.user, USER_MODULES, 1)
                                   : failure_new(FAILURE_MEMORY, "no memory for a module");
                 session_fail_request(session, serial, failure);
                 return NULL;
@@ -124,7 +124,7 @@ const char *session_on_module_unload(Session *session, uint32_t serial,
         Module *module =
                 engine_find_module(&session->supervisor->engine, request->module_unload->module);
 
-        if (module && module->session == session)
+        if (module && module->submitter == &session->submitter)
                 module_detach(module);
         return NULL;
 }

@@ -29,11 +29,11 @@ static Failure *session_enter(Session *session) {
         r = user_charge(user, &session->charge, USER_SESSIONS, 1);
         if (r == USER_E_QUOTA)
                 return limit_failure(user, USER_SESSIONS, 1);
-        r = order_new(&session->order);
+        r = submitter_init(&session->submitter, session->engine, user, session->submitter.id,
+                           &session_submitter_ops);
         if (r < 0)
                 return failure_new(FAILURE_INTERNAL, "no session: %s", strerror(-r));
 
-        session->user = user;
         user->n_sessions++;
         LIST_INSERT_HEAD(&user->sessions, session, user_link);
         return NULL;
@@ -51,10 +51,7 @@ static int session_alloc(Supervisor *supervisor, const Peer *peer, Session **ret
         session->peer = *peer;
         session->record = LEDGER_NONE;
         ledger_told_init(&session->told);
-        TAILQ_INIT(&session->jobs);
         TAILQ_INIT(&session->ended);
-        LIST_INIT(&session->making);
-        LIST_INIT(&session->modules);
         LIST_INIT(&session->watches);
         LIST_INIT(&session->asks);
         *ret_session = session;
@@ -101,8 +98,8 @@ static int session_start(Session *session, int fd) {
         Supervisor *supervisor = session->supervisor;
         int r;
 
-        session->id = session_next_id(supervisor);
-        HASH_ADD(hh, supervisor->sessions, id, sizeof(session->id), session);
+        session->submitter.id = session_next_id(supervisor);
+        HASH_ADD(hh, supervisor->sessions, submitter.id, sizeof(session->submitter.id), session);
         if (!session->hh.tbl)
                 return -ENOMEM;
         r = session_watch_process(session, fd);
@@ -153,14 +150,13 @@ int session_new_own(Supervisor *supervisor, User *user, const SessionOwner *owne
         r = session_alloc(supervisor, &peer, &session);
         if (r < 0)
                 return r;
-        r = order_new(&session->order);
+        r = submitter_init(&session->submitter, session->engine, user, session_next_id(supervisor),
+                           &session_submitter_ops);
         if (r < 0) {
                 free(session);
                 return r;
         }
 
-        session->id = session_next_id(supervisor);
-        session->user = user;
         session->owner = owner;
         session->state = SESSION_OPEN;
         *ret_session = session;
@@ -169,15 +165,15 @@ int session_new_own(Supervisor *supervisor, User *user, const SessionOwner *owne
 
 int session_rename(Session *session, uint32_t id) {
         Supervisor *supervisor = session->supervisor;
-        uint32_t before = session->id;
+        uint32_t before = session->submitter.id;
 
         HASH_DEL(supervisor->sessions, session);
-        session->id = id;
-        HASH_ADD(hh, supervisor->sessions, id, sizeof(session->id), session);
+        session->submitter.id = id;
+        HASH_ADD(hh, supervisor->sessions, submitter.id, sizeof(session->submitter.id), session);
         if (session->hh.tbl)
                 return 0;
-        session->id = before;
-        HASH_ADD(hh, supervisor->sessions, id, sizeof(session->id), session);
+        session->submitter.id = before;
+        HASH_ADD(hh, supervisor->sessions, submitter.id, sizeof(session->submitter.id), session);
         return -ENOMEM;
 }
 
@@ -190,33 +186,23 @@ static void session_on_close(uv_handle_t *handle) {
         free(session);
 }
 
-/* The last first, so that none starts because one before it ended. */
-static void session_abandon_jobs(Session *session) {
-        uint64_t now_ns = engine_now(&session->supervisor->engine);
+static void session_drop_ended(Session *session) {
         Job *job;
 
-        while ((job = TAILQ_LAST(&session->jobs, SessionJobs))) {
-                TAILQ_REMOVE(&session->jobs, job, session_link);
-                job->session = NULL;
-                job->orphan_ns = now_ns;
-                if (job->state == JOB_WAITING || job->item.is_queued)
-                        ending_doom(job, JOB_CANCELLED,
-                                    failure_new(FAILURE_CANCELLED, "its client is gone"));
-        }
         while ((job = TAILQ_FIRST(&session->ended))) {
                 TAILQ_REMOVE(&session->ended, job, link);
                 session->n_ended--;
-                ledger_job_forgone(session->supervisor->engine.ledger, job->record);
+                ledger_job_forgone(session->engine->ledger, job->record);
                 job_free(job);
         }
 }
 
 static void session_drop_watches(Session *session) {
-        JobWatch *watch;
+        SessionWatch *watch;
 
         while ((watch = LIST_FIRST(&session->watches))) {
-                LIST_REMOVE(watch, session_link);
-                LIST_REMOVE(watch, job_link);
+                LIST_REMOVE(watch, link);
+                job_unwatch(&watch->watch);
                 free(watch);
         }
 }
@@ -239,32 +225,26 @@ static void session_leave(Session *session) {
 
         ledger_told_close(ledger, &session->told);
         ledger_drop(ledger, LEDGER_SESSION, session->record);
-        if (!session->user)
+        if (!session->submitter.user)
                 return;
 
         LIST_REMOVE(session, user_link);
-        session->user->n_sessions--;
+        session->submitter.user->n_sessions--;
 }
 
 void session_end_own(Session *session) {
-        Module *module;
-
         session->state = SESSION_DEAD;
-        session_abandon_jobs(session);
-        while ((module = LIST_FIRST(&session->modules)))
-                module_detach(module);
+        submitter_close(&session->submitter);
 }
 
 Session *session_free_own(Session *session) {
         session_end_own(session);
-        order_free(session->order);
+        submitter_fini(&session->submitter);
         free(session);
         return NULL;
 }
 
 void session_close(Session *session) {
-        Module *module;
-
         if (session->state == SESSION_DEAD)
                 return;
 
@@ -277,15 +257,14 @@ void session_close(Session *session) {
                 TAILQ_REMOVE(&session->supervisor->looking, session, look_link);
         HASH_DEL(session->supervisor->sessions, session);
         session_drop_deferred(session);
-        session_abandon_jobs(session);
+        submitter_close(&session->submitter);
+        session_drop_ended(session);
         session_drop_watches(session);
         detached_drop_asks(session);
-        while ((module = LIST_FIRST(&session->modules)))
-                module_detach(module);
         session_drop_arenas(session);
         session_drop_prepared(session);
         session_leave(session);
-        order_free(session->order);
+        submitter_fini(&session->submitter);
         user_uncharge(&session->charge);
         user_uncharge(&session->buffered);
         user_uncharge(&session->ring);
@@ -313,7 +292,9 @@ void session_tick(Session *session, uint64_t now_ns) {
 
 /* ---- modules, jobs --------------------------------------------------------- */
 
-void session_module_ready(Session *session, const Module *module, const ModuleReport *report) {
+static void session_on_module_ready(Submitter *submitter, const Module *module,
+                                    const ModuleReport *report) {
+        Session *session = session_of(submitter);
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__ModuleReady ready = GPUQ__V1__MODULE_READY__INIT;
 
@@ -332,18 +313,21 @@ void session_module_ready(Session *session, const Module *module, const ModuleRe
         session_reply(session, &reply, -1);
 }
 
-void session_module_failed(Session *session, const Module *module, const Failure *failure) {
+static void session_on_module_failed(Submitter *submitter, const Module *module,
+                                     const Failure *failure) {
+        Session *session = session_of(submitter);
+
         if (session->owner)
                 session->owner->module_failed(session, module, failure);
         else
                 session_reply_failure(session, module->serial, failure);
 }
 
-void session_job_ended(Session *session, Job *job) {
-        if (job->is_made)
-                TAILQ_REMOVE(&session->jobs, job, session_link);
+static void session_on_job_ended(Submitter *submitter, Job *job) {
+        Session *session = session_of(submitter);
+
         if (session->owner) {
-                ledger_job_forgone(session->supervisor->engine.ledger, job->record);
+                ledger_job_forgone(session->engine->ledger, job->record);
                 session->owner->job_ended(session, job);
                 return;
         }
@@ -352,21 +336,41 @@ void session_job_ended(Session *session, Job *job) {
         session_flush_later(session);
 }
 
+const SubmitterOps session_submitter_ops = {
+        .job_ended = session_on_job_ended,
+        .module_ready = session_on_module_ready,
+        .module_failed = session_on_module_failed,
+        .arena_ready = session_on_arena_ready,
+        .arena_failed = session_on_arena_failed,
+};
+
 void session_seen(Session *session, uint32_t n_seen) {
         if (n_seen &&
             !session->is_resuming) /* until it has said all, it counts what another told it */
                 ledger_told_seen(session->supervisor->engine.ledger, &session->told, n_seen);
 }
 
+static void session_on_watched_end(JobWatch *watched, const Job *job) {
+        SessionWatch *watch = container_of(watched, SessionWatch, watch);
+
+        session_report_end(watch->session, watch->serial, job);
+        LIST_REMOVE(watch, link);
+        free(watch);
+}
+
 int session_watch(Session *session, Job *job, uint32_t serial) {
-        JobWatch *watch;
+        SessionWatch *watch;
 
         watch = calloc(1, sizeof(*watch));
         if (!watch)
                 return -ENOMEM;
 
-        *watch = (JobWatch){.session = session, .serial = serial, .job = job};
-        LIST_INSERT_HEAD(&job->watches, watch, job_link);
-        LIST_INSERT_HEAD(&session->watches, watch, session_link);
+        *watch = (SessionWatch){
+                .watch.ended = session_on_watched_end,
+                .session = session,
+                .serial = serial,
+        };
+        job_watch(job, &watch->watch);
+        LIST_INSERT_HEAD(&session->watches, watch, link);
         return 0;
 }

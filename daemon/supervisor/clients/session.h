@@ -28,6 +28,7 @@
 #include "base.h"
 #include "policy.h"
 #include "prepared.h"
+#include "util/list.h"
 #include "util/table.h"
 
 #define SESSION_VERSION_MIN 1u
@@ -68,6 +69,14 @@ typedef struct Opening {
         UT_hash_handle hh; /* session->openings */
 } Opening;
 
+/* A Wait for somebody's job. */
+typedef struct SessionWatch {
+        JobWatch watch;
+        Session *session;
+        uint32_t serial;
+        LIST_ENTRY(SessionWatch) link; /* session->watches */
+} SessionWatch;
+
 TAILQ_HEAD(SessionJobs, Job);
 
 /* Of a session that is the daemon's own and has no connection: who is told in its place. */
@@ -78,10 +87,9 @@ typedef struct SessionOwner {
 } SessionOwner;
 
 struct Session {
-        uint32_t id;
+        Submitter submitter; /* its user is NULL where it was turned away at the door */
         Engine *engine;
         Supervisor *supervisor;
-        User *user; /* NULL: turned away at the door */
         Peer peer;
         const SessionOwner *owner; /* NULL: it is a connection's */
         char client[SESSION_CLIENT_MAX + 1];
@@ -99,15 +107,11 @@ struct Session {
         ProcessWatch *process; /* that opened it; NULL: it cannot be watched, or has exited */
         uint64_t closing_ns;
 
-        Order *order;
         Opening *openings;
         Prepared *prepared;
         uint32_t last_prepared;
-        LIST_HEAD(, Arena) making;
-        LIST_HEAD(, Module) modules;
-        LIST_HEAD(, JobWatch) watches;
+        LIST_HEAD(, SessionWatch) watches;
         LIST_HEAD(, DetachedAsk) asks;
-        struct SessionJobs jobs;  /* unfinished */
         struct SessionJobs ended; /* to be reported */
         size_t n_ended;
         uint32_t last_tag;
@@ -200,18 +204,20 @@ void session_close_arena(Session *session, uint64_t id);
 void session_drop_arenas(Session *session);
 /** session_reply_arena() - it is there, with its descriptor if the client can map it and has it not. */
 void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, bool has_it);
-/** session_arena_ready() - a device arena was made: answer who asked. */
-void session_arena_ready(Arena *arena);
-/** session_arena_failed() - it was not. Consumes @failure. */
-void session_arena_failed(Arena *arena, Failure *failure);
-/** session_module_ready() - answer the load. */
-void session_module_ready(Session *session, const Module *module, const ModuleReport *report);
-/** session_module_failed() - the same, with why not. */
-void session_module_failed(Session *session, const Module *module, const Failure *failure);
-/** session_job_ended() - to be told; the job is the session's from now on. */
-void session_job_ended(Session *session, Job *job);
 /** session_seen() - it has read so many completions, in all. */
 void session_seen(Session *session, uint32_t n_seen);
+/** session_submitter_ops() - how a session hears of its jobs, modules and arenas. */
+extern const SubmitterOps session_submitter_ops;
+/** session_of() - whose submitter it is. */
+static inline Session *session_of(Submitter *submitter) {
+        return container_of(submitter, Session, submitter);
+}
+/** session_on_arena_ready() - of session_submitter_ops. */
+void session_on_arena_ready(Submitter *submitter, Arena *arena);
+/** session_on_arena_failed() - the same. */
+void session_on_arena_failed(Submitter *submitter, const Arena *arena, const Failure *failure);
+/** session_report_end() - answer a Wait: this job ended. */
+void session_report_end(Session *session, uint32_t serial, const Job *job);
 /** session_watch() - be told when somebody's job ends. Return: 0, or -ENOMEM. */
 int session_watch(Session *session, Job *job, uint32_t serial);
 /** completion_fill() - a view of how a job ended; valid as long as the job. */
@@ -223,8 +229,6 @@ void session_send_completions(Session *session, uint32_t serial, Gpuq__V1__Compl
 void session_report_ended(Session *session);
 /** session_report_history() - answer a Wait that came after the end. */
 void session_report_history(Session *session, uint32_t serial, const HistoryEntry *entry);
-/** session_watch_ended() - it did; frees the watch. */
-void session_watch_ended(JobWatch *watch);
 
 /** session_request() - one packed request. Return: NULL, or what is wrong with the protocol, a constant. */
 const char *session_request(Session *session, const uint8_t *data, size_t n_data);

@@ -25,7 +25,7 @@ int session_open_arena(Session *session, Arena *arena) {
                 return -ENOMEM;
         }
         opening->arena = arena_ref(arena);
-        arena_note_session(arena, session->id);
+        arena_note_session(arena, session->submitter.id);
         return 0;
 }
 
@@ -38,15 +38,6 @@ void session_close_arena(Session *session, uint64_t id) {
         HASH_DEL(session->openings, opening);
         arena_unref(opening->arena);
         free(opening);
-}
-
-static Session *session_take_maker(Arena *arena) {
-        Session *session = arena->maker;
-
-        if (session)
-                LIST_REMOVE(arena, maker_link);
-        arena->maker = NULL;
-        return session;
 }
 
 void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, bool has_it) {
@@ -63,11 +54,9 @@ void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, 
         session_reply(session, &reply, arena->place == ARENA_DEVICE || has_it ? -1 : arena->fd);
 }
 
-void session_arena_ready(Arena *arena) {
-        Session *session = session_take_maker(arena);
+void session_on_arena_ready(Submitter *submitter, Arena *arena) {
+        Session *session = session_of(submitter);
 
-        if (!session)
-                return;
         if (session_open_arena(session, arena) < 0)
                 session_fail_request(session, arena->serial,
                                      failure_new(FAILURE_MEMORY, "no memory for an arena"));
@@ -75,21 +64,11 @@ void session_arena_ready(Arena *arena) {
                 session_reply_arena(session, arena->serial, arena, false);
 }
 
-void session_arena_failed(Arena *arena, Failure *failure) {
-        Session *session = session_take_maker(arena);
-
-        if (session)
-                session_reply_failure(session, arena->serial, failure);
-        failure_free(failure);
+void session_on_arena_failed(Submitter *submitter, const Arena *arena, const Failure *failure) {
+        session_reply_failure(session_of(submitter), arena->serial, failure);
 }
 
 void session_drop_arenas(Session *session) {
-        Arena *arena;
-
-        while ((arena = LIST_FIRST(&session->making))) {
-                LIST_REMOVE(arena, maker_link);
-                arena->maker = NULL;
-        }
         while (session->openings)
                 session_close_arena(session, session->openings->id);
 }

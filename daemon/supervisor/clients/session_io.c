@@ -22,7 +22,7 @@
 static void session_end_oversized(Session *session) {
         if (limit_log(&session->supervisor->engine.log_limit))
                 log_notice("session %u of user %s is ended: over %u bytes of unfinished messages",
-                           session->id, session->user->name, USER_BUFFERS_MAX);
+                           session->submitter.id, session->submitter.user->name, USER_BUFFERS_MAX);
         if (wire_pending(session->wire) > SESSION_UNREAD_MAX) {
                 session_close(session);
                 return;
@@ -31,7 +31,7 @@ static void session_end_oversized(Session *session) {
                        failure_new(FAILURE_QUOTA,
                                    "all connections of user %s together have more than %u MiB of "
                                    "messages half sent or not read; this limit is fixed",
-                                   session->user->name, USER_BUFFERS_MAX >> 20));
+                                   session->submitter.user->name, USER_BUFFERS_MAX >> 20));
         wire_drop_input(session->wire);
 }
 
@@ -39,7 +39,7 @@ static void session_end_oversized(Session *session) {
 static void session_account(Session *session) {
         size_t n_bytes;
 
-        if (!session->user || session->state == SESSION_DEAD)
+        if (!session->submitter.user || session->state == SESSION_DEAD)
                 return;
         if (session->state == SESSION_CLOSING)
                 wire_drop_input(session->wire);
@@ -51,7 +51,7 @@ static void session_account(Session *session) {
                 return;
 
         user_uncharge(&session->buffered);
-        if (user_charge(session->user, &session->buffered, USER_BUFFER_BYTES, n_bytes) ==
+        if (user_charge(session->submitter.user, &session->buffered, USER_BUFFER_BYTES, n_bytes) ==
                     USER_E_QUOTA &&
             session->state != SESSION_CLOSING)
                 session_end_oversized(session);
@@ -61,7 +61,7 @@ static void session_account(Session *session) {
 
 static void session_protocol_error(Session *session, const char *problem) {
         if (limit_log(&session->supervisor->engine.log_limit))
-                log_notice("session %u of uid %u broke the protocol: %s", session->id,
+                log_notice("session %u of uid %u broke the protocol: %s", session->submitter.id,
                            (unsigned)session->peer.uid, problem);
         session_refuse(session, failure_new(FAILURE_PROTOCOL, "%s", problem));
 }
@@ -211,7 +211,7 @@ static bool session_takes_replies(const Session *session) {
 /* @r: of queuing a reply. */
 static void session_queued(Session *session, int r) {
         if (r && limit_log(&session->supervisor->engine.log_limit))
-                log_notice("session %u of uid %u is dropped: %s", session->id,
+                log_notice("session %u of uid %u is dropped: %s", session->submitter.id,
                            (unsigned)session->peer.uid,
                            r == WIRE_E_OVERFLOW ? "it does not read" : strerror(-r));
         session->is_broken = r != 0;

@@ -56,12 +56,12 @@ static Failure *session_make_ring(Session *session, int *ret_fd) {
                                                     "poll_us in gpuqd.conf");
         if (wire_has_ring(session->wire))
                 return failure_new(FAILURE_INVALID, "this session has a ring");
-        if (user_charge(session->user, &session->ring, USER_RING_BYTES, 2 * SESSION_RING_BYTES) ==
-            USER_E_QUOTA)
+        if (user_charge(session->submitter.user, &session->ring, USER_RING_BYTES,
+                        2 * SESSION_RING_BYTES) == USER_E_QUOTA)
                 return failure_new(FAILURE_QUOTA,
                                    "all connections of user %s together have %u MiB of rings; "
                                    "this limit is fixed",
-                                   session->user->name, USER_RINGS_MAX >> 20);
+                                   session->submitter.user->name, USER_RINGS_MAX >> 20);
 
         r = wire_make_ring(session->wire, SESSION_RING_BYTES, ret_fd);
         if (r == 0)

@@ -66,7 +66,7 @@ static Failure *submit_check_buffer(const Session *session, size_t index,
         if (!arena || arena->fd < 0 || arena->place == ARENA_IMAGE)
                 return failure_new(FAILURE_NOT_FOUND, "buffer %zu: there is no arena %llu", index,
                                    (unsigned long long)buffer->arena);
-        if (arena->user != session->user)
+        if (arena->user != session->submitter.user)
                 return failure_new(FAILURE_DENIED, "buffer %zu: arena %llu is somebody else's",
                                    index, (unsigned long long)buffer->arena);
         if (buffer->offset > arena->size || buffer->length > arena->size - buffer->offset)
@@ -133,7 +133,7 @@ static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *j
         if (!arena || arena->place != ARENA_HOST)
                 return failure_new(FAILURE_NOT_FOUND, "its word: there is no host arena %llu",
                                    (unsigned long long)job->word_arena);
-        if (arena->user != session->user)
+        if (arena->user != session->submitter.user)
                 return failure_new(FAILURE_DENIED, "its word: arena %llu is somebody else's",
                                    (unsigned long long)job->word_arena);
         if (job->word_offset % JOB_WORD_BYTES || arena->size < JOB_WORD_BYTES ||
@@ -154,7 +154,7 @@ static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job
                 const Gpuq__V1__Kernel *kernel = job->kernels[i];
                 Module *module = engine_find_module(&session->supervisor->engine, kernel->module);
 
-                if (!module || module->session != session ||
+                if (!module || module->submitter != &session->submitter ||
                     !(module->state == MODULE_READY || module->is_resumed))
                         return failure_new(FAILURE_NOT_FOUND,
                                            "kernel %zu: there is no module %llu in this session", i,
@@ -172,7 +172,7 @@ static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job
 }
 
 static Failure *submit_check_ended(const Session *session, uint64_t id) {
-        const HistoryEntry *entry = history_find(session->user->history, id);
+        const HistoryEntry *entry = history_find(session->submitter.user->history, id);
 
         if (!entry)
                 return failure_new(FAILURE_DEPENDENCY,
@@ -189,7 +189,7 @@ static Failure *submit_check_dependency(const Session *session, uint64_t own, ui
         Job *job;
 
         *ret_job = NULL;
-        if (id >> 32 == session->id && id >= own)
+        if (id >> 32 == session->submitter.id && id >= own)
                 return failure_new(FAILURE_CYCLE,
                                    "job " JOB_ID_FORMAT " depends on %s" JOB_ID_FORMAT,
                                    JOB_ID_PARTS(own), id == own ? "itself, " : "the later job ",
@@ -203,7 +203,7 @@ static Failure *submit_check_dependency(const Session *session, uint64_t own, ui
         job = engine_find_job(&session->supervisor->engine, id);
         if (!job)
                 return submit_check_ended(session, id);
-        if (job->user != session->user)
+        if (job->user != session->submitter.user)
                 return failure_new(FAILURE_DENIED,
                                    "it depends on job " JOB_ID_FORMAT ", which is somebody else's",
                                    JOB_ID_PARTS(id));
@@ -241,7 +241,7 @@ static Failure *submit_check_device(const Session *session, const Gpuq__V1__Job 
 }
 
 static Failure *submit_check_gpu_time(const Session *session) {
-        const User *user = session->user;
+        const User *user = session->submitter.user;
         uint64_t now_ns;
 
         if (!user->limits.gpu_seconds)
@@ -287,7 +287,7 @@ static JobSpec submit_spec(const Session *session, const Gpuq__V1__Job *job) {
         uint64_t default_ms = session->supervisor->config->job_timeout_s * 1000ull;
 
         return (JobSpec){
-                .id = (uint64_t)session->id << 32 | job->tag,
+                .id = (uint64_t)session->submitter.id << 32 | job->tag,
                 .priority = job->priority,
                 .timeout_ms = job->timeout_ms ? job->timeout_ms : default_ms,
                 .label = job->label,
@@ -299,87 +299,18 @@ static JobSpec submit_spec(const Session *session, const Gpuq__V1__Job *job) {
         };
 }
 
-/* It never enters a table: it exists to be told. Without memory even for that the
- * session is closed, for a job that never ends is worse. */
+/* Without memory even for its error the session is closed, for a job that never ends is worse. */
 static void submit_fail(Session *session, uint64_t id, Failure *failure) {
-        JobSpec spec = {.id = id, .label = "", .device = -1};
-        Job *job;
-
-        if (job_new(&session->supervisor->engine, &spec, session->user, &job) < 0) {
-                failure_free(failure);
+        if (submitter_refuse(&session->submitter, id, failure) < 0)
                 session->is_broken = true;
-                return;
-        }
-        job->session = session;
-        job->submitted_ns = engine_now(&session->supervisor->engine);
-        ending_fail(job, failure);
-}
-
-static int submit_enter(Session *session, Job *job) {
-        Supervisor *supervisor = session->supervisor;
-
-        HASH_ADD(hh, supervisor->engine.jobs, id, sizeof(job->id), job);
-        if (!job->hh.tbl)
-                return -ENOMEM;
-        TAILQ_INSERT_TAIL(&session->user->jobs, job, user_link);
-        TAILQ_INSERT_TAIL(&session->jobs, job, session_link);
-        job->is_made = true;
-        session->user->n_waiting++;
-        return 0;
-}
-
-/* @known: of one that was in a worker before, its record in the ledger. */
-static Failure *submit_make(Session *session, const JobSpec *spec, const LedgerJob *known) {
-        _cleanup_(job_freep) Job *job = NULL;
-
-        if (job_new(&session->supervisor->engine, spec, session->user, &job) < 0)
-                return failure_new(FAILURE_MEMORY, "no memory for a job");
-        if (user_charge(session->user, &job->charge, USER_JOBS, 1) == USER_E_QUOTA)
-                return limit_failure(session->user, USER_JOBS, 1);
-
-        job->session = session;
-        job->record = known->slot;
-        job->is_held = known->state == LEDGER_SENT;
-        job->retries = known->sent.retries;
-        job->submitted_ns = engine_now(&session->supervisor->engine);
-        if (dependency_derive(job) < 0)
-                return failure_new(FAILURE_MEMORY, "no memory for a job");
-
-        if (submit_enter(session, job) < 0) {
-                order_remove(session->order, job->order_node);
-                return failure_new(FAILURE_MEMORY, "no memory for a job");
-        }
-        scheduler_consider(job);
-        takeover_submitted(TAKE_PTR(job));
-        return NULL;
 }
 
 /* It ended under a supervisor before us, and its client may not have heard of it. */
 static void submit_tell_end(Session *session, const LedgerJob *known) {
-        JobSpec spec = {.id = known->owner.id, .label = "", .device = -1};
-        Supervisor *supervisor = session->supervisor;
-        Job *job;
-
-        if (job_new(&supervisor->engine, &spec, session->user, &job) < 0) {
-                session->is_broken = true;
-                return;
-        }
-        job->session = session;
-        job->record = known->slot;
-        ledger_job_told(supervisor->engine.ledger, known->slot,
+        ledger_job_told(session->engine->ledger, known->slot,
                         &session->told); /* it is not reused */
-        job->state = (JobState)known->end.state;
-        job->place = JOB_ENDED;
-        job->failure = known->end.code ? failure_new(known->end.code, "%s", known->text) : NULL;
-        job->output = *known->output ? strdup(known->output) : NULL;
-        job->device = known->end.device < supervisor->engine.n_devices
-                              ? &supervisor->engine.devices[known->end.device]
-                              : NULL;
-        job->submitted_ns = 1;
-        job->started_ns = 1 + known->end.waited_us * 1000;
-        job->ran_us = known->end.ran_us;
-        job->gpu_ns = known->end.gpu_ns;
-        session_job_ended(session, job);
+        if (submitter_recall(&session->submitter, known) < 0)
+                session->is_broken = true;
 }
 
 /* @prepared: what it was fired from, or NULL. */
@@ -387,6 +318,7 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepare
         JobSpec spec = submit_spec(session, job);
         LedgerJob known = {.slot = LEDGER_NONE};
         Failure *failure;
+        Job *made;
 
         if (prepared)
                 spec.texts = prepared->texts;
@@ -396,9 +328,11 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepare
         }
         failure = submit_check(session, job, &spec);
         if (!failure)
-                failure = submit_make(session, &spec, &known);
+                failure = submitter_submit(&session->submitter, &spec, &known, &made);
         if (failure)
                 submit_fail(session, spec.id, failure);
+        else
+                takeover_submitted(made);
 }
 
 Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
@@ -498,7 +432,7 @@ void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Prepare 
 
         failure = submit_check_prepared(session, job, &texts);
         if (!failure)
-                failure = prepared_new(session->user, id, job, &texts, &prepared);
+                failure = prepared_new(session->submitter.user, id, job, &texts, &prepared);
         if (failure)
                 session_fail_request(session, serial, failure);
         else
@@ -526,7 +460,7 @@ static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
                         failure_new(FAILURE_NOT_FOUND,
                                     "there is no prepared job %u in this session", fire->prepared);
         if (failure)
-                submit_fail(session, (uint64_t)session->id << 32 | fire->tag, failure);
+                submit_fail(session, (uint64_t)session->submitter.id << 32 | fire->tag, failure);
         else
                 submit_job(session, &job, prepared);
 }

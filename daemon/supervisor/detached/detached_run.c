@@ -346,8 +346,7 @@ static int link_module(Detached *detached, size_t i) {
 
         if (spec.image && fcntl(spec.image->fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) < 0)
                 return -errno;
-        r = module_new(&detached->table->supervisor->engine, detached->owner->session, &spec,
-                       &detached->modules[i]);
+        r = module_new(&detached->owner->session->submitter, &spec, &detached->modules[i]);
         if (r == 0)
                 module_ref(detached->modules[i]);
         return r;
@@ -475,7 +474,7 @@ void detached_admit(DetachedOwner *owner) {
 /* Of the job that it is now: another one each time it is run, so that nobody takes an end of
  * one that a worker still has from before for this one's. */
 static uint64_t detached_job_id(const Detached *detached) {
-        return (uint64_t)detached->owner->session->id << 32 | detached->number;
+        return (uint64_t)detached->owner->session->submitter.id << 32 | detached->number;
 }
 
 bool detached_cancel(Detached *detached, uid_t by) {

@@ -10,6 +10,7 @@
 #include "base.h"
 #include "util/list.h"
 #include "slot.h"
+#include "submitter.h"
 #include "engine.h"
 #include "workers.h"
 
@@ -184,6 +185,30 @@ Arena *arena_unref(Arena *arena) {
         if (arena && --arena->n_refs == 0)
                 arena_free(arena);
         return NULL;
+}
+
+static Submitter *arena_take_maker(Arena *arena) {
+        Submitter *maker = arena->maker;
+
+        if (maker)
+                LIST_REMOVE(arena, maker_link);
+        arena->maker = NULL;
+        return maker;
+}
+
+void arena_made(Arena *arena) {
+        Submitter *maker = arena_take_maker(arena);
+
+        if (maker)
+                maker->ops->arena_ready(maker, arena);
+}
+
+void arena_failed(Arena *arena, Failure *failure) {
+        Submitter *maker = arena_take_maker(arena);
+
+        if (maker)
+                maker->ops->arena_failed(maker, arena, failure);
+        failure_free(failure);
 }
 
 bool arena_is_sealed_image(const Arena *arena) {

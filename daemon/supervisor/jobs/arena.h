@@ -29,6 +29,7 @@ typedef struct Arena Arena;
 typedef struct Device Device;
 typedef struct Mapping Mapping;
 typedef struct Slot Slot;
+typedef struct Submitter Submitter;
 typedef struct Engine Engine;
 
 typedef enum ArenaPlace {
@@ -56,7 +57,7 @@ struct Arena {
         UT_hash_handle hh;             /* engine->arenas */
 
         /* a DEVICE arena until a worker has made it */
-        Session *maker; /* who asked; NULL once it is gone */
+        Submitter *maker; /* who asked; NULL once it is gone */
         uint32_t serial;
         Slot *slot;                   /* holds a reference meanwhile */
         uint32_t asked_worker;        /* its id; 0: none yet */
@@ -94,6 +95,10 @@ Arena *arena_unref(Arena *arena);
 DEFINE_CLEANUP(Arena, arena_unref)
 /** arena_adopt_fd() - device memory that a worker made; consumed. The keeper holds it too from now on. */
 void arena_adopt_fd(Arena *arena, int fd);
+/** arena_made() - a worker made it: its maker is told. */
+void arena_made(Arena *arena);
+/** arena_failed() - it was not made: its maker is told. Consumes @failure. */
+void arena_failed(Arena *arena, Failure *failure);
 /** arena_is_sealed_image() - written, and never to change again. */
 bool arena_is_sealed_image(const Arena *arena);
 

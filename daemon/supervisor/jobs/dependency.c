@@ -90,15 +90,15 @@ int dependency_derive(Job *job) {
                         return -ENOMEM;
         }
 
-        r = order_add(job->session->order, job->id, accesses, dependency_accesses(job, accesses),
+        r = order_add(job->submitter->order, job->id, accesses, dependency_accesses(job, accesses),
                       &job->order_node);
         if (r < 0)
                 return r;
-        r = order_predecessors(job->session->order, job->order_node, &ids, &n_ids);
+        r = order_predecessors(job->submitter->order, job->order_node, &ids, &n_ids);
         if (r >= 0)
                 r = dependency_set_order(job, ids, n_ids);
         if (r < 0)
-                order_remove(job->session->order, job->order_node);
+                order_remove(job->submitter->order, job->order_node);
         return r;
 }
 
@@ -108,10 +108,10 @@ static void dependency_rederive(Job *job) {
         size_t n_ids = 0;
         int r;
 
-        if (!job->session || job_is_ended(job))
+        if (!job->submitter || job_is_ended(job))
                 return;
 
-        r = order_predecessors(job->session->order, job->order_node, &ids, &n_ids);
+        r = order_predecessors(job->submitter->order, job->order_node, &ids, &n_ids);
         if (r >= 0) {
                 dependency_drop_order(job);
                 r = dependency_set_order(job, ids, n_ids);

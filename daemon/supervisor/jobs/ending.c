@@ -6,7 +6,7 @@
 #include "module.h"
 #include "policy.h"
 #include "scheduler.h"
-#include "clients.h"
+#include "submitter.h"
 #include "engine.h"
 #include "workers.h"
 
@@ -69,8 +69,8 @@ static void ending_unlink(Job *job) {
 
         HASH_DEL(job->engine->jobs, job);
         TAILQ_REMOVE(&job->user->jobs, job, user_link);
-        if (job->session)
-                order_remove(job->session->order, job->order_node);
+        if (job->submitter)
+                order_remove(job->submitter->order, job->order_node);
 }
 
 static void ending_leave(Job *job) {
@@ -83,11 +83,15 @@ static void ending_leave(Job *job) {
 static void ending_report(Job *job) {
         JobWatch *watch;
 
-        while ((watch = LIST_FIRST(&job->watches)))
-                session_watch_ended(watch);
+        while ((watch = LIST_FIRST(&job->watches))) {
+                job_unwatch(watch);
+                watch->ended(watch, job);
+        }
         job->place = JOB_ENDED;
-        if (job->session) {
-                session_job_ended(job->session, job);
+        if (job->submitter) {
+                if (job->is_made)
+                        TAILQ_REMOVE(&job->submitter->jobs, job, submitter_link);
+                job->submitter->ops->job_ended(job->submitter, job);
                 return;
         }
         ledger_job_forgone(job->engine->ledger, job->record);

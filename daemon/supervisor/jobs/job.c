@@ -198,6 +198,14 @@ Job *job_free(Job *job) {
         return NULL;
 }
 
+void job_watch(Job *job, JobWatch *watch) {
+        LIST_INSERT_HEAD(&job->watches, watch, link);
+}
+
+void job_unwatch(JobWatch *watch) {
+        LIST_REMOVE(watch, link);
+}
+
 bool job_may_move(JobState from, JobState to) {
         static const bool moves[_JOB_STATE_N][_JOB_STATE_N] = {
                 [JOB_WAITING] = {[JOB_RUNNING] = true, [JOB_FAILED] = true, [JOB_CANCELLED] = true},

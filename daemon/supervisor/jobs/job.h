@@ -27,6 +27,7 @@ typedef struct Device Device;
 typedef struct Instance Instance;
 typedef struct Module Module;
 typedef struct OrderNode OrderNode;
+typedef struct Submitter Submitter;
 typedef struct Engine Engine;
 typedef struct Worker Worker;
 
@@ -57,7 +58,7 @@ typedef enum JobPlace {
         JOB_PARKED,   /* an instance's list, until the module is loaded there */
         JOB_INFLIGHT, /* its worker's list */
         JOB_DOOMED,   /* engine->doomed: ends as soon as the stack is shallow */
-        JOB_ENDED,    /* session->ended, to be reported */
+        JOB_ENDED,    /* its submitter has been told */
 } JobPlace;
 
 typedef enum JobDirection {
@@ -96,13 +97,10 @@ typedef struct JobEdge {
         bool is_blocking; /* counted in after->n_blocking */
 } JobEdge;
 
-/* Somebody who waits for the end. */
+/* Somebody else who is told of the end; embedded in what the callee needs for that. */
 typedef struct JobWatch {
-        Session *session;
-        uint32_t serial;
-        Job *job;
-        LIST_ENTRY(JobWatch) job_link;     /* job->watches */
-        LIST_ENTRY(JobWatch) session_link; /* session->watches */
+        void (*ended)(struct JobWatch *watch, const Job *job); /* it watches no more */
+        LIST_ENTRY(JobWatch) link;                             /* job->watches */
 } JobWatch;
 
 /* What a job's label and names come to. */
@@ -136,15 +134,15 @@ struct Job {
         uint64_t id;
         Engine *engine;
         User *user;
-        Session *session; /* NULL once it is gone */
+        Submitter *submitter; /* NULL once it is gone */
         char *label;
 
-        TAILQ_ENTRY(Job) link;         /* see place */
-        TAILQ_ENTRY(Job) user_link;    /* user->jobs */
-        TAILQ_ENTRY(Job) session_link; /* session->jobs */
-        UT_hash_handle hh;             /* engine->jobs */
-        QueueEntry entry;              /* its lane's queue */
-        OutboxItem item;               /* worker->outbox, until it is sent */
+        TAILQ_ENTRY(Job) link;           /* see place */
+        TAILQ_ENTRY(Job) user_link;      /* user->jobs */
+        TAILQ_ENTRY(Job) submitter_link; /* submitter->jobs */
+        UT_hash_handle hh;               /* engine->jobs */
+        QueueEntry entry;                /* its lane's queue */
+        OutboxItem item;                 /* worker->outbox, until it is sent */
 
         JobState state;
         JobPlace place;
@@ -167,7 +165,7 @@ struct Job {
         uint64_t word_offset;
         JobEdge *after;        /* what it depends on */
         JobEdge *order;        /* what its buffers put before it; an allocation of its own */
-        OrderNode *order_node; /* in session->order, until it ends */
+        OrderNode *order_node; /* in submitter->order, until it ends */
         size_t n_buffers;
         size_t n_kernels;
         size_t n_operations;
@@ -217,6 +215,10 @@ DEFINE_CLEANUP(Job, job_free)
 /** job_release() - let arenas and modules go: it ended. Twice is harmless. */
 void job_release(Job *job);
 
+/** job_watch() - @watch is told of the end; it stays the caller's. */
+void job_watch(Job *job, JobWatch *watch);
+/** job_unwatch() - no more. */
+void job_unwatch(JobWatch *watch);
 /** job_may_move() - is it a legal move? */
 bool job_may_move(JobState from, JobState to);
 /** job_set_state() - asserts the move and counts it for its user. */

@@ -13,6 +13,7 @@
 #include "recovery.h"
 #include "scheduler.h"
 #include "slot.h"
+#include "submitter.h"
 #include "user.h"
 
 #endif

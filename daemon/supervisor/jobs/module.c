@@ -7,7 +7,7 @@
 #include "arena.h"
 #include "device.h"
 #include "util/list.h"
-#include "clients.h"
+#include "submitter.h"
 #include "slot.h"
 #include "engine.h"
 #include "workers.h"
@@ -44,7 +44,7 @@ static void module_record(Module *module) {
         LedgerModule record = {
                 .id = module->id,
                 .image = module->image ? module->image->id : 0,
-                .session = module->session_id,
+                .session = module->session,
                 .has_variables = module->has_variables,
                 .worker = module->used_in,
         };
@@ -79,8 +79,9 @@ static void module_resume(Module *module, const ModuleSpec *spec) {
         module->variables_lost = !worker;
 }
 
-int module_new(Engine *engine, Session *session, const ModuleSpec *spec, Module **ret_module) {
+int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module) {
         _cleanup_(module_unrefp) Module *module = NULL;
+        Engine *engine = submitter->engine;
         int r;
 
         module = calloc(1, sizeof(*module));
@@ -88,8 +89,8 @@ int module_new(Engine *engine, Session *session, const ModuleSpec *spec, Module 
                 return -ENOMEM;
 
         module->engine = engine;
-        module->user = session->user;
-        module->session_id = session->id;
+        module->user = submitter->user;
+        module->session = submitter->id;
         module->n_refs = 1;
         LIST_INIT(&module->instances);
         module->record = LEDGER_NONE;
@@ -104,16 +105,16 @@ int module_new(Engine *engine, Session *session, const ModuleSpec *spec, Module 
         r = module_copy(module, spec);
         if (r < 0)
                 return r;
-        r = user_charge(session->user, &module->charge, USER_MODULES, 1);
+        r = user_charge(submitter->user, &module->charge, USER_MODULES, 1);
         if (r == USER_E_QUOTA)
                 return MODULE_E_QUOTA;
 
-        module->session = session;
+        module->submitter = submitter;
         if (spec->id)
                 module_resume(module, spec);
         else
                 module_record(module);
-        LIST_INSERT_HEAD(&session->modules, module, session_link);
+        LIST_INSERT_HEAD(&submitter->modules, module, submitter_link);
         *ret_module = TAKE_PTR(module);
         return 0;
 }
@@ -131,7 +132,7 @@ static void module_stop_waiting(Module *module) {
 static void module_free(Module *module) {
         Instance *instance;
 
-        assert(!module->session);
+        assert(!module->submitter);
 
         while ((instance = LIST_FIRST(&module->instances)))
                 worker_drop_instance(instance);
@@ -231,8 +232,8 @@ void module_loaded(Module *module, const ModuleReport *report) {
                 module->has_variables = report->has_variables;
                 module_record(module);
         }
-        if (module->session)
-                session_module_ready(module->session, module, report);
+        if (module->submitter)
+                module->submitter->ops->module_ready(module->submitter, module, report);
 }
 
 void module_failed(Module *module, Failure *failure) {
@@ -244,8 +245,8 @@ void module_failed(Module *module, Failure *failure) {
         module_stop_waiting(module);
         module->state = MODULE_FAILED;
         module->slot = NULL;
-        if (module->session) {
-                session_module_failed(module->session, module, owned);
+        if (module->submitter) {
+                module->submitter->ops->module_failed(module->submitter, module, owned);
                 module_detach(module);
         }
 }
@@ -264,10 +265,10 @@ void module_forget_use(Module *module) {
 }
 
 void module_detach(Module *module) {
-        if (!module->session)
+        if (!module->submitter)
                 return;
 
-        LIST_REMOVE(module, session_link);
-        module->session = NULL;
+        LIST_REMOVE(module, submitter_link);
+        module->submitter = NULL;
         module_unref(module);
 }

@@ -31,6 +31,7 @@ typedef struct Device Device;
 typedef struct Instance Instance;
 typedef struct Module Module;
 typedef struct Slot Slot;
+typedef struct Submitter Submitter;
 typedef struct Engine Engine;
 typedef struct Worker Worker;
 
@@ -71,12 +72,12 @@ typedef struct ModuleReport {
 struct Module {
         uint64_t id;
         Engine *engine;
-        Session *session; /* NULL once it let go */
-        uint32_t session_id;
+        Submitter *submitter; /* NULL once it let go */
+        uint32_t session;     /* its id: whose the ledger says it is */
         User *user;
         unsigned n_refs;
 
-        LIST_ENTRY(Module) session_link; /* session->modules */
+        LIST_ENTRY(Module) submitter_link; /* submitter->modules */
         LIST_HEAD(, Instance) instances;
         UT_hash_handle hh; /* engine->modules */
 
@@ -105,8 +106,8 @@ struct Module {
         UserCharge charge;
 };
 
-/** module_new() - LOADING, with the session's reference. Return: 0, MODULE_E_QUOTA, or -ENOMEM. */
-int module_new(Engine *engine, Session *session, const ModuleSpec *spec, Module **ret_module);
+/** module_new() - LOADING, with its submitter's reference. Return: 0, MODULE_E_QUOTA, or -ENOMEM. */
+int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module);
 /** module_ref() - Return: the module. */
 Module *module_ref(Module *module);
 /** module_unref() - the last one unloads it everywhere. NULL is fine. Return: NULL. */

@@ -487,7 +487,7 @@ void scheduler_return(Job *job, bool alone) {
         job->ran_us = 0;
         job_set_state(job, JOB_WAITING);
         dependency_returned(job);
-        if (job->session)
+        if (job->submitter)
                 scheduler_consider(job);
         else
                 ending_doom(job, JOB_CANCELLED,

@@ -6,7 +6,6 @@
 #include "ending.h"
 #include "util/list.h"
 #include "scheduler.h"
-#include "clients.h"
 #include "engine.h"
 #include "loop.h"
 #include "restart.h"
@@ -126,8 +125,7 @@ static void slot_serve_arenas(Slot *slot) {
         TAILQ_FOREACH_SAFE (arena, &slot->making, slot_link, next) {
                 if (worker_make_arena(slot->worker, arena) == 0)
                         continue;
-                session_arena_failed(arena,
-                                     failure_new(FAILURE_MEMORY, "no memory to ask for the arena"));
+                arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory to ask for the arena"));
                 slot_forget_arena(slot, arena);
         }
 }
@@ -249,8 +247,8 @@ static void slot_give_up(Slot *slot, const char *why) {
         device_set_problem(slot->device, why);
 
         while ((arena = TAILQ_FIRST(&slot->making))) {
-                session_arena_failed(arena, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
-                                                        slot->device->index, why));
+                arena_failed(arena, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                                slot->device->index, why));
                 slot_forget_arena(slot, arena);
         }
         while ((module = TAILQ_FIRST(&slot->loading)))

@@ -74,10 +74,10 @@ void takeover_submitted(Job *job) {
 static void takeover_settle_late(Takeover *takeover, Session *session) {
         Job *job, *next;
 
-        TAILQ_FOREACH (job, &session->jobs, session_link)
+        TAILQ_FOREACH (job, &session->submitter.jobs, submitter_link)
                 if (job->is_held)
                         job->was_overtaken = job_is_overtaken(job);
-        TAILQ_FOREACH_SAFE (job, &session->jobs, session_link, next)
+        TAILQ_FOREACH_SAFE (job, &session->submitter.jobs, submitter_link, next)
                 if (job->is_held)
                         takeover_adopt_job(takeover, job, 0);
 }
@@ -95,7 +95,7 @@ static void takeover_let_go(Takeover *takeover, Session *session, TakeoverSessio
 
 void takeover_resumed(Session *session, uint32_t n_seen) {
         Takeover *takeover = session->supervisor->takeover;
-        TakeoverSession *expected = takeover_find_session(takeover, session->id);
+        TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
 
         session->is_resuming = false;
         session->told.n_told = n_seen;
@@ -113,7 +113,7 @@ void takeover_session_closed(Session *session) {
 
         if (!session->is_resuming || !takeover)
                 return;
-        expected = takeover_find_session(takeover, session->id);
+        expected = takeover_find_session(takeover, session->submitter.id);
         if (expected)
                 takeover_let_go(takeover, session, expected);
         takeover->has_news = true;
@@ -124,7 +124,7 @@ bool takeover_claim_module(Session *session, uint64_t id, ModuleSpec *spec) {
         TakeoverModule *module;
 
         HASH_FIND(hh, supervisor->takeover->modules, &id, sizeof(id), module);
-        if (!module || module->record.session != session->id)
+        if (!module || module->record.session != session->submitter.id)
                 return false;
 
         spec->id = id;

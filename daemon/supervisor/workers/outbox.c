@@ -125,7 +125,7 @@ static int outbox_send_module_add(Channel *channel, const Module *module) {
         Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
 
         add.id = module->id;
-        add.session = module->session_id;
+        add.session = module->session;
         add.format = (Gpuq__V1__Format)module->format;
         add.length = module->length;
         add.options = module->options;

@@ -198,7 +198,7 @@ bool worker_holds_variables(const Worker *worker) {
         const Instance *instance;
 
         for (instance = worker->instances; instance; instance = instance->hh.next)
-                if (instance->is_used && instance->module->session)
+                if (instance->is_used && instance->module->submitter)
                         return true;
         return false;
 }

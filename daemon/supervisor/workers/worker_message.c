@@ -13,7 +13,6 @@
 #include "ends_scan.h"
 #include "util/list.h"
 #include "devices.h"
-#include "clients.h"
 #include "loop.h"
 #include "restart.h"
 #include "worker.h"
@@ -82,14 +81,14 @@ static const char *worker_on_arena_made(Worker *worker, const Gpuq__Worker__Aren
 
         worker_proved(worker);
         if (made->error) {
-                session_arena_failed(arena, failure_from_proto(made->error));
+                arena_failed(arena, failure_from_proto(made->error));
         } else {
                 arena->device = worker->device;
                 worker->device->arena_bytes += arena->size;
                 arena_adopt_fd(arena, TAKE_FD(fd));
                 if (worker_add_mapping(worker, arena) < 0)
                         worker_kill(worker);
-                session_arena_ready(arena);
+                arena_made(arena);
         }
         slot_forget_arena(worker->slot, arena);
         return NULL;

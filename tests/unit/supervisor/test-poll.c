@@ -155,7 +155,7 @@ static void without_polling_it_sleeps_at_once(void **state) {
         fake_free(fake);
 }
 
-static Session *session_of(const FakeClient *client) {
+static Session *fake_session(const FakeClient *client) {
         Session *found;
 
         HASH_FIND(hh, client->fake->supervisor->sessions, &client->session, sizeof(client->session),
@@ -165,7 +165,7 @@ static Session *session_of(const FakeClient *client) {
 }
 
 static bool session_is_rung(const FakeClient *client) {
-        struct pollfd fd = {.fd = wire_fd(session_of(client)->wire), .events = POLLIN};
+        struct pollfd fd = {.fd = wire_fd(fake_session(client)->wire), .events = POLLIN};
 
         return poll(&fd, 1, 0) == 1;
 }
@@ -179,7 +179,7 @@ static void while_it_polls_a_ring_is_looked_at_without_a_bell(void **state) {
         fake_ring(client);
         id = fake_submit(client, (FakeJob){});
         fake_worker(fake, 0, 1);
-        assert_true(session_of(client)->is_looked_at);
+        assert_true(fake_session(client)->is_looked_at);
         assert_false(supervisor_sleeps(fake));
         ask_status(client);
         assert_false(session_is_rung(client));
@@ -196,7 +196,7 @@ static void a_ring_from_which_nothing_comes_is_looked_at_no_more(void **state) {
 
         fake_ring(client);
         fake_wait(fake, supervisor_sleeps, fake);
-        assert_false(session_of(client)->is_looked_at);
+        assert_false(fake_session(client)->is_looked_at);
         assert_true(TAILQ_EMPTY(&fake->supervisor->looking));
         ask_status(client);
         assert_true(session_is_rung(client));
@@ -245,15 +245,15 @@ static void a_ring_whose_client_does_not_read_keeps_nobody_awake(void **state) {
         size_t n_asked = 0, n_told = 0;
 
         fake_ring(client);
-        while (!session_of(client)->is_held_up && n_asked++ < 100000) {
+        while (!fake_session(client)->is_held_up && n_asked++ < 100000) {
                 ask_status(client);
                 fake_turn(fake);
         }
         ask_status(client);
         n_asked++;
         fake_wait(fake, supervisor_sleeps, fake);
-        assert_true(session_of(client)->is_held_up);
-        assert_false(session_of(client)->is_looked_at);
+        assert_true(fake_session(client)->is_held_up);
+        assert_false(fake_session(client)->is_looked_at);
 
         for (; n_told < n_asked; n_told++)
                 assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);

@@ -555,7 +555,7 @@ static void requests_wait_until_the_ends_before_them_were_told(void **state) {
                 assert_in_range(n_max, 0, WIRE_JOBS_MAX);
         }
 
-        fake_completion(client, (uint64_t)session->id << 32 | client->tag);
+        fake_completion(client, (uint64_t)session->submitter.id << 32 | client->tag);
         fake_client_close(client);
         fake_free(fake);
 }

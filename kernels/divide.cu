@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * @kernel divide
- * @text   c[i] = a[i] / b[i] for i < n; by zero as IEEE 754 says
+ * @text   c[i] = a[i] / b[i] for i < n; division by zero follows IEEE 754
  * @args   in:a in:b out:c u64:n
  * @launch any grid and block
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * @kernel gemm
- * @text   C = alpha A B + beta C: A is m × k, B is k × n, C is m × n, row by row; C is not read if beta is 0
+ * @text   C = alpha A B + beta C: A is m × k, B is k × n, C is m × n, row-major; C is not read if beta is 0
  * @args   in:A in:B inout:C u64:m u64:n u64:k real:alpha real:beta
- * @launch one block a tile of 32 × 32 of C, any grid and block; best a grid of ceil(n / 32), ceil(m / 32) and a block of 256
+ * @launch any grid and block; a block computes tiles of 32 × 32 of C; fastest: grid ceil(n / 32),ceil(m / 32), block 256
  */
 #include "common.cuh"
 

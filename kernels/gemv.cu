@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * @kernel gemv
- * @text   y = A x: A has m rows and n columns, row by row; x has n elements, y has m; added up in f64
+ * @text   y = A x: A has m rows and n columns, row-major; x has n elements, y has m; accumulated in f64
  * @args   in:A in:x out:y u64:m u64:n
- * @launch one block a row, any grid and block; best a grid of m and a block of 256
+ * @launch any grid and block; a block computes whole rows; fastest: grid m, block 256
  */
 #include "common.cuh"
 

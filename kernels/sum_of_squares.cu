@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * @kernel sum_of_squares
- * @text   s[0] = sum of x[i]^2 for i < n, added up in f64
+ * @text   s[0] = sum of x[i]^2 for i < n, accumulated in f64
  * @args   in:x out:s u64:n
- * @launch block 0 does it all, so a grid of 1; any block, best 1024. The same input gives the same bits whatever the block
+ * @launch grid 1 (only block 0 works), any block, fastest 1024; the block size does not change the result
  */
 #include "common.cuh"
 

@@ -21,20 +21,21 @@ enum {
 static void print_help(FILE *stream) {
         fprintf(stream, "Usage: gpuq [--socket PATH] VERB [OPTION...] [ARGUMENT...]\n"
                         "\n"
-                        "Share this machine's GPUs through gpuqd.\n"
+                        "Run kernels on this machine's shared GPUs, through gpuqd.\n"
                         "\n");
         for (const Verb *const *verb = verbs; *verb; verb++)
                 fprintf(stream, "  %-10s %s\n", (*verb)->name, (*verb)->summary);
         fprintf(stream,
                 "\n"
-                "      --socket PATH      the daemon's socket; else $GPUQ_SOCKET, else "
-                "$XDG_RUNTIME_DIR/gpuq.sock,\n"
-                "                         else /run/gpuq/gpuqd.sock\n"
-                "      --help             show this; `gpuq VERB --help' shows a verb's options\n"
+                "      --socket PATH      the daemon's socket; default: $GPUQ_SOCKET, "
+                "$XDG_RUNTIME_DIR/gpuq.sock\n"
+                "                         or /run/gpuq/gpuqd.sock\n"
+                "      --help             show this help; `gpuq VERB --help' shows a verb's "
+                "options\n"
                 "      --version          show the version\n"
                 "\n"
-                "Exit codes: 0 ok, 1 the job failed, 2 usage, 3 daemon not reachable, 4 no such "
-                "job,\n5 denied or over quota, 124 the job's timeout. gpuq(1) has more.\n");
+                "Exit status: 0 success, 1 job failed, 2 wrong usage, 3 daemon not reachable,\n"
+                "4 no such job, 5 denied or over a limit, 124 job timed out. See gpuq(1).\n");
 }
 
 static int unknown_verb(const char *name) {

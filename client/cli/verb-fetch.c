@@ -213,9 +213,9 @@ static const struct option fetch_options[] = {
 const Verb verb_fetch = {
         .name = "fetch",
         .arguments = "[OPTION...] ID",
-        .summary = "write the outputs of a detached job, once it has ended; exits with how",
-        .help = "      --keep             the daemon keeps them: they can be fetched again\n"
-                "  -q, --quiet            no timings: only what the kernel prints\n",
+        .summary = "wait for a detached job and write its outputs",
+        .help = "      --keep             do not delete the job: it can be fetched again\n"
+                "  -q, --quiet            do not print timings\n",
         .shorts = "q",
         .options = fetch_options,
         .run = fetch_run,

@@ -168,10 +168,10 @@ static const struct option queue_options[] = {
 const Verb verb_queue = {
         .name = "queue",
         .arguments = "[OPTION...]",
-        .summary = "show every job that waits, and why, or runs",
-        .help = "  -u, --user USER        of one user, by name or number\n"
-                "      --me               of yourself\n"
-                "  -h, --noheader         no headings\n",
+        .summary = "show running jobs, and waiting jobs with the reason why each waits",
+        .help = "  -u, --user USER        show the jobs of this user, a name or number\n"
+                "      --me               show your own jobs\n"
+                "  -h, --noheader         do not print headings\n",
         .shorts = "u:h",
         .options = queue_options,
         .run = queue_run,

@@ -458,7 +458,7 @@ static int run_run(Cli *cli, int argc, char **argv) {
 const Verb verb_run = {
         .name = "run",
         .arguments = "[OPTION...] FILE:KERNEL ARG...",
-        .summary = "run a kernel on NumPy files, write its outputs, print the timings",
+        .summary = "run a kernel on NumPy files, and write its outputs",
         .help = run_option_help,
         .shorts = run_option_shorts,
         .options = run_option_table,

@@ -34,9 +34,9 @@ void verb_print_help(const Verb *verb, FILE *stream) {
                 "%s\n"
                 "\n"
                 "%s"
-                "      --json             print JSON; gpuq(1) has its members\n"
+                "      --json             print one JSON object; gpuq(1) lists its members\n"
                 "      --socket PATH      the daemon's socket\n"
-                "      --help             show this\n",
+                "      --help             show this help\n",
                 verb->name, verb->arguments, verb->summary, verb->help);
 }
 

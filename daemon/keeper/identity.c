@@ -9,11 +9,13 @@
 #include "keeper/identity.h"
 
 #include <grp.h>
-#include <pwd.h>
 #include <string.h>
 #include <stdio.h>
 
+#include "util/config-keys.h"
+#include "util/log.h"
 #include "util/macro.h"
+#include "util/names.h"
 
 #define IDENTITY_GROUPS_MAX 65536 /* NGROUPS_MAX of the kernel */
 
@@ -64,37 +66,29 @@ static int identity_new(uid_t uid, gid_t gid, const char *name, Identity **ret_i
         return 0;
 }
 
-/* getpwnam() and getpwuid() tell "none" in several ways; these are the real failures. */
-static int identity_lookup_failed(int error) {
-        return error == EIO || error == EMFILE || error == ENFILE || error == ENOMEM
-                       ? -error
-                       : IDENTITY_E_UNKNOWN;
-}
-
 int identity_by_name(const char *name, bool with_groups, Identity **ret_identity) {
-        const struct passwd *passwd;
+        uid_t uid;
+        gid_t gid;
+        int r;
 
-        errno = 0;
-        passwd = getpwnam(name);
-        if (!passwd)
-                return identity_lookup_failed(errno);
-        return identity_new(passwd->pw_uid, passwd->pw_gid, with_groups ? passwd->pw_name : NULL,
-                            ret_identity);
+        r = names_find_user(name, &uid, &gid);
+        if (r == NAMES_E_NONE)
+                return IDENTITY_E_UNKNOWN;
+        if (r < 0)
+                return r;
+        return identity_new(uid, gid, with_groups ? name : NULL, ret_identity);
 }
 
 int identity_by_uid(uid_t uid, gid_t gid, Identity **ret_identity) {
-        const struct passwd *passwd;
+        _cleanup_(freep) char *name = NULL;
         int r;
 
-        errno = 0;
-        passwd = getpwuid(uid);
-        if (passwd)
-                return identity_new(uid, passwd->pw_gid, passwd->pw_name, ret_identity);
-
-        r = identity_lookup_failed(errno);
+        /* Without an answer the user's jobs still run, with the group of its session alone. */
+        r = names_find_uid(uid, &name, &gid);
         if (r < 0)
-                return r;
-        return identity_new(uid, gid, NULL, ret_identity);
+                log_warning("uid %u gets a worker without supplementary groups: %s", (unsigned)uid,
+                            strerror(-r));
+        return identity_new(uid, gid, name, ret_identity);
 }
 
 static int identity_check_name(const char *key, const char *name, char **ret_error) {
@@ -128,6 +122,59 @@ int identity_check(const Config *config, char **ret_error) {
         if (r < 0)
                 return r;
         return identity_check_name("worker_user", config->worker_user, ret_error);
+}
+
+/* ---- names in the configuration --------------------------------------------- */
+
+/* Return: whether to go on: where a lookup failed, each further one may take as long. */
+static bool name_check(int r, int level, const char *where, const char *what, unsigned *n_unknown) {
+        if (r == NAMES_E_NONE) {
+                log_full(level, NULL, "%s: this machine has no such %s", where, what);
+                ++*n_unknown;
+        } else if (r < 0) {
+                log_warning("%s: the lookup of the %s failed: %s; further names were not checked",
+                            where, what, strerror(-r));
+        }
+        return r >= 0;
+}
+
+static bool identity_check_sections(const Config *config, int level, unsigned *n_unknown) {
+        bool go_on = true;
+        char where[64];
+        uid_t uid;
+        gid_t gid;
+
+        for (const ConfigUser *user = config->users; user && go_on; user = user->next) {
+                if (user->name[strspn(user->name, "0123456789")] == '\0')
+                        continue; /* a uid */
+                snprintf(where, sizeof(where), "[user %s]", user->name);
+                go_on = name_check(names_find_user(user->name, &uid, &gid), level, where, "user",
+                                   n_unknown);
+        }
+        return go_on;
+}
+
+unsigned identity_check_names(const Config *config, int level) {
+        _cleanup_(freep) char *groups = config->allow_groups ? strdup(config->allow_groups) : NULL;
+        const char *own_admins =
+                config_key_find("admin_group", false)->initial; /* may be missing */
+        char where[280], *name, *rest = NULL;
+        unsigned n_unknown = 0;
+        bool go_on;
+        gid_t gid;
+
+        go_on = identity_check_sections(config, level, &n_unknown);
+        for (name = groups ? strtok_r(groups, " \t", &rest) : NULL; name && go_on;
+             name = strtok_r(NULL, " \t", &rest)) {
+                snprintf(where, sizeof(where), "allow_groups = %s", name);
+                go_on = name_check(names_find_group(name, &gid), level, where, "group", &n_unknown);
+        }
+        if (go_on && config->admin_group && strcmp(config->admin_group, own_admins) != 0) {
+                snprintf(where, sizeof(where), "admin_group = %s", config->admin_group);
+                name_check(names_find_group(config->admin_group, &gid), level, where, "group",
+                           &n_unknown);
+        }
+        return n_unknown;
 }
 
 Identity *identity_free(Identity *identity) {

@@ -36,7 +36,14 @@ int identity_by_name(const char *name, bool with_groups, Identity **ret_identity
  * Return: 0 or a negative errno.
  */
 int identity_check(const Config *config, char **ret_error);
-/** identity_by_uid() - with its groups; a uid without a name gets @gid and no groups. */
+/**
+ * identity_check_names() - logs each user with a section and each allowed group that the machine does not have
+ * @level: of these lines. A lookup that fails is a warning, and no name after it is looked up.
+ *
+ * Return: how many there are.
+ */
+unsigned identity_check_names(const Config *config, int level);
+/** identity_by_uid() - with its groups; a uid without a name, or whose lookup fails, gets @gid and no groups. */
 int identity_by_uid(uid_t uid, gid_t gid, Identity **ret_identity);
 /** identity_free() - NULL is fine. Return: NULL. */
 Identity *identity_free(Identity *identity);

@@ -42,6 +42,8 @@ static int main_fail(int error, const char *text) {
 }
 
 static int main_check(const Options *options, const Config *config) {
+        if (identity_check_names(config, LOG_ERR))
+                return EXIT_FAILURE;
         if (options->config)
                 printf("%s: ok\n", options->config);
         else
@@ -67,6 +69,7 @@ static int main_serve(Options *options, Config **config) {
         if (r < 0)
                 return main_fail(r, NULL);
 
+        identity_check_names(*config, LOG_WARNING);
         *config = NULL; /* the keeper's now */
         r = keeper_run(keeper);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -270,6 +270,24 @@ def test_a_check_needs_no_place_for_a_socket_or_a_cache(tmp_path):
     assert result.returncode == 1 and "gpuqd.conf:2" in result.stderr
 
 
+def test_a_section_of_a_user_that_is_not_there(start_gpuqd, tmp_path):
+    text = "[gpuqd]\nallow_groups = gpuq-no-group\n[user gpuq-nobody-here]\njobs = 1\n[user 54321]\njobs = 1\n"
+    unknown = ("[user gpuq-nobody-here]: this machine has no such user",
+               "allow_groups = gpuq-no-group: this machine has no such group")
+    config = tmp_path / "checked.conf"
+    config.write_text(text)
+    result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
+                            capture_output=True, text=True)
+    assert result.returncode == 1 and result.stdout == ""
+    assert [line for line in unknown if line in result.stderr] == list(unknown) and "54321" not in result.stderr
+
+    daemon = start_gpuqd(config=text.partition("\n")[2])
+    log = daemon.log()
+    assert [line for line in unknown if line in log] == list(unknown) and "54321" not in log
+    daemon.reload()
+    until(lambda: all(daemon.log().count(line) == 2 for line in unknown), "the warnings at the reload")
+
+
 def test_help_and_version():
     for option in ("--help", "--version"):
         result = subprocess.run([place.program("gpuqd"), option], capture_output=True, text=True)

@@ -2,10 +2,10 @@
 #include "listener.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "admission.h"
 #include "session.h"
 #include "loop.h"
 #include "util/log.h"
@@ -17,6 +17,7 @@ struct Listener {
         uv_poll_t poll;
         uv_timer_t pause;
         unsigned n_handles;
+        Admission admission;
 };
 
 static void listener_on_connection(uv_poll_t *poll, int status, int events);
@@ -47,8 +48,15 @@ int listener_new(Supervisor *supervisor, int fd, Listener **ret_listener) {
         listener->n_handles = 2;
         listener->fd = fd;
         listener->reserve = listener_open_reserve();
+        listener_configure(listener);
         *ret_listener = listener;
         return 0;
+}
+
+void listener_configure(Listener *listener) {
+        if (listener)
+                admission_configure(&listener->admission, listener->supervisor->config,
+                                    engine_now(&listener->supervisor->engine));
 }
 
 static void listener_on_close(uv_handle_t *handle) {
@@ -58,6 +66,7 @@ static void listener_on_close(uv_handle_t *handle) {
                 return;
         closep(&listener->reserve);
         closep(&listener->fd);
+        admission_finish(&listener->admission);
         free(listener);
 }
 
@@ -75,74 +84,8 @@ void listener_start(Listener *listener) {
 
 /* ---- who is there ---------------------------------------------------------- */
 
-static int peer_groups(int fd, gid_t **ret_groups, size_t *ret_n_groups) {
-        _cleanup_(freep) gid_t *groups = NULL;
-        socklen_t n_bytes = 64 * sizeof(gid_t);
-        void *grown;
-
-        for (;;) {
-                grown = realloc(groups, n_bytes);
-                if (!grown)
-                        return -ENOMEM;
-                groups = grown;
-                if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &n_bytes) == 0)
-                        break;
-                if (errno != ERANGE || n_bytes > SESSION_GROUPS_MAX * sizeof(gid_t))
-                        return -errno;
-        }
-        *ret_groups = TAKE_PTR(groups);
-        *ret_n_groups = n_bytes / sizeof(gid_t);
-        return 0;
-}
-
-static bool peer_is_in_group(const char *name, gid_t gid, const gid_t *groups, size_t n_groups) {
-        const struct group *group = getgrnam(name);
-
-        if (!group)
-                return false;
-        if (group->gr_gid == gid)
-                return true;
-        for (size_t i = 0; i < n_groups; ++i)
-                if (groups[i] == group->gr_gid)
-                        return true;
-        return false;
-}
-
-static bool peer_is_allowed(const char *allow_groups, gid_t gid, const gid_t *groups,
-                            size_t n_groups) {
-        _cleanup_(freep) char *names = strdup(allow_groups);
-        char *name, *state = NULL;
-
-        for (name = names ? strtok_r(names, " \t", &state) : NULL; name;
-             name = strtok_r(NULL, " \t", &state))
-                if (peer_is_in_group(name, gid, groups, n_groups))
-                        return true;
-        return false;
-}
-
-static Failure *peer_check_groups(const Config *config, int fd, Peer *peer) {
-        _cleanup_(freep) gid_t *groups = NULL;
-        size_t n_groups = 0;
-        int r;
-
-        /* NSS is asked for a group only where the configuration names one. */
-        if (!config->allow_groups && !config->admin_group)
-                return NULL;
-        r = peer_groups(fd, &groups, &n_groups);
-        if (r < 0)
-                return failure_new(FAILURE_INTERNAL, "your groups are unknown: %s", strerror(-r));
-
-        if (config->admin_group &&
-            peer_is_in_group(config->admin_group, peer->gid, groups, n_groups))
-                peer->is_admin = true;
-        if (config->allow_groups && !peer->is_admin &&
-            !peer_is_allowed(config->allow_groups, peer->gid, groups, n_groups))
-                return failure_new(FAILURE_DENIED, "only members of these groups may use gpuqd: %s",
-                                   config->allow_groups);
-        return NULL;
-}
-
-static Failure *peer_check(const Supervisor *supervisor, int fd, Peer *ret_peer) {
+static Failure *peer_check(Listener *listener, int fd, Peer *ret_peer) {
+        Supervisor *supervisor = listener->supervisor;
         struct ucred credentials;
         socklen_t n_bytes = sizeof(credentials);
 
@@ -162,7 +105,8 @@ static Failure *peer_check(const Supervisor *supervisor, int fd, Peer *ret_peer)
                                              (unsigned)supervisor->options.private_uid);
         if (ret_peer->is_admin)
                 return NULL;
-        return peer_check_groups(supervisor->config, fd, ret_peer);
+        return admission_check(&listener->admission, supervisor->config, fd, ret_peer,
+                               engine_now(&supervisor->engine));
 }
 
 /* ---- accept ---------------------------------------------------------------- */
@@ -193,7 +137,7 @@ static void listener_welcome(Listener *listener, int fd) {
         Failure *refusal;
         int r;
 
-        refusal = peer_check(listener->supervisor, fd, &peer);
+        refusal = peer_check(listener, fd, &peer);
         r = session_new(listener->supervisor, fd, &peer, refusal);
         if (r < 0) {
                 log_warning("no session for uid %u: %s", (unsigned)peer.uid, strerror(-r));

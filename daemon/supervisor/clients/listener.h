@@ -20,6 +20,8 @@ typedef struct Supervisor Supervisor;
 int listener_new(Supervisor *supervisor, int fd, Listener **ret_listener);
 /** listener_close() - freed once the loop has run; NULL is fine. Return: NULL. */
 Listener *listener_close(Listener *listener);
+/** listener_configure() - another configuration holds; NULL is fine. */
+void listener_configure(Listener *listener);
 /** listener_start() - accept from now on. */
 void listener_start(Listener *listener);
 

@@ -29,6 +29,14 @@ void engine_fini(Engine *engine) {
         free(engine->problem);
 }
 
+static void engine_configure_user(Engine *engine, User *user) {
+        user_configure(user, engine->config);
+        for (size_t i = 0; i < user->n_lanes; ++i)
+                if (user->lanes[i])
+                        fairshare_set_weight(user->lanes[i]->device->share, &user->lanes[i]->share,
+                                             user->limits.weight);
+}
+
 void engine_configure(Engine *engine, const Config *config) {
         User *user;
 
@@ -36,11 +44,8 @@ void engine_configure(Engine *engine, const Config *config) {
         for (size_t i = 0; i < engine->n_devices; ++i)
                 device_configure(&engine->devices[i]);
         for (user = engine->users; user; user = user->hh.next) {
-                user_configure(user, config);
-                for (size_t i = 0; i < user->n_lanes; ++i)
-                        if (user->lanes[i])
-                                fairshare_set_weight(user->lanes[i]->device->share,
-                                                     &user->lanes[i]->share, user->limits.weight);
+                user_look_up_again(user, engine_now(engine));
+                engine_configure_user(engine, user);
         }
 }
 
@@ -70,6 +75,8 @@ int engine_get_user(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
                         user_free(user);
                         return -ENOMEM;
                 }
+        } else if (user_look_up_again(user, engine_now(engine))) {
+                engine_configure_user(engine, user);
         }
         *ret_user = user;
         return 0;

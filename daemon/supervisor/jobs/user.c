@@ -3,22 +3,27 @@
 
 #include <assert.h>
 #include <math.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The one question to NSS, once per user: it may be slow where it asks a network. */
-static int user_look_up(User *user) {
-        struct passwd passwd, *found = NULL;
-        char buffer[4096];
+#include "util/log.h"
+#include "util/names.h"
 
-        if (getpwuid_r(user->uid, &passwd, buffer, sizeof(buffer), &found) == 0 && found) {
-                user->gid = found->pw_gid;
-                user->name = strdup(found->pw_name);
-        } else if (asprintf(&user->name, "%u", (unsigned)user->uid) < 0) {
-                user->name = NULL;
-        }
-        return user->name ? 0 : -ENOMEM;
+/* Once per user, for it may be slow where the name service asks a network; and again where it failed. */
+static void user_look_up(User *user) {
+        char *name;
+        int r;
+
+        r = names_find_uid(user->uid, &name, &user->gid);
+        user->is_nameless = r < 0;
+        if (r < 0)
+                log_warning("the lookup of uid %u failed: %s; its [user NAME] section does not "
+                            "apply until a lookup succeeds",
+                            (unsigned)user->uid, strerror(-r));
+        if (r)
+                return;
+        free(user->name);
+        user->name = name;
 }
 
 int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user) {
@@ -31,12 +36,13 @@ int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user) {
 
         user->uid = uid;
         user->gid = gid;
+        if (asprintf(&user->name, "%u", (unsigned)uid) < 0) {
+                user->name = NULL;
+                return -ENOMEM;
+        }
         TAILQ_INIT(&user->jobs);
         LIST_INIT(&user->sessions);
 
-        r = user_look_up(user);
-        if (r < 0)
-                return r;
         r = history_new(&user->history);
         if (r < 0)
                 return r;
@@ -44,6 +50,7 @@ int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user) {
         if (r < 0)
                 return r;
 
+        user_look_up(user);
         user_configure(user, config);
         *ret_user = TAKE_PTR(user);
         return 0;
@@ -64,6 +71,14 @@ User *user_free(User *user) {
         free(user->name);
         free(user);
         return NULL;
+}
+
+bool user_look_up_again(User *user, uint64_t now_ns) {
+        if (!user->is_nameless || now_ns < user->look_up_ns)
+                return false;
+        user_look_up(user);
+        user->look_up_ns = now_ns + USER_LOOK_UP_NS;
+        return !user->is_nameless;
 }
 
 void user_configure(User *user, const Config *config) {

@@ -27,6 +27,7 @@
 #define USER_PREPARED_MAX (16u << 20) /* bytes of prepared jobs of one user */
 #define USER_RINGS_MAX    (32u << 20) /* bytes of rings of all connections of one user */
 #define USER_BUFFERS_MAX  (64u << 20) /* bytes held for all connections of one user */
+#define USER_LOOK_UP_NS   10000000000ull
 
 typedef struct User User;
 typedef struct Lane Lane;
@@ -63,7 +64,9 @@ TAILQ_HEAD(UserJobList, Job);
 struct User {
         uid_t uid;
         gid_t gid;
-        char *name; /* or the uid in decimal */
+        char *name;          /* or the uid in decimal */
+        bool is_nameless;    /* for the lookup of its name failed */
+        uint64_t look_up_ns; /* when it may be repeated */
         ConfigLimits limits;
         uint64_t used[_USER_RESOURCE_N];
 
@@ -94,6 +97,12 @@ int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user);
 /** user_free() - NULL is fine. Asserts that nothing is charged. Return: NULL. */
 User *user_free(User *user);
 DEFINE_CLEANUP(User, user_free)
+/**
+ * user_look_up_again() - its name, if the lookup failed before and USER_LOOK_UP_NS have passed since
+ *
+ * Return: whether it was found, and user_configure() is due.
+ */
+bool user_look_up_again(User *user, uint64_t now_ns);
 /** user_configure() - take limits and weight from a configuration; what is used already stays. */
 void user_configure(User *user, const Config *config);
 

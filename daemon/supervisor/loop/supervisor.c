@@ -33,6 +33,7 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
         engine_configure(&supervisor->engine, config);
         config_free(supervisor->config);
         supervisor->config = config;
+        listener_configure(supervisor->listener);
         log_info("configuration read again");
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
+#include <errno.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +13,20 @@
 #include "history.h"
 #include "user.h"
 #include "util/config.h"
+
+int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t n_buffer,
+                      struct passwd **ret_entry);
+
+static int lookup_error = ENOENT; /* 0: it is alice */
+static unsigned n_lookups;
+
+int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t n_buffer,
+                      struct passwd **ret_entry) {
+        n_lookups++;
+        *entry = (struct passwd){.pw_name = (char *)"alice", .pw_uid = uid, .pw_gid = 77};
+        *ret_entry = lookup_error ? NULL : entry;
+        return lookup_error;
+}
 
 static Config config = {
         .limits = {.weight = 1, .sessions = 2, .jobs = 10, .arena_bytes = 100},
@@ -28,6 +44,41 @@ static void an_unknown_uid_is_its_own_name(void **state) {
         User *user = make_user();
 
         assert_string_equal(user->name, "4242");
+        user_free(user);
+}
+
+/* Any failure of the name service counted as "no such user", for ever. */
+static void a_lookup_that_failed_is_repeated(void **state) {
+        ConfigUser alice = {.name = (char *)"alice", .limits = {.weight = 3}};
+        User *user;
+
+        config.users = &alice;
+        lookup_error = ETIMEDOUT;
+        user = make_user();
+        assert_string_equal(user->name, "4242");
+        assert_false(user_look_up_again(user, 1000));
+        lookup_error = 0;
+        assert_false(user_look_up_again(user, 1000 + USER_LOOK_UP_NS - 1));
+        assert_true(user_look_up_again(user, 1000 + USER_LOOK_UP_NS));
+        assert_string_equal(user->name, "alice");
+        assert_int_equal(user->gid, 77);
+        user_configure(user, &config);
+        assert_true(user->limits.weight == 3);
+
+        n_lookups = 0;
+        assert_false(user_look_up_again(user, UINT64_MAX));
+        assert_int_equal(n_lookups, 0);
+        user_free(user);
+        config.users = NULL;
+        lookup_error = ENOENT;
+}
+
+static void an_unknown_uid_is_not_looked_up_again(void **state) {
+        User *user = make_user();
+
+        n_lookups = 0;
+        assert_false(user_look_up_again(user, UINT64_MAX));
+        assert_int_equal(n_lookups, 0);
         user_free(user);
 }
 
@@ -235,6 +286,8 @@ static void a_class_that_became_long_is_known_to_be_though_its_jobs_end_together
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_unknown_uid_is_its_own_name),
+                cmocka_unit_test(a_lookup_that_failed_is_repeated),
+                cmocka_unit_test(an_unknown_uid_is_not_looked_up_again),
                 cmocka_unit_test(what_is_over_a_limit_is_not_charged),
                 cmocka_unit_test(undoing_a_charge_twice_is_harmless),
                 cmocka_unit_test(a_user_that_ends_with_a_charge_ends_the_program),

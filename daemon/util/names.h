@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_UTIL_NAMES_H
+#define GPUQ_UTIL_NAMES_H
+
+/*
+ * Names
+ *
+ * Looks up users and groups in the name service. "There is none" is an answer; a
+ * lookup that failed is not, and may succeed when it is tried again. Either may
+ * take long where the service asks a network.
+ */
+
+#include <sys/types.h>
+
+enum {
+        _NAMES_E_SUCCESS,
+        NAMES_E_NONE, /* no such user or group */
+};
+
+/** names_find_user() - Return: 0, NAMES_E_NONE, or a negative errno: the lookup failed. */
+int names_find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid);
+/** names_find_uid() - @ret_name: the caller's. Return: as names_find_user(). */
+int names_find_uid(uid_t uid, char **ret_name, gid_t *ret_gid);
+/** names_find_group() - Return: as names_find_user(). */
+int names_find_group(const char *name, gid_t *ret_gid);
+
+#endif

@@ -255,7 +255,8 @@ void session_close(Session *session) {
                 TAILQ_REMOVE(&session->supervisor->flushing, session, flush_link);
         if (session->is_looked_at)
                 TAILQ_REMOVE(&session->supervisor->looking, session, look_link);
-        HASH_DEL(session->supervisor->sessions, session);
+        if (session->hh.tbl) /* NULL after a session_rename() that found no memory */
+                HASH_DEL(session->supervisor->sessions, session);
         session_drop_deferred(session);
         submitter_close(&session->submitter);
         session_drop_ended(session);

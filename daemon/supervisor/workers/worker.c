@@ -121,7 +121,7 @@ static void worker_unkeep(Worker *worker) {
         }
 }
 
-static int worker_spawn(Worker *worker, int fds[static CHANNEL_N_FDS]) {
+static int worker_spawn(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
         KeeperMessage message = {
                 .kind = KEEPER_SPAWN,
                 .id = worker->id,
@@ -131,14 +131,10 @@ static int worker_spawn(Worker *worker, int fds[static CHANNEL_N_FDS]) {
                 .probe = !worker->slot,
         };
         const Device *device = worker->look ? worker->look : worker->device;
-        int r;
 
         if (device)
                 snprintf(message.text, sizeof(message.text), "%s", device->uuid);
-        r = keeper_link_send(worker->supervisor->engine.keeper, &message, fds, CHANNEL_N_FDS);
-        for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
-                close(fds[i]);
-        return r;
+        return keeper_link_send(worker->supervisor->engine.keeper, &message, fds, CHANNEL_N_FDS);
 }
 
 Worker *worker_alloc(Supervisor *supervisor, uint32_t id, Slot *slot, Device *look) {
@@ -192,6 +188,8 @@ int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_wo
                 r = worker_listen(worker);
         if (r >= 0)
                 r = worker_spawn(worker, fds);
+        for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
+                close(fds[i]); /* the worker's ends */
         if (r < 0) {
                 worker_unkeep(worker);
                 HASH_DEL(supervisor->workers, worker);

@@ -314,23 +314,36 @@ static void compile_words(const Compile *compile, CompileWords *words, char **ar
         args[n] = NULL;
 }
 
-/* The few words of the environment that the compiler reads. */
-static void compile_environment(char *environment[static 16]) {
-        static const char *const names[] = {
-                "PATH",
-                "TMPDIR",
-                "CUDA_VISIBLE_DEVICES",
-                "CUDA_DEVICE_ORDER",
-                "CUDA_MPS_PIPE_DIRECTORY",
-                "CUDA_CACHE_DISABLE",
-        };
+/* The variables that the compiler reads. */
+static const char *const compile_variables[] = {
+        "PATH",
+        "TMPDIR",
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_DEVICE_ORDER",
+        "CUDA_MPS_PIPE_DIRECTORY",
+        "CUDA_CACHE_DISABLE",
+};
+
+typedef char *CompileEnvironment[ARRAY_SIZE(compile_variables) + 1];
+
+/* "NAME=VALUE", as getenv() would find it. */
+static char *environment_find(const char *name) {
+        size_t n_name = strlen(name);
+
+        for (char **entry = environ; *entry; ++entry)
+                if (strncmp(*entry, name, n_name) == 0 && (*entry)[n_name] == '=')
+                        return *entry;
+        return NULL;
+}
+
+static void compile_environment(CompileEnvironment environment) {
         size_t n = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(names); ++i)
-                for (char **e = environ; *e; ++e)
-                        if (strncmp(*e, names[i], strlen(names[i])) == 0 &&
-                            (*e)[strlen(names[i])] == '=')
-                                environment[n++] = *e;
+        for (size_t i = 0; i < ARRAY_SIZE(compile_variables); ++i) {
+                environment[n] = environment_find(compile_variables[i]);
+                if (environment[n])
+                        ++n;
+        }
         environment[n] = NULL;
 }
 
@@ -342,7 +355,7 @@ static int compile_spawn(Compile *compile, char **args) {
                 {.flags = compile->in >= 0 ? UV_INHERIT_FD : UV_IGNORE, .data.fd = compile->in},
                 {.flags = UV_INHERIT_FD, .data.fd = compile->out},
         };
-        char *environment[16];
+        CompileEnvironment environment;
         uv_process_options_t options = {
                 .file = args[0],
                 .args = args,

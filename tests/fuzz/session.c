@@ -92,7 +92,7 @@ static uint64_t play_number(Input *input, const ProtobufCFieldDescriptor *field,
         if (field_is(field, "device"))
                 return input_below(input, 4);
         if (field_is(field, "prepared"))
-                return play_last(speaker, speaker->client && supervisor->sessions ? 2 : 0);
+                return play_last(speaker, speaker->client && supervisor->clients.sessions ? 2 : 0);
         if (field_is(field, "version_min") || field_is(field, "version_max"))
                 return 1 + input_u8(input) / 250;
         if (field_is(field, "seen"))

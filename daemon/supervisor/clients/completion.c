@@ -121,7 +121,7 @@ static void session_report_batch(Session *session) {
                 job = TAILQ_FIRST(&session->ended);
                 TAILQ_REMOVE(&session->ended, job, link);
                 session->n_ended--;
-                ledger_job_told(session->supervisor->engine.ledger, job->record, &session->told);
+                ledger_job_told(session->engine->ledger, job->record, &session->told);
                 job_free(job);
         }
 }

@@ -7,11 +7,11 @@
 
 #include "admission.h"
 #include "session.h"
-#include "loop.h"
+#include "registry.h"
 #include "util/log.h"
 
 struct Listener {
-        Supervisor *supervisor;
+        Clients *clients;
         int fd;
         int reserve;
         uv_poll_t poll;
@@ -26,7 +26,7 @@ static int listener_open_reserve(void) {
         return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-int listener_new(Supervisor *supervisor, int fd, Listener **ret_listener) {
+int listener_new(Clients *clients, int fd, Listener **ret_listener) {
         Listener *listener;
         int r;
 
@@ -34,14 +34,14 @@ int listener_new(Supervisor *supervisor, int fd, Listener **ret_listener) {
         if (!listener)
                 return -ENOMEM;
 
-        listener->supervisor = supervisor;
+        listener->clients = clients;
         listener->poll.data = listener->pause.data = listener;
-        r = uv_poll_init(&supervisor->loop, &listener->poll, fd);
+        r = uv_poll_init(clients->engine->loop, &listener->poll, fd);
         if (r < 0) {
                 free(listener);
                 return r;
         }
-        r = uv_timer_init(&supervisor->loop, &listener->pause);
+        r = uv_timer_init(clients->engine->loop, &listener->pause);
         if (r < 0)
                 abort(); /* cannot fail: it only links */
 
@@ -55,8 +55,8 @@ int listener_new(Supervisor *supervisor, int fd, Listener **ret_listener) {
 
 void listener_configure(Listener *listener) {
         if (listener)
-                admission_configure(&listener->admission, listener->supervisor->config,
-                                    engine_now(&listener->supervisor->engine));
+                admission_configure(&listener->admission, listener->clients->engine->config,
+                                    engine_now(listener->clients->engine));
 }
 
 static void listener_on_close(uv_handle_t *handle) {
@@ -85,7 +85,7 @@ void listener_start(Listener *listener) {
 /* ---- who is there ---------------------------------------------------------- */
 
 static Failure *peer_check(Listener *listener, int fd, Peer *ret_peer) {
-        Supervisor *supervisor = listener->supervisor;
+        const Clients *clients = listener->clients;
         struct ucred credentials;
         socklen_t n_bytes = sizeof(credentials);
 
@@ -98,15 +98,15 @@ static Failure *peer_check(Listener *listener, int fd, Peer *ret_peer) {
                 .pid = credentials.pid,
                 .is_admin = credentials.uid == 0,
         };
-        if (supervisor->options.is_private)
-                return credentials.uid == supervisor->options.private_uid
+        if (clients->is_private)
+                return credentials.uid == clients->private_uid
                                ? NULL
                                : failure_new(FAILURE_DENIED, "this gpuqd serves uid %u alone",
-                                             (unsigned)supervisor->options.private_uid);
+                                             (unsigned)clients->private_uid);
         if (ret_peer->is_admin)
                 return NULL;
-        return admission_check(&listener->admission, supervisor->config, fd, ret_peer,
-                               engine_now(&supervisor->engine));
+        return admission_check(&listener->admission, clients->engine->config, fd, ret_peer,
+                               engine_now(clients->engine));
 }
 
 /* ---- accept ---------------------------------------------------------------- */
@@ -138,7 +138,7 @@ static void listener_welcome(Listener *listener, int fd) {
         int r;
 
         refusal = peer_check(listener, fd, &peer);
-        r = session_new(listener->supervisor, fd, &peer, refusal);
+        r = session_new(listener->clients, fd, &peer, refusal);
         if (r < 0) {
                 log_warning("no session for uid %u: %s", (unsigned)peer.uid, strerror(-r));
                 close(fd);

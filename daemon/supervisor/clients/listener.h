@@ -14,10 +14,10 @@
 #define LISTENER_BURST    64u /* connections accepted in one go */
 
 typedef struct Listener Listener;
-typedef struct Supervisor Supervisor;
+typedef struct Clients Clients;
 
 /** listener_new() - on a listening socket, consumed on success. Return: 0, or a negative errno. */
-int listener_new(Supervisor *supervisor, int fd, Listener **ret_listener);
+int listener_new(Clients *clients, int fd, Listener **ret_listener);
 /** listener_close() - freed once the loop has run; NULL is fine. Return: NULL. */
 Listener *listener_close(Listener *listener);
 /** listener_configure() - another configuration holds; NULL is fine. */

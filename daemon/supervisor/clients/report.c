@@ -10,6 +10,7 @@
 #include "detached.h"
 #include "jobs.h"
 #include "util/list.h"
+#include "registry.h"
 #include "session.h"
 #include "loop.h"
 #include "restart.h"
@@ -140,7 +141,7 @@ static void report_detached(ReportQueue *report, const Detached *detached) {
 }
 
 static void report_all_detached(ReportQueue *report, const Gpuq__V1__QueueGet *get) {
-        const Detached *detached = detached_first(report->session->supervisor);
+        const Detached *detached = detached_first(report->session->clients->supervisor);
 
         for (; detached; detached = detached->hh.next) {
                 if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
@@ -154,7 +155,7 @@ static void report_all_detached(ReportQueue *report, const Gpuq__V1__QueueGet *g
 /* Its client was away when we took over, and has not said again what it is. */
 static void report_kept(ReportQueue *report, const TakeoverJob *job) {
         Gpuq__V1__QueueEntry *entry = &report->entries[report->n];
-        const Worker *worker = takeover_worker_of(report->session->supervisor, job);
+        const Worker *worker = takeover_worker_of(report->session->clients->supervisor, job);
 
         gpuq__v1__queue_entry__init(entry);
         entry->id = job->id;
@@ -175,7 +176,7 @@ static void report_kept(ReportQueue *report, const TakeoverJob *job) {
 }
 
 static void report_all_kept(ReportQueue *report, const Gpuq__V1__QueueGet *get) {
-        const TakeoverJob *job = takeover_first_job(report->session->supervisor);
+        const TakeoverJob *job = takeover_first_job(report->session->clients->supervisor);
 
         for (; job; job = job->hh.next) {
                 if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
@@ -186,8 +187,8 @@ static void report_all_kept(ReportQueue *report, const Gpuq__V1__QueueGet *get) 
 }
 
 static int report_alloc(ReportQueue *report) {
-        Supervisor *supervisor = report->session->supervisor;
-        size_t n_jobs = HASH_COUNT(supervisor->engine.jobs) + detached_count(supervisor) +
+        Supervisor *supervisor = report->session->clients->supervisor;
+        size_t n_jobs = HASH_COUNT(report->session->engine->jobs) + detached_count(supervisor) +
                         takeover_count_jobs(supervisor);
 
         report->n_max = MIN(n_jobs, (size_t)REPORT_ENTRIES_MAX);
@@ -204,8 +205,7 @@ static void report_free(ReportQueue *report) {
 }
 
 void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get) {
-        ReportQueue report = {.session = session,
-                              .now_ns = engine_now(&session->supervisor->engine)};
+        ReportQueue report = {.session = session, .now_ns = engine_now(session->engine)};
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Queue queue = GPUQ__V1__QUEUE__INIT;
         User *user;
@@ -217,7 +217,7 @@ void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__Que
                 return;
         }
 
-        for (user = session->supervisor->engine.users; user; user = user->hh.next)
+        for (user = session->engine->users; user; user = user->hh.next)
                 if (report_wants(session, get, user))
                         report_user(&report, user);
         report_all_detached(&report, get);
@@ -235,6 +235,7 @@ void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__Que
 
 /* The messages of one status, in one bump; it is gone with the request. */
 typedef struct ReportStatus {
+        Engine *engine;
         Supervisor *supervisor;
         ProtobufCAllocator *allocator;
         Gpuq__V1__Status status;
@@ -260,18 +261,18 @@ static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
         to->running = device->n_running;
         to->quanta = device->quanta.n_quanta;
         to->overruns = device->quanta.n_overruns;
-        to->xids = supervisor_of(device->engine)->xid_log ? device->n_xids + 1 : 0;
+        to->xids = device->engine->reads_kernel_log ? device->n_xids + 1 : 0;
 }
 
 static int report_devices(ReportStatus *report) {
-        size_t n = report->supervisor->engine.n_devices;
+        size_t n = report->engine->n_devices;
         Gpuq__V1__DeviceStatus *devices = report_take(report, n, sizeof(*devices));
         Gpuq__V1__DeviceStatus **list = report_take(report, n, sizeof(*list));
 
         if (!devices || !list)
                 return -ENOMEM;
         for (size_t i = 0; i < n; ++i) {
-                report_device(&report->supervisor->engine.devices[i], &devices[i]);
+                report_device(&report->engine->devices[i], &devices[i]);
                 list[i] = &devices[i];
         }
         report->status.devices = list;
@@ -354,18 +355,18 @@ static void report_user_status(const User *user, double total, uint64_t now_ns,
 }
 
 static int report_users(ReportStatus *report) {
-        size_t n = HASH_COUNT(report->supervisor->engine.users), i = 0;
+        size_t n = HASH_COUNT(report->engine->users), i = 0;
         Gpuq__V1__UserStatus *users = report_take(report, n, sizeof(*users));
         Gpuq__V1__UserStatus **list = report_take(report, n, sizeof(*list));
-        uint64_t now_ns = engine_now(&report->supervisor->engine);
+        uint64_t now_ns = engine_now(report->engine);
         const User *user;
         double total = 0;
 
         if (!users || !list)
                 return -ENOMEM;
-        for (user = report->supervisor->engine.users; user; user = user->hh.next)
+        for (user = report->engine->users; user; user = user->hh.next)
                 total += report_recent(user, now_ns);
-        for (user = report->supervisor->engine.users; user; user = user->hh.next, ++i) {
+        for (user = report->engine->users; user; user = user->hh.next, ++i) {
                 report_user_status(user, total, now_ns, &users[i]);
                 list[i] = &users[i];
                 report->status.queued += user->n_waiting;
@@ -377,15 +378,15 @@ static int report_users(ReportStatus *report) {
 }
 
 static int report_fill(ReportStatus *report) {
-        Supervisor *supervisor = report->supervisor;
+        const Engine *engine = report->engine;
         int r;
 
         report->status.daemon = (char *)GPUQ_VERSION;
-        report->status.driver = (char *)supervisor_driver(supervisor);
-        if (supervisor->driver_version)
-                report->status.driver_version = supervisor->driver_version;
-        report->status.state = (char *)engine_state(&supervisor->engine);
-        report->status.uptime_us = (uv_hrtime() - supervisor->started_ns) / 1000;
+        report->status.driver = (char *)engine_driver(engine);
+        if (engine->driver_version)
+                report->status.driver_version = engine->driver_version;
+        report->status.state = (char *)engine_state(engine);
+        report->status.uptime_us = (uv_hrtime() - engine->started_ns) / 1000;
         r = report_devices(report);
         if (r < 0)
                 return r;
@@ -397,8 +398,9 @@ static int report_fill(ReportStatus *report) {
 
 void session_report_status(Session *session, uint32_t serial) {
         ReportStatus report = {
-                .supervisor = session->supervisor,
-                .allocator = bump_allocator(session->supervisor->bump),
+                .engine = session->engine,
+                .supervisor = session->clients->supervisor,
+                .allocator = bump_allocator(session->clients->bump),
                 .status = GPUQ__V1__STATUS__INIT,
         };
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;

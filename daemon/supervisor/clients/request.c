@@ -15,6 +15,7 @@
 #include "jobs.h"
 #include "util/list.h"
 #include "base.h"
+#include "registry.h"
 #include "session.h"
 #include "submit_scan.h"
 #include "loop.h"
@@ -35,9 +36,9 @@ static void session_welcome(Session *session, uint32_t serial) {
         welcome.daemon = (char *)GPUQ_VERSION;
         welcome.session = session->submitter.id;
         welcome.uid = session->peer.uid;
-        welcome.n_devices = (uint32_t)session->supervisor->engine.n_devices;
+        welcome.n_devices = (uint32_t)session->engine->n_devices;
         welcome.resumed = session->is_resuming;
-        welcome.poll_us = session->supervisor->config->poll_us;
+        welcome.poll_us = session->engine->config->poll_us;
         welcome.rings = session_can_ring(session);
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_WELCOME;
@@ -56,7 +57,7 @@ static void session_record(Session *session) {
         };
 
         snprintf(record.client, sizeof(record.client), "%s", session->client);
-        session->record = ledger_add(session->supervisor->engine.ledger, LEDGER_SESSION, &record);
+        session->record = ledger_add(session->engine->ledger, LEDGER_SESSION, &record);
 }
 
 static const char *session_on_hello(Session *session, uint32_t serial,
@@ -107,13 +108,13 @@ static const HistoryEntry *session_find_history(const Session *session, uint64_t
 
         if (entry || !session->peer.is_admin)
                 return entry;
-        for (user = session->supervisor->engine.users; user && !entry; user = user->hh.next)
+        for (user = session->engine->users; user && !entry; user = user->hh.next)
                 entry = history_find(user->history, id);
         return entry;
 }
 
 static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
-        Job *job = engine_find_job(&session->supervisor->engine, id);
+        Job *job = engine_find_job(session->engine, id);
         const HistoryEntry *entry;
         const SessionWatch *watch;
         unsigned n = 0;
@@ -185,19 +186,19 @@ static const char *session_on_ring_begin(Session *session, uint32_t serial,
 
 /* Return: NULL: the request was answered with why not. */
 static Device *session_device_to_drain(Session *session, uint32_t serial, uint32_t index) {
-        Supervisor *supervisor = session->supervisor;
+        Engine *engine = session->engine;
         Failure *failure = NULL;
 
         if (!session->peer.is_admin)
                 failure = failure_new(FAILURE_DENIED,
                                       "only root and the admin group drain and resume devices");
-        else if (!supervisor->engine.n_devices)
-                failure = failure_new(FAILURE_NO_DEVICE, "%s", engine_state(&supervisor->engine));
-        else if (index >= supervisor->engine.n_devices)
+        else if (!engine->n_devices)
+                failure = failure_new(FAILURE_NO_DEVICE, "%s", engine_state(engine));
+        else if (index >= engine->n_devices)
                 failure = failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", index,
-                                      supervisor->engine.n_devices);
+                                      engine->n_devices);
         if (!failure)
-                return &supervisor->engine.devices[index];
+                return &engine->devices[index];
         session_fail_request(session, serial, failure);
         return NULL;
 }
@@ -294,10 +295,9 @@ static const char *session_on_status_get(Session *session, uint32_t serial,
  * connection whose turn to be read has not come yet? */
 static bool session_is_ahead(const Session *session, uint64_t id) {
         uint32_t number = (uint32_t)(id >> 32);
-        Session *other;
+        Session *other = registry_find(session->clients, number);
 
-        HASH_FIND(hh, session->supervisor->sessions, &number, sizeof(number), other);
-        if (takeover_is_ahead(session->supervisor, session->submitter.user, id))
+        if (takeover_is_ahead(session->clients->supervisor, session->submitter.user, id))
                 return !other || (other != session && (uint32_t)id > other->last_tag);
         return !session->is_second_try && other && other != session &&
                other->submitter.user == session->submitter.user && (uint32_t)id > other->last_tag;
@@ -313,7 +313,7 @@ static bool session_any_is_ahead(const Session *session, const uint64_t *ids, si
 /* A job of a session that is away may be cancelled before it is back. */
 static bool session_cancels_what_is_ahead(const Session *session, const Gpuq__V1__Cancel *cancel) {
         for (size_t i = 0; i < cancel->n_ids; ++i)
-                if (!takeover_find_kept(session->supervisor, cancel->ids[i]) &&
+                if (!takeover_find_kept(session->clients->supervisor, cancel->ids[i]) &&
                     session_is_ahead(session, cancel->ids[i]))
                         return true;
         return false;
@@ -335,7 +335,7 @@ static bool session_names_what_is_ahead(const Session *session, const Gpuq__V1__
 
 /* Until devices are known what a client makes would be taken for what is taken over. */
 static bool session_has_to_wait(const Session *session, const Gpuq__V1__Request *request) {
-        return !takeover_serves(session->supervisor) && session->state == SESSION_OPEN &&
+        return !takeover_serves(session->clients->supervisor) && session->state == SESSION_OPEN &&
                request->body_case != GPUQ__V1__REQUEST__BODY_STATUS_GET;
 }
 
@@ -374,7 +374,7 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
 }
 
 const char *session_request(Session *session, const uint8_t *data, size_t n_data) {
-        Bump *bump = session->supervisor->bump;
+        Bump *bump = session->clients->bump;
         Gpuq__V1__Request *request;
         const char *problem = NULL;
 

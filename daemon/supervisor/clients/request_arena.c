@@ -7,10 +7,9 @@
 
 #include "jobs.h"
 #include "util/list.h"
-#include "loop.h"
 
 static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate *create) {
-        const Supervisor *supervisor = session->supervisor;
+        const Engine *engine = session->engine;
 
         if (create->place != GPUQ__V1__PLACE__HOST && create->place != GPUQ__V1__PLACE__DEVICE &&
             create->place != GPUQ__V1__PLACE__IMAGE)
@@ -27,21 +26,21 @@ static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate 
                                    LIMIT_USER_ARENAS);
         if (create->place != GPUQ__V1__PLACE__DEVICE)
                 return NULL;
-        if (!supervisor->engine.n_devices)
-                return failure_new(FAILURE_NO_DEVICE, "%s", engine_state(&supervisor->engine));
-        if (create->device > supervisor->engine.n_devices)
+        if (!engine->n_devices)
+                return failure_new(FAILURE_NO_DEVICE, "%s", engine_state(engine));
+        if (create->device > engine->n_devices)
                 return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu",
-                                   create->device - 1, supervisor->engine.n_devices);
+                                   create->device - 1, engine->n_devices);
         return NULL;
 }
 
 static void session_make_device_arena(Session *session, Arena *arena, uint32_t device) {
-        Supervisor *supervisor = session->supervisor;
+        Engine *engine = session->engine;
         Slot *slot;
 
-        slot = slot_get(&supervisor->engine, session->submitter.user,
-                        device ? &supervisor->engine.devices[device - 1]
-                               : device_choose(&supervisor->engine, session->submitter.user));
+        slot = slot_get(engine, session->submitter.user,
+                        device ? &engine->devices[device - 1]
+                               : device_choose(engine, session->submitter.user));
         arena->may_move = !device;
         submitter_ask_arena(&session->submitter, arena);
         if (slot)
@@ -63,8 +62,8 @@ const char *session_on_arena_create(Session *session, uint32_t serial,
                 session_fail_request(session, serial, failure);
                 return NULL;
         }
-        r = arena_new(&session->supervisor->engine, session->submitter.user,
-                      (ArenaPlace)create->place, create->size, &arena);
+        r = arena_new(session->engine, session->submitter.user, (ArenaPlace)create->place,
+                      create->size, &arena);
         if (r) {
                 failure = r == ARENA_E_QUOTA
                                   ? limit_failure(session->submitter.user,
@@ -93,7 +92,7 @@ const char *session_on_arena_open(Session *session, uint32_t serial,
                                   const Gpuq__V1__Request *request) {
         bool is_resumed = request->arena_open->resume && session->is_resuming;
         uint64_t id = request->arena_open->arena;
-        Arena *arena = engine_find_arena(&session->supervisor->engine, id);
+        Arena *arena = engine_find_arena(session->engine, id);
 
         if (!arena || arena->fd < 0) {
                 session_fail_request(session, serial,

@@ -21,7 +21,7 @@ static void session_cancel_job(const Session *session, Job *job) {
 
 /* Return: false: it is none. */
 static bool session_cancel_detached(Session *session, uint64_t id, Gpuq__V1__Cancelled *cancelled) {
-        Detached *detached = detached_find(session->supervisor, id);
+        Detached *detached = detached_find(session->clients->supervisor, id);
 
         if (!detached)
                 return false;
@@ -36,7 +36,7 @@ static bool session_cancel_detached(Session *session, uint64_t id, Gpuq__V1__Can
 
 /* Of a session that is dormant. Return: false: it is none. */
 static bool session_cancel_kept(Session *session, uint64_t id, Gpuq__V1__Cancelled *cancelled) {
-        TakeoverJob *job = takeover_find_kept(session->supervisor, id);
+        TakeoverJob *job = takeover_find_kept(session->clients->supervisor, id);
 
         if (!job)
                 return false;
@@ -44,7 +44,8 @@ static bool session_cancel_kept(Session *session, uint64_t id, Gpuq__V1__Cancell
                 cancelled->denied[cancelled->n_denied++] = id;
                 return true;
         }
-        takeover_doom_job(session->supervisor, job, JOB_CANCELLED, session_cancelled(session));
+        takeover_doom_job(session->clients->supervisor, job, JOB_CANCELLED,
+                          session_cancelled(session));
         cancelled->ids[cancelled->n_ids++] = id;
         return true;
 }
@@ -53,7 +54,7 @@ static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
                                Gpuq__V1__Cancelled *cancelled) {
         for (size_t i = 0; i < cancel->n_ids; ++i) {
                 uint64_t id = cancel->ids[i];
-                Job *job = engine_find_job(&session->supervisor->engine, id);
+                Job *job = engine_find_job(session->engine, id);
 
                 if (session_cancel_detached(session, id, cancelled) ||
                     session_cancel_kept(session, id, cancelled))
@@ -70,8 +71,8 @@ static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
 }
 
 static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled) {
-        const TakeoverJob *kept = takeover_first_job(session->supervisor), *next_kept;
-        Detached *detached = detached_first(session->supervisor), *next;
+        const TakeoverJob *kept = takeover_first_job(session->clients->supervisor), *next_kept;
+        Detached *detached = detached_first(session->clients->supervisor), *next;
         size_t n_unknown = cancelled->n_unknown;
         Job *job;
 
@@ -98,7 +99,7 @@ static Failure *session_check_cancel(const Session *session, const Gpuq__V1__Can
         Failure *failure = NULL;
 
         for (size_t i = 0; i < cancel->n_ids && !failure; ++i)
-                failure = detached_check_id(session->supervisor, cancel->ids[i]);
+                failure = detached_check_id(session->clients->supervisor, cancel->ids[i]);
         return failure;
 }
 
@@ -106,8 +107,8 @@ const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1_
         const Gpuq__V1__Cancel *cancel = request->cancel;
         size_t n_all = cancel->all ? session->submitter.user->n_waiting +
                                              session->submitter.user->n_running +
-                                             detached_count(session->supervisor) +
-                                             takeover_count_jobs(session->supervisor)
+                                             detached_count(session->clients->supervisor) +
+                                             takeover_count_jobs(session->clients->supervisor)
                                    : 0;
         size_t n_max = cancel->n_ids + n_all;
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;

@@ -41,7 +41,7 @@ static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad 
 /* The image is not an arena of the session any more, but the daemon kept it. */
 static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoad *load,
                                      ModuleSpec *spec) {
-        Arena *image = engine_find_arena(&session->supervisor->engine, load->image);
+        Arena *image = engine_find_arena(session->engine, load->image);
 
         if (load->format != GPUQ__V1__FORMAT__BUILTIN &&
             (!image || image->place != ARENA_IMAGE || image->user != session->submitter.user ||
@@ -56,7 +56,7 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
 }
 
 static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load, ModuleSpec *spec) {
-        size_t n_devices = session->supervisor->engine.n_devices;
+        size_t n_devices = session->engine->n_devices;
 
         if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__BUILTIN)
                 return failure_new(FAILURE_INVALID, "a module of unknown format %d", load->format);
@@ -121,8 +121,7 @@ const char *session_on_module_load(Session *session, uint32_t serial,
 
 const char *session_on_module_unload(Session *session, uint32_t serial,
                                      const Gpuq__V1__Request *request) {
-        Module *module =
-                engine_find_module(&session->supervisor->engine, request->module_unload->module);
+        Module *module = engine_find_module(session->engine, request->module_unload->module);
 
         if (module && module->submitter == &session->submitter)
                 module_detach(module);

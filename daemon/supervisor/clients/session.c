@@ -8,6 +8,7 @@
 
 #include "detached.h"
 #include "jobs.h"
+#include "registry.h"
 #include "util/list.h"
 #include "loop.h"
 #include "restart.h"
@@ -19,11 +20,10 @@ static void session_on_close(uv_handle_t *handle);
 
 /* Return: NULL: it is in. */
 static Failure *session_enter(Session *session) {
-        Supervisor *supervisor = session->supervisor;
         User *user;
         int r;
 
-        r = engine_get_user(&supervisor->engine, session->peer.uid, session->peer.gid, &user);
+        r = engine_get_user(session->engine, session->peer.uid, session->peer.gid, &user);
         if (r < 0)
                 return failure_new(FAILURE_INTERNAL, "no user: %s", strerror(-r));
         r = user_charge(user, &session->charge, USER_SESSIONS, 1);
@@ -39,15 +39,15 @@ static Failure *session_enter(Session *session) {
         return NULL;
 }
 
-static int session_alloc(Supervisor *supervisor, const Peer *peer, Session **ret_session) {
+static int session_alloc(Clients *clients, const Peer *peer, Session **ret_session) {
         Session *session;
 
         session = calloc(1, sizeof(*session));
         if (!session)
                 return -ENOMEM;
 
-        session->supervisor = supervisor;
-        session->engine = &supervisor->engine;
+        session->clients = clients;
+        session->engine = clients->engine;
         session->peer = *peer;
         session->record = LEDGER_NONE;
         ledger_told_init(&session->told);
@@ -56,19 +56,6 @@ static int session_alloc(Supervisor *supervisor, const Peer *peer, Session **ret
         LIST_INIT(&session->asks);
         *ret_session = session;
         return 0;
-}
-
-/* Numbers come back after 2^32 sessions; one that is still in use is passed over. */
-static uint32_t session_next_id(Supervisor *supervisor) {
-        Session *other;
-        uint32_t id;
-
-        do {
-                id = ++supervisor->last_session;
-                ledger_note_id(supervisor->engine.ledger, LEDGER_SESSION, id);
-                HASH_FIND(hh, supervisor->sessions, &id, sizeof(id), other);
-        } while (other || id == 0);
-        return id;
 }
 
 /*
@@ -86,7 +73,7 @@ static void session_on_exit(void *userdata) {
 static int session_watch_process(Session *session, int fd) {
         int r;
 
-        r = process_watch_peer(&session->supervisor->loop, fd, session->peer.pid, session_on_exit,
+        r = process_watch_peer(session->engine->loop, fd, session->peer.pid, session_on_exit,
                                session, &session->process);
         if (r == -ESRCH)
                 shutdown(fd, SHUT_RDWR);
@@ -95,11 +82,11 @@ static int session_watch_process(Session *session, int fd) {
 
 /* The descriptor is the session's only on success. */
 static int session_start(Session *session, int fd) {
-        Supervisor *supervisor = session->supervisor;
+        Clients *clients = session->clients;
         int r;
 
-        session->submitter.id = session_next_id(supervisor);
-        HASH_ADD(hh, supervisor->sessions, submitter.id, sizeof(session->submitter.id), session);
+        session->submitter.id = registry_next_id(clients);
+        HASH_ADD(hh, clients->sessions, submitter.id, sizeof(session->submitter.id), session);
         if (!session->hh.tbl)
                 return -ENOMEM;
         r = session_watch_process(session, fd);
@@ -107,20 +94,20 @@ static int session_start(Session *session, int fd) {
                 r = wire_new(fd, false, &session->wire);
         if (r < 0) {
                 session->process = process_watch_free(session->process);
-                HASH_DEL(supervisor->sessions, session);
+                HASH_DEL(clients->sessions, session);
         }
         return r;
 }
 
-int session_new(Supervisor *supervisor, int fd, const Peer *peer, Failure *refusal) {
+int session_new(Clients *clients, int fd, const Peer *peer, Failure *refusal) {
         _cleanup_(failure_freep) Failure *owned = refusal;
         Session *session;
         int r;
 
-        r = session_alloc(supervisor, peer, &session);
+        r = session_alloc(clients, peer, &session);
         if (r < 0)
                 return r;
-        r = uv_poll_init(&supervisor->loop, &session->poll, fd);
+        r = uv_poll_init(clients->engine->loop, &session->poll, fd);
         if (r < 0) {
                 free(session);
                 return r;
@@ -141,16 +128,16 @@ int session_new(Supervisor *supervisor, int fd, const Peer *peer, Failure *refus
         return 0;
 }
 
-int session_new_own(Supervisor *supervisor, User *user, const SessionOwner *owner,
+int session_new_own(Clients *clients, User *user, const SessionOwner *owner,
                     Session **ret_session) {
         Peer peer = {.uid = user->uid, .gid = user->gid};
         Session *session;
         int r;
 
-        r = session_alloc(supervisor, &peer, &session);
+        r = session_alloc(clients, &peer, &session);
         if (r < 0)
                 return r;
-        r = submitter_init(&session->submitter, session->engine, user, session_next_id(supervisor),
+        r = submitter_init(&session->submitter, session->engine, user, registry_next_id(clients),
                            &session_submitter_ops);
         if (r < 0) {
                 free(session);
@@ -164,16 +151,16 @@ int session_new_own(Supervisor *supervisor, User *user, const SessionOwner *owne
 }
 
 int session_rename(Session *session, uint32_t id) {
-        Supervisor *supervisor = session->supervisor;
+        Clients *clients = session->clients;
         uint32_t before = session->submitter.id;
 
-        HASH_DEL(supervisor->sessions, session);
+        HASH_DEL(clients->sessions, session);
         session->submitter.id = id;
-        HASH_ADD(hh, supervisor->sessions, submitter.id, sizeof(session->submitter.id), session);
+        HASH_ADD(hh, clients->sessions, submitter.id, sizeof(session->submitter.id), session);
         if (session->hh.tbl)
                 return 0;
         session->submitter.id = before;
-        HASH_ADD(hh, supervisor->sessions, submitter.id, sizeof(session->submitter.id), session);
+        HASH_ADD(hh, clients->sessions, submitter.id, sizeof(session->submitter.id), session);
         return -ENOMEM;
 }
 
@@ -215,13 +202,13 @@ static void session_drop_prepared(Session *session) {
 static void session_drop_deferred(Session *session) {
         if (!session->deferred)
                 return;
-        TAILQ_REMOVE(&session->supervisor->deferring, session, deferred_link);
+        TAILQ_REMOVE(&session->clients->deferring, session, deferred_link);
         free(session->deferred);
         session->deferred = NULL;
 }
 
 static void session_leave(Session *session) {
-        Ledger *ledger = session->supervisor->engine.ledger;
+        Ledger *ledger = session->engine->ledger;
 
         ledger_told_close(ledger, &session->told);
         ledger_drop(ledger, LEDGER_SESSION, session->record);
@@ -250,13 +237,13 @@ void session_close(Session *session) {
 
         session->state = SESSION_DEAD;
         takeover_session_closed(session);
-        session->supervisor->is_stirred = true;
+        session->engine->is_stirred = true;
         if (session->is_flushing)
-                TAILQ_REMOVE(&session->supervisor->flushing, session, flush_link);
+                TAILQ_REMOVE(&session->clients->flushing, session, flush_link);
         if (session->is_looked_at)
-                TAILQ_REMOVE(&session->supervisor->looking, session, look_link);
+                TAILQ_REMOVE(&session->clients->looking, session, look_link);
         if (session->hh.tbl) /* NULL after a session_rename() that found no memory */
-                HASH_DEL(session->supervisor->sessions, session);
+                HASH_DEL(session->clients->sessions, session);
         session_drop_deferred(session);
         submitter_close(&session->submitter);
         session_drop_ended(session);
@@ -348,7 +335,7 @@ const SubmitterOps session_submitter_ops = {
 void session_seen(Session *session, uint32_t n_seen) {
         if (n_seen &&
             !session->is_resuming) /* until it has said all, it counts what another told it */
-                ledger_told_seen(session->supervisor->engine.ledger, &session->told, n_seen);
+                ledger_told_seen(session->engine->ledger, &session->told, n_seen);
 }
 
 static void session_on_watched_end(JobWatch *watched, const Job *job) {

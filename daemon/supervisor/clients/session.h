@@ -45,7 +45,7 @@
 #define SESSION_CLIENT_MAX 64u
 
 typedef struct DetachedAsk DetachedAsk;
-typedef struct Supervisor Supervisor;
+typedef struct Clients Clients;
 
 typedef enum SessionState {
         SESSION_HELLO,
@@ -89,16 +89,16 @@ typedef struct SessionOwner {
 struct Session {
         Submitter submitter; /* its user is NULL where it was turned away at the door */
         Engine *engine;
-        Supervisor *supervisor;
+        Clients *clients;
         Peer peer;
         const SessionOwner *owner; /* NULL: it is a connection's */
         char client[SESSION_CLIENT_MAX + 1];
 
         LIST_ENTRY(Session) user_link;   /* user->sessions */
-        TAILQ_ENTRY(Session) flush_link; /* supervisor->flushing */
-        TAILQ_ENTRY(Session) look_link;  /* supervisor->looking */
+        TAILQ_ENTRY(Session) flush_link; /* clients->flushing */
+        TAILQ_ENTRY(Session) look_link;  /* clients->looking */
         uint64_t looked_ns;              /* when something last came by its ring; 0: in this turn */
-        UT_hash_handle hh;               /* supervisor->sessions */
+        UT_hash_handle hh;               /* clients->sessions */
 
         SessionState state;
         Wire *wire;
@@ -126,13 +126,13 @@ struct Session {
                 deferred; /* a request that names what another session has yet to say; NULL: none */
         size_t n_deferred;
         uint64_t deferred_turn;
-        TAILQ_ENTRY(Session) deferred_link; /* supervisor->deferring */
+        TAILQ_ENTRY(Session) deferred_link; /* clients->deferring */
 
         bool is_resuming : 1;   /* it says again what it had, and is told nothing of ends yet */
         bool is_second_try : 1; /* the deferred request is served: now or never */
         bool is_early : 1;      /* the deferred request came before anybody is served */
-        bool is_flushing : 1;   /* in supervisor->flushing */
-        bool is_looked_at : 1;  /* in supervisor->looking */
+        bool is_flushing : 1;   /* in clients->flushing */
+        bool is_looked_at : 1;  /* in clients->looking */
         bool is_broken : 1;     /* it does not read, or cannot be written to: close it */
         bool is_held_up : 1;    /* requests wait until it has read more */
         bool is_shut : 1;       /* CLOSING: all was written */
@@ -144,10 +144,9 @@ struct Session {
  *
  * Return: 0, or a negative errno.
  */
-int session_new(Supervisor *supervisor, int fd, const Peer *peer, Failure *refusal);
+int session_new(Clients *clients, int fd, const Peer *peer, Failure *refusal);
 /** session_new_own() - the daemon's own, in no table; not while another supervisor's are taken over. Return: 0, or -ENOMEM. */
-int session_new_own(Supervisor *supervisor, User *user, const SessionOwner *owner,
-                    Session **ret_session);
+int session_new_own(Clients *clients, User *user, const SessionOwner *owner, Session **ret_session);
 /** session_end_own() - its jobs and modules go, and nobody is told. Twice is harmless. */
 void session_end_own(Session *session);
 /** session_free_own() - of one that has ended, or never had a job. Return: NULL. */

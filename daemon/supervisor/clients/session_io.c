@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "jobs.h"
+#include "registry.h"
 #include "util/list.h"
 #include "loop.h"
 #include "restart.h"
@@ -20,7 +21,7 @@
 /* What came is forgotten at once, what is to go out has a moment: only one that reads is told,
  * or each connection over the limit would keep its share of memory for that moment. */
 static void session_end_oversized(Session *session) {
-        if (limit_log(&session->supervisor->engine.log_limit))
+        if (limit_log(&session->engine->log_limit))
                 log_notice("session %u of user %s is ended: over %u bytes of unfinished messages",
                            session->submitter.id, session->submitter.user->name, USER_BUFFERS_MAX);
         if (wire_pending(session->wire) > SESSION_UNREAD_MAX) {
@@ -60,14 +61,14 @@ static void session_account(Session *session) {
 /* ---- in -------------------------------------------------------------------- */
 
 static void session_protocol_error(Session *session, const char *problem) {
-        if (limit_log(&session->supervisor->engine.log_limit))
+        if (limit_log(&session->engine->log_limit))
                 log_notice("session %u of uid %u broke the protocol: %s", session->submitter.id,
                            (unsigned)session->peer.uid, problem);
         session_refuse(session, failure_new(FAILURE_PROTOCOL, "%s", problem));
 }
 
 int session_defer(Session *session, const uint8_t *data, size_t n_data) {
-        Supervisor *supervisor = session->supervisor;
+        Clients *clients = session->clients;
 
         session->deferred = malloc(n_data);
         if (!session->deferred)
@@ -75,10 +76,10 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
 
         memcpy(session->deferred, data, n_data);
         session->n_deferred = n_data;
-        session->deferred_turn = supervisor->turn;
-        if (!session->is_second_try && !takeover_is_open(supervisor))
-                supervisor->news_turn = supervisor->turn + 2; /* it may be on its way */
-        TAILQ_INSERT_TAIL(&supervisor->deferring, session, deferred_link);
+        session->deferred_turn = clients->turn;
+        if (!session->is_second_try && !engine_is_taking_over(clients->engine))
+                clients->news_turn = clients->turn + 2; /* it may be on its way */
+        TAILQ_INSERT_TAIL(&clients->deferring, session, deferred_link);
         return 0;
 }
 
@@ -124,9 +125,9 @@ void session_serve_deferred(Session *session) {
         _cleanup_(freep) uint8_t *data = session->deferred;
         const char *problem;
 
-        TAILQ_REMOVE(&session->supervisor->deferring, session, deferred_link);
+        TAILQ_REMOVE(&session->clients->deferring, session, deferred_link);
         session->deferred = NULL;
-        session->is_second_try = !takeover_is_open(session->supervisor) && !session->is_early;
+        session->is_second_try = !engine_is_taking_over(session->engine) && !session->is_early;
         session->is_early = false;
         problem = session_request(session, data, session->n_deferred);
         session->is_second_try = false;
@@ -201,7 +202,7 @@ void session_flush_later(Session *session) {
         if (session->is_flushing || session->state == SESSION_DEAD || session->owner)
                 return;
         session->is_flushing = true;
-        TAILQ_INSERT_TAIL(&session->supervisor->flushing, session, flush_link);
+        TAILQ_INSERT_TAIL(&session->clients->flushing, session, flush_link);
 }
 
 static bool session_takes_replies(const Session *session) {
@@ -210,7 +211,7 @@ static bool session_takes_replies(const Session *session) {
 
 /* @r: of queuing a reply. */
 static void session_queued(Session *session, int r) {
-        if (r && limit_log(&session->supervisor->engine.log_limit))
+        if (r && limit_log(&session->engine->log_limit))
                 log_notice("session %u of uid %u is dropped: %s", session->submitter.id,
                            (unsigned)session->peer.uid,
                            r == WIRE_E_OVERFLOW ? "it does not read" : strerror(-r));
@@ -284,7 +285,7 @@ static void session_poll(Session *session) {
 
 void session_flush(Session *session) {
         if (session->is_flushing)
-                TAILQ_REMOVE(&session->supervisor->flushing, session, flush_link);
+                TAILQ_REMOVE(&session->clients->flushing, session, flush_link);
         session->is_flushing = false;
 
         session_report_ended(session);
@@ -295,7 +296,7 @@ void session_flush(Session *session) {
         if (!session_write(session))
                 return;
         if (session->is_held_up && !session_is_behind(session)) {
-                session->supervisor->is_stirred = true;
+                session->engine->is_stirred = true;
                 session_serve(session);
                 session_look_at(session);
         }

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "jobs.h"
+#include "registry.h"
 #include "session.h"
-#include "loop.h"
 #include "util/log.h"
 
 bool session_can_ring(const Session *session) {
-        const Config *config = session->supervisor->config;
+        const Config *config = session->engine->config;
 
         return config->rings && config->poll_us;
 }
@@ -20,7 +20,6 @@ bool session_can_ring(const Session *session) {
 /* ---- looking --------------------------------------------------------------- */
 
 void session_look_at(Session *session) {
-        Supervisor *supervisor = session->supervisor;
 
         if (session->is_looked_at || session->state >= SESSION_CLOSING ||
             !wire_is_ringed(session->wire))
@@ -29,7 +28,7 @@ void session_look_at(Session *session) {
         wire_wake(session->wire);
         session->looked_ns = 0;
         session->is_looked_at = true;
-        TAILQ_INSERT_TAIL(&supervisor->looking, session, look_link);
+        TAILQ_INSERT_TAIL(&session->clients->looking, session, look_link);
 }
 
 /* One that is not served now is not waited for: whoever serves it again looks there too. */
@@ -41,7 +40,7 @@ bool session_rest(Session *session) {
                 return false;
 
         session->is_looked_at = false;
-        TAILQ_REMOVE(&session->supervisor->looking, session, look_link);
+        TAILQ_REMOVE(&session->clients->looking, session, look_link);
         return true;
 }
 

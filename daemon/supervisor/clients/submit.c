@@ -61,7 +61,7 @@ static Failure *submit_check_buffer(const Session *session, size_t index,
                                     JobBuffer *ret_buffer) {
         Arena *arena = before && before->id == buffer->arena
                                ? before
-                               : engine_find_arena(&session->supervisor->engine, buffer->arena);
+                               : engine_find_arena(session->engine, buffer->arena);
 
         if (!arena || arena->fd < 0 || arena->place == ARENA_IMAGE)
                 return failure_new(FAILURE_NOT_FOUND, "buffer %zu: there is no arena %llu", index,
@@ -129,7 +129,7 @@ static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *j
         if (!job->word_arena)
                 return NULL;
 
-        arena = engine_find_arena(&session->supervisor->engine, job->word_arena);
+        arena = engine_find_arena(session->engine, job->word_arena);
         if (!arena || arena->place != ARENA_HOST)
                 return failure_new(FAILURE_NOT_FOUND, "its word: there is no host arena %llu",
                                    (unsigned long long)job->word_arena);
@@ -152,7 +152,7 @@ static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job
                                      JobKernel *kernels, JobSpec *spec) {
         for (size_t i = 0; i < job->n_kernels; ++i) {
                 const Gpuq__V1__Kernel *kernel = job->kernels[i];
-                Module *module = engine_find_module(&session->supervisor->engine, kernel->module);
+                Module *module = engine_find_module(session->engine, kernel->module);
 
                 if (!module || module->submitter != &session->submitter ||
                     !(module->state == MODULE_READY || module->is_resumed))
@@ -200,7 +200,7 @@ static Failure *submit_check_dependency(const Session *session, uint64_t own, ui
                                    "it depends on job " JOB_ID_FORMAT ", which is detached: no "
                                    "job can come after one",
                                    JOB_ID_PARTS(id));
-        job = engine_find_job(&session->supervisor->engine, id);
+        job = engine_find_job(session->engine, id);
         if (!job)
                 return submit_check_ended(session, id);
         if (job->user != session->submitter.user)
@@ -228,7 +228,7 @@ static Failure *submit_check_after(const Session *session, const Gpuq__V1__Job *
 }
 
 static Failure *submit_check_device(const Session *session, const Gpuq__V1__Job *job) {
-        size_t n_devices = session->supervisor->engine.n_devices;
+        size_t n_devices = session->engine->n_devices;
 
         /* Unknown yet: checked again when there are any. */
         if (job->device <= (n_devices ? n_devices : LIMIT_JOB_DEVICE))
@@ -246,7 +246,7 @@ static Failure *submit_check_gpu_time(const Session *session) {
 
         if (!user->limits.gpu_seconds)
                 return NULL;
-        now_ns = engine_now(&session->supervisor->engine);
+        now_ns = engine_now(session->engine);
         if (user_over_seconds(user, now_ns) <= 0)
                 return NULL;
         return failure_new(FAILURE_QUOTA,
@@ -284,7 +284,7 @@ static int submit_device(const Gpuq__V1__Job *job) {
 }
 
 static JobSpec submit_spec(const Session *session, const Gpuq__V1__Job *job) {
-        uint64_t default_ms = session->supervisor->config->job_timeout_s * 1000ull;
+        uint64_t default_ms = session->engine->config->job_timeout_s * 1000ull;
 
         return (JobSpec){
                 .id = (uint64_t)session->submitter.id << 32 | job->tag,
@@ -341,7 +341,7 @@ Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, Job
 }
 
 void session_submit_own(Session *session, const Gpuq__V1__Job *job) {
-        engine_event(&session->supervisor->engine);
+        engine_event(session->engine);
         submit_job(session, job, NULL);
 }
 
@@ -359,7 +359,7 @@ const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
         if (submit->n_jobs > WIRE_JOBS_MAX)
                 return "more jobs in one message than there may be";
 
-        engine_event(&session->supervisor->engine);
+        engine_event(session->engine);
         session_seen(session, submit->seen);
         for (size_t i = 0; i < submit->n_jobs && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, submit->jobs[i]->tag);
@@ -471,7 +471,7 @@ const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {
         if (fires->n_fires > WIRE_JOBS_MAX)
                 return "more jobs in one message than there may be";
 
-        engine_event(&session->supervisor->engine);
+        engine_event(session->engine);
         session_seen(session, fires->seen);
         for (size_t i = 0; i < fires->n_fires && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, fires->fires[i]->tag);

@@ -102,7 +102,8 @@ static int owner_new(DetachedTable *table, User *user, DetachedOwner **ret_owner
         owner = calloc(1, sizeof(*owner));
         if (!owner)
                 return -ENOMEM;
-        r = session_new_own(table->supervisor, user, &detached_owner_hooks, &owner->session);
+        r = session_new_own(&table->supervisor->clients, user, &detached_owner_hooks,
+                            &owner->session);
         if (r < 0) {
                 free(owner);
                 return r;

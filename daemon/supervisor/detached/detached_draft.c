@@ -174,7 +174,7 @@ static int draft_hold(Detached *detached, const Session *session, const DetachDr
 
         for (size_t i = 0; i < n_extents; ++i) {
                 const Extent *extent = &draft->extents[i];
-                Arena *arena = engine_find_arena(&session->supervisor->engine, extent->arena);
+                Arena *arena = engine_find_arena(session->engine, extent->arena);
 
                 detached->held[n_held++] = arena_ref(arena);
                 detached->input[i] = (SpoolPart){arena->fd, extent->offset, extent->length};

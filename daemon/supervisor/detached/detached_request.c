@@ -313,10 +313,10 @@ void detached_answer(Detached *detached) {
 
 static Failure *detached_lookup(const Session *session, uint64_t id, bool admin_may,
                                 Detached **ret_detached) {
-        Detached *detached = detached_find(session->supervisor, id);
+        Detached *detached = detached_find(session->clients->supervisor, id);
         Failure *failure;
 
-        failure = detached_check_id(session->supervisor, id);
+        failure = detached_check_id(session->clients->supervisor, id);
         if (failure)
                 return failure;
         if (!detached || detached->state == DETACHED_STORING ||
@@ -356,10 +356,10 @@ void session_discard_job(Session *session, uint32_t serial, uint64_t id) {
 
 /* One that was discarded may still be in its user's history. */
 bool session_wait_detached(Session *session, uint32_t serial, uint64_t id) {
-        const DetachedTable *table = session->supervisor->detached;
+        const DetachedTable *table = session->clients->supervisor->detached;
 
         if (!detached_is_id(id) || !table ||
-            (table->is_known && !detached_find(session->supervisor, id)))
+            (table->is_known && !detached_find(session->clients->supervisor, id)))
                 return false;
         detached_ask(DETACHED_ASK_WAIT, session, serial, id);
         return true;
@@ -387,7 +387,7 @@ static Failure *detach_check_job(const Session *session, const Gpuq__V1__Job *jo
 
 static Failure *detach_check(const Session *session, const Gpuq__V1__Detach *detach,
                              JobSpec *spec) {
-        const DetachedTable *table = session->supervisor->detached;
+        const DetachedTable *table = session->clients->supervisor->detached;
 
         if (!table || !table->spool)
                 return failure_new(FAILURE_NO_DEVICE, "%s",
@@ -404,7 +404,7 @@ static Failure *detach_check(const Session *session, const Gpuq__V1__Detach *det
 
 static Failure *detach_make(Session *session, uint32_t serial, const Gpuq__V1__Detach *detach,
                             const JobSpec *spec) {
-        DetachedTable *table = session->supervisor->detached;
+        DetachedTable *table = session->clients->supervisor->detached;
         Detached *detached;
         Failure *failure;
 
@@ -427,7 +427,7 @@ static Failure *detach_make(Session *session, uint32_t serial, const Gpuq__V1__D
 static Detached *detach_find(const Session *session, uint64_t key) {
         Detached *detached;
 
-        for (detached = session->supervisor->detached->jobs; key && detached;
+        for (detached = session->clients->supervisor->detached->jobs; key && detached;
              detached = detached->hh.next)
                 if (detached->record && detached->record->key == key &&
                     detached->uid == session->peer.uid && detached->state != DETACHED_REMOVING)

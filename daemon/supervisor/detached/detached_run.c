@@ -283,7 +283,7 @@ static bool detached_may_rerun(Detached *detached, const Job *job) {
 }
 
 static void owner_on_job_ended(Session *session, Job *job) {
-        Supervisor *supervisor = session->supervisor;
+        Supervisor *supervisor = session->clients->supervisor;
         Detached *detached = detached_find(supervisor, (uint32_t)job->id);
         Gpuq__V1__Completion completion;
         Gpuq__V1__Error error;
@@ -304,7 +304,7 @@ static void owner_on_job_ended(Session *session, Job *job) {
 /* ---- link ------------------------------------------------------------------ */
 
 static Detached *owner_find_linking(Session *session, const Module *module) {
-        Detached *detached = detached_find(session->supervisor, module->serial);
+        Detached *detached = detached_find(session->clients->supervisor, module->serial);
 
         return detached && detached->state == DETACHED_LINKING ? detached : NULL;
 }
@@ -320,7 +320,7 @@ static void owner_on_module_ready(Session *session, const Module *module) {
 static void owner_on_module_failed(Session *session, const Module *module, const Failure *failure) {
         Detached *detached = owner_find_linking(session, module);
 
-        if (detached && !session->supervisor->engine.is_closing)
+        if (detached && !session->engine->is_closing)
                 detached_fail(detached, JOB_FAILED, failure);
 }
 

@@ -94,7 +94,7 @@ void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
                 uv_stop(&supervisor->loop);
                 return;
         }
-        supervisor->driver_version = strdup(probed->driver_version);
+        supervisor->engine.driver_version = strdup(probed->driver_version);
         free(supervisor->engine.problem);
         supervisor->engine.problem = NULL;
         drain_adopt(supervisor);

@@ -27,6 +27,7 @@ void engine_fini(Engine *engine) {
         }
         assert(!engine->jobs && !engine->arenas && !engine->modules);
         free(engine->problem);
+        free(engine->driver_version);
 }
 
 static void engine_configure_user(Engine *engine, User *user) {
@@ -121,4 +122,8 @@ bool engine_is_on_cpu(const Engine *engine) {
                         break;
         }
         return engine->n_devices && strncmp(engine->devices[0].pci, "ffff:", 5) == 0;
+}
+
+const char *engine_driver(const Engine *engine) {
+        return engine_is_on_cpu(engine) ? "cpu" : "cuda";
 }

@@ -43,6 +43,9 @@ struct Engine {
         Device *devices;
         size_t n_devices; /* 0: not known yet */
         char *problem;    /* why there is no device; NULL: all is well */
+        char *driver_version;
+        uint64_t started_ns;
+        bool reads_kernel_log; /* for Xids */
 
         User *users;
         Arena *arenas;
@@ -60,6 +63,7 @@ struct Engine {
         bool is_eventful;   /* a job came or ended in this turn */
         unsigned pauses;    /* EnginePause: while there is one nothing is dispatched */
         bool is_closing;    /* the program ends: no worker is started any more */
+        bool is_stirred;    /* there is new work: one more turn before the loop sleeps */
         bool has_slept_in;  /* without memory a user with work was not woken: the next tick does */
 };
 
@@ -79,6 +83,11 @@ static inline void engine_unpause(Engine *engine, EnginePause reason) {
         engine->pauses &= ~(unsigned)reason;
 }
 
+/** engine_is_taking_over() - clients are still to say what they had. */
+static inline bool engine_is_taking_over(const Engine *engine) {
+        return engine->pauses & ENGINE_TAKING_OVER;
+}
+
 /** engine_now() - of this turn of the loop, in which the clock is read once. */
 uint64_t engine_now(Engine *engine);
 /** engine_event() - a job came or ended: the next may come soon. */
@@ -94,6 +103,8 @@ Arena *engine_find_arena(const Engine *engine, uint64_t id);
 Module *engine_find_module(const Engine *engine, uint64_t id);
 /** engine_is_on_cpu() - its devices are the CPU driver's, as far as is known. */
 bool engine_is_on_cpu(const Engine *engine);
+/** engine_driver() - "cuda" or "cpu". */
+const char *engine_driver(const Engine *engine);
 /** engine_state() - "ready", or what it waits for. */
 const char *engine_state(const Engine *engine);
 

@@ -74,6 +74,12 @@ static int supervisor_init(Supervisor *supervisor) {
         r = bump_new(&supervisor->bump);
         if (r < 0)
                 return r;
+        r = clients_init(&supervisor->clients, &supervisor->engine);
+        if (r < 0)
+                return r;
+        supervisor->clients.supervisor = supervisor;
+        supervisor->clients.is_private = supervisor->options.is_private;
+        supervisor->clients.private_uid = supervisor->options.private_uid;
         r = ledger_new(&supervisor->engine.ledger);
         if (r < 0) {
                 log_error("no ledger: %s", strerror(-r));
@@ -101,12 +107,9 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
                 return -ENOMEM;
 
         supervisor->options = *options;
-        supervisor->started_ns = uv_hrtime();
+        supervisor->engine.started_ns = uv_hrtime();
         engine_init(&supervisor->engine);
         supervisor->engine.loop = &supervisor->loop;
-        TAILQ_INIT(&supervisor->flushing);
-        TAILQ_INIT(&supervisor->deferring);
-        TAILQ_INIT(&supervisor->looking);
         r = supervisor_init_loop(supervisor);
         if (r < 0) {
                 free(supervisor);
@@ -132,12 +135,11 @@ static void supervisor_on_quit_timer(uv_timer_t *timer) {
 
         /* Not before clients have their last words and workers have said goodbye, or time is up. */
         if (uv_hrtime() - supervisor->quit_ns >= SUPERVISOR_QUIT_MS * 1000000ull ||
-            (!supervisor->workers && !supervisor->sessions))
+            (!supervisor->workers && !supervisor->clients.sessions))
                 uv_stop(&supervisor->loop);
 }
 
 void supervisor_quit(Supervisor *supervisor) {
-        Session *session, *next_session;
         Worker *worker, *next_worker;
 
         if (supervisor->engine.is_closing)
@@ -145,9 +147,7 @@ void supervisor_quit(Supervisor *supervisor) {
 
         supervisor->engine.is_closing = true;
         supervisor->quit_ns = uv_hrtime();
-        supervisor->listener = listener_close(supervisor->listener);
-        HASH_ITER (hh, supervisor->sessions, session, next_session)
-                session_refuse(session, failure_new(FAILURE_SHUTDOWN, "gpuqd ends"));
+        clients_refuse(&supervisor->clients, FAILURE_SHUTDOWN, "gpuqd ends");
         HASH_ITER (hh, supervisor->workers, worker, next_worker)
                 worker_stop(worker);
         uv_timer_start(&supervisor->quit_timer, supervisor_on_quit_timer, SUPERVISOR_QUIT_STEP_MS,
@@ -155,14 +155,12 @@ void supervisor_quit(Supervisor *supervisor) {
 }
 
 static void supervisor_end_work(Supervisor *supervisor) {
-        Session *session, *next_session;
         Worker *worker, *next_worker;
         Slot *slot, *next_slot;
 
         supervisor->engine.is_closing = true;
         supervisor->takeover = takeover_free(supervisor->takeover);
-        HASH_ITER (hh, supervisor->sessions, session, next_session)
-                session_close(session);
+        clients_close(&supervisor->clients);
         detached_stop(supervisor);
         HASH_ITER (hh, supervisor->workers, worker, next_worker) {
                 worker_lost(worker, FAULT_STOPPED, NULL, NULL);
@@ -176,7 +174,7 @@ static void supervisor_end_work(Supervisor *supervisor) {
 }
 
 static void supervisor_close_handles(Supervisor *supervisor) {
-        listener_close(supervisor->listener);
+        listener_close(supervisor->clients.listener);
         supervisor->engine.keeper = keeper_link_close(supervisor->engine.keeper);
         detached_close(supervisor);
         for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
@@ -207,17 +205,13 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         supervisor_close_handles(supervisor);
         detached_free(supervisor);
         drain_free(supervisor);
+        clients_fini(&supervisor->clients);
         engine_fini(&supervisor->engine);
         bump_free(supervisor->bump);
         ledger_free(supervisor->engine.ledger);
         xid_log_free(supervisor->xid_log);
-        free(supervisor->driver_version);
         config_free(supervisor->config);
         uv_loop_close(&supervisor->loop);
         free(supervisor);
         return NULL;
-}
-
-const char *supervisor_driver(const Supervisor *supervisor) {
-        return engine_is_on_cpu(&supervisor->engine) ? "cpu" : "cuda";
 }

@@ -21,6 +21,7 @@
 
 #include <uv.h>
 
+#include "clients.h"
 #include "jobs.h"
 #include "util/bump.h"
 #include "base.h"
@@ -36,7 +37,6 @@
 #define SUPERVISOR_ORPHAN_MS    2000u  /* a dead client's running job may end by itself so long */
 
 typedef struct DetachedTable DetachedTable;
-typedef struct Listener Listener;
 typedef struct Supervisor Supervisor;
 typedef struct Takeover Takeover;
 typedef struct XidLog XidLog;
@@ -50,6 +50,7 @@ typedef struct SupervisorOptions {
 
 struct Supervisor {
         Engine engine;
+        Clients clients;
         uv_loop_t loop;
         Stall stall;
         uv_prepare_t prepare;
@@ -59,25 +60,15 @@ struct Supervisor {
         uv_timer_t quit_timer;
         SupervisorOptions options;
         Config *config;
-        Listener *listener;
         DetachedTable *detached; /* NULL: not yet */
         Takeover *takeover;      /* NULL: without a keeper, for tests */
-        Bump *bump;              /* one message at a time */
+        Bump *bump;              /* one message of a worker at a time */
         XidLog *xid_log;         /* NULL: the kernel's log is not read */
 
-        char *driver_version;
-        Session *sessions;
         Worker *workers;
-        LIST_HEAD(, Drained) drained;                     /* before us, until devices are known */
-        TAILQ_HEAD(SupervisorSessions, Session) flushing; /* sessions with something to send */
-        struct SupervisorSessions deferring;              /* sessions with a deferred request */
-        struct SupervisorSessions looking;                /* sessions whose ring is looked at */
-        uint64_t turn;                                    /* of the loop */
-        uint64_t news_turn; /* of a takeover: what is deferred is looked at until then */
+        LIST_HEAD(, Drained) drained; /* before us, until devices are known */
 
         uint32_t last_worker;
-        uint32_t last_session;
-        uint64_t started_ns;
         uint64_t status_ns;   /* when the keeper last heard of us */
         Pace pace;            /* an event is a job that came or ended */
         uint64_t polled_ns;   /* when it last thought of looking again rather than sleeping */
@@ -86,7 +77,6 @@ struct Supervisor {
         uint64_t handover_ns; /* handing over: not later */
         unsigned n_quiet;     /* likewise: looks in a row that found nothing in flight */
         bool is_polling;      /* it looks again rather than sleep */
-        bool is_stirred;      /* flushing brought new work: one more turn before the loop sleeps */
         bool is_started;      /* the keeper has handed over what it held */
         bool has_handed_over;
 };
@@ -111,8 +101,6 @@ static inline Supervisor *supervisor_of(const Engine *engine) {
         return container_of(engine, Supervisor, engine);
 }
 
-/** supervisor_driver() - "cuda" or "cpu". */
-const char *supervisor_driver(const Supervisor *supervisor);
 /* for supervisor.c, which registers them */
 
 /** supervisor_on_prepare() - the end of a turn of the loop, see supervisor_turn.c. */

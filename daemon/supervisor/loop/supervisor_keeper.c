@@ -23,11 +23,11 @@ static void supervisor_close_fds(const int *fds, size_t n_fds) {
 static void supervisor_on_listener(Supervisor *supervisor, int *fds, size_t n_fds) {
         int r;
 
-        if (n_fds != 1 || supervisor->listener) {
+        if (n_fds != 1 || supervisor->clients.listener) {
                 supervisor_close_fds(fds, n_fds);
                 return;
         }
-        r = listener_new(supervisor, fds[0], &supervisor->listener);
+        r = listener_new(&supervisor->clients, fds[0], &supervisor->clients.listener);
         if (r < 0) {
                 log_error("cannot listen: %s", strerror(-r));
                 close(fds[0]);
@@ -40,6 +40,7 @@ static void supervisor_on_listener(Supervisor *supervisor, int *fds, size_t n_fd
 static void supervisor_on_kernel_log(Supervisor *supervisor, int *fds, size_t n_fds) {
         if (n_fds != 1 || supervisor->xid_log || xid_log_new(fds[0], &supervisor->xid_log) < 0)
                 supervisor_close_fds(fds, n_fds);
+        supervisor->engine.reads_kernel_log = supervisor->xid_log != NULL;
 }
 
 /* What a supervisor before us held. */
@@ -51,9 +52,9 @@ static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds
 }
 
 void supervisor_listen(Supervisor *supervisor) {
-        if (supervisor->listener && !supervisor->engine.is_closing &&
+        if (supervisor->clients.listener && !supervisor->engine.is_closing &&
             takeover_lets_in(supervisor) && detached_is_known(supervisor))
-                listener_start(supervisor->listener);
+                listener_start(supervisor->clients.listener);
 }
 
 static void supervisor_on_held_end(Supervisor *supervisor) {

@@ -113,15 +113,13 @@ static void supervisor_tell_keeper(Supervisor *supervisor, uint64_t now_ns) {
 
 void supervisor_on_tick(uv_timer_t *timer) {
         Supervisor *supervisor = timer->data;
-        Session *session, *next_session;
         Worker *worker, *next_worker;
         uint64_t now_ns;
 
         supervisor->engine.now_ns = 0;
         now_ns = engine_now(&supervisor->engine);
 
-        HASH_ITER (hh, supervisor->sessions, session, next_session)
-                session_tick(session, now_ns);
+        clients_tick(&supervisor->clients, now_ns);
         HASH_ITER (hh, supervisor->workers, worker, next_worker)
                 supervisor_check_worker(worker, now_ns);
         scheduler_tick(&supervisor->engine, now_ns);

@@ -14,7 +14,6 @@
 #include "workers.h"
 
 #define SUPERVISOR_ROUNDS_MAX 64u /* of ending and dispatching in one turn */
-#define SUPERVISOR_SLICE      4u /* rings that brought something, until that goes on to the workers */
 #define SUPERVISOR_NAP_MAX_NS 100000ull
 #define SUPERVISOR_LOOKS_MAX  8u /* at workers and rings in one turn, as long as each finds jobs */
 
@@ -63,67 +62,10 @@ static bool supervisor_flush_workers(Supervisor *supervisor, bool may_sleep) {
         return all_sleep;
 }
 
-static Session *supervisor_next_ring(Supervisor *supervisor) {
-        Session *session = TAILQ_FIRST(&supervisor->looking);
-
-        if (session) {
-                TAILQ_REMOVE(&supervisor->looking, session, look_link);
-                TAILQ_INSERT_TAIL(&supervisor->looking, session, look_link);
-        }
-        return session;
-}
-
-/*
- * Each gets a bounded part of the turn, as from its socket. What has come from some goes to the workers before
- * the others are read: else those that wait for one job each are all served in step, and supervisor, worker and
- * device take turns where they could work side by side. Sessions may end meanwhile, hence always the first one.
- */
-static void supervisor_look_at_rings(Supervisor *supervisor) {
-        unsigned n_heard = 0;
-        Session *session;
-        size_t n = 0;
-
-        TAILQ_FOREACH (session, &supervisor->looking, look_link)
-                n++;
-        while (n-- && (session = supervisor_next_ring(supervisor))) {
-                n_heard += session_look(session);
-                if (n_heard >= SUPERVISOR_SLICE) {
-                        n_heard = 0;
-                        supervisor_settle(supervisor);
-                        supervisor_flush_workers(supervisor, false);
-                }
-        }
-        supervisor_next_ring(supervisor); /* each look begins with another */
-}
-
-/* Those from whom nothing came for a while ring from now on; all do if we @may_sleep. Return: false:
- * something came meanwhile. */
-static bool supervisor_rest_rings(Supervisor *supervisor, bool may_sleep) {
-        uint64_t look_ns = MAX(SESSION_LOOK_NS, supervisor->config->poll_us * 1000ull);
-        bool all_rest = may_sleep;
-        Session *session, *next;
-
-        TAILQ_FOREACH_SAFE (session, &supervisor->looking, look_link, next) {
-                if (!session->looked_ns)
-                        session->looked_ns = supervisor->polled_ns;
-                if (may_sleep || supervisor->polled_ns > session->looked_ns + look_ns)
-                        all_rest &= session_rest(session);
-        }
-        return all_rest;
-}
-
-/* Each once: one that was held up is served then, and what that brings waits for the next turn,
- * as the others have. */
-static void supervisor_flush_sessions(Supervisor *supervisor) {
-        Session *session;
-        size_t n = 0;
-
-        TAILQ_FOREACH (session, &supervisor->flushing, flush_link)
-                n++;
-        while (n-- && (session = TAILQ_FIRST(&supervisor->flushing)))
-                session_flush(session);
-        if (!TAILQ_EMPTY(&supervisor->flushing))
-                supervisor->is_stirred = true;
+/* What some rings brought goes on to the workers before the other rings are read. */
+static void supervisor_pass_on(void *userdata) {
+        supervisor_settle(userdata);
+        supervisor_flush_workers(userdata, false);
 }
 
 /* At whoever is awake. Return: a job came or ended. */
@@ -136,7 +78,7 @@ static bool supervisor_look(Supervisor *supervisor) {
         HASH_ITER (hh, supervisor->workers, worker, next)
                 if (worker->is_awake)
                         worker_read(worker);
-        supervisor_look_at_rings(supervisor);
+        clients_look(&supervisor->clients, supervisor_pass_on, supervisor);
 
         found = supervisor->engine.is_eventful;
         supervisor->engine.is_eventful |= was_eventful;
@@ -148,31 +90,28 @@ static void supervisor_on_idle(uv_idle_t *idle) {
         Supervisor *supervisor = idle->data;
 
         for (unsigned i = 1; supervisor_look(supervisor) && i < SUPERVISOR_LOOKS_MAX; ++i) {
-                if (TAILQ_EMPTY(&supervisor->looking))
+                if (TAILQ_EMPTY(&supervisor->clients.looking))
                         return;
                 supervisor_settle(supervisor);
                 supervisor_flush_workers(supervisor, false);
-                supervisor_flush_sessions(supervisor);
+                clients_flush(&supervisor->clients);
         }
 }
 
 /* While a takeover awaits somebody, only if what they wait for may have come. */
 static bool supervisor_may_serve_deferred(const Supervisor *supervisor) {
-        return !takeover_is_awaiting(supervisor) || supervisor->turn <= supervisor->news_turn;
+        return !takeover_is_awaiting(supervisor) ||
+               supervisor->clients.turn <= supervisor->clients.news_turn;
 }
 
-/* A request deferred in one turn is served when every connection was read in the next. */
 static void supervisor_serve_deferred(Supervisor *supervisor) {
-        Session *session, *next;
+        Clients *clients = &supervisor->clients;
 
-        supervisor->turn++;
+        clients->turn++;
         if (takeover_is_awaiting(supervisor) && takeover_has_news(supervisor))
-                supervisor->news_turn = supervisor->turn + 2; /* those deferred just now included */
-        if (!supervisor_may_serve_deferred(supervisor))
-                return;
-        TAILQ_FOREACH_SAFE (session, &supervisor->deferring, deferred_link, next)
-                if (supervisor->turn >= session->deferred_turn + 2)
-                        session_serve_deferred(session);
+                clients->news_turn = clients->turn + 2; /* those deferred just now included */
+        if (supervisor_may_serve_deferred(supervisor))
+                clients_serve_deferred(clients);
 }
 
 /* Between turns that found nothing. Whoever rings ends it; who need not, since this one is awake,
@@ -187,23 +126,24 @@ static void supervisor_nap(const Supervisor *supervisor) {
 }
 
 static bool supervisor_has_work(const Supervisor *supervisor) {
-        return supervisor->is_stirred || !TAILQ_EMPTY(&supervisor->engine.doomed) ||
-               (!TAILQ_EMPTY(&supervisor->deferring) && supervisor_may_serve_deferred(supervisor));
+        return supervisor->engine.is_stirred || !TAILQ_EMPTY(&supervisor->engine.doomed) ||
+               (!TAILQ_EMPTY(&supervisor->clients.deferring) &&
+                supervisor_may_serve_deferred(supervisor));
 }
 
 void supervisor_on_prepare(uv_prepare_t *prepare) {
         Supervisor *supervisor = prepare->data;
         bool may_sleep;
 
-        supervisor->is_stirred = false;
+        supervisor->engine.is_stirred = false;
         supervisor->engine.now_ns = 0;
         supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);
         supervisor->is_polling = supervisor_may_poll(supervisor);
         may_sleep = !supervisor->is_polling;
-        may_sleep = supervisor_rest_rings(supervisor, may_sleep);
+        may_sleep = clients_rest(&supervisor->clients, may_sleep, supervisor->polled_ns);
         may_sleep = supervisor_flush_workers(supervisor, may_sleep);
-        supervisor_flush_sessions(supervisor);
+        clients_flush(&supervisor->clients);
         if (may_sleep && !supervisor_has_work(supervisor))
                 uv_idle_stop(&supervisor->idle);
         else

@@ -46,7 +46,7 @@ static bool handover_is_quiet(const Supervisor *supervisor) {
 static void handover_look(Supervisor *supervisor) {
         if (takeover_is_open(supervisor))
                 return;
-        supervisor->listener = listener_close(supervisor->listener);
+        supervisor->clients.listener = listener_close(supervisor->clients.listener);
         supervisor->n_quiet = handover_is_quiet(supervisor) ? supervisor->n_quiet + 1 : 0;
 }
 

@@ -139,7 +139,7 @@ static void takeover_adopt_ledger(Takeover *takeover, Ledger *ledger) {
 
         ledger_free(supervisor->engine.ledger);
         supervisor->engine.ledger = ledger;
-        supervisor->last_session = (uint32_t)ledger_last_id(ledger, LEDGER_SESSION);
+        supervisor->clients.last_session = (uint32_t)ledger_last_id(ledger, LEDGER_SESSION);
         supervisor->engine.last_arena = ledger_last_id(ledger, LEDGER_ARENA);
         supervisor->engine.last_module = ledger_last_id(ledger, LEDGER_MODULE);
         supervisor->last_worker = (uint32_t)ledger_last_id(ledger, LEDGER_WORKER);
@@ -321,7 +321,7 @@ static void takeover_end(Takeover *takeover) {
         takeover->state = TAKEOVER_OVER;
         engine_unpause(&takeover->supervisor->engine, ENGINE_TAKING_OVER);
         takeover->has_news = true;
-        supervisor->is_stirred = true;
+        supervisor->engine.is_stirred = true;
         log_notice("took over after %.3f s: %u of %u sessions, %u workers, %u jobs in them",
                    (double)(uv_hrtime() - takeover->began_ns) / 1e9, takeover->n_resumed,
                    takeover->n_expected, takeover->n_workers, takeover->n_running);

@@ -29,7 +29,7 @@ static bool takeover_is_same(const TakeoverSession *session, const Peer *peer) {
 }
 
 Failure *takeover_claim(Session *session, uint32_t id) {
-        Supervisor *supervisor = session->supervisor;
+        Supervisor *supervisor = session->clients->supervisor;
         Takeover *takeover = supervisor->takeover;
         TakeoverSession *expected = takeover ? takeover_find_session(takeover, id) : NULL;
         int r;
@@ -94,7 +94,7 @@ static void takeover_let_go(Takeover *takeover, Session *session, TakeoverSessio
 }
 
 void takeover_resumed(Session *session, uint32_t n_seen) {
-        Takeover *takeover = session->supervisor->takeover;
+        Takeover *takeover = session->clients->supervisor->takeover;
         TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
 
         session->is_resuming = false;
@@ -108,7 +108,7 @@ void takeover_resumed(Session *session, uint32_t n_seen) {
 }
 
 void takeover_session_closed(Session *session) {
-        Takeover *takeover = session->supervisor->takeover;
+        Takeover *takeover = session->clients->supervisor->takeover;
         TakeoverSession *expected;
 
         if (!session->is_resuming || !takeover)
@@ -120,7 +120,7 @@ void takeover_session_closed(Session *session) {
 }
 
 bool takeover_claim_module(Session *session, uint64_t id, ModuleSpec *spec) {
-        Supervisor *supervisor = session->supervisor;
+        Supervisor *supervisor = session->clients->supervisor;
         TakeoverModule *module;
 
         HASH_FIND(hh, supervisor->takeover->modules, &id, sizeof(id), module);
@@ -136,6 +136,5 @@ bool takeover_claim_module(Session *session, uint64_t id, ModuleSpec *spec) {
 }
 
 bool takeover_find_job(const Session *session, uint64_t id, LedgerJob *ret_job) {
-        return session->is_resuming &&
-               ledger_find_job(session->supervisor->engine.ledger, id, ret_job);
+        return session->is_resuming && ledger_find_job(session->engine->ledger, id, ret_job);
 }

@@ -121,7 +121,7 @@ void worker_resume(Worker *worker) {
                 return;
         }
 
-        r = outbox_push_id(&worker->outbox, OUTBOX_ATTACH, worker->supervisor->started_ns);
+        r = outbox_push_id(&worker->outbox, OUTBOX_ATTACH, worker->supervisor->engine.started_ns);
         if (r >= 0)
                 r = worker_listen(worker);
         if (r < 0)
@@ -223,7 +223,7 @@ const char *worker_on_state(Worker *worker, const Gpuq__Worker__State *state) {
         if (!worker->is_inherited)
                 return "a state that was not asked for";
         /* It may answer one who died before he read it. */
-        if (worker->state != WORKER_ATTACHING || state->to != worker->supervisor->started_ns)
+        if (worker->state != WORKER_ATTACHING || state->to != worker->supervisor->engine.started_ns)
                 return NULL;
 
         worker->is_strange = false;

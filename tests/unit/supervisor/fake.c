@@ -630,7 +630,7 @@ FakeClient *fake_client_raw(Fake *fake, uint32_t uid, bool is_admin) {
         client->fd = -1;
         assert_int_equal(wire_new(pair[1], true, &client->wire), 0);
         wire_set_frame_max(client->wire, WIRE_FRAME_MAX);
-        assert_int_equal(session_new(fake->supervisor, pair[0], &peer, NULL), 0);
+        assert_int_equal(session_new(&fake->supervisor->clients, pair[0], &peer, NULL), 0);
         return client;
 }
 

@@ -68,7 +68,7 @@ static void scene_resume(Scene *scene) {
 /* … and it tells that it has these jobs. */
 static void scene_resume_with(Scene *scene, uint64_t *jobs, size_t n_jobs) {
         scene_resume(scene);
-        assert_int_equal(scene->there->attached_by, scene->fake->supervisor->started_ns);
+        assert_int_equal(scene->there->attached_by, scene->fake->supervisor->engine.started_ns);
         fake_state(scene->there, scene->there->attached_by, NULL, 0, jobs, n_jobs);
         fake_turn(scene->fake);
 }

@@ -158,8 +158,8 @@ static void without_polling_it_sleeps_at_once(void **state) {
 static Session *fake_session(const FakeClient *client) {
         Session *found;
 
-        HASH_FIND(hh, client->fake->supervisor->sessions, &client->session, sizeof(client->session),
-                  found);
+        HASH_FIND(hh, client->fake->supervisor->clients.sessions, &client->session,
+                  sizeof(client->session), found);
         assert_non_null(found);
         return found;
 }
@@ -197,7 +197,7 @@ static void a_ring_from_which_nothing_comes_is_looked_at_no_more(void **state) {
         fake_ring(client);
         fake_wait(fake, supervisor_sleeps, fake);
         assert_false(fake_session(client)->is_looked_at);
-        assert_true(TAILQ_EMPTY(&fake->supervisor->looking));
+        assert_true(TAILQ_EMPTY(&fake->supervisor->clients.looking));
         ask_status(client);
         assert_true(session_is_rung(client));
         assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);

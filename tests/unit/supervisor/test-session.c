@@ -160,14 +160,14 @@ static void last_words_are_sent_however_long_the_turn_takes(void **state) {
         FakeClient *client = fake_client(fake, FAKE_UID);
         Session *session;
 
-        HASH_FIND(hh, fake->supervisor->sessions, &client->session, sizeof(client->session),
+        HASH_FIND(hh, fake->supervisor->clients.sessions, &client->session, sizeof(client->session),
                   session);
         session_refuse(session, failure_new(FAILURE_SHUTDOWN, "gpuqd ends"));
         session_tick(session, uv_hrtime() + 2 * SESSION_LINGER_MS * 1000000ull);
         fake_expect_error(client, GPUQ__V1__CODE__E_SHUTDOWN, "gpuqd ends");
         assert_null(fake_receive(client));
         session_tick(session, uv_hrtime() + 2 * SESSION_LINGER_MS * 1000000ull);
-        assert_null(fake->supervisor->sessions);
+        assert_null(fake->supervisor->clients.sessions);
         fake_client_close(client);
         fake_free(fake);
 }
@@ -369,7 +369,7 @@ static void a_client_that_does_not_read_is_dropped(void **state) {
         fake_submit_many(client, (FakeJob){}, 400000);
         send_cancel_all(other);
         assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_CANCELLED);
-        assert_int_equal(HASH_COUNT(fake->supervisor->sessions), 1);
+        assert_int_equal(HASH_COUNT(fake->supervisor->clients.sessions), 1);
         send_status_get(other);
         assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
         fake_client_close(client);
@@ -381,7 +381,7 @@ static void requests_wait_until_earlier_answers_are_read(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, 9 * WIRE_JOBS_MAX);
-        Session *session = fake->supervisor->sessions;
+        Session *session = fake->supervisor->clients.sessions;
 
         send_status_get(client);
         assert_true(wire_pending(session->wire) > SESSION_UNREAD_MAX);
@@ -536,7 +536,7 @@ static void requests_wait_until_the_ends_before_them_were_told(void **state) {
         static uint8_t data[LONG + (256 << 10)];
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
-        Session *session = fake->supervisor->sessions;
+        Session *session = fake->supervisor->clients.sessions;
         uint8_t *p = data;
 
         memcpy(p, &(uint32_t){LONG}, sizeof(uint32_t));

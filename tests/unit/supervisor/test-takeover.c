@@ -128,7 +128,7 @@ static void who_leaves_before_devices_are_known_is_not_waited_for(void **state) 
         fake_release_probe(fake);
         fake_turn(fake);
         assert_false(takeover_is_open(fake->supervisor));
-        assert_null(fake->supervisor->sessions);
+        assert_null(fake->supervisor->clients.sessions);
         fake_free(fake);
 }
 

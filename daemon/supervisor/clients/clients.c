@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients.h"
+
+#include "util/list.h"
+
+#define CLIENTS_SLICE 4u /* rings that brought something, until that goes on to the workers */
+
+int clients_init(Clients *clients, Engine *engine) {
+        clients->engine = engine;
+        TAILQ_INIT(&clients->flushing);
+        TAILQ_INIT(&clients->deferring);
+        TAILQ_INIT(&clients->looking);
+        return bump_new(&clients->bump);
+}
+
+void clients_fini(Clients *clients) {
+        bump_free(clients->bump);
+}
+
+void clients_close(Clients *clients) {
+        Session *session, *next;
+
+        HASH_ITER (hh, clients->sessions, session, next)
+                session_close(session);
+}
+
+void clients_refuse(Clients *clients, int code, const char *why) {
+        Session *session, *next;
+
+        clients->listener = listener_close(clients->listener);
+        HASH_ITER (hh, clients->sessions, session, next)
+                session_refuse(session, failure_new(code, "%s", why));
+}
+
+void clients_tick(Clients *clients, uint64_t now_ns) {
+        Session *session, *next;
+
+        HASH_ITER (hh, clients->sessions, session, next)
+                session_tick(session, now_ns);
+}
+
+/* ---- rings ----------------------------------------------------------------- */
+
+static Session *clients_next_ring(Clients *clients) {
+        Session *session = TAILQ_FIRST(&clients->looking);
+
+        if (session) {
+                TAILQ_REMOVE(&clients->looking, session, look_link);
+                TAILQ_INSERT_TAIL(&clients->looking, session, look_link);
+        }
+        return session;
+}
+
+/*
+ * Each ring gets a bounded part of the turn. What some rings brought goes to the workers before the others
+ * are read: clients with one job each would else all be served in step, and supervisor, worker and device would
+ * take turns where they could work side by side. Sessions may end meanwhile, hence always the first one.
+ */
+void clients_look(Clients *clients, void (*pass_on)(void *userdata), void *userdata) {
+        unsigned n_heard = 0;
+        Session *session;
+        size_t n = 0;
+
+        TAILQ_FOREACH (session, &clients->looking, look_link)
+                n++;
+        while (n-- && (session = clients_next_ring(clients))) {
+                n_heard += session_look(session);
+                if (n_heard >= CLIENTS_SLICE) {
+                        n_heard = 0;
+                        pass_on(userdata);
+                }
+        }
+        clients_next_ring(clients); /* the next call begins with another ring */
+}
+
+bool clients_rest(Clients *clients, bool may_sleep, uint64_t now_ns) {
+        uint64_t look_ns = MAX(SESSION_LOOK_NS, clients->engine->config->poll_us * 1000ull);
+        bool all_rest = may_sleep;
+        Session *session, *next;
+
+        TAILQ_FOREACH_SAFE (session, &clients->looking, look_link, next) {
+                if (!session->looked_ns)
+                        session->looked_ns = now_ns;
+                if (may_sleep || now_ns > session->looked_ns + look_ns)
+                        all_rest &= session_rest(session);
+        }
+        return all_rest;
+}
+
+/* ---- turns ----------------------------------------------------------------- */
+
+/* Each session once: one that was held up is served here, and what that brings waits for the next turn. */
+void clients_flush(Clients *clients) {
+        Session *session;
+        size_t n = 0;
+
+        TAILQ_FOREACH (session, &clients->flushing, flush_link)
+                n++;
+        while (n-- && (session = TAILQ_FIRST(&clients->flushing)))
+                session_flush(session);
+        if (!TAILQ_EMPTY(&clients->flushing))
+                clients->engine->is_stirred = true;
+}
+
+/* A request deferred in one turn is served when every connection was read in the next. */
+void clients_serve_deferred(Clients *clients) {
+        Session *session, *next;
+
+        TAILQ_FOREACH_SAFE (session, &clients->deferring, deferred_link, next)
+                if (clients->turn >= session->deferred_turn + 2)
+                        session_serve_deferred(session);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_REGISTRY_H
+#define GPUQ_SUPERVISOR_REGISTRY_H
+
+/*
+ * Registry
+ *
+ * All sessions of the daemon, and the lists of those that the next turn of the loop
+ * has something to do for.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "jobs.h"
+#include "util/bump.h"
+
+typedef struct Clients Clients;
+typedef struct Listener Listener;
+typedef struct Session Session;
+typedef struct Supervisor Supervisor;
+
+TAILQ_HEAD(Sessions, Session);
+
+struct Clients {
+        Engine *engine;
+        Supervisor *supervisor;
+        Bump *bump; /* the memory of one request at a time */
+
+        Listener *listener; /* NULL: the keeper has not handed the socket over yet */
+        bool is_private;    /* serves private_uid alone */
+        uid_t private_uid;
+
+        Session *sessions;
+        uint32_t last_session;
+        struct Sessions flushing;  /* have something to send */
+        struct Sessions deferring; /* have a deferred request */
+        struct Sessions looking;   /* their rings are looked at */
+        uint64_t turn;             /* of the loop */
+        uint64_t news_turn; /* clients are awaited: what is deferred is looked at until then */
+};
+
+/** registry_next_id() - for a new session; one that is still in use is passed over. */
+uint32_t registry_next_id(Clients *clients);
+/** registry_find() - Return: NULL: there is no session of that id. */
+Session *registry_find(const Clients *clients, uint32_t id);
+
+#endif

@@ -33,7 +33,7 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
         engine_configure(&supervisor->engine, config);
         config_free(supervisor->config);
         supervisor->config = config;
-        listener_configure(supervisor->listener);
+        listener_configure(supervisor->clients.listener);
         log_info("configuration read again");
 }
 

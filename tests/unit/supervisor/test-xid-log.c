@@ -25,6 +25,7 @@ static void give_log(Fake *fake) {
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
         assert_int_equal(xid_log_new(fds[0], &fake->supervisor->xid_log), 0);
+        fake->supervisor->engine.reads_kernel_log = true;
         kernel = fds[1];
 }
 

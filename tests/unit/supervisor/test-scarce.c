@@ -72,12 +72,12 @@ static void a_worker_that_cannot_be_watched_leaves_no_descriptor(void **state) {
 static void a_session_whose_new_number_finds_no_room_ends_well(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
-        Session *session = fake->supervisor->sessions;
+        Session *session = fake->supervisor->clients.sessions;
 
         is_memory_refused = true;
         assert_int_equal(session_rename(session, client->session + 1), -ENOMEM);
         is_memory_refused = false;
-        assert_null(fake->supervisor->sessions);
+        assert_null(fake->supervisor->clients.sessions);
         session_close(session);
         fake_client_close(client);
         fake_free(fake);

@@ -117,81 +117,12 @@ void drain_free(Supervisor *supervisor) {
 
 /* ---- what waits for it ----------------------------------------------------- */
 
-static bool drain_any_takes_jobs(const Engine *engine) {
-        for (size_t i = 0; i < engine->n_devices; ++i)
-                if (health_takes_jobs(&engine->devices[i].health))
-                        return true;
-        return false;
-}
-
-static bool drain_is_waiting(const Job *job, const Slot *slot) {
-        if (job->device != slot->device ||
-            (job->place != JOB_QUEUED && job->place != JOB_ALONE && job->place != JOB_PARKED))
-                return false;
-        return job->user->lanes[slot->device->index]->slot == slot;
-}
-
-/* Those that cannot go elsewhere come back to where they were. */
-static void drain_move_jobs(Slot *slot) {
-        Job *job, *next;
-
-        HASH_ITER (hh, slot->engine->jobs, job, next) {
-                if (!drain_is_waiting(job, slot))
-                        continue;
-                scheduler_withdraw(job);
-                scheduler_consider(job);
-        }
-}
-
-static void drain_move_arena(Slot *slot, Arena *arena) {
-        Slot *to = slot_get(slot->engine, arena->user, device_choose(slot->engine, arena->user));
-
-        if (!to)
-                return; /* without memory it stays where it is */
-        arena_ref(arena);
-        slot_forget_arena(slot, arena);
-        slot_make_arena(to, arena);
-        arena_unref(arena);
-}
-
-/* In these lists what cannot go elsewhere comes back to the end: each is looked at once. */
-static void drain_move_arenas(Slot *slot) {
-        Arena *arena, *next;
-        size_t n = 0;
-
-        TAILQ_FOREACH (arena, &slot->making, slot_link)
-                ++n;
-        for (arena = TAILQ_FIRST(&slot->making); arena && n > 0; arena = next, --n) {
-                next = TAILQ_NEXT(arena, slot_link);
-                if (arena->may_move && !slot_is_making(slot, arena))
-                        drain_move_arena(slot, arena);
-        }
-}
-
-static void drain_move_modules(Slot *slot) {
-        Module *module;
-        size_t n = 0;
-
-        TAILQ_FOREACH (module, &slot->loading, wait_link)
-                ++n;
-        for (; n > 0 && (module = TAILQ_FIRST(&slot->loading)); --n)
-                module_load(module);
-}
-
-void drain_offer(Slot *slot) {
-        if (slot->engine->n_devices < 2 || !drain_any_takes_jobs(slot->engine))
-                return;
-        drain_move_arenas(slot);
-        drain_move_modules(slot);
-        drain_move_jobs(slot);
-}
-
 static void drain_move(Device *device) {
         Slot *slot, *next;
 
         HASH_ITER (hh, device->engine->slots, slot, next)
                 if (slot->device == device)
-                        drain_offer(slot);
+                        slot_offer(slot);
 }
 
 static void drain_poke(Device *device) {

@@ -22,7 +22,6 @@
 #include "policy.h"
 
 typedef struct Device Device;
-typedef struct Slot Slot;
 typedef struct Supervisor Supervisor;
 
 /** drain_hold() - an administrator drains it. @by: who, @reason: for people. Return: true: it took jobs until now. */
@@ -36,8 +35,6 @@ void drain_condemn(Device *device, const char *why);
 void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *why);
 /** drain_looked() - a look at it has ended. */
 void drain_looked(Device *device, HealthFinding finding, const char *why);
-/** drain_offer() - what waits in @slot, and may run on another device that takes it, goes there. */
-void drain_offer(Slot *slot);
 /** drain_tick() - now and then: has the looks that are due. */
 void drain_tick(Supervisor *supervisor, uint64_t now_ns);
 

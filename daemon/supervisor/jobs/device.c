@@ -100,7 +100,7 @@ static uint64_t device_cost(Device *device, User *user, uint64_t now_ns) {
         uint64_t cost_ns = device->load_ns;
         Worker *worker;
 
-        if (slot && room_is_short(&slot->room, now_ns))
+        if (slot && pressure_is_on(&slot->pressure, now_ns))
                 return cost_ns + DEVICE_BROKEN_NS;
         if (!slot || !slot->worker)
                 return cost_ns + DEVICE_START_NS + (device->problem ? DEVICE_BROKEN_NS : 0);

@@ -63,10 +63,10 @@ static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_
                 snprintf(text, n_text,
                          "its user's workers died too often: the next starts in %.1f s",
                          slot_crash_wait_s(slot));
-        else if (slot->room.n_others)
+        else if (slot->pressure.n_others)
                 snprintf(text, n_text,
                          "room for its user's context on device %u (others there: %u)",
-                         slot->device->index, slot->room.n_others);
+                         slot->device->index, slot->pressure.n_others);
         else if (!worker && slot->n_failures && slot->device->problem)
                 snprintf(text, n_text, "device: %s", slot->device->problem);
         else if (!worker || worker->state != WORKER_READY)

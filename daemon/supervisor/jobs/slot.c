@@ -211,7 +211,7 @@ void slot_forget_arena(Slot *slot, Arena *arena) {
 /* ---- workers come and go --------------------------------------------------- */
 
 void slot_worker_ready(Slot *slot) {
-        room_found(&slot->room);
+        pressure_clear(&slot->pressure);
         device_set_problem(slot->device, NULL);
         slot_poke(slot);
 }
@@ -266,7 +266,7 @@ void slot_worker_failed(Slot *slot, const char *why) {
 
         slot->worker = NULL;
         slot->n_failures++;
-        room_found(&slot->room);
+        pressure_clear(&slot->pressure);
         for (unsigned i = 1; i < slot->n_failures && delay_ms < SLOT_RETRY_MAX_MS; ++i)
                 delay_ms *= 2;
         slot->retry_ns = uv_hrtime() + MIN(delay_ms, (uint64_t)SLOT_RETRY_MAX_MS) * 1000000;

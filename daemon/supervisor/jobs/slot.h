@@ -19,7 +19,7 @@
 #include "policy.h"
 #include "device.h"
 #include "module.h"
-#include "room.h"
+#include "policy.h"
 #include "util/table.h"
 
 #define SLOT_TRIES_MAX    3u   /* workers that fail to start before the work is given up */
@@ -47,9 +47,9 @@ struct Slot {
         TAILQ_HEAD(, Module) loading;    /* modules that load for the first time */
 
         unsigned n_failures; /* to start a worker, in a row */
-        Room room;
-        uint64_t retry_ns; /* not before */
-        Crashes crashes;   /* of workers that came up */
+        Pressure pressure;   /* of the device's memory */
+        uint64_t retry_ns;   /* not before */
+        Crashes crashes;     /* of workers that came up */
         uv_timer_t retry;
 };
 
@@ -75,6 +75,8 @@ void slot_make_arena(Slot *slot, Arena *arena);
 /** slot_forget_arena() - made, or given up: lets the reference go. */
 void slot_forget_arena(Slot *slot, Arena *arena);
 
+/** slot_offer() - what waits in it, and may run on another device that takes jobs, goes there. */
+void slot_offer(Slot *slot);
 /** slot_is_making() - a worker that lives was asked for this arena. */
 bool slot_is_making(const Slot *slot, const Arena *arena);
 /** slot_crash_wait_s() - until its next worker may start, for those before it died too often; 0: now. */

@@ -9,6 +9,7 @@
 #include "fault.h"
 #include "health.h"
 #include "order.h"
+#include "pressure.h"
 #include "quanta.h"
 #include "queue.h"
 #include "suspects.h"

@@ -99,13 +99,13 @@ struct Worker {
         UT_hash_handle hh; /* supervisor->workers */
 
         WorkerState state;
-        FaultCause cause;      /* when it ends from now on */
-        bool has_suspects;     /* of its end: jobs that ran */
-        bool found_no_room;    /* for its context: it never had one */
-        uint64_t made_room_ns; /* when it was asked to end for another domain; 0: it was not */
-        bool was_useless;      /* DYING: it died before it was of any use */
-        Failure *verdict;      /* DYING: what it said of its end; may be NULL */
-        char *last_output;     /* DYING: of its kernels; may be NULL */
+        FaultCause cause;    /* when it ends from now on */
+        bool has_suspects;   /* of its end: jobs that ran */
+        bool lacked_memory;  /* for its context: it never had one */
+        uint64_t evicted_ns; /* when it was asked to end for another domain; 0: it was not */
+        bool was_useless;    /* DYING: it died before it was of any use */
+        Failure *verdict;    /* DYING: what it said of its end; may be NULL */
+        char *last_output;   /* DYING: of its kernels; may be NULL */
         Channel *channel;
         Outbox outbox;
         uv_poll_t bell;

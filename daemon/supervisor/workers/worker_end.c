@@ -13,7 +13,7 @@
 #include "devices.h"
 #include "base.h"
 #include "util/list.h"
-#include "room.h"
+#include "eviction.h"
 #include "loop.h"
 #include "restart.h"
 #include "util/log.h"
@@ -136,7 +136,7 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
 
         if (worker->state == WORKER_STOPPING)
                 cause = FAULT_STOPPED;
-        worker->found_no_room =
+        worker->lacked_memory =
                 worker->state == WORKER_STARTING && failure && failure->code == FAILURE_MEMORY;
         explained = worker_explain(worker, &cause, failure);
         worker->cause = cause;
@@ -159,8 +159,8 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
                 probe_failed(worker->supervisor, failure ? failure->text : "it said nothing");
         else if (slot->worker != worker) /* another is in its place */
                 return;
-        else if (worker->found_no_room)
-                room_lacks(slot, failure->text);
+        else if (worker->lacked_memory)
+                eviction_begin(slot, failure->text);
         else if (was_useless)
                 slot_worker_failed(slot, failure ? failure->text : "the worker died as it started");
         else
@@ -304,7 +304,7 @@ void worker_exited(Worker *worker, int status, const char *text) {
         worker_lost(worker, worker_exit_cause(worker, status), failure, NULL);
         if (worker->device)
                 log_info("worker %d ended: %s", worker->pid, failure->text);
-        if (worker->device && !worker->found_no_room)
-                room_made(worker->device);
+        if (worker->device && !worker->lacked_memory)
+                eviction_freed(worker->device);
         worker_close(worker);
 }

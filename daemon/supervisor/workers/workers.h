@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_SUPERVISOR_WORKERS_ROOM_H
-#define GPUQ_SUPERVISOR_WORKERS_ROOM_H
+#ifndef GPUQ_SUPERVISOR_WORKERS_EVICTION_H
+#define GPUQ_SUPERVISOR_WORKERS_EVICTION_H
 
 #include "outbox.h"
-#include "room.h"
+#include "eviction.h"
 #include "worker.h"
 
 #endif

@@ -17,7 +17,7 @@ static const Slot *slot_of(Fake *fake, uint32_t domain) {
 }
 
 static bool has_tried(void *slot) {
-        return ((Slot *)slot)->room.n_tries >= N_TRIES;
+        return ((Slot *)slot)->pressure.n_tries >= N_TRIES;
 }
 
 static bool has_failed(void *slot) {
@@ -96,7 +96,7 @@ static bool has_tried_thrice(void *userdata) {
         Slot *slot;
 
         for (slot = fake->supervisor->engine.slots; slot; slot = slot->hh.next)
-                if (slot->key.domain == FAKE_UID + 2 && slot->room.n_tries >= 3)
+                if (slot->key.domain == FAKE_UID + 2 && slot->pressure.n_tries >= 3)
                         return true;
         return false;
 }
@@ -129,7 +129,7 @@ static void work_does_not_go_round_between_devices_without_room(void **state) {
 }
 
 static bool has_tried_twice(void *slot) {
-        return ((Slot *)slot)->room.n_tries >= 2;
+        return ((Slot *)slot)->pressure.n_tries >= 2;
 }
 
 /* One that says so each time ends no more than the one for which it was woken and one at its time. */
@@ -159,7 +159,7 @@ static void who_finds_no_room_again_and_again_ends_few(void **state) {
                 fake_turn(fake);
         for (unsigned i = 2; i < 4; ++i)
                 n_stopping += fake->workers[i].is_stopping;
-        assert_int_equal(slot_of(fake, FAKE_UID + 4)->room.n_tries, 2);
+        assert_int_equal(slot_of(fake, FAKE_UID + 4)->pressure.n_tries, 2);
         assert_int_equal(n_stopping, 0);
         for (unsigned i = 0; i < 5; ++i)
                 fake_client_close(clients[i]);
@@ -167,12 +167,12 @@ static void who_finds_no_room_again_and_again_ends_few(void **state) {
 }
 
 static void a_clock_that_stands_a_little_behind_changes_nothing(void **state) {
-        const Room room = {.n_others = 1, .n_tries = 1, .since_ns = 1000, .tried_ns = 1000};
+        const Pressure pressure = {.n_others = 1, .n_tries = 1, .since_ns = 1000, .tried_ns = 1000};
 
-        assert_true(room_is_short(&room, 999));
-        assert_true(room_is_short(&room, 1001));
-        assert_false(room_is_short(&room, 1000 + ROOM_FORGET_MS * UINT64_C(1000000)));
-        assert_false(room_is_short(&(Room){0}, 0));
+        assert_true(pressure_is_on(&pressure, 999));
+        assert_true(pressure_is_on(&pressure, 1001));
+        assert_false(pressure_is_on(&pressure, 1000 + PRESSURE_FORGET_MS * UINT64_C(1000000)));
+        assert_false(pressure_is_on(&(Pressure){0}, 0));
 }
 
 static void load_on_the_first(FakeClient *client) {

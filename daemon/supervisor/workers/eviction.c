@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "eviction.h"
+
+#include "jobs.h"
+#include "loop.h"
+#include "worker.h"
+#include "util/log.h"
+
+#define MS_NS UINT64_C(1000000)
+
+/* One whose process has not ended counts, for its context is there until then; one that starts may be without yet. */
+static bool eviction_counts(const Worker *worker, const Slot *slot) {
+        return worker->device == slot->device && worker->slot != slot &&
+               worker->state != WORKER_STARTING && !worker->lacked_memory;
+}
+
+static unsigned eviction_count_others(const Slot *slot) {
+        Worker *worker;
+        unsigned n = 0;
+
+        for (worker = supervisor_of(slot->engine)->workers; worker; worker = worker->hh.next)
+                n += eviction_counts(worker, slot);
+        return n;
+}
+
+/* ---- elsewhere --------------------------------------------------------------- */
+
+static bool eviction_is_pressed_on(const Slot *slot, const Device *device, uint64_t now_ns) {
+        const Slot *other;
+
+        for (other = slot->engine->slots; other; other = other->hh.next)
+                if (other->device == device && other->key.domain == slot->key.domain)
+                        return pressure_is_on(&other->pressure, now_ns);
+        return false;
+}
+
+/* Or else its work would go round between devices that all lack it. */
+static bool eviction_has_alternative(const Slot *slot, uint64_t now_ns) {
+        const Engine *engine = slot->engine;
+
+        for (size_t i = 0; i < engine->n_devices; ++i) {
+                const Device *device = &engine->devices[i];
+
+                if (device != slot->device && health_takes_jobs(&device->health) &&
+                    !eviction_is_pressed_on(slot, device, now_ns))
+                        return true;
+        }
+        return false;
+}
+
+/* ---- here -------------------------------------------------------------------- */
+
+/* Of its users none may run anything yet. */
+static bool eviction_is_held(const Slot *slot, uint64_t now_ns) {
+        const Lane *lane;
+
+        LIST_FOREACH (lane, &slot->lanes, slot_link)
+                if (!lane->user->limits.gpu_seconds || user_over_seconds(lane->user, now_ns) <= 0)
+                        return false;
+        return !LIST_EMPTY(&slot->lanes);
+}
+
+static bool eviction_is_wanted(const Slot *slot, uint64_t now_ns) {
+        return slot_has_work(slot) && !eviction_is_held(slot, now_ns);
+}
+
+/* One that was asked to, and does so yet: not one that the driver holds for ever. */
+static bool eviction_is_under_way(const Worker *worker, uint64_t now_ns) {
+        return worker->evicted_ns && now_ns < worker->evicted_ns + EVICTION_ENDING_MS * MS_NS;
+}
+
+/* Return: NULL: all have work, or one is about to end. */
+static Worker *eviction_choose(const Slot *slot, uint64_t now_ns) {
+        Worker *worker, *best = NULL;
+
+        for (worker = supervisor_of(slot->engine)->workers; worker; worker = worker->hh.next) {
+                if (!eviction_counts(worker, slot))
+                        continue;
+                if (eviction_is_under_way(worker, now_ns))
+                        return NULL;
+                if (worker_is_spare(worker) && !eviction_is_wanted(worker->slot, now_ns) &&
+                    (!best || worker->idle_ns < best->idle_ns))
+                        best = worker;
+        }
+        return best;
+}
+
+/* Should there be work for it just then, the one that waits starts first. */
+static void eviction_carry_out(const Slot *slot, uint64_t now_ns) {
+        Worker *worker = eviction_choose(slot, now_ns);
+
+        if (!worker)
+                return;
+        log_info("device %u has no memory for a worker of uid %u: the idle worker of uid %u is "
+                 "stopped",
+                 slot->device->index, slot->key.domain, worker->domain);
+        worker->evicted_ns = now_ns;
+        worker->slot->retry_ns = MAX(worker->slot->retry_ns, now_ns + EVICTION_YIELD_MS * MS_NS);
+        worker_stop(worker);
+}
+
+void eviction_begin(Slot *slot, const char *why) {
+        unsigned n_others = eviction_count_others(slot);
+        uint64_t now_ns = uv_hrtime();
+
+        if (!n_others) { /* programs that are not ours have it */
+                slot_worker_failed(slot, why);
+                return;
+        }
+
+        slot->worker = NULL;
+        pressure_note(&slot->pressure, n_others, now_ns);
+        slot->retry_ns = now_ns + pressure_delay_ns(&slot->pressure);
+        if (eviction_has_alternative(slot, now_ns))
+                slot_offer(slot);
+        if (eviction_is_wanted(slot, now_ns))
+                eviction_carry_out(slot, now_ns);
+        slot_poke(slot);
+}
+
+void eviction_freed(Device *device) {
+        uint64_t now_ns = uv_hrtime();
+        Slot *slot, *first = NULL;
+
+        for (slot = device->engine->slots; slot; slot = slot->hh.next) {
+                if (slot->device != device || slot->worker || !slot->pressure.n_others ||
+                    slot->pressure.was_in_vain || !eviction_is_wanted(slot, now_ns))
+                        continue;
+                if (!first || slot->pressure.since_ns < first->pressure.since_ns)
+                        first = slot;
+        }
+        if (!first)
+                return;
+
+        first->pressure.was_woken = true;
+        first->retry_ns = 0;
+        slot_poke(first);
+}

@@ -3,12 +3,12 @@
 #define GPUQ_H
 
 /*
- * libgpuq - share the machine's GPUs through gpuqd
+ * libgpuq - run kernels on this machine's shared GPUs through gpuqd
  *
- * A client is one connection to the daemon, a session. Buffers are slices of
- * memory that both sides see, or of device memory. A module holds kernels. A job
- * is a list of operations on buffers; it is submitted, runs asynchronously, and
- * ends once: done, failed or cancelled.
+ * A client is one connection to the daemon, called a session. A buffer is memory
+ * that client and daemon share, or device memory. A module contains kernels. A job
+ * is a list of operations on buffers. Once submitted it runs asynchronously, and it
+ * ends exactly once: done, failed or cancelled.
  *
  *     gpuq_client *q = NULL;
  *     gpuq_module *m = NULL;
@@ -31,27 +31,29 @@
  *     printf("%g\n", *(double *)gpuq_buffer_data(y));
  *
  * Conventions
- *   - Functions that return int give 0 (or a count) on success and a negative
- *     GPUQ_E_ code on failure; gpuq_error_text() then has the full text, per
- *     thread, until the next call of that thread fails. ret_ pointers are written
- *     only on success.
- *   - Every object is freed by its _free function, which accepts NULL; elsewhere a
- *     NULL handle is GPUQ_E_INVALID. Freeing a
- *     client last or first are both right: objects of a freed client stay valid
- *     to free and give GPUQ_E_CLOSED otherwise.
- *   - Safe with threads: any thread may use any object; one object is not to be
- *     freed while another thread uses it. A callback runs in the thread that dispatches.
- *   - After fork() a handle of the parent gives GPUQ_E_FORKED in the child, which
- *     may free it (the parent's session is not disturbed) and connect anew.
- *   - Sizes, offsets and lengths are bytes; times carry their unit in the name.
+ *   - Errors: functions that return int return 0 (or a count) on success and a
+ *     negative GPUQ_E_ code on failure. gpuq_error_text() then returns the full
+ *     message. Pointers named ret_ are written only on success.
+ *   - Ownership: every object is freed by its _free function, which accepts NULL.
+ *     Other functions return GPUQ_E_INVALID for a NULL handle. Objects may be freed
+ *     before or after their client. After the client is freed, its objects can still
+ *     be freed; every other use of them returns GPUQ_E_CLOSED.
+ *   - Threads: any thread may use any object, but an object must not be freed while
+ *     another thread uses it. Callbacks run in the thread that dispatches.
+ *   - fork(): in the child, the parent's handles return GPUQ_E_FORKED. The child may
+ *     free them, which does not affect the parent's session, and may connect anew.
+ *   - Units: sizes, offsets and lengths are in bytes. Times have their unit in the name.
  *
- * When the daemon is started again, because it was upgraded or killed, calls that wait go
- * on waiting, jobs that were submitted run once, and buffers, modules and prepared jobs are
- * what they were; gpuq_client_fd() stays the same. The library comes back from within the
- * calls that wait, submit or dispatch, for it has no thread; what a program had is kept until
- * it makes one, as long as it lives. When the daemon is stopped in order, or does not know the
- * session any more, that is GPUQ_E_SHUTDOWN; where nobody listens any more it is GPUQ_E_CLOSED
- * at once.
+ * Restart of the daemon
+ *   - If the daemon is upgraded or killed and starts again, the library reconnects.
+ *     Waiting calls keep waiting, submitted jobs run once, and buffers, modules and
+ *     prepared jobs stay valid. gpuq_client_fd() stays the same.
+ *   - The library has no thread of its own. It reconnects within calls that wait,
+ *     submit or dispatch. The daemon keeps the session until such a call, for as long
+ *     as the process lives.
+ *   - If the daemon was stopped normally, or no longer knows the session, calls return
+ *     GPUQ_E_SHUTDOWN. If nothing listens on the socket any more, calls return
+ *     GPUQ_E_CLOSED immediately.
  */
 
 #include <stdbool.h>
@@ -73,7 +75,7 @@ typedef struct gpuq_job gpuq_job;
 
 typedef enum gpuq_error {
         GPUQ_OK = 0,
-        /* told by the daemon; the numbers are those of proto/gpuq.proto, negative */
+        /* reported by the daemon; the codes of proto/gpuq.proto, negated */
         GPUQ_E_PROTOCOL = -1,
         GPUQ_E_VERSION = -2,
         GPUQ_E_INVALID = -3,
@@ -94,102 +96,129 @@ typedef enum gpuq_error {
         GPUQ_E_MEMORY = -18,
         GPUQ_E_SHUTDOWN = -19,
         GPUQ_E_INTERNAL = -20,
-        /* the library's own */
-        GPUQ_E_CONNECT = -100, /* no daemon there; the text has the path and what to do */
-        GPUQ_E_CLOSED = -101,  /* the connection ended, or the client was freed */
-        GPUQ_E_FORKED = -102,  /* a handle inherited through fork() */
-        GPUQ_E_AGAIN = -103,   /* not ended within the time given */
-        GPUQ_E_SYSTEM = -104,  /* a system call failed; the text has errno's word */
+        /* reported by the library */
+        GPUQ_E_CONNECT = -100, /* no daemon listens there; the text has the path and what to do */
+        GPUQ_E_CLOSED = -101,  /* the connection was lost, or the client was freed */
+        GPUQ_E_FORKED = -102,  /* the handle was inherited through fork() */
+        GPUQ_E_AGAIN = -103,   /* not finished within the given time */
+        GPUQ_E_SYSTEM = -104,  /* a system call failed; the text has the message for errno */
 } gpuq_error;
 
-/** gpuq_error_text() - what went wrong in this thread's last failed call. Never NULL; valid until the next failure. */
+/**
+ * gpuq_error_text() - the message of this thread's last failed call
+ *
+ * Return: never NULL; valid until the next failure in this thread.
+ */
 GPUQ_API const char *gpuq_error_text(void);
-/** gpuq_error_name() - "GPUQ_E_QUOTA" for GPUQ_E_QUOTA. Never NULL. */
+/** gpuq_error_name() - the name of a code, such as "GPUQ_E_QUOTA". Return: never NULL. */
 GPUQ_API const char *gpuq_error_name(int error);
-/** gpuq_version() - of the library, as text. */
+/** gpuq_version() - the version of the library, as text. */
 GPUQ_API const char *gpuq_version(void);
 
 /* ---- client ---------------------------------------------------------------- */
 
 /**
  * gpuq_connect() - open a session
- * @path: the daemon's socket; NULL: $GPUQ_SOCKET, else $XDG_RUNTIME_DIR/gpuq.sock if there is
- *        one, else /run/gpuq/gpuqd.sock
+ * @path: the daemon's socket; NULL: $GPUQ_SOCKET, else $XDG_RUNTIME_DIR/gpuq.sock if it
+ *        exists, else /run/gpuq/gpuqd.sock
  *
- * Return: 0; GPUQ_E_CONNECT, GPUQ_E_VERSION, GPUQ_E_DENIED, GPUQ_E_QUOTA.
+ * Return: 0, GPUQ_E_CONNECT, GPUQ_E_VERSION, GPUQ_E_DENIED or GPUQ_E_QUOTA.
  */
 GPUQ_API int gpuq_connect(const char *path, gpuq_client **ret_client);
 /**
- * gpuq_client_free() - end the session; its unfinished jobs are cancelled, its memory goes back
+ * gpuq_client_free() - end the session
  *
- * Jobs that are not freed yet end here with GPUQ_E_CLOSED, callbacks included.
+ * The daemon cancels its unfinished jobs and releases its memory. Job objects that are
+ * not freed yet end with GPUQ_E_CLOSED, and their callbacks run.
  */
 GPUQ_API void gpuq_client_free(gpuq_client *client);
 
 /**
- * gpuq_client_fd() - for your own event loop: poll it for gpuq_client_events(), then gpuq_dispatch()
+ * gpuq_client_fd() - a descriptor for your own event loop
  *
- * It is also readable when another call has read the end of a job whose callback
- * is still to be run. It stays the same, and the library's.
+ * Poll it for the events of gpuq_client_events(), then call gpuq_dispatch(). It is also
+ * readable if another call has received the end of a job and the job's callback must
+ * still run. It never changes. It belongs to the library: do not close it.
  *
- * Return: the descriptor, or a negative GPUQ_E_.
+ * Return: the descriptor, or a negative GPUQ_E_ code.
  */
 GPUQ_API int gpuq_client_fd(gpuq_client *client);
-/** gpuq_client_events() - POLLIN, with POLLOUT when something waits to be sent; or a negative GPUQ_E_. */
+/**
+ * gpuq_client_events() - the poll() events to wait for
+ *
+ * Return: POLLIN, with POLLOUT if data waits to be sent; or a negative GPUQ_E_ code.
+ */
 GPUQ_API int gpuq_client_events(gpuq_client *client);
 /**
- * gpuq_dispatch() - send and receive what is possible now, run callbacks
- * @timeout_ms: how long to wait for something to do; 0: do not wait, -1: for ever
+ * gpuq_dispatch() - send and receive what is possible now, and run callbacks
+ * @timeout_ms: how long to wait for an event; 0: do not wait; -1: no limit
  *
- * Returns early after any message or signal (EINTR), so that an interpreter can
- * run its handlers; the other calls that wait go on after a signal.
+ * Returns after any message or signal (EINTR), so that an interpreter can run its
+ * handlers. Other calls that wait continue after a signal.
  *
- * Return: how many jobs ended (>= 0), or a negative GPUQ_E_.
+ * Return: the number of jobs that ended (>= 0), or a negative GPUQ_E_ code.
  */
 GPUQ_API int gpuq_dispatch(gpuq_client *client, int timeout_ms);
-/** gpuq_client_session() - the daemon's number of this session. */
+/** gpuq_client_session() - the number of this session; the first part of its jobs' ids. */
 GPUQ_API uint32_t gpuq_client_session(const gpuq_client *client);
-/** gpuq_client_devices() - how many devices the daemon has. */
+/** gpuq_client_devices() - the number of devices of the daemon. */
 GPUQ_API unsigned gpuq_client_devices(const gpuq_client *client);
 
 /* ---- buffers --------------------------------------------------------------- */
 
-/** A buffer's name across the processes of one user. */
+/** Identifies a buffer across all processes of one user. */
 typedef struct gpuq_buffer_ref {
-        uint64_t arena;
-        uint64_t offset;
-        uint64_t length;
+        uint64_t arena;  /* the memory that the buffer is a part of */
+        uint64_t offset; /* bytes */
+        uint64_t length; /* bytes */
 } gpuq_buffer_ref;
 
-/** gpuq_buffer_new() - host memory that the daemon sees too; zeroed. @size > 0. */
+/**
+ * gpuq_buffer_new() - allocate host memory that is shared with the daemon, filled with zeros
+ * @size: bytes, > 0
+ */
 GPUQ_API int gpuq_buffer_new(gpuq_client *client, size_t size, gpuq_buffer **ret_buffer);
-/** gpuq_buffer_new_uninitialized() - the same for who writes all of it: zeros, or what a freed buffer of this client held. */
+/**
+ * gpuq_buffer_new_uninitialized() - allocate host memory with undefined contents
+ *
+ * For callers that overwrite the whole buffer. It contains zeros, or the contents of a
+ * freed buffer of this client.
+ */
 GPUQ_API int gpuq_buffer_new_uninitialized(gpuq_client *client, size_t size,
                                            gpuq_buffer **ret_buffer);
-/** gpuq_buffer_new_device() - device memory, zeroed, kept between jobs. @device: index, or -1 for the daemon's choice. */
+/**
+ * gpuq_buffer_new_device() - allocate device memory, filled with zeros, that persists between jobs
+ * @device: index, or -1: the daemon chooses
+ */
 GPUQ_API int gpuq_buffer_new_device(gpuq_client *client, size_t size, int device,
                                     gpuq_buffer **ret_buffer);
-/** gpuq_buffer_slice() - a part of a buffer; keeps the whole alive. */
+/** gpuq_buffer_slice() - create a buffer that is a part of another; it keeps the memory alive. */
 GPUQ_API int gpuq_buffer_slice(gpuq_buffer *buffer, size_t offset, size_t size,
                                gpuq_buffer **ret_slice);
-/** gpuq_buffer_get_ref() - the name under which another process of this user can open it. */
+/** gpuq_buffer_get_ref() - get the reference with which another process of this user can open the buffer. */
 GPUQ_API int gpuq_buffer_get_ref(gpuq_buffer *buffer, gpuq_buffer_ref *ret_ref);
-/** gpuq_buffer_open() - a buffer by name; it lives as long as any session has it. */
+/** gpuq_buffer_open() - open a buffer by reference; its memory lives as long as any session has it open. */
 GPUQ_API int gpuq_buffer_open(gpuq_client *client, const gpuq_buffer_ref *ref,
                               gpuq_buffer **ret_buffer);
-/** gpuq_buffer_data() - its host memory, yours to fill between jobs; NULL for device memory. Valid until freed. */
+/**
+ * gpuq_buffer_data() - the host memory of a buffer
+ *
+ * Do not access it while a job uses the buffer.
+ *
+ * Return: valid until the buffer is freed; NULL for device memory.
+ */
 GPUQ_API void *gpuq_buffer_data(gpuq_buffer *buffer);
-/** gpuq_buffer_size() - bytes. */
+/** gpuq_buffer_size() - the size in bytes. */
 GPUQ_API size_t gpuq_buffer_size(const gpuq_buffer *buffer);
-/** gpuq_buffer_device() - index of the device it is on, or -1 for host memory. */
+/** gpuq_buffer_device() - the index of the device that the buffer is on, or -1 for host memory. */
 GPUQ_API int gpuq_buffer_device(const gpuq_buffer *buffer);
-/** gpuq_buffer_free() - jobs already submitted keep what they need of it. */
+/** gpuq_buffer_free() - free a buffer; submitted jobs keep the memory that they use. */
 GPUQ_API void gpuq_buffer_free(gpuq_buffer *buffer);
 
 /* ---- modules --------------------------------------------------------------- */
 
 typedef enum gpuq_format {
-        GPUQ_FORMAT_AUTO = 0, /* told from the first bytes */
+        GPUQ_FORMAT_AUTO = 0, /* detected from the first bytes */
         GPUQ_FORMAT_SOURCE = 1,
         GPUQ_FORMAT_PTX = 2,
         GPUQ_FORMAT_CUBIN = 3,
@@ -205,7 +234,7 @@ typedef enum gpuq_kind {
         GPUQ_F64 = 5,
         GPUQ_I8 = 6,
         GPUQ_I16 = 7,
-        GPUQ_WORD64 = 8, /* of a parameter: pointer or 8-byte integer */
+        GPUQ_WORD64 = 8, /* of a parameter: a pointer or an 8-byte integer */
 } gpuq_kind;
 
 typedef struct gpuq_parameter {
@@ -214,63 +243,86 @@ typedef struct gpuq_parameter {
 } gpuq_parameter;
 
 typedef struct gpuq_kernel_info {
-        const char *name; /* owned by the module */
-        const char *text; /* of a built-in: what it computes; else "" */
+        const char *name; /* owned by the module, as text and parameters are */
+        const char *text; /* what a built-in kernel computes; else "" */
         const gpuq_parameter *parameters;
         size_t n_parameters;
-        bool kinds_known;   /* false (a cubin): only number and size are checked */
-        unsigned max_block; /* threads in a block */
+        bool kinds_known;   /* false, as for cubins: only the number and sizes are checked */
+        unsigned max_block; /* maximum number of threads in a block */
 } gpuq_kernel_info;
 
 /**
- * gpuq_module_load() - CUDA C++ source, PTX, a cubin or a fatbin
+ * gpuq_module_load() - compile and load CUDA C++ source, PTX, a cubin or a fatbin
  * @image:   copied
- * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math; NULL-terminated; may be NULL
- * @name:    for messages, such as the file's name
+ * @n_image: bytes
+ * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math;
+ *           NULL-terminated; may be NULL
+ * @name:    for messages, such as the name of the file
  *
- * Waits until it is compiled and loaded. Return: 0; GPUQ_E_COMPILE (the text is
- * the compiler's log), GPUQ_E_IMAGE, GPUQ_E_QUOTA, …
+ * Waits until the module is loaded.
+ *
+ * Return: 0, GPUQ_E_COMPILE (the text is the compiler's log), GPUQ_E_IMAGE,
+ *         GPUQ_E_QUOTA or another error.
  */
 GPUQ_API int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image,
                               size_t n_image, const char *const *options, const char *name,
                               gpuq_module **ret_module);
-/** gpuq_module_builtin() - the kernels that come with the daemon; see `gpuq kernels`. */
+/** gpuq_module_builtin() - get the built-in kernels, which `gpuq kernels` lists. */
 GPUQ_API int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module);
-/** gpuq_module_n_kernels() - how many it has. */
+/** gpuq_module_n_kernels() - the number of kernels in a module. */
 GPUQ_API size_t gpuq_module_n_kernels(const gpuq_module *module);
-/** gpuq_module_kernel() - one of them, 0 <= @i < n; fields valid as long as the module. Return: 0 or GPUQ_E_NOT_FOUND. */
+/**
+ * gpuq_module_kernel() - describe a kernel
+ * @i: 0 <= @i < gpuq_module_n_kernels()
+ * @ret_info: its pointers are valid until the module is freed
+ *
+ * Return: 0 or GPUQ_E_NOT_FOUND.
+ */
 GPUQ_API int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel_info *ret_info);
-/** gpuq_module_log() - the compiler's warnings, or "". */
+/** gpuq_module_log() - the compiler's warnings, or "". Valid until the module is freed. */
 GPUQ_API const char *gpuq_module_log(const gpuq_module *module);
-/** gpuq_module_has_variables() - whether this session has its own instance, for its __device__ and __constant__ variables. */
+/**
+ * gpuq_module_has_variables() - whether the module has __device__ or __constant__ variables
+ *
+ * If so, this session has its own instance of the module.
+ */
 GPUQ_API bool gpuq_module_has_variables(const gpuq_module *module);
-/** gpuq_module_free() - jobs already submitted still run. */
+/** gpuq_module_free() - free a module; submitted jobs still run. */
 GPUQ_API void gpuq_module_free(gpuq_module *module);
 
 /* ---- jobs ------------------------------------------------------------------ */
 
 /*
- * A buffer that several operations of a job use is found and left by the job as
- * a whole: OUT first, it starts as zeros once and later operations see what
- * earlier ones wrote; IN first and written later, it is INOUT. Both in one
- * operation are INOUT. A copy or fill that writes only a part of it is INOUT too,
- * unless an earlier operation had it OUT.
+ * Directions
  *
- * Kernels must not write to what is IN only. Where one does, the buffer may be
- * changed or not, from one run to the next, as gpuq copies it or not; jobs that only
- * read it may see it change, and the job may run twice.
+ * Each use of a buffer in a job has a direction. If several operations of a job use the
+ * same buffer, gpuq derives one direction for the whole job:
+ *
+ *   - OUT if the first operation that uses it has it as OUT. It is filled with zeros
+ *     once, and later operations see what earlier ones wrote.
+ *   - INOUT if it is IN first and written later, or if one operation has it as both.
+ *   - INOUT if a copy or fill writes only a part of it, unless an earlier operation had
+ *     it as OUT.
+ *
+ * Kernels must not write to a buffer that is only IN. If one does, the write may be lost
+ * or may stay, and this can differ from run to run, because gpuq may or may not copy the
+ * buffer. Other jobs that read the buffer may see the change, and the job itself may run
+ * twice.
  */
 typedef enum gpuq_direction {
         GPUQ_IN = 0,
-        GPUQ_OUT = 1, /* starts as zeros on each run */
+        GPUQ_OUT = 1, /* filled with zeros before each run */
         GPUQ_INOUT = 2,
-        /* OUT, and all of it is written, which saves the zeros: what is not holds anything that it held before, or zeros. */
+        /*
+         * As OUT, but the job writes all of it, so gpuq does not fill it with zeros. Bytes that
+         * the job does not write hold zeros or an earlier content of the buffer.
+         */
         GPUQ_OUT_WHOLE = 3,
 } gpuq_direction;
 
-/** One kernel argument: a buffer with its direction, or a scalar. Make it with the functions below. */
+/** One kernel argument: a buffer with its direction, or a scalar. Create it with the functions below. */
 typedef struct gpuq_arg {
-        gpuq_buffer *buffer; /* borrowed until the call that takes it returns; NULL: a scalar */
+        gpuq_buffer *buffer; /* borrowed until the call that takes it returns; NULL: scalar */
         gpuq_direction direction;
         gpuq_kind kind;
         size_t size;
@@ -314,7 +366,7 @@ GPUQ_SCALAR_(u64, uint64_t, GPUQ_I64)
 GPUQ_SCALAR_(f32, float, GPUQ_F32)
 GPUQ_SCALAR_(f64, double, GPUQ_F64)
 #undef GPUQ_SCALAR_
-/** gpuq_bytes() - a struct by value, or any scalar of another width. */
+/** gpuq_bytes() - a struct by value, or a scalar of another width. */
 static inline gpuq_arg gpuq_bytes(const void *bytes, size_t size) {
         gpuq_arg arg = {NULL, GPUQ_IN, GPUQ_BYTES, size, {0}};
         arg.value.bytes = bytes;
@@ -322,51 +374,69 @@ static inline gpuq_arg gpuq_bytes(const void *bytes, size_t size) {
 }
 
 typedef struct gpuq_config {
-        unsigned grid[3];      /* blocks; 0 counts as 1, in block and cluster too */
+        unsigned grid[3];      /* blocks; 0 means 1, also in block and cluster */
         unsigned block[3];     /* threads */
-        unsigned shared_bytes; /* dynamic shared memory */
+        unsigned shared_bytes; /* dynamic shared memory per block */
         unsigned cluster[3];   /* blocks; all 0: no clusters */
-        bool cooperative;      /* all blocks resident at once */
+        bool cooperative;      /* all blocks are resident at once */
 } gpuq_config;
 
-/** gpuq_job_new() - an empty job. Build it, then submit it once. */
+/** gpuq_job_new() - create an empty job. Append operations, then submit it once. */
 GPUQ_API int gpuq_job_new(gpuq_client *client, gpuq_job **ret_job);
-/** gpuq_job_launch() - append a kernel launch. Return: 0; GPUQ_E_NOT_FOUND lists the module's kernels; GPUQ_E_INVALID. */
+/**
+ * gpuq_job_launch() - append a kernel launch
+ *
+ * Return: 0, GPUQ_E_NOT_FOUND (the text lists the module's kernels) or GPUQ_E_INVALID.
+ */
 GPUQ_API int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *kernel,
                              const gpuq_config *config, const gpuq_arg *args, size_t n_args);
-/** gpuq_job_copy() - append a copy between buffers of any place; @to is written. */
+/** gpuq_job_copy() - append a copy from one buffer to another, in host or device memory. */
 GPUQ_API int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer *from,
                            size_t from_offset, size_t length);
-/** gpuq_job_fill() - append a fill with a value of @width 1, 2 or 4 bytes; @length is a multiple of it. */
+/**
+ * gpuq_job_fill() - append a fill with a repeated value
+ * @length: bytes, a multiple of @width
+ * @width:  bytes of @value that are used: 1, 2 or 4
+ */
 GPUQ_API int gpuq_job_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length,
                            uint32_t value, unsigned width);
-/** gpuq_job_read_variable() - append a copy of a __device__ or __constant__ variable to a buffer. */
+/** gpuq_job_read_variable() - append a copy from a __device__ or __constant__ variable to a buffer. */
 GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name,
                                     size_t offset, gpuq_buffer *to, size_t to_offset,
                                     size_t length);
-/** gpuq_job_write_variable() - append a copy of a buffer to a variable. */
+/** gpuq_job_write_variable() - append a copy from a buffer to a variable. */
 GPUQ_API int gpuq_job_write_variable(gpuq_job *job, gpuq_module *module, const char *name,
                                      size_t offset, gpuq_buffer *from, size_t from_offset,
                                      size_t length);
-/** gpuq_job_after() - wait for another job of this user, of any process; if it does not end well, neither does this. */
+/**
+ * gpuq_job_after() - run the job only after another job of this user
+ * @id: a job of any process of this user
+ *
+ * If that job fails or is cancelled, this job fails with GPUQ_E_DEPENDENCY.
+ */
 GPUQ_API int gpuq_job_after(gpuq_job *job, uint64_t id);
 
-/** gpuq_job_set_priority() - among this user's jobs: -100 (last) to 100 (first). */
+/** gpuq_job_set_priority() - set the priority among this user's jobs: -100 (last) to 100 (first). */
 GPUQ_API int gpuq_job_set_priority(gpuq_job *job, int priority);
-/** gpuq_job_set_timeout() - of running, not of waiting; 0: the daemon's default. */
+/** gpuq_job_set_timeout() - limit the running time; waiting does not count. 0: the daemon's default. */
 GPUQ_API int gpuq_job_set_timeout(gpuq_job *job, unsigned timeout_ms);
-/** gpuq_job_set_label() - for `gpuq queue`; at most 64 bytes; copied. */
+/** gpuq_job_set_label() - set a label that `gpuq queue` shows; at most 64 bytes; copied. */
 GPUQ_API int gpuq_job_set_label(gpuq_job *job, const char *label);
-/** gpuq_job_set_device() - index, or -1 for the daemon's choice. */
+/** gpuq_job_set_device() - choose a device by index; -1: the daemon chooses. */
 GPUQ_API int gpuq_job_set_device(gpuq_job *job, int device);
-/** gpuq_job_set_repeatable() - say that running it twice is harmless, though it changes device memory in place. */
+/**
+ * gpuq_job_set_repeatable() - declare that running the job twice is harmless
+ *
+ * Only needed for a job that changes device memory in place. After a fault of another
+ * job, gpuq may then run the job again instead of failing it.
+ */
 GPUQ_API int gpuq_job_set_repeatable(gpuq_job *job, bool repeatable);
-/** gpuq_job_set_timed() - ask for the GPU's own timing. */
+/** gpuq_job_set_timed() - request the running time on the GPU, gpuq_result.gpu_ns. */
 GPUQ_API int gpuq_job_set_timed(gpuq_job *job, bool timed);
 
 typedef enum gpuq_state {
-        GPUQ_BUILDING = -1, /* not submitted */
-        GPUQ_PENDING = 0,   /* submitted, not ended */
+        GPUQ_BUILDING = -1, /* not submitted yet */
+        GPUQ_PENDING = 0,   /* submitted, not finished */
         GPUQ_DONE = 2,
         GPUQ_FAILED = 3,
         GPUQ_CANCELLED = 4,
@@ -374,169 +444,209 @@ typedef enum gpuq_state {
 
 typedef struct gpuq_result {
         gpuq_state state;
-        int error;          /* 0, or why it did not end well: a GPUQ_E_ code */
-        const char *text;   /* in full, "" if done; owned by the job */
-        const char *output; /* what its kernels printed, or ""; owned by the job */
-        uint64_t waited_us; /* from submit to start, by the daemon's clock */
-        uint64_t ran_us;    /* from start to end, by the daemon's clock */
-        uint64_t gpu_ns;    /* on the GPU, if asked for with gpuq_job_set_timed() */
-        int device;         /* index of where it ran */
+        int error;          /* 0, or the GPUQ_E_ code of the failure */
+        const char *text;   /* the full message, "" if done; owned by the job */
+        const char *output; /* what the kernels printed, or ""; owned by the job */
+        uint64_t waited_us; /* from submission to start, measured by the daemon */
+        uint64_t ran_us;    /* from start to end, measured by the daemon */
+        uint64_t gpu_ns;    /* running time on the GPU, if gpuq_job_set_timed() requested it */
+        int device;         /* index of the device where it ran */
 } gpuq_result;
 
 typedef void (*gpuq_job_func)(gpuq_job *job, void *userdata);
 /**
- * gpuq_job_set_callback() - called once when it ends, with no lock held
+ * gpuq_job_set_callback() - set a function that is called once when the job ends
  *
- * From gpuq_dispatch(), gpuq_wait(), gpuq_run(), gpuq_poll() or gpuq_client_free(), in
- * whichever thread is there first. It may call anything, waiting and freeing the
- * job included. A gpuq_wait() for the job returns after it has returned.
+ * gpuq_dispatch(), gpuq_wait(), gpuq_run(), gpuq_poll() or gpuq_client_free() calls it, in
+ * the first thread that is in one of them. No lock is held: the function may call the
+ * library, and may also wait or free the job. A gpuq_wait() for the job returns after the
+ * function has returned.
  */
 GPUQ_API int gpuq_job_set_callback(gpuq_job *job, gpuq_job_func func, void *userdata);
 
 /**
- * gpuq_submit() - queue it; does not wait for it. Buffers may not be touched until it ended.
+ * gpuq_submit() - submit a job without waiting for it
  *
- * Sends at once what the daemon takes; the rest goes out with the next call that
- * dispatches or waits. Return: 0; GPUQ_E_AGAIN if the daemon does not read: nothing was submitted.
+ * Do not access its buffers until it has ended. The call sends as much as the daemon
+ * accepts now; the next call that dispatches or waits sends the rest.
+ *
+ * Return: 0, or GPUQ_E_AGAIN if the daemon does not read: nothing was submitted.
  */
 GPUQ_API int gpuq_submit(gpuq_job *job);
-/** gpuq_submit_many() - several in one message (or few, when they are large), in this order. Nothing is submitted on failure. */
+/**
+ * gpuq_submit_many() - submit several jobs in this order, in as few messages as possible
+ *
+ * On failure, no job is submitted.
+ */
 GPUQ_API int gpuq_submit_many(gpuq_job *const *jobs, size_t n_jobs);
+
 /*
- * Prepared jobs: one that is fired often is sent once, and then by number with
- * what is new in it. A fired job is a job like any other.
+ * Prepared jobs
+ *
+ * For jobs that run often. The client sends the job once; the daemon keeps it. To run it,
+ * the client fires it: it sends only the job's number and what has changed. A fired job is
+ * like any other job.
  */
 typedef struct gpuq_prepared gpuq_prepared;
 
-/** Another buffer in place of one, wherever the prepared job names it; it is used in the same direction. */
+/** Replaces a buffer everywhere in the prepared job; the direction stays the same. */
 typedef struct gpuq_swap {
         gpuq_buffer *was, *now;
 } gpuq_swap;
 
-/** Another scalar, of the same kind and size. */
+/** Replaces a scalar by one of the same kind and size. */
 typedef struct gpuq_set {
-        size_t operation; /* of the job, counted from 0 */
-        size_t argument;  /* of that launch, counted from 0 */
+        size_t operation; /* index in the job, from 0 */
+        size_t argument;  /* index in that launch, from 0 */
         gpuq_arg value;
 } gpuq_set;
 
-/** What is new in one job; all 0: nothing. */
+/** What differs in one fired job; all 0: nothing. */
 typedef struct gpuq_fire_args {
         const gpuq_swap *swaps;
         size_t n_swaps;
         const gpuq_set *sets;
         size_t n_sets;
-        gpuq_job_func func; /* as of gpuq_job_set_callback() */
+        gpuq_job_func func; /* as for gpuq_job_set_callback() */
         void *userdata;
 } gpuq_fire_args;
 
 /**
- * gpuq_prepare() - have the daemon keep a job that is built and not submitted
+ * gpuq_prepare() - prepare a job that is built but not submitted
  *
- * The job may be changed, submitted or freed afterwards; the prepared one stays as it
- * was, and holds its modules and buffers. It may have 256 buffers and 16 KiB of
- * operations, about 200 launches, and comes after no other job.
+ * Afterwards the job may be changed, submitted or freed; the prepared job does not change
+ * and keeps its modules and buffers alive. It may have 256 buffers and 16 KiB of
+ * operations, which is about 200 launches, and may not depend on other jobs.
  *
- * Return: 0; GPUQ_E_QUOTA, GPUQ_E_INVALID, …
+ * Return: 0, GPUQ_E_QUOTA, GPUQ_E_INVALID or another error.
  */
 GPUQ_API int gpuq_prepare(gpuq_job *job, gpuq_prepared **ret_prepared);
-/** gpuq_fire() - submit it once more. @args: NULL: as it was prepared. @ret_job: submitted, the caller's. Return: as gpuq_submit(). */
+/**
+ * gpuq_fire() - submit a prepared job
+ * @args:    NULL: as it was prepared
+ * @ret_job: the submitted job; the caller frees it
+ *
+ * Return: as gpuq_submit().
+ */
 GPUQ_API int gpuq_fire(gpuq_prepared *prepared, const gpuq_fire_args *args, gpuq_job **ret_job);
-/** gpuq_prepared_free() - jobs already fired still run. */
+/** gpuq_prepared_free() - free a prepared job; jobs already fired still run. */
 GPUQ_API void gpuq_prepared_free(gpuq_prepared *prepared);
 
 /*
- * Detached jobs are handed to the daemon for good: they outlive this client, and
- * the daemon. What they wrote is kept on its disk until it is fetched and
- * discarded, or was not for too long (detached_keep_s in gpuqd.conf).
+ * Detached jobs
+ *
+ * The daemon stores a detached job on its disk. The job outlives this client and the
+ * daemon. Its outputs stay on disk until they are fetched and discarded, or until
+ * detached_keep_s (gpuqd.conf) has passed.
  */
 
 #define GPUQ_NOTE_MAX 65536u /* bytes */
 
-/** What a detached job wrote into one of its buffers. */
+/** The contents of one buffer that a detached job wrote. */
 typedef struct gpuq_output {
         const void *data;
         size_t size;
 } gpuq_output;
 
-/** How a detached job ended, and what it wrote if it is done. One block of memory, read-only. */
+/** How a detached job ended, and its outputs if it is done. One block of memory, read-only. */
 typedef struct gpuq_fetched {
         gpuq_result result;
-        const void *note; /* as it was given to gpuq_job_detach() */
+        const void *note; /* the note given to gpuq_job_detach() */
         size_t n_note;
         const gpuq_output
-                *outputs; /* of each buffer that is not GPUQ_IN, as the job first named them */
+                *outputs; /* one per buffer that is not GPUQ_IN, in the order of first use */
         size_t n_outputs;
 } gpuq_fetched;
 
 /**
- * gpuq_job_detach() - hand over a job that is built and not submitted, with the bytes of its buffers
- * @note: yours, given back with the outputs; copied, at most GPUQ_NOTE_MAX
+ * gpuq_job_detach() - submit a job that is built but not submitted as a detached job
+ * @note:   any bytes of the caller; returned with the outputs; copied
+ * @n_note: bytes, at most GPUQ_NOTE_MAX
  *
- * Returns once all of it is on the daemon's disk. The job may be changed, submitted
- * or freed afterwards, and its buffers too. It may use host buffers alone, come after
- * no other job, and none can come after it. Wait for it with gpuq_wait_id(), end it
- * with gpuq_cancel_ids(), from any process of this user.
+ * Returns when the job and the contents of its buffers are on the daemon's disk.
+ * Afterwards the job and its buffers may be changed, used or freed. The job may use only
+ * host buffers. It may not depend on other jobs, and other jobs may not depend on it. Any
+ * process of this user can wait for it with gpuq_wait_id() and cancel it with
+ * gpuq_cancel_ids().
  *
- * Return: 0; GPUQ_E_QUOTA; GPUQ_E_NO_DEVICE: this daemon keeps none; GPUQ_E_INTERNAL: its disk; …
+ * Return: 0, GPUQ_E_QUOTA, GPUQ_E_NO_DEVICE (this daemon keeps no detached jobs),
+ *         GPUQ_E_INTERNAL (its disk failed) or another error.
  */
 GPUQ_API int gpuq_job_detach(gpuq_job *job, const void *note, size_t n_note, uint64_t *ret_id);
 /**
- * gpuq_fetch() - wait until a detached job has ended, however, and get what it wrote
+ * gpuq_fetch() - wait until a detached job has ended, and get its result and outputs
  *
- * The daemon keeps it until gpuq_discard(). Return: 0; GPUQ_E_NOT_FOUND; GPUQ_E_NO_DEVICE:
- * the daemon cannot look now; GPUQ_E_INTERNAL: it is damaged on the daemon's disk; …
+ * The daemon keeps them until gpuq_discard().
+ *
+ * Return: 0 also if the job failed, see gpuq_fetched.result; GPUQ_E_NOT_FOUND,
+ *         GPUQ_E_NO_DEVICE (the daemon cannot access its detached jobs now),
+ *         GPUQ_E_INTERNAL (the job is damaged on the daemon's disk) or another error.
  */
 GPUQ_API int gpuq_fetch(gpuq_client *client, uint64_t id, gpuq_fetched **ret_fetched);
-/** gpuq_fetched_free() - with the outputs. */
+/** gpuq_fetched_free() - free a result and its outputs. */
 GPUQ_API void gpuq_fetched_free(gpuq_fetched *fetched);
-/** gpuq_discard() - a detached job that has ended is wanted no more. Return: 0; GPUQ_E_NOT_FOUND; GPUQ_E_NO_DEVICE; GPUQ_E_INVALID: it has not ended. */
+/**
+ * gpuq_discard() - delete a detached job that has ended
+ *
+ * Return: 0, GPUQ_E_NOT_FOUND, GPUQ_E_NO_DEVICE, or GPUQ_E_INVALID (it has not ended).
+ */
 GPUQ_API int gpuq_discard(gpuq_client *client, uint64_t id);
 
-/** gpuq_wait() - until it ends. @timeout_ms: -1: for ever. Return: 0 if done, its GPUQ_E_ code, or GPUQ_E_AGAIN. */
+/**
+ * gpuq_wait() - wait until a job ends
+ * @timeout_ms: -1: no limit
+ *
+ * Return: 0 if the job is done, the GPUQ_E_ code of its failure, or GPUQ_E_AGAIN if it has
+ *         not ended in time.
+ */
 GPUQ_API int gpuq_wait(gpuq_job *job, int timeout_ms);
-/** gpuq_wait_id() - for any job of this user by id, of any process. @ret_result may be NULL; its texts live until this thread's next call of this function. */
+/**
+ * gpuq_wait_id() - wait until a job of any process of this user ends
+ * @ret_result: may be NULL; its strings are valid until this thread calls this function again
+ *
+ * Return: as gpuq_wait().
+ */
 GPUQ_API int gpuq_wait_id(gpuq_client *client, uint64_t id, int timeout_ms,
                           gpuq_result *ret_result);
-/** gpuq_run() - submit and wait. Return: as gpuq_wait(). */
+/** gpuq_run() - submit a job and wait until it ends. Return: as gpuq_wait(). */
 GPUQ_API int gpuq_run(gpuq_job *job);
-/** gpuq_poll() - without waiting: 1 ended, 0 not yet, or a negative GPUQ_E_. */
+/** gpuq_poll() - check without waiting. Return: 1 if it has ended, 0 if not, or a negative GPUQ_E_ code. */
 GPUQ_API int gpuq_poll(gpuq_job *job);
-/** gpuq_cancel() - ask the daemon to end it; it still ends once, cancelled or otherwise. */
+/** gpuq_cancel() - ask the daemon to cancel a job. It may still end in another way. */
 GPUQ_API int gpuq_cancel(gpuq_job *job);
-/** gpuq_job_get_result() - how it ended. Return: 0, or GPUQ_E_AGAIN if it has not. */
+/** gpuq_job_get_result() - get the result of a job. Return: 0, or GPUQ_E_AGAIN if it has not ended. */
 GPUQ_API int gpuq_job_get_result(const gpuq_job *job, gpuq_result *ret_result);
-/** gpuq_job_id() - for gpuq_job_after(), `gpuq queue`; 0 before it is submitted. */
+/** gpuq_job_id() - the id of a job, for gpuq_job_after() and `gpuq queue`; 0 before it is submitted. */
 GPUQ_API uint64_t gpuq_job_id(const gpuq_job *job);
-/** gpuq_job_free() - a submitted job still runs; nobody learns its result. */
+/** gpuq_job_free() - free a job. If it was submitted, it still runs, and its result is lost. */
 GPUQ_API void gpuq_job_free(gpuq_job *job);
 
-/** gpuq_id_format() - "12.3" of an id. @text: at least 24 bytes. Return: @text. */
+/** gpuq_id_format() - format an id as text, such as "12.3". @text: at least 24 bytes. Return: @text. */
 GPUQ_API char *gpuq_id_format(uint64_t id, char *text);
-/** gpuq_id_parse() - the id of "12.3" or of a decimal number. Return: 0 or GPUQ_E_INVALID. */
+/** gpuq_id_parse() - parse "12.3" or a decimal number. Return: 0 or GPUQ_E_INVALID. */
 GPUQ_API int gpuq_id_parse(const char *text, uint64_t *ret_id);
 
 /* ---- the daemon's state ------------------------------------------------------ */
 
 typedef struct gpuq_device_status {
         unsigned index;
-        const char *name, *uuid, *pci, *state;
-        uint64_t memory_total, memory_arenas;
-        unsigned queued, running;
-        uint64_t quanta,
-                overruns; /* turns of one user alone on it; of them, those that ended late */
-        const char *
-                drained; /* NULL: it takes jobs; else by whom: "admin" or "itself", state says why */
-        int64_t xids; /* errors that NVIDIA's driver logged of it; -1: the daemon does not read that log */
+        const char *name, *uuid, *pci;
+        const char *state;                    /* "ready", or why not */
+        uint64_t memory_total, memory_arenas; /* bytes: in all, and in buffers */
+        unsigned queued, running;             /* jobs */
+        uint64_t quanta;     /* time slices in which one user had the device alone */
+        uint64_t overruns;   /* of these, time slices that ended late */
+        const char *drained; /* NULL: accepts jobs; else drained by "admin" or "itself" */
+        int64_t xids; /* errors that NVIDIA's driver logged; -1: the daemon does not read that log */
 } gpuq_device_status;
 
-/* How a worker ran its jobs, counted since it started; told at least once a second while it works. */
+/* How a worker ran its jobs since it started. A busy worker reports at least once a second. */
 typedef struct gpuq_worker_counters {
-        uint64_t batches,
-                coalesced; /* launches that ran several jobs, and how many jobs those were */
-        uint64_t in_place; /* jobs whose kernel worked on host memory itself */
-        uint64_t staged_by_kernel, staged_by_copy; /* jobs whose host data was moved, and how */
-        uint64_t graph_hits, graph_misses, graph_evictions;
+        uint64_t batches;   /* launches that ran several jobs */
+        uint64_t coalesced; /* jobs in these launches */
+        uint64_t in_place;  /* jobs whose kernel worked on host memory directly */
+        uint64_t staged_by_kernel, staged_by_copy; /* jobs whose host data was copied, and how */
+        uint64_t graph_hits, graph_misses, graph_evictions; /* of the cache of CUDA graphs */
 } gpuq_worker_counters;
 
 typedef struct gpuq_worker_status {
@@ -544,9 +654,9 @@ typedef struct gpuq_worker_status {
         unsigned device;
         uint32_t uid;
         const char *state;
-        uint64_t memory; /* bytes of device memory of its process */
-        unsigned running, contexts;
-        uint64_t jobs;
+        uint64_t memory;            /* device memory of its process, bytes */
+        unsigned running, contexts; /* jobs; CUDA contexts */
+        uint64_t jobs;              /* since it started */
         gpuq_worker_counters counters;
 } gpuq_worker_status;
 
@@ -556,8 +666,8 @@ typedef struct gpuq_user_status {
         double weight, share, gpu_seconds;
         unsigned sessions, queued, running, modules;
         uint64_t arena_bytes, device_bytes;
-        double usage_seconds;  /* of GPU time, forgotten by half every usage_half_life_s */
-        double window_seconds; /* of GPU time that counts against the limit gpu_seconds */
+        double usage_seconds;  /* GPU time, halved every usage_half_life_s */
+        double window_seconds; /* GPU time that counts against the limit gpu_seconds */
 } gpuq_user_status;
 
 typedef struct gpuq_status {
@@ -586,33 +696,42 @@ typedef struct gpuq_queue {
         size_t n_entries;
 } gpuq_queue;
 
-/** gpuq_get_status() - one block of memory, to be freed with gpuq_status_free(). */
+/** gpuq_get_status() - get the state of the daemon. Free it with gpuq_status_free(). */
 GPUQ_API int gpuq_get_status(gpuq_client *client, gpuq_status **ret_status);
 GPUQ_API void gpuq_status_free(gpuq_status *status);
-/** gpuq_get_queue() - every job that waits or runs. @uid: of one user; -1: everybody. */
+/**
+ * gpuq_get_queue() - get all waiting and running jobs. Free them with gpuq_queue_free().
+ * @uid: jobs of this user; -1: of all users
+ */
 GPUQ_API int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue);
 GPUQ_API void gpuq_queue_free(gpuq_queue *queue);
 
 /**
- * gpuq_drain() - a device takes no new jobs; what runs there ends. Root and the admin group alone.
- * @reason: for people, at most 200 bytes; NULL: none
+ * gpuq_drain() - stop new jobs on a device; running jobs finish. Root and the admin group only.
+ * @reason: shown to users, at most 200 bytes; NULL: none
  *
- * Return: how many jobs still run there, or a negative error.
+ * Return: the number of jobs still running there, or a negative GPUQ_E_ code.
  */
 GPUQ_API int gpuq_drain(gpuq_client *client, unsigned device, const char *reason);
-/** gpuq_resume() - it takes jobs again, whoever drained it. Return: 1: it was drained, 0: it was not, or a negative error. */
+/**
+ * gpuq_resume() - let a device accept jobs again, whether an administrator or gpuqd drained it
+ *
+ * Return: 1 if it was drained, 0 if not, or a negative GPUQ_E_ code.
+ */
 GPUQ_API int gpuq_resume(gpuq_client *client, unsigned device);
 
 typedef struct gpuq_cancelled {
-        size_t n_ended;   /* ended or ending by this call */
+        size_t n_ended;   /* cancelled, or being cancelled, by this call */
         size_t n_unknown; /* no such job */
-        size_t n_denied;  /* another user's */
+        size_t n_denied;  /* jobs of other users */
 } gpuq_cancelled;
 
 /**
- * gpuq_cancel_ids() - jobs of any process; @n_ids 0: every unfinished job of this user (of everybody's never)
+ * gpuq_cancel_ids() - cancel jobs of any process
+ * @n_ids: 0: all unfinished jobs of this user, but never those of others
  *
- * Return: 0; GPUQ_E_NO_DEVICE: one is a detached job, and the daemon cannot look now: none was cancelled; …
+ * Return: 0, GPUQ_E_NO_DEVICE (one is a detached job and the daemon cannot access these
+ *         now; no job was cancelled) or another error.
  */
 GPUQ_API int gpuq_cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
                              gpuq_cancelled *ret_cancelled);

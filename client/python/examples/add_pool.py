@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of processes adds vectors with a kernel from source, launched as in PyCUDA; each fills its part of one array."""
+"""A pool of processes adds vectors with a kernel from source, launched as in PyCUDA."""
 
 import functools
 
@@ -25,7 +25,7 @@ def generate(number, size):
 
 @functools.cache
 def add():
-    """Compiled at its first use in each process, if the daemon has not done so before."""
+    """Loaded at first use in each process. The daemon compiles it once."""
     return gpuq.SourceModule(SOURCE).get_function("add")
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-y = w @ x + b with matrices w and x and a column b: one job that spreads b over y, then adds the built-in product.
+y = w @ x + b with matrices w and x and a column b, as one job of two operations.
 
-Both operations run on the GPU, so that only b's column goes there for it, and y is not brought there at all.
+The first operation copies b to all columns of y; the second adds the product, with a built-in kernel. Both run on the
+GPU, so only one column of b is copied to it, and y is not copied to it at all.
 """
 
 import functools
@@ -26,7 +27,7 @@ extern "C" __global__ void spread(const float *b, float *y, int m, int n)
 
 @functools.cache
 def kernels():
-    """Compiled at their first use."""
+    """Compiled at first use."""
     return gpuq.module(SOURCE).get_kernel("spread"), gpuq.builtin().get_kernel("gemm_f32")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eight processes prepare the chunks of an array, then the GPU sums it. The processes work in the parent's memory."""
+"""Eight processes prepare the chunks of an array, then the GPU sums it. The processes work in shared memory."""
 
 import numpy as np
 

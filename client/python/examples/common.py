@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the examples share: options from make()'s parameters, times, the comparison with numpy, one line of result."""
+"""Shared by the examples: options from make()'s parameters, times, comparison with numpy, one line of result."""
 
 import sys
 import time
@@ -12,17 +12,17 @@ def options(make, argv):
     for name, parameter in inspect.signature(make).parameters.items():
         parser.add_argument("--" + name.replace("_", "-"), dest=name, type=type(parameter.default),
                             default=parameter.default, help="(%(default)s)")
-    parser.add_argument("--repeat", type=int, default=1, help="how often, in this process (1)")
-    parser.add_argument("--json", action="store_true", help="the line as JSON")
+    parser.add_argument("--repeat", type=int, default=1, help="number of runs in this process (1)")
+    parser.add_argument("--json", action="store_true", help="print the line as JSON")
     return vars(parser.parse_args(argv))
 
 
 def context(start):
     """
-    multiprocessing's context, where each process that it starts has one BLAS thread.
+    A context of multiprocessing whose processes have one BLAS thread each.
 
-    A spawned process imports numpy anew, and numpy's OpenBLAS starts a thread for each core as it is imported: with many
-    processes most of their time goes there, before the first line of their own. What the environment says already stays.
+    A spawned process imports numpy again, and then numpy's OpenBLAS starts one thread per core. With many processes,
+    most of the time is spent there. OPENBLAS_NUM_THREADS is not changed if it is already set.
     """
     import multiprocessing
     import os

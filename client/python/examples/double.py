@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two processes double one array at once: one array in memory, one context on the GPU."""
+"""Two processes double one array at once: one array in memory, and one context on the GPU."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hundred independent tasks from a pool of a hundred processes, which share one CUDA context: the daemon's."""
+"""A hundred independent tasks from a pool of a hundred processes, which share the daemon's CUDA context."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""x² + 2x + 1 on a million elements, with a kernel from source in CuPy's form."""
+"""x² + 2x + 1 on a million elements, with a kernel from source in CuPy's syntax."""
 
 import numpy as np
 

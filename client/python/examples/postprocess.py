@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU adds two vectors; a pool of processes works on the result, where it lies."""
+"""The GPU adds two vectors; a pool of processes works on the result without copying it."""
 
 import numpy as np
 

@@ -2,8 +2,8 @@
 """
 A producer and a consumer in two processes, with queues between them; the consumer adds on the GPU, asynchronously.
 
-The queues carry references: both processes and the GPU's daemon see the same memory. The consumer waits for no job
-while there is another to submit.
+The queues carry references: both processes and the daemon share the same memory. The consumer submits all jobs before
+it waits for the first one.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 """
 Square roots by Newton's method, each step in another process and each depending on the last.
 
-The estimate stays on the GPU. What the processes pass on is the id of a job: each submits its step behind the one
-before, and nobody waits but for the last.
+The estimate stays on the GPU. The processes pass on only the id of a job: each submits its step after the previous
+one, and only the last one is waited for.
 """
 
 import functools
@@ -26,7 +26,7 @@ extern "C" __global__ void refine(const double *a, double *x, int n)
 
 @functools.cache
 def kernel():
-    """Compiled at its first use in each process, if the daemon has not done so before."""
+    """Loaded at first use in each process. The daemon compiles it once."""
     return gpuq.module(SOURCE).get_kernel("refine")
 
 

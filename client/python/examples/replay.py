@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A CUDA graph replayed: a job of some steps, each x = x / 2 and x = x + b, prepared once and fired again and again.
+Replays a CUDA graph: a job of several steps, each x = x / 2 and x = x + b, is prepared once and fired many times.
 
-The daemon keeps a prepared job, runs one of several operations as a graph, and keeps the graph too. Each replay waits for
-the one before by itself, since both write x, so they are fired without waiting.
+The daemon keeps the prepared job, runs its operations as a graph, and keeps the graph too. All replays write x, so the
+daemon runs them in order, and the program fires them without waiting.
 """
 
 import functools
@@ -34,7 +34,7 @@ extern "C" __global__ void add(float *x, const float *b, int n)
 
 @functools.cache
 def kernels():
-    """Compiled at their first use."""
+    """Compiled at first use."""
     module = gpuq.module(SOURCE)
     return module.get_kernel("halve"), module.get_kernel("add")
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Many equations a x + b = 0 at once: x = -b / a over vectors, in cuda.core's words.
+Solves many equations a x + b = 0 at once: x = -b / a over vectors, in cuda.core's syntax.
 
-In parts, each submitted without waiting: while the GPU has one part, this process puts the next where the GPU takes it from.
+The vectors are processed in parts, without waiting. While the GPU computes one part, this process copies the next one
+to shared memory.
 """
 
 import functools
@@ -25,7 +26,7 @@ extern "C" __global__ void solve(const float *a, const float *b, float *x, int n
 
 @functools.cache
 def kernel():
-    """Compiled at its first use."""
+    """Compiled at first use."""
     return gpuq.Program(SOURCE, code_type="c++").compile().get_kernel("solve")
 
 

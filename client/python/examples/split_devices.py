@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-One sum of squares split over the machine's GPUs: some jobs for each, all in flight together.
+Splits one sum of squares over all GPUs of the machine, with several jobs for each, all in flight together.
 
-While a GPU has one part, this process puts the next where the GPU takes it from.
+While a GPU computes one part, this process copies the next one to shared memory.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Squares of tasks through an executor whose work runs on the GPU: a kernel is mapped where a function would be.
+Squares tasks through an executor that runs a kernel on the GPU, instead of a function.
 
-The tasks are put in gpuq's memory once; batches and their squares are parts of it, which no job copies.
+The tasks are copied to shared memory once. Batches and their squares are slices of it, which jobs use without a copy.
 """
 
 import functools
@@ -25,7 +25,7 @@ extern "C" __global__ void square(const float *tasks, float *squares, int n)
 
 @functools.cache
 def kernel():
-    """Compiled at its first use."""
+    """Compiled at first use."""
     return gpuq.module(SOURCE).get_kernel("square")
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A linear layer trained for 1,000 iterations of SGD, as one replayed graph.
+Trains a linear layer for 1,000 iterations of SGD, as one replayed graph.
 
-x, y and the weights stay on the GPU. A job holds many iterations of forward, backward and update; the daemon runs it as
-one CUDA graph and keeps that graph for the next job, which has the same shape.
+x, y and the weights stay on the GPU. A job contains many iterations of forward, backward and update. The daemon runs
+it as one CUDA graph, and keeps the graph for the next job, which has the same shape.
 """
 
 import functools
@@ -27,7 +27,7 @@ extern "C" __global__ void forward(const float *x, const float *y, const float *
         error[i] = sum - y[i];
 }
 
-/* The gradient of the mean of the squared errors, and that mean behind it: a thread each. */
+/* The gradient of the mean of the squared errors, followed by that mean; one thread each. */
 extern "C" __global__ void backward(const float *x, const float *error, float *gradient, int n, int d)
 {
         int j = blockIdx.x * blockDim.x + threadIdx.x;
@@ -52,7 +52,7 @@ extern "C" __global__ void update(float *w, const float *gradient, float rate, i
 
 @functools.cache
 def kernels():
-    """Compiled at their first use."""
+    """Compiled at first use."""
     module = gpuq.module(SOURCE)
     return [module.get_kernel(name) for name in ("forward", "backward", "update")]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two streams: two jobs that share no array are in flight together, without a word about streams."""
+"""Two jobs that share no array run in parallel, as if on two streams, without any code for streams."""
 
 import functools
 
@@ -21,7 +21,7 @@ extern "C" __global__ void double_all(int *data, int n)
 
 @functools.cache
 def kernel():
-    """Compiled at its first use."""
+    """Compiled at first use."""
     return gpuq.module(SOURCE).get_kernel("double_all")
 
 

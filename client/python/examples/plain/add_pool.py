@@ -2,7 +2,7 @@
 """
 A pool of processes adds vectors with a kernel from source, a CUDA context in each.
 
-In PyCUDA's form, with CuPy's RawKernel standing in for SourceModule: the same kernel, allocations and copies.
+In PyCUDA's style, with CuPy's RawKernel instead of SourceModule: the same kernel, allocations and copies.
 """
 
 import cupy as cp

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Equations a x + b = 0, one a task, from a pool of processes.
+Solves equations a x + b = 0 in a pool of processes, one per task.
 
-This file exists twice, with and without gpuq, and one line differs: the import. Functions go on as before;
-the executor that it names also takes kernels.
+This file exists twice, with and without gpuq. Only the import differs. Functions run as before; the executor of gpuq
+also accepts kernels.
 """
 
 from concurrent.futures import ProcessPoolExecutor

@@ -15,7 +15,7 @@ from common import example  # noqa: E402
 
 @functools.cache
 def polynomial():
-    """Compiled at its first use."""
+    """Compiled at first use."""
     @vectorize(["float32(float32)"], target="cuda")
     def polynomial_of(v):
         return v * v + np.float32(2) * v + np.float32(1)

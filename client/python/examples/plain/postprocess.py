@@ -2,7 +2,7 @@
 """
 The GPU adds two vectors; a pool of processes works on pieces of the result.
 
-In PyCUDA's form, with CuPy's RawKernel standing in for SourceModule. Pipes carry the pieces.
+In PyCUDA's style, with CuPy's RawKernel instead of SourceModule. Pipes carry the pieces.
 """
 
 import cupy as cp

@@ -2,7 +2,7 @@
 """
 A producer and a consumer in two processes, with queues between them; the consumer adds on the GPU.
 
-In PyCUDA's form, with CuPy's RawKernel standing in for SourceModule. The queues carry the arrays themselves.
+In PyCUDA's style, with CuPy's RawKernel instead of SourceModule. The queues carry the arrays themselves.
 """
 
 import cupy as cp

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CUDA graph replayed: some steps of x = x / 2 and x = x + b, captured from a stream of CuPy's and launched again and again."""
+"""Replays a CUDA graph: some steps of x = x / 2 and x = x + b, captured from a stream of CuPy and launched many times."""
 
 import cupy as cp
 import numpy as np

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpuq: the machine's GPUs, shared through gpuqd.
+"""gpuq: run kernels on this machine's shared GPUs through gpuqd.
 
-No process that uses this package makes a CUDA context: kernels and data go to a daemon that has one for all.
+Processes that use this package do not create a CUDA context. They send kernels and data to a daemon, which has one.
 
     import numpy as np
     import gpuq
@@ -11,7 +11,8 @@ No process that uses this package makes a CUDA context: kernels and data go to a
     add = gpuq.builtin().get_kernel("add_f64")
     add.run(gpuq.LaunchConfig(grid=40, block=256), gpuq.In(a), gpuq.In(b), gpuq.Out(c), a.size)
 
-Everything is imported at its first use; before a fork(), all that a job needs, or each child would do so.
+The package imports its modules at first use. Before a fork() it imports everything that a job needs, so that the
+children need not do it.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _before_fork() -> None:
         from . import _native, convert, modules, signature  # noqa: F401
         _native.load()
     except Exception:
-        pass  # told where it is used
+        pass  # reported at first use
 
 
 os.register_at_fork(before=_before_fork)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libgpuq.so.0 by ctypes: finds it, loads it at the first use, declares what the package calls.
+"""libgpuq.so.0 through ctypes: finds the library, loads it at first use, and declares the functions that the package
+calls.
 
-Structs that each job passes (arguments, configuration) are packed with `struct` and given as bytes, which
-costs a tenth of filling a ctypes.Structure. Calls that may wait release the interpreter lock; the short
-ones of a job's making keep it, or another thread could take it for a switch interval in the midst of a job.
+Structs that every job passes (arguments, configuration) are packed with `struct` and passed as bytes, which takes a
+tenth of the time of filling a ctypes.Structure. Calls that may wait release the interpreter lock. The short calls that
+build a job keep it; otherwise another thread could take it for a switch interval in the middle of a job.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ _lock = threading.Lock()
 
 
 def candidates() -> list[str]:
-    """Where the library is looked for, in this order."""
+    """The places where the library is searched, in order."""
     named = os.environ.get("GPUQ_LIBRARY")
     if named:
         return [named]
@@ -198,7 +199,7 @@ def _declare(library: ctypes.CDLL, table: dict) -> None:
 
 
 def load() -> None:
-    """Load the library, once. Raises Error with the places that were tried."""
+    """Load the library once. Raises Error with the places that were searched."""
     with _lock:
         if "path" in globals():
             return
@@ -216,12 +217,12 @@ def __getattr__(name: str):
 
 
 def text() -> str:
-    """Of this thread's last failed call."""
+    """The message of this thread's last failed call."""
     return globals()["error_text"]().decode(errors="replace")
 
 
 def check(r: int) -> int:
-    """Raise what an error code of the library says, else give it back."""
+    """Raise the exception for an error code of the library; return other values."""
     if r < 0:
         raise errors.from_code(r, text())
     return r

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In, Out, InOut, and how values become kernel arguments.
+"""In, Out, InOut, and the conversion of values to kernel arguments.
 
-A Packer belongs to one parameter of one kernel and turns a value into the 32 bytes of a `gpuq_arg`. All it
-can know of its parameter is settled when the kernel is made, so that a call only looks up a type; and it remembers the
-dtype and directions of arrays that it has let pass.
+A Packer belongs to one parameter of one kernel. It converts a value to the 32 bytes of a `gpuq_arg`. It computes
+everything about its parameter when the kernel is created, so that a call only looks up a type. It also remembers the
+dtype and directions of arrays that have passed its checks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BUFFER = struct.Struct("=Qiiqq")  # buffer, direction, kind, size, value
 
 
 class Argument:
-    """An array with its direction; make it with In, Out or InOut."""
+    """An array with its direction. Create it with In, Out or InOut."""
 
     __slots__ = ("value",)
     direction = native.INOUT
@@ -34,18 +34,23 @@ class Argument:
 
 
 class In(Argument):
-    """The kernel reads it. `value`: Array, DeviceArray, numpy array, buffer or DLPack CPU tensor; the latter three are
-    copied when the launch is made."""
+    """An array that the kernel reads.
+
+    `value`: Array, DeviceArray, numpy array, buffer or DLPack CPU tensor. The last three are copied when the launch is
+    created.
+    """
 
     __slots__ = ()
     direction = native.IN
 
 
 class Out(Argument):
-    """The kernel writes it; it starts as zeros. What is not an Array or DeviceArray is filled when the job has ended.
+    """An array that the kernel writes. It is filled with zeros first.
 
-    `whole`: the kernel writes all of it, which saves the zeros: what it does not write holds anything it held before, or
-    zeros."""
+    `value`: as for In. Other types than Array and DeviceArray receive their contents when the job has ended.
+    `whole`: the kernel overwrites the whole array, so it is not filled with zeros. Elements that the kernel does not
+    write are undefined: zeros, or an earlier content of the array.
+    """
 
     __slots__ = ("direction",)
 
@@ -55,7 +60,7 @@ class Out(Argument):
 
 
 class InOut(Argument):
-    """The kernel reads and writes it."""
+    """An array that the kernel reads and writes. `value`: as for Out."""
 
     __slots__ = ()
     direction = native.INOUT
@@ -100,14 +105,14 @@ _LARGEST_EXACT = {native.F32: 1 << 24, native.F64: 1 << 53}
 
 
 def _refined(known) -> int:
-    """PTX calls a pointer and a 64-bit integer the same; source does not."""
+    """PTX does not distinguish pointers and 64-bit integers; source does."""
     if known.pointer:
         return native.POINTER_KIND
     return native.I64 if known.dtype is not None else native.WORD64
 
 
 class Packer:
-    """For one parameter. `kind` and `size`: what the daemon says; `known`: parameter of the Signature, or None."""
+    """For one parameter. `kind` and `size`: from the daemon; `known`: parameter of the Signature, or None."""
 
     def __init__(self, kernel: str, index: int, kind: int, size: int, kinds_known: bool, known=None):
         if kind == native.WORD64 and known is not None:
@@ -127,7 +132,7 @@ class Packer:
         self._pack_count = self._counts() if kinds_known else None
 
     def _counts(self):
-        """What packs an int of 0 or more, if this is an integer; how one is used most."""
+        """A fast function that packs an int >= 0, if this parameter is an integer. Most integers are such."""
         bits = _BOUNDS.get(self.kind)
         if bits is None:
             return None
@@ -135,20 +140,20 @@ class Packer:
         return functools.partial(packed.pack, 0, 0, kind, size)
 
     def let_pass(self, dtype: np.dtype, direction: int) -> None:
-        """An array of that dtype and direction has passed takes_buffer, check_direction and check_dtype."""
+        """Remember that an array of this dtype and direction passed takes_buffer, check_direction and check_dtype."""
         if self.passed_dtype is not dtype:
             self.passed_dtype = dtype
             self.passed = [False] * len(native.DIRECTIONS)
         self.passed[direction] = True
 
     def scalar(self, value, keep: list) -> bytes:
-        """Of a value that is no buffer. `keep`: what must live until the call. Raises TypeError or OverflowError."""
+        """Pack a scalar. `keep`: objects that must live until the call. Raises TypeError or OverflowError."""
         kind = type(value)
         if kind is int and self._pack_count is not None and value >= 0:
             try:
                 return self._pack_count(value)
             except struct.error:
-                pass  # too large: told below
+                pass  # too large: reported below
         letter = _BY_TYPE.get(kind)
         if letter is not None:
             return self._typed(value, letter)
@@ -188,7 +193,7 @@ class Packer:
         raise self._mismatch("Python int")
 
     def _letter(self, bits: int, value: int) -> str:
-        """The type as the source has it; where only the width is known, the one that the value fits."""
+        """The type in the source; if only the width is known, the type that the value fits."""
         dtype = self.known.dtype if self.known is not None and not self.known.pointer else None
         if dtype is not None and dtype.kind in "iu" and dtype.itemsize * 8 == bits:
             return _SIGNED[bits] if dtype.kind == "i" else _SIGNED[bits].upper()
@@ -272,7 +277,7 @@ def pack_buffer(handle: int, direction: int) -> bytes:
 
 
 def check_array(array: np.ndarray, direction: int, where: str) -> np.ndarray:
-    """An array that a job may use as it lies there. Raises TypeError or ValueError with what to do."""
+    """Check that a job can use the array without conversion. Raises TypeError or ValueError with what to do."""
     if not array.flags.c_contiguous:
         raise ValueError(f"{where}: the array is not contiguous, row by row (strides {array.strides}): "
                          "numpy.ascontiguousarray(a) makes a copy that is" +

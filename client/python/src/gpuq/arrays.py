@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Array: a numpy array that lives in memory which the daemon sees, so jobs take it without a copy."""
+"""Array: a numpy array in memory shared with the daemon, which jobs use without a copy."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from . import memory
 
 
 class Array(np.ndarray):
-    """A numpy array in gpuqd's memory; make it with `gpuq.array`, `gpuq.empty` or `gpuq.zeros`.
+    """A numpy array in memory shared with gpuqd. Create it with `gpuq.array`, `gpuq.empty` or `gpuq.zeros`.
 
-    All of numpy works on it. Its contiguous slices are taken by jobs without a copy too; what numpy computes from it
-    is an ordinary array. Do not touch it between the submission of a job that uses it and the job's end.
+    All numpy functions work on it; their results are ordinary arrays. Jobs also use contiguous slices of it without a
+    copy. Do not access it from the submission of a job that uses it until the job has ended.
 
-    It pickles by reference: the process that unpickles it sees the same memory, changes included. For the values
-    alone pickle `numpy.array(a)`.
+    It is pickled by reference: the process that unpickles it sees the same memory, including later changes. To pickle
+    the values instead, pickle `numpy.array(a)`.
     """
 
-    _whole = None  # the Memory that this array is all of; its views find theirs by their base
+    _whole = None  # the Memory, if this array is all of it; views find it by their base
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         if self is array:
@@ -53,7 +53,7 @@ class Array(np.ndarray):
 
 
 def wrap(held: memory.Memory, shape, dtype, offset: int = 0) -> Array:
-    """The Array of a whole or a part of host memory."""
+    """An Array for host memory or a part of it."""
     dtype = np.dtype(dtype)
     raw = np.asarray(held)
     nbytes = _count(shape) * dtype.itemsize
@@ -96,16 +96,20 @@ def check_dtype(dtype) -> np.dtype:
 
 
 def zeros(shape, dtype=float, *, client=None) -> Array:
-    """A new Array of zeros.
+    """Create an Array filled with zeros.
 
-    `shape`: int or tuple; `dtype`: any numeric numpy dtype. Raises QuotaError, ConnectError; TypeError for object dtypes.
+    `shape`: int or tuple; `dtype`: any numeric numpy dtype. Raises QuotaError, ConnectError, or TypeError for object
+    dtypes.
     """
     return _new(shape, dtype, client, True)
 
 
 def empty(shape, dtype=float, *, client=None) -> Array:
-    """A new Array, to be filled by you or by a job: as numpy's, it holds anything at first. That is zeros, or what an array
-    of this client held that is gone; never what is anybody else's. Otherwise as `zeros`."""
+    """Create an Array with undefined contents, to be overwritten by you or by a job.
+
+    It contains zeros, or the contents of a deleted array of this client, but never data of others. Otherwise as
+    `zeros`.
+    """
     return _new(shape, dtype, client, False)
 
 
@@ -116,9 +120,9 @@ def _new(shape, dtype, client, zeroed: bool) -> Array:
 
 
 def array(a, dtype=None, *, client=None) -> Array:
-    """A copy of an array, buffer, DLPack CPU tensor or (nested) sequence as an Array, row by row.
+    """Create an Array with a copy of an array, buffer, DLPack CPU tensor or (nested) sequence, in row-major order.
 
-    `dtype`: of the copy; None: `a`'s own. Raises as `zeros`.
+    `dtype`: dtype of the copy; None: that of `a`. Raises the same exceptions as `zeros`.
     """
     if not isinstance(a, np.ndarray):
         from .convert import as_numpy

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Client: one connection to gpuqd, and the default one of a process.
+"""Client: a connection to gpuqd, and the default client of a process.
 
-The default client connects at its first use, anew in a forked child and after the daemon went away.
-Everything made from it follows: modules load again, arrays are opened by name. A client of your own does
-not follow: in a child it raises ForkedError.
+The default client connects at its first use. It connects again in a forked child, and after the connection was lost.
+Objects created from it stay valid: modules are loaded again, and arrays are opened by reference. A client that you
+create yourself does not reconnect; in a forked child it raises ForkedError.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _by_path: "dict[str, Client]" = {}
 
 
 class Client:
-    """A session with gpuqd. Make it with `gpuq.connect()`; safe to use from any thread.
+    """A session with gpuqd. Create it with `gpuq.connect()`. All threads may use it.
 
-    As a context manager it closes itself. Closing cancels the unfinished jobs and gives the memory back;
-    arrays that still exist keep their values but cannot be used in jobs.
+    As a context manager it closes at the end of the block. Closing cancels unfinished jobs and releases the memory.
+    Arrays that still exist keep their values, but jobs cannot use them.
     """
 
     def __init__(self, path: str | os.PathLike | None = None, *, _follows: bool = False):
         self._path = None if path is None else os.fspath(path)
-        self._follows = _follows  # connects again by itself
+        self._follows = _follows  # reconnects automatically
         self._handle = None
         self._epoch = 0
         self._closed = False
         self._forked = False
         self._was_told = None  # why the last connection ended
-        self._left = []  # handles of connections that ended; other threads may be in them
+        self._left = []  # handles of ended connections, which other threads may still use
         self._dispatcher_ = None
         self._outbox_ = None
         self._builtin = None
@@ -66,7 +66,7 @@ class Client:
         _linger_at_exit()
 
     def _revive(self) -> None:
-        """There is no connection: make one, or say why not."""
+        """Connect again, or raise the reason why this is not possible."""
         with self._lock:
             if self._handle is not None:
                 return
@@ -91,7 +91,7 @@ class Client:
         return r
 
     def _error(self, code: int, text: str) -> errors.Error:
-        """The exception; after the end of the connection the next use makes a new one, or says why not."""
+        """The exception for an error. After a lost connection, the next use reconnects or raises the reason."""
         if code in (errors.CLOSED, errors.SHUTDOWN) and self._handle is not None:
             self._lose(text)
             text += ("; the next use of the default client connects again" if self._follows else
@@ -110,7 +110,7 @@ class Client:
         self._spares.release()
 
     def _after_fork(self) -> None:
-        """In the child: the parent's session is not disturbed by letting go of it."""
+        """In the child: free the parent's handles, which does not affect the parent's session."""
         self._lock = threading.RLock()
         handles = [*self._left, *([self._handle] if self._handle is not None else [])]
         self._handle = None
@@ -119,12 +119,12 @@ class Client:
         self._dispatcher_ = None
         self._outbox_ = None
         self._images.after_fork()
-        self._spares = Spares()  # the parent's are no use here
+        self._spares = Spares()  # those of the parent are unusable here
         for handle in handles:
             native.client_free(handle)
 
     def close(self) -> None:
-        """End the session. Its unfinished jobs are cancelled. Closing twice is harmless."""
+        """End the session and cancel its unfinished jobs. A second call has no effect."""
         with self._lock:
             if self._closed:
                 return
@@ -150,7 +150,7 @@ class Client:
         self.close()
 
     def __del__(self):
-        if not sys.is_finalizing():  # the session ends with the process anyway
+        if not sys.is_finalizing():  # the session ends with the process
             self.close()
 
     def __reduce__(self):
@@ -171,27 +171,28 @@ class Client:
 
     @property
     def path(self) -> str | None:
-        """The socket; None: where gpuq_connect() looks by itself."""
+        """The path of the socket; None: the default, see `gpuq.connect`."""
         return self._path
 
     @property
     def closed(self) -> bool:
+        """Whether `close` was called."""
         return self._closed
 
     @property
     def session(self) -> int:
-        """The daemon's number of this session: the first part of its jobs' ids."""
+        """The number of this session, which is the first part of its jobs' ids."""
         return native.client_session(self._connection())
 
     @property
     def devices(self) -> int:
-        """How many devices the daemon has."""
+        """The number of devices of the daemon."""
         return native.client_devices(self._connection())
 
     # ---- memory ----
 
     def array(self, a, dtype=None):
-        """A copy of an array-like in memory that the daemon sees: see `gpuq.array`."""
+        """As `gpuq.array`."""
         from .arrays import array
         return array(a, dtype, client=self)
 
@@ -250,9 +251,10 @@ class Client:
     # ---- the daemon's state ----
 
     def cancel(self, *ids) -> int:
-        """Cancel jobs by id, of any process of this user; none given: every unfinished one of this user.
+        """Cancel jobs of any process of this user, by id; without ids, all unfinished jobs of this user.
 
-        Returns how many ended by it. Raises NotFoundError or DeniedError if one is unknown or another user's.
+        Returns the number of jobs that this call cancels. Raises NotFoundError if a job is unknown, DeniedError if it
+        belongs to another user.
         """
         numbers = (c_uint64 * len(ids))(*map(job_id, ids))
         told = native.Cancelled()
@@ -264,17 +266,17 @@ class Client:
         return told.n_ended
 
     def wait_id(self, id, timeout: float | None = None):
-        """Wait for a job of this user by id, of any process. Returns its Result, or raises as `Job.wait`."""
+        """Wait for a job of any process of this user, by id. Returns or raises as `Job.wait` does."""
         from .waiting import wait_id
         return wait_id(self, job_id(id), timeout)
 
     def status(self):
-        """What the daemon is and does: devices, workers, users. A namespace."""
+        """The state of the daemon: see `gpuq.status`."""
         from .daemon import status
         return status(self)
 
     def queue(self, everybody: bool = False):
-        """The jobs that wait or run, this user's or everybody's: a list of namespaces."""
+        """The waiting and running jobs of this user, or of all users: see `gpuq.queue`."""
         from .daemon import queue
         return queue(self, everybody)
 
@@ -297,16 +299,16 @@ def job_id(job) -> int:
 
 
 def connect(path: str | os.PathLike | None = None) -> Client:
-    """Open a session of your own.
+    """Open a session.
 
-    `path`: the daemon's socket; None: $GPUQ_SOCKET, else $XDG_RUNTIME_DIR/gpuq.sock if there is one, else
+    `path`: the daemon's socket; None: $GPUQ_SOCKET, else $XDG_RUNTIME_DIR/gpuq.sock if it exists, else
     /run/gpuq/gpuqd.sock. Raises ConnectError, DeniedError or QuotaError.
     """
     return Client(path)
 
 
 def default_client() -> Client:
-    """The process's own client, which the functions of the module use; after fork() the child's own."""
+    """The default client of this process, which the functions of the package use. A forked child has its own."""
     global _default
     client = _default
     if client is None or client._closed:
@@ -318,7 +320,7 @@ def default_client() -> Client:
 
 
 def for_path(path: str | None) -> Client:
-    """What unpickled arrays and modules use: the default client, or one for that socket."""
+    """The client for unpickled arrays and modules: the default client, or one for that socket."""
     if path is None:
         return default_client()
     with _lock:
@@ -349,8 +351,10 @@ def _linger() -> None:
 
 
 def _linger_at_exit() -> None:
-    """Processes of multiprocessing leave by os._exit(), after its own finalizers: the queues' feeders end at -5. They
-    pickle as late as then, so this is to be known from the first connection on."""
+    """Register a finalizer with multiprocessing, whose processes end by os._exit() after its finalizers.
+
+    The feeder threads of its queues end at priority -5 and pickle until then, so this finalizer runs later.
+    """
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         util.Finalize(None, _linger, exitpriority=-100)

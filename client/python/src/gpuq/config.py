@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LaunchConfig: grid, block, clusters and dynamic shared memory, under cuda.core's names."""
+"""LaunchConfig: grid, block, clusters and dynamic shared memory, named as in cuda.core."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ _PACKED = struct.Struct("=3I3II3I?3x")
 
 
 class LaunchConfig:
-    """How a kernel is launched; never changes, so make it once and use it often.
+    """The launch configuration of a kernel. It is immutable and can be used for many launches.
 
-    `grid`: blocks, `block`: threads of a block, `cluster`: blocks of a cluster, each an int or a tuple of up to three
-    ints; `shmem_size`: bytes of dynamic shared memory; `cooperative_launch`: all blocks are resident at once.
+    `grid`: number of blocks; `block`: threads in a block; `cluster`: blocks in a cluster; each is an int or a tuple of
+    up to three ints. `shmem_size`: bytes of dynamic shared memory per block; `cooperative_launch`: all blocks are
+    resident at once.
     """
 
     __slots__ = ("grid", "block", "cluster", "shmem_size", "cooperative_launch", "_packed")
@@ -64,7 +65,7 @@ def _three(value, name: str) -> tuple[int, int, int]:
 
 
 def as_config(config) -> LaunchConfig:
-    """A LaunchConfig of one, or of a tuple (grid, block)."""
+    """Convert a LaunchConfig or a tuple (grid, block) to a LaunchConfig."""
     if isinstance(config, LaunchConfig):
         return config
     if isinstance(config, tuple) and 2 <= len(config) <= 4:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anything with memory as a numpy array that shares it: buffers, tensors of other libraries by DLPack."""
+"""Wraps buffers, and tensors of other libraries (by DLPack), as numpy arrays that share their memory."""
 
 from __future__ import annotations
 

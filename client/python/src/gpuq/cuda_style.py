@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Program, ObjectCode, launch: cuda.core's names, with a client in place of a stream."""
+"""Program, ObjectCode and launch, as in cuda.core, but with a client instead of a stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from .modules import Module
 
 
 class ProgramOptions:
-    """Compiler options under cuda.core's names. `define_macro`: "N=4", ("N", 4), or a list of either; `extra`: as given."""
+    """Compiler options, named as in cuda.core.
+
+    `define_macro`: "N=4", ("N", 4), or a list of these; `extra`: further options, passed on unchanged.
+    """
 
     def __init__(self, std: str | None = None, define_macro=None, undefine_macro=None, use_fast_math: bool = False,
                  name: str | None = None, extra=()):
@@ -20,7 +23,7 @@ class ProgramOptions:
                          *(["--use_fast_math"] if use_fast_math else []), *extra]
 
     def as_options(self) -> list[str]:
-        """As the compiler takes them."""
+        """The options as a list of compiler arguments."""
         return list(self._options)
 
 
@@ -33,7 +36,7 @@ def _macros(letter: str, macros) -> list[str]:
 
 
 class Program:
-    """Source to be compiled. `code_type`: "c++" or "ptx"; `options`: ProgramOptions, or a sequence of options."""
+    """A source text to compile. `code_type`: "c++" or "ptx"; `options`: ProgramOptions, or a sequence of options."""
 
     def __init__(self, code: str, code_type: str = "c++", options=None):
         self._code = code
@@ -41,38 +44,41 @@ class Program:
         self._options = options
 
     def compile(self, target_type: str = "cubin", name_expressions=(), client=None) -> "ObjectCode":
-        """Compile and load it, in the daemon. `target_type` is accepted and of no matter: the daemon keeps what fits the
-        device. Kernels are found by the names they are declared with. Raises CompileError."""
+        """Compile and load the program in the daemon.
+
+        `target_type` is ignored: the daemon compiles for its devices. `name_expressions` is ignored too: kernels are
+        found by the names in their declarations. Raises CompileError.
+        """
         options, name = self._options, None
         if isinstance(options, ProgramOptions):
             options, name = options.as_options(), options.name
         return ObjectCode(self._code, self._type, options or (), name, client=client)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: a Program holds no resources."""
 
     def __repr__(self) -> str:
         return f"<gpuq.Program {self._type}, {len(self._code)} characters>"
 
 
 class ObjectCode(Module):
-    """A Module under cuda.core's name."""
+    """A Module, named as in cuda.core."""
 
     @classmethod
     def from_cubin(cls, image, *, name: str | None = None, client=None) -> "ObjectCode":
-        """Of bytes, or of a file's path."""
+        """Load from bytes, or from a file by its path."""
         return cls(_bytes(image), "cubin", (), name, client=client)
 
     @classmethod
     def from_ptx(cls, image, *, name: str | None = None, client=None) -> "ObjectCode":
-        """Of text, bytes, or a file's path."""
+        """Load from text or bytes, or from a file by its path."""
         if isinstance(image, str) and ".version" in image:
             image = image.encode()
         return cls(_bytes(image), "ptx", (), name, client=client)
 
     @classmethod
     def from_fatbin(cls, image, *, name: str | None = None, client=None) -> "ObjectCode":
-        """Of bytes, or of a file's path."""
+        """Load from bytes, or from a file by its path."""
         return cls(_bytes(image), "fatbin", (), name, client=client)
 
 
@@ -84,8 +90,9 @@ def _bytes(image) -> bytes:
 
 
 def launch(client, config: LaunchConfig, kernel, *args, **options) -> Job:
-    """Submit one launch; does not wait.
+    """Submit one launch without waiting for it.
 
-    `client`: where cuda.core has a stream; None: the kernel's own. `config`, `args` and `options`: as of `Kernel.submit`.
+    `client` is in the place of cuda.core's stream; None: the client of the kernel. `config`, `args` and `options`: as
+    for `Kernel.submit`.
     """
     return Job(client or kernel.module.client, **options).launch(kernel, config, *args).submit()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RawKernel and RawModule: kernels called as CuPy's are."""
+"""RawKernel and RawModule, as in CuPy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .modules import Module
 
 
 class RawModule:
-    """CUDA C++ from `code`, or PTX or cubin from `path`; loaded at its first use.
+    """A module with CUDA C++ from `code`, or PTX or cubin from `path`. It is loaded at its first use.
 
-    `options`: of the compiler; `client`: a Client, None for the default one.
+    `options`: compiler options; `client`: a Client, or None for the default client.
     """
 
     def __init__(self, code: str | None = None, *, path: str | None = None, options=(), backend: str = "nvrtc",
@@ -32,7 +32,7 @@ class RawModule:
 
     @property
     def module(self) -> Module:
-        """The gpuq Module."""
+        """The Module."""
         if self._module is None:
             code = self.code
             if code is None:
@@ -42,17 +42,17 @@ class RawModule:
         return self._module
 
     def compile(self, log_stream=None) -> None:
-        """Load it now; the compiler's warnings go to `log_stream`."""
+        """Load the module now, and write compiler warnings to `log_stream`."""
         log = self.module.log
         if log_stream is not None:
             log_stream.write(log)
 
     def get_function(self, name: str) -> "RawKernel":
-        """A kernel by name."""
+        """Get a kernel by name."""
         return RawKernel._of(self, name)
 
     def get_global(self, name: str):
-        """A variable: see `Module.get_global`."""
+        """Get a variable: see `Module.get_global`."""
         return self.module.get_global(name)
 
     def __reduce__(self):
@@ -67,7 +67,7 @@ def _module(code, path, options, cooperative) -> RawModule:
 
 
 class RawKernel:
-    """A kernel that is called `kernel(grid, block, args, shared_mem=0)`; the call waits for the end."""
+    """A kernel. The call `kernel(grid, block, args, shared_mem=0)` launches it and waits until it has ended."""
 
     def __init__(self, code: str, name: str, options=(), backend: str = "nvrtc", *, translate_cucomplex: bool = False,
                  enable_cooperative_groups: bool = False, jitify: bool = False, client=None):
@@ -80,26 +80,29 @@ class RawKernel:
         self = cls.__new__(cls)
         self.raw_module = raw_module
         self.name = name
-        self.kernel  # a wrong name is told here
+        self.kernel  # reports a wrong name here
         return self
 
     @property
     def kernel(self):
-        """The gpuq Kernel."""
+        """The Kernel."""
         return self.raw_module.module.get_kernel(self.name)
 
     def compile(self, log_stream=None) -> None:
-        """Load it now."""
+        """Load the module now."""
         self.raw_module.compile(log_stream)
 
     def submit(self, grid, block, args, *, shared_mem: int = 0, **options) -> Job:
-        """As a call, without waiting."""
+        """As a call, but without waiting. Returns the Job."""
         config = LaunchConfig(grid, block, None, shared_mem, self.raw_module.cooperative)
         return self.kernel.submit(config, *map(as_inout, args), **options)
 
     def __call__(self, grid, block, args, *, shared_mem: int = 0, **options):
-        """Launch and wait. `grid`, `block`: tuples of up to three; `args`: a tuple; an Array or DeviceArray without In, Out or
-        InOut counts as InOut; `options`: of `gpuq.job`. Returns the Result."""
+        """Launch the kernel and wait until it has ended. Returns the Result.
+
+        `grid`, `block`: tuples of up to three ints. `args`: a tuple; an Array or DeviceArray without In, Out or InOut
+        means InOut. `options`: as for `gpuq.job`.
+        """
         return self.submit(grid, block, args, shared_mem=shared_mem, **options).wait()
 
     def __reduce__(self):
@@ -110,5 +113,5 @@ class RawKernel:
 
 
 def as_inout(arg):
-    """An Array stands for memory that both sides see, as the originals' arrays do."""
+    """A bare Array means InOut, because arrays of CuPy and PyCUDA have no direction."""
     return InOut(arg) if isinstance(arg, Array) else arg

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Status: what the daemon tells of itself and its queue, and the module's functions for jobs by id."""
+"""Status and queue of the daemon, and the functions for jobs by id."""
 
 from __future__ import annotations
 
@@ -53,21 +53,29 @@ def _queue(client, everybody: bool) -> list[SimpleNamespace]:
 
 
 def status(client=None) -> SimpleNamespace:
-    """What the daemon is and does: `daemon`, `driver`, `driver_version`, `state`, `queued`, `running`, `uptime` (seconds), and
-    lists of namespaces `devices`, `workers`, `users` with the fields of `gpuq status --json`; memory in bytes."""
+    """The state of the daemon.
+
+    The members are `daemon`, `driver`, `driver_version`, `state`, `queued`, `running`, `uptime` (seconds), and the
+    lists `devices`, `workers` and `users`. The entries of the lists have the members of `gpuq status --json`. Memory is
+    in bytes.
+    """
     return _status(client or clients.default_client())
 
 
 def queue(client=None, everybody: bool = False) -> list[SimpleNamespace]:
-    """The jobs that wait or run: `id`, `user`, `label`, `kernel`, `state`, `reason`, `priority`, `waited` and `ran` in seconds."""
+    """The waiting and running jobs of this user, or of all users.
+
+    The members of each entry include `id`, `user`, `label`, `kernel`, `state`, `reason`, `priority`, and `waited` and
+    `ran` in seconds.
+    """
     return _queue(client or clients.default_client(), everybody)
 
 
 def cancel(*ids) -> int:
-    """Cancel jobs of this user by id; none given: every unfinished one. Returns how many ended by it."""
+    """Cancel jobs of this user by id, or all unfinished ones: see `Client.cancel`."""
     return clients.default_client().cancel(*ids)
 
 
 def wait_id(id, timeout: float | None = None):
-    """Wait for a job of this user by id, of any process: as `Job.wait`."""
+    """Wait for a job of any process of this user, by id. Returns or raises as `Job.wait` does."""
     return clients.default_client().wait_id(id, timeout)

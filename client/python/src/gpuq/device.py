@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeviceArray: an array that stays on the GPU between jobs."""
+"""DeviceArray: an array in GPU memory that persists between jobs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from . import memory
 
 
 class DeviceArray:
-    """An array in a GPU's memory; make it with `gpuq.device_array` or `gpuq.to_device`.
+    """An array in GPU memory. Create it with `gpuq.device_array` or `gpuq.to_device`.
 
-    Jobs take it as it is, in order; `get` and `set` copy and wait. Slices of the first axis are views, as `a[2:5]`.
-    It pickles by reference.
+    Jobs use it without a copy, in the order of their submission. `get` and `set` copy it and wait. Slices of the first
+    axis, such as `a[2:5]`, are views. It is pickled by reference.
     """
 
     __slots__ = ("shape", "dtype", "_memory", "_offset", "_whole", "__weakref__")
@@ -51,7 +51,7 @@ class DeviceArray:
 
     @property
     def device(self) -> int:
-        """Index of the device it is on."""
+        """The index of its device."""
         return self._memory.device
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class DeviceArray:
     # ---- copies ----
 
     def get(self, out: np.ndarray | None = None) -> np.ndarray:
-        """A copy in host memory, once the jobs submitted before have ended. `out`: a numpy array to copy to instead."""
+        """Copy it to host memory, after all jobs submitted before. `out`: an existing numpy array to copy to."""
         to = arrays.empty(self.shape, self.dtype, client=self._memory.client)
         if self.size:
             self._memory.client.job().copy(to, self).run()
@@ -74,7 +74,7 @@ class DeviceArray:
         return out
 
     def set(self, a) -> "DeviceArray":
-        """Copy an array of the same shape to it, after the jobs submitted before; converts to its dtype as numpy does."""
+        """Copy an array of the same shape to it, after all jobs submitted before. Converts the dtype as numpy does."""
         client = self._memory.client
         if isinstance(a, DeviceArray):
             return self._copy_from(a)
@@ -84,7 +84,7 @@ class DeviceArray:
         return self
 
     def _source(self, a, client) -> np.ndarray:
-        """An array that a job copies to this one: `a` itself where that is in the daemon's memory."""
+        """An array that a job can copy to this one: `a` itself if it is in memory shared with the daemon."""
         if isinstance(a, arrays.Array) and a.shape == self.shape and a.dtype == self.dtype and a.flags.c_contiguous:
             return a
         a = np.asarray(a)
@@ -102,11 +102,11 @@ class DeviceArray:
         return self
 
     def copy(self) -> "DeviceArray":
-        """Another DeviceArray with the same values."""
+        """Create a DeviceArray with the same values."""
         return DeviceArray._new(self._memory.client, self.shape, self.dtype, self.device, False)._copy_from(self)
 
     def fill(self, value) -> "DeviceArray":
-        """Set every element to a value; dtypes of 1, 2 or 4 bytes without a copy."""
+        """Set all elements to a value. Dtypes of 1, 2 or 4 bytes need no copy from the host."""
         self._memory.client.job().fill(self, value).run()
         return self
 
@@ -117,21 +117,21 @@ class DeviceArray:
     # ---- views ----
 
     def reshape(self, *shape) -> "DeviceArray":
-        """The same memory with another shape; one length may be -1."""
+        """A view of the same memory with another shape. One length may be -1."""
         if len(shape) == 1 and not isinstance(shape[0], int):
             shape = tuple(shape[0])
         pattern = np.broadcast_to(np.int8(0), self.shape).reshape(shape)
         return DeviceArray(self._memory, pattern.shape, self.dtype, self._offset)
 
     def view(self, dtype) -> "DeviceArray":
-        """The same memory with another dtype of the same size."""
+        """A view of the same memory with another dtype of the same size."""
         dtype = arrays.check_dtype(dtype)
         if dtype.itemsize != self.dtype.itemsize:
             raise ValueError(f"view: {dtype} is not as wide as {self.dtype}")
         return DeviceArray(self._memory, self.shape, dtype, self._offset)
 
     def __getitem__(self, key) -> "DeviceArray":
-        """A part that is contiguous: an index, or a slice of step 1 of the first axis."""
+        """A view of a contiguous part: an index, or a slice with step 1, of the first axis."""
         if not self.shape:
             raise IndexError("a DeviceArray without axes has no parts")
         row = self.dtype.itemsize * arrays._count(self.shape[1:])
@@ -163,12 +163,15 @@ def _receive(path, name, ticket, nbytes, offset, shape, dtype) -> DeviceArray:
 
 
 def device_array(shape, dtype=float, device: int | None = None) -> DeviceArray:
-    """A new array on a GPU, zeros at first. `device`: index; None: the daemon's choice. Raises QuotaError, OutOfMemoryError."""
+    """Create an array in GPU memory, filled with zeros.
+
+    `device`: index; None: the daemon chooses. Raises QuotaError or OutOfMemoryError.
+    """
     return DeviceArray._new(clients.default_client(), shape, dtype, device)
 
 
 def to_device(a, device: int | None = None, *, client=None) -> DeviceArray:
-    """A copy of an array, buffer or sequence on a GPU; waits until it is there."""
+    """Copy an array, buffer or sequence to GPU memory, and wait for the copy."""
     if not isinstance(a, np.ndarray):
         from .convert import as_numpy
         a = as_numpy(a, sequences=True)

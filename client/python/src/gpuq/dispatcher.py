@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dispatcher: the thread of a client that learns of the ends of jobs with futures.
+"""Dispatcher: a thread of a client that completes the futures of ended jobs.
 
-It works while there are such jobs and sleeps otherwise. The library calls back once per ended job; which
-thread that happens in does not matter, and a callback that a signal handler cut short is made good at the next look.
+It is active while such jobs exist, and sleeps otherwise. The library calls back once per ended job, in any thread. If a
+signal handler interrupts a callback, the dispatcher completes that job at its next check.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _job_ended(handle, token) -> None:
 
 
 class Dispatcher:
-    """Belongs to one connection; `stop` before that is freed."""
+    """Belongs to one connection. Call `stop` before freeing the connection."""
 
     def __init__(self, handle: int):
         self._handle = handle
@@ -38,14 +38,14 @@ class Dispatcher:
 
     @property
     def busy(self) -> bool:
-        """Has it jobs to see the end of? Other threads leave the dispatching to it then."""
+        """Whether it has unfinished jobs. If so, other threads leave the dispatching to it."""
         return bool(self._jobs) and not self._stopping
 
     def is_here(self) -> bool:
         return self._thread is not None and threading.get_ident() == self._thread.ident
 
     def watch(self, job) -> None:
-        """Tell the job of its end, from this thread if it has ended already."""
+        """Notify the job when it ends; from this thread if it has already ended."""
         with self._cond:
             if job._watched:
                 return
@@ -81,10 +81,10 @@ class Dispatcher:
             if r <= 0:
                 self._look(r < 0)
             if r < 0 and not self._jobs:
-                return  # the connection is no more; the next one has its own dispatcher
+                return  # the connection was lost; the next one has its own dispatcher
 
     def _look(self, failed: bool) -> None:
-        """Nothing came in for a while, or the connection ended: is there an end whose callback got lost?"""
+        """Find ended jobs whose callback was lost. Runs after a pause, or when the connection was lost."""
         for token, job in list(self._jobs.items()):
             if job._ended or job._try_finish():
                 _watched.pop(token, None)
@@ -94,7 +94,7 @@ class Dispatcher:
                 self._cond.wait(_LOOK_MS / 1000)
 
     def stop(self) -> None:
-        """Before the connection is freed: the thread is out of the library when this returns."""
+        """Stop the thread before the connection is freed. On return it has left the library."""
         with self._cond:
             self._stopping = True
             self._cond.notify_all()
@@ -102,7 +102,7 @@ class Dispatcher:
             self._thread.join()
 
     def abandon(self) -> None:
-        """After the connection was freed, which ended every job of it: what is left here is told too."""
+        """Notify the remaining jobs after the connection was freed, which ended them."""
         for token, job in list(self._jobs.items()):
             _watched.pop(token, None)
             if not job._ended and not job._try_finish():

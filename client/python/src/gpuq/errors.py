@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors: what libgpuq and gpuqd say, as exceptions.
+"""Exceptions for the errors of libgpuq and gpuqd.
 
-Each carries the daemon's full text, the code of `gpuq.h` and its name. Where Python has a word for the
-same thing, the exception is that too: `except ConnectionError`, `except TimeoutError` work.
+Each has the full message, the code of `gpuq.h` and the name of the code. Where Python has a built-in exception for the
+same condition, the class derives from it too: `except ConnectionError` and `except TimeoutError` work.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ CONNECT, CLOSED, FORKED, AGAIN, SYSTEM = -100, -101, -102, -103, -104
 
 
 class Error(Exception):
-    """What went wrong.
+    """Base class of all errors.
 
-    `text` is what the daemon or the library says, in full; `code` the number of `gpuq.h`, such as -6;
-    `name` its name, such as "GPUQ_E_QUOTA".
+    `text`: the full message of the daemon or the library; `code`: the number in `gpuq.h`, such as -6; `name`: its name,
+    such as "GPUQ_E_QUOTA".
     """
 
     code = INTERNAL
@@ -42,25 +42,25 @@ class Error(Exception):
 
 
 class ProtocolError(Error):
-    """Library and daemon do not understand each other; their versions may differ."""
+    """Library and daemon cannot communicate; their versions may differ."""
 
     code = PROTOCOL
 
 
 class InvalidError(Error, ValueError):
-    """A request that cannot be right, such as a wrong number of arguments."""
+    """The request is invalid, for example because of a wrong number of arguments."""
 
     code = INVALID
 
 
 class NotFoundError(Error, LookupError):
-    """No such kernel, job, arena or variable; the text lists what there is."""
+    """There is no such kernel, job, arena or variable. For kernels and variables, the text lists what exists."""
 
     code = NOT_FOUND
 
 
 class DeniedError(Error, PermissionError):
-    """Not yours, or not allowed to you."""
+    """The object belongs to another user, or the operation is not allowed."""
 
     code = DENIED
 
@@ -68,13 +68,13 @@ class DeniedError(Error, PermissionError):
 
 
 class QuotaError(Error):
-    """Over a limit of this user; the text names it."""
+    """The user is over a limit; the text names it."""
 
     code = QUOTA
 
 
 class NoDeviceError(Error):
-    """No such device, or none that is in order."""
+    """There is no such device, or no device that works."""
 
     code = NO_DEVICE
 
@@ -86,32 +86,31 @@ class CompileError(Error):
 
 
 class ImageError(Error):
-    """PTX, cubin or fatbin that the device cannot load."""
+    """The device cannot load this PTX, cubin or fatbin."""
 
     code = IMAGE
 
 
 class DependencyError(Error):
-    """A job that this one waits for did not end well."""
+    """A job that this job depends on failed, was cancelled or is unknown."""
 
     code = DEPENDENCY
 
 
 class LaunchError(Error):
-    """The driver refused the launch: too many threads, too much shared memory, wrong arguments."""
+    """The driver rejected the launch: too many threads, too much shared memory, or wrong arguments."""
 
     code = LAUNCH
 
 
 class KernelFault(Error):
-    """The kernel read or wrote where it may not, trapped, or failed an assert."""
+    """The kernel accessed an invalid address, trapped, or failed an assert."""
 
     code = FAULT
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """The job ran longer than its timeout (GPUQ_E_TIMEOUT), or has not ended within the time that a wait
-    was given (GPUQ_E_AGAIN; it goes on then)."""
+    """The job exceeded its timeout (GPUQ_E_TIMEOUT), or a wait ended first (GPUQ_E_AGAIN; the job continues)."""
 
     code = TIMEOUT
 
@@ -119,25 +118,28 @@ class TimeoutError(Error, builtins.TimeoutError):
 
 
 class HalfWrittenError(Error):
-    """The job was in flight when another one's fault ended the worker; the text names the buffers that may be half written."""
+    """Another job's fault ended the worker while this job was in flight.
+
+    The text names buffers that may be partly written.
+    """
 
     code = HALF_WRITTEN
 
 
 class VariablesLostError(Error):
-    """The module's variables went with a worker that ended; write them again."""
+    """The values of the module's variables were lost with a worker that ended; write them again."""
 
     code = VARIABLES_LOST
 
 
 class OutOfMemoryError(Error, builtins.MemoryError):
-    """No memory of the device, or of the machine."""
+    """Device memory or host memory is exhausted."""
 
     code = MEMORY
 
 
 class ConnectError(Error, builtins.ConnectionError):
-    """No daemon there; the text has the path and what to do."""
+    """No daemon listens on the socket; the text has the path and what to do."""
 
     code = CONNECT
 
@@ -145,7 +147,7 @@ class ConnectError(Error, builtins.ConnectionError):
 
 
 class ClosedError(Error, builtins.ConnectionError):
-    """The connection ended or the client was closed."""
+    """The connection was lost, or the client was closed."""
 
     code = CLOSED
 
@@ -153,13 +155,16 @@ class ClosedError(Error, builtins.ConnectionError):
 
 
 class ReceiveError(Error):
-    """An array that another process sent cannot be had. No OSError, which multiprocessing's pools would swallow."""
+    """An array that another process sent does not exist any more.
+
+    Not an OSError: multiprocessing's pools ignore these.
+    """
 
     code = NOT_FOUND
 
 
 class ForkedError(Error):
-    """A client of the parent process, used in a forked child."""
+    """A forked child used a client of its parent process."""
 
     code = FORKED
 
@@ -180,7 +185,7 @@ _NAMES = {
 
 
 def __getattr__(name: str):
-    """CancelledError is also concurrent.futures', whose import takes longer than all of this package's."""
+    """Create CancelledError on demand: importing concurrent.futures takes longer than importing this package."""
     if name != "CancelledError":
         raise AttributeError(f"module 'gpuq.errors' has no attribute {name!r}")
 

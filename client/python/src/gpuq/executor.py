@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executor: concurrent.futures' contract, with kernels among the callables.
+"""Executor: a concurrent.futures executor whose callables may be kernels.
 
-Kernels go to the daemon; what is no kernel goes to a pool of processes or threads, made at its first use. So
-`ProcessPoolExecutor()` becomes `gpuq.Executor()` by one changed line, and the parts that are kernels follow.
+It sends kernels to the daemon. It runs all other callables in a pool of processes or threads, which it creates at first
+use. A program can therefore replace `ProcessPoolExecutor()` by `gpuq.Executor()` first, and functions by kernels later.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .prepared import Prepared
 
 
 TOGETHER_N = 64  # jobs of a map in one message
-LAZY_N = 64  # so many jobs end when somebody asks; where more pile up, a thread sees to all
+LAZY_N = 64  # up to this many jobs are completed on demand; above it, a thread completes all
 
 _executors: "weakref.WeakSet[Executor]" = weakref.WeakSet()
 
 
 class Executor(futures.Executor):
-    """Runs kernels through gpuqd and other callables in a pool.
+    """Runs kernels through gpuqd, and other callables in a pool.
 
-    `client`: a Client, None for the default one. For the pool: `max_workers`, `mp_context`, `initializer`, `initargs`
-    as of concurrent.futures; `processes`: False for threads.
+    `client`: a Client, or None for the default client. `max_workers`, `mp_context`, `initializer` and `initargs`
+    configure the pool, as in concurrent.futures; `processes`: False for a pool of threads.
     """
 
     def __init__(self, max_workers: int | None = None, mp_context=None, initializer=None, initargs=(), *, client=None,
@@ -60,9 +60,13 @@ class Executor(futures.Executor):
     def submit(self, fn, /, *args, **kwargs) -> futures.Future:
         """Schedule a call.
 
-        A kernel: `submit(kernel, config, *args, **options)` as of `Kernel.submit`; the future's result is what Out and InOut
-        named, one array or a tuple of them, or the job's Result if there is none. A Prepared: the same, of `submit(prepared, *swaps,
-        **new)` as of its `fire`. A Job: its Result. Anything else is called as `fn(*args, **kwargs)` in the pool. Raises RuntimeError after shutdown.
+        - Kernel: `submit(kernel, config, *args, **options)`, as for `Kernel.submit`. The future's result is the array
+          given as Out or InOut, or a tuple of several. Without such an array it is the job's Result.
+        - Prepared: `submit(prepared, *swaps, **new)`, as for `Prepared.fire`. The result is the same as for a kernel.
+        - Job: the result is the job's Result.
+        - Anything else: `fn(*args, **kwargs)` is called in the pool.
+
+        Raises RuntimeError after shutdown.
         """
         kernel = _kernel_of(fn)
         with self._lock:
@@ -87,7 +91,7 @@ class Executor(futures.Executor):
             n, pending = len(self._pending), ()
             if n > LAZY_N:
                 pending = list(self._pending) if n == LAZY_N + 1 else [future]
-        futures.Future.add_done_callback(future, self._on_done)  # past JobFuture's own, which has a thread look
+        futures.Future.add_done_callback(future, self._on_done)  # bypasses JobFuture's own, which starts the dispatcher
         for one in pending:
             one._watch()
         return future
@@ -107,11 +111,12 @@ class Executor(futures.Executor):
     # ---- map ----
 
     def map(self, fn, *iterables, timeout: float | None = None, chunksize: int = 1, progress=None, **options):
-        """Like the builtin, all at once; results in order.
+        """Like the built-in `map`, but all calls are submitted at once. Results are in order.
 
-        A kernel: `map(kernel, configs, as, bs, …)`, where a single LaunchConfig stands for all, and so does any argument that is
-        a Python or numpy scalar; `options` are of `gpuq.job`. `progress`: called as progress(1) once per ended call, such
-        as `tqdm.update`; or an object with `update`, such as a tqdm. `timeout`: seconds for all of it, then TimeoutError.
+        For a kernel: `map(kernel, configs, as, bs, …)`. A single LaunchConfig applies to all launches, and so does a
+        Python or numpy scalar. `options`: as for `gpuq.job`. `progress`: a function that is called as progress(1) for
+        each ended call, such as `tqdm.update`; or an object with such an `update`, such as a tqdm. `timeout`: seconds
+        for all calls, then TimeoutError.
         """
         progress = getattr(progress, "update", progress)
         if _kernel_of(fn) is None:
@@ -125,7 +130,7 @@ class Executor(futures.Executor):
         return _results(self._launch_all(fn, columns, options, progress), end)
 
     def _launch_all(self, fn, columns, options, progress) -> list[futures.Future]:
-        """Kernels: some at once in a message."""
+        """Submit the launches, several in a message."""
         kernel, launched = _kernel_of(fn), []
         rows = zip(*columns)
         try:
@@ -168,8 +173,11 @@ class Executor(futures.Executor):
     # ---- the end ----
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """No more submissions. `wait`: until all have ended; `cancel_futures`: those that have not ended are cancelled, in the
-        daemon too; calls that a pool runs already go on."""
+        """Accept no more submissions.
+
+        `wait`: wait until all calls have ended. `cancel_futures`: cancel unfinished calls, including jobs in the
+        daemon; calls that already run in the pool continue.
+        """
         with self._lock:
             self._is_shut = True
             pool, pending = self._pool, list(self._pending)
@@ -180,7 +188,7 @@ class Executor(futures.Executor):
             pool.shutdown(wait=wait, cancel_futures=cancel_futures)
         if wait:
             for future in pending:
-                future._await_end()  # one that is cancelled may still work on its arrays for a moment
+                future._await_end()  # a cancelled job may still use its arrays for a moment
 
     def __repr__(self) -> str:
         state = "shut down" if self._is_shut else "open"
@@ -195,7 +203,7 @@ def _kernel_of(fn) -> Kernel | None:
 
 
 def _future(job: Job) -> futures.Future:
-    """Of what the job's Out and InOut named."""
+    """A future for the arrays that the job's Out and InOut named."""
     outputs = _unique(job._outputs)
     return job._future(lambda ended: _value(ended, outputs))
 
@@ -221,7 +229,7 @@ def _tell(future: futures.Future, progress) -> futures.Future:
 
 
 def _results(submitted: list[futures.Future], end: float | None):
-    """In order; what is left is cancelled when the consumer stops."""
+    """The results in order. Cancels the remaining calls when the consumer stops."""
     submitted.reverse()
     try:
         while submitted:
@@ -234,7 +242,7 @@ def _results(submitted: list[futures.Future], end: float | None):
 
 
 def _at_exit() -> None:
-    """As with the executors of concurrent.futures, what was submitted is done before the process ends."""
+    """As in concurrent.futures, submitted calls are finished before the process ends."""
     for executor in list(_executors):
         executor.shutdown()
 

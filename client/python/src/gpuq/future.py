@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JobFuture: a job as a concurrent.futures.Future, whose cancel() reaches the daemon.
+"""JobFuture: a concurrent.futures.Future for a job. Its cancel() also cancels the job in the daemon.
 
-Who asks such a future for its result waits for the job himself, which takes no thread and no switch between threads. The
-client's dispatcher sees to those that must be told of the end: done callbacks, `concurrent.futures.wait` and
-`as_completed`, asyncio.
+A thread that asks for the result waits for the job itself, so no other thread and no thread switch is needed. The
+client's dispatcher thread handles everything that must be notified of the end: done callbacks,
+`concurrent.futures.wait`, `as_completed` and asyncio.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OVER = (_base.CANCELLED_AND_NOTIFIED, _base.FINISHED)
 
 
 class _Waiters(list):
-    """What concurrent.futures.wait and as_completed put on a future's list of waiters is to be told of its end."""
+    """The waiters that concurrent.futures.wait and as_completed register with a future."""
 
     def __init__(self, future: "JobFuture"):
         self._future = future
@@ -28,48 +28,51 @@ class _Waiters(list):
 
 
 class JobFuture(Future):
-    """`job`: the Job. It counts as not running until it has ended, since the daemon can cancel it at any time."""
+    """`job`: the Job. `running()` is False until the job has ended, because the daemon can cancel it at any time."""
 
     def __init__(self, job, value):
         super().__init__()
         self.job = job
-        self._value = value  # of the ended job: what result() gives
+        self._value = value  # a function from the ended job to the value of result()
         self._told = False
         self._waiters = _Waiters(self)
 
     def result(self, timeout: float | None = None):
-        """As of concurrent.futures. A Ctrl-C leaves the job as it is."""
+        """As in concurrent.futures. A Ctrl-C does not cancel the job."""
         return super().result(self._join(timeout))
 
     def exception(self, timeout: float | None = None):
-        """As of concurrent.futures."""
+        """As in concurrent.futures."""
         return super().exception(self._join(timeout))
 
     def done(self) -> bool:
-        """Has it ended, or been cancelled? Does not wait."""
+        """Whether it has ended or was cancelled. Does not wait."""
         self._look()
         return super().done()
 
     def cancel(self) -> bool:
-        """Cancel it, running or not. Returns False if it has ended already."""
+        """Cancel the job, waiting or running. Returns False if it has already ended."""
         self._look()
         if not super().cancel():
             return False
         try:
             self.job.cancel()
         except errors.Error:
-            pass  # its connection is gone, and the job with it
+            pass  # the connection was lost, and the job with it
         return True
 
     def add_done_callback(self, fn) -> None:
-        """As of concurrent.futures; a thread of the package calls it, unless the future is done."""
+        """As in concurrent.futures. A thread of the package calls `fn`, unless the future is already done."""
         super().add_done_callback(fn)
         self._watch()
 
     # ---- learning of the end ----
 
     def _join(self, timeout: float | None) -> float | None:
-        """Wait for the job here, unless it is the dispatcher's. Returns how long is to be waited for word of it then."""
+        """Wait for the job in this thread, unless the dispatcher does.
+
+        Returns the remaining time to wait for the future.
+        """
         if self._state not in (_base.PENDING, _base.RUNNING) or self.job._watched:
             return timeout
         try:
@@ -83,7 +86,7 @@ class JobFuture(Future):
         return None
 
     def _await_end(self) -> None:
-        """Until the job has ended, also where the future is cancelled already."""
+        """Wait until the job has ended, even if the future is already cancelled."""
         if self.job._watched:
             wait([self])
             return
@@ -104,7 +107,7 @@ class JobFuture(Future):
             self._tell(error)
 
     def _watch(self) -> None:
-        """Have the dispatcher tell of the end."""
+        """Have the dispatcher complete this future."""
         if self._state in _OVER or self.job._watched:
             return
         try:
@@ -116,7 +119,7 @@ class JobFuture(Future):
         self._tell()
 
     def _tell(self, error: BaseException | None = None) -> None:
-        """The job has ended, or cannot be asked any more. By whoever learns of it, once."""
+        """Complete the future, once: the job has ended, or its state cannot be queried any more."""
         with self._condition:
             if self._told or self._state in _OVER:
                 return
@@ -124,7 +127,7 @@ class JobFuture(Future):
         try:
             if self._state == _base.RUNNING or self.set_running_or_notify_cancel():
                 self._settle(error or self.job._error)
-        except BaseException:  # a Ctrl-C: the next look tells it
+        except BaseException:  # a Ctrl-C: the next check completes it
             self._told = False
             raise
 

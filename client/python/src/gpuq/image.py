@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image: a module's code, its handles in the connections that use it, and what was told of its kernels.
+"""Image: the code of a module, its handles in all connections that use it, and the description of its kernels.
 
-Loading takes the daemon milliseconds, even of what it has compiled before, so a client shares one Image among the Modules
-of the same code, and keeps the last few whose Modules are gone. Code with variables is not shared: each of its
-Modules has variables of its own.
+Loading takes the daemon milliseconds, even for code that it has compiled before. A client therefore shares one Image
+between all Modules of the same code, and keeps the last few after their Modules are deleted. Code with variables is not
+shared, because each of its Modules has its own variables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT_BYTES = 16 << 20
 
 
 class Facts:
-    """Of one kernel: `symbol`, `doc`, `parameters` as (kind, size), `kinds_known`, `max_block`."""
+    """Properties of one kernel: `symbol`, `doc`, `parameters` as (kind, size), `kinds_known`, `max_block`."""
 
     __slots__ = ("symbol", "doc", "parameters", "kinds_known", "max_block")
 
@@ -53,7 +53,7 @@ class Image:
         self._signatures = None
 
     def handle_for(self, client) -> int:
-        """Its handle in a client's present connection; loaded there at the first use."""
+        """The handle in a client's current connection. The image is loaded there at first use."""
         if client._handle is None:
             client._revive()
         epoch = client._epoch
@@ -71,8 +71,8 @@ class Image:
         try:
             return self._load_now(client)
         except errors.QuotaError:
-            client._images.forget()  # those kept for later count too
-            gc.collect()  # a module and its kernels name each other
+            client._images.forget()  # cached images count against the quota
+            gc.collect()  # a module and its kernels refer to each other
             return self._load_now(client)
 
     def _load_now(self, client) -> int:
@@ -90,7 +90,7 @@ class Image:
         return handle.value
 
     def facts(self, client) -> list[Facts]:
-        """Of its kernels."""
+        """The properties of all kernels."""
         if self._facts is None:
             handle, info = self.handle_for(client), native.KernelInfo()
             facts = []
@@ -101,7 +101,7 @@ class Image:
         return self._facts
 
     def signatures(self) -> dict:
-        """What source says of kernels, by name; nothing for other code."""
+        """The signatures of the kernels in the source, by name; empty for other code."""
         if self._signatures is None:
             from . import signature
             is_source = self.code is not None and self.kind in (None, "c++") and b"__global__" in self.code
@@ -117,14 +117,14 @@ class Image:
 
 
 class Images:
-    """A client's, the one used last at the end."""
+    """The Images of a client; the most recently used is last."""
 
     def __init__(self):
         self._lock = threading.Lock()
         self._kept = collections.OrderedDict()
 
     def get(self, client, *key) -> Image:
-        """The Image of `key`, Image's parameters; loaded. Raises what loading raises."""
+        """Get the loaded Image for `key`, the parameters of Image. Raises the exceptions of loading."""
         with self._lock:
             image = self._kept.get(key)
             if image is not None:
@@ -147,7 +147,7 @@ class Images:
         self._lock = threading.Lock()
 
     def forget(self) -> None:
-        """Keep none of them for later."""
+        """Empty the cache."""
         with self._lock:
             kept, self._kept = self._kept, collections.OrderedDict()
         del kept  # without the lock

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job: a list of operations on arrays; it is submitted, runs by itself, and ends once.
+"""Job: a list of operations on arrays. It is submitted, runs asynchronously, and ends once.
 
-Waiting goes straight to the library, unless the client's dispatcher is at work: its thread alone runs
-callbacks then, or a Ctrl-C in a thread that waits could end up in one.
+A waiting thread calls the library directly, unless the client's dispatcher thread is active. In that case only the
+dispatcher runs callbacks. Otherwise a Ctrl-C in a waiting thread could interrupt a callback.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _get_ident = threading.get_ident
 
 
 class Nothing:
-    """Stands for a parameter where there is no kernel: copies, fills, variables."""
+    """Takes the place of a parameter for operations without a kernel: copies, fills, variables."""
 
     def __init__(self, where: str):
         self.where = where
@@ -50,13 +50,13 @@ class Nothing:
 
 
 class Job:
-    """A job; make it with `gpuq.job(**options)`, build it, submit it once.
+    """A job. Create it with `gpuq.job(**options)`, append operations, and submit it once.
 
-    The building methods return the job, so that they chain. Operations of one job run in order, as one CUDA graph
-    where there are several. `await job` submits it if need be and gives its Result.
+    The methods that append return the job, so that calls can be chained. The operations of a job run in order; several
+    operations run as one CUDA graph. `await job` submits the job if necessary, and returns its Result.
     """
 
-    # What most jobs never change; a small job's making is most of what Python adds to it.
+    # Defaults that most jobs never change. Creating a small job is most of Python's overhead.
     _id = 0
     _submitted = False
     _ended = False
@@ -108,7 +108,7 @@ class Job:
 
     @classmethod
     def _fired(cls, client, epoch: int, label: str | None) -> "Job":
-        """One that a prepared job makes; its handle is to come."""
+        """A job from a prepared job; the caller sets its handle."""
         self = cls.__new__(cls)
         self._client = client
         self._epoch = epoch
@@ -141,7 +141,7 @@ class Job:
                                  "away: make it anew", errors.FORKED)
 
     def launch(self, kernel, config, *args) -> "Job":
-        """Append a launch; `config` and `args` as of `Kernel.submit`."""
+        """Append a launch. `config` and `args`: as for `Kernel.submit`."""
         handle = self._building()
         config = kernel._config(config)
         self._grid = config.grid
@@ -155,14 +155,14 @@ class Job:
         return self
 
     def _refused(self, r: int) -> Exception:
-        """What the library's check of arguments says is a TypeError in Python's words."""
+        """The exception for a rejected launch: a TypeError if the library's check of arguments failed."""
         error = self._client._error(r, native.text())
         if type(error) is errors.InvalidError and "argument" in error.text:
             return TypeError(error.text)
         return error
 
     def copy(self, to, from_) -> "Job":
-        """Append a copy between arrays of the same number of bytes, host or device, each way."""
+        """Append a copy between arrays of the same size in bytes, in host or device memory."""
         self._building()
         to_handle, to_bytes = self._place(to, native.OUT, "copy, to")
         from_handle, from_bytes = self._place(from_, native.IN, "copy, from")
@@ -173,7 +173,10 @@ class Job:
         return self
 
     def fill(self, a, value) -> "Job":
-        """Append a fill of every element with a value; wider dtypes than 4 bytes take a copy of the whole."""
+        """Append an operation that sets all elements to a value.
+
+        Dtypes wider than 4 bytes need a copy of the whole array.
+        """
         self._building()
         dtype = np.dtype(getattr(a, "dtype", np.uint8))
         one = np.asarray(value, dtype)
@@ -190,7 +193,7 @@ class Job:
         return self.copy(a, np.full(a.shape, one))
 
     def read_variable(self, variable, to, offset: int = 0) -> "Job":
-        """Append a copy of a module's variable, from `offset` bytes on, to an array."""
+        """Append a copy from a module's variable to an array. It starts `offset` bytes into the variable."""
         self._building()
         handle, nbytes = self._place(to, native.OUT, f"read_variable {variable.name}")
         module = variable.module._handle_for(self._client)
@@ -199,7 +202,7 @@ class Job:
         return self
 
     def write_variable(self, variable, from_, offset: int = 0) -> "Job":
-        """Append a copy of an array to a module's variable, from `offset` bytes on."""
+        """Append a copy from an array to a module's variable. It starts `offset` bytes into the variable."""
         self._building()
         handle, nbytes = self._place(from_, native.IN, f"write_variable {variable.name}")
         module = variable.module._handle_for(self._client)
@@ -208,7 +211,10 @@ class Job:
         return self
 
     def after(self, *jobs) -> "Job":
-        """Wait for other jobs of this user: Jobs, or ids of any process. If one does not end well, neither does this."""
+        """Run only after other jobs of this user: Jobs, or ids of jobs of any process.
+
+        If one of them fails or is cancelled, this job fails with DependencyError.
+        """
         for job in jobs:
             if isinstance(job, Job) and job._submitted and job._ended and job._error is None:
                 continue
@@ -216,13 +222,16 @@ class Job:
         return self
 
     def prepare(self) -> "Prepared":
-        """Have the daemon keep it, to be fired again and again: see Prepared. The job itself may be submitted, changed or
-        given up afterwards. It comes after no other job, and has at most 256 arrays and some 200 launches."""
+        """Create a Prepared from this job, which can be fired many times.
+
+        Afterwards the job itself may be changed, submitted or deleted. It may not depend on other jobs, and may have at
+        most 256 arrays and about 200 launches.
+        """
         from .prepared import Prepared
         return Prepared(self)
 
     def _record(self, *arrays) -> None:
-        """An operation without a kernel: (name, array, direction, where) of each array."""
+        """Record an operation without a kernel. `arrays`: (name, array, direction, where) of each array."""
         self._recorded.append((None, arrays))
 
     # ---- arrays ----
@@ -248,7 +257,10 @@ class Job:
         return pack_buffer(handle, direction)
 
     def _packed_again(self, packer, value, direction: int, is_host: bool) -> bytes | None:
-        """Of a whole piece of this connection's memory, whose like has passed before: what most arguments are. None: look closer."""
+        """The fast path for most arrays: a whole Memory of this connection, like one that passed the checks before.
+
+        Returns None if the array must be checked.
+        """
         held = value._whole
         if held is None or held.epoch != self._epoch or value.dtype is not packer.passed_dtype or not packer.passed[direction]:
             return None
@@ -299,7 +311,7 @@ class Job:
         return slice_.value
 
     def _hold(self, handle: int) -> None:
-        """Until the job is built the library borrows the handle; one holder keeps it until the end."""
+        """Keep a handle, which the library borrows until the job is built, until the end of the job."""
         if self._slices is None:
             self._slices = []
         self._slices.append(_Handle(handle))
@@ -312,9 +324,9 @@ class Job:
     # ---- submitting and waiting ----
 
     def submit(self) -> "Job":
-        """Queue it; does not wait. Its arrays may not be touched until it has ended."""
+        """Submit the job without waiting for it. Do not access its arrays until it has ended."""
         handle = self._building()
-        self._submitted = True  # first, so that a Ctrl-C in between finds it so
+        self._submitted = True  # set first, so that a Ctrl-C in between sees it
         r = native.submit(handle)
         if r < 0:
             self._submitted = False
@@ -323,7 +335,7 @@ class Job:
         return self
 
     def run(self) -> Result:
-        """Submit and wait: see `wait`."""
+        """Submit the job and wait for it: see `wait`."""
         try:
             return self.submit().wait()
         except KeyboardInterrupt:
@@ -331,10 +343,10 @@ class Job:
             raise
 
     def wait(self, timeout: float | None = None) -> Result:
-        """Wait for its end, at most `timeout` seconds. Returns the Result.
+        """Wait until the job has ended, at most `timeout` seconds. Returns the Result.
 
-        Raises what made it fail: KernelFault, TimeoutError, CancelledError, LaunchError, DependencyError …; TimeoutError
-        also when it has not ended in time (it goes on). Ctrl-C cancels the job.
+        If the job failed, raises the reason: KernelFault, TimeoutError, CancelledError, LaunchError, DependencyError
+        and so on. If it has not ended in time, raises TimeoutError; the job continues. Ctrl-C cancels the job.
         """
         if not self._ended:
             if not self._submitted:
@@ -372,7 +384,7 @@ class Job:
         return self._handle
 
     def _lost(self) -> None:
-        """Its connection is no more. In the process that had it the library has ended the job; a child has not."""
+        """The connection was lost: the library has ended the job. In a forked child, raises ForkedError."""
         if self._client._forked or self._client._closed or self._handle is None:
             self._client._connection()
         if self._handle is not None and self._try_finish():
@@ -396,7 +408,7 @@ class Job:
             pass
 
     def done(self) -> bool:
-        """Has it ended, one way or another? Does not wait."""
+        """Whether the job has ended in any way. Does not wait."""
         if self._ended or not self._submitted:
             return self._ended
         dispatcher = self._client._dispatcher_
@@ -407,14 +419,14 @@ class Job:
         return self._ended
 
     def cancel(self) -> None:
-        """Ask the daemon to end it, running or not. It still ends once: `wait()` tells how."""
+        """Ask the daemon to cancel the job, waiting or running. `wait()` tells how it ended."""
         if self._submitted and not self._ended:
             self._client._check(native.cancel(self._alive()))
 
     # ---- the end ----
 
     def _end_well(self) -> None:
-        """The library says that it is done; how that went is the Result's to ask."""
+        """The job is done. The Result fetches the details on demand."""
         with self._lock:
             if self._ended:
                 return
@@ -424,7 +436,7 @@ class Job:
         self._tell()
 
     def _tell(self) -> None:
-        """Of its end, those that wait for it otherwise."""
+        """Notify events and futures of the end."""
         if self._event is not None:
             self._event.set()
         futures, self._futures = self._futures, None
@@ -436,14 +448,14 @@ class Job:
             staged.back()
 
     def _close(self) -> None:
-        """The handle is the result's, or freed."""
+        """Release everything. The handle was passed to the result, or freed."""
         self._handle = None
         self._staged = None
         self._slices = None
         self._ended = True
 
     def _try_finish(self) -> bool:
-        """Take over how it ended, if it has."""
+        """Get the result, if the job has ended. Returns whether it has."""
         with self._lock:
             if self._ended:
                 return True
@@ -471,7 +483,7 @@ class Job:
             self._client._check(native.wait(self._handle, 0))
 
     def _on_end(self) -> None:
-        """By the dispatcher, in its thread."""
+        """Called by the dispatcher in its thread."""
         if self._try_finish():
             self._tell()
             return
@@ -480,7 +492,10 @@ class Job:
             future._tell(errors.ForkedError(f"{self._words()} is another process's to wait for", errors.FORKED))
 
     def future(self):
-        """A concurrent.futures.Future of its Result; submits the job if need be. Cancelling it cancels the job."""
+        """A concurrent.futures.Future for the Result.
+
+        Submits the job if necessary. Cancelling the future cancels the job.
+        """
         return self._future(lambda job: job._result)
 
     def _future(self, value):
@@ -504,7 +519,7 @@ class Job:
 
     @property
     def id(self) -> int:
-        """For `after`, `gpuq queue`, `gpuq.wait_id`; 0 before it is submitted."""
+        """The id, for `after`, `gpuq queue` and `gpuq.wait_id`; 0 before the job is submitted."""
         if not self._id and self._submitted:
             if self._handle is not None:
                 self._id = native.job_id(self._handle)
@@ -514,14 +529,14 @@ class Job:
 
     @property
     def state(self) -> str:
-        """ "building", "pending", "done", "failed" or "cancelled"; does not wait."""
+        """ "building", "pending", "done", "failed" or "cancelled". Does not wait."""
         if not self._submitted:
             return "building"
         return self._result.state if self.done() else "pending"
 
     @property
     def result(self) -> Result | None:
-        """How it ended; None while it has not. Does not wait, nor raise what made it fail."""
+        """The Result, or None if the job has not ended. Does not wait, and does not raise the reason of a failure."""
         return self._result if self.done() else None
 
     @property
@@ -553,17 +568,21 @@ class _Handle:
 
 
 def job(**options) -> Job:
-    """A job to build.
+    """Create an empty job.
 
-    `after`: a Job or id, or several, that must end well before; `timeout`: seconds of running, not of waiting;
-    `priority`: among this user's jobs, -100 to 100, first; `label`: for `gpuq queue`, at most 64 bytes; `device`: index;
-    `repeatable`: running it twice is harmless, though it changes device arrays in place; `timed`: measure `gpu_time`.
+    - `after`: a Job or id, or several; the job runs only if they succeed
+    - `timeout`: maximum running time in seconds; waiting does not count
+    - `priority`: among this user's jobs, from -100 (last) to 100 (first)
+    - `label`: a text for `gpuq queue`, at most 64 bytes
+    - `device`: index of the device; None: the daemon chooses
+    - `repeatable`: running the job twice is harmless, although it changes device arrays in place
+    - `timed`: measure `Result.gpu_time`
     """
     return Job(**options)
 
 
 def submit_many(jobs) -> list[Job]:
-    """Submit several jobs of one client in one message, in this order; none is submitted if one cannot be."""
+    """Submit several jobs of one client in this order, in one message. On failure, none is submitted."""
     jobs = list(jobs)
     if not jobs:
         return jobs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel: one function of a module, with what is known of its parameters."""
+"""Kernel: a kernel of a module, and what is known about its parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Kernel:
-    """A kernel; get it with `module.get_kernel(name)`. It pickles as its module's code and its name."""
+    """A kernel. Get it with `module.get_kernel(name)`. It is pickled as the code of its module and its name."""
 
     def __init__(self, module, name: str, symbol: str, doc: str, parameters, kinds_known: bool, max_block: int,
                  known=None):
@@ -36,32 +36,34 @@ class Kernel:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """In words: as written in the source, else their kinds."""
+        """The parameters as text: as written in the source, or else their kinds."""
         return tuple(packer.where.split("(", 1)[1][:-1].strip("`") for packer in self._packers)
 
     def submit(self, config, *args, **options) -> Job:
-        """Submit one launch as a job; does not wait.
+        """Submit one launch as a job, without waiting for it.
 
-        `config`: LaunchConfig, or (grid, block). `args`: one per parameter: In, Out or InOut around an array; a
-        numpy or ctypes scalar; a Python int, float or bool where the parameter is known to be one. `options`: of
-        `gpuq.job`. Raises TypeError, ValueError or OverflowError for what does not fit.
+        `config`: LaunchConfig, or a tuple (grid, block). `args`: one per parameter: In, Out or InOut around an array; a
+        numpy or ctypes scalar; or a Python int, float or bool if the type of the parameter is known. `options`: as for
+        `gpuq.job`. Raises TypeError, ValueError or OverflowError if an argument does not match its parameter.
         """
         return Job(self.module.client, **options).launch(self, config, *args).submit()
 
     def run(self, config, *args, **options):
-        """Submit one launch and wait for its end: see `submit`. Returns its Result; raises what made it fail."""
+        """Submit one launch and wait for it. Arguments as for `submit`; returns or raises as `Job.wait` does."""
         return Job(self.module.client, **options).launch(self, config, *args).run()
 
     def prepare(self, config, *args, **options) -> "Prepared":
-        """Have the daemon keep one launch, to be fired again and again with other arrays and scalars: see Prepared.
-        `config`, `args` and `options` as of `submit`; it comes after no other job."""
+        """Prepare one launch, which can be fired many times with other arrays and scalars: see Prepared.
+
+        Arguments as for `submit`; it may not depend on other jobs.
+        """
         return Job(self.module.client, **options).launch(self, config, *args).prepare()
 
     def _config(self, config) -> LaunchConfig:
         return config if type(config) is LaunchConfig else as_config(config)
 
     def _pack(self, job: Job, args, keep: list) -> tuple[bytes, int]:
-        """The arguments as the library takes them, and how many. `keep`: what must live until the call."""
+        """The packed arguments and their number. `keep`: objects that must live until the call."""
         packers = self._packers
         if len(args) != len(packers):
             raise TypeError(f"{self.name} takes {len(packers)} arguments ({', '.join(self.parameters)}); given are {len(args)}")
@@ -105,7 +107,7 @@ def _may_write(packer: Packer) -> bool:
 
 
 def _array_of(packer: Packer, arg) -> tuple:
-    """(direction, array) of an argument as `Kernel._pack` takes it; of a scalar (IN, None)."""
+    """(direction, array) of an argument, as in `Kernel._pack`; (IN, None) for a scalar."""
     if isinstance(arg, Argument):
         return arg.direction, arg.value
     if isinstance(arg, DeviceArray):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: a buffer of the daemon's that this process holds, host or device.
+"""Memory: a buffer in host or device memory that this process holds.
 
-Arrays are views of it: numpy keeps the Memory as the base of a host array, so it goes with the last view.
-It belongs to one connection; another one (a forked child's, an explicit client's) opens it by name when a
-job of its needs it. What was pickled stays until the other process has it: a semaphore in memory that both
-see counts the pickles that were received, since the arena lives only as long as somebody has it open.
+Arrays are views of a Memory. numpy keeps it as the base of a host array, so it is freed with the last view. A Memory
+belongs to one connection. Another connection (of a forked child, or of another client) opens it by reference when a job
+needs it. An arena lives only as long as some process has it open, so a pickled Memory is kept until the other process
+has received it. A semaphore in shared memory counts the received pickles.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _all: "weakref.WeakSet[Memory]" = weakref.WeakSet()
 
 
 class Memory:
-    """`address`: of host memory in this process, None for the device's; `nbytes`: at least 1."""
+    """`address`: of host memory in this process, None for device memory; `nbytes`: at least 1."""
 
     __slots__ = ("client", "epoch", "handle", "address", "nbytes", "device", "ref", "packed", "_elsewhere",
                  "__array_interface__", "__weakref__")
@@ -51,17 +51,17 @@ class Memory:
             if not self._is_kept():
                 native.buffer_free(self.handle)
         except (AttributeError, TypeError):
-            pass  # at the interpreter's end, or never made
+            pass  # the interpreter is ending, or __init__ failed
 
     def _is_kept(self) -> bool:
-        """Device memory that nobody else knows serves the next array."""
+        """Put device memory that no other process has a reference to into the cache. Returns whether it is kept."""
         client = self.client
         if self.address is not None or self.ref is not None or client._epoch != self.epoch or client._handle is None:
             return False
         return client._spares.put(self.nbytes, self.device, self.handle)
 
     def name(self) -> tuple[int, int, int]:
-        """(arena, offset, length): what any process of this user can open it by."""
+        """The reference (arena, offset, length), with which any process of this user can open the buffer."""
         if self.ref is None:
             ref = native.BufferRef()
             self.client._check(native.buffer_get_ref(self.handle, byref(ref)))
@@ -69,7 +69,7 @@ class Memory:
         return self.ref
 
     def handle_for(self, client) -> int:
-        """The buffer's handle in a client's present connection."""
+        """The buffer's handle in a client's current connection."""
         if client._handle is None:
             client._revive()
         if client._epoch == self.epoch:
@@ -103,7 +103,10 @@ def open_handle(client, name: tuple[int, int, int]) -> int:
 
 
 def new_host(client, nbytes: int, zeroed: bool = True) -> Memory:
-    """Host memory that the daemon sees too. Not `zeroed`, it may hold what an array of this client held that is gone."""
+    """Allocate host memory shared with the daemon.
+
+    If not `zeroed`, it may contain data of a deleted array of this client.
+    """
     nbytes = nbytes or 1
     handle = c_void_p()
     r = (native.buffer_new if zeroed else native.buffer_new_uninitialized)(client._handle or client._connection(), nbytes, byref(handle))
@@ -113,7 +116,7 @@ def new_host(client, nbytes: int, zeroed: bool = True) -> Memory:
 
 
 def new_device(client, nbytes: int, device: int | None, zeroed: bool = True) -> Memory:
-    """Device memory. `device`: index; None: the daemon's choice. `zeroed` as of new_host."""
+    """Allocate device memory. `device`: index; None: the daemon chooses. `zeroed`: as for new_host."""
     nbytes = nbytes or 1
     client._connection()
     handle = client._spares.take(nbytes, device)
@@ -129,7 +132,7 @@ def _device_handle(client, nbytes: int, device: int | None) -> int:
     try:
         return _new_device_handle(client, nbytes, device)
     except (errors.QuotaError, errors.OutOfMemoryError):
-        if not client._spares.release():  # those kept for later count too
+        if not client._spares.release():  # cached memory counts against the quota
             raise
     return _new_device_handle(client, nbytes, device)
 
@@ -141,7 +144,7 @@ def _new_device_handle(client, nbytes: int, device: int | None) -> int:
 
 
 def _clear(client, handle: int, nbytes: int) -> None:
-    """By a job that nobody waits for: those that use the memory come behind it."""
+    """Fill with zeros by a job. Nothing waits for it, because jobs that use the memory run after it."""
     job = c_void_p()
     client._check(native.job_new(client._connection(), byref(job)))
     try:
@@ -162,7 +165,7 @@ def of(array) -> "Memory | None":
 
 
 def name_all() -> None:
-    """Before fork(): the child can only open what it knows by name."""
+    """Before fork(): get references to all memory, because the child can open it only by reference."""
     for memory in list(_all):
         if memory.ref is None and memory.client._handle is not None and memory.epoch == memory.client._epoch:
             try:
@@ -171,11 +174,11 @@ def name_all() -> None:
                 pass
 
 
-# ---- pickles under way -----------------------------------------------------------------
+# ---- pickles in transit -----------------------------------------------------------------
 
 
 class _Semaphores:
-    """POSIX semaphores between processes: the one counter that two processes can change at once from Python."""
+    """POSIX semaphores: the only counter that two processes can change concurrently from Python."""
 
     def __init__(self):
         libc = ctypes.CDLL(None)
@@ -201,7 +204,7 @@ def semaphores() -> _Semaphores:
 
 
 class Outbox:
-    """What a client has pickled and nobody has received yet. One page of semaphores at a time."""
+    """The pickled memory of a client that was not received yet. Uses one page of semaphores at a time."""
 
     def __init__(self, client):
         self.client = weakref.proxy(client)
@@ -211,7 +214,7 @@ class Outbox:
         self.sent = []  # (page, slot, memory), held until the slot's semaphore is posted
 
     def send(self, memory: Memory) -> tuple[tuple[int, int, int], int]:
-        """Holds the memory until received() is called with what this returns. Returns (page's name, slot)."""
+        """Keep the memory until receive() was called with the returned ticket: (reference of the page, slot)."""
         self.sweep()
         if self.page is None or self.n_used == _SLOTS:
             self.page = new_host(memory.client, _SLOTS * _SEM_SIZE)
@@ -227,7 +230,7 @@ class Outbox:
         self.sent = [entry for entry in self.sent if read(entry[0].address + entry[1] * _SEM_SIZE) == 0]
 
     def linger(self, patience_s: float = LINGER_S) -> None:
-        """Wait, bounded, until all is received: the arenas end with this process."""
+        """Wait for a limited time until everything is received, because the arenas end with this process."""
         end = time.monotonic() + patience_s
         pause = 0.0005
         self.sweep()
@@ -238,7 +241,7 @@ class Outbox:
 
 
 def send(memory: Memory) -> tuple[tuple[int, int, int], int] | None:
-    """For __reduce__: keep it until received. None: it is another process's to keep."""
+    """For __reduce__: keep the memory until it is received. Returns None if another process keeps it."""
     client = memory.client
     if client._handle is None or memory.epoch != client._epoch:
         memory.name()
@@ -247,7 +250,7 @@ def send(memory: Memory) -> tuple[tuple[int, int, int], int] | None:
 
 
 def receive(client, name: tuple[int, int, int], ticket, nbytes: int) -> Memory:
-    """The receiving end of a pickle. Raises ReceiveError if the sender has ended meanwhile, or there is no daemon."""
+    """Receive pickled memory. Raises ReceiveError if the sender has ended, or if there is no daemon."""
     try:
         handle = open_handle(client, name)
     except errors.NotFoundError as error:
@@ -266,6 +269,6 @@ def _acknowledge(client, page: tuple[int, int, int], slot: int) -> None:
     try:
         handle = open_handle(client, page)
     except errors.Error:
-        return  # the sender is gone; the array is ours already
+        return  # the sender has ended; this process has the array open already
     semaphores().post(native.buffer_data(handle) + slot * _SEM_SIZE)
     native.buffer_free(handle)

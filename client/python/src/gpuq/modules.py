@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Module: compiled code in the daemon, its kernels and its variables."""
+"""Module: compiled code that is loaded in the daemon, with its kernels and variables."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def _bytes_of(code) -> bytes:
 
 
 class Module:
-    """Kernels from source, PTX, cubin or fatbin; make it with `gpuq.module`.
+    """Kernels from source, PTX, a cubin or a fatbin. Create it with `gpuq.module`.
 
-    It loads again by itself in another connection, such as a forked child's, and pickles as its code. The same code again
-    costs little while the client has it: see image.py.
+    It loads itself again in another connection, such as that of a forked child, and is pickled as its code. Loading the
+    same code again is cheap as long as the client still has it loaded.
     """
 
     kernel_class = Kernel
@@ -53,9 +53,9 @@ class Module:
 
     def _fill(self, image: Image) -> None:
         self._image = image
-        self._handle_for = image.handle_for  # (client) -> the module's handle in its present connection
+        self._handle_for = image.handle_for  # (client) -> the module's handle in its current connection
         self._facts = {facts.symbol: facts for facts in image.facts(self.client)}
-        self._kernels = {}  # those asked for, by symbol
+        self._kernels = {}  # created so far, by symbol
 
     def _name_of(self, symbol: str) -> str:
         return symbol if symbol in self._image.signatures() or not symbol.startswith("_Z") else _plain(symbol)
@@ -70,11 +70,14 @@ class Module:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The names of its kernels."""
+        """The names of the kernels."""
         return tuple(self._facts)
 
     def get_kernel(self, name: str) -> Kernel:
-        """A kernel by name; one without extern "C" also by its plain name, where that is clear. Raises NotFoundError."""
+        """Get a kernel by name. Raises NotFoundError.
+
+        A kernel without extern "C" can also be found by its unmangled name, if that is unambiguous.
+        """
         kernel = self._kernels.get(name)
         if kernel is not None:
             return kernel
@@ -85,14 +88,17 @@ class Module:
                                    f"{self._meant(name)}")
 
     def _meant(self, name: str) -> str:
-        import difflib  # costs a millisecond, which only a slip pays
+        import difflib  # the import takes a millisecond
         near = difflib.get_close_matches(name, [self._name_of(symbol) or symbol for symbol in self._facts], 1, 0.7)
         return f'; did you mean "{near[0]}"?' if near else ""
 
     __getitem__ = get_kernel
 
     def get_global(self, name: str) -> "Variable":
-        """A __device__ or __constant__ variable. Each session has its own; it lives as long as the worker."""
+        """Get a __device__ or __constant__ variable.
+
+        Each session has its own instance, which lives as long as the worker.
+        """
         return Variable(self, name)
 
     @property
@@ -102,6 +108,7 @@ class Module:
 
     @property
     def has_variables(self) -> bool:
+        """Whether the module has __device__ or __constant__ variables."""
         return native.module_has_variables(self._handle_for(self.client))
 
     def __reduce__(self):
@@ -114,21 +121,24 @@ class Module:
 
 
 class Variable:
-    """A variable of a module; make it with `module.get_global(name)`."""
+    """A variable of a module. Get it with `module.get_global(name)`."""
 
     def __init__(self, module: Module, name: str):
         self.module = module
         self.name = name
 
     def get(self, shape=(), dtype=np.float32, offset: int = 0):
-        """Its value: an Array of that shape and dtype, from `offset` bytes on; shape (): a scalar. Waits."""
+        """Read the value, starting at `offset` bytes, and wait for it. Returns an Array, or a scalar for shape ()."""
         client = self.module.client
         to = arrays.zeros(shape, dtype, client=client)
         client.job().read_variable(self, to, offset).run()
         return to[()] if to.ndim == 0 else to
 
     def set(self, value, dtype=None, offset: int = 0) -> None:
-        """Give it a value: an array, or a numpy or ctypes scalar, as many bytes as it has. Waits."""
+        """Write a value, starting at `offset` bytes, and wait.
+
+        `value`: an array, or a numpy or ctypes scalar, with all its bytes.
+        """
         client = self.module.client
         if not isinstance(value, (np.ndarray, np.generic)):
             if dtype is None and isinstance(value, (int, float, list, tuple)):
@@ -169,15 +179,18 @@ def _rebuild(kind, path, code, code_type, options, name) -> Module:
 
 
 def module(code: str | bytes, code_type: str | None = None, options=(), name: str | None = None) -> Module:
-    """Compile and load a module; waits until it is there.
+    """Compile and load a module, and wait until it is loaded.
 
-    `code`: CUDA C++ source or PTX as str, or bytes of either, of a cubin or a fatbin. `code_type`: "c++", "ptx",
-    "cubin", "fatbin"; None: told from the code. `options`: of the compiler, such as "-DN=4", "--use_fast_math".
-    `name`: for messages. Raises CompileError with the compiler's log, ImageError, QuotaError.
+    - `code`: CUDA C++ source or PTX as str, or bytes of source, PTX, a cubin or a fatbin
+    - `code_type`: "c++", "ptx", "cubin" or "fatbin"; None: detected from the code
+    - `options`: compiler options, such as "-DN=4" or "--use_fast_math"
+    - `name`: a name for messages
+
+    Raises CompileError with the compiler's log, ImageError or QuotaError.
     """
     return Module(code, code_type, options, name)
 
 
 def builtin() -> Module:
-    """The kernels that come with the daemon; `gpuq kernels` lists them, `.kernels` and `kernel.doc` tell them here."""
+    """The built-in kernels of the daemon. `gpuq kernels` lists them; here `.kernels` and `kernel.doc` describe them."""
     return clients.default_client().builtin()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that Numba has compiled: Python functions as PTX, their arrays as Numba passes them.
+"""Kernels compiled by Numba: Python functions as PTX, with arrays passed in Numba's ABI.
 
-Numba's own ABI for an array is meminfo, parent, number of items, bytes of an item, data, then shape and strides
-of each axis; the first two are null on a GPU. Numba is imported when `from_numba` is called, never before, and only
-compiles: it needs its NVVM (a CUDA Toolkit, or its packages), no GPU.
+In that ABI an array is meminfo, parent, number of items, bytes per item, data, and the shape and strides of each axis.
+The first two are null on a GPU. Numba is imported only when `from_numba` is called, and is used only to compile. It
+needs its NVVM (from a CUDA Toolkit or its packages), but no GPU.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Spec:
 
 
 class NumbaKernel(Kernel):
-    """A Kernel whose arrays are passed as Numba does. `symbol`: of the PTX; `specs`: the function's parameters."""
+    """A Kernel that passes arrays in Numba's ABI. `symbol`: in the PTX; `specs`: the function's parameters."""
 
     def __init__(self, module: Module, symbol: str, name: str, doc: str, specs):
         inner = module.get_kernel(symbol)
@@ -85,7 +85,7 @@ class NumbaKernel(Kernel):
         return [_word(0), _word(0), _word(array.size), _word(size), data, *map(_word, array.shape), *map(_word, strides)]
 
     def _slots(self, operation: int, args) -> list:
-        """An array's shape and strides are arguments of their own, so another one must have the same."""
+        """Shape and strides are separate arguments, so a replacement array must have the same shape."""
         from .prepared import Slot
         slots, index = [], 0
         for spec, packer, arg in zip(self._specs, self._packers, args):
@@ -115,7 +115,7 @@ def _word(value: int) -> bytes:
 
 
 def _spec(kind, name: str) -> Spec:
-    """Of a Numba type."""
+    """The Spec for a Numba type."""
     text = f"{name}: {kind}"
     if hasattr(kind, "layout") and hasattr(kind, "ndim"):
         return Spec(text, _dtype(kind.dtype, text).str, kind.ndim, not kind.mutable)
@@ -126,7 +126,7 @@ def _spec(kind, name: str) -> Spec:
 
 
 def _dtype(kind, text: str) -> np.dtype:
-    """By the type's name, which Numba keeps equal to numpy's."""
+    """The numpy dtype, found by the type's name, which is the same in Numba and numpy."""
     name = {"bool": "bool_", "boolean": "bool_", "char": "int8", "uchar": "uint8"}.get(str(kind), str(kind))
     try:
         return np.dtype(name.rstrip("_"))
@@ -135,7 +135,7 @@ def _dtype(kind, text: str) -> np.dtype:
 
 
 def _normalised(cuda, signature):
-    """(argument types, text) of a signature in any of the forms that Numba takes."""
+    """The argument types of a signature in any of the forms that Numba accepts."""
     for home in ("numba.cuda.core.sigutils", "numba.core.sigutils"):
         try:
             sigutils = __import__(home, fromlist=["normalize_signature"])
@@ -149,7 +149,10 @@ def _normalised(cuda, signature):
 
 
 def compile_ptx(function, signature, cc=None, fastmath: bool = False) -> tuple[str, list[Spec]]:
-    """PTX of a Python function, by numba.cuda.compile, and its parameters. `function`: plain, or made by @cuda.jit."""
+    """Compile a Python function with numba.cuda.compile. Returns the PTX and the parameters.
+
+    `function`: a plain function, or one decorated with @cuda.jit.
+    """
     import inspect
 
     from numba import cuda
@@ -165,11 +168,12 @@ def compile_ptx(function, signature, cc=None, fastmath: bool = False) -> tuple[s
 
 
 def from_numba(function, signature, *, cc=None, fastmath: bool = False, client=None) -> NumbaKernel:
-    """A Kernel of a Python function that Numba compiles for the GPU.
+    """Create a Kernel from a Python function, which Numba compiles for the GPU.
 
-    `signature`: its parameters' types as Numba writes them, such as "void(float32[::1], float32, int64)" or a tuple of
-    types; arrays are passed as they lie, row by row. `cc`: compute capability, (9, 0), None for Numba's default, which
-    newer devices run too. The kernel is used as any other: `kernel.run(config, Out(r), 2.0, n)`. Raises what Numba raises.
+    `signature`: the types of the parameters in Numba's notation, such as "void(float32[::1], float32, int64)", or a
+    tuple of types. Arrays are passed in row-major order. `cc`: compute capability, such as (9, 0); None: Numba's
+    default, which also runs on newer devices. Use the kernel like any other: `kernel.run(config, Out(r), 2.0, n)`.
+    Numba's exceptions are passed on.
     """
     ptx, specs = compile_ptx(function, signature, cc, fastmath)
     function = getattr(function, "py_func", function)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepared: a job that the daemon keeps, to be fired again and again with other arrays and scalars.
+"""Prepared: a job that the daemon keeps, and that the client fires many times with other arrays and scalars.
 
-A job that is fired is sent as a number and what is new in it, where one that is submitted is made, packed and sent as a
-whole. What is new is named by the kernels' parameters, so a Prepared holds a table of them.
+To fire a job, the client sends only its number and what has changed, instead of building, packing and sending a whole
+job. Changed arguments are identified by the names of the kernels' parameters, so a Prepared has a table of these.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ARG_SIZE = 32
 
 
 class Slot:
-    """One argument of a prepared job. `array`: what it is, and `handle` its buffer; both None for a scalar."""
+    """One argument of a prepared job: `array` and the `handle` of its buffer; both are None for a scalar."""
 
     __slots__ = ("operation", "name", "index", "packer", "direction", "array", "handle", "shape", "nbytes")
 
@@ -41,11 +41,11 @@ class Slot:
         self.direction = direction
         self.array = array
         self.handle = None
-        self.shape = shape  # that another array must have too; None: any
-        self.nbytes = nbytes  # likewise
+        self.shape = shape  # required shape of a replacement array; None: any
+        self.nbytes = nbytes  # its required size
 
     def checked(self, value):
-        """Another array for it, out of its In, Out or InOut."""
+        """Check a replacement array, and unwrap it from In, Out or InOut."""
         if isinstance(value, Argument):
             if _WORDS[value.direction] != _WORDS[self.direction]:
                 raise TypeError(f"{self.packer.where} was prepared as {_WORDS[self.direction]}, and stays so; given is {value!r}")
@@ -61,7 +61,7 @@ _WORDS = {native.IN: "In", native.OUT: "Out", native.INOUT: "InOut", native.OUT_
 
 
 def _is_same(a, b) -> bool:
-    """Are two arrays the same memory?"""
+    """Whether two arrays are the same memory."""
     if a is b:
         return True
     if isinstance(a, DeviceArray) and isinstance(b, DeviceArray):
@@ -77,7 +77,7 @@ def _nbytes(array) -> int:
 
 
 def _slots(operation: int, kernel, args) -> list[Slot]:
-    """Of one recorded operation."""
+    """The slots of one recorded operation."""
     if kernel is not None:
         return kernel._slots(operation, args)
     return [Slot(operation, name, 0, Nothing(where), direction, array, nbytes=_nbytes(array))
@@ -85,16 +85,17 @@ def _slots(operation: int, kernel, args) -> list[Slot]:
 
 
 def _is_plain(array) -> bool:
-    """Is it copied for each job?"""
+    """Whether the array must be copied for each job."""
     return not isinstance(array, DeviceArray) and not (isinstance(array, np.ndarray) and memory.of(array) is not None)
 
 
 class Prepared:
-    """A job that is fired again and again; make it with `kernel.prepare(config, *args)` or `gpuq.job()...prepare()`.
+    """A prepared job. Create it with `kernel.prepare(config, *args)` or `gpuq.job()...prepare()`.
 
-    `p.fire()` submits it as it was prepared, `p.fire(x=b, n=5)` with another array and scalar, and so does `p(...)`: each
-    gives a Job like any other, in order with all others. It takes a quarter of the time that making and submitting one
-    takes, and few bytes. It belongs to its client's connection, and goes with it or with the last reference.
+    `p.fire()` submits it as it was prepared; `p.fire(x=b, n=5)` submits it with another array and scalar. `p(...)` is
+    the same as `p.fire(...)`. Each call returns a Job like any other, which runs in order with all others. Firing takes
+    a quarter of the time of creating and submitting a job, and sends few bytes. A Prepared ends with its client's
+    connection, or with the last reference to it.
     """
 
     def __init__(self, job: Job):
@@ -108,13 +109,13 @@ class Prepared:
         self._slots = [slot for i, (kernel, args) in enumerate(job._recorded) for slot in _slots(i, kernel, args)]
         self._arrays = [slot for slot in self._slots if slot.array is not None]
         self._find_handles(job)
-        self._held = [*(job._slices or ()), *(job._staged or {}).values()]  # the slots' handles are theirs
-        self._names = {}  # those given before
+        self._held = [*(job._slices or ()), *(job._staged or {}).values()]  # they own the slots' handles
+        self._names = {}  # slots by name, cached
         self._plain = any(_is_plain(slot.array) for slot in self._arrays)
         self._outputs = _outputs(self._arrays, {})
 
     def _find_handles(self, job: Job) -> None:
-        """Slots of one array have one handle."""
+        """Set the handles of the slots. Slots with the same array have the same handle."""
         found = []
         for slot in self._arrays:
             like = next((other for other in found if _is_same(other.array, slot.array)), None)
@@ -134,13 +135,19 @@ class Prepared:
     # ---- firing ----
 
     def fire(self, *swaps: tuple, **new) -> Job:
-        """Submit it once more; does not wait.
+        """Submit the prepared job once more, without waiting for it.
 
-        `new`: by name, what is another one in this job alone: an array wherever the prepared job uses the one that is there, in
-        the same direction; a scalar in each launch that has one of that name. Names are those of the source or the
-        built-ins' text, of a copy `to` and `from_`, of a fill `a`; "arg3" where a kernel's parameters have none; "1.n" is that of operation 1 alone.
-        `swaps`: pairs (was, now) of arrays, for arrays without one name. Arrays that are not the daemon's are copied in
-        for each job, and back when it has ended. Raises TypeError, ValueError or OverflowError for what does not fit.
+        `new`: arguments that differ in this job only, by name. An array replaces the prepared array everywhere in the
+        job, with the same direction. A scalar is replaced in all launches that have a scalar of this name. Names are:
+
+        - those in the source, or in the descriptions of built-in kernels;
+        - `to` and `from_` of a copy, and `a` of a fill;
+        - "arg3" for a parameter without a name;
+        - "1.n" for the argument `n` of operation 1 only.
+
+        `swaps`: pairs (was, now) of arrays, for arrays that have no single name. Arrays outside of shared memory are
+        copied for each job, and copied back when it has ended. Raises TypeError, ValueError or OverflowError if an
+        argument does not match.
         """
         job = Job._fired(self._client, self._epoch, self._label)
         if not new and not swaps and not self._plain:
@@ -153,7 +160,7 @@ class Prepared:
     __call__ = fire
 
     def run(self, *swaps: tuple, **new) -> Result:
-        """Fire it and wait for its end. Returns the Result; raises what made it fail."""
+        """Fire the job and wait for it. Returns or raises as `Job.wait` does."""
         return self.fire(*swaps, **new).wait()
 
     def _send(self, job: Job, args: bytes | None) -> Job:
@@ -172,10 +179,10 @@ class Prepared:
         raise errors.ForkedError("this job was prepared in another connection, before fork() or before the daemon went away: "
                                  "prepare it anew", errors.FORKED)
 
-    # ---- what is new ----
+    # ---- replaced arguments ----
 
     def _sorted(self, swaps, new, keep: list) -> tuple[dict, list[bytes]]:
-        """{handle that was: array}, and the packed gpuq_sets."""
+        """{prepared handle: new array}, and the packed gpuq_sets."""
         arrays, sets = {}, []
         for was, now in swaps:
             self._put(arrays, self._slot_of(was), now)
@@ -215,14 +222,14 @@ class Prepared:
         return slots
 
     def _packed(self, job: Job, arrays: dict, sets: list[bytes], keep: list) -> bytes:
-        """A gpuq_fire_args. The job takes hold of the arrays, and copies in those that are not the daemon's."""
+        """The packed gpuq_fire_args. The job keeps the arrays, and copies those that are not in shared memory."""
         pairs = self._swapped(job, arrays) if arrays or self._plain else {}
         job._outputs = _outputs(self._arrays, arrays) if arrays else self._outputs
         swaps_at, sets_at = (_address(b"".join(parts), keep) for parts in ([_SWAP.pack(*pair) for pair in pairs.items()], sets))
         return _FIRE.pack(swaps_at, len(pairs), sets_at, len(sets), 0, 0)
 
     def _swapped(self, job: Job, arrays: dict) -> dict:
-        """{handle that was: handle now}"""
+        """{prepared handle: new handle}"""
         pairs = {}
         for slot in self._arrays:
             array = arrays.get(slot.handle, slot.array)
@@ -234,7 +241,7 @@ class Prepared:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the arguments that may be other ones, each once."""
+        """The names of the arguments that `fire` can replace."""
         return tuple(dict.fromkeys(slot.name for slot in self._slots))
 
     @property

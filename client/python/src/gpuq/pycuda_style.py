@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SourceModule: kernels called as PyCUDA's are."""
+"""SourceModule, as in PyCUDA."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _WRAPPERS = {"In": In, "Out": Out, "InOut": InOut}
 
 
 class SourceModule:
-    """CUDA C++ source, compiled when made. Unless `no_extern_c`, it is put in extern "C" braces, as PyCUDA does.
+    """CUDA C++ source, compiled at once. Unless `no_extern_c` is set, it is wrapped in extern "C", as in PyCUDA.
 
-    `options`: of the compiler; what PyCUDA has for the architecture and its own folders is accepted and of no matter.
+    `options`: compiler options. The other parameters of PyCUDA's SourceModule are ignored, except `include_dirs`.
     """
 
     def __init__(self, source: str, nvcc: str = "nvcc", options=None, keep: bool = False, no_extern_c: bool = False,
@@ -27,11 +27,11 @@ class SourceModule:
         self.module = Module(source, "c++", options or (), "kernel.cu", client=client)
 
     def get_function(self, name: str) -> "Function":
-        """A kernel by name."""
+        """Get a kernel by name."""
         return Function(self.module.get_kernel(name))
 
     def get_global(self, name: str):
-        """A variable: see `Module.get_global`."""
+        """Get a variable: see `Module.get_global`."""
         return self.module.get_global(name)
 
     def __repr__(self) -> str:
@@ -39,19 +39,21 @@ class SourceModule:
 
 
 class Function:
-    """A kernel that is called `f(*args, block=(x, y, z), grid=(x, y))`; the call waits for the end."""
+    """A kernel. The call `f(*args, block=(x, y, z), grid=(x, y))` launches it and waits until it has ended."""
 
     def __init__(self, kernel):
         self.kernel = kernel
 
     def submit(self, *args, block, grid=(1, 1), shared: int = 0, **options) -> Job:
-        """As a call, without waiting."""
+        """As a call, but without waiting. Returns the Job."""
         return self.kernel.submit(LaunchConfig(grid, block, None, shared), *map(_argument, args), **options)
 
     def __call__(self, *args, block, grid=(1, 1), shared: int = 0, stream=None, time_kernel: bool = False, **options):
-        """Launch and wait. `args`: gpuq's or PyCUDA's In, Out and InOut around arrays, an Array or DeviceArray (which counts as
-        InOut), numpy scalars; `shared`: bytes; `stream` is of no matter. Returns None, or seconds on the GPU if
-        `time_kernel`."""
+        """Launch the kernel and wait until it has ended. Returns None, or seconds on the GPU if `time_kernel` is set.
+
+        `args`: In, Out or InOut of gpuq or PyCUDA around arrays; an Array or DeviceArray, which means InOut; or numpy
+        scalars. `shared`: bytes of dynamic shared memory. `stream` is ignored.
+        """
         result = self.submit(*args, block=block, grid=grid, shared=shared, timed=time_kernel, **options).wait()
         return result.gpu_time if time_kernel else None
 
@@ -60,7 +62,7 @@ class Function:
 
 
 def _argument(arg):
-    """pycuda.driver.In and its kin carry `.array`; told by their names, so PyCUDA need not be imported."""
+    """Convert In, Out and InOut of pycuda.driver, recognized by name so that PyCUDA need not be imported."""
     if not isinstance(arg, Argument) and hasattr(arg, "array") and type(arg).__name__ in _WRAPPERS:
         return _WRAPPERS[type(arg).__name__](arg.array)
     return as_inout(arg)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result: how a job ended, and when."""
+"""Result: how a job ended, and its times."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ def id_text(id: int) -> str:
 class Result:
     """How a job ended.
 
-    `state`: "done", "failed" or "cancelled"; `error`: 0, or the code of `gpuq.h`; `text`: why it did not end well; `output`:
-    what its kernels printed; `waited`, `ran`: seconds by the daemon's clock; `gpu_time`: seconds on the GPU, of a job with
-    timed=True; `device`: index of where it ran; `id`: the job's.
+    - `state`: "done", "failed" or "cancelled"
+    - `error`: 0, or the code in `gpuq.h`
+    - `text`: the reason of a failure
+    - `output`: what the kernels printed
+    - `waited`, `ran`: seconds, measured by the daemon
+    - `gpu_time`: seconds on the GPU, for a job with timed=True
+    - `device`: the index of the device where it ran
+    - `id`: the id of the job
 
-    That a job is done is known before the rest is told. The rest is fetched when it is first asked for, which may take some
-    microseconds, and raises ForkedError in a child of the process that ran the job.
+    The package may know that a job is done before it knows the other members. It then fetches them at first use, which
+    may take some microseconds. In a child of the process that ran the job, this raises ForkedError.
     """
 
     __slots__ = ("state", "error", "text", "_id", "_numbers", "_output", "_handle", "__weakref__")
@@ -42,7 +47,7 @@ class Result:
 
     @classmethod
     def _of_done(cls, handle: int) -> "Result":
-        """Of a job that is done; its handle is the result's from now on."""
+        """The result of a job that is done. The result takes over its handle."""
         self = cls.__new__(cls)
         self.state = "done"
         self.error = 0
@@ -53,7 +58,7 @@ class Result:
         return self
 
     def _told(self) -> list:
-        """Microseconds waited and ran, nanoseconds on the GPU, device."""
+        """[microseconds waited, microseconds ran, nanoseconds on the GPU, device]"""
         with _lock:
             if self._numbers is None:
                 self._fetch()
@@ -74,7 +79,7 @@ class Result:
             if self._handle is not None:
                 native.job_free(self._handle)
         except (AttributeError, TypeError):
-            pass  # at the interpreter's end
+            pass  # the interpreter is ending
 
     @property
     def id(self) -> int:

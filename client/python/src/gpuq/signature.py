@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signature: what CUDA C++ source and the built-ins' texts say of a kernel's parameters.
+"""Signature: parameters of kernels, from CUDA C++ source and from the descriptions of built-in kernels.
 
-The daemon checks kinds and sizes; only the source says what a pointer points to and whether it is const. A
-type that is not understood (a typedef, a struct, a template's) is left unchecked.
+The daemon checks kinds and sizes. Only the source tells what a pointer points to and whether it is const. Types that
+this module does not understand (typedefs, structs, template parameters) are not checked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _KERNEL = re.compile(r"\b__global__\b([^;{}()]*(?:__launch_bounds__\s*\([^)]*\))
 
 
 class Parameter:
-    """`text` as written; `name`, or None; `dtype` of the elements of a pointer, or of a scalar; None: not known. `writes`: None: not known."""
+    """A parameter of a kernel. Unknown properties are None.
+
+    `text`: as written; `name`; `dtype`: of a scalar, or of a pointer's elements; `writes`: whether the kernel may write.
+    """
 
     __slots__ = ("text", "name", "dtype", "pointer", "writes", "must_write")
 
@@ -88,7 +91,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _split(text: str) -> list[str]:
-    """At the commas that are outside of brackets."""
+    """Split at the commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         depth += {"(": 1, "<": 1, "[": 1, "{": 1, ")": -1, ">": -1, "]": -1, "}": -1}.get(letter, 0)
@@ -99,7 +102,7 @@ def _split(text: str) -> list[str]:
 
 
 def of_source(source: str) -> dict[str, list[Parameter]]:
-    """The kernels of a source text by name. One that is there twice, with other parameters, is left out."""
+    """The kernels of a source text, by name. A kernel that occurs twice with different parameters is left out."""
     text = _COMMENT.sub(lambda match: '""' if match.group().startswith('"') else " ", source)
     found: dict[str, list[Parameter] | None] = {}
     for match in _KERNEL.finditer(text):
@@ -115,7 +118,10 @@ def of_source(source: str) -> dict[str, list[Parameter]]:
 
 
 def of_builtin(name: str, text: str) -> list[Parameter] | None:
-    """From what the daemon tells: "what it does", "in:a out:b u64:n", "how to launch it", one a line."""
+    """Parameters from the daemon's description of a built-in kernel.
+
+    The description has one line each for what it does, its arguments ("in:a out:b u64:n") and its launch.
+    """
     lines = text.split("\n")
     if len(lines) < 2:
         return None

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spares: device memory of arrays that are gone, kept a while for the next ones of the same size.
+"""Spares: a cache of the device memory of deleted arrays, for new arrays of the same size.
 
-New device memory takes a round trip through the daemon to a worker, which allocates and maps it: a hundred times what
-clearing it takes, and programs make the same arrays again and again. Host memory is kept likewise, by the library. Few, small
-and for a short time, since other processes want the device's memory too; and never what another process may know by name.
+Allocating device memory takes a round trip through the daemon to a worker, which allocates and maps it. That takes a
+hundred times as long as clearing memory, and programs often create the same arrays again. The library caches host
+memory in the same way. The cache is small and keeps memory only for a short time, because other processes need device
+memory too. It never keeps memory that another process may have a reference to.
 
-Arrays end in finalizers, at any place in any thread, so there is no lock: one step of a list is one step.
+Arrays are finalized at any place in any thread, so there is no lock: single operations on a list are atomic.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from . import _native as native
 
 MAX_N = 16
 MAX_BYTES = 32 << 20  # of all
-MAX_S = 5.0  # without having been of use; looked at when one comes or goes
+MAX_S = 5.0  # maximum time without use; checked when memory is added or taken
 
 
 class Spares:
-    """Of one connection."""
+    """The cache of one connection."""
 
     def __init__(self):
-        self._kept = []  # (bytes, device, handle, since), the longest kept first
+        self._kept = []  # (bytes, device, handle, since), oldest first
 
     def put(self, nbytes: int, device: int, handle: int) -> bool:
-        """Keep a buffer. False: it is too large, and stays the caller's."""
+        """Keep a buffer. Returns False if it is too large; the caller then still owns it."""
         if nbytes > MAX_BYTES // 2:
             return False
         self._kept.append((nbytes, device, handle, time.monotonic()))
@@ -34,7 +35,7 @@ class Spares:
         return True
 
     def take(self, nbytes: int, device: int | None) -> int | None:
-        """The handle of one of that size, the caller's; not cleared. `device`: None for any."""
+        """Take a buffer of this size, not cleared; the caller then owns it. `device`: None: any."""
         self._trim()
         for entry in reversed(self._kept[:]):
             if entry[0] == nbytes and device in (None, entry[1]) and self._remove(entry):
@@ -42,7 +43,7 @@ class Spares:
         return None
 
     def release(self) -> bool:
-        """Give all back. Were there any?"""
+        """Free all buffers. Returns whether there were any."""
         kept = self._kept[:]
         for entry in kept:
             self._free(entry)
@@ -63,7 +64,7 @@ class Spares:
             native.buffer_free(entry[2])
 
     def _remove(self, entry) -> bool:
-        """Of two that want it one gets it."""
+        """Remove an entry. If two threads try, only one succeeds."""
         try:
             self._kept.remove(entry)
         except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staged: the copies of a job's arrays that are not in the daemon's memory, for the time of the job."""
+"""Staged: copies of a job's arrays that are not in memory shared with the daemon. They exist as long as the job."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ class Staged:
             ctypes.memmove(self.held.address, self.start, array.nbytes)
 
     def back(self) -> None:
-        """Bring the results to the array."""
+        """Copy the results back to the array."""
         if self.writes:
             ctypes.memmove(self.start, self.held.address, self.array.nbytes)
 
 
 def stage(staged: dict, client, array: np.ndarray, direction: int, where: str) -> int:
-    """The handle of an array's copy, which is among `staged`, a job's, afterwards. Raises ValueError where two would part."""
+    """Copy an array for a job, unless `staged` has a copy. Returns the handle.
+
+    Raises ValueError if the array overlaps another one and one of them is written.
+    """
     key = (array.__array_interface__["data"][0], array.nbytes)
     copy = staged.get(key)
     if copy is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that Triton has compiled: the cubin, and what Triton's own launcher would add to a launch.
+"""Kernels compiled by Triton: the cubin, and what Triton's launcher adds to a launch.
 
-That is 32 threads for each warp, dynamic shared memory and clusters from the metadata, and the hidden parameters behind the
-written ones: pointers to scratch memory, null where the kernel needs none. Nothing of Triton is imported.
+It adds 32 threads per warp, dynamic shared memory and clusters from the metadata, and hidden parameters after those in
+the source: pointers to scratch memory, or null if the kernel needs none. This module does not import Triton.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INTEGERS = {1: native.I8, 2: native.I16, 4: native.I32, 8: native.I64}
 
 
 class TritonLaunch:
-    """What the metadata say of every launch; sizes in bytes, scratch per block."""
+    """Launch parameters from the metadata. Sizes are in bytes; scratch is per block."""
 
     def __init__(self, threads: int, shared: int, cluster: tuple[int, int, int] | None, cooperative: bool,
                  scratch: tuple[int, int]):
@@ -41,14 +41,14 @@ class TritonLaunch:
         self.scratch = scratch
 
     def config(self, grid) -> LaunchConfig:
-        """`grid`: in programs, as Triton counts; a LaunchConfig's grid counts alone."""
+        """`grid`: number of programs, as in Triton. Of a LaunchConfig only the grid is used."""
         x, y, z = grid.grid if isinstance(grid, LaunchConfig) else _three(grid, "grid")
         width = self.cluster[0] if self.cluster else 1
         return LaunchConfig((x * width, y, z), self.threads, self.cluster, self.shared, self.cooperative)
 
 
 class TritonKernel(Kernel):
-    """A Kernel that is launched with a grid alone. `types`: (name, Triton's type, or None for a constant) in order."""
+    """A Kernel launched with only a grid. `types`: (name, Triton's type, or None for a constant), in order."""
 
     def __init__(self, module: Module, name: str, types, launch: TritonLaunch):
         inner = module.get_kernel(name)
@@ -72,7 +72,7 @@ class TritonKernel(Kernel):
         return packed + b"".join(hidden), n_args + len(hidden)
 
     def _given(self, args):
-        """Without constants, if they were given too: they are compiled in."""
+        """Drop the constants, which are compiled in, from the arguments."""
         if len(args) != len(self._types):
             return args
         return [arg for arg, (_, kind) in zip(args, self._types) if kind is not None]
@@ -81,7 +81,7 @@ class TritonKernel(Kernel):
         return super()._slots(operation, self._given(args))
 
     def _scratch(self, job, i: int, size: int, keep: list) -> bytes:
-        """A hidden parameter: global scratch memory first, then the profiler's."""
+        """A hidden parameter: the first is global scratch memory, the second the profiler's."""
         nbytes = self._launch.scratch[i] if i < len(self._launch.scratch) else 0
         if nbytes and size == 8:
             return self._scratch_memory(job, nbytes, keep)
@@ -96,7 +96,7 @@ class TritonKernel(Kernel):
         packer = Packer(self.name, len(self._packers), native.POINTER_KIND, 8, True)
         n_outputs = len(job._outputs)
         packed = job._buffer(packer, held, native.OUT)
-        del job._outputs[n_outputs:]  # nobody asked for it
+        del job._outputs[n_outputs:]  # not an output of the caller
         return packed
 
     def __reduce__(self):
@@ -114,7 +114,7 @@ def _packer(kernel: str, index: int, text: str, kind: str, size: int) -> Packer:
 
 
 def _types(compiled) -> list[tuple[str, str | None]]:
-    """The parameters that the source has, each with its type; None: a constant, which the cubin has no place for."""
+    """The parameters in the source with their types; None for constants, which the cubin does not have."""
     source = compiled.src
     constants = getattr(source, "constants", None) or getattr(source, "constexprs", None) or {}
     names = list(getattr(getattr(source, "fn", None), "arg_names", ()))
@@ -140,10 +140,10 @@ def _launch(metadata) -> TritonLaunch:
 
 
 def from_triton(compiled, *, client=None) -> TritonKernel:
-    """A Kernel of what Triton compiled: what `kernel.warmup(..., grid=(1,))`, `kernel[grid](...)` or `triton.compile` returned.
+    """Create a Kernel from what `kernel.warmup(..., grid=(1,))`, `kernel[grid](...)` or `triton.compile` returned.
 
-    It is launched with a grid, an int or a tuple, in place of a LaunchConfig: `kernel.run(grid, In(x), Out(y), n)`. The
-    arguments are those of the source in order, with or without its constants.
+    Launch it with a grid, an int or a tuple, instead of a LaunchConfig: `kernel.run(grid, In(x), Out(y), n)`. The
+    arguments are those of the source in order; constants may be omitted.
     """
     metadata = compiled.metadata
     name = metadata.get("name") if isinstance(metadata, dict) else getattr(metadata, "name", None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting by id, for jobs of any process. Without numpy, which processes that only pass on ids need not have."""
+"""Waiting for jobs of any process by id. Does not import numpy, because processes that only use ids do not need it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLICE_MS = 50  # how long a wait of the main thread keeps Python's signal handle
 
 
 def shorter(a_ms: int, b_ms: int) -> int:
-    """Of two limits, where -1 is none."""
+    """The shorter of two time limits; -1 means no limit."""
     if a_ms < 0:
         return b_ms
     return a_ms if b_ms < 0 else min(a_ms, b_ms)

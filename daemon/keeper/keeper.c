@@ -28,8 +28,9 @@
 #include "keeper/worker.h"
 #include "util/log.h"
 
-#define QUIT_MS   5000u /* for clients and workers to end */
-#define KILLED_MS 2000u /* and for what was killed then: a driver may hold it for long */
+#define QUIT_MS   5000u  /* for clients and workers to end */
+#define KILLED_MS 2000u  /* and for what was killed then: a driver may hold it for long */
+#define CLEAR_MS  30000u /* the workers of a dead supervisor may take so long to end */
 
 struct Keeper {
         Settings settings;
@@ -37,6 +38,8 @@ struct Keeper {
         Held *held;
         Workers *workers;
         Succession supervisor;
+        uint64_t
+                clear_by_ms; /* the next one starts by then, even if workers of the last one are left */
         int signals;
         int kernel_log; /* -1: it is not read */
 
@@ -150,8 +153,13 @@ static void keeper_give_up(Keeper *keeper) {
 }
 
 static void keeper_start_supervisor(Keeper *keeper) {
+        size_t n_left = workers_count(keeper->workers);
         int r;
 
+        if (n_left)
+                log_warning("%zu workers were killed %u s ago and have not ended: going on without "
+                            "waiting for them",
+                            n_left, CLEAR_MS / 1000);
         r = succession_start(&keeper->supervisor);
         if (r == 0)
                 keeper_tell_what_is_held(keeper);
@@ -174,11 +182,10 @@ static void keeper_on_supervisor_exit(Keeper *keeper, int status) {
 
         keeper_drain_store(keeper); /* what it gave us before it died is still in the socket */
         succession_on_exit(&keeper->supervisor);
-        if (keeper_is_quitting(keeper)) {
-                workers_kill_all(keeper->workers);
+        workers_kill_all(keeper->workers);
+        keeper->clear_by_ms = now_ms() + CLEAR_MS;
+        if (keeper_is_quitting(keeper))
                 return;
-        }
-        workers_leave(keeper->workers);
         /* One that ends by its own mistake as soon as it has taken over may do so again and again. */
         if (succession_doubts(&keeper->supervisor, status))
                 held_drop(keeper->held, KEEPER_KEY_LEDGER);
@@ -199,7 +206,6 @@ static void keeper_on_ready(Keeper *keeper) {
                 log_info("the supervisor is up again");
         }
         keeper->supervisor.is_ready = true;
-        workers_end_left(keeper->workers);
 }
 
 static bool keeper_on_spawn(Keeper *keeper, const KeeperMessage *message,
@@ -224,15 +230,6 @@ static bool keeper_on_spawn(Keeper *keeper, const KeeperMessage *message,
         return true;
 }
 
-static void keeper_on_attach(Keeper *keeper, const KeeperMessage *message) {
-        KeeperMessage answer = {.kind = KEEPER_SPAWNED, .id = message->id};
-
-        answer.pid = workers_attach(keeper->workers, message->id, &answer.status);
-        if (!answer.pid)
-                answer.kind = KEEPER_EXITED;
-        keeper_tell(keeper, &answer, -1);
-}
-
 /* Return: false: it broke the rules. */
 static bool keeper_on_message(Keeper *keeper, const KeeperMessage *message,
                               int fds[static KEEPER_N_FDS]) {
@@ -252,9 +249,6 @@ static bool keeper_on_message(Keeper *keeper, const KeeperMessage *message,
                         return keeper_on_spawn(keeper, message, fds);
                 case KEEPER_KILL:
                         workers_kill(keeper->workers, message->id);
-                        return true;
-                case KEEPER_ATTACH:
-                        keeper_on_attach(keeper, message);
                         return true;
                 default:
                         return false;
@@ -303,7 +297,7 @@ static void keeper_on_exit(Keeper *keeper, pid_t pid, int status) {
 
         if (pid == keeper->supervisor.pid)
                 keeper_on_supervisor_exit(keeper, status);
-        else if (workers_reaped(keeper->workers, pid, status, &message.id))
+        else if (workers_reaped(keeper->workers, pid, &message.id))
                 keeper_tell(keeper, &message, -1);
 }
 
@@ -384,12 +378,19 @@ static void keeper_on_signals(Keeper *keeper) {
 
 /* ---- deadlines ------------------------------------------------------------- */
 
+/* Not before the workers of the last one have ended: until then they may write into arenas. */
+static uint64_t keeper_start_at(const Keeper *keeper) {
+        uint64_t at = keeper->supervisor.start_at_ms;
+
+        return workers_count(keeper->workers) ? MAX(at, keeper->clear_by_ms) : at;
+}
+
 static int keeper_timeout(const Keeper *keeper) {
         uint64_t at = MIN(keeper->quit_at_ms, succession_due_at(&keeper->supervisor)),
                  now = now_ms();
 
         if (!keeper->supervisor.pid && !keeper_is_quitting(keeper))
-                at = MIN(at, keeper->supervisor.start_at_ms);
+                at = MIN(at, keeper_start_at(keeper));
         if (keeper->watchdog_ms)
                 at = MIN(at, keeper->ping_at_ms);
         if (at == NEVER)
@@ -430,8 +431,7 @@ static void keeper_on_deadlines(Keeper *keeper) {
         succession_on_time(&keeper->supervisor, now);
         if (keeper_is_quitting(keeper))
                 keeper_on_quitting(keeper, now);
-        else if (!keeper->supervisor.pid && !keeper->is_done &&
-                 now >= keeper->supervisor.start_at_ms)
+        else if (!keeper->supervisor.pid && !keeper->is_done && now >= keeper_start_at(keeper))
                 keeper_start_supervisor(keeper);
 }
 

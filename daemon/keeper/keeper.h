@@ -12,6 +12,9 @@
  *                  ^   |                     |
  *                  |   +---- it died <-------+
  *                  +- delay -+
+ *
+ * Workers end with the supervisor that asked for them: they are killed, and the next one is
+ * started when they have ended.
  */
 
 #include "keeper/listener.h"

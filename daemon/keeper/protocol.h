@@ -13,11 +13,10 @@
 
 #include <stdint.h>
 
-#define KEEPER_FD          3
-#define KEEPER_CONFIG_FD   4
-#define KEEPER_KEY_MAX     64
-#define KEEPER_STATUS_LOST (-1)     /* EXITED: of a keeper before us, whose end was its end */
-#define KEEPER_KEY_LEDGER  "ledger" /* without it what else is kept means nothing to a supervisor */
+#define KEEPER_FD         3
+#define KEEPER_CONFIG_FD  4
+#define KEEPER_KEY_MAX    64
+#define KEEPER_KEY_LEDGER "ledger" /* without it what else is kept means nothing to a supervisor */
 #define KEEPER_HANDOVER_S                                                                          \
         5 /* HANDOVER: what is in flight is waited for so long; well below TimeoutStopSec= */
 #define KEEPER_N_FDS                                                                               \
@@ -27,14 +26,12 @@
 
 typedef enum KeeperKind {
         /* supervisor to keeper */
-        KEEPER_READY =
-                1,     /* up: tell systemd; workers that were not asked for by ATTACH are killed */
-        KEEPER_STATUS, /* alive, with text for systemd's STATUS= */
-        KEEPER_KEEP,   /* hold this descriptor under key; replaces one of that key */
-        KEEPER_DROP,   /* forget key */
-        KEEPER_SPAWN,  /* start a worker: id, uid, gid, device, probe; KEEPER_N_FDS descriptors */
-        KEEPER_KILL,   /* SIGKILL worker id */
-        KEEPER_ATTACH, /* before READY: worker id, of a supervisor before us, is ours now; answered SPAWNED or EXITED */
+        KEEPER_READY = 1, /* up: tell systemd */
+        KEEPER_STATUS,    /* alive, with text for systemd's STATUS= */
+        KEEPER_KEEP,      /* hold this descriptor under key; replaces one of that key */
+        KEEPER_DROP,      /* forget key */
+        KEEPER_SPAWN, /* start a worker: id, uid, gid, device, probe; KEEPER_N_FDS descriptors */
+        KEEPER_KILL,  /* SIGKILL worker id */
 
         /* keeper to supervisor */
         KEEPER_LISTENER,   /* the listening socket, one descriptor; first, once */

@@ -24,11 +24,8 @@
 typedef struct Worker {
         LIST_ENTRY(Worker) next; /* workers->list */
         uint32_t id;
-        pid_t pid; /* 0: it ended while it was left; status says how */
-        int status;
-        bool is_probe;
-        bool is_left; /* its supervisor is gone, the next one may want it */
-        bool orphan;  /* nobody wants to hear of it */
+        pid_t pid;
+        bool is_orphan; /* its supervisor is gone: nobody wants to hear of it */
 } Worker;
 
 struct Workers {
@@ -249,7 +246,6 @@ int workers_spawn(Workers *workers, const Config *config, const KeeperMessage *m
         }
 
         worker->id = message->id;
-        worker->is_probe = message->probe;
         LIST_INSERT_HEAD(&workers->list, worker, next);
         workers->n_workers++;
         *ret_pid = worker->pid;
@@ -258,73 +254,24 @@ int workers_spawn(Workers *workers, const Config *config, const KeeperMessage *m
 
 /* ---- end ------------------------------------------------------------------- */
 
-static void worker_end(Worker *worker) {
-        worker->orphan = true;
-        if (worker->pid)
-                (void)kill(-worker->pid, SIGKILL);
-}
-
 void workers_kill(Workers *workers, uint32_t id) {
         Worker *worker;
 
         LIST_FOREACH (worker, &workers->list, next)
-                if (!worker->orphan && worker->pid && worker->id == id)
+                if (!worker->is_orphan && worker->id == id)
                         (void)kill(-worker->pid, SIGKILL);
 }
 
 void workers_kill_all(Workers *workers) {
-        Worker *worker, *next;
-
-        for (worker = LIST_FIRST(&workers->list); worker; worker = next) {
-                next = LIST_NEXT(worker, next);
-                if (worker->pid)
-                        worker_end(worker);
-                else
-                        worker_remove(workers, worker);
-        }
-}
-
-void workers_leave(Workers *workers) {
         Worker *worker;
 
         LIST_FOREACH (worker, &workers->list, next) {
-                if (worker->is_probe)
-                        worker_end(worker);
-                else
-                        worker->is_left = true;
+                worker->is_orphan = true;
+                (void)kill(-worker->pid, SIGKILL);
         }
 }
 
-pid_t workers_attach(Workers *workers, uint32_t id, int *ret_status) {
-        Worker *worker;
-
-        LIST_FOREACH (worker, &workers->list, next)
-                if (!worker->orphan && worker->id == id)
-                        break;
-        *ret_status = worker && !worker->pid ? worker->status : KEEPER_STATUS_LOST;
-        if (!worker)
-                return 0;
-        if (!worker->pid) {
-                worker_remove(workers, worker);
-                return 0;
-        }
-        worker->is_left = false;
-        return worker->pid;
-}
-
-void workers_end_left(Workers *workers) {
-        Worker *worker, *next;
-
-        for (worker = LIST_FIRST(&workers->list); worker; worker = next) {
-                next = LIST_NEXT(worker, next);
-                if (worker->is_left && !worker->pid)
-                        worker_remove(workers, worker);
-                else if (worker->is_left)
-                        worker_end(worker);
-        }
-}
-
-bool workers_reaped(Workers *workers, pid_t pid, int status, uint32_t *ret_id) {
+bool workers_reaped(Workers *workers, pid_t pid, uint32_t *ret_id) {
         Worker *worker;
         bool told;
 
@@ -333,13 +280,7 @@ bool workers_reaped(Workers *workers, pid_t pid, int status, uint32_t *ret_id) {
                         break;
         if (!worker)
                 return false;
-        if (worker->is_left && !worker->orphan) {
-                worker->pid = 0;
-                worker->status = status;
-                return false;
-        }
-
-        told = !worker->orphan;
+        told = !worker->is_orphan;
         *ret_id = worker->id;
         worker_remove(workers, worker);
         return told;

@@ -35,27 +35,11 @@ int workers_spawn(Workers *workers, const Config *config, const KeeperMessage *m
                   const int fds[static KEEPER_N_FDS], pid_t *ret_pid, char **ret_error);
 /** workers_kill() - SIGKILL to the process group of that id, if it is there. */
 void workers_kill(Workers *workers, uint32_t id);
-/** workers_kill_all() - and forget their ids. */
+/** workers_kill_all() - and forget their ids: their supervisor is gone, or we end. */
 void workers_kill_all(Workers *workers);
-/** workers_leave() - their supervisor is gone: probes are killed, the others wait for the next one. */
-void workers_leave(Workers *workers);
-/**
- * workers_attach() - the next supervisor takes one over
- * @ret_status: of one that has ended
- *
- * Return: its pid, or 0: it has ended, or nobody knows of it.
- */
-pid_t workers_attach(Workers *workers, uint32_t id, int *ret_status);
-/** workers_end_left() - the next supervisor is up: kill those that it did not take over. */
-void workers_end_left(Workers *workers);
-/**
- * workers_reaped() - a child has ended
- * @status: how; remembered for the next supervisor where it has none now
- *
- * Return: whether it was a worker whose supervisor is there; its id is in @ret_id.
- */
-bool workers_reaped(Workers *workers, pid_t pid, int status, uint32_t *ret_id);
-/** workers_count() - that run. */
+/** workers_reaped() - a child has ended. Return: whether it was a worker whose supervisor is there; its id is in @ret_id. */
+bool workers_reaped(Workers *workers, pid_t pid, uint32_t *ret_id);
+/** workers_count() - that have not been reaped. */
 size_t workers_count(const Workers *workers);
 
 #endif

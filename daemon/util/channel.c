@@ -4,13 +4,8 @@
  *
  * The memfd holds two rings: from the side that made it, then to it. Each side
  * has the eventfd it sleeps on and the one the other sleeps on. A descriptor is
- * the number of its message with SCM_RIGHTS on a SOCK_SEQPACKET pair, sent only
- * when its message is known to fit. The number is the position in the ring at
- * which that message is written next.
- *
- * Should the sender die between the two, whoever takes its place writes another
- * message there: of several descriptors with one number the last is meant. Should
- * the reader die between them, its message stands there without one.
+ * one byte with SCM_RIGHTS on a SOCK_SEQPACKET pair, sent only when its message is
+ * known to fit.
  */
 
 #include "util/channel.h"
@@ -26,18 +21,14 @@
 #include "proto/ring.h"
 
 #define CHANNEL_KEEP (1u << 20) /* bytes that a big message may leave behind in our own buffers */
-#define CHANNEL_LEFT_OVER_MAX                                                                      \
-        64u /* descriptors without a message, passed over before it counts as nonsense */
 
 struct Channel {
         Ring out;
         Ring in;
         uint8_t *map;
-        int memfd;     /* of the side that made it; else -1: the mapping holds the memory */
         int bell;      /* we sleep on it */
         int peer_bell; /* the other side does */
         int socket;
-        uint32_t number; /* of the message that was read last */
 
         uint8_t *packed; /* grows to the largest message */
         size_t n_packed;
@@ -59,7 +50,7 @@ static int channel_alloc(Channel **ret_channel) {
                 return -ENOMEM;
 
         channel->map = channel->received = MAP_FAILED;
-        channel->memfd = channel->bell = channel->peer_bell = channel->socket = -1;
+        channel->bell = channel->peer_bell = channel->socket = -1;
         *ret_channel = channel;
         return 0;
 }
@@ -125,16 +116,13 @@ int channel_new(Channel **ret_channel, int ret_fds[static CHANNEL_N_FDS]) {
         r = channel_alloc(&channel);
         if (r < 0)
                 return r;
-        r = channel_make_memfd(&channel->memfd);
+        r = channel_make_memfd(&peer_memfd);
         if (r < 0)
                 return r;
-        r = channel_map(channel, channel->memfd, true);
+        r = channel_map(channel, peer_memfd, true);
         if (r < 0)
                 return r;
         r = channel_make_bells(channel);
-        if (r < 0)
-                return r;
-        r = channel_copy_fd(channel->memfd, &peer_memfd);
         if (r < 0)
                 return r;
         r = channel_copy_fd(channel->bell, &bell);
@@ -169,7 +157,7 @@ static int channel_check_memfd(int memfd) {
         return st.st_size == (off_t)(2 * channel_ring_bytes()) ? 0 : -EINVAL;
 }
 
-static int channel_open(const int fds[static CHANNEL_N_FDS], bool first, Channel **ret_channel) {
+int channel_adopt(const int fds[static CHANNEL_N_FDS], Channel **ret_channel) {
         _cleanup_(channel_freep) Channel *channel = NULL;
         int r;
 
@@ -179,37 +167,16 @@ static int channel_open(const int fds[static CHANNEL_N_FDS], bool first, Channel
         r = channel_alloc(&channel);
         if (r < 0)
                 return r;
-        r = channel_map(channel, fds[0], first);
+        r = channel_map(channel, fds[0], false);
         if (r < 0)
                 return r;
 
-        channel->memfd = fds[0];
+        close(fds[0]); /* the mapping holds the memory */
         channel->bell = fds[1];
         channel->peer_bell = fds[2];
         channel->socket = fds[3];
         *ret_channel = TAKE_PTR(channel);
         return 0;
-}
-
-int channel_adopt(const int fds[static CHANNEL_N_FDS], Channel **ret_channel) {
-        int r;
-
-        r = channel_open(fds, false, ret_channel);
-        if (r < 0)
-                return r;
-        close(TAKE_FD((*ret_channel)->memfd));
-        return 0;
-}
-
-int channel_attach(const int fds[static CHANNEL_N_FDS], Channel **ret_channel) {
-        return channel_open(fds, true, ret_channel);
-}
-
-void channel_fds(const Channel *channel, int ret_fds[static CHANNEL_N_FDS]) {
-        ret_fds[0] = channel->memfd;
-        ret_fds[1] = channel->bell;
-        ret_fds[2] = channel->peer_bell;
-        ret_fds[3] = channel->socket;
 }
 
 Channel *channel_free(Channel *channel) {
@@ -224,7 +191,6 @@ Channel *channel_free(Channel *channel) {
         closep(&channel->socket);
         closep(&channel->peer_bell);
         closep(&channel->bell);
-        closep(&channel->memfd);
         free(channel);
         return NULL;
 }
@@ -260,10 +226,7 @@ static int channel_send_fd(Channel *channel, int fd) {
                 char bytes[CMSG_SPACE(sizeof(int))];
                 struct cmsghdr align;
         } control = {};
-        struct iovec iov = {
-                .iov_base = &channel->out.position,
-                .iov_len = sizeof(channel->out.position),
-        };
+        struct iovec iov = {.iov_base = (char[]){0}, .iov_len = 1};
         struct msghdr message = {
                 .msg_iov = &iov,
                 .msg_iovlen = 1,
@@ -372,9 +335,8 @@ int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_da
         if (channel->n_received > CHANNEL_KEEP) /* give a big message's pages back */
                 (void)madvise(channel->received, CHANNEL_CAPACITY, MADV_DONTNEED);
         channel->n_received = 0;
-        channel->number = channel->in.position;
 
-        r = ring_take(&channel->in, channel->received, &n_data);
+        r = ring_read(&channel->in, channel->received, &n_data);
         if (r == RING_E_AGAIN && ring_has_waiter(&channel->in))
                 channel_ring_bell(channel);
         if (r)
@@ -386,24 +348,13 @@ int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_da
         return 0;
 }
 
-/* The number that the next descriptor carries; it stays on the socket. Return: whether there is one. */
-static bool channel_peek_number(Channel *channel, uint32_t *ret_number) {
-        ssize_t n;
-
-        do
-                n = recv(channel->socket, ret_number, sizeof(*ret_number), MSG_PEEK | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
-        return n == sizeof(*ret_number);
-}
-
-/* Return: -1: none, or not one alone. */
-static int channel_receive_fd(Channel *channel) {
+int channel_take_fd(Channel *channel) {
         union {
                 char bytes[CMSG_SPACE(sizeof(int))];
                 struct cmsghdr align;
         } control;
-        uint32_t number;
-        struct iovec iov = {.iov_base = &number, .iov_len = sizeof(number)};
+        char byte;
+        struct iovec iov = {.iov_base = &byte, .iov_len = 1};
         struct msghdr message = {
                 .msg_iov = &iov,
                 .msg_iovlen = 1,
@@ -429,34 +380,10 @@ static int channel_receive_fd(Channel *channel) {
         return TAKE_FD(fd);
 }
 
-/* Messages that are still in the ring lie no further ahead than it is long. */
-static bool channel_is_later(const Channel *channel, uint32_t number) {
-        return number != channel->number && number - channel->number <= CHANNEL_CAPACITY;
-}
-
-/* Those of later messages stay where they are: we may die before we come to them. */
-int channel_take_fd(Channel *channel) {
-        _cleanup_(closep) int fd = -1;
-        uint32_t number;
-
-        for (unsigned i = 0; i < CHANNEL_LEFT_OVER_MAX && channel_peek_number(channel, &number);
-             ++i) {
-                if (channel_is_later(channel, number))
-                        break;
-                closep(&fd);
-                fd = channel_receive_fd(channel);
-                if (number == channel->number)
-                        continue;
-                closep(&fd);
-                fd = -1;
-        }
-        return TAKE_FD(fd);
-}
-
 bool channel_sleep(Channel *channel) {
         bool may_sleep = ring_sleep(&channel->in);
 
-        /* That released the last message, whose room somebody may wait for. */
+        /* Somebody may wait for the room of the last message. */
         if (ring_has_waiter(&channel->in))
                 channel_ring_bell(channel);
         return may_sleep;

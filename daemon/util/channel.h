@@ -10,11 +10,6 @@
  * message is one packed protobuf; a descriptor that goes with it is sent on the
  * socket before the message is written to the ring, so it is there when the
  * message is read. Messages and descriptors keep their order.
- *
- * The side that made it may die: from its descriptors, which another process held
- * meanwhile, a new one goes on where it stopped. The message that it was at is
- * read again, its descriptor may be lost; nothing else is lost, and a descriptor
- * that was sent without its message is passed over.
  */
 
 #include <stdbool.h>
@@ -45,15 +40,6 @@ typedef struct Channel Channel;
 int channel_new(Channel **ret_channel, int ret_fds[static CHANNEL_N_FDS]);
 /** channel_adopt() - the other end, from its descriptors, consumed on success. */
 int channel_adopt(const int fds[static CHANNEL_N_FDS], Channel **ret_channel);
-/** channel_fds() - of the side that made it: what channel_attach() takes; they stay the channel's. */
-void channel_fds(const Channel *channel, int ret_fds[static CHANNEL_N_FDS]);
-/**
- * channel_attach() - take the place of the side that made it, which is gone
- * @fds: as from channel_fds(), consumed on success
- *
- * Return: 0, or a negative errno: -EINVAL if that memory is not a channel's.
- */
-int channel_attach(const int fds[static CHANNEL_N_FDS], Channel **ret_channel);
 /** channel_free() - NULL is fine. Return: NULL. */
 Channel *channel_free(Channel *channel);
 
@@ -75,15 +61,13 @@ int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data, in
  * channel_receive() - the next message, as packed bytes
  * @ret_data: valid until the next call
  *
- * It counts as read with the next call, or when the reader sleeps: until then one who takes the reader's place gets it again.
- *
  * Return: 0, CHANNEL_E_AGAIN, or CHANNEL_E_CORRUPT.
  */
 int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_data);
 /**
  * channel_take_fd() - the descriptor that came with the message just received
  *
- * Return: the caller's descriptor, or -1 if there is none: treat it as CHANNEL_E_CORRUPT, unless a reader before us may have taken it.
+ * Return: the caller's descriptor, or -1 if there is none: treat it as CHANNEL_E_CORRUPT.
  */
 int channel_take_fd(Channel *channel);
 

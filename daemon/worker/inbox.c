@@ -24,8 +24,8 @@ static int worker_on_arena_add(Worker *worker, const Gpuq__Worker__ArenaAdd *mes
         _cleanup_(closep) int fd = worker_take_fd(worker);
         Arena *arena = arenas_find(&worker->arenas, message->id);
 
-        if (arena && arena->state != ARENA_FAILED) /* of another supervisor */
-                return 0;
+        if (arena && arena->state != ARENA_FAILED)
+                worker_refuse(worker, "an arena that is there already");
         if (arena) /* once more, for the next job that needs it */
                 arenas_drop(&worker->arenas, arena);
         return arenas_add(&worker->arenas, message->id, message->place, message->size, fd);
@@ -57,17 +57,10 @@ static int worker_on_module_add(Worker *worker, const Gpuq__Worker__ModuleAdd *m
                 .options = message->options,
                 .n_options = message->n_options,
         };
-        const Module *module = modules_find(&worker->modules, message->id);
 
-        if (!module)
-                return module_add(&worker->modules, message->id, &request);
-
-        /* Of another supervisor. If it is not loaded yet, it is told when it is. */
-        if (request.fd >= 0)
-                close(request.fd);
-        if (module->state == MODULE_READY)
-                worker_tell_module(worker, module);
-        return 0;
+        if (modules_find(&worker->modules, message->id))
+                worker_refuse(worker, "a module that is there already");
+        return module_add(&worker->modules, message->id, &request);
 }
 
 static int worker_on_module_drop(Worker *worker, const Gpuq__Worker__ModuleDrop *message) {
@@ -90,9 +83,6 @@ static int worker_dispatch(Worker *worker, const Gpuq__Worker__ToWorker *message
                         return worker_on_module_add(worker, message->module_add);
                 case GPUQ__WORKER__TO_WORKER__BODY_MODULE_DROP:
                         return worker_on_module_drop(worker, message->module_drop);
-                case GPUQ__WORKER__TO_WORKER__BODY_ATTACH:
-                        worker_attach(worker, message->attach->by);
-                        return 0;
                 case GPUQ__WORKER__TO_WORKER__BODY_STOP:
                         worker_stop(worker);
                 default:

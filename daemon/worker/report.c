@@ -290,52 +290,6 @@ int report_stopped(Outbox *outbox, const Runner *runner, const Failure *failure,
         return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED, &stopped, -1);
 }
 
-/* ---- all that there is ------------------------------------------------------------------------ */
-
-/* One that is being made is told when it is; one that failed may be added again. */
-static bool report_has_arena(const Arena *arena) {
-        return arena->state == ARENA_READY || (arena->state == ARENA_PREPARING && !arena->made);
-}
-
-static size_t report_fill_arenas(uint64_t *ids, const Arenas *arenas) {
-        size_t n = 0;
-
-        for (const Arena *arena = arenas->by_id; arena; arena = arena->hh.next)
-                if (report_has_arena(arena))
-                        ids[n++] = arena->id;
-        return n;
-}
-
-static size_t report_fill_jobs(uint64_t *ids, size_t n, const struct JobList *jobs) {
-        const Job *job;
-
-        TAILQ_FOREACH (job, jobs, link)
-                ids[n++] = job->id;
-        return n;
-}
-
-int report_state(Outbox *outbox, uint64_t by, const Arenas *arenas, const Runner *runner) {
-        size_t n_jobs = report_count(&runner->in_flight) + report_count(&runner->waiting) +
-                        report_count(&runner->ended);
-        Gpuq__Worker__State state = GPUQ__WORKER__STATE__INIT;
-        _cleanup_(freep) uint64_t *arena_ids = NULL, *job_ids = NULL;
-
-        arena_ids = calloc(HASH_COUNT(arenas->by_id) + 1, sizeof(*arena_ids));
-        job_ids = calloc(n_jobs + 1, sizeof(*job_ids));
-        if (!arena_ids || !job_ids)
-                return -ENOMEM;
-
-        n_jobs = report_fill_jobs(job_ids, 0, &runner->in_flight);
-        n_jobs = report_fill_jobs(job_ids, n_jobs, &runner->waiting);
-        n_jobs = report_fill_jobs(job_ids, n_jobs, &runner->ended);
-        state.to = by;
-        state.arenas = arena_ids;
-        state.n_arenas = report_fill_arenas(arena_ids, arenas);
-        state.jobs = job_ids;
-        state.n_jobs = n_jobs;
-        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_STATE, &state, -1);
-}
-
 static void report_fill_counters(Gpuq__V1__WorkerCounters *counters, const Issuer *issuer) {
         gpuq__v1__worker_counters__init(counters);
         counters->batches = issuer->counters.n_batches;

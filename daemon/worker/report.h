@@ -26,8 +26,6 @@ int report_late(Outbox *outbox, const Job *job);
 /** report_stopped() - what has not ended. @failure: the fault, or none. @output: assert text, may be NULL. */
 int report_stopped(Outbox *outbox, const Runner *runner, const Failure *failure,
                    const char *output);
-/** report_state() - what it has, for the supervisor whose Attach said @by. */
-int report_state(Outbox *outbox, uint64_t by, const Arenas *arenas, const Runner *runner);
 /** report_stats() - @n_bytes: of device memory. */
 int report_stats(Outbox *outbox, uint64_t n_bytes, const Runner *runner);
 

@@ -339,13 +339,6 @@ Job *runner_next_late(Runner *runner, uint64_t now_ns) {
         return NULL;
 }
 
-void runner_tell_late_again(Runner *runner) {
-        Job *job;
-
-        TAILQ_FOREACH (job, &runner->in_flight, link)
-                job->late_told = false;
-}
-
 bool runner_is_idle(const Runner *runner) {
         return TAILQ_EMPTY(&runner->waiting) && TAILQ_EMPTY(&runner->in_flight);
 }

@@ -90,8 +90,6 @@ int runner_collect(Runner *runner, uint64_t now_ns, bool *ret_any);
 int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any);
 /** runner_next_late() - a job that ran past its timeout, told once each; NULL: no more. */
 Job *runner_next_late(Runner *runner, uint64_t now_ns);
-/** runner_tell_late_again() - whoever was told may be gone. */
-void runner_tell_late_again(Runner *runner);
 /** runner_free_ended() - forget those in runner->ended. */
 void runner_free_ended(Runner *runner);
 /** runner_is_idle() - nothing waits, nothing is in flight. */

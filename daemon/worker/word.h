@@ -10,8 +10,9 @@
  * need not wait for the message. Only a help: a job whose word cannot be written
  * ends as any other, and one that fails writes none.
  *
- * The end is in the ring first. The ring outlives us: what a client read here is
- * never taken back, even if we are killed in between.
+ * The end is in the ring first, and the supervisor reads the ring of a worker that died
+ * to its end. If the supervisor dies as well, the next one looks at the word
+ * itself (supervisor, submit_has_word()). What a client read here is never taken back.
  */
 
 #include "worker/arenas.h"

@@ -181,18 +181,6 @@ static void worker_on_memory(uint64_t n_bytes, void *userdata) {
         worker_check_sent(worker, report_stats(&worker->outbox, n_bytes, &worker->runner));
 }
 
-void worker_attach(Worker *worker, uint64_t by) {
-        const Module *module;
-
-        for (module = worker->modules.by_id; module; module = module->hh.next)
-                if (module->state == MODULE_READY)
-                        worker_tell_module(worker, module);
-        worker_check_sent(worker,
-                          report_state(&worker->outbox, by, &worker->arenas, &worker->runner));
-        runner_tell_late_again(&worker->runner);
-        memory_ask(&worker->memory);
-}
-
 static Arena *worker_find_arena(void *userdata, uint64_t id) {
         return arenas_find(&((Worker *)userdata)->arenas, id);
 }

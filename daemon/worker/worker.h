@@ -9,8 +9,7 @@
  * flight the loop polls; when nothing is, it sleeps on the channel's bell. What
  * would block is done in libuv's threads or in a child.
  *
- * It outlives its supervisor: the keeper holds the other end too, and until the next
- * supervisor reads, what is to be said waits in the ring. It ends with the keeper.
+ * It ends with its supervisor, whose end of the channel closes then.
  */
 
 #include <stdbool.h>
@@ -81,8 +80,6 @@ int worker_receive(Worker *worker, bool *ret_any);
 
 /** worker_tell_module() - that it is loaded, or why not. */
 void worker_tell_module(Worker *worker, const Module *module);
-/** worker_attach() - another supervisor, @by: tell it what there is. */
-void worker_attach(Worker *worker, uint64_t by);
 /** worker_stop() - Stop was asked: say what is in flight, exit. */
 void worker_stop(Worker *worker) __attribute__((noreturn));
 /** worker_fault() - the context is spent: say what is in flight, exit. */

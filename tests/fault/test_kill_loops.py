@@ -107,7 +107,7 @@ def test_workers_killed_at_random_points(start_gpuqd, dice, rounds, tell):
 
 @pytest.mark.root
 def test_supervisors_killed_at_random_points(start_gpuqd, dice, rounds, tell):
-    """Nobody loses anything. Three a daemon: the keeper waits longer each time before it starts one that does not live long."""
+    """Nobody loses more than a job that may not run twice, as the job says. Three a daemon: the keeper waits longer each time before it starts one that does not live long."""
     kills, jobs, typed, milliseconds = 0, 0, 0, []
     while kills < rounds(6, 1000):
         service = start(start_gpuqd)
@@ -118,7 +118,7 @@ def test_supervisors_killed_at_random_points(start_gpuqd, dice, rounds, tell):
                 load.after(dice.randrange(200))
                 times.append((None, kill_now(service.supervisor())[1]))
                 load.progress(2)
-        jobs, typed = (a + b for a, b in zip((jobs, typed), load.assert_only(set())))
+        jobs, typed = (a + b for a, b in zip((jobs, typed), load.assert_only({pb.E_HALF_WRITTEN})))
         assert load.n_detached(), "no detached job was among them"
         assert not load.setup_codes(), f"not only jobs suffered: {load.setup_codes()}"
         assert all(member.n_connects() == 1 for member in load.members), "a session was lost"
@@ -192,6 +192,5 @@ def test_keepers_killed_at_random_points_under_systemd(machine, dice, rounds, te
     assert not load.setup_codes(), f"not only jobs suffered: {load.setup_codes()}"
     assert all(member.n_connects() == 1 for member in load.members), "a session was lost"
     assert machine.run("gpuq", "queue", "--noheader").strip() == ""
-    # What systemd holds: the ledger, and the four descriptors of each worker that idles, one a user.
-    until(lambda: int(machine.show("gpuqd.service", "NFileDescriptorStore")) <= 1 + 4 * len(USERS), "systemd's store to be emptied of the rest")
+    until(lambda: machine.show("gpuqd.service", "NFileDescriptorStore") == "1", "systemd's store to be emptied of all but the ledger")
     tell(faults=n_kills, jobs=jobs, typed=typed, recovery_ms=recoveries(load, times))

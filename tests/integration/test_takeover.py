@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A supervisor that is killed is started again, and takes over sessions, arenas, modules, workers and jobs."""
+"""A supervisor that is killed is started again, and takes over sessions, arenas, modules and jobs. Workers end with it."""
 
 import contextlib
 import os
@@ -33,14 +33,6 @@ def kill_supervisor(daemon):
 
 def is_over(daemon):
     return "took over after" in daemon.log()
-
-
-def is_known(client, job):
-    """How it ended: nobody is told of a job of one who is away before it has."""
-    try:
-        return client.call(wait=pb.Wait(id=job)).completions
-    except Refused:
-        return None
 
 
 def add_one(module, what, **fields):
@@ -146,7 +138,6 @@ def test_a_driver_that_is_slow_to_show_its_devices_is_waited_for(start_gpuqd, tm
     client = daemon.connect()
     numbers, device, target = client.array(numpy.arange(N, dtype=numpy.int32)), client.device_arena(4 * N), client.arena(4 * N)
     client.run_well(Job().copy(device, numbers, 4 * N, direction=pb.OUT))
-    workers = daemon.workers()
     broken.unlink()
     os.mkfifo(fifo)
     os.link(fifo, broken)  # the driver does not come back from looking there what is broken
@@ -164,7 +155,6 @@ def test_a_driver_that_is_slow_to_show_its_devices_is_waited_for(start_gpuqd, tm
     client.resume()
     client.run_well(Job().copy(target, device, 4 * N, direction=pb.OUT))
     numpy.testing.assert_array_equal(target.array(numpy.int32), numpy.arange(N))
-    assert daemon.workers() == workers
 
 
 def test_a_prepared_job_has_the_same_number(daemon, client, module, numbers):
@@ -191,27 +181,39 @@ def test_numbers_are_not_given_again(daemon, client, module, numbers):
 
 # ---- jobs ----
 
-def test_a_running_job_goes_on_in_its_worker(daemon, client, module, numbers):
-    target, gate = client.arena(4 * N), Gate(client)
+def test_a_running_job_runs_again_in_another_worker(daemon, client, module, numbers):
+    target, gate = client.arena(4 * N), Gate(client, n_held=1)
     job = client.submit(held_job(module, numbers, target, N, gate))
     gate.wait_for()
     workers = daemon.workers()
     kill_supervisor(daemon)
+    assert not any(processes.is_alive(pid) for pid in workers), "a worker outlived its supervisor"
     client.resume()
-    gate.open()
     assert client.wait(job).state == pb.DONE
     numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N))
-    assert daemon.workers() == workers
 
 
-def test_jobs_that_wait_run_once_each_in_their_order(daemon, client, module, numbers):
-    target, gate = client.arena(4 * N), Gate(client)
-    first = client.submit(held_job(module, numbers, target, N, gate))
-    others = client.submit(*[add_one(module, target) for _ in range(100)])
+def test_a_running_job_that_may_not_run_twice_ends_with_its_buffers_named(daemon, client, module, numbers):
+    gate, others = Gate(client), client.array(numpy.arange(N, dtype=numpy.int32))
+    job = client.submit(Job().launch(module, "held", [In(numbers), InOut(others), u64(N), In(gate.words)]))
     gate.wait_for()
     kill_supervisor(daemon)
     client.resume()
-    gate.open()
+    completion = client.wait(job)
+    assert completion.error.code == pb.E_HALF_WRITTEN
+    assert f"bytes 0 to {4 * N} of arena {others.id}" in completion.error.text
+    client.run_well(add_one(module, numbers))
+    numpy.testing.assert_array_equal(numbers.array(numpy.int32), numpy.arange(N) + 1)
+
+
+def test_jobs_that_wait_run_once_each_in_their_order(daemon, client, module, numbers):
+    """One job runs, which may run again; the others wait for it by `after`, and have not begun."""
+    target, gate = client.arena(4 * N), Gate(client, n_held=1)
+    first = client.submit(held_job(module, numbers, target, N, gate))
+    others = client.submit(*[add_one(module, target, after=[first]) for _ in range(100)])
+    gate.wait_for()
+    kill_supervisor(daemon)
+    client.resume()
     assert {client.wait(job).state for job in [first, *others]} == {pb.DONE}
     numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N) + 100)
 
@@ -255,7 +257,7 @@ def test_a_job_comes_after_another_clients_that_is_said_again_later(daemon, clie
     second = daemon.connect()
     second.arenas[target.id] = second.open_arena(target.id)
     theirs = second.load(kernels.BASIC)
-    gate = Gate(client)
+    gate = Gate(client, n_held=1)
     first = client.submit(held_job(module, numbers, target, N, gate))
     gate.wait_for()
     then = second.submit(add_one(theirs, target, after=[first]))
@@ -263,39 +265,21 @@ def test_a_job_comes_after_another_clients_that_is_said_again_later(daemon, clie
     kill_supervisor(daemon)
     second.resume()
     client.resume()
-    gate.open()
     assert client.wait(first).state == pb.DONE
     assert second.wait(then).state == pb.DONE
     numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N) + 1)
 
 
-def test_a_job_whose_worker_dies_too_is_run_again(daemon, client, module, numbers):
-    target, gate = client.arena(4 * N), Gate(client, n_held=1)
-    job = client.submit(held_job(module, numbers, target, N, gate))
-    gate.wait_for()
-    supervisor, (worker,) = daemon.supervisor(), daemon.workers()
-    os.kill(supervisor, signal.SIGKILL)
-    os.kill(worker, signal.SIGKILL)
-    until(lambda: "the supervisor is up again" in daemon.log(), "another supervisor")
-    client.resume()
-    assert client.wait(job).state == pb.DONE
-    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N))
-
-
-def test_new_clients_are_served_while_others_are_waited_for(start_gpuqd):
+def test_new_clients_are_served_while_others_are_away(start_gpuqd):
     daemon = start_gpuqd(takeover_s=3600)
     client = daemon.connect()
-    gate = Gate(client)
-    job = client.submit(gate_job(client.load(kernels.BASIC), gate))
+    target, gate = client.arena(4 * N), Gate(client, n_held=1)
+    job = client.submit(held_job(client.load(kernels.BASIC), client.array(numpy.arange(N, dtype=numpy.int32)), target, N, gate))
     gate.wait_for()
     kill_supervisor(daemon)
-    other = daemon.connect()
-    assert other.status().state == "ready"
-    assert not is_over(daemon)
+    serve_another(daemon)
     client.resume()
-    gate.open()
     assert client.wait(job).state == pb.DONE
-    assert is_over(daemon)
 
 
 # ---- who does not come back ----
@@ -320,30 +304,38 @@ def start_child(daemon, then, hello=True):
     return subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def test_the_dead_are_not_waited_for(start_gpuqd):
+def test_a_job_after_one_of_the_dead_is_told(start_gpuqd):
+    """Nobody waits takeover_s for a process that has ended."""
     daemon = start_gpuqd(takeover_s=3600)
-    child = start_child(daemon, "print(client.session, flush=True); input()")
-    assert int(child.stdout.readline())
-    supervisor = daemon.supervisor()
-    os.kill(supervisor, signal.SIGSTOP)
+    child = start_child(daemon, """
+from harness import kernels
+from harness.client import Job, Out
+print(client.submit(Job().launch(client.load(kernels.BASIC), "forever", [Out(client.arena(4))])), flush=True); input()
+""")
+    job = int(child.stdout.readline())
+    client = daemon.connect()
+    until(lambda: job in client.queue(), "its job to be there")
+    kill_supervisor(daemon)
+    client.resume()
     child.kill()
     child.wait()
-    os.kill(supervisor, signal.SIGKILL)
-    until(lambda: is_over(daemon), "it to go on without the dead")
-    client = daemon.connect()
-    client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
+    with pytest.raises(Refused):
+        client.call(wait=pb.Wait(id=job))
 
 
-def test_one_whose_job_runs_is_waited_for_no_longer_than_that(start_gpuqd):
+def test_jobs_of_one_who_is_away_are_waited_for_no_longer_than_that(start_gpuqd):
     daemon = start_gpuqd(takeover_s=1)
-    late = daemon.connect()
+    late, other = daemon.connect(), daemon.connect()
     job = late.submit(Job().launch(late.load(kernels.BASIC), "forever", [Out(late.arena(4))]))
     until(lambda: late.queue()[job].state == pb.RUNNING, "it to run")
     kill_supervisor(daemon)
-    serve_another(daemon)
+    other.resume()
+    with pytest.raises(Refused):
+        other.call(wait=pb.Wait(id=job))
     assert "did not come back yet" in daemon.log()
     late.resume()
-    assert late.queue()[job].state == pb.RUNNING
+    until(lambda: late.queue()[job].state == pb.RUNNING, "it to run again")
+    assert late.queue()[job].retries == 1
     late.cancel(job)
     assert late.wait(job).state == pb.CANCELLED
 
@@ -396,71 +388,29 @@ def test_it_may_be_killed_again_while_somebody_is_away(start_gpuqd):
     numpy.testing.assert_array_equal(numbers.array(numpy.int32), numpy.arange(N) + 1)
 
 
-def test_what_its_job_did_meanwhile_is_told_when_it_is_back(start_gpuqd):
-    daemon = start_gpuqd(takeover_s=1)
-    late = daemon.connect()
-    module = late.load(kernels.BASIC)
-    numbers, target, gate = late.array(numpy.arange(N, dtype=numpy.int32)), late.arena(4 * N), Gate(late)
-    job = late.submit(held_job(module, numbers, target, N, gate))
-    then = late.submit(add_one(module, target))
-    gate.wait_for()
-    kill_supervisor(daemon)
-    other = serve_another(daemon)
-    assert is_over(daemon)
-    gate.open()
-    until(lambda: target.array(numpy.int32)[1] == 4, "both to end")
-    until(lambda: is_known(other, then), "it to be known")
-    late.resume()
-    assert {late.wait(job).state, late.wait(then).state} == {pb.DONE}
-    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N) + 1)
-
-
-def test_its_job_goes_on_when_it_is_back(start_gpuqd):
-    daemon = start_gpuqd(takeover_s=1)
-    late = daemon.connect()
-    module = late.load(kernels.BASIC)
-    numbers, target, gate = late.array(numpy.arange(N, dtype=numpy.int32)), late.arena(4 * N), Gate(late)
-    job = late.submit(held_job(module, numbers, target, N, gate))
-    gate.wait_for()
-    workers = daemon.workers()
-    kill_supervisor(daemon)
-    until(lambda: is_over(daemon), "it to go on without it")
-    late.resume()
-    then = late.submit(add_one(module, target))
-    gate.open()
-    assert {late.wait(job).state, late.wait(then).state} == {pb.DONE}
-    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N) + 1)
-    assert daemon.workers() == workers
-
-
-def test_a_job_whose_worker_died_meanwhile_is_run_again(start_gpuqd):
+def test_its_job_runs_again_when_it_is_back(start_gpuqd):
     daemon = start_gpuqd(takeover_s=1)
     late = daemon.connect()
     module = late.load(kernels.BASIC)
     numbers, target, gate = late.array(numpy.arange(N, dtype=numpy.int32)), late.arena(4 * N), Gate(late, n_held=1)
     job = late.submit(held_job(module, numbers, target, N, gate))
+    then = late.submit(add_one(module, target, after=[job]))
     gate.wait_for()
-    (worker,) = daemon.workers()
     kill_supervisor(daemon)
-    until(lambda: is_over(daemon), "it to go on without it")
-    os.kill(worker, signal.SIGKILL)
-    until(lambda: f"worker {worker} ended" in daemon.log(), "its worker to be gone")
+    until(lambda: "did not come back yet" in daemon.log(), "it not to be waited for any more")
+    serve_another(daemon)
     late.resume()
-    assert late.wait(job).state == pb.DONE
-    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N))
+    assert {late.wait(job).state, late.wait(then).state} == {pb.DONE}
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * numpy.arange(N) + 1)
 
 
-def test_a_job_beyond_its_timeout_ends_though_nobody_claims_it(start_gpuqd):
-    daemon = start_gpuqd(takeover_s=1)
-    late = daemon.connect()
-    job = late.submit(Job(timeout_ms=3000).launch(late.load(kernels.BASIC), "forever", [Out(late.arena(4))]))
-    until(lambda: late.queue()[job].state == pb.RUNNING, "it to run")
-    workers = daemon.workers()
-    kill_supervisor(daemon)
-    until(lambda: is_over(daemon), "it to go on without it")
-    until(lambda: not any(processes.is_alive(pid) for pid in workers), "its worker to be stopped")
-    late.resume()
-    assert late.wait(job).error.code == pb.E_TIMEOUT
+def test_retries_are_counted_on(daemon, client, module):
+    job = client.submit(Job().launch(module, "forever", [Out(client.arena(4))]))
+    for n in range(3):
+        until(lambda: client.queue()[job].state == pb.RUNNING, "it to run")
+        assert client.queue()[job].retries == n
+        kill_supervisor(daemon)
+        client.resume()
 
 
 def test_the_end_of_its_process_frees_all(start_gpuqd):
@@ -475,30 +425,27 @@ print(client.session, flush=True); input()
     assert int(child.stdout.readline())
     client = daemon.connect()
     until(lambda: any(entry.state == pb.RUNNING for entry in client.queue().values()), "its job to run")
-    workers = daemon.workers()
     kill_supervisor(daemon)
     client.resume()
-    until(lambda: is_over(daemon), "it to go on without the other")
     assert n_sessions(client) == 2
     assert client.status().devices[0].memory_arenas == 4096
     child.kill()
     child.wait()
     until(lambda: n_sessions(client) == 1, "its session to be gone")
     until(lambda: client.status().devices[0].memory_arenas == 0, "its arena to be gone")
-    until(lambda: not any(processes.is_alive(pid) for pid in workers), "the worker with its job to be stopped")
 
 
-def test_variables_are_what_they_were(start_gpuqd):
-    daemon = start_gpuqd(worker_idle_s=1)
+def test_variables_are_lost_with_their_worker_and_that_is_told_once(start_gpuqd):
+    daemon = start_gpuqd()
     late = daemon.connect()
     module = late.load(COUNTER)
     count = late.arena(4)
     late.run_well(Job().launch(module, "count", [Out(count)]))
     kill_supervisor(daemon)
-    serve_another(daemon).close()
     late.resume()
+    assert late.run(Job().launch(module, "count", [Out(count)])).error.code == pb.E_VARIABLES_LOST
     late.run_well(Job().launch(module, "count", [Out(count)]))
-    assert count.array(numpy.int32)[0] == 2
+    assert count.array(numpy.int32)[0] == 1
 
 
 def test_another_process_cannot_have_the_session(daemon, client):
@@ -527,14 +474,13 @@ def test_resumed_out_of_turn_is_a_protocol_error(daemon, client):
     assert reply.error.code == pb.E_PROTOCOL
 
 
-def test_it_may_be_stopped_while_it_waits_for_clients(start_gpuqd):
+def test_it_may_be_stopped_while_clients_are_away(start_gpuqd):
     daemon = start_gpuqd(takeover_s=3600)
     client = daemon.connect()
     job = client.submit(Job().launch(client.load(kernels.BASIC), "forever", [Out(client.arena(4))]))
     until(lambda: client.queue()[job].state == pb.RUNNING, "it to run")
     kill_supervisor(daemon)
-    until(lambda: daemon.connect().status().state == "ready", "it to wait for the other")
-    assert not is_over(daemon)
+    until(lambda: daemon.connect().status().state == "ready", "it to serve others")
     assert daemon.stop() == 0
 
 

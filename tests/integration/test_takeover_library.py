@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 from harness import kernels, place
-from harness.kernels import Gate
+from harness.messages import pb
 from harness.patience import until
 
 # Every scenario of gpuq-test-client that needs a daemon which stays.
@@ -30,13 +30,24 @@ import gpuq
 module = gpuq.module(open(sys.argv[1]).read())
 x = gpuq.array(numpy.arange(256, dtype=numpy.int32))
 y = gpuq.zeros(256, numpy.int32)
-job = module["held_at"].submit((1, 1), gpuq.In(x), gpuq.Out(y), 256, int(sys.argv[2]))
+job = module["slow"].submit((1, 1), gpuq.In(x), gpuq.Out(y), 256)
 print("submitted", flush=True)
 job.wait()
 assert (numpy.asarray(y) == 3 * numpy.arange(256)).all()
 print("right", flush=True)
 """
 
+
+# It has to be killed over; then it runs again.
+SLOW = kernels.BASIC + """
+extern "C" __global__ void slow(const int *in, int *out, unsigned long long n)
+{
+        for (int i = 0; i < 30000; i++)
+                __nanosleep(100000);
+        for (unsigned long long i = 0; i < n; i++)
+                out[i] = 3 * in[i];
+}
+"""
 
 # As a notebook between two cells: nothing is called while the supervisor dies, nor for long after.
 IDLE = """
@@ -96,40 +107,30 @@ def test_a_c_program_that_polls_does_not_notice(start_gpuqd):
 
 @pytest.fixture
 def files(tmp_path):
-    (tmp_path / "k.cu").write_text(kernels.BASIC)
+    (tmp_path / "k.cu").write_text(SLOW)
     numpy.save(tmp_path / "x.npy", numpy.arange(256, dtype=numpy.int32))
     return tmp_path
 
 
-class Held:
-    """A gate for the jobs of programs, which are told where it is in the worker."""
-
-    def __init__(self, client):
-        self.client, self.gate = client, Gate(client)
-        self.address = self.gate.address(client.load(kernels.BASIC))
-
-
-@pytest.fixture
-def held(daemon):
-    return Held(daemon.connect())
+def the_job_that_runs(client):
+    (job,) = until(lambda: [job for job, entry in client.queue().items() if entry.state == pb.RUNNING], "a job to run")
+    return job
 
 
 def n_sessions(client):
     return client.status().users[0].sessions
 
 
-def test_gpuq_run_and_gpuq_wait_do_not_notice(daemon, files, held):
-    run = daemon.start_program("gpuq", "run", "--grid", 1, "--block", 1, "--label", "held one", f"{files}/k.cu:held_at",
-                               f"in:{files}/x.npy", f"out:{files}/y.npy:i4:256", "u64:256", f"u64:{held.address}")
-    held.gate.wait_for()
-    (job,) = held.client.queue()
+def test_gpuq_run_and_gpuq_wait_do_not_notice(daemon, files):
+    client = daemon.connect()
+    run = daemon.start_program("gpuq", "run", "--grid", 1, "--block", 1, "--label", "slow one", f"{files}/k.cu:slow",
+                               f"in:{files}/x.npy", f"out:{files}/y.npy:i4:256", "u64:256")
+    job = the_job_that_runs(client)
     wait = daemon.start_program("gpuq", "wait", f"{job >> 32}.{job & 0xffffffff}")
-    until(lambda: n_sessions(held.client) == 3, "somebody to wait for it")
+    until(lambda: n_sessions(client) == 3, "somebody to wait for it")
     kill_supervisor(daemon)
-    held.client.resume()
-    until(lambda: n_sessions(held.client) == 3, "all to be back")
-    until_taken_over(daemon, 1)
-    held.gate.open()
+    client.resume()
+    until(lambda: [entry.retries for entry in client.queue().values()] == [1], "it to be run again")
     for program in (run, wait):
         output, _nothing = program.communicate(timeout=2 * place.PATIENCE_S)
         assert program.returncode == 0, output
@@ -157,14 +158,13 @@ def start_python(daemon, files, text, *args, **options):
 
 
 @pytest.mark.skipif(place.SANITIZED, reason="a sanitized library cannot be loaded into python3")
-def test_a_python_program_does_not_notice(daemon, files, held):
-    started = start_python(daemon, files, PYTHON, held.address)
+def test_a_python_program_does_not_notice(daemon, files):
+    client = daemon.connect()
+    started = start_python(daemon, files, PYTHON)
     line = started.stdout.readline()
     assert line == "submitted\n", line + started.stdout.read()
-    held.gate.wait_for()
+    the_job_that_runs(client)
     kill_supervisor(daemon)
-    held.client.resume()
-    held.gate.open()
     assert started.stdout.read() == "right\n"
     assert started.wait(place.PATIENCE_S) == 0
 

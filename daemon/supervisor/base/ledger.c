@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ledger: the memory itself, and the records of sessions, arenas, modules and
- * workers. Those of jobs are in ledger_job.c, what they printed in ledger_output.c.
+ * Ledger: the memory itself, and the records of sessions, arenas and modules. Those of jobs
+ * are in ledger_job.c.
  */
 
 #include "ledger.h"
@@ -16,7 +16,6 @@
 #define LEDGER_SESSIONS 8192u
 #define LEDGER_ARENAS   65536u
 #define LEDGER_MODULES  16384u
-#define LEDGER_WORKERS  1024u
 
 _Static_assert(sizeof(LedgerHead) <= LEDGER_HEAD_BYTES, "the head has a page");
 _Static_assert(sizeof(LedgerJobSlot) == 272, "no holes in a job's record");
@@ -26,12 +25,12 @@ static const uint32_t ledger_record_bytes[_LEDGER_KIND_N] = {
         [LEDGER_SESSION] = sizeof(LedgerSession),
         [LEDGER_ARENA] = sizeof(LedgerArena),
         [LEDGER_MODULE] = sizeof(LedgerModule),
-        [LEDGER_WORKER] = sizeof(LedgerWorker),
 };
 
 static const uint32_t ledger_n_slots[LEDGER_KINDS] = {
-        [LEDGER_SESSION] = LEDGER_SESSIONS, [LEDGER_ARENA] = LEDGER_ARENAS,
-        [LEDGER_MODULE] = LEDGER_MODULES,   [LEDGER_WORKER] = LEDGER_WORKERS,
+        [LEDGER_SESSION] = LEDGER_SESSIONS,
+        [LEDGER_ARENA] = LEDGER_ARENAS,
+        [LEDGER_MODULE] = LEDGER_MODULES,
         [LEDGER_JOB] = LEDGER_JOBS,
 };
 
@@ -46,7 +45,7 @@ static size_t ledger_n_bytes(void) {
 
         for (unsigned kind = 0; kind < LEDGER_KINDS; ++kind)
                 n_bytes += (size_t)ledger_slot_bytes(kind) * ledger_n_slots[kind];
-        return n_bytes + sizeof(LedgerOutput) * LEDGER_OUTPUTS;
+        return n_bytes;
 }
 
 /* ---- writing --------------------------------------------------------------- */
@@ -183,7 +182,6 @@ static void ledger_head_fill(LedgerHead *head) {
         }
         for (unsigned kind = 0; kind < _LEDGER_KIND_N; ++kind)
                 head->last_id[kind].inverse = ~0ull;
-        head->n_outputs.inverse = ~0ull;
         head->check = ledger_check(LEDGER_KINDS, 0, head, offsetof(LedgerHead, check));
 }
 
@@ -220,7 +218,7 @@ static int ledger_counts_repair(Ledger *ledger) {
                         return LEDGER_E_DAMAGED;
                 ledger->tables[kind].n_touched = (uint32_t)head->n_touched[kind].value;
         }
-        return r == 0 ? ledger_count_repair(ledger, &head->n_outputs) : r;
+        return r;
 }
 
 /* One that was being written counts as free: nobody was told of it. */
@@ -254,8 +252,6 @@ static int ledger_check_all(Ledger *ledger) {
         if (r == 0)
                 r = ledger_jobs_open(ledger);
         if (r == 0)
-                r = ledger_outputs_open(ledger);
-        if (r == 0)
                 ledger->head->writing = 0;
         return r;
 }
@@ -276,7 +272,6 @@ static int ledger_alloc_tables(Ledger *ledger) {
                         return -ENOMEM;
                 slots += (size_t)table->n_bytes * table->n_slots;
         }
-        ledger->outputs = (LedgerOutput *)(void *)slots;
         /* Zeros that take no memory until they are touched. */
         ledger->nodes = calloc(LEDGER_JOBS, sizeof(*ledger->nodes));
         return ledger->nodes ? 0 : -ENOMEM;

@@ -6,15 +6,15 @@
  * Ledger
  *
  * What must be known when this supervisor has been killed and the next one takes
- * over: which sessions, arenas, modules and workers there were, which job was
- * handed to which worker, and how jobs ended. It is a memfd that the keeper holds
+ * over: which sessions, arenas and modules there were, which jobs were
+ * handed to a worker, and how jobs ended. It is a memfd that the keeper holds
  * too, mapped here; a job costs it a few stores, no system call and no allocation.
  *
  * A job has a record from when it is handed to a worker, or from its end if it
  * never was. The record of its end stays until the client said that it has read of
  * it, and then as long as there is no better use for the room: `after` and Wait go
  * on finding it. If clients never say so, the oldest ends make room. What kernels printed
- * has a room of its own, that of the jobs that printed last.
+ * is not kept.
  *
  * Every record carries a check of itself. The one being written when the writer
  * was killed is known (`writing`) and counts as it was before; any other that does
@@ -28,7 +28,7 @@
 
 #include "util/macro.h"
 
-#define LEDGER_VERSION    2u
+#define LEDGER_VERSION    3u
 #define LEDGER_NONE       UINT32_MAX /* no record */
 #define LEDGER_SHARED     UINT32_MAX /* no one session's */
 #define LEDGER_DEVICE_MAX 64u        /* bytes of a device's uuid, with its end */
@@ -36,8 +36,6 @@
 #define LEDGER_TEXT_MAX   160u       /* bytes of an error's text, without its end */
 #define LEDGER_JOBS       65536u     /* records of jobs */
 #define LEDGER_ENDS_KEPT  4096u      /* ends that were read of, kept for `after` and Wait */
-#define LEDGER_OUTPUTS    128u       /* jobs whose output is kept */
-#define LEDGER_OUTPUT_MAX 65536u     /* bytes of it, without its end */
 
 enum {
         _LEDGER_E_SUCCESS,
@@ -49,7 +47,6 @@ typedef enum LedgerKind {
         LEDGER_SESSION,
         LEDGER_ARENA,
         LEDGER_MODULE,
-        LEDGER_WORKER,
         _LEDGER_KIND_N,
 } LedgerKind;
 
@@ -78,20 +75,10 @@ typedef struct LedgerModule {
         uint64_t id;
         uint64_t image; /* arena; 0: built-in */
         uint32_t session;
-        uint32_t
-                worker; /* where a job may have changed its variables: they live there alone; 0: none has */
         uint32_t has_variables;
-        uint32_t spare; /* 0 */
+        uint32_t is_used; /* a job may have changed them; they live in its worker alone */
+        uint32_t spare;   /* 0 */
 } LedgerModule;
-
-/* Our ends of its channel are the keeper's "worker.<id>.<n>". */
-typedef struct LedgerWorker {
-        uint32_t id;
-        uint32_t domain; /* a uid, as in the slot's key */
-        uint32_t gid;
-        uint32_t spare; /* 0 */
-        char device[LEDGER_DEVICE_MAX];
-} LedgerWorker;
 
 /* Whose job it is. */
 typedef struct LedgerOwner {
@@ -102,7 +89,7 @@ typedef struct LedgerOwner {
 
 /* Where it is. */
 typedef struct LedgerSent {
-        uint32_t worker;  /* it is handed to; 0: none */
+        uint32_t is_sent; /* to a worker */
         uint32_t retries; /* as often was it handed to others before */
 } LedgerSent;
 
@@ -129,11 +116,10 @@ typedef struct LedgerJob {
         LedgerOwner owner;
         uint32_t slot;
         LedgerJobState state;
-        LedgerSent sent;    /* the last time */
-        uint64_t order;     /* of what was handed to workers, and of ends */
-        LedgerEnd end;      /* ENDED */
-        const char *text;   /* of its failure; "" if there is none */
-        const char *output; /* what its kernels printed; "": nothing, or it had to make room */
+        LedgerSent sent;  /* the last time */
+        uint64_t order;   /* of what was handed to workers, and of ends */
+        LedgerEnd end;    /* ENDED */
+        const char *text; /* of its failure; "" if there is none */
 } LedgerJob;
 
 typedef struct LedgerNode LedgerNode;
@@ -174,7 +160,7 @@ uint64_t ledger_last_id(const Ledger *ledger, LedgerKind kind);
 /** ledger_note_id() - that number is used up, whatever becomes of it. */
 void ledger_note_id(Ledger *ledger, LedgerKind kind, uint64_t id);
 
-/* ---- sessions, arenas, modules, workers ---- */
+/* ---- sessions, arenas, modules ---- */
 
 /** ledger_add() - @record: a LedgerSession, … of that @kind. Return: its slot, or LEDGER_NONE: there is no room. */
 uint32_t ledger_add(Ledger *ledger, LedgerKind kind, const void *record);
@@ -219,13 +205,12 @@ void ledger_job_dropped(Ledger *ledger, uint32_t slot);
 /**
  * ledger_job_ended() - before anybody is told
  * @slot: its record, or LEDGER_NONE: it was in no worker
- * @text:   of its failure, or NULL
- * @output: what its kernels printed, or NULL
+ * @text: of its failure, or NULL
  *
  * Return: its record, or LEDGER_NONE: there is no room, the end will not be remembered.
  */
 uint32_t ledger_job_ended(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
-                          const LedgerEnd *end, const char *text, const char *output);
+                          const LedgerEnd *end, const char *text);
 /** ledger_job_forgone() - nobody is there to be told of this end: the record may go. LEDGER_NONE is fine. */
 void ledger_job_forgone(Ledger *ledger, uint32_t slot);
 
@@ -244,5 +229,9 @@ void ledger_told_close(Ledger *ledger, LedgerTold *told);
 bool ledger_find_job(const Ledger *ledger, uint64_t id, LedgerJob *ret_job);
 /** ledger_next_job() - every record there was when the ledger was opened, by @LedgerJob.order. @i: from 0. Return: false: no more. */
 bool ledger_next_job(const Ledger *ledger, size_t *i, LedgerJob *ret_job);
+/** ledger_first_job_of() - Return: what ledger_next_job_of() begins with. */
+size_t ledger_first_job_of(const Ledger *ledger, uint32_t session);
+/** ledger_next_job_of() - the same for the jobs of one session alone. */
+bool ledger_next_job_of(const Ledger *ledger, uint32_t session, size_t *i, LedgerJob *ret_job);
 
 #endif

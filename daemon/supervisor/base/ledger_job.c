@@ -126,16 +126,14 @@ uint32_t ledger_job_waits(Ledger *ledger, uint32_t slot, const LedgerOwner *owne
         return LEDGER_NONE;
 }
 
-static void ledger_write_end(Ledger *ledger, uint32_t slot, const LedgerEnd *end, const char *text,
-                             const char *output) {
+static void ledger_write_end(Ledger *ledger, uint32_t slot, const LedgerEnd *end,
+                             const char *text) {
         LedgerJobSlot *job = ledger_job(ledger, slot);
-        uint32_t n_output = output ? ledger_write_output(ledger, job->owner.id, output) : 0;
         size_t n_text = text ? strnlen(text, LEDGER_TEXT_MAX) : 0;
 
         ledger_begin(ledger, LEDGER_JOB, slot);
         job->end_order = ++ledger->order;
         job->end = *end;
-        job->output = n_output;
         job->n_text = (uint32_t)n_text;
         if (n_text)
                 memcpy(job->text, text, n_text);
@@ -146,11 +144,11 @@ static void ledger_write_end(Ledger *ledger, uint32_t slot, const LedgerEnd *end
 }
 
 uint32_t ledger_job_ended(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
-                          const LedgerEnd *end, const char *text, const char *output) {
+                          const LedgerEnd *end, const char *text) {
         if (slot == LEDGER_NONE)
                 slot = ledger_job_sent(ledger, slot, owner, &(LedgerSent){});
         if (slot != LEDGER_NONE)
-                ledger_write_end(ledger, slot, end, text, output);
+                ledger_write_end(ledger, slot, end, text);
         return slot;
 }
 
@@ -290,7 +288,7 @@ int ledger_jobs_open(Ledger *ledger) {
 static LedgerJobState ledger_state(const LedgerJobSlot *job) {
         if (job->end_check)
                 return LEDGER_ENDED;
-        return job->sent.worker ? LEDGER_SENT : LEDGER_WAITING;
+        return job->sent.is_sent ? LEDGER_SENT : LEDGER_WAITING;
 }
 
 static bool ledger_describe(const Ledger *ledger, const LedgerFound *found, LedgerJob *ret_job) {
@@ -306,7 +304,6 @@ static bool ledger_describe(const Ledger *ledger, const LedgerFound *found, Ledg
                 .order = found->order,
                 .end = job->end_check ? job->end : (LedgerEnd){},
                 .text = job->end_check ? job->text : "",
-                .output = job->end_check ? ledger_find_output(ledger, job->output, found->id) : "",
         };
         return true;
 }
@@ -314,7 +311,7 @@ static bool ledger_describe(const Ledger *ledger, const LedgerFound *found, Ledg
 bool ledger_find_job(const Ledger *ledger, uint64_t id, LedgerJob *ret_job) {
         const LedgerFound *found = NULL;
 
-        *ret_job = (LedgerJob){.owner.id = id, .slot = LEDGER_NONE, .text = "", .output = ""};
+        *ret_job = (LedgerJob){.owner.id = id, .slot = LEDGER_NONE, .text = ""};
         if (ledger->n_found)
                 found = bsearch(&(LedgerFound){.id = id}, ledger->by_id, ledger->n_found,
                                 sizeof(*ledger->by_id), ledger_found_by_id);
@@ -324,6 +321,27 @@ bool ledger_find_job(const Ledger *ledger, uint64_t id, LedgerJob *ret_job) {
 bool ledger_next_job(const Ledger *ledger, size_t *i, LedgerJob *ret_job) {
         while (*i < ledger->n_found)
                 if (ledger_describe(ledger, &ledger->by_order[(*i)++], ret_job))
+                        return true;
+        return false;
+}
+
+size_t ledger_first_job_of(const Ledger *ledger, uint32_t session) {
+        size_t from = 0, to = ledger->n_found;
+
+        while (from < to) {
+                size_t middle = from + (to - from) / 2;
+
+                if (ledger->by_id[middle].id >> 32 < session)
+                        from = middle + 1;
+                else
+                        to = middle;
+        }
+        return from;
+}
+
+bool ledger_next_job_of(const Ledger *ledger, uint32_t session, size_t *i, LedgerJob *ret_job) {
+        while (*i < ledger->n_found && ledger->by_id[*i].id >> 32 == session)
+                if (ledger_describe(ledger, &ledger->by_id[(*i)++], ret_job))
                         return true;
         return false;
 }

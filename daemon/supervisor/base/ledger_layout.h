@@ -35,12 +35,10 @@ typedef struct LedgerHead {
         uint64_t writing; /* LEDGER_WRITING() of what is being written; 0: nothing */
         LedgerCount last_id[_LEDGER_KIND_N];
         LedgerCount n_touched[LEDGER_KINDS]; /* slots that ever had a record: those before are 0 */
-        LedgerCount n_outputs;               /* that were ever written */
 } LedgerHead;
 
 #define LEDGER_WRITING(kind, slot) (((uint64_t)(kind) + 1) << 32 | (slot))
-#define LEDGER_OUTPUT              LEDGER_KINDS /* as a kind */
-#define LEDGER_WRITING_COUNT       (((uint64_t)LEDGER_KINDS + 2) << 32)
+#define LEDGER_WRITING_COUNT       (((uint64_t)LEDGER_KINDS + 1) << 32)
 
 /* What every record but a job's begins with. */
 typedef struct LedgerSlot {
@@ -58,19 +56,10 @@ typedef struct LedgerJobSlot {
         uint64_t end_check; /* of all but sent_check; 0: it has not ended */
         uint64_t end_order;
         LedgerEnd end;
-        uint32_t output; /* its LedgerOutput, from 1; 0: none */
         uint32_t n_text;
+        uint32_t spare; /* 0 */
         char text[LEDGER_TEXT_MAX + LEDGER_TEXT_PAD];
 } LedgerJobSlot;
-
-/* What a job's kernels printed. Written in turn, so that the oldest makes room: one that is not
- * of the job whose record names it is another's by now. */
-typedef struct LedgerOutput {
-        uint64_t check; /* 0: none yet */
-        uint64_t id;    /* of the job */
-        uint64_t n_text;
-        char text[LEDGER_OUTPUT_MAX + LEDGER_TEXT_PAD];
-} LedgerOutput;
 
 typedef enum LedgerPlace {
         LEDGER_FREE,
@@ -109,7 +98,6 @@ struct Ledger {
         int fd;
         LedgerHead *head;
         LedgerTable tables[LEDGER_KINDS];
-        LedgerOutput *outputs;
         LedgerNode *nodes;
         struct LedgerNodes unseen;
         struct LedgerNodes seen;
@@ -134,13 +122,6 @@ uint32_t ledger_take_slot(Ledger *ledger, unsigned kind);
 void ledger_put_slot(Ledger *ledger, unsigned kind, uint32_t slot);
 /** ledger_jobs_open() - check all records of jobs, find those that there are. Return: as ledger_open(). */
 int ledger_jobs_open(Ledger *ledger);
-
-/** ledger_write_output() - @text: of this job. Return: its number, from 1. */
-uint32_t ledger_write_output(Ledger *ledger, uint64_t id, const char *text);
-/** ledger_find_output() - @number: as it was written, or 0. Return: "" once it made room. */
-const char *ledger_find_output(const Ledger *ledger, uint32_t number, uint64_t id);
-/** ledger_outputs_open() - check all. Return: 0, or LEDGER_E_DAMAGED. */
-int ledger_outputs_open(Ledger *ledger);
 
 /* Stores before it are made before those after it, as whoever comes next will see them: it is this
  * process alone that stops, not the machine. */

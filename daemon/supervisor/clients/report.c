@@ -152,44 +152,9 @@ static void report_all_detached(ReportQueue *report, const Gpuq__V1__QueueGet *g
         }
 }
 
-/* Its client was away when we took over, and has not said again what it is. */
-static void report_kept(ReportQueue *report, const TakeoverJob *job) {
-        Gpuq__V1__QueueEntry *entry = &report->entries[report->n];
-        const Worker *worker = takeover_worker_of(report->session->clients->supervisor, job);
-
-        gpuq__v1__queue_entry__init(entry);
-        entry->id = job->id;
-        entry->uid = job->user->uid;
-        entry->user = job->user->name;
-        entry->retries = job->sent.retries;
-        if (worker) {
-                entry->state = GPUQ__V1__STATE__RUNNING;
-                entry->device = worker->device->index + 1;
-                entry->reason = "its client has not come back since gpuqd was restarted";
-        } else {
-                entry->state = GPUQ__V1__STATE__WAITING;
-                entry->reason =
-                        "it waits for its client, who has not come back since gpuqd was restarted";
-        }
-        report->list[report->n++] = entry;
-        report->n_bytes += gpuq__v1__queue_entry__get_packed_size(entry) + 8;
-}
-
-static void report_all_kept(ReportQueue *report, const Gpuq__V1__QueueGet *get) {
-        const TakeoverJob *job = takeover_first_job(report->session->clients->supervisor);
-
-        for (; job; job = job->hh.next) {
-                if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
-                        return;
-                if (report_wants(report->session, get, job->user))
-                        report_kept(report, job);
-        }
-}
-
 static int report_alloc(ReportQueue *report) {
-        Supervisor *supervisor = report->session->clients->supervisor;
-        size_t n_jobs = HASH_COUNT(report->session->engine->jobs) + detached_count(supervisor) +
-                        takeover_count_jobs(supervisor);
+        size_t n_jobs = HASH_COUNT(report->session->engine->jobs) +
+                        detached_count(report->session->clients->supervisor);
 
         report->n_max = MIN(n_jobs, (size_t)REPORT_ENTRIES_MAX);
         report->entries = calloc(report->n_max + 1, sizeof(*report->entries));
@@ -221,7 +186,6 @@ void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__Que
                 if (report_wants(session, get, user))
                         report_user(&report, user);
         report_all_detached(&report, get);
-        report_all_kept(&report, get);
         queue.entries = report.list;
         queue.n_entries = report.n;
         reply.serial = serial;

@@ -310,20 +310,11 @@ static bool session_any_is_ahead(const Session *session, const uint64_t *ids, si
         return false;
 }
 
-/* A job of a session that is away may be cancelled before it is back. */
-static bool session_cancels_what_is_ahead(const Session *session, const Gpuq__V1__Cancel *cancel) {
-        for (size_t i = 0; i < cancel->n_ids; ++i)
-                if (!takeover_find_kept(session->clients->supervisor, cancel->ids[i]) &&
-                    session_is_ahead(session, cancel->ids[i]))
-                        return true;
-        return false;
-}
-
 static bool session_names_what_is_ahead(const Session *session, const Gpuq__V1__Request *request) {
         if (request->body_case == GPUQ__V1__REQUEST__BODY_WAIT)
                 return session_is_ahead(session, request->wait->id);
         if (request->body_case == GPUQ__V1__REQUEST__BODY_CANCEL)
-                return session_cancels_what_is_ahead(session, request->cancel);
+                return session_any_is_ahead(session, request->cancel->ids, request->cancel->n_ids);
         if (request->body_case != GPUQ__V1__REQUEST__BODY_SUBMIT)
                 return false;
         for (size_t i = 0; i < request->submit->n_jobs; ++i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cancelling: jobs of the sessions that are here, of those that are away, and detached ones.
+ * Cancelling: jobs of sessions, and detached ones.
  */
 
 #include "request.h"
@@ -9,7 +9,6 @@
 #include "jobs.h"
 #include "util/list.h"
 #include "loop.h"
-#include "restart.h"
 
 static Failure *session_cancelled(const Session *session) {
         return failure_new(FAILURE_CANCELLED, "cancelled by uid %u", (unsigned)session->peer.uid);
@@ -34,30 +33,13 @@ static bool session_cancel_detached(Session *session, uint64_t id, Gpuq__V1__Can
         return true;
 }
 
-/* Of a session that is dormant. Return: false: it is none. */
-static bool session_cancel_kept(Session *session, uint64_t id, Gpuq__V1__Cancelled *cancelled) {
-        TakeoverJob *job = takeover_find_kept(session->clients->supervisor, id);
-
-        if (!job)
-                return false;
-        if (!session->peer.is_admin && job->user != session->submitter.user) {
-                cancelled->denied[cancelled->n_denied++] = id;
-                return true;
-        }
-        takeover_doom_job(session->clients->supervisor, job, JOB_CANCELLED,
-                          session_cancelled(session));
-        cancelled->ids[cancelled->n_ids++] = id;
-        return true;
-}
-
 static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
                                Gpuq__V1__Cancelled *cancelled) {
         for (size_t i = 0; i < cancel->n_ids; ++i) {
                 uint64_t id = cancel->ids[i];
                 Job *job = engine_find_job(session->engine, id);
 
-                if (session_cancel_detached(session, id, cancelled) ||
-                    session_cancel_kept(session, id, cancelled))
+                if (session_cancel_detached(session, id, cancelled))
                         continue;
                 if (!job) {
                         cancelled->unknown[cancelled->n_unknown++] = id;
@@ -71,7 +53,6 @@ static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
 }
 
 static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled) {
-        const TakeoverJob *kept = takeover_first_job(session->clients->supervisor), *next_kept;
         Detached *detached = detached_first(session->clients->supervisor), *next;
         size_t n_unknown = cancelled->n_unknown;
         Job *job;
@@ -81,11 +62,6 @@ static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled)
                         continue;
                 session_cancel_job(session, job);
                 cancelled->ids[cancelled->n_ids++] = job->id;
-        }
-        for (; kept; kept = next_kept) {
-                next_kept = kept->hh.next;
-                if (kept->user == session->submitter.user)
-                        session_cancel_kept(session, kept->id, cancelled);
         }
         for (; detached; detached = next) {
                 next = detached->hh.next;
@@ -107,8 +83,7 @@ const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1_
         const Gpuq__V1__Cancel *cancel = request->cancel;
         size_t n_all = cancel->all ? session->submitter.user->n_waiting +
                                              session->submitter.user->n_running +
-                                             detached_count(session->clients->supervisor) +
-                                             takeover_count_jobs(session->clients->supervisor)
+                                             detached_count(session->clients->supervisor)
                                    : 0;
         size_t n_max = cancel->n_ids + n_all;
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;

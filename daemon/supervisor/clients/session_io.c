@@ -77,7 +77,7 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
         memcpy(session->deferred, data, n_data);
         session->n_deferred = n_data;
         session->deferred_turn = clients->turn;
-        if (!session->is_second_try && !engine_is_taking_over(clients->engine))
+        if (!session->is_second_try)
                 clients->news_turn = clients->turn + 2; /* it may be on its way */
         TAILQ_INSERT_TAIL(&clients->deferring, session, deferred_link);
         return 0;
@@ -127,7 +127,7 @@ void session_serve_deferred(Session *session) {
 
         TAILQ_REMOVE(&session->clients->deferring, session, deferred_link);
         session->deferred = NULL;
-        session->is_second_try = !engine_is_taking_over(session->engine) && !session->is_early;
+        session->is_second_try = !session->is_early;
         session->is_early = false;
         problem = session_request(session, data, session->n_deferred);
         session->is_second_try = false;

@@ -313,26 +313,50 @@ static void submit_tell_end(Session *session, const LedgerJob *known) {
                 session->is_broken = true;
 }
 
+/*
+ * A worker stores the word of a job once its end is in the ring. That worker and the supervisor that
+ * should have read the ring are gone: what the client read in its memory holds all the same.
+ */
+static bool submit_has_word(const Session *session, const Gpuq__V1__Job *job) {
+        _cleanup_(failure_freep) Failure *failure = NULL;
+        JobSpec spec = {};
+        uint32_t word;
+
+        failure = submit_check_word(session, job, &spec);
+        return !failure && spec.word && spec.word->fd >= 0 &&
+               pread(spec.word->fd, &word, sizeof(word), (off_t)spec.word_offset) == sizeof(word) &&
+               word == job->tag;
+}
+
+static void submit_end_by_word(const Session *session, LedgerJob *known) {
+        known->state = LEDGER_ENDED;
+        known->end = (LedgerEnd){.state = JOB_DONE};
+        known->slot = ledger_job_ended(session->engine->ledger, known->slot, &known->owner,
+                                       &known->end, NULL);
+        history_add(session->submitter.user->history,
+                    &(HistoryEntry){.id = known->owner.id, .state = JOB_DONE});
+}
+
 /* @prepared: what it was fired from, or NULL. */
 static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepared *prepared) {
         JobSpec spec = submit_spec(session, job);
         LedgerJob known = {.slot = LEDGER_NONE};
         Failure *failure;
-        Job *made;
 
         if (prepared)
                 spec.texts = prepared->texts;
-        if (takeover_find_job(session, spec.id, &known) && known.state == LEDGER_ENDED) {
+        (void)takeover_find_job(session, spec.id, &known);
+        if (known.state == LEDGER_SENT && submit_has_word(session, job))
+                submit_end_by_word(session, &known);
+        if (known.state == LEDGER_ENDED) {
                 submit_tell_end(session, &known);
                 return;
         }
         failure = submit_check(session, job, &spec);
         if (!failure)
-                failure = submitter_submit(&session->submitter, &spec, &known, &made);
+                failure = submitter_submit(&session->submitter, &spec, &known);
         if (failure)
                 submit_fail(session, spec.id, failure);
-        else
-                takeover_submitted(made);
 }
 
 Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {

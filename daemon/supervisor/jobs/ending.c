@@ -40,7 +40,7 @@ static void ending_record(Job *job, const LedgerEnd *end) {
         LedgerOwner owner = job_owner(job);
 
         job->record = ledger_job_ended(job->engine->ledger, job->record, &owner, end,
-                                       job->failure ? job->failure->text : NULL, job->output);
+                                       job->failure ? job->failure->text : NULL);
 }
 
 /* Its kernels behaved. */
@@ -141,7 +141,7 @@ void ending_doom(Job *job, JobState state, Failure *failure) {
 
         job->doom = failure;
         job->doom_state = state;
-        if (job->is_held) /* it runs: the takeover goes on from here */
+        if (job->is_held) /* the takeover goes on from here */
                 return;
         if (job->state == JOB_RUNNING && !job->item.is_queued) {
                 if (!dependency_is_behind(job))

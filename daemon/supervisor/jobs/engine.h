@@ -28,12 +28,6 @@ typedef struct Engine Engine;
 TAILQ_HEAD(EngineJobs, Job);
 TAILQ_HEAD(EngineModules, Module);
 
-/* Why nothing is dispatched. */
-typedef enum EnginePause {
-        ENGINE_TAKING_OVER = 1,  /* clients are still to say what they had */
-        ENGINE_HANDING_OVER = 2, /* to the next supervisor */
-} EnginePause;
-
 struct Engine {
         uv_loop_t *loop;
         const Config *config;
@@ -61,7 +55,7 @@ struct Engine {
         LimitLog log_limit; /* of lines that a peer can cause */
         uint64_t now_ns;    /* what the clock said in this turn of the loop; 0: not asked yet */
         bool is_eventful;   /* a job came or ended in this turn */
-        unsigned pauses;    /* EnginePause: while there is one nothing is dispatched */
+        bool is_paused;     /* nothing is dispatched: the next supervisor takes over soon */
         bool is_closing;    /* the program ends: no worker is started any more */
         bool is_stirred;    /* there is new work: one more turn before the loop sleeps */
         bool has_slept_in;  /* without memory a user with work was not woken: the next tick does */
@@ -73,20 +67,6 @@ void engine_init(Engine *engine);
 void engine_fini(Engine *engine);
 /** engine_configure() - another configuration holds, which stays the caller's. */
 void engine_configure(Engine *engine, const Config *config);
-
-/** engine_pause() - dispatch nothing and start no worker, until engine_unpause() with the same reason. */
-static inline void engine_pause(Engine *engine, EnginePause reason) {
-        engine->pauses |= reason;
-}
-/** engine_unpause() - that reason is gone. What waits is to be woken by the caller. */
-static inline void engine_unpause(Engine *engine, EnginePause reason) {
-        engine->pauses &= ~(unsigned)reason;
-}
-
-/** engine_is_taking_over() - clients are still to say what they had. */
-static inline bool engine_is_taking_over(const Engine *engine) {
-        return engine->pauses & ENGINE_TAKING_OVER;
-}
 
 /** engine_now() - of this turn of the loop, in which the clock is read once. */
 uint64_t engine_now(Engine *engine);

@@ -191,8 +191,8 @@ struct Job {
         UserCharge charge;
         uint32_t record; /* in the ledger, or LEDGER_NONE */
 
-        bool is_made : 1;       /* in the tables; else it failed its checks and only reports that */
-        bool is_held : 1;       /* in a worker that is not taken over yet */
+        bool is_made : 1; /* in the tables; else it failed its checks and only reports that */
+        bool is_held : 1; /* was in a worker that ended with the supervisor before us; its session has not said all */
         bool was_overtaken : 1; /* job_is_overtaken() when its worker ended */
         bool is_alone : 1;      /* after a fault: runs with nothing beside it */
         bool is_bounding : 1;   /* counted in worker->short_ns, unless it is long */

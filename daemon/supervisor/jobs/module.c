@@ -46,7 +46,7 @@ static void module_record(Module *module) {
                 .image = module->image ? module->image->id : 0,
                 .session = module->session,
                 .has_variables = module->has_variables,
-                .worker = module->used_in,
+                .is_used = module->is_used,
         };
 
         if (module->record == LEDGER_NONE)
@@ -55,28 +55,12 @@ static void module_record(Module *module) {
                 module->record = ledger_change(ledger, LEDGER_MODULE, module->record, &record);
 }
 
-static Worker *module_find_worker(const Engine *engine, uint32_t id) {
-        const Slot *slot;
-
-        for (slot = engine->slots; slot; slot = slot->hh.next)
-                if (slot->worker && slot->worker->id == id && !worker_is_gone(slot->worker))
-                        return slot->worker;
-        return NULL;
-}
-
-/* Its variables are in a worker that lives on, or they are lost. */
+/* Its variables were in a worker that has ended. */
 static void module_resume(Module *module, const ModuleSpec *spec) {
-        Worker *worker;
-
         module->is_resumed = true;
         module->record = spec->record;
         module->has_variables = spec->has_variables;
-        module->used_in = spec->used_in;
-        if (!spec->used_in)
-                return;
-        worker = module_find_worker(module->engine, spec->used_in);
-        module->home = worker ? worker->device : NULL;
-        module->variables_lost = !worker;
+        module->is_used = module->variables_lost = spec->is_used;
 }
 
 int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module) {
@@ -251,16 +235,16 @@ void module_failed(Module *module, Failure *failure) {
         }
 }
 
-void module_note_use(Module *module, uint32_t worker) {
-        if (module->used_in == worker || !module->has_variables)
+void module_note_use(Module *module) {
+        if (module->is_used || !module->has_variables)
                 return;
-        module->used_in = worker;
+        module->is_used = true;
         module_record(module);
 }
 
 void module_forget_use(Module *module) {
         module->variables_lost = false;
-        module->used_in = 0;
+        module->is_used = false;
         module_record(module);
 }
 

@@ -57,8 +57,8 @@ typedef struct ModuleSpec {
         uint32_t serial;
         uint64_t id; /* 0: a new one; else of a session that is resumed, with */
         uint32_t record;
-        uint32_t used_in;
         bool has_variables;
+        bool is_used;
 } ModuleSpec;
 
 /* What a worker says about a module: passed on to the client unread. */
@@ -100,9 +100,9 @@ struct Module {
         Device *home;        /* of its variables, once a job used them; else NULL */
         bool variables_lost; /* the next job that uses them is told */
 
-        uint32_t record;  /* in the ledger, or LEDGER_NONE */
-        uint32_t used_in; /* worker where a job may have changed its variables; 0: none */
-        bool is_resumed;  /* from a session before ours: jobs may name it before it is READY */
+        uint32_t record; /* in the ledger, or LEDGER_NONE */
+        bool is_used;    /* a job may have changed its variables since they were loaded */
+        bool is_resumed; /* from a session before ours: jobs may name it before it is READY */
         UserCharge charge;
 };
 
@@ -119,8 +119,8 @@ void module_load(Module *module);
 void module_loaded(Module *module, const ModuleReport *report);
 /** module_failed() - the first load came to nothing: the session is told. Consumes @failure. */
 void module_failed(Module *module, Failure *failure);
-/** module_note_use() - a job ran in that worker that may have changed its variables. */
-void module_note_use(Module *module, uint32_t worker);
+/** module_note_use() - a job ran that may have changed its variables. */
+void module_note_use(Module *module);
 /** module_forget_use() - they are as they were loaded again. */
 void module_forget_use(Module *module);
 /** module_detach() - its session lets go of it. */

@@ -154,15 +154,15 @@ void recovery_run(Worker *worker, const Failure *failure, const char *output) {
         _cleanup_(freep) FaultVerdict *verdicts = NULL;
         _cleanup_(freep) FaultJob *described = NULL;
         _cleanup_(freep) Job **jobs = NULL;
-        size_t n_jobs = worker->n_inflight, n_all = n_jobs + (worker->n_others > 0), i = 0;
+        size_t n_jobs = worker->n_inflight, i = 0;
         Job *job;
 
         if (!n_jobs)
                 return;
 
         jobs = calloc(n_jobs, sizeof(*jobs));
-        described = calloc(n_all, sizeof(*described));
-        verdicts = calloc(n_all, sizeof(*verdicts));
+        described = calloc(n_jobs, sizeof(*described));
+        verdicts = calloc(n_jobs, sizeof(*verdicts));
         if (!jobs || !described || !verdicts) {
                 while ((job = TAILQ_FIRST(&worker->inflight)))
                         ending_fail(job,
@@ -174,10 +174,7 @@ void recovery_run(Worker *worker, const Failure *failure, const char *output) {
                 described[i] = recovery_describe(job);
                 jobs[i++] = job;
         }
-        /* Those that are not here may have done it as well: one stands for all. */
-        if (i < n_all)
-                described[i].phase = FAULT_ISSUED;
-        fault_triage(worker->cause, described, n_all, verdicts);
+        fault_triage(worker->cause, described, n_jobs, verdicts);
 
         for (i = 0; i < n_jobs; ++i)
                 recovery_return(jobs[i], verdicts[i]);

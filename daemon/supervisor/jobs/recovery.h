@@ -18,7 +18,7 @@
  * @output:  what the guilty kernel printed, or NULL
  */
 void recovery_run(Worker *worker, const Failure *failure, const char *output);
-/** recovery_run_unattached() - the worker that had this WAITING job cannot be taken over: again, or ended. */
+/** recovery_run_unattached() - the worker that had this WAITING job ended with the supervisor before us: again, or ended. */
 void recovery_run_unattached(Job *job);
 
 #endif

@@ -352,20 +352,6 @@ static void scheduler_start(Lane *lane, Worker *worker, Job *job) {
         scheduler_started(lane, worker, job);
 }
 
-int scheduler_adopt(Job *job, Worker *worker) {
-        Lane *lane = device_lane(worker->device, job->user);
-
-        if (!lane)
-                return -ENOMEM;
-
-        /* What is expected of it is set as for any other, though it waits nowhere. */
-        scheduler_load(job, lane->device);
-        scheduler_unload(job);
-        worker_enter(worker, job);
-        scheduler_started(lane, worker, job);
-        return 0;
-}
-
 /* Return: NULL: nothing of this user can go here now; something will wake it. */
 static Job *scheduler_look(Lane *lane) {
         Worker *worker = lane->slot->worker;
@@ -410,7 +396,7 @@ static void scheduler_run_device(Device *device) {
 }
 
 void scheduler_run(Engine *engine) {
-        if (engine->pauses)
+        if (engine->is_paused)
                 return;
         for (size_t i = 0; i < engine->n_devices; ++i)
                 if (engine->devices[i].is_dirty)

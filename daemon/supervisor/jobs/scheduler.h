@@ -24,8 +24,6 @@ void scheduler_place_all(Engine *engine);
 void scheduler_wake(Lane *lane);
 /** scheduler_run() - dispatch what can be. */
 void scheduler_run(Engine *engine);
-/** scheduler_adopt() - a WAITING job that is in no list is in this worker already: RUNNING. Return: 0, or -ENOMEM. */
-int scheduler_adopt(Job *job, Worker *worker);
 /** scheduler_tick() - now and then: users who were over their GPU seconds may go on. */
 void scheduler_tick(Engine *engine, uint64_t now_ns);
 

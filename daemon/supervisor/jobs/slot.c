@@ -148,7 +148,7 @@ static void slot_on_retry(uv_timer_t *timer) {
 static bool slot_may_start(const Slot *slot) {
         const Health *health = &slot->device->health;
 
-        if (slot->engine->is_closing || slot->engine->pauses || !slot_has_work(slot))
+        if (slot->engine->is_closing || slot->engine->is_paused || !slot_has_work(slot))
                 return false;
         return !(health->state == HEALTH_DOUBTED && slot->n_failures);
 }

@@ -8,7 +8,9 @@
 #include "ending.h"
 #include "engine.h"
 #include "limit.h"
+#include "recovery.h"
 #include "scheduler.h"
+#include "util/list.h"
 
 int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id,
                    const SubmitterOps *ops) {
@@ -81,8 +83,7 @@ static Failure *submitter_no_memory(void) {
         return failure_new(FAILURE_MEMORY, "no memory for a job");
 }
 
-Failure *submitter_submit(Submitter *submitter, const JobSpec *spec, const LedgerJob *known,
-                          Job **ret_job) {
+Failure *submitter_submit(Submitter *submitter, const JobSpec *spec, const LedgerJob *known) {
         _cleanup_(job_freep) Job *job = NULL;
 
         if (job_new(submitter->engine, spec, submitter->user, &job) < 0)
@@ -103,8 +104,28 @@ Failure *submitter_submit(Submitter *submitter, const JobSpec *spec, const Ledge
                 return submitter_no_memory();
         }
         scheduler_consider(job);
-        *ret_job = TAKE_PTR(job);
+        (void)TAKE_PTR(job);
         return NULL;
+}
+
+static void submitter_settle_job(Job *job) {
+        Failure *doom = TAKE_PTR(job->doom);
+
+        job->is_held = false;
+        if (doom)
+                ending_doom(job, job->doom_state, doom);
+        else
+                recovery_run_unattached(job);
+}
+
+void submitter_settle(Submitter *submitter) {
+        Job *job, *next;
+
+        TAILQ_FOREACH (job, &submitter->jobs, submitter_link)
+                job->was_overtaken = job->is_held && job_is_overtaken(job);
+        TAILQ_FOREACH_SAFE (job, &submitter->jobs, submitter_link, next)
+                if (job->is_held)
+                        submitter_settle_job(job);
 }
 
 /* It never enters a table: it exists to be told. */
@@ -140,7 +161,6 @@ int submitter_recall(Submitter *submitter, const LedgerJob *known) {
         job->state = (JobState)known->end.state;
         job->place = JOB_ENDED;
         job->failure = known->end.code ? failure_new(known->end.code, "%s", known->text) : NULL;
-        job->output = *known->output ? strdup(known->output) : NULL;
         job->device =
                 known->end.device < engine->n_devices ? &engine->devices[known->end.device] : NULL;
         job->submitted_ns = 1;

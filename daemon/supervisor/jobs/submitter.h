@@ -58,8 +58,9 @@ void submitter_fini(Submitter *submitter);
  *
  * Return: NULL, or why not.
  */
-Failure *submitter_submit(Submitter *submitter, const JobSpec *spec, const LedgerJob *known,
-                          Job **ret_job);
+Failure *submitter_submit(Submitter *submitter, const JobSpec *spec, const LedgerJob *known);
+/** submitter_settle() - all was submitted again: jobs that were in workers of the supervisor before run again, or end. */
+void submitter_settle(Submitter *submitter);
 /** submitter_refuse() - job @id failed its checks: it ends so. Consumes @failure. Return: 0, or -ENOMEM: nobody is told. */
 int submitter_refuse(Submitter *submitter, uint64_t id, Failure *failure);
 /** submitter_recall() - a job that ended under a supervisor before this one is told again. Return: 0, or -ENOMEM. */

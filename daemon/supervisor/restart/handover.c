@@ -11,7 +11,6 @@
 #include "detached.h"
 #include "clients.h"
 #include "loop.h"
-#include "takeover.h"
 #include "workers.h"
 #include "util/log.h"
 
@@ -41,11 +40,8 @@ static bool handover_is_quiet(const Supervisor *supervisor) {
                !handover_is_writing(supervisor);
 }
 
-/* While a takeover is open, what is in flight is not known yet, and those who come back are
- * let in. After that, who comes waits for the next. */
+/* Who comes now waits for the next. */
 static void handover_look(Supervisor *supervisor) {
-        if (takeover_is_open(supervisor))
-                return;
         supervisor->clients.listener = listener_close(supervisor->clients.listener);
         supervisor->n_quiet = handover_is_quiet(supervisor) ? supervisor->n_quiet + 1 : 0;
 }
@@ -66,11 +62,11 @@ static void handover_on_timer(uv_timer_t *timer) {
 }
 
 void handover_begin(Supervisor *supervisor) {
-        if (supervisor->engine.is_closing || supervisor->engine.pauses & ENGINE_HANDING_OVER)
+        if (supervisor->engine.is_closing || supervisor->engine.is_paused)
                 return;
 
         log_info("handing over: %u jobs are in flight", handover_count(supervisor));
-        engine_pause(&supervisor->engine, ENGINE_HANDING_OVER);
+        supervisor->engine.is_paused = true;
         supervisor->handover_ns = uv_hrtime() + KEEPER_HANDOVER_S * 1000000000ull;
         uv_timer_start(&supervisor->quit_timer, handover_on_timer, SUPERVISOR_QUIT_STEP_MS,
                        SUPERVISOR_QUIT_STEP_MS);

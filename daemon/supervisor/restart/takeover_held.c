@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takeover: what the keeper held becomes arenas and workers again. A descriptor
+ * Takeover: what the keeper held becomes arenas again. A descriptor
  * without its record is dropped, and a record without its descriptors too.
  */
 
@@ -11,8 +11,6 @@
 #include "base.h"
 #include "loop.h"
 #include "takeover_state.h"
-#include "workers.h"
-#include "util/log.h"
 
 /* ---- descriptors ----------------------------------------------------------- */
 
@@ -51,7 +49,7 @@ static void takeover_drop_fd(Takeover *takeover, TakeoverHeld *held) {
         free(held);
 }
 
-void takeover_drop_fds(Takeover *takeover) {
+static void takeover_drop_fds(Takeover *takeover) {
         while (takeover->held)
                 takeover_drop_fd(takeover, takeover->held);
 }
@@ -84,6 +82,12 @@ static int takeover_note_arena(Takeover *takeover, Arena *arena) {
         return 0;
 }
 
+static bool takeover_wants_arena(const Takeover *takeover, const LedgerArena *record) {
+        if (record->session == LEDGER_SHARED)
+                return takeover_expects_user(takeover, record->uid);
+        return takeover_find_session(takeover, record->session) != NULL;
+}
+
 /* Return: false: it is gone, and its record means nothing any more. */
 static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record, uint32_t slot) {
         _cleanup_(arena_unrefp) Arena *arena = NULL;
@@ -96,6 +100,8 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
                 other->session = LEDGER_SHARED;
                 return false;
         }
+        if (!takeover_wants_arena(takeover, record))
+                return false;
         snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)record->id);
         if (*record->device) {
                 device = takeover_find_device(takeover->supervisor, record->device);
@@ -113,7 +119,7 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
         return true;
 }
 
-static void takeover_restore_arenas(Takeover *takeover) {
+void takeover_restore(Takeover *takeover) {
         Ledger *ledger = takeover->supervisor->engine.ledger;
         uint32_t slot = LEDGER_NONE;
         const LedgerArena *record;
@@ -121,74 +127,5 @@ static void takeover_restore_arenas(Takeover *takeover) {
         while ((record = ledger_next(ledger, LEDGER_ARENA, &slot)))
                 if (!takeover_restore_arena(takeover, record, slot))
                         ledger_drop(ledger, LEDGER_ARENA, slot);
-}
-
-/* ---- workers --------------------------------------------------------------- */
-
-void takeover_want_workers(Takeover *takeover) {
-        Supervisor *supervisor = takeover->supervisor;
-        uint32_t slot = LEDGER_NONE;
-        const LedgerWorker *record;
-
-        while ((record = ledger_next(supervisor->engine.ledger, LEDGER_WORKER, &slot))) {
-                KeeperMessage message = {.kind = KEEPER_ATTACH, .id = record->id};
-
-                keeper_link_send(supervisor->engine.keeper, &message, NULL, 0);
-        }
-}
-
-static bool takeover_take_channel(Takeover *takeover, uint32_t id, int fds[static CHANNEL_N_FDS]) {
-        char key[KEEPER_KEY_MAX];
-        bool is_whole = true;
-
-        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
-                snprintf(key, sizeof(key), WORKER_KEY_FORMAT, id, i);
-                fds[i] = takeover_take_fd(takeover, key);
-                is_whole &= fds[i] >= 0;
-        }
-        return is_whole;
-}
-
-static void takeover_give_up_worker(Takeover *takeover, uint32_t id, uint32_t slot,
-                                    int fds[static CHANNEL_N_FDS], const char *why) {
-        Supervisor *supervisor = takeover->supervisor;
-        char key[KEEPER_KEY_MAX];
-
-        log_warning("worker %u of the supervisor before cannot be taken over, killed: %s", id, why);
-        keeper_link_kill(supervisor->engine.keeper, id);
-        ledger_drop(supervisor->engine.ledger, LEDGER_WORKER, slot);
-        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
-                snprintf(key, sizeof(key), WORKER_KEY_FORMAT, id, i);
-                keeper_link_drop(supervisor->engine.keeper, key);
-                closep(&fds[i]);
-        }
-}
-
-static void takeover_restore_worker(Takeover *takeover, const LedgerWorker *record, uint32_t slot) {
-        uint32_t id = record->id;
-        int fds[CHANNEL_N_FDS], r;
-        Worker *worker;
-
-        if (!takeover_take_channel(takeover, id, fds)) {
-                takeover_give_up_worker(takeover, id, slot, fds, "its descriptors are not there");
-                return;
-        }
-        r = worker_attach(takeover->supervisor, record, fds, &worker);
-        if (r < 0) {
-                takeover_give_up_worker(takeover, id, slot, fds,
-                                        r == -ENODEV ? "its device is not there" : strerror(-r));
-                return;
-        }
-        worker->record = slot;
-        takeover->n_workers++;
-}
-
-void takeover_restore(Takeover *takeover) {
-        const Ledger *ledger = takeover->supervisor->engine.ledger;
-        uint32_t slot = LEDGER_NONE;
-        const LedgerWorker *record;
-
-        takeover_restore_arenas(takeover);
-        while ((record = ledger_next(ledger, LEDGER_WORKER, &slot)))
-                takeover_restore_worker(takeover, record, slot);
+        takeover_drop_fds(takeover);
 }

@@ -8,25 +8,14 @@
 #include "takeover_state.h"
 
 static int takeover_read_session(Takeover *takeover, const LedgerSession *record, uint32_t slot) {
-        TakeoverSession *session;
+        int r;
 
-        if (record->pid && !process_age_is_alive(record->pid, record->start)) {
+        r = takeover_add_session(takeover, record, slot);
+        if (r == -ESRCH) {
                 ledger_drop(takeover->supervisor->engine.ledger, LEDGER_SESSION, slot);
                 return 0;
         }
-        session = calloc(1, sizeof(*session));
-        if (!session)
-                return -ENOMEM;
-
-        session->id = record->id;
-        session->record = *record;
-        session->slot = slot;
-        ledger_told_init(&session->told);
-        HASH_ADD(hh, takeover->sessions, id, sizeof(session->id), session);
-        if (session->hh.tbl)
-                return 0;
-        free(session);
-        return -ENOMEM;
+        return r;
 }
 
 /* Killed while it wrote a change, the one before us left both: what either says holds. */
@@ -36,7 +25,11 @@ static int takeover_read_module(Takeover *takeover, const LedgerModule *record, 
         HASH_FIND(hh, takeover->modules, &record->id, sizeof(record->id), module);
         if (module) {
                 module->record.has_variables |= record->has_variables;
-                module->record.worker = MAX(module->record.worker, record->worker);
+                module->record.is_used |= record->is_used;
+                ledger_drop(takeover->supervisor->engine.ledger, LEDGER_MODULE, slot);
+                return 0;
+        }
+        if (!takeover_find_session(takeover, record->session)) {
                 ledger_drop(takeover->supervisor->engine.ledger, LEDGER_MODULE, slot);
                 return 0;
         }
@@ -54,30 +47,10 @@ static int takeover_read_module(Takeover *takeover, const LedgerModule *record, 
         return -ENOMEM;
 }
 
-/* One that ended while there was a supervisor has no record: nobody waits for what was in it. */
-static bool takeover_has_worker(const Takeover *takeover, uint32_t id) {
-        const LedgerWorker *record;
-        uint32_t slot = LEDGER_NONE;
-
-        while ((record = ledger_next(takeover->supervisor->engine.ledger, LEDGER_WORKER, &slot)))
-                if (record->id == id)
-                        return true;
-        return false;
-}
-
-/* Those that have ended are found by `after` and Wait as they were before. */
-static int takeover_read_job(Takeover *takeover, const LedgerJob *job) {
-        TakeoverSession *session = takeover_find_session(takeover, (uint32_t)(job->owner.id >> 32));
+static int takeover_read_end(Takeover *takeover, const LedgerJob *job) {
         User *user;
         int r;
 
-        if (session) {
-                session->last_tag = MAX(session->last_tag, (uint32_t)job->owner.id);
-                session->n_sent += job->state == LEDGER_SENT &&
-                                   takeover_has_worker(takeover, job->sent.worker);
-        }
-        if (job->state != LEDGER_ENDED)
-                return 0;
         r = engine_get_user(&takeover->supervisor->engine, job->owner.uid, job->owner.gid, &user);
         if (r < 0)
                 return r;
@@ -92,6 +65,24 @@ static int takeover_read_job(Takeover *takeover, const LedgerJob *job) {
                                            .text = job->end.code ? (char *)job->text : NULL,
                                    });
         return 0;
+}
+
+/* Those that have ended are found by `after` and Wait as they were before. Ends of a session that
+ * is away may not make room for others yet: it may have to be told. */
+static int takeover_read_job(Takeover *takeover, const LedgerJob *job) {
+        TakeoverSession *session = takeover_find_session(takeover, (uint32_t)(job->owner.id >> 32));
+        Ledger *ledger = takeover->supervisor->engine.ledger;
+
+        if (session)
+                session->last_tag = MAX(session->last_tag, (uint32_t)job->owner.id);
+        if (job->state != LEDGER_ENDED) {
+                if (!session)
+                        ledger_job_dropped(ledger, job->slot);
+                return 0;
+        }
+        if (session)
+                ledger_job_told(ledger, job->slot, &session->told);
+        return takeover_read_end(takeover, job);
 }
 
 int takeover_read(Takeover *takeover) {

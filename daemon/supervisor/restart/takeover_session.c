@@ -55,68 +55,28 @@ Failure *takeover_claim(Session *session, uint32_t id) {
         return NULL;
 }
 
-void takeover_submitted(Job *job) {
-        Takeover *takeover = supervisor_of(job->engine)->takeover;
-        LedgerJob known;
-        Worker *worker;
-
-        if (!takeover || takeover->state != TAKEOVER_OVER)
-                return;
-        takeover_claim_job(takeover, job);
-        if (!job->is_held || !ledger_find_job(job->engine->ledger, job->id, &known))
-                return;
-        worker = takeover_find_worker(takeover, known.sent.worker);
-        if (worker)
-                takeover_adopt_job(takeover, job, known.sent.worker);
-}
-
-/* Those of a session that is back late whose worker is gone: they wait until all were heard. */
-static void takeover_settle_late(Takeover *takeover, Session *session) {
-        Job *job, *next;
-
-        TAILQ_FOREACH (job, &session->submitter.jobs, submitter_link)
-                if (job->is_held)
-                        job->was_overtaken = job_is_overtaken(job);
-        TAILQ_FOREACH_SAFE (job, &session->submitter.jobs, submitter_link, next)
-                if (job->is_held)
-                        takeover_adopt_job(takeover, job, 0);
-}
-
 /* It has said all, or is gone. */
-static void takeover_let_go(Takeover *takeover, Session *session, TakeoverSession *expected) {
-        if (takeover->state == TAKEOVER_OVER) {
-                takeover_settle_late(takeover, session);
-                takeover_leave_session(takeover, expected);
-        } else {
-                takeover_forget_session(takeover, expected);
-                takeover_check(takeover);
-        }
+static void takeover_let_go(Session *session) {
+        Takeover *takeover = session->clients->supervisor->takeover;
+        TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
+
+        session->is_resuming = false;
+        submitter_settle(&session->submitter);
+        takeover_leave_session(takeover, expected);
 }
 
 void takeover_resumed(Session *session, uint32_t n_seen) {
         Takeover *takeover = session->clients->supervisor->takeover;
         TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
 
-        session->is_resuming = false;
         session->told.n_told = n_seen;
-        takeover->has_news = true;
-        if (!expected)
-                return;
         session->last_tag = MAX(session->last_tag, expected->last_tag);
-        takeover->n_resumed++;
-        takeover_let_go(takeover, session, expected);
+        takeover_let_go(session);
 }
 
 void takeover_session_closed(Session *session) {
-        Takeover *takeover = session->clients->supervisor->takeover;
-        TakeoverSession *expected;
-
-        if (!session->is_resuming || !takeover)
-                return;
-        expected = takeover_find_session(takeover, session->submitter.id);
-        if (expected)
-                takeover_let_go(takeover, session, expected);
-        takeover->has_news = true;
+        if (session->is_resuming)
+                takeover_let_go(session);
 }
 
 bool takeover_claim_module(Session *session, uint64_t id, ModuleSpec *spec) {
@@ -130,7 +90,7 @@ bool takeover_claim_module(Session *session, uint64_t id, ModuleSpec *spec) {
         spec->id = id;
         spec->record = module->slot;
         spec->has_variables = module->record.has_variables;
-        spec->used_in = module->record.worker;
+        spec->is_used = module->record.is_used;
         takeover_forget_module(supervisor->takeover, module);
         return true;
 }

@@ -18,8 +18,7 @@ typedef struct Arena Arena;
 typedef enum TakeoverState {
         TAKEOVER_COLLECTING,
         TAKEOVER_LOOKING,
-        TAKEOVER_OPEN,
-        TAKEOVER_OVER,
+        TAKEOVER_SERVING,
 } TakeoverState;
 
 /* What the keeper held. */
@@ -29,18 +28,17 @@ typedef struct TakeoverHeld {
         UT_hash_handle hh; /* takeover->held */
 } TakeoverHeld;
 
-/* Who is expected, until it has said all or is gone. */
+/* A session that is away, or is back and has not said all yet. */
 typedef struct TakeoverSession {
+        Takeover *takeover;
         uint32_t id;
         LedgerSession record;
         uint32_t slot;
         uint32_t last_tag;   /* of its jobs that the ledger knows */
-        uint32_t n_sent;     /* of them in a worker that may live: it waits for these */
-        bool is_claimed;     /* it is here, and has not said all yet */
-        LedgerTold told;     /* ends that are kept for it; once the window is closed */
-        User *user;          /* it is dormant, and counts as one of his; else NULL */
-        ProcessWatch *watch; /* of its process, while it is dormant */
-        Takeover *takeover;  /* likewise */
+        bool is_claimed;     /* it is back */
+        LedgerTold told;     /* ends that are kept for it */
+        User *user;          /* it is away, and counts as one of his sessions; else NULL */
+        ProcessWatch *watch; /* of its process, while it is away; NULL: we do not see that */
         UT_hash_handle hh;   /* takeover->sessions */
 } TakeoverSession;
 
@@ -55,38 +53,40 @@ typedef struct TakeoverModule {
 struct Takeover {
         Supervisor *supervisor;
         TakeoverState state;
-        uv_timer_t timer;
+        uv_timer_t timer; /* LOOKING: every TAKEOVER_TICK_MS; SERVING: after takeover_s */
         uint64_t began_ns;
-        uint64_t brief_ns; /* OPEN: for those who have nothing in a worker no longer */
-        uint64_t until_ns; /* LOOKING, OPEN: no longer; nor for jobs of those who are not back */
         bool has_news;
         bool is_late; /* LOOKING: clients are let in */
+        bool is_over; /* SERVING: nobody who is away is waited for any more */
 
         TakeoverHeld *held;
         TakeoverSession *sessions;
         TakeoverModule *modules;
-        TakeoverJob *jobs; /* OVER */
-        Arena **arenas;    /* a reference to each until all is over */
+        Arena **arenas; /* a reference to each, for sessions that are away */
         size_t n_arenas;
-
-        unsigned n_expected;
-        unsigned n_resumed;
-        unsigned n_workers;
-        unsigned n_running;
 };
 
 /** takeover_check() - is anybody still waited for? */
 void takeover_check(Takeover *takeover);
-/** takeover_find_session() - that is expected, or dormant. Return: NULL: there is none. */
+
+/* takeover_away.c */
+
+/** takeover_find_session() - Return: NULL: there is none. */
 TakeoverSession *takeover_find_session(const Takeover *takeover, uint32_t id);
-/** takeover_forget_session() - it is neither any more. */
+/** takeover_add_session() - it is away. Return: 0, -ESRCH: its process has ended, or another negative errno. */
+int takeover_add_session(Takeover *takeover, const LedgerSession *record, uint32_t slot);
+/** takeover_wake_session() - it is back. */
+void takeover_wake_session(TakeoverSession *session);
+/** takeover_leave_session() - it has said all, or has ended: forget it, and drop what was kept for it alone. */
+void takeover_leave_session(Takeover *takeover, TakeoverSession *session);
+/** takeover_end_session() - it will not be back. */
+void takeover_end_session(Takeover *takeover, TakeoverSession *session);
+/** takeover_forget_session() - what was kept for it stays. */
 void takeover_forget_session(Takeover *takeover, TakeoverSession *session);
 /** takeover_forget_module() - its record stays. */
 void takeover_forget_module(Takeover *takeover, TakeoverModule *module);
-/** takeover_find_worker() - Return: NULL: it has ended, and may have said all it had to say. */
-Worker *takeover_find_worker(const Takeover *takeover, uint32_t id);
-/** takeover_adopt_job() - its client said it again: back to where it was. What the worker says of it is read later. */
-void takeover_adopt_job(Takeover *takeover, Job *job, uint32_t worker_id);
+/** takeover_expects_user() - one of this user's sessions is away. */
+bool takeover_expects_user(const Takeover *takeover, uint32_t uid);
 
 /* takeover_read.c */
 
@@ -97,30 +97,9 @@ int takeover_read(Takeover *takeover);
 
 /** takeover_take_fd() - what is held under this key, the caller's from now on. Return: -1: nothing. */
 int takeover_take_fd(Takeover *takeover, const char *key);
-/** takeover_want_workers() - those of the ledger are not to be killed: they will be attached. */
-void takeover_want_workers(Takeover *takeover);
-/** takeover_restore() - arenas and workers come back; devices are known, or none will be. */
+/** takeover_restore() - arenas come back; devices are known, or none will be. Descriptors that mean nothing are dropped. */
 void takeover_restore(Takeover *takeover);
-/** takeover_drop_fds() - descriptors that meant nothing. */
-void takeover_drop_fds(Takeover *takeover);
-/** takeover_drop_held() - arenas that nobody took, and descriptors that meant nothing. */
+/** takeover_drop_held() - arenas that nobody took, and all descriptors. */
 void takeover_drop_held(Takeover *takeover);
-
-/* takeover_dormant.c */
-
-/** takeover_sleep_session() - it is dormant from now on. Return: 0, or a negative errno: its process cannot be watched. */
-int takeover_sleep_session(Takeover *takeover, TakeoverSession *session);
-/** takeover_wake_session() - it is back; harmless if it was not dormant. */
-void takeover_wake_session(TakeoverSession *session);
-/** takeover_leave_session() - OVER: forget it, and drop what was kept for it alone. */
-void takeover_leave_session(Takeover *takeover, TakeoverSession *session);
-/** takeover_prune() - arenas and modules that no session of ours wants go. */
-void takeover_prune(Takeover *takeover);
-/** takeover_keep_job() - it is in a worker, and its session may yet claim it. */
-void takeover_keep_job(Takeover *takeover, const LedgerJob *known);
-/** takeover_forget_job() - its record stays. */
-void takeover_forget_job(Takeover *takeover, TakeoverJob *job);
-/** takeover_claim_job() - its session did, and it ends as it was doomed to; unknown ones are fine. */
-void takeover_claim_job(Takeover *takeover, Job *job);
 
 #endif

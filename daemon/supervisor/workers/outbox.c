@@ -155,16 +155,6 @@ static int outbox_send_stop(Channel *channel) {
         return channel_send(channel, &message.base, -1);
 }
 
-static int outbox_send_attach(Channel *channel, uint64_t by) {
-        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
-        Gpuq__Worker__Attach attach = GPUQ__WORKER__ATTACH__INIT;
-
-        attach.by = by;
-        message.body_case = GPUQ__WORKER__TO_WORKER__BODY_ATTACH;
-        message.attach = &attach;
-        return channel_send(channel, &message.base, -1);
-}
-
 static int outbox_send_one(Channel *channel, const OutboxItem *item) {
         switch (item->kind) {
                 case OUTBOX_ARENA_ADD:
@@ -179,8 +169,6 @@ static int outbox_send_one(Channel *channel, const OutboxItem *item) {
                         return outbox_send_module_drop(channel, item->id);
                 case OUTBOX_STOP:
                         return outbox_send_stop(channel);
-                case OUTBOX_ATTACH:
-                        return outbox_send_attach(channel, item->id);
                 case OUTBOX_JOB:
                         break;
         }

@@ -32,13 +32,12 @@ typedef enum OutboxKind {
         OUTBOX_MODULE_ADD,
         OUTBOX_MODULE_DROP,
         OUTBOX_STOP,
-        OUTBOX_ATTACH,
 } OutboxKind;
 
 typedef struct OutboxItem {
         OutboxKind kind;
         bool is_queued;
-        uint64_t id;    /* *_DROP; ATTACH: who we are */
+        uint64_t id;    /* *_DROP */
         Arena *arena;   /* a reference */
         Module *module; /* a reference */
         Job *job;
@@ -63,7 +62,7 @@ bool outbox_remove_job(Outbox *outbox, Job *job);
 int outbox_push_arena(Outbox *outbox, OutboxKind kind, Arena *arena);
 /** outbox_push_module() - ADD. Return: 0, or -ENOMEM. */
 int outbox_push_module(Outbox *outbox, Module *module);
-/** outbox_push_id() - a DROP, ATTACH, or STOP with 0. Return: 0, or -ENOMEM. */
+/** outbox_push_id() - a DROP, or STOP with 0. Return: 0, or -ENOMEM. */
 int outbox_push_id(Outbox *outbox, OutboxKind kind, uint64_t id);
 /**
  * outbox_flush() - write as much as the channel takes

@@ -30,7 +30,7 @@ static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
         keeper_link_kill(worker->supervisor->engine.keeper, worker->id);
 }
 
-int worker_init_handles(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
+static int worker_init_handles(Worker *worker) {
         uv_loop_t *loop = &worker->supervisor->loop;
         int r;
 
@@ -39,18 +39,18 @@ int worker_init_handles(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
         if (r < 0)
                 return r;
         worker->n_handles++;
-        r = uv_poll_init(loop, &worker->bell, fds[1]);
+        r = uv_poll_init(loop, &worker->bell, channel_bell_fd(worker->channel));
         if (r < 0)
                 return r;
         worker->n_handles++;
-        r = uv_poll_init(loop, &worker->hangup, fds[3]);
+        r = uv_poll_init(loop, &worker->hangup, channel_socket_fd(worker->channel));
         if (r < 0)
                 return r;
         worker->n_handles++;
         return 0;
 }
 
-int worker_listen(Worker *worker) {
+static int worker_listen(Worker *worker) {
         int r;
 
         r = uv_poll_start(&worker->bell, UV_READABLE, worker_on_bell);
@@ -66,13 +66,12 @@ static void worker_on_close(uv_handle_t *handle) {
                 return;
         channel_free(worker->channel);
         free(worker->waiting);
-        free(worker->exit_text);
         free(worker->last_output);
         failure_free(worker->verdict);
         free(worker);
 }
 
-void worker_close_handles(Worker *worker) {
+static void worker_close_handles(Worker *worker) {
         uv_handle_t *handles[] = {
                 (uv_handle_t *)&worker->timer,
                 (uv_handle_t *)&worker->bell,
@@ -87,38 +86,6 @@ void worker_close_handles(Worker *worker) {
         }
         for (unsigned i = 0; i < n_handles; ++i)
                 uv_close(handles[i], worker_on_close);
-}
-
-/* Before there is a process: one that nobody knows of could not be taken over. */
-static void worker_keep(Worker *worker) {
-        int fds[CHANNEL_N_FDS];
-        LedgerWorker record = {
-                .id = worker->id,
-                .domain = worker->domain,
-                .gid = worker->slot->gid,
-        };
-        char key[KEEPER_KEY_MAX];
-
-        snprintf(record.device, sizeof(record.device), "%s", worker->device->uuid);
-        worker->record = ledger_add(worker->supervisor->engine.ledger, LEDGER_WORKER, &record);
-        channel_fds(worker->channel, fds);
-        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
-                snprintf(key, sizeof(key), WORKER_KEY_FORMAT, worker->id, i);
-                keeper_link_keep(worker->supervisor->engine.keeper, key, fds[i]);
-        }
-}
-
-static void worker_unkeep(Worker *worker) {
-        char key[KEEPER_KEY_MAX];
-
-        if (worker->record == LEDGER_NONE)
-                return;
-        ledger_drop(worker->supervisor->engine.ledger, LEDGER_WORKER, worker->record);
-        worker->record = LEDGER_NONE;
-        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
-                snprintf(key, sizeof(key), WORKER_KEY_FORMAT, worker->id, i);
-                keeper_link_drop(worker->supervisor->engine.keeper, key);
-        }
 }
 
 static int worker_spawn(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
@@ -137,15 +104,14 @@ static int worker_spawn(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
         return keeper_link_send(worker->supervisor->engine.keeper, &message, fds, CHANNEL_N_FDS);
 }
 
-Worker *worker_alloc(Supervisor *supervisor, uint32_t id, Slot *slot, Device *look) {
+static Worker *worker_alloc(Supervisor *supervisor, Slot *slot, Device *look) {
         Worker *worker;
 
         worker = calloc(1, sizeof(*worker));
         if (!worker)
                 return NULL;
 
-        worker->id = id;
-        worker->record = LEDGER_NONE;
+        worker->id = ++supervisor->last_worker;
         worker->supervisor = supervisor;
         worker->engine = &supervisor->engine;
         worker->slot = slot;
@@ -161,14 +127,13 @@ Worker *worker_alloc(Supervisor *supervisor, uint32_t id, Slot *slot, Device *lo
 }
 
 int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_worker) {
-        int fds[CHANNEL_N_FDS], ours[CHANNEL_N_FDS], r;
+        int fds[CHANNEL_N_FDS], r;
         Worker *worker;
 
-        worker = worker_alloc(supervisor, ++supervisor->last_worker, slot, look);
+        worker = worker_alloc(supervisor, slot, look);
         if (!worker)
                 return -ENOMEM;
 
-        ledger_note_id(supervisor->engine.ledger, LEDGER_WORKER, worker->id);
         HASH_ADD(hh, supervisor->workers, id, sizeof(worker->id), worker);
         if (!worker->hh.tbl) {
                 free(worker);
@@ -180,10 +145,7 @@ int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_wo
                 free(worker);
                 return r;
         }
-        if (slot)
-                worker_keep(worker);
-        channel_fds(worker->channel, ours);
-        r = worker_init_handles(worker, ours);
+        r = worker_init_handles(worker);
         if (r >= 0)
                 r = worker_listen(worker);
         if (r >= 0)
@@ -191,7 +153,6 @@ int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_wo
         for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
                 close(fds[i]); /* the worker's ends */
         if (r < 0) {
-                worker_unkeep(worker);
                 HASH_DEL(supervisor->workers, worker);
                 worker_close_handles(worker);
                 return r;
@@ -224,7 +185,7 @@ void worker_ready(Worker *worker) {
 /* ---- channel --------------------------------------------------------------- */
 
 static bool worker_is_heard(const Worker *worker) {
-        return worker->state != WORKER_HELD && !worker_is_gone(worker);
+        return !worker_is_gone(worker);
 }
 
 void worker_flush(Worker *worker) {
@@ -283,7 +244,6 @@ void worker_read(Worker *worker) {
 void worker_close(Worker *worker) {
         assert(TAILQ_EMPTY(&worker->inflight));
         HASH_DEL(worker->supervisor->workers, worker);
-        worker_unkeep(worker);
         worker_close_handles(worker);
 }
 
@@ -293,9 +253,6 @@ const char *worker_state_name(const Worker *worker) {
         switch (worker->state) {
                 case WORKER_STARTING:
                         return "starting";
-                case WORKER_HELD:
-                case WORKER_ATTACHING:
-                        return "attaching";
                 case WORKER_READY:
                         if (worker->waiting)
                                 return "draining";

@@ -11,15 +11,14 @@
  *
  *     STARTING ----------> READY --> STOPPING --> DYING --> LOST --> freed, when the
  *         |                  |                     |                 keeper tells its exit
- *     HELD --> ATTACHING ----+---------------------+
+ *         +------------------+---------------------+
  *
  * STOPPING: asked to, still to say what was in flight. DYING: has said it; judged
  * when its process has ended, for until then its kernels may write where the next
  * one's shall. LOST: judged. The worker of a probe has no slot and tells the devices.
  *
- * A worker outlives the supervisor that had it started (worker_attach.c). HELD: it
- * runs, nothing is read of what it says, so that clients can name their jobs in it
- * first. ATTACHING: it is read again, and asked what it has.
+ * Workers end with their supervisor: the keeper kills them, and lets the next one begin
+ * once they have ended.
  */
 
 #include <stdbool.h>
@@ -36,8 +35,7 @@
 #include "util/channel.h"
 #include "util/table.h"
 
-#define WORKER_KEY_FORMAT "worker.%u.%u" /* of our descriptors of its channel, at the keeper */
-#define WORKER_STOP_MS    200u           /* from Stop to SIGKILL */
+#define WORKER_STOP_MS 200u /* from Stop to SIGKILL */
 #define WORKER_START_MS                                                                            \
         60000u /* a context may take long on a machine with many GPUs, but not for ever */
 #define WORKER_DYING_MS  30000u /* a driver may hold a process for as long as it likes */
@@ -49,8 +47,6 @@ typedef struct Supervisor Supervisor;
 
 typedef enum WorkerState {
         WORKER_STARTING,
-        WORKER_HELD,
-        WORKER_ATTACHING,
         WORKER_READY,
         WORKER_STOPPING,
         WORKER_DYING,
@@ -95,7 +91,6 @@ struct Worker {
         Device *look;   /* of a probe: at this device alone */
         uint32_t domain;
         int32_t pid;
-        uint32_t record;   /* in the ledger, or LEDGER_NONE */
         UT_hash_handle hh; /* supervisor->workers */
 
         WorkerState state;
@@ -114,15 +109,6 @@ struct Worker {
         unsigned n_handles;
         bool is_awake;  /* does not sleep on its bell: to be read again */
         bool is_proved; /* it did something useful */
-
-        bool is_inherited;   /* from a supervisor before us */
-        bool is_strange;     /* and has not told yet what it has */
-        bool has_exited;     /* while HELD: dealt with later, */
-        int exit_status;     /* by this */
-        char *exit_text;     /* and this */
-        uint32_t n_orphans;  /* jobs in it that nobody claimed */
-        uint64_t orphans_ns; /* since when */
-        uint32_t n_others;   /* jobs of others than those here that ran in it when it ended */
 
         TAILQ_HEAD(, Job) inflight; /* oldest first */
         uint32_t n_inflight;
@@ -143,7 +129,7 @@ struct Worker {
 
 /** worker_is_open() - it takes what it is told. */
 static inline bool worker_is_open(const Worker *worker) {
-        return worker->state == WORKER_ATTACHING || worker->state == WORKER_READY;
+        return worker->state == WORKER_READY;
 }
 /** worker_is_gone() - it has said all: nothing is read of it, nothing new is sent to it. */
 static inline bool worker_is_gone(const Worker *worker) {
@@ -151,25 +137,7 @@ static inline bool worker_is_gone(const Worker *worker) {
 }
 /** worker_new() - have the keeper start one; @slot NULL: a probe, @look: at one device alone. Return: 0, or a negative errno. */
 int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_worker);
-/**
- * worker_attach() - one that the supervisor before us had; its device is known by now
- * @fds: as from channel_fds(), consumed on success
- *
- * HELD, its slot's worker. Asks the keeper whether it lives. The caller sets worker->record.
- * Return: 0, -ENODEV: its device is not there any more, or another negative errno.
- */
-int worker_attach(Supervisor *supervisor, const LedgerWorker *record,
-                  const int fds[static CHANNEL_N_FDS], Worker **ret_worker);
-/**
- * worker_adopt() - a job that this HELD worker was given by the supervisor before us: RUNNING
- * @job: in the tables, WAITING and nowhere
- *
- * Should it turn out not to have come there, it goes back to its queue. Return: 0, or -ENOMEM.
- */
-int worker_adopt(Worker *worker, Job *job);
-/** worker_resume() - whoever has jobs in this HELD worker has said so: read it, ask it what it has. May free it. */
-void worker_resume(Worker *worker);
-/** worker_tick() - now and then: is it too late for an answer, or for jobs that nobody claimed? */
+/** worker_tick() - now and then: was it killed, and does not end? */
 void worker_tick(Worker *worker, uint64_t now_ns);
 /** worker_flush() - write what waits for it. */
 void worker_flush(Worker *worker);
@@ -218,31 +186,10 @@ bool worker_is_spare(const Worker *worker);
 /** worker_state_name() - for people. */
 const char *worker_state_name(const Worker *worker);
 
-/* for worker_attach.c */
-
-/** worker_alloc() - in no table, without a channel. Return: NULL: no memory. */
-Worker *worker_alloc(Supervisor *supervisor, uint32_t id, Slot *slot, Device *look);
-/** worker_init_handles() - @fds: as of channel_fds(). Return: 0, or a negative errno. */
-int worker_init_handles(Worker *worker, const int fds[static CHANNEL_N_FDS]);
-/** worker_listen() - hear its bell. Return: 0, or a negative errno. */
-int worker_listen(Worker *worker);
-/** worker_close_handles() - then frees it. */
-void worker_close_handles(Worker *worker);
 /** worker_enter() - a job is in it from now on. */
 void worker_enter(Worker *worker, Job *job);
-/** worker_know_instance() - it has this module, or will have it: ADDING. Return: NULL: no memory. */
-Instance *worker_know_instance(Worker *worker, Module *module);
 
 /* for worker_message.c, which reads what it says */
-
-/** worker_on_state() - it told what it has. Return: as worker_message(). */
-const char *worker_on_state(Worker *worker, const Gpuq__Worker__State *state);
-/** worker_inherit_module() - it has one that we did not ask for. Return: NULL: nobody wants it. */
-Instance *worker_inherit_module(Worker *worker, uint64_t id, bool has_failed);
-/** worker_inherit_arena() - it made one that we did not ask for. @arena: NULL: nobody wants it. */
-void worker_inherit_arena(Worker *worker, uint64_t id, Arena *arena);
-/** worker_take_orphan() - it speaks of a job that is not here. Return: false: it has no such job. */
-bool worker_take_orphan(Worker *worker);
 
 /** worker_add_mapping() - it has this arena now. Return: 0, or -ENOMEM. */
 int worker_add_mapping(Worker *worker, Arena *arena);

@@ -15,7 +15,6 @@
 #include "util/list.h"
 #include "eviction.h"
 #include "loop.h"
-#include "restart.h"
 #include "util/log.h"
 
 static void worker_on_timer(uv_timer_t *timer);
@@ -26,8 +25,6 @@ static bool worker_has_suspects(const Worker *worker, FaultCause cause) {
 
         if (cause != FAULT_DEVICE)
                 return false;
-        if (worker->n_others)
-                return true;
         TAILQ_FOREACH (job, &worker->inflight, link)
                 if (job->phase != FAULT_QUEUED)
                         return true;
@@ -75,15 +72,6 @@ static void worker_forget_instances(Worker *worker) {
 static void worker_forget_mappings(Worker *worker) {
         while (worker->mappings)
                 worker_drop_mapping(worker->mappings);
-}
-
-/* Also of modules that it has not told us of yet. */
-static void worker_lose_variables(const Worker *worker) {
-        Module *module;
-
-        for (module = worker->supervisor->engine.modules; module; module = module->hh.next)
-                if (module->used_in == worker->id)
-                        module->variables_lost = true;
 }
 
 /* What the kernel's log says of it. Return: the caller's, NULL: nothing. */
@@ -145,11 +133,9 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         worker->has_suspects = worker_has_suspects(worker, worker->cause);
         uv_timer_start(&worker->timer, worker_on_timer, WORKER_STOP_MS, 0); /* if it stays */
         outbox_clear(&worker->outbox);
-        takeover_worker_lost(worker);
         recovery_run(worker, explained ? explained : failure, output);
         worker_forget_instances(worker);
         worker_forget_mappings(worker);
-        worker_lose_variables(worker);
         if (worker->cause == FAULT_HARDWARE)
                 drain_sign(worker->device, was_useless ? HEALTH_NO_START : HEALTH_FAULT,
                            worker->domain, failure ? failure->text : "no word");
@@ -186,7 +172,7 @@ static void worker_recall(Worker *worker) {
 void worker_stop(Worker *worker) {
         if (worker->state >= WORKER_STOPPING)
                 return;
-        if (worker->state == WORKER_STARTING || worker->state == WORKER_HELD) {
+        if (worker->state == WORKER_STARTING) {
                 worker_kill(worker);
                 return;
         }
@@ -219,7 +205,7 @@ static bool worker_has_doomed(const Worker *worker) {
         TAILQ_FOREACH (job, &worker->inflight, link)
                 if (job->doom && !dependency_is_behind(job))
                         return true;
-        return takeover_has_doomed(worker);
+        return false;
 }
 
 static void worker_on_timer(uv_timer_t *timer) {
@@ -259,8 +245,6 @@ void worker_overdue(Worker *worker, Job *job) {
 static Failure *worker_describe_exit(int status, const char *text) {
         if (*text)
                 return failure_new(FAILURE_INTERNAL, "%s", text);
-        if (status == KEEPER_STATUS_LOST)
-                return failure_new(FAILURE_INTERNAL, "the worker was killed with gpuqd");
         if (WIFSIGNALED(status))
                 return failure_new(FAILURE_INTERNAL, "the worker was killed by signal %d",
                                    WTERMSIG(status));
@@ -268,29 +252,16 @@ static Failure *worker_describe_exit(int status, const char *text) {
                            WEXITSTATUS(status));
 }
 
-/* The jobs in it are not known yet: worker_resume() goes on from here. */
-static void worker_note_exit(Worker *worker, int status, const char *text) {
-        worker->has_exited = true;
-        worker->exit_status = status;
-        free(worker->exit_text);
-        worker->exit_text = strdup(text);
-}
-
-/* What kills one while nobody looks is the end of the service, not one of its jobs. */
-static FaultCause worker_exit_cause(const Worker *worker, int status) {
-        bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-
-        return status == KEEPER_STATUS_LOST || (worker->has_exited && was_killed) ? FAULT_STOPPED
-                                                                                  : FAULT_CRASH;
+void worker_tick(Worker *worker, uint64_t now_ns) {
+        if (worker->state != WORKER_DYING ||
+            now_ns - worker->idle_ns <= WORKER_DYING_MS * 1000000ull)
+                return;
+        log_warning("worker %d was killed and does not end: the driver holds it", worker->pid);
+        worker_lost(worker, worker->cause, worker->verdict, worker->last_output);
 }
 
 void worker_exited(Worker *worker, int status, const char *text) {
         _cleanup_(failure_freep) Failure *failure = NULL;
-
-        if (worker->state == WORKER_HELD) {
-                worker_note_exit(worker, status, text);
-                return;
-        }
 
         /* Its last words first, all of them: the ring is finite and nobody writes it any more. */
         for (unsigned i = 0; i < CHANNEL_CAPACITY / WORKER_READ_MAX / 8; ++i)
@@ -299,9 +270,7 @@ void worker_exited(Worker *worker, int status, const char *text) {
         failure = worker_describe_exit(status, text);
         if (worker->state == WORKER_DYING)
                 worker_lost(worker, worker->cause, worker->verdict, worker->last_output);
-        /* Before it has told what it has, nobody knows what else ran in it. */
-        worker->n_others += worker->n_orphans + worker->is_strange;
-        worker_lost(worker, worker_exit_cause(worker, status), failure, NULL);
+        worker_lost(worker, FAULT_CRASH, failure, NULL);
         if (worker->device)
                 log_info("worker %d ended: %s", worker->pid, failure->text);
         if (worker->device && !worker->lacked_memory)

@@ -9,7 +9,6 @@
 
 #include "jobs.h"
 #include "loop.h"
-#include "restart.h"
 
 /* ---- jobs ------------------------------------------------------------------ */
 
@@ -46,7 +45,7 @@ static int worker_give_arenas(Worker *worker, const Job *job) {
 }
 
 int worker_run(Worker *worker, Job *job) {
-        LedgerSent sent = {.worker = worker->id, .retries = job->retries};
+        LedgerSent sent = {.is_sent = true, .retries = job->retries};
         LedgerOwner owner;
         int r;
 
@@ -143,6 +142,26 @@ Instance *worker_instance(const Worker *worker, const Module *module) {
         return instance;
 }
 
+static Instance *worker_know_instance(Worker *worker, Module *module) {
+        Instance *instance;
+
+        instance = calloc(1, sizeof(*instance));
+        if (!instance)
+                return NULL;
+
+        instance->id = module->id;
+        instance->module = module;
+        instance->worker = worker;
+        TAILQ_INIT(&instance->parked);
+        HASH_ADD(hh, worker->instances, id, sizeof(instance->id), instance);
+        if (!instance->hh.tbl) {
+                free(instance);
+                return NULL;
+        }
+        LIST_INSERT_HEAD(&module->instances, instance, link);
+        return instance;
+}
+
 Instance *worker_add_instance(Worker *worker, Module *module) {
         Instance *instance = worker_know_instance(worker, module);
 
@@ -154,27 +173,6 @@ Instance *worker_add_instance(Worker *worker, Module *module) {
         instance->state = INSTANCE_FAILED; /* nothing of it is there to drop */
         worker_drop_instance(instance);
         return NULL;
-}
-
-Instance *worker_know_instance(Worker *worker, Module *module) {
-        Instance *instance;
-
-        instance = calloc(1, sizeof(*instance));
-        if (!instance)
-                return NULL;
-
-        instance->id = module->id;
-        instance->module = module;
-        instance->worker = worker;
-        instance->is_used = module->used_in == worker->id;
-        TAILQ_INIT(&instance->parked);
-        HASH_ADD(hh, worker->instances, id, sizeof(instance->id), instance);
-        if (!instance->hh.tbl) {
-                free(instance);
-                return NULL;
-        }
-        LIST_INSERT_HEAD(&module->instances, instance, link);
-        return instance;
 }
 
 void worker_drop_instance(Instance *instance) {
@@ -217,5 +215,5 @@ static bool worker_is_loading(const Worker *worker) {
 
 bool worker_is_spare(const Worker *worker) {
         return worker->state == WORKER_READY && !worker->n_inflight && !worker_is_loading(worker) &&
-               !worker_holds_variables(worker) && !takeover_needs_worker(worker);
+               !worker_holds_variables(worker);
 }

@@ -14,7 +14,6 @@
 #include "util/list.h"
 #include "devices.h"
 #include "loop.h"
-#include "restart.h"
 #include "worker.h"
 #include "util/log.h"
 
@@ -25,9 +24,7 @@ static const char *worker_on_ready(Worker *worker, const Gpuq__Worker__Ready *re
 
         if (worker->state == WORKER_STOPPING)
                 return NULL;
-        if (worker->state == WORKER_ATTACHING && !failure)
-                return NULL; /* it tells more with State */
-        if (worker->state != WORKER_ATTACHING && worker->state != WORKER_STARTING)
+        if (worker->state != WORKER_STARTING)
                 return "ready out of turn";
 
         if (failure)
@@ -66,11 +63,6 @@ static const char *worker_on_arena_made(Worker *worker, const Gpuq__Worker__Aren
         _cleanup_(closep) int fd = made->error ? -1 : channel_take_fd(worker->channel);
         Arena *arena = engine_find_arena(&worker->supervisor->engine, made->id);
 
-        if (worker->is_inherited && (!arena || arena->asked_worker != worker->id)) {
-                if (!made->error)
-                        worker_inherit_arena(worker, made->id, arena);
-                return NULL;
-        }
         if (!made->error && fd < 0)
                 return "an arena without its descriptor";
         if (fd >= 0 && !worker_is_device_memory(fd))
@@ -127,12 +119,10 @@ static const char *worker_on_module_added(Worker *worker, const Gpuq__Worker__Mo
         Module *module;
 
         HASH_FIND(hh, worker->instances, &id, sizeof(id), instance);
-        if (!instance && worker->is_inherited)
-                instance = worker_inherit_module(worker, id, added->error != NULL);
         if (!instance)
                 return NULL; /* dropped meanwhile */
         if (instance->state != INSTANCE_ADDING)
-                return worker->is_inherited ? NULL : "a module added twice";
+                return "a module added twice";
 
         worker_proved(worker);
         module = module_ref(instance->module);
@@ -160,7 +150,6 @@ static Job *worker_find_job(Worker *worker, uint64_t id) {
         return job && job->worker == worker && !job->item.is_queued ? job : NULL;
 }
 
-/* Of one that we took over, a job may have ended before it tells us of its modules. */
 static void worker_note_variables(Worker *worker, const Job *job) {
         for (size_t i = 0; i < job->n_kernels; ++i) {
                 Module *module = job->kernels[i].module;
@@ -168,7 +157,7 @@ static void worker_note_variables(Worker *worker, const Job *job) {
 
                 if (!module->has_variables)
                         continue;
-                module_note_use(module, worker->id);
+                module_note_use(module);
                 instance = worker_instance(worker, module);
                 if (instance)
                         instance->is_used = true;
@@ -186,10 +175,8 @@ static const char *worker_on_end(Worker *worker, const Gpuq__Worker__JobEnd *end
         Job *job = worker_find_job(worker, end->id);
         uint64_t elapsed_us;
 
-        if (!job) {
-                takeover_job_ended(worker, end);
-                return worker_take_orphan(worker) ? NULL : "the end of a job it does not have";
-        }
+        if (!job)
+                return "the end of a job it does not have";
 
         elapsed_us = (engine_now(&worker->supervisor->engine) - job->started_ns) / 1000;
         job->ran_us = MIN(end->ran_us, elapsed_us);
@@ -223,8 +210,6 @@ static const char *worker_on_late(Worker *worker, const Gpuq__Worker__JobLate *l
         /* It may have ended in the same moment. */
         if (job && job->timeout_ms)
                 worker_late(worker, job);
-        else if (!job)
-                takeover_job_late(worker, late->id);
         return NULL;
 }
 
@@ -238,10 +223,6 @@ static const char *worker_on_stopped(Worker *worker, const Gpuq__Worker__Stopped
                 job->phase = FAULT_QUEUED;
         for (size_t i = 0; i < stopped->n_jobs; ++i) {
                 job = worker_find_job(worker, stopped->jobs[i]->id);
-                if (!job && worker_take_orphan(worker)) {
-                        worker->n_others += stopped->jobs[i]->phase != GPUQ__WORKER__PHASE__QUEUED;
-                        continue;
-                }
                 if (!job)
                         return "stopped with a job it does not have";
                 switch (stopped->jobs[i]->phase) {
@@ -308,8 +289,6 @@ static const char *worker_on_message(Worker *worker, const Gpuq__Worker__FromWor
                         return worker_on_stopped(worker, message->stopped);
                 case GPUQ__WORKER__FROM_WORKER__BODY_STATS:
                         return worker_on_stats(worker, message->stats);
-                case GPUQ__WORKER__FROM_WORKER__BODY_STATE:
-                        return worker_on_state(worker, message->state);
                 default:
                         return "an unknown message";
         }

@@ -28,7 +28,6 @@ static int listener = -1;
 static bool is_hanging;
 static bool has_left; /* the keeper: who knows the socket can still talk to it */
 static int kernel_log = -1;
-static char attached[256];
 static char answer[8192];
 
 static void say(const KeeperMessage *message, const int *fds, unsigned n_fds) {
@@ -103,22 +102,6 @@ static void take_over(void) {
         }
 }
 
-/* Whatever is kept as "attach-<id>" names a worker to take over. */
-static void attach(void) {
-        for (unsigned i = 0; i < n_held; i++) {
-                KeeperMessage message = {.kind = KEEPER_ATTACH};
-                size_t n = strlen(attached);
-
-                if (sscanf(held[i].key, "attach-%u", &message.id) != 1)
-                        continue;
-                say(&message, NULL, 0);
-                message = hear_kind(KEEPER_SPAWNED, KEEPER_EXITED);
-                snprintf(attached + n, sizeof(attached) - n,
-                         message.kind == KEEPER_SPAWNED ? "%u pid %d " : "%u status %d ",
-                         message.id, message.kind == KEEPER_SPAWNED ? message.pid : message.status);
-        }
-}
-
 static void do_spawn(uint32_t id, uint32_t uid, uint32_t gid, bool probe) {
         KeeperMessage message = {.kind = KEEPER_SPAWN,
                                  .id = id,
@@ -136,7 +119,7 @@ static void do_spawn(uint32_t id, uint32_t uid, uint32_t gid, bool probe) {
         message = hear_kind(KEEPER_SPAWNED, KEEPER_EXITED);
         if (message.kind == KEEPER_SPAWNED) {
                 (void)!recv(pair[0], report, sizeof(report) - 1, 0);
-                snprintf(answer, sizeof(answer), "pid %d\n%s", message.pid, report);
+                snprintf(answer, sizeof(answer), "pid %d\n%.8000s", message.pid, report);
         } else {
                 snprintf(answer, sizeof(answer), "status %d: %s", message.status, message.text);
         }
@@ -203,8 +186,6 @@ static void obey(const char *command, char **argv) {
                 say(&message, NULL, 0);
         } else if (strcmp(command, "about") == 0) {
                 do_about(argv);
-        } else if (strcmp(command, "attached") == 0) {
-                strcpy(answer, attached);
         } else if (strcmp(command, "held") == 0) {
                 do_held();
         } else if (strcmp(command, "log") == 0) {
@@ -247,7 +228,6 @@ int main(int argc, char **argv) {
         KeeperMessage message;
 
         take_over();
-        attach();
         say(&(KeeperMessage){.kind = KEEPER_READY}, NULL, 0);
         for (;;) {
                 struct pollfd fds[] = {{.fd = has_left ? -1 : KEEPER_FD, .events = POLLIN},

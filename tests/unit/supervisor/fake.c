@@ -187,21 +187,10 @@ static FakeWorker *keeper_find(Fake *fake, uint32_t id) {
         return NULL;
 }
 
-/* Of one that it did not start, the keeper knows no more than that it is not there. */
-static void keeper_answer(Fake *fake, const FakeWorker *worker, uint32_t id) {
-        if (worker && !worker->is_ended)
-                keeper_say(fake, (KeeperMessage){.kind = KEEPER_SPAWNED, .id = id, .pid = 1000});
-        else
-                keeper_say(fake, (KeeperMessage){.kind = KEEPER_EXITED, .id = id, .status = 9});
-}
-
 static void keeper_hear(Fake *fake, const KeeperMessage *message, int *fds, size_t n_fds) {
         FakeWorker *worker = keeper_find(fake, message->id);
 
         switch (message->kind) {
-                case KEEPER_ATTACH:
-                        keeper_answer(fake, worker, message->id);
-                        break;
                 case KEEPER_READY:
                         fake->is_ready = true;
                         break;
@@ -339,9 +328,6 @@ static void worker_hear(Fake *fake, FakeWorker *worker, const Gpuq__Worker__ToWo
                 case GPUQ__WORKER__TO_WORKER__BODY_MODULE_DROP:
                         worker->n_modules_dropped++;
                         break;
-                case GPUQ__WORKER__TO_WORKER__BODY_ATTACH:
-                        worker->attached_by = message->attach->by;
-                        break;
                 case GPUQ__WORKER__TO_WORKER__BODY_STOP:
                         worker->is_stopping = true;
                         break;
@@ -407,43 +393,12 @@ FakeWorker *fake_worker(Fake *fake, size_t index, size_t n_jobs) {
         return &fake->workers[index];
 }
 
-FakeWorker *fake_inherit(Fake *fake, uint32_t id, uint32_t uid, Worker **ret_worker) {
-        FakeWorker *worker = &fake->workers[fake->n_workers++];
-        LedgerWorker record = {.id = id, .domain = uid, .gid = uid, .device = "GPU-fake-0"};
-        int theirs[CHANNEL_N_FDS], fds[CHANNEL_N_FDS];
-        Channel *before;
-
-        *worker = (FakeWorker){.id = id, .uid = uid};
-        assert_int_equal(channel_new(&before, theirs), 0);
-        assert_int_equal(channel_adopt(theirs, &worker->channel), 0);
-        channel_fds(before, fds);
-        for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
-                fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
-        channel_free(before);
-        assert_int_equal(worker_attach(fake->supervisor, &record, fds, ret_worker), 0);
-        (*ret_worker)->record = LEDGER_NONE;
-        fake_turn(fake);
-        return worker;
-}
-
 void fake_say(FakeWorker *worker, Gpuq__Worker__FromWorker__BodyCase what, void *body, int fd) {
         Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
 
         message.body_case = what;
         message.ready = body; /* a union of pointers */
         worker_say(worker, &message, fd);
-}
-
-void fake_state(FakeWorker *worker, uint64_t to, uint64_t *arenas, size_t n_arenas, uint64_t *jobs,
-                size_t n_jobs) {
-        Gpuq__Worker__State state = GPUQ__WORKER__STATE__INIT;
-
-        state.to = to;
-        state.arenas = arenas;
-        state.n_arenas = n_arenas;
-        state.jobs = jobs;
-        state.n_jobs = n_jobs;
-        fake_say(worker, GPUQ__WORKER__FROM_WORKER__BODY_STATE, &state, -1);
 }
 
 void fake_end(FakeWorker *worker, uint64_t id, int code) {
@@ -793,6 +748,8 @@ static uint64_t fake_submit_message(FakeClient *client, FakeJob job, size_t n) {
         for (size_t i = 0; i < n; ++i) {
                 list[i] = &jobs[i];
                 gpuq__v1__job__init(&jobs[i]);
+                jobs[i].word_arena = job.word_arena;
+                jobs[i].word_offset = job.word_offset;
                 jobs[i].tag = ++client->tag;
                 jobs[i].kernels = &kernels;
                 jobs[i].n_kernels = client->module != 0;

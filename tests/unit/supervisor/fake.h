@@ -41,7 +41,6 @@ typedef struct FakeWorker {
         size_t n_arenas;
         size_t n_dropped;
         size_t n_modules_dropped;
-        uint64_t attached_by; /* who said so last; 0: nobody */
         bool is_stopping;
         bool is_killed;
         bool is_ended;
@@ -147,6 +146,8 @@ typedef struct FakeJob {
         uint32_t device; /* index + 1 */
         const char *label;
         bool repeatable;
+        uint64_t word_arena; /* 0: no completion word */
+        uint64_t word_offset;
 } FakeJob;
 
 /** fake_submit() - one job with kernel "add". Return: its id. */
@@ -163,16 +164,8 @@ void fake_expect_end(FakeClient *client, uint64_t id, Gpuq__V1__State state, int
 
 /** fake_worker() - the n-th that was started, no probes counted; waits for it to have @n_jobs jobs. */
 FakeWorker *fake_worker(Fake *fake, size_t index, size_t n_jobs);
-/**
- * fake_inherit() - a worker that a supervisor before had for @uid on device 0; it is HELD
- * @ret_worker: what the supervisor makes of it
- */
-FakeWorker *fake_inherit(Fake *fake, uint32_t id, uint32_t uid, Worker **ret_worker);
 /** fake_say() - a message of this worker. */
 void fake_say(FakeWorker *worker, Gpuq__Worker__FromWorker__BodyCase what, void *body, int fd);
-/** fake_state() - what it has, as an answer to @to. */
-void fake_state(FakeWorker *worker, uint64_t to, uint64_t *arenas, size_t n_arenas, uint64_t *jobs,
-                size_t n_jobs);
 /** fake_end() - the worker says the job is done, or failed with @code. */
 void fake_end(FakeWorker *worker, uint64_t id, int code);
 /** fake_last_word() - @fault NULL: it was asked to. Its process lives on. */

@@ -49,10 +49,10 @@ static LedgerOwner owner(uint64_t id) {
         return (LedgerOwner){.id = id, .uid = UID, .gid = UID};
 }
 
-static uint32_t sent(Ledger *ledger, uint64_t id, uint32_t worker) {
+static uint32_t sent(Ledger *ledger, uint64_t id) {
         LedgerOwner of = owner(id);
         uint32_t slot = ledger_job_sent(ledger, LEDGER_NONE, &of,
-                                        &(LedgerSent){.worker = worker, .retries = 2});
+                                        &(LedgerSent){.is_sent = 1, .retries = 2});
 
         assert_int_not_equal(slot, LEDGER_NONE);
         return slot;
@@ -62,7 +62,7 @@ static uint32_t ended(Ledger *ledger, uint32_t slot, uint64_t id, const char *te
         LedgerEnd end = {.state = text ? JOB_FAILED : JOB_DONE, .code = text ? 7 : 0, .ran_us = id};
         LedgerOwner of = owner(id);
 
-        slot = ledger_job_ended(ledger, slot, &of, &end, text, NULL);
+        slot = ledger_job_ended(ledger, slot, &of, &end, text);
         assert_int_not_equal(slot, LEDGER_NONE);
         return slot;
 }
@@ -85,7 +85,7 @@ static void records_and_numbers_are_there_for_the_next_supervisor(void **state) 
 
         ledger = next_supervisor(ledger);
         assert_int_equal(ledger_last_id(ledger, LEDGER_SESSION), 12);
-        assert_int_equal(ledger_last_id(ledger, LEDGER_WORKER), 0);
+        assert_int_equal(ledger_last_id(ledger, LEDGER_MODULE), 0);
         found = ledger_next(ledger, LEDGER_SESSION, &slot);
         assert_memory_equal(found, &session, sizeof(session));
         assert_null(ledger_next(ledger, LEDGER_SESSION, &slot));
@@ -113,12 +113,12 @@ static void a_changed_record_is_there_once(void **state) {
         uint32_t slot = ledger_add(ledger, LEDGER_MODULE, &module), found = LEDGER_NONE;
         const LedgerModule *next;
 
-        module.worker = 9;
+        module.is_used = 1;
         slot = ledger_change(ledger, LEDGER_MODULE, slot, &module);
         ledger = next_supervisor(ledger);
         next = ledger_next(ledger, LEDGER_MODULE, &found);
         assert_int_equal(found, slot);
-        assert_int_equal(next->worker, 9);
+        assert_int_equal(next->is_used, 1);
         assert_null(ledger_next(ledger, LEDGER_MODULE, &found));
         ledger_free(ledger);
 }
@@ -128,16 +128,16 @@ static void a_job_is_unknown_sent_or_ended(void **state) {
         uint32_t slot;
         LedgerJob job;
 
-        sent(ledger, 1, 11);
-        slot = sent(ledger, 2, 12);
+        sent(ledger, 1);
+        slot = sent(ledger, 2);
         ended(ledger, slot, 2, NULL);
         ended(ledger, LEDGER_NONE, 3, "no such kernel");
-        ledger_job_dropped(ledger, sent(ledger, 4, 11));
+        ledger_job_dropped(ledger, sent(ledger, 4));
 
         ledger = next_supervisor(ledger);
         assert_true(ledger_find_job(ledger, 1, &job));
         assert_int_equal(job.state, LEDGER_SENT);
-        assert_int_equal(job.sent.worker, 11);
+        assert_int_equal(job.sent.is_sent, 1);
         assert_int_equal(job.sent.retries, 2);
         assert_int_equal(job.owner.uid, UID);
         assert_true(ledger_find_job(ledger, 2, &job));
@@ -158,15 +158,38 @@ static void jobs_come_in_the_order_in_which_they_were_sent(void **state) {
         LedgerJob job;
         size_t i = 0;
 
-        ledger_job_dropped(ledger, sent(ledger, 9, 1));
+        ledger_job_dropped(ledger, sent(ledger, 9));
         for (uint64_t id = 5; id > 0; --id)
-                sent(ledger, id, 1);
+                sent(ledger, id);
         ledger = next_supervisor(ledger);
         for (uint64_t id = 5; id > 0; --id) {
                 assert_true(ledger_next_job(ledger, &i, &job));
                 assert_int_equal(job.owner.id, id);
         }
         assert_false(ledger_next_job(ledger, &i, &job));
+        ledger_free(ledger);
+}
+
+static void jobs_of_one_session_are_found_by_it(void **state) {
+        const uint64_t session = 7ull << 32;
+        Ledger *ledger = a_ledger();
+        LedgerJob job;
+        size_t i;
+
+        sent(ledger, session | 2);
+        sent(ledger, (session - (1ull << 32)) | 9);
+        ended(ledger, LEDGER_NONE, session | 1, NULL);
+        sent(ledger, (session + (1ull << 32)) | 1);
+        ledger = next_supervisor(ledger);
+        i = ledger_first_job_of(ledger, 7);
+        assert_true(ledger_next_job_of(ledger, 7, &i, &job));
+        assert_int_equal(job.owner.id, session | 1);
+        assert_int_equal(job.state, LEDGER_ENDED);
+        assert_true(ledger_next_job_of(ledger, 7, &i, &job));
+        assert_int_equal(job.owner.id, session | 2);
+        assert_false(ledger_next_job_of(ledger, 7, &i, &job));
+        i = ledger_first_job_of(ledger, 9);
+        assert_false(ledger_next_job_of(ledger, 9, &i, &job));
         ledger_free(ledger);
 }
 
@@ -190,9 +213,9 @@ static void a_job_that_waits_again_is_known_by_its_retries(void **state) {
         uint32_t slot;
         LedgerJob job;
 
-        slot = ledger_job_waits(ledger, sent(ledger, 1, 11), &of, 3);
+        slot = ledger_job_waits(ledger, sent(ledger, 1), &of, 3);
         assert_int_not_equal(slot, LEDGER_NONE);
-        assert_int_equal(ledger_job_waits(ledger, sent(ledger, 2, 11), &other, 0), LEDGER_NONE);
+        assert_int_equal(ledger_job_waits(ledger, sent(ledger, 2), &other, 0), LEDGER_NONE);
         assert_int_equal(ledger_job_waits(ledger, LEDGER_NONE, &other, 0), LEDGER_NONE);
 
         ledger = next_supervisor(ledger);
@@ -202,89 +225,6 @@ static void a_job_that_waits_again_is_known_by_its_retries(void **state) {
         assert_int_equal(job.slot, slot);
         assert_false(ledger_find_job(ledger, 2, &job));
         ledger_free(ledger);
-}
-
-/* ---- what kernels printed -------------------------------------------------- */
-
-static uint32_t printed(Ledger *ledger, uint64_t id, const char *output) {
-        LedgerOwner of = owner(id);
-        uint32_t slot = ledger_job_ended(ledger, LEDGER_NONE, &of, &(LedgerEnd){.state = JOB_DONE},
-                                         NULL, output);
-
-        assert_int_not_equal(slot, LEDGER_NONE);
-        return slot;
-}
-
-static void assert_printed(const Ledger *ledger, uint64_t id, const char *output) {
-        LedgerJob job;
-
-        assert_true(ledger_find_job(ledger, id, &job));
-        assert_int_equal(job.state, LEDGER_ENDED);
-        assert_string_equal(job.output, output);
-}
-
-static void the_last_that_printed_are_known_with_what_they_printed(void **state) {
-        Ledger *ledger = a_ledger();
-        char text[32];
-
-        for (uint64_t id = 1; id <= LEDGER_OUTPUTS + 2; ++id) {
-                snprintf(text, sizeof(text), "of job %u", (unsigned)id);
-                printed(ledger, id, text);
-                printed(ledger, 1000 + id, NULL);
-        }
-        ledger = next_supervisor(ledger);
-        assert_printed(ledger, 2, "");
-        assert_printed(ledger, 3, "of job 3");
-        assert_printed(ledger, LEDGER_OUTPUTS + 2, text);
-        assert_printed(ledger, 1003, "");
-
-        printed(ledger, 2000, "later");
-        ledger = next_supervisor(ledger);
-        assert_printed(ledger, 3, "");
-        assert_printed(ledger, 4, "of job 4");
-        assert_printed(ledger, 2000, "later");
-        ledger_free(ledger);
-}
-
-static void a_long_output_is_there_whole(void **state) {
-        char *text = calloc(1, LEDGER_OUTPUT_MAX + 1);
-        Ledger *ledger = a_ledger();
-
-        assert_non_null(text);
-        memset(text, 'x', LEDGER_OUTPUT_MAX);
-        printed(ledger, 1, text);
-        ledger = next_supervisor(ledger);
-        assert_printed(ledger, 1, text);
-        ledger_free(ledger);
-        free(text);
-}
-
-static void an_output_half_written_is_none_and_its_job_has_not_ended(void **state) {
-        Ledger *ledger = a_ledger();
-        LedgerJob job;
-
-        sent(ledger, 1, 11);
-        assert_int_equal(ledger_write_output(ledger, 1, "what"), 1);
-        ledger_begin(ledger, LEDGER_OUTPUT, 0);
-        ledger->outputs[0].text[0]++;
-        ledger = next_supervisor(ledger);
-        assert_true(ledger_find_job(ledger, 1, &job));
-        assert_int_equal(job.state, LEDGER_SENT);
-        assert_string_equal(job.output, "");
-        ledger_free(ledger);
-}
-
-static void an_output_with_a_flipped_bit_is_seen(void **state) {
-        const size_t offsets[] = {offsetof(LedgerOutput, check), offsetof(LedgerOutput, id),
-                                  offsetof(LedgerOutput, n_text), offsetof(LedgerOutput, text)};
-        Ledger *ledger, *next;
-
-        for (size_t i = 0; i < ARRAY_SIZE(offsets); ++i) {
-                ledger = a_ledger();
-                printed(ledger, 1, "what");
-                ((uint8_t *)ledger->outputs)[offsets[i]] ^= 0x10;
-                assert_int_equal(ledger_open(left_behind(ledger), &next), LEDGER_E_DAMAGED);
-        }
 }
 
 /* ---- room ------------------------------------------------------------------ */
@@ -324,7 +264,7 @@ static void ends_read_of_are_kept_for_a_while(void **state) {
 
         ledger_told_init(&told);
         for (uint64_t id = 1; id <= n; ++id) {
-                ledger_job_told(ledger, ended(ledger, sent(ledger, id, 1), id, NULL), &told);
+                ledger_job_told(ledger, ended(ledger, sent(ledger, id), id, NULL), &told);
                 ledger_told_seen(ledger, &told, (uint32_t)id);
         }
         assert_true(ledger->tables[LEDGER_JOB].n_touched <= LEDGER_ENDS_KEPT + 2);
@@ -352,10 +292,10 @@ static void jobs_in_workers_never_make_room(void **state) {
         LedgerOwner of = owner(1);
 
         for (uint64_t id = 1; id <= LEDGER_JOBS; ++id)
-                sent(ledger, id, 1);
-        assert_int_equal(ledger_job_sent(ledger, LEDGER_NONE, &of, &(LedgerSent){.worker = 1}),
+                sent(ledger, id);
+        assert_int_equal(ledger_job_sent(ledger, LEDGER_NONE, &of, &(LedgerSent){.is_sent = 1}),
                          LEDGER_NONE);
-        assert_int_equal(ledger_job_ended(ledger, LEDGER_NONE, &of, &(LedgerEnd){}, NULL, NULL),
+        assert_int_equal(ledger_job_ended(ledger, LEDGER_NONE, &of, &(LedgerEnd){}, NULL),
                          LEDGER_NONE);
         ledger_free(ledger);
 }
@@ -395,8 +335,7 @@ static uint8_t *some_bytes(size_t *ret_n_bytes) {
         ledger_add(ledger, LEDGER_SESSION, &(LedgerSession){.id = 1, .uid = UID});
         ledger_add(ledger, LEDGER_ARENA, &(LedgerArena){.id = 3, .uid = UID});
         ledger_add(ledger, LEDGER_MODULE, &(LedgerModule){.id = 4});
-        ledger_add(ledger, LEDGER_WORKER, &(LedgerWorker){.id = 5});
-        sent(ledger, 1, 5);
+        sent(ledger, 1);
         ended(ledger, LEDGER_NONE, 2, "why");
         assert_int_equal(fstat(ledger_fd(ledger), &st), 0);
         bytes = malloc((size_t)st.st_size);
@@ -481,13 +420,13 @@ static void an_end_half_written_leaves_the_job_sent(void **state) {
         Ledger *ledger = a_ledger();
         LedgerJob job;
 
-        ended(ledger, sent(ledger, 1, 11), 1, "why");
+        ended(ledger, sent(ledger, 1), 1, "why");
         ledger_begin(ledger, LEDGER_JOB, 0);
         first_job(ledger)->end.ran_us++;
         ledger = next_supervisor(ledger);
         assert_true(ledger_find_job(ledger, 1, &job));
         assert_int_equal(job.state, LEDGER_SENT);
-        assert_int_equal(job.sent.worker, 11);
+        assert_int_equal(job.sent.is_sent, 1);
         assert_int_equal(job.sent.retries, 2);
 
         ended(ledger, job.slot, 1, NULL);
@@ -501,14 +440,14 @@ static void a_sent_half_written_is_none(void **state) {
         Ledger *ledger = a_ledger();
         LedgerJob job;
 
-        sent(ledger, 1, 11);
-        sent(ledger, 2, 11);
+        sent(ledger, 1);
+        sent(ledger, 2);
         ledger_begin(ledger, LEDGER_JOB, 0);
-        first_job(ledger)->sent.worker++;
+        first_job(ledger)->sent.is_sent++;
         ledger = next_supervisor(ledger);
         assert_false(ledger_find_job(ledger, 1, &job));
         assert_true(ledger_find_job(ledger, 2, &job));
-        assert_int_equal(sent(ledger, 3, 12), 0); /* its room is used again */
+        assert_int_equal(sent(ledger, 3), 0); /* its room is used again */
         ledger_free(ledger);
 }
 
@@ -543,11 +482,8 @@ int main(void) {
                 cmocka_unit_test(a_changed_record_is_there_once),
                 cmocka_unit_test(a_job_is_unknown_sent_or_ended),
                 cmocka_unit_test(a_job_that_waits_again_is_known_by_its_retries),
-                cmocka_unit_test(the_last_that_printed_are_known_with_what_they_printed),
-                cmocka_unit_test(a_long_output_is_there_whole),
-                cmocka_unit_test(an_output_half_written_is_none_and_its_job_has_not_ended),
-                cmocka_unit_test(an_output_with_a_flipped_bit_is_seen),
                 cmocka_unit_test(jobs_come_in_the_order_in_which_they_were_sent),
+                cmocka_unit_test(jobs_of_one_session_are_found_by_it),
                 cmocka_unit_test(a_long_text_is_cut_and_whole_again),
                 cmocka_unit_test(an_end_makes_room_only_once_it_was_read_of),
                 cmocka_unit_test(ends_read_of_are_kept_for_a_while),

@@ -132,21 +132,6 @@ void supervisor_forget(Supervisor *supervisor) {
         supervisor->fd = -1;
 }
 
-void supervisor_die(Supervisor *supervisor, int ret_fds[static CHANNEL_N_FDS]) {
-        (void)channel_sleep(supervisor->channel); /* what it read it dealt with */
-        channel_fds(supervisor->channel, ret_fds);
-        for (unsigned i = 0; i < CHANNEL_N_FDS; ++i) {
-                ret_fds[i] = fcntl(ret_fds[i], F_DUPFD_CLOEXEC, 3);
-                assert_true(ret_fds[i] >= 0);
-        }
-        supervisor_forget(supervisor);
-        supervisor->channel = channel_free(supervisor->channel);
-}
-
-void supervisor_replace(Supervisor *supervisor, const int fds[static CHANNEL_N_FDS]) {
-        assert_int_equal(channel_attach(fds, &supervisor->channel), 0);
-}
-
 int supervisor_wait(Supervisor *supervisor) {
         int status;
 

@@ -46,10 +46,6 @@ extern const char *supervisor_options[SUPERVISOR_OPTIONS_MAX + 1];
 Supervisor supervisor_start(bool probe);
 /** supervisor_end() - hang up and wait. Return: its status as of waitpid(). */
 int supervisor_end(Supervisor *supervisor);
-/** supervisor_die() - of what it had, only what another process held is left in @ret_fds. */
-void supervisor_die(Supervisor *supervisor, int ret_fds[static CHANNEL_N_FDS]);
-/** supervisor_replace() - the next one, with what was held. */
-void supervisor_replace(Supervisor *supervisor, const int fds[static CHANNEL_N_FDS]);
 /** supervisor_forget() - of one whose worker was waited for elsewhere: what was awaited last. */
 void supervisor_forget(Supervisor *supervisor);
 /** supervisor_wait() - until it exits by itself. Return: its status. */

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takeover: sessions that are away. A library without a thread comes back with its program's
+ * next call, which may be hours away. Until then its arenas stay, and what is known of its jobs
+ * and modules. That is over when the client is back, or with the process, which the kernel
+ * tells.
+ */
+
+#include "base.h"
+#include "jobs.h"
+#include "loop.h"
+#include "takeover_state.h"
+#include "util/log.h"
+
+static void takeover_on_death(void *userdata) {
+        TakeoverSession *session = userdata;
+
+        takeover_end_session(session->takeover, session);
+}
+
+/* ---- sessions -------------------------------------------------------------- */
+
+TakeoverSession *takeover_find_session(const Takeover *takeover, uint32_t id) {
+        TakeoverSession *session;
+
+        HASH_FIND(hh, takeover->sessions, &id, sizeof(id), session);
+        return session;
+}
+
+bool takeover_expects_user(const Takeover *takeover, uint32_t uid) {
+        const TakeoverSession *session;
+
+        for (session = takeover->sessions; session; session = session->hh.next)
+                if (session->record.uid == uid)
+                        return true;
+        return false;
+}
+
+int takeover_add_session(Takeover *takeover, const LedgerSession *record, uint32_t slot) {
+        TakeoverSession *session;
+        User *user;
+        int r;
+
+        r = engine_get_user(&takeover->supervisor->engine, record->uid, record->gid, &user);
+        if (r < 0)
+                return r;
+        session = calloc(1, sizeof(*session));
+        if (!session)
+                return -ENOMEM;
+
+        session->takeover = takeover;
+        session->id = record->id;
+        session->record = *record;
+        session->slot = slot;
+        ledger_told_init(&session->told);
+        HASH_ADD(hh, takeover->sessions, id, sizeof(session->id), session);
+        if (!session->hh.tbl) {
+                free(session);
+                return -ENOMEM;
+        }
+        if (record->pid)
+                r = process_watch_pid(takeover->supervisor->engine.loop, record->pid, record->start,
+                                      takeover_on_death, session, &session->watch);
+        if (r < 0) {
+                takeover_forget_session(takeover, session);
+                return r;
+        }
+
+        session->user = user;
+        user->n_sessions++;
+        return 0;
+}
+
+void takeover_wake_session(TakeoverSession *session) {
+        session->watch = process_watch_free(session->watch);
+        if (session->user)
+                session->user->n_sessions--;
+        session->user = NULL;
+}
+
+void takeover_forget_session(Takeover *takeover, TakeoverSession *session) {
+        takeover_wake_session(session);
+        ledger_told_close(takeover->supervisor->engine.ledger, &session->told);
+        HASH_DEL(takeover->sessions, session);
+        free(session);
+}
+
+void takeover_forget_module(Takeover *takeover, TakeoverModule *module) {
+        HASH_DEL(takeover->modules, module);
+        free(module);
+}
+
+/* ---- what was kept for one of them ----------------------------------------- */
+
+static void takeover_drop_modules(Takeover *takeover, uint32_t session) {
+        TakeoverModule *module, *next;
+
+        HASH_ITER (hh, takeover->modules, module, next)
+                if (module->record.session == session) {
+                        ledger_drop(takeover->supervisor->engine.ledger, LEDGER_MODULE,
+                                    module->slot);
+                        takeover_forget_module(takeover, module);
+                }
+}
+
+/* Those that it did not submit again. */
+static void takeover_drop_jobs(Takeover *takeover, uint32_t session) {
+        Supervisor *supervisor = takeover->supervisor;
+        size_t i = ledger_first_job_of(supervisor->engine.ledger, session);
+        const Job *job;
+        LedgerJob known;
+
+        while (ledger_next_job_of(supervisor->engine.ledger, session, &i, &known)) {
+                job = engine_find_job(&supervisor->engine, known.owner.id);
+                if (known.state != LEDGER_ENDED && (!job || job->record != known.slot))
+                        ledger_job_dropped(supervisor->engine.ledger, known.slot);
+        }
+}
+
+/* One that several sessions had is kept as long as any of that user is away. */
+static void takeover_drop_arenas(Takeover *takeover, uint32_t session, uint32_t uid) {
+        bool is_last = !takeover_expects_user(takeover, uid);
+        size_t n_kept = 0;
+
+        for (size_t i = 0; i < takeover->n_arenas; ++i) {
+                Arena *arena = takeover->arenas[i];
+
+                if (arena->session == session ||
+                    (is_last && arena->session == LEDGER_SHARED && arena->user->uid == uid))
+                        arena_unref(arena);
+                else
+                        takeover->arenas[n_kept++] = arena;
+        }
+        takeover->n_arenas = n_kept;
+}
+
+void takeover_leave_session(Takeover *takeover, TakeoverSession *session) {
+        uint32_t id = session->id, uid = session->record.uid;
+
+        takeover_forget_session(takeover, session);
+        takeover_drop_modules(takeover, id);
+        takeover_drop_jobs(takeover, id);
+        takeover_drop_arenas(takeover, id, uid);
+        takeover->has_news = true;
+        takeover_check(takeover);
+}
+
+void takeover_end_session(Takeover *takeover, TakeoverSession *session) {
+        log_info("session %u of uid %u did not come back: it ends", session->id,
+                 session->record.uid);
+        ledger_drop(takeover->supervisor->engine.ledger, LEDGER_SESSION, session->slot);
+        takeover_leave_session(takeover, session);
+}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures that gpuq is measured by, each beside its peers', its goal and its dream."""
+"""The figures that gpuq is measured by, beside those of its peers, with a goal and a stretch goal."""
 
 from tables import PREPARED, find, of_each, ratio, table, value, values
 
@@ -9,13 +9,13 @@ SHARED = " (MPS: in one server, not isolated)"
 class Figure:
     """One line: rows of own, MPS and gpuq, and which of their values."""
 
-    def __init__(self, title, goal, dream, key, form, rows, isolated=False, prepared=None):
-        self.title, self.goal, self.dream, self.key, self.form, self.rows = title, goal, dream, key, form, rows
-        self.isolated = isolated  # MPS is shown, but what it does is another thing
-        self.prepared = prepared  # gpuq's row with prepared jobs, to be shown beside
+    def __init__(self, title, goal, stretch, key, form, rows, isolated=False, prepared=None):
+        self.title, self.goal, self.stretch, self.key, self.form, self.rows = title, goal, stretch, key, form, rows
+        self.isolated = isolated  # MPS is shown, but does not isolate users
+        self.prepared = prepared  # gpuq's row with prepared jobs, shown in parentheses
 
     def against_best(self):
-        """How many times as good as the best peer gpuq is."""
+        """The ratio of gpuq to the best peer."""
         more_is_better = self.key == "jobs_per_s"
         peers = [row for row in self.rows[:1 if self.isolated else 2] if row and row.get(self.key)]
         if not peers:
@@ -27,11 +27,11 @@ class Figure:
         own, mps, gpuq = values(self.rows, self.key, self.form)
         if self.prepared:
             gpuq += f" (prepared {value(self.prepared, self.key, self.form)})"
-        return [self.title, own, mps, gpuq, self.against_best(), self.goal, self.dream]
+        return [self.title, own, mps, gpuq, self.against_best(), self.goal, self.stretch]
 
 
 def most(rows, key, **wanted):
-    """Of each contender the row with the most processes (or jobs/s)."""
+    """For each contender, the row with the most processes (or jobs/s)."""
     found = []
     for name in ("own", "mps", "gpuq"):
         mine = [row for row in rows if row["contender"] == name and "error" not in row and row.get(key)
@@ -79,6 +79,6 @@ def figures(result):
 
 
 def lines(result):
-    """The table; the last but two columns say how many times as good as the best peer gpuq is."""
+    """The table; the column before the goals is the ratio of gpuq to the best peer."""
     cells = [figure.cells() for figure in figures(result) if any(figure.rows)]
-    return table(["", "own contexts", "MPS", "gpuq", "against the best peer", "goal", "dream"], cells) if cells else []
+    return table(["", "own contexts", "MPS", "gpuq", "against the best peer", "goal", "stretch goal"], cells) if cells else []

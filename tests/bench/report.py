@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What run.py measured, as the Markdown of docs/benchmarks.md."""
+"""Formats the results of run.py as Markdown for docs/benchmarks.md."""
 
 import figures
 from contenders import TITLES
@@ -10,16 +10,22 @@ PROBLEM_MAX = 130  # characters of a problem
 US = "{:,.1f}"
 
 HEAD = """\
-One {gpu} (driver {driver}), {cores} cores, Linux {kernel}; medians of up to {repeats} runs of {seconds} s, contenders in turn.
+One {gpu} (driver {driver}), {cores} cores, Linux {kernel}; medians of up to {repeats} runs of {seconds} s, contenders
+in turn.
 
-- *own*: processes with CUDA contexts of their own, pinned memory, a stream for each job in flight; each spins until its
-  oldest job ends. One process alone has 4 streams for all, where it is fastest.
-- *MPS*: the same program, with 4 streams, under an MPS of its own. It serves one user at a time; where two users share one server
-  (`-multiuser-server`), one's fault ends the other's jobs.
-- *gpuq*: `libgpuq` and `gpuqd`, each user's kernels in a context of their own. A job on host buffers is one request, so its
-  figure stands beside *copies* and *in place* alike. Its worker runs before the clock does.
+| Contender | Meaning |
+|---|---|
+| *own* | each process has its own CUDA context, pinned memory, and one stream per job in flight |
+| *MPS* | the same program, with 4 streams, under a separate MPS |
+| *gpuq* | `libgpuq` and `gpuqd`, with one context per user; its worker is started before the measurement |
+| *prepared* | gpuq, where each process prepares its jobs once and then fires them |
+
+- An *own* process polls until its oldest job ends. A single process uses 4 streams in all, which is fastest.
+- MPS serves one user at a time. If two users share one server (`-multiuser-server`), a fault of one ends the other's
+  jobs.
+- A gpuq job on host buffers is one request. gpuq chooses between copies and in-place access, so the same figure is in
+  the tables for *copies* and *in place*.
 """
-HEAD_PREPARED = "- *prepared*: gpuq, where each process has told each of its jobs once, and fires it by number.\n"
 
 
 def names(unit, whose=PEERS):
@@ -27,7 +33,7 @@ def names(unit, whose=PEERS):
 
 
 def problems(rows):
-    """What a contender refused or could not do, in its own words."""
+    """The error messages of contenders."""
     found = []
     for row in rows:
         if "error" in row:
@@ -38,7 +44,7 @@ def problems(rows):
 
 
 def comparison(first, rows, keys):
-    """@keys: what to find the rows of a line by, under the line's name."""
+    """A table. @keys: name of each line, and how to find its rows."""
     lines = []
     prepared = any(row for key in keys.values() for row in of_each(rows, PREPARED, **key))
     whose = {**PEERS, **PREPARED} if prepared else PEERS
@@ -58,7 +64,7 @@ def small(rows):
             yield f"### The small job {words}, {'one at a time' if n == 1 else f'{n} in flight in each process'}\n"
             keys = {count: {"processes": count, "way": way, "in_flight": n} for count in counts}
             yield from comparison("processes", rows, keys)
-    yield "### GPU memory in use, and how long the set-up of the slowest process took\n"
+    yield "### GPU memory in use, and setup time of the slowest process\n"
     found = {count: of_each(rows, processes=count, in_flight=1) for count in counts}
     yield from table(["processes", *names("MiB"), *names("s")],
                      [[count, *values(row, "gpu_mib"), *values(row, "open_s", "{:.2f}")]
@@ -107,7 +113,7 @@ def latency(rows):
 
 def cpu(rows):
     roles, sleepers = ("supervisor", "worker", "keeper"), ("supervisor", "worker", "clients")
-    yield "### CPU time of gpuqd's processes for one job, µs, and how often one was woken for it\n"
+    yield "### CPU time of gpuqd's processes per job in µs, and wake-ups per job\n"
     yield from table(["data", "processes × in flight", "polling", "jobs/s", *roles, *(f"{role}: woken" for role in sleepers)],
                      [[row["way"], f"{row['processes']} × {row['in_flight']}", row.get("polling", "on"), value(row, "jobs_per_s"),
                        *(value(row, f"{role}_us", "{:.2f}") for role in roles),
@@ -116,17 +122,16 @@ def cpu(rows):
 
 def idle(row):
     used = ", ".join(f"{role} {percent:.2f} %" for role, percent in row["percent"].items())
-    of_it = f" ({row['libcuda_percent']:.2f} % in threads of libcuda's own)" if row.get("libcuda_percent") else ""
-    yield (f"Idle for {row['seconds']:.0f} s with a warm worker: {used} of a core{of_it}; the supervisor's memory "
-           f"{row['supervisor_rss_mib']:.1f} MiB.\n")
+    of_it = f" ({row['libcuda_percent']:.2f} % in libcuda's threads)" if row.get("libcuda_percent") else ""
+    yield (f"Idle for {row['seconds']:.0f} s with a warm worker: {used} of a core{of_it}; memory of the "
+           f"supervisor {row['supervisor_rss_mib']:.1f} MiB.\n")
 
 
 def text(result):
     head = HEAD.format(**{"repeats": result["repeats"], "seconds": result["seconds"], **result["machine"]})
-    prepared = any(row["contender"] in PREPARED for row in [*result.get("small", []), *result.get("chain", [])])
-    lines = [head + (HEAD_PREPARED if prepared else "")]
+    lines = [head]
     if result.get("not_done"):
-        lines.append(f"Cut off: not, or not all of, {', '.join(result['not_done'])}.\n")
+        lines.append(f"Interrupted; missing or incomplete: {', '.join(result['not_done'])}.\n")
     lines += figures.lines(result)
     for section in (small, large, chain, burst, users, latency, cpu, idle):
         if section.__name__ in result:
@@ -135,7 +140,7 @@ def text(result):
 
 
 def put(result, path):
-    """Between the marks of the page."""
+    """Replace the text between the marks of the page."""
     page = path.read_text()
     before, rest = page.split(BEGIN)
     after = rest.split(END)[1]

@@ -117,7 +117,7 @@ def test_a_run_that_was_cut_off_has_left_what_it_measured(result, tmp_path, monk
     kept.finish(result["chain"])
     kept.keep(result["cpu"][:1])
     shown = run("--from", tmp_path / "cut.json")
-    assert "Cut off: not, or not all of, cpu, idle." in shown
+    assert "Interrupted; missing or incomplete: cpu, idle." in shown
     assert "### A chain of 16 launches" in shown and "### CPU time" in shown and "Idle for" not in shown
 
 

@@ -1,13 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The job people ask for, from a fresh checkout: builds, starts a private gpuqd in a temporary folder, and
-# has 100 processes ask it for the sum of squares of their own 10,000 numbers each.
+# From a fresh checkout: builds gpuq, starts a private gpuqd in a temporary folder, and has 100 processes ask
+# it for the sum of squares of their own 10,000 numbers each.
 #
 #     sh client/demo.sh [PROCESSES]
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
+processes=${1:-100}
+
+step() {
+        echo "demo: $*" >&2
+}
+
+step "installing what is missing and building gpuq"
 sh "$root/tests/setup.sh" build
 stage=${GPUQ_BUILD:-$root/build}/stage
 
@@ -26,6 +33,7 @@ trap 'exit 1' HUP INT TERM
 
 GPUQ_SOCKET=$dir/gpuqd.sock
 export GPUQ_SOCKET
+step "starting a private gpuqd"
 "$stage/bin/gpuqd" --private --socket "$GPUQ_SOCKET" --set cache_dir="$dir/cache" --set state_dir= 2>"$dir/log" &
 daemon=$!
 
@@ -41,7 +49,8 @@ until "$stage/bin/gpuq" status >"$dir/status" 2>&1; do
         sleep 0.05
 done
 
-if ! "$stage/libexec/gpuq/gpuq-demo" "${1:-100}"; then
+step "running $processes processes; the first job waits until the worker has its device"
+if ! "$stage/libexec/gpuq/gpuq-demo" "$processes"; then
         cat "$dir/log" >&2
         exit 1
 fi

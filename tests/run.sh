@@ -34,6 +34,10 @@ while [ $# -gt 0 ]; do
         shift
 done
 
+step() {
+        echo "run: $*" >&2
+}
+
 build=${GPUQ_BUILD:-$root/build}
 sh "$root/tests/setup.sh" test
 [ -z "$build_only" ] || exit 0
@@ -42,11 +46,13 @@ rm -rf "$results"
 mkdir -p "$results"
 status=0
 
+step "running the unit tests"
 meson test -C "$build" --suite unit --no-rebuild --print-errorlogs --timeout-multiplier 4 || status=1
 cp "$build/meson-logs/testlog.json" "$results/unit.json" || status=1
 files=$results/unit.json
 
 if [ -z "$unit_only" ]; then
+        step "running the system tests"
         GPUQ_STAGE=$build/stage GPUQ_BUILD=$build sh "$root/tests/system.sh" "$results" "$@" || status=1
         files="$files $results/shared.xml $results/whole.xml"
 fi

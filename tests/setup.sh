@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What every script here starts with: installs the packages that are missing, builds, and installs the
-# result into the build folder's own stage/, from where all tests run it. Quick when nothing is to do.
+# Installs the packages that are missing, builds gpuq, and installs it into the build folder's own stage/,
+# from where all tests run it. Every script here starts with this. Quick when nothing is to do.
 #
 #     sh tests/setup.sh [configure|build|test|ci|pack]
 #
-# configure: only the packages, and a build folder in which nothing is built yet.
+# configure: only the packages, and a build folder in which nothing is built yet. build: without the tests,
+# unless the build folder has them already. test, ci, pack: with the tests, and the packages that each needs.
 # GPUQ_BUILD: the build folder (build); GPUQ_MESON_ARGS: more options for meson setup.
 set -eu
 
@@ -19,10 +20,14 @@ level=${1:-build}
 
 packages="build-essential meson ninja-build pkg-config protobuf-c-compiler protobuf-compiler clang
         libprotobuf-c-dev libuv1-dev libsystemd-dev libinih-dev libjson-c-dev libsmartcols-dev uthash-dev
-        libboost-context-dev libcmocka-dev libgcrypt20-dev"
-test_packages="systemd util-linux python3 python3-pytest python3-pytest-xdist python3-numpy python3-protobuf"
+        libboost-context-dev libgcrypt20-dev"
+test_packages="libcmocka-dev systemd util-linux python3 python3-pytest python3-pytest-xdist python3-numpy python3-protobuf"
 ci_packages="clang-format clang-tidy libclang-rt-dev"
 pack_packages="patchelf"
+
+step() {
+        echo "setup: $*" >&2
+}
 
 fail() {
         echo "setup: $*" >&2
@@ -52,7 +57,7 @@ install_packages() {
         [ "$(id -u)" = 0 ] || command -v sudo >/dev/null ||
                 fail "these packages are missing, and neither root nor sudo is at hand to install them:" $missing
 
-        echo "setup: installing" $missing >&2
+        step "installing packages:" $missing
         log=$(mktemp)
         if ! { as_root apt-get install -y --no-install-recommends $missing ||
                 { as_root apt-get update && as_root apt-get install -y --no-install-recommends $missing; }; } \
@@ -73,8 +78,9 @@ quietly() {
         rm -f "$build.log"
 }
 
+with_tests=true
 case $level in
-configure | build) ;;
+configure | build) with_tests=false ;;
 test) packages="$packages $test_packages" ;;
 ci) packages="$packages $test_packages $ci_packages" ;;
 pack) packages="$packages $test_packages $pack_packages" ;;
@@ -84,17 +90,27 @@ esac
 command -v dpkg-query >/dev/null || fail "this needs Debian 12, Ubuntu 24.04 or newer: no dpkg here"
 install_packages $packages
 # CPython's own tests of executors, of the version that is there.
-[ "$level" = build ] || [ "$level" = configure ] ||
+[ $with_tests = false ] ||
         install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite"
 
 # A build folder remembers where it was made and how; one of another place or kind is made anew.
 wanted="$root ${GPUQ_MESON_ARGS:-}"
 if [ "$(cat "$build/setup-stamp" 2>/dev/null)" != "$wanted" ]; then
         [ ! -d "$build/meson-private" ] || rm -rf "$build"
+        step "configuring $build"
         quietly meson setup "$build" "$root" --prefix="$build/stage" --libdir=lib --sysconfdir=etc \
-                ${GPUQ_MESON_ARGS:-}
+                -Dtests=$with_tests ${GPUQ_MESON_ARGS:-}
         echo "$wanted" >"$build/setup-stamp"
+elif [ $with_tests = true ] && [ ! -e "$build/with-tests" ]; then
+        quietly meson configure "$build" -Dtests=true
 fi
+[ $with_tests = false ] || touch "$build/with-tests"
 [ "$level" != configure ] || exit 0
+if [ -e "$build/with-tests" ]; then
+        step "building gpuq and its tests in $build"
+else
+        step "building gpuq in $build (about a minute the first time)"
+fi
 quietly ninja -C "$build"
+step "installing into $build/stage"
 quietly meson install -C "$build" --no-rebuild --quiet

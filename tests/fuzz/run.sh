@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
 done
 
 [ -d "$build/meson-private" ] ||
-        CC=clang CXX=clang++ meson setup "$build" "$root" -Dfuzz=true -Dnvcc=disabled -Doptimization=1 \
+        CC=clang CXX=clang++ meson setup "$build" "$root" -Dtests=true -Dfuzz=true -Dnvcc=disabled -Doptimization=1 \
                 -Db_sanitize=address,undefined -Db_lundef=false
 ninja -C "$build" fuzz
 

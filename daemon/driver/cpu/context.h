@@ -14,12 +14,13 @@
  */
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 
 #include "driver/cpu/device.h"
 #include "driver/cuda_types.h"
+
+#define CONTEXT_MAGIC 0x63747874u
 
 struct Engine;
 struct Launch;
@@ -49,6 +50,14 @@ typedef struct CUctx_st {
         size_t limits[3]; /* by CUlimit */
 } Context;
 
+/** context_new() - NULL: no memory. */
+Context *context_new(Device *device);
+/** context_free() - with no thread and no object left; NULL is fine. Return: NULL. */
+Context *context_free(Context *context);
+/** context_current() - the calling thread's, whatever state it is in; NULL: none. */
+Context *context_current(void);
+/** context_set_current() - NULL: none. */
+void context_set_current(Context *context);
 /** context_enter() - the calling thread's context. Return: why a call cannot be served in it. */
 CUresult context_enter(Context **ret_context);
 /** context_healthy() - for calls that need no context: the fault of the current one, if any. */
@@ -60,25 +69,12 @@ CUresult context_healthy(void);
  * Not to be called with the lock held.
  */
 void context_fail(Context *context, CUresult error);
-/** context_error() - the fault, or 0. */
-int context_error(const Context *context);
-/** context_print() - what a kernel prints. */
-void context_print(Context *context, const char *format, va_list arguments);
-/** context_add_engine() - a thread that a fault has to interrupt. */
-void context_add_engine(Context *context, struct Engine *engine);
-/** context_remove_engine() - the other way. */
-void context_remove_engine(Context *context, struct Engine *engine);
+/** context_rouse() - with the lock held: all who run kernels or wait for progress look at the error again. */
+void context_rouse(Context *context);
 
 /** context_thread_start() - a detached thread that counts; call with the lock held. Return: 0 or -errno. */
 int context_thread_start(Context *context, void *(*main)(void *), void *argument);
 /** context_thread_end() - the last thing such a thread does; drops the lock, which it holds. */
 void context_thread_end(Context *context);
-/** context_drain() - wait until no stream has anything to do; takes the lock itself. Return: the fault. */
-CUresult context_drain(Context *context);
-
-/** context_offer() - let helpers take blocks of a launch. */
-void context_offer(Context *context, struct Launch *launch);
-/** context_withdraw() - no more; waits until none is at it. */
-void context_withdraw(Context *context, struct Launch *launch);
 
 #endif

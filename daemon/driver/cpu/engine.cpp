@@ -5,15 +5,10 @@
 
 #include <sys/mman.h>
 
+#include "driver/cpu/engine_machine.h"
 #include "driver/cpu/fault.h"
-#include "driver/cpu/machine.h"
 
 static thread_local Machine *here;
-
-extern "C" {
-void context_add_engine(struct CUctx_st *context, Engine *engine);
-void context_remove_engine(struct CUctx_st *context, Engine *engine);
-}
 
 /* ---- a host thread ------------------------------------------------------------ */
 

@@ -11,10 +11,9 @@
  * that a fault there ends that and nothing else.
  */
 
-#include <pthread.h>
 #include <stdbool.h>
-#include <sys/queue.h>
 
+#include "driver/cpu/context_thread.h"
 #include "driver/cpu/image.h"
 #include "driver/cuda_types.h"
 
@@ -23,12 +22,6 @@ extern "C" {
 #endif
 
 struct Gang;
-
-typedef struct Engine {
-        struct CUctx_st *context;
-        pthread_t thread;
-        LIST_ENTRY(Engine) link; /* context->engines */
-} Engine;
 
 /* A block to run. */
 typedef struct EngineBlock {

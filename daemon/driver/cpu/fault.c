@@ -8,7 +8,6 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-#include "driver/cpu/engine.h"
 #include "util/macro.h"
 
 #define FAULT_INTERRUPT (SIGRTMAX - 2) /* nobody else's in a process of ours */
@@ -26,6 +25,8 @@ static const struct {
 };
 static struct sigaction before[ARRAY_SIZE(faults)];
 
+static bool (*fault_is_kernels)(void);
+static void (*fault_leave)(CUresult error);
 static _Thread_local void *stack;
 
 /* A signal that is not a kernel's goes to who had it before us. */
@@ -52,16 +53,16 @@ static void fault_on_signal(int signal, siginfo_t *info, void *context) {
         for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
                 if (faults[i].signal != signal)
                         continue;
-                if (engine_end_kernel())
-                        engine_leave(faults[i].error);
+                if (fault_is_kernels())
+                        fault_leave(faults[i].error);
                 fault_pass_on(i, info, context);
         }
 }
 
 /* One that comes late finds that the thread has left already. */
 static void fault_on_interrupt(int signal) {
-        if (engine_end_kernel())
-                engine_leave(CUDA_SUCCESS);
+        if (fault_is_kernels())
+                fault_leave(CUDA_SUCCESS);
 }
 
 /* Whoever took a signal since then gets what is not a kernel's. */
@@ -83,7 +84,7 @@ static void fault_take(size_t i) {
         sigaction(faults[i].signal, &ours, NULL);
 }
 
-void fault_install(void) {
+void fault_install(bool (*is_kernels)(void), void (*leave)(CUresult error)) {
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
         struct sigaction interrupt = {
                 .sa_handler = fault_on_interrupt,
@@ -92,6 +93,10 @@ void fault_install(void) {
 
         sigemptyset(&interrupt.sa_mask);
         pthread_mutex_lock(&lock);
+        if (!fault_leave) { /* handlers read them without the lock */
+                fault_is_kernels = is_kernels;
+                fault_leave = leave;
+        }
         sigaction(FAULT_INTERRUPT, &interrupt, NULL);
         for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
                 fault_take(i);

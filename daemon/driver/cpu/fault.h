@@ -6,18 +6,25 @@
  * Fault
  *
  * Turns the signals of a bad kernel into its end. Only while a thread runs a
- * kernel (engine_end_kernel()) is a signal the kernel's; any other goes to whoever
+ * kernel (@is_kernels of fault_install()) is a signal the kernel's; any other goes to whoever
  * handled it before, so that a mistake of this library still crashes the process.
  */
 
 #include <pthread.h>
+#include <stdbool.h>
+
+#include "driver/cuda_types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** fault_install() - take the signals, also from who took them since the last call. */
-void fault_install(void);
+/**
+ * fault_install() - take the signals, also from who took them since the last call
+ * @is_kernels: whether a signal now is the kernel's doing
+ * @leave: then ends the kernel with an error, 0 for an interrupt. Both run in a signal handler.
+ */
+void fault_install(bool (*is_kernels)(void), void (*leave)(CUresult error));
 /** fault_thread_open() - give the calling thread a stack for signals, and no signals but ours. Return: 0 or -ENOMEM. */
 int fault_thread_open(void);
 /** fault_thread_close() - the other way, before the thread ends. */

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 
 #include "driver/cpu/api.h"
-#include "driver/cpu/context.h"
 #include "driver/cpu/range.h"
+#include "driver/cpu/stream.h"
 #include "util/macro.h"
 
 #define HOST_REGISTER_FLAGS 0xfu
@@ -64,7 +64,7 @@ CUresult cuMemHostUnregister(void *memory) {
         if (!range_find((uintptr_t)memory, RANGE_REGISTERED, &range) ||
             range.start != (uintptr_t)memory)
                 return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-        r = context_drain(context);
+        r = stream_drain(context);
         if (r)
                 return r;
 
@@ -121,7 +121,7 @@ CUresult cuMemFreeHost(void *memory) {
         r = context_enter(&context);
         if (r)
                 return r;
-        r = context_drain(context);
+        r = stream_drain(context);
         if (r)
                 return r;
         if (!range_remove((uintptr_t)memory, RANGE_HOST, &range))

@@ -6,11 +6,21 @@
 
 #include "driver/cpu/api.h"
 #include "driver/cpu/broken.h"
+#include "driver/cpu/engine.h"
 #include "driver/cpu/gang.h"
 #include "driver/cpu/stream.h"
 #include "driver/cpu/twin.h"
 
 #define LAUNCH_ALIGN 64u /* of arguments: more than any type asks for */
+
+/* One run of a launch, of which helpers take blocks. */
+typedef struct Launch {
+        const LaunchWork *work;
+        TAILQ_ENTRY(Launch) link; /* context->launches */
+        int priority;
+        unsigned n_helping; /* guarded by the context's lock */
+        _Atomic uint64_t next;
+} Launch;
 
 static uint64_t launch_volume(GpuqCpuIndex dim) {
         return (uint64_t)dim.x * dim.y * dim.z;
@@ -67,11 +77,12 @@ static CUresult launch_block(const LaunchWork *work, Engine *engine, uint64_t i,
         return engine_run_block(engine, &block);
 }
 
-bool launch_has_blocks(const Launch *launch) {
+static bool launch_has_blocks(const Launch *launch) {
         return launch->next < launch->work->n_blocks;
 }
 
-void launch_blocks(Launch *launch, Engine *engine) {
+/* On the calling thread, until there are no more. */
+static void launch_blocks(Launch *launch, Engine *engine) {
         Context *context = launch->work->function->module->context;
         uint64_t i;
         CUresult r;
@@ -84,6 +95,69 @@ void launch_blocks(Launch *launch, Engine *engine) {
                 if (r)
                         context_fail(context, r);
         }
+}
+
+/* ---- helpers ---------------------------------------------------------------------- */
+
+/* The launch of the highest priority that has blocks left. Lower numbers go first. */
+static Launch *launch_pick(Context *context) {
+        Launch *best = NULL, *launch;
+
+        TAILQ_FOREACH (launch, &context->launches, link)
+                if (launch_has_blocks(launch) && (!best || launch->priority < best->priority))
+                        best = launch;
+
+        return best;
+}
+
+static void *launch_helper(void *argument) {
+        Context *context = argument;
+        Engine *engine = engine_new(context);
+        Launch *launch;
+
+        pthread_mutex_lock(&context->lock);
+        while (engine && !context->ending) {
+                launch = context->error ? NULL : launch_pick(context);
+                if (!launch) {
+                        context->n_idle++;
+                        pthread_cond_wait(&context->offered, &context->lock);
+                        context->n_idle--;
+                        continue;
+                }
+
+                launch->n_helping++;
+                pthread_mutex_unlock(&context->lock);
+                launch_blocks(launch, engine);
+                pthread_mutex_lock(&context->lock);
+                if (--launch->n_helping == 0)
+                        pthread_cond_broadcast(&context->progress);
+        }
+        pthread_mutex_unlock(&context->lock);
+
+        engine_free(engine);
+        pthread_mutex_lock(&context->lock);
+        context->n_helpers--;
+        context_thread_end(context);
+        return NULL;
+}
+
+static void launch_offer(Context *context, Launch *launch) {
+        pthread_mutex_lock(&context->lock);
+        TAILQ_INSERT_TAIL(&context->launches, launch, link);
+        /* The stream's own thread is one of the device's. */
+        if (!context->n_idle && context->n_helpers + 1 < context->device->n_threads &&
+            context_thread_start(context, launch_helper, context) == 0)
+                context->n_helpers++;
+        pthread_cond_broadcast(&context->offered);
+        pthread_mutex_unlock(&context->lock);
+}
+
+static void launch_withdraw(Context *context, Launch *launch) {
+        pthread_mutex_lock(&context->lock);
+        TAILQ_REMOVE(&context->launches, launch, link);
+        while (launch->n_helping)
+                pthread_cond_wait(&context->progress, &context->lock);
+        pthread_mutex_unlock(&context->lock);
 }
 
 /* ---- blocks that wait for each other ----------------------------------------------- */
@@ -171,10 +245,10 @@ static CUresult launch_run(Work *base, Stream *stream) {
                 return launch_run_gang(work, stream->engine);
 
         if (work->n_blocks > 1)
-                context_offer(stream->context, &launch);
+                launch_offer(stream->context, &launch);
         launch_blocks(&launch, stream->engine);
         if (work->n_blocks > 1)
-                context_withdraw(stream->context, &launch);
+                launch_withdraw(stream->context, &launch);
         return CUDA_SUCCESS;
 }
 

@@ -5,15 +5,12 @@
 /*
  * Launch
  *
- * A kernel with everything it takes to run it, and a run of it. The stream's
- * thread and the context's helpers take blocks in their order, so a block may
- * wait for an earlier one; blocks that wait for later ones have to be launched
- * cooperatively or as a cluster.
+ * A kernel with everything it takes to run it. The stream's thread and the
+ * context's helpers take blocks in their order, so a block may wait for an earlier
+ * one; blocks that wait for later ones have to be launched cooperatively or as a
+ * cluster.
  */
 
-#include <sys/queue.h>
-
-#include "driver/cpu/engine.h"
 #include "driver/cpu/module.h"
 #include "driver/cpu/work.h"
 
@@ -35,14 +32,6 @@ typedef struct LaunchWork {
         char *data;
 } LaunchWork;
 
-typedef struct Launch {
-        const LaunchWork *work;
-        TAILQ_ENTRY(Launch) link; /* context->launches */
-        int priority;
-        unsigned n_helping; /* guarded by the context's lock */
-        _Atomic uint64_t next;
-} Launch;
-
 /**
  * launch_work_new() - check a launch and copy its arguments
  *
@@ -53,10 +42,5 @@ CUresult launch_work_new(Function *function, const LaunchShape *shape, void **pa
 /** launch_attribute() - put an attribute into a shape. Return: CUDA_ERROR_INVALID_VALUE. */
 CUresult launch_attribute(LaunchShape *shape, CUlaunchAttributeID id,
                           const CUlaunchAttributeValue *value);
-
-/** launch_has_blocks() - whether a helper would find any. */
-bool launch_has_blocks(const Launch *launch);
-/** launch_blocks() - run blocks on the calling thread until there are no more. */
-void launch_blocks(Launch *launch, Engine *engine);
 
 #endif

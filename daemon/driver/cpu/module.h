@@ -19,7 +19,7 @@
 typedef struct CUfunc_st {
         uint32_t magic;
         struct CUmod_st *module;
-        const GpuqCpuEntry *entry;
+        const GpuqCpuEntry *entry;  /* of a twin: its own, allocated */
         const GpuqCpuEntry *kernel; /* of a twin: what runs each row; NULL for a kernel */
         int max_shared;             /* bytes of dynamic shared memory that it may ask for */
         int carveout;               /* kept, without effect */
@@ -45,6 +45,8 @@ typedef struct CUmod_st {
         size_t n_variables;
 } Module;
 
+/** module_add() - it is loaded into a context. */
+void module_add(Module *module, Context *context);
 /** module_free() - unload; nothing of it may run any more. */
 void module_free(Module *module);
 /** function_enter() - what a call on a function checks first. */

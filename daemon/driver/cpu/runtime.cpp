@@ -8,12 +8,8 @@
 #include <cstdio>
 #include <unistd.h>
 
+#include "driver/cpu/engine_machine.h"
 #include "driver/cpu/gang.h"
-#include "driver/cpu/machine.h"
-
-extern "C" {
-void context_print(struct CUctx_st *context, const char *format, va_list arguments);
-}
 
 namespace {
 

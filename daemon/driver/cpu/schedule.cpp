@@ -7,8 +7,8 @@
  */
 #include <time.h>
 
+#include "driver/cpu/engine_machine.h"
 #include "driver/cpu/gang.h"
-#include "driver/cpu/machine.h"
 
 /* How often a thread that fails to get a lock spins before others get a turn. */
 static constexpr unsigned RELAX_EVERY = 64;

@@ -164,6 +164,21 @@ CUresult stream_push(Stream *stream, Work *work) {
         return r;
 }
 
+CUresult stream_drain(Context *context) {
+        Stream *stream;
+
+        pthread_mutex_lock(&context->lock);
+again:
+        LIST_FOREACH (stream, &context->streams, link) {
+                if (!stream_idle(stream) && !context->error) {
+                        pthread_cond_wait(&context->progress, &context->lock);
+                        goto again;
+                }
+        }
+        pthread_mutex_unlock(&context->lock);
+        return (CUresult)context->error;
+}
+
 CUresult stream_wait(Stream *stream) {
         Context *context = stream->context;
 

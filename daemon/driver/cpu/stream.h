@@ -47,6 +47,8 @@ void stream_free(Stream *stream);
 CUresult stream_push(Stream *stream, Work *work);
 /** stream_idle() - nothing queued or running; with the lock held. */
 bool stream_idle(const Stream *stream);
+/** stream_drain() - wait until no stream of a context has anything to do; takes the lock itself. Return: the fault. */
+CUresult stream_drain(Context *context);
 /** stream_wait() - until it is idle or the context failed. Return: the fault. */
 CUresult stream_wait(Stream *stream);
 

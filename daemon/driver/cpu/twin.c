@@ -81,11 +81,6 @@ CUresult twin_add(Module *module, const void *image) {
         return CUDA_SUCCESS;
 }
 
-void twin_finish(Function *function) {
-        if (function->kernel)
-                free((void *)function->entry);
-}
-
 /* ---- launching ------------------------------------------------------------------------ */
 
 bool twin_check_grid(const Function *twin, GpuqCpuIndex grid, bool alone) {

@@ -14,8 +14,6 @@
 
 /** twin_add() - append the twins of a module's functions. @image: what was loaded. Return: CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult twin_add(Module *module, const void *image);
-/** twin_finish() - what a function has of its own because it is a twin. */
-void twin_finish(Function *function);
 /** twin_check_grid() - whether a twin can be launched so: it has rows, and blocks that are alone. */
 bool twin_check_grid(const Function *twin, GpuqCpuIndex grid, bool alone);
 

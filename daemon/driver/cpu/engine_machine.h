@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_CPU_MACHINE_H
-#define GPUQ_CPU_MACHINE_H
+#ifndef GPUQ_CPU_ENGINE_MACHINE_H
+#define GPUQ_CPU_ENGINE_MACHINE_H
 
 /*
  * Machine
@@ -99,10 +99,5 @@ class Machine : public Engine {
         bool group_complete(uint32_t warp, Group &group);
         uint64_t group_result(const Group &group, const Thread *warp, uint32_t lane) const;
 };
-
-extern "C" {
-/* Of context.h, which is C. */
-int context_error(const struct CUctx_st *context);
-}
 
 #endif

@@ -54,14 +54,4 @@ static inline size_t batch_rows(size_t n_bytes) {
         return BATCH_TABLE_BYTES / batch_pitch(n_bytes);
 }
 
-/* ---- for gpuqd-compiler -------------------------------------------------------- */
-
-/**
- * batch_rewrite() - PTX with the twin of each kernel behind it, where there can be one
- * @ret_text: the caller's; written, as @ret_n_text, if there are any
- *
- * What is valid stays valid, for the same version and target. Return: how many twins, or -ENOMEM.
- */
-int batch_rewrite(const char *text, size_t n_text, char **ret_text, size_t *ret_n_text);
-
 #endif

@@ -8,11 +8,12 @@
  * assembler folds all of it into the offsets of its loads.
  */
 
-#include "compiler/batch.h"
+#include "compiler/batch_rewrite.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/batch.h"
 #include "compiler/batch_module.h"
 
 #define OWN_WORD "gpuq_batch" /* in every name that is added: a text that has it gets no twins */

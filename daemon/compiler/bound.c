@@ -6,14 +6,14 @@
 
 #include "util/macro.h"
 
-struct rlimit bound_begin(const Request *request) {
+struct rlimit bound_begin(unsigned memory_mib) {
         struct rlimit before = {RLIM_INFINITY, RLIM_INFINITY}, bound;
 
         (void)getrlimit(RLIMIT_DATA, &before);
         if (BOUND_IS_OFF)
                 return before;
         bound = before;
-        bound.rlim_cur = MIN(before.rlim_cur, (rlim_t)request->memory_mib << 20);
+        bound.rlim_cur = MIN(before.rlim_cur, (rlim_t)memory_mib << 20);
         (void)setrlimit(RLIMIT_DATA, &bound);
         return before;
 }

@@ -10,9 +10,8 @@
  * likes. Only while it works, since CUDA's driver may need more.
  */
 
+#include <stdbool.h>
 #include <sys/resource.h>
-
-#include "compiler/request.h"
 
 #define BOUND_DEFAULT_MIB 4096u
 
@@ -23,8 +22,8 @@
 #define BOUND_IS_OFF false
 #endif
 
-/** bound_begin() - from now on, until bound_end(). Return: the limit before it. */
-struct rlimit bound_begin(const Request *request);
+/** bound_begin() - so many MiB from now on, until bound_end(). Return: the limit before it. */
+struct rlimit bound_begin(unsigned memory_mib);
 /** bound_end() - whatever was taken meanwhile stays. */
 void bound_end(const struct rlimit *before);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "compiler/backend.h"
-#include "compiler/batch.h"
+#include "compiler/batch_rewrite.h"
 #include "compiler/bound.h"
 #include "driver/driver.h"
 
@@ -153,7 +153,7 @@ static int nvjitlink_run(const Request *request, Result *result, Format format, 
         if (link.create(&linker, ARRAY_SIZE(options), options))
                 return BACKEND_E_MISSING;
 
-        before = bound_begin(request);
+        before = bound_begin(request->memory_mib);
         r = link.add(linker, format == FORMAT_PTX ? NVJITLINK_PTX : NVJITLINK_FATBIN, image,
                      n_image, request->name);
         if (!r)

@@ -141,7 +141,7 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                 if (options_is_macro(request->options[i]))
                         options[n++] = request->options[i];
 
-        before = bound_begin(request);
+        before = bound_begin(request->memory_mib);
         r = nvrtc->compile(program, n, options);
         bound_end(&before);
         return r;

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/config-load.h"
+
 #define OPTIONS_NO_CONFIG "/dev/null"
 
 DEFINE_CLEANUP(Options, options_free)

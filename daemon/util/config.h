@@ -74,15 +74,6 @@ typedef struct Config {
         ConfigUser *users;
 } Config;
 
-/**
- * config_load() - read a file, then conf.d beside it (FILE's folder/gpuqd.conf.d, *.conf by name)
- * @path:      NULL: the installed /etc/gpuq/gpuqd.conf, which may be missing; a named one may not
- * @settings:  "key=value" from the command line, last and strongest; NULL-terminated, may be NULL
- * @ret_error: on -EINVAL or a failed open, the caller's text: "FILE:LINE: …, allowed: …"
- *
- * Return: 0, or a negative errno.
- */
-int config_load(const char *path, char *const *settings, Config **ret_config, char **ret_error);
 /** config_add_user() - the one of this name, or another with the limits of all. Return: NULL: out of memory. */
 ConfigUser *config_add_user(Config *config, const char *name);
 /** config_free() - NULL is fine. Return: NULL. */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compiler/batch.h"
+#include "compiler/batch_rewrite.h"
 #include "compiler/cache.h"
 #include "compiler/compiled.h"
 #include "compiler/cpu_image.h"

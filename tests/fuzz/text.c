@@ -16,7 +16,7 @@
 #include "number.h"
 #include "xid.h"
 #include "util/config-seal.h"
-#include "util/config.h"
+#include "util/config-load.h"
 
 static void must(bool is_so) {
         if (!is_so)

@@ -14,6 +14,7 @@
 
 #include "compiler/backend.h"
 #include "compiler/batch.h"
+#include "compiler/batch_rewrite.h"
 #include "compiler/batch_module.h"
 #include "compiler/ptx.h"
 

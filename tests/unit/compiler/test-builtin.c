@@ -15,6 +15,7 @@
 
 #include "compiler/backend.h"
 #include "compiler/batch.h"
+#include "compiler/batch_rewrite.h"
 #include "compiler/cpu_image.h"
 #include "compiler/cubin.h"
 #include "compiler/ptx.h"

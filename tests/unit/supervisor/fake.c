@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "keeper/protocol.h"
+#include "util/config-load.h"
 #include "util/config-seal.h"
 #include "util/log.h"
 

@@ -19,7 +19,7 @@
 
 #include "util/config-keys.h"
 #include "util/config-seal.h"
-#include "util/config.h"
+#include "util/config-load.h"
 
 static char folder[64];
 static char file[96];

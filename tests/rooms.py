@@ -164,25 +164,39 @@ def closing(text, start):
     return len(text)
 
 
+# Declarations of a class that are no members: types, and functions, but for pointers to functions.
+NO_MEMBER = re.compile(r'\s*(?:$|(?:enum|struct|union|class)\b[^{]*\{\}\s*$|static\b|using\b|friend\b)'
+                       r'|(?![^=]*\(\s*\*)[^=]*\([^=]*\)\s*(?:const\b\s*)?(?:noexcept\b\s*)?$')
+
+
+def declared_in(statement):
+    """How many members one declaration declares; what stands in braces is cut out of it."""
+    flat = re.sub(r'__attribute__\s*\(\(.*?\)\)|\b_Alignas\([^)]*\)', '', statement, flags=re.S)
+    flat = re.sub(r'^(?:\s*(?:public|private|protected)\s*:)+|\[\[.*?\]\]', '', flat)
+    if NO_MEMBER.match(flat):
+        return 0
+    while (smaller := re.sub(r'\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>', '', flat)) != flat:
+        flat = smaller
+    return 1 + flat.count(',')
+
+
 def members_of(body):
     """How many members a structure's body declares."""
-    count, start, place, inline = 0, 0, 0, None
+    count, statement, place, inline = 0, '', 0, 0
     while place < len(body):
         if body[place] == '{':
             end = closing(body, place)
-            if re.match(r'\s*(?:const\s+)?(struct|union)\b', body[start:place]):
+            if re.match(r'\s*(?:const\s+)?(?:struct|union)\s*$', statement): # unnamed
                 inline = members_of(body[place + 1:end])
+            statement += '{}'
             place = end
+            if re.search(r'\)\s*(?:const\s*)?\{\}$', statement): # a function's body
+                statement = ''
         elif body[place] == ';':
-            statement = body[start:place]
-            if inline is not None:
-                count += inline
-            elif statement.strip():
-                flat = re.sub(r'\{.*\}', '', statement, flags=re.S)
-                while re.search(r'[(\[]', flat) and (smaller := re.sub(r'\([^()]*\)|\[[^\[\]]*\]', '', flat)) != flat:
-                    flat = smaller
-                count += 1 + flat.count(',')
-            start, inline = place + 1, None
+            count += inline or declared_in(statement)
+            statement, inline = '', 0
+        else:
+            statement += body[place]
         place += 1
     return count
 

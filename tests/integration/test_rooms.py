@@ -92,6 +92,19 @@ def test_structure_with_too_many_members(tmp_path):
         path + ":1: struct Large has 36 members, more than 35"
 
 
+def test_functions_and_types_of_a_class_are_no_members(tmp_path):
+    methods = "".join("        uint32_t f%d(int a, void *b) const;\n" % i for i in range(40))
+    text = ("struct Base {};\nclass Large : public Base {\n      public:\n" + methods +
+            "        enum State : uint8_t { A, B };\n        struct Inner {\n                int a;\n        };\n"
+            "        static void run();\n        Large() : a(0) { a = 1; }\n        std::vector<std::pair<int, int>> pairs;\n"
+            "        CUresult (*guarded)(void *) = nullptr;\n        int a = 0, b;\n};\n")
+    path = tmp_path / "daemon/driver/cpu/large.cpp"
+    assert rooms(tmp_path, {"daemon/driver/cpu/large.cpp": text}, "--check") == (0, [])
+    path.write_text(text.replace("int a = 0, b;", "int a = 0, " + ", ".join("x%d" % i for i in range(33)) + ";"))
+    status, lines = rooms(tmp_path, {}, "--check")
+    assert status == 1 and lines[0].endswith("struct Large has 36 members, more than 35")
+
+
 def test_include_by_dots(tmp_path):
     path = "tests/unit/test-job.c"
     assert violation(tmp_path, {path: "#include \"../daemon/util/macro.h\"\n"}).startswith(path + ":1: ")

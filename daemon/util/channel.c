@@ -30,7 +30,7 @@ struct Channel {
         int peer_bell; /* the other side does */
         int socket;
 
-        uint8_t *packed; /* grows to the largest message */
+        uint8_t *packed; /* for channel_reserve() */
         size_t n_packed;
         uint8_t *received; /* CHANNEL_CAPACITY bytes of address space, touched as needed */
         size_t n_received;
@@ -265,36 +265,26 @@ static int channel_send_fd_or_wait(Channel *channel, int fd) {
         return channel_send_fd(channel, fd);
 }
 
-static int channel_pack(Channel *channel, const ProtobufCMessage *message, size_t *ret_n_data) {
-        size_t n_data = protobuf_c_message_get_packed_size(message);
-        uint8_t *packed;
-
+int channel_reserve(Channel *channel, size_t n_data, uint8_t **ret_data) {
         if (n_data > CHANNEL_CAPACITY)
                 return -EMSGSIZE;
-        if (n_data > channel->n_packed) {
-                size_t n_packed = MAX(n_data, MAX(2 * channel->n_packed, 4096u));
+        if (n_data > channel->n_packed ||
+            (channel->n_packed > CHANNEL_KEEP && n_data <= CHANNEL_KEEP)) {
+                size_t n_packed = MAX(n_data, MIN(2 * channel->n_packed, CHANNEL_KEEP));
 
-                packed = realloc(channel->packed, n_packed);
-                if (!packed)
+                free(channel->packed);
+                channel->n_packed = 0;
+                channel->packed = malloc(n_packed);
+                if (!channel->packed)
                         return -ENOMEM;
-                channel->packed = packed;
                 channel->n_packed = n_packed;
         }
 
-        protobuf_c_message_pack(message, channel->packed);
-        *ret_n_data = n_data;
+        *ret_data = channel->packed;
         return 0;
 }
 
-static void channel_trim_packed(Channel *channel) {
-        if (channel->n_packed <= CHANNEL_KEEP)
-                return;
-        free(channel->packed);
-        channel->packed = NULL;
-        channel->n_packed = 0;
-}
-
-int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data, int fd) {
+int channel_send(Channel *channel, const uint8_t *data, size_t n_data, int fd) {
         int r;
 
         if (n_data > CHANNEL_CAPACITY)
@@ -314,18 +304,6 @@ int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data, in
         if (ring_needs_bell(&channel->out))
                 channel_ring_bell(channel);
         return 0;
-}
-
-int channel_send(Channel *channel, const ProtobufCMessage *message, int fd) {
-        size_t n_data;
-        int r;
-
-        r = channel_pack(channel, message, &n_data);
-        if (r < 0)
-                return r;
-        r = channel_send_packed(channel, channel->packed, n_data, fd);
-        channel_trim_packed(channel);
-        return r;
 }
 
 int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_data) {

@@ -7,7 +7,7 @@
  *
  * The way between the supervisor and one worker: a ring each way in a sealed
  * memfd, an eventfd each way as doorbell, and a socket for descriptors. One
- * message is one packed protobuf; a descriptor that goes with it is sent on the
+ * message is bytes to it; a descriptor that goes with it is sent on the
  * socket before the message is written to the ring, so it is there when the
  * message is read. Messages and descriptors keep their order.
  */
@@ -15,8 +15,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <protobuf-c/protobuf-c.h>
 
 #define CHANNEL_CAPACITY (8u << 20) /* bytes each way */
 #define CHANNEL_N_FDS    4u
@@ -49,17 +47,22 @@ int channel_bell_fd(const Channel *channel);
 int channel_socket_fd(const Channel *channel);
 
 /**
+ * channel_reserve() - memory to write the next message into, before channel_send()
+ * @ret_data: aligned as malloc() does; valid until the next call
+ *
+ * Return: 0, -EMSGSIZE, or -ENOMEM.
+ */
+int channel_reserve(Channel *channel, size_t n_data, uint8_t **ret_data);
+/**
  * channel_send() - write one message, ring if the other side sleeps
  * @fd: -1, or a descriptor to go with it; the caller keeps its own
  *
  * Return: 0, CHANNEL_E_AGAIN, CHANNEL_E_CORRUPT, CHANNEL_E_CLOSED, -EMSGSIZE, or another negative errno.
  */
-int channel_send(Channel *channel, const ProtobufCMessage *message, int fd);
-/** channel_send_packed() - the same for a message that is packed already. */
-int channel_send_packed(Channel *channel, const uint8_t *data, size_t n_data, int fd);
+int channel_send(Channel *channel, const uint8_t *data, size_t n_data, int fd);
 /**
- * channel_receive() - the next message, as packed bytes
- * @ret_data: valid until the next call
+ * channel_receive() - the next message
+ * @ret_data: aligned to a page; valid until the next call
  *
  * Return: 0, CHANNEL_E_AGAIN, or CHANNEL_E_CORRUPT.
  */

@@ -37,14 +37,13 @@ void failure_copy(Failure *to, const Failure *from) {
         to->is_device = is_device;
 }
 
-Gpuq__V1__Error *failure_pack(const Failure *failure, Gpuq__V1__Error *error) {
+void failure_tell(const Failure *failure, WorkerMessage *message) {
         if (!failure_is_set(failure))
-                return NULL;
+                return;
 
-        gpuq__v1__error__init(error);
-        error->code = failure->code;
-        error->text = failure->text ? failure->text : (char *)"out of memory for the message";
-        return error;
+        message->head.code = failure->code;
+        message->head.detail = failure->is_device;
+        message->text = failure->text ? failure->text : "out of memory for the message";
 }
 
 /* Bytes of the UTF-8 sequence that starts here, 0 if there is none. */

@@ -14,6 +14,7 @@
 
 #include "proto/gpuq.pb-c.h"
 #include "util/macro.h"
+#include "worker/protocol.h"
 
 enum {
         _FAILURE_E_SUCCESS,
@@ -38,8 +39,8 @@ void failure_copy(Failure *to, const Failure *from);
 static inline bool failure_is_set(const Failure *failure) {
         return failure->code != GPUQ__V1__CODE__OK;
 }
-/** failure_pack() - as a message, which borrows the text. Return: @error, or NULL if none is set. */
-Gpuq__V1__Error *failure_pack(const Failure *failure, Gpuq__V1__Error *error);
+/** failure_tell() - as the error of a message, which borrows the text; none leaves it without one. */
+void failure_tell(const Failure *failure, WorkerMessage *message);
 
 /** text_clean() - make foreign text valid UTF-8 in place: other bytes become "?". Return: @text. */
 char *text_clean(char *text);

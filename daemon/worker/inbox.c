@@ -2,9 +2,12 @@
 /*
  * Messages of the supervisor, each to the object that it is for.
  */
+#include <string.h>
+
 #include "util/log.h"
-#include "worker/report.h"
 #include "worker/worker.h"
+
+#define WORKER_OPTIONS_MAX 64u /* of a module, as the supervisor has it */
 
 /* A supervisor of our own build that breaks the rules is broken: end rather than guess. */
 static void __attribute__((noreturn)) worker_refuse(Worker *worker, const char *why) {
@@ -20,25 +23,25 @@ static int worker_take_fd(Worker *worker) {
         return fd;
 }
 
-static int worker_on_arena_add(Worker *worker, const Gpuq__Worker__ArenaAdd *message) {
+static int worker_on_arena_add(Worker *worker, const WorkerHead *add) {
         _cleanup_(closep) int fd = worker_take_fd(worker);
-        Arena *arena = arenas_find(&worker->arenas, message->id);
+        Arena *arena = arenas_find(&worker->arenas, add->id);
 
         if (arena && arena->state != ARENA_FAILED)
                 worker_refuse(worker, "an arena that is there already");
         if (arena) /* once more, for the next job that needs it */
                 arenas_drop(&worker->arenas, arena);
-        return arenas_add(&worker->arenas, message->id, message->place, message->size, fd);
+        return arenas_add(&worker->arenas, add->id, (Gpuq__V1__Place)add->detail, add->number, fd);
 }
 
-static int worker_on_arena_make(Worker *worker, const Gpuq__Worker__ArenaMake *message) {
-        if (arenas_find(&worker->arenas, message->id))
+static int worker_on_arena_make(Worker *worker, const WorkerHead *make) {
+        if (arenas_find(&worker->arenas, make->id))
                 worker_refuse(worker, "an arena that is there already");
-        return arenas_make(&worker->arenas, message->id, message->size);
+        return arenas_make(&worker->arenas, make->id, make->number);
 }
 
-static int worker_on_arena_drop(Worker *worker, const Gpuq__Worker__ArenaDrop *message) {
-        Arena *arena = arenas_find(&worker->arenas, message->id);
+static int worker_on_arena_drop(Worker *worker, const WorkerHead *drop) {
+        Arena *arena = arenas_find(&worker->arenas, drop->id);
 
         if (!arena)
                 return 0;
@@ -47,85 +50,91 @@ static int worker_on_arena_drop(Worker *worker, const Gpuq__Worker__ArenaDrop *m
         return 0;
 }
 
-static int worker_on_module_add(Worker *worker, const Gpuq__Worker__ModuleAdd *message) {
-        bool builtin = message->format == GPUQ__V1__FORMAT__BUILTIN;
-        CompileRequest request = {
-                .format = message->format,
-                .fd = builtin ? -1 : worker_take_fd(worker),
-                .length = message->length,
-                .name = builtin ? "builtin" : message->name,
-                .options = message->options,
-                .n_options = message->n_options,
-        };
+/* Return: how many there are. */
+static size_t worker_find_options(Worker *worker, const WorkerMessage *add,
+                                  char *options[static WORKER_OPTIONS_MAX]) {
+        const char *p = add->items, *end = p + add->head.n_items;
+        size_t n = 0;
 
-        if (modules_find(&worker->modules, message->id))
-                worker_refuse(worker, "a module that is there already");
-        return module_add(&worker->modules, message->id, &request);
+        while (p < end) {
+                if (n == WORKER_OPTIONS_MAX || !memchr(p, '\0', (size_t)(end - p)))
+                        worker_refuse(worker, "not a list of options");
+                options[n++] = (char *)p;
+                p += strlen(p) + 1;
+        }
+        return n;
 }
 
-static int worker_on_module_drop(Worker *worker, const Gpuq__Worker__ModuleDrop *message) {
-        Module *module = modules_find(&worker->modules, message->id);
+static int worker_on_module_add(Worker *worker, const WorkerMessage *add) {
+        bool builtin = add->head.detail == GPUQ__V1__FORMAT__BUILTIN;
+        char *options[WORKER_OPTIONS_MAX];
+        CompileRequest request = {
+                .format = (Gpuq__V1__Format)add->head.detail,
+                .fd = builtin ? -1 : worker_take_fd(worker),
+                .length = add->head.number,
+                .name = builtin ? "builtin" : (char *)add->text,
+                .options = options,
+                .n_options = worker_find_options(worker, add, options),
+        };
+
+        if (modules_find(&worker->modules, add->head.id))
+                worker_refuse(worker, "a module that is there already");
+        return module_add(&worker->modules, add->head.id, &request);
+}
+
+static int worker_on_module_drop(Worker *worker, const WorkerHead *drop) {
+        Module *module = modules_find(&worker->modules, drop->id);
 
         if (module)
                 module_drop(module);
         return 0;
 }
 
-static int worker_dispatch(Worker *worker, const Gpuq__Worker__ToWorker *message) {
-        switch (message->body_case) {
-                case GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD:
-                        return worker_on_arena_add(worker, message->arena_add);
-                case GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE:
-                        return worker_on_arena_make(worker, message->arena_make);
-                case GPUQ__WORKER__TO_WORKER__BODY_ARENA_DROP:
-                        return worker_on_arena_drop(worker, message->arena_drop);
-                case GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD:
-                        return worker_on_module_add(worker, message->module_add);
-                case GPUQ__WORKER__TO_WORKER__BODY_MODULE_DROP:
-                        return worker_on_module_drop(worker, message->module_drop);
-                case GPUQ__WORKER__TO_WORKER__BODY_STOP:
+static int worker_on_jobs(Worker *worker, const WorkerMessage *list) {
+        const uint8_t *data = list->items;
+        size_t n_left = list->head.n_items;
+
+        while (n_left > 0) {
+                WorkerJobParts parts;
+                const WorkerJob *job = protocol_job(data, n_left, &parts);
+                int r;
+
+                if (!job)
+                        worker_refuse(worker, "not a list of jobs");
+                r = runner_add(&worker->runner, job, &parts);
+                if (r < 0)
+                        return r;
+                data += job->n_bytes;
+                n_left -= job->n_bytes;
+        }
+        return 0;
+}
+
+static int worker_on_message(Worker *worker, const WorkerMessage *message) {
+        switch (message->head.kind) {
+                case TO_WORKER_JOBS:
+                        return worker_on_jobs(worker, message);
+                case TO_WORKER_ARENA_ADD:
+                        return worker_on_arena_add(worker, &message->head);
+                case TO_WORKER_ARENA_MAKE:
+                        return worker_on_arena_make(worker, &message->head);
+                case TO_WORKER_ARENA_DROP:
+                        return worker_on_arena_drop(worker, &message->head);
+                case TO_WORKER_MODULE_ADD:
+                        return worker_on_module_add(worker, message);
+                case TO_WORKER_MODULE_DROP:
+                        return worker_on_module_drop(worker, &message->head);
+                case TO_WORKER_STOP:
                         worker_stop(worker);
                 default:
                         worker_refuse(worker, "of no known kind");
         }
 }
 
-static int worker_on_others(Worker *worker, Scan scan) {
-        Gpuq__Worker__ToWorker *message;
-        int r;
-
-        message = gpuq__worker__to_worker__unpack(bump_allocator(worker->bump), scan_left(&scan),
-                                                  scan.p);
-        if (!message)
-                worker_refuse(worker, "not a message, or out of memory");
-        r = worker_dispatch(worker, message);
-        bump_reset(worker->bump);
-        return r;
-}
-
-/* What comes with every job is read where it stands. */
-static int worker_on_jobs(Worker *worker, Scan scan) {
-        Scan list, job;
-        int r;
-
-        if (!scan_inner(&scan, &list) || scan_left(&scan) > 0)
-                worker_refuse(worker, "not a list of jobs");
-        while (scan_left(&list) > 0) {
-                if (!scan_is(&list, 1, 2) || !scan_inner(&list, &job))
-                        worker_refuse(worker, "not a list of jobs");
-                r = runner_add(&worker->runner, job);
-                if (r == -EBADMSG)
-                        worker_refuse(worker, "not a job");
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 int worker_receive(Worker *worker, bool *ret_any) {
+        WorkerMessage message;
         const uint8_t *data;
         size_t n_data;
-        Scan scan;
         int r;
 
         r = channel_receive(worker->channel, &data, &n_data);
@@ -134,9 +143,7 @@ int worker_receive(Worker *worker, bool *ret_any) {
                 return 0;
         if (r)
                 worker_refuse(worker, "the ring is corrupt");
-
-        scan = (Scan){.p = data, .end = data + n_data};
-        if (scan_is(&scan, GPUQ__WORKER__TO_WORKER__BODY_JOBS, 2))
-                return worker_on_jobs(worker, scan);
-        return worker_on_others(worker, scan);
+        if (!protocol_read(data, n_data, &message))
+                worker_refuse(worker, "not as long as it says");
+        return worker_on_message(worker, &message);
 }

@@ -7,27 +7,28 @@
 #include <string.h>
 
 #include "worker/arenas.h"
-#include "worker/job_scan.h"
 #include "worker/twin.h"
 
 /* ---- from the message ------------------------------------------------------------ */
 
+/* Offsets into the block. */
 typedef struct JobRoom {
-        size_t buffers, kernels, after, edges, staging, names, operations,
-                total; /* offsets into the block */
+        size_t buffers, kernels, edges, staging, after, texts, total;
 } JobRoom;
 
-/* A kernel's name is shorter than its message. */
-static JobRoom job_measure(const JobScan *scan) {
+static size_t job_text_bytes(const WorkerJob *message) {
+        return (size_t)message->n_names + message->n_operations;
+}
+
+static JobRoom job_measure(const WorkerJob *message) {
         JobRoom room = {.buffers = sizeof(Job)};
 
-        room.kernels = room.buffers + scan->n_buffers * sizeof(StagingBuffer);
-        room.after = room.kernels + scan->n_kernels * sizeof(JobKernel);
-        room.edges = room.after + scan->n_after * sizeof(uint64_t);
-        room.staging = room.edges + scan->n_after * sizeof(JobEdge);
-        room.names = room.staging + staging_room(scan->n_buffers);
-        room.operations = room.names + scan_left(&scan->kernels);
-        room.total = room.operations + scan_left(&scan->operations);
+        room.kernels = room.buffers + message->n_buffers * sizeof(StagingBuffer);
+        room.edges = room.kernels + message->n_kernels * sizeof(JobKernel);
+        room.staging = room.edges + message->n_after * sizeof(JobEdge);
+        room.after = room.staging + staging_room(message->n_buffers);
+        room.texts = room.after + message->n_after * sizeof(uint64_t);
+        room.total = room.texts + job_text_bytes(message);
         return room;
 }
 
@@ -38,25 +39,25 @@ static Arena *job_find_arena(const Job *job, uint64_t id, const JobTables *table
         return last && last->id == id ? last : tables->find_arena(tables->userdata, id);
 }
 
-static void job_take_buffer(Job *job, const JobScanBuffer *scan, const JobTables *tables) {
-        Arena *arena = job_find_arena(job, scan->arena, tables);
+static void job_take_buffer(Job *job, const WorkerBuffer *from, const JobTables *tables) {
+        Arena *arena = job_find_arena(job, from->arena, tables);
         StagingBuffer *buffer = &job->buffers[job->n_buffers++];
         bool whole;
 
         *buffer = (StagingBuffer){0};
         if (!arena) {
                 failure_set(&job->failure, GPUQ__V1__CODE__E_NOT_FOUND,
-                            "arena %llu is not in this worker", (unsigned long long)scan->arena);
+                            "arena %llu is not in this worker", (unsigned long long)from->arena);
                 return;
         }
 
         ++arena->n_uses;
-        whole = scan->direction == GPUQ__V1__DIRECTION__OUT_WHOLE;
+        whole = from->direction == GPUQ__V1__DIRECTION__OUT_WHOLE;
         *buffer = (StagingBuffer){
                 .arena = arena,
-                .offset = scan->offset,
-                .length = scan->length,
-                .direction = whole ? STAGING_OUT : (StagingDirection)scan->direction,
+                .offset = from->offset,
+                .length = from->length,
+                .direction = whole ? STAGING_OUT : (StagingDirection)MIN(from->direction, STAGING_INOUT + 1u),
                 .whole = whole,
                 .in_device = arena->place == GPUQ__V1__PLACE__DEVICE,
         };
@@ -70,88 +71,59 @@ static void job_take_buffer(Job *job, const JobScanBuffer *scan, const JobTables
                             (unsigned long long)arena->size);
 }
 
-/* Return: where the next name goes. */
-static char *job_take_kernel(Job *job, const JobScanKernel *scan, const JobTables *tables,
-                             char *name) {
-        Module *module = tables->find_module(tables->userdata, scan->module);
-        size_t n_name = scan_left(&scan->name);
+static void job_take_kernel(Job *job, uint64_t id, const char *name, const JobTables *tables) {
+        Module *module = tables->find_module(tables->userdata, id);
 
-        if (n_name > 0)
-                memcpy(name, scan->name.p, n_name);
-        name[n_name] = '\0';
         job->kernels[job->n_kernels++] = (JobKernel){.module = module, .name = name};
         if (module)
                 module_use(module);
         else
                 failure_set(&job->failure, GPUQ__V1__CODE__E_NOT_FOUND,
-                            "module %llu is not in this worker", (unsigned long long)scan->module);
-        return name + n_name + 1;
+                            "module %llu is not in this worker", (unsigned long long)id);
 }
 
-/* Return: false: broken. */
-static bool job_take_lists(Job *job, JobScan *scan, const JobTables *tables, char *names) {
-        JobScanBuffer buffer;
-        JobScanKernel kernel;
-
-        while (scan_left(&scan->buffers) > 0) {
-                if (!job_scan_buffer(&scan->buffers, &buffer))
-                        return false;
-                job_take_buffer(job, &buffer, tables);
-        }
-        while (scan_left(&scan->kernels) > 0) {
-                if (!job_scan_kernel(&scan->kernels, &kernel))
-                        return false;
-                names = job_take_kernel(job, &kernel, tables, names);
-        }
-        while (job->n_after < scan->n_after)
-                if (!scan_varint(&scan->after, &job->after[job->n_after++]))
-                        return false;
-        return scan_left(&scan->after) == 0;
-}
-
-static void job_lay_out(Job *job, const JobRoom *room, const JobScan *scan) {
+static void job_lay_out(Job *job, const JobRoom *room, const WorkerJob *message) {
         uint8_t *block = (uint8_t *)job;
 
         *job = (Job){
-                .id = scan->id,
-                .priority = scan->priority,
-                .timed = scan->timed,
-                .alone = scan->alone,
-                .timeout_ms = scan->timeout_ms,
+                .id = message->id,
+                .priority = message->priority,
+                .timed = message->timed,
+                .alone = message->alone,
+                .timeout_ms = message->timeout_ms,
                 .buffers = (StagingBuffer *)(block + room->buffers),
                 .kernels = (JobKernel *)(block + room->kernels),
                 .after = (uint64_t *)(block + room->after),
+                .n_after = message->n_after,
                 .edges = (JobEdge *)(block + room->edges),
                 .staging_memory = block + room->staging,
-                .operations = block + room->operations,
-                .n_operations = scan_left(&scan->operations),
+                .operations = block + room->texts + message->n_names,
+                .n_operations = message->n_operations,
         };
         SLIST_INIT(&job->successors);
 }
 
-int job_new(Scan message, const JobTables *tables, Blocks *blocks, Job **ret_job) {
-        JobScan scan;
-        JobRoom room;
+int job_new(const WorkerJob *message, const WorkerJobParts *parts, const JobTables *tables,
+            Blocks *blocks, Job **ret_job) {
+        JobRoom room = job_measure(message);
+        const char *name;
         Job *job;
 
-        if (!job_scan(message, &scan))
-                return -EBADMSG;
-        room = job_measure(&scan);
         job = blocks_take(blocks, room.total);
         if (!job)
                 return -ENOMEM;
 
-        job_lay_out(job, &room, &scan);
-        if (!job_take_lists(job, &scan, tables, (char *)job + room.names)) {
-                job_let_go(job);
-                job_free(job, blocks);
-                return -EBADMSG;
-        }
-        if (job->n_operations > 0)
-                memcpy(job->operations, scan.operations.p, job->n_operations);
-        if (scan.word_arena)
-                word_take(&job->word, tables->find_arena(tables->userdata, scan.word_arena),
-                          scan.word_offset);
+        job_lay_out(job, &room, message);
+        memcpy(job->after, parts->after,
+               message->n_after * sizeof(uint64_t) + job_text_bytes(message));
+        for (uint32_t i = 0; i < message->n_buffers; ++i)
+                job_take_buffer(job, &parts->buffers[i], tables);
+        name = (const char *)job + room.texts;
+        for (uint32_t i = 0; i < message->n_kernels; ++i, name += strlen(name) + 1)
+                job_take_kernel(job, parts->modules[i], name, tables);
+        if (message->word_arena)
+                word_take(&job->word, tables->find_arena(tables->userdata, message->word_arena),
+                          message->word_offset);
 
         *ret_job = job;
         return 0;

@@ -14,12 +14,12 @@
 
 #include <sys/queue.h>
 
-#include "proto/scan.h"
 #include "util/table.h"
 #include "worker/arena.h"
 #include "worker/blocks.h"
 #include "worker/module.h"
 #include "worker/programs.h"
+#include "worker/protocol.h"
 #include "worker/staging.h"
 #include "worker/word.h"
 
@@ -108,13 +108,15 @@ typedef struct JobTables {
 } JobTables;
 
 /**
- * job_new() - from its message, a packed WorkerJob, which is not needed afterwards
+ * job_new() - from its message, which is not needed afterwards
+ * @parts: as protocol_job() found them
  * @blocks: its memory, which job_free() gives back
  *
  * A job that names what is not there, or a range outside an arena, is made all
- * the same, with its failure set. Return: 0, -EBADMSG: it is broken, or -ENOMEM.
+ * the same, with its failure set. Return: 0, or -ENOMEM.
  */
-int job_new(Scan message, const JobTables *tables, Blocks *blocks, Job **ret_job);
+int job_new(const WorkerJob *message, const WorkerJobParts *parts, const JobTables *tables,
+            Blocks *blocks, Job **ret_job);
 /** job_let_go() - it uses its arenas and modules no more: once. */
 void job_let_go(Job *job);
 /** job_free() - after job_let_go(); NULL is fine. Return: NULL. */

@@ -13,7 +13,7 @@ struct OutboxEntry {
         STAILQ_ENTRY(OutboxEntry) link; /* outbox->entries */
         int fd;
         size_t n_data;
-        uint8_t data[]; /* packed */
+        uint8_t data[];
 };
 
 void outbox_init(Outbox *outbox, Channel *channel) {
@@ -25,21 +25,20 @@ bool outbox_is_empty(const Outbox *outbox) {
         return STAILQ_EMPTY(&outbox->entries);
 }
 
-static OutboxEntry *outbox_entry(size_t n_data) {
+/* Return: 0, -ENOMEM, or another negative errno. */
+static int outbox_queue(Outbox *outbox, const uint8_t *data, size_t n_data, int fd) {
         OutboxEntry *entry = malloc(sizeof(*entry) + n_data);
+        int r;
 
-        if (entry)
-                *entry = (OutboxEntry){.fd = -1, .n_data = n_data};
-        return entry;
-}
+        if (!entry)
+                return -ENOMEM;
 
-/* @entry: consumed. */
-static int outbox_queue(Outbox *outbox, OutboxEntry *entry, int fd) {
+        *entry = (OutboxEntry){.fd = -1, .n_data = n_data};
+        memcpy(entry->data, data, n_data);
         if (fd >= 0) {
                 entry->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
                 if (entry->fd < 0) {
-                        int r = -errno;
-
+                        r = -errno;
                         free(entry);
                         return r;
                 }
@@ -48,48 +47,20 @@ static int outbox_queue(Outbox *outbox, OutboxEntry *entry, int fd) {
         return 0;
 }
 
-/* Return: as outbox_send(), or CHANNEL_E_AGAIN: the message is to be queued. */
-static int outbox_make_way(Outbox *outbox) {
+int outbox_send(Outbox *outbox, const WorkerMessage *message, int fd) {
+        const uint8_t *data;
+        size_t n_data;
         int r;
 
         r = outbox_flush(outbox);
         if (r)
                 return r;
-        return outbox_is_empty(outbox) ? 0 : CHANNEL_E_AGAIN;
-}
-
-int outbox_send(Outbox *outbox, const Gpuq__Worker__FromWorker *message, int fd) {
-        OutboxEntry *entry;
-        int r;
-
-        r = outbox_make_way(outbox);
-        if (r == 0)
-                r = channel_send(outbox->channel, &message->base, fd);
-        if (r != CHANNEL_E_AGAIN)
+        r = protocol_pack(outbox->channel, message, &data, &n_data);
+        if (r < 0)
                 return r;
-
-        entry = outbox_entry(gpuq__worker__from_worker__get_packed_size(message));
-        if (!entry)
-                return -ENOMEM;
-        gpuq__worker__from_worker__pack(message, entry->data);
-        return outbox_queue(outbox, entry, fd);
-}
-
-int outbox_send_packed(Outbox *outbox, const uint8_t *packed, size_t n_packed) {
-        OutboxEntry *entry;
-        int r;
-
-        r = outbox_make_way(outbox);
-        if (r == 0)
-                r = channel_send_packed(outbox->channel, packed, n_packed, -1);
-        if (r != CHANNEL_E_AGAIN)
-                return r;
-
-        entry = outbox_entry(n_packed);
-        if (!entry)
-                return -ENOMEM;
-        memcpy(entry->data, packed, n_packed);
-        return outbox_queue(outbox, entry, -1);
+        r = outbox_is_empty(outbox) ? channel_send(outbox->channel, data, n_data, fd)
+                                    : CHANNEL_E_AGAIN;
+        return r == CHANNEL_E_AGAIN ? outbox_queue(outbox, data, n_data, fd) : r;
 }
 
 int outbox_flush(Outbox *outbox) {
@@ -97,7 +68,7 @@ int outbox_flush(Outbox *outbox) {
         int r;
 
         while ((entry = STAILQ_FIRST(&outbox->entries))) {
-                r = channel_send_packed(outbox->channel, entry->data, entry->n_data, entry->fd);
+                r = channel_send(outbox->channel, entry->data, entry->n_data, entry->fd);
                 if (r == CHANNEL_E_AGAIN)
                         return 0;
                 if (r)

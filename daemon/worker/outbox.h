@@ -11,8 +11,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-#include "proto/worker.pb-c.h"
-#include "util/channel.h"
+#include "worker/protocol.h"
 
 typedef struct OutboxEntry OutboxEntry;
 
@@ -29,9 +28,7 @@ void outbox_init(Outbox *outbox, Channel *channel);
  *
  * Return: 0, CHANNEL_E_CLOSED, CHANNEL_E_CORRUPT, -EMSGSIZE (nothing is queued), or a negative errno.
  */
-int outbox_send(Outbox *outbox, const Gpuq__Worker__FromWorker *message, int fd);
-/** outbox_send_packed() - the same for a message that is packed already, without a descriptor. */
-int outbox_send_packed(Outbox *outbox, const uint8_t *packed, size_t n_packed);
+int outbox_send(Outbox *outbox, const WorkerMessage *message, int fd);
 /** outbox_flush() - send what waits. Return: as outbox_send(). */
 int outbox_flush(Outbox *outbox);
 /** outbox_is_empty() */

@@ -13,15 +13,10 @@
 
 #define PROBE_DEVICES_MAX 256
 
-typedef struct ProbeDevice {
-        char name[128], uuid[DEVICE_UUID_MAX], pci[32];
-        size_t memory_total;
-} ProbeDevice;
-
 typedef struct Probe {
         Driver *driver;
         char version[64];
-        ProbeDevice devices[PROBE_DEVICES_MAX];
+        WorkerDevice devices[PROBE_DEVICES_MAX];
         unsigned n_devices;
         Failure failure;
 } Probe;
@@ -37,8 +32,9 @@ static int probe_check(Probe *probe, CUresult result, const char *what) {
 
 static int probe_device(Probe *probe, unsigned i) {
         const Driver *cu = probe->driver;
-        ProbeDevice *device = &probe->devices[i];
+        WorkerDevice *device = &probe->devices[i];
         CUdevice handle;
+        size_t n_bytes;
         int r;
 
         r = probe_check(probe, cu->cuDeviceGet(&handle, (int)i), "cuDeviceGet");
@@ -48,10 +44,10 @@ static int probe_device(Probe *probe, unsigned i) {
                         "cuDeviceGetName");
         if (r)
                 return r;
-        r = probe_check(probe, cu->cuDeviceTotalMem(&device->memory_total, handle),
-                        "cuDeviceTotalMem");
+        r = probe_check(probe, cu->cuDeviceTotalMem(&n_bytes, handle), "cuDeviceTotalMem");
         if (r)
                 return r;
+        device->memory_total = n_bytes;
 
         device_uuid(cu, handle, device->uuid);
         if (cu->cuDeviceGetPCIBusId(device->pci, sizeof(device->pci), handle) != CUDA_SUCCESS)
@@ -109,30 +105,15 @@ static int probe_ask(Probe *probe, const WorkerOptions *options) {
 }
 
 static int probe_send(const Probe *probe, Channel *channel) {
-        Gpuq__Worker__DeviceInfo infos[PROBE_DEVICES_MAX], *pointers[PROBE_DEVICES_MAX];
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__Probed probed = GPUQ__WORKER__PROBED__INIT;
-        Gpuq__V1__Error error;
+        WorkerMessage probed = {
+                {.kind = FROM_WORKER_PROBED},
+                .more = probe->version,
+                .items = probe->devices,
+        };
 
-        for (unsigned i = 0; i < probe->n_devices; ++i) {
-                const ProbeDevice *device = &probe->devices[i];
-
-                gpuq__worker__device_info__init(&infos[i]);
-                infos[i].name = (char *)device->name;
-                infos[i].uuid = (char *)device->uuid;
-                infos[i].pci = (char *)device->pci;
-                infos[i].memory_total = device->memory_total;
-                pointers[i] = &infos[i];
-        }
-
-        probed.error = failure_pack(&probe->failure, &error);
-        probed.device_failed = probe->failure.is_device;
-        probed.driver_version = (char *)probe->version;
-        probed.devices = pointers;
-        probed.n_devices = probed.error ? 0 : probe->n_devices;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_PROBED;
-        message.probed = &probed;
-        return channel_send(channel, &message.base, -1);
+        failure_tell(&probe->failure, &probed);
+        probed.head.n_items = probed.head.code ? 0 : probe->n_devices;
+        return protocol_send(channel, &probed, -1);
 }
 
 int probe_run(const WorkerOptions *options, Channel *channel) {

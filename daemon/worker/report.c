@@ -6,40 +6,28 @@
 
 #include <string.h>
 
-#include "proto/pack.h"
-
 /* Bytes of texts, so that no message outgrows a frame to a client. */
 #define REPORT_LOG_MAX (256u << 10)
 
-static int report_send(Outbox *outbox, Gpuq__Worker__FromWorker__BodyCase what, void *body,
-                       int fd) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-
-        message.body_case = what;
-        message.ready = body; /* a union of pointers */
-        return outbox_send(outbox, &message, fd);
+static int report_send(Outbox *outbox, WorkerMessage message, const Failure *failure) {
+        failure_tell(failure, &message);
+        return outbox_send(outbox, &message, -1);
 }
 
 int report_ready(Outbox *outbox, const Failure *failure) {
-        Gpuq__Worker__Ready ready = GPUQ__WORKER__READY__INIT;
-        Gpuq__V1__Error error;
-
-        ready.error = failure_pack(failure, &error);
-        ready.device_failed = failure->is_device;
-        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_READY, &ready, -1);
+        return report_send(
+                outbox, (WorkerMessage){{.kind = FROM_WORKER_READY, .number = WORKER_PROTOCOL}},
+                failure);
 }
 
 /* ---- arenas and modules ------------------------------------------------------------- */
 
 static int report_arena_made(Outbox *outbox, Arena *arena) {
-        Gpuq__Worker__ArenaMade made = GPUQ__WORKER__ARENA_MADE__INIT;
-        Gpuq__V1__Error error;
+        WorkerMessage made = {{.kind = FROM_WORKER_ARENA_MADE, .id = arena->id}};
         int r;
 
-        made.id = arena->id;
-        made.error = failure_pack(&arena->failure, &error);
-        r = report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE, &made,
-                        made.error ? -1 : arena->fd);
+        failure_tell(&arena->failure, &made);
+        r = outbox_send(outbox, &made, made.head.code ? -1 : arena->fd);
 
         /* The supervisor holds it from now on. */
         if (arena->fd >= 0)
@@ -49,17 +37,13 @@ static int report_arena_made(Outbox *outbox, Arena *arena) {
 }
 
 int report_arena(Outbox *outbox, Arena *arena) {
-        Gpuq__Worker__ArenaAdded added = GPUQ__WORKER__ARENA_ADDED__INIT;
-        Gpuq__V1__Error error;
-
         if (arena->made)
                 return report_arena_made(outbox, arena);
         if (arena->state == ARENA_READY)
                 return 0;
-
-        added.id = arena->id;
-        added.error = failure_pack(&arena->failure, &error);
-        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_ADDED, &added, -1);
+        return report_send(outbox,
+                           (WorkerMessage){{.kind = FROM_WORKER_ARENA_ADDED, .id = arena->id}},
+                           &arena->failure);
 }
 
 /* Of a compiler's log, its beginning says most. */
@@ -70,15 +54,12 @@ static char *report_cut(char *text) {
         return text_clean(text);
 }
 
-int report_module_failed(Outbox *outbox, uint64_t id, const Failure *failure) {
-        Gpuq__Worker__ModuleAdded added = GPUQ__WORKER__MODULE_ADDED__INIT;
-        Gpuq__V1__Error error;
+static int report_module_failed(Outbox *outbox, uint64_t id, const Failure *failure) {
+        WorkerMessage added = {{.kind = FROM_WORKER_MODULE_ADDED, .id = id}};
 
-        added.id = id;
-        added.error = failure_pack(failure, &error);
-        if (added.error)
-                error.text = report_cut(error.text);
-        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED, &added, -1);
+        if (failure->text)
+                report_cut(failure->text);
+        return report_send(outbox, added, failure);
 }
 
 typedef struct ReportKernels {
@@ -137,22 +118,29 @@ static void report_fill_kernels(ReportKernels *kernels, const Image *image) {
 }
 
 static int report_module_ready(Outbox *outbox, const Module *module) {
-        Gpuq__Worker__ModuleAdded added = GPUQ__WORKER__MODULE_ADDED__INIT;
+        WorkerMessage added = {{.kind = FROM_WORKER_MODULE_ADDED, .id = module->id}};
+        Gpuq__V1__ModuleReady ready = GPUQ__V1__MODULE_READY__INIT;
         _cleanup_(report_kernels_free) ReportKernels kernels = {0};
+        _cleanup_(freep) uint8_t *packed = NULL;
         int r;
 
         r = report_kernels_allocate(&kernels, module->image);
         if (r < 0)
                 return r;
         report_fill_kernels(&kernels, module->image);
-
-        added.id = module->id;
-        added.kernels = kernels.info_pointers;
-        added.n_kernels = module->image->n_functions;
-        added.has_variables = module->image->has_variables;
+        ready.module = module->id;
+        ready.kernels = kernels.info_pointers;
+        ready.n_kernels = module->image->n_functions;
+        ready.has_variables = module->image->has_variables;
         if (module->log)
-                added.log = report_cut(module->log);
-        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED, &added, -1);
+                ready.log = report_cut(module->log);
+
+        packed = malloc(gpuq__v1__module_ready__get_packed_size(&ready));
+        if (!packed)
+                return -ENOMEM;
+        added.head.n_items = (uint32_t)gpuq__v1__module_ready__pack(&ready, packed);
+        added.items = packed;
+        return outbox_send(outbox, &added, -1);
 }
 
 int report_module(Outbox *outbox, const Module *module) {
@@ -173,74 +161,47 @@ int report_module(Outbox *outbox, const Module *module) {
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
-#define REPORT_ENDS_MAX  64u                                        /* of one message */
-#define REPORT_END_BYTES (PACK_PREFIX_BYTES + 3 * PACK_FIELD_BYTES) /* of a plain one, at most */
+#define REPORT_ENDS_MAX 64u /* of one message */
 
 /* It ran well and printed nothing, as nearly all do. */
 static bool report_is_plain(const Job *job) {
         return !failure_is_set(&job->failure) && !job->output;
 }
 
-/* The numbers are worker.proto's. */
-static uint8_t *report_pack_end(uint8_t *p, const Job *job) {
-        uint8_t *begin = p = pack_open(p, 1);
-
-        p = pack_number(p, 1, job->id);
-        p = pack_number(p, 4, job->gpu_ns);
-        p = pack_number(p, 5, job->ran_us);
-        return pack_close(begin, p);
-}
-
-/* From the first one, which is plain. @ret_next: the first that was not told. */
-static int report_plain_ends(Outbox *outbox, const Job *job, const Job **ret_next) {
-        uint8_t packed[PACK_PREFIX_BYTES + REPORT_ENDS_MAX * REPORT_END_BYTES];
-        uint8_t *begin = pack_begin(packed, GPUQ__WORKER__FROM_WORKER__BODY_ENDS), *p = begin;
-
-        for (unsigned n = 0; job && n < REPORT_ENDS_MAX && report_is_plain(job); ++n) {
-                p = report_pack_end(p, job);
+/* From the first one on; one with texts goes alone. Return: the first that is not in it. */
+static const Job *report_fill_ends(const Job *job, WorkerEnd *ends, WorkerMessage *message) {
+        do {
+                ends[message->head.n_items++] = (WorkerEnd){
+                        .id = job->id,
+                        .gpu_ns = job->gpu_ns,
+                        .ran_us = job->ran_us,
+                };
+                failure_tell(&job->failure, message);
+                message->more = job->output;
+                if (!report_is_plain(job))
+                        return TAILQ_NEXT(job, link);
                 job = TAILQ_NEXT(job, link);
-        }
-        pack_end(begin, p);
-        *ret_next = job;
-        return outbox_send_packed(outbox, packed, (size_t)(p - packed));
-}
-
-static int report_end(Outbox *outbox, const Job *job) {
-        Gpuq__Worker__JobEnds ends = GPUQ__WORKER__JOB_ENDS__INIT;
-        Gpuq__Worker__JobEnd end = GPUQ__WORKER__JOB_END__INIT, *list = &end;
-        Gpuq__V1__Error error;
-
-        end.id = job->id;
-        end.error = failure_pack(&job->failure, &error);
-        if (job->output)
-                end.output = job->output;
-        end.gpu_ns = job->gpu_ns;
-        end.ran_us = job->ran_us;
-        ends.ends = &list;
-        ends.n_ends = 1;
-        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_ENDS, &ends, -1);
+        } while (job && report_is_plain(job) && message->head.n_items < REPORT_ENDS_MAX);
+        return job;
 }
 
 int report_ends(Outbox *outbox, const struct JobList *ended) {
         const Job *job = TAILQ_FIRST(ended);
+        WorkerEnd ends[REPORT_ENDS_MAX];
         int r = 0;
 
         while (r == 0 && job) {
-                if (report_is_plain(job)) {
-                        r = report_plain_ends(outbox, job, &job);
-                } else {
-                        r = report_end(outbox, job);
-                        job = TAILQ_NEXT(job, link);
-                }
+                WorkerMessage message = {{.kind = FROM_WORKER_ENDS}, .items = ends};
+
+                job = report_fill_ends(job, ends, &message);
+                r = outbox_send(outbox, &message, -1);
         }
         return r;
 }
 
 int report_late(Outbox *outbox, const Job *job) {
-        Gpuq__Worker__JobLate late = GPUQ__WORKER__JOB_LATE__INIT;
-
-        late.id = job->id;
-        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_LATE, &late, -1);
+        return outbox_send(
+                outbox, &(WorkerMessage){{.kind = FROM_WORKER_LATE, .id = job->id}}, -1);
 }
 
 static size_t report_count(const struct JobList *jobs) {
@@ -252,43 +213,32 @@ static size_t report_count(const struct JobList *jobs) {
         return n;
 }
 
-static size_t report_fill_in_flight(Gpuq__Worker__InFlight *list, Gpuq__Worker__InFlight **pointers,
-                                    size_t n, const struct JobList *jobs) {
+static uint32_t report_fill_in_flight(WorkerInFlight *list, uint32_t n,
+                                      const struct JobList *jobs) {
         const Job *job;
 
-        TAILQ_FOREACH (job, jobs, link) {
-                gpuq__worker__in_flight__init(&list[n]);
-                list[n].id = job->id;
-                list[n].phase = runner_phase(job);
-                pointers[n] = &list[n];
-                ++n;
-        }
+        TAILQ_FOREACH (job, jobs, link)
+                list[n++] = (WorkerInFlight){.id = job->id, .phase = runner_phase(job)};
         return n;
 }
 
 int report_stopped(Outbox *outbox, const Runner *runner, const Failure *failure,
                    const char *output) {
-        Gpuq__Worker__Stopped stopped = GPUQ__WORKER__STOPPED__INIT;
-        _cleanup_(freep) Gpuq__Worker__InFlight *list = NULL;
-        _cleanup_(freep) Gpuq__Worker__InFlight **pointers = NULL;
         size_t n = report_count(&runner->in_flight) + report_count(&runner->waiting);
-        Gpuq__V1__Error error;
+        WorkerMessage stopped = {{.kind = FROM_WORKER_STOPPED}, .more = output};
+        _cleanup_(freep) WorkerInFlight *list = NULL;
 
         list = calloc(n + 1, sizeof(*list));
-        pointers = calloc(n + 1, sizeof(*pointers));
-        if (!list || !pointers)
+        if (!list)
                 return -ENOMEM;
 
-        n = report_fill_in_flight(list, pointers, 0, &runner->in_flight);
-        n = report_fill_in_flight(list, pointers, n, &runner->waiting);
-        stopped.jobs = pointers;
-        stopped.n_jobs = n;
-        stopped.error = failure_pack(failure, &error);
-        stopped.device_failed = failure->is_device;
-        if (output)
-                stopped.output = (char *)output;
-        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED, &stopped, -1);
+        n = report_fill_in_flight(list, 0, &runner->in_flight);
+        stopped.head.n_items = report_fill_in_flight(list, (uint32_t)n, &runner->waiting);
+        stopped.items = list;
+        return report_send(outbox, stopped, failure);
 }
+
+/* ---- figures ------------------------------------------------------------------------------ */
 
 static void report_fill_counters(Gpuq__V1__WorkerCounters *counters, const Issuer *issuer) {
         gpuq__v1__worker_counters__init(counters);
@@ -303,12 +253,21 @@ static void report_fill_counters(Gpuq__V1__WorkerCounters *counters, const Issue
 }
 
 int report_stats(Outbox *outbox, uint64_t n_bytes, const Runner *runner) {
-        Gpuq__Worker__Stats stats = GPUQ__WORKER__STATS__INIT;
         Gpuq__V1__WorkerCounters counters;
+        uint8_t packed[256];
 
         report_fill_counters(&counters, &runner->issuer);
-        stats.memory = n_bytes;
-        stats.waiting = (char *)runner_waiting(runner);
-        stats.counters = &counters;
-        return report_send(outbox, GPUQ__WORKER__FROM_WORKER__BODY_STATS, &stats, -1);
+        return outbox_send(
+                outbox,
+                &(WorkerMessage){
+                        {
+                                .kind = FROM_WORKER_STATS,
+                                .number = n_bytes,
+                                .n_items = (uint32_t)gpuq__v1__worker_counters__pack(&counters,
+                                                                                     packed),
+                        },
+                        .more = runner_waiting(runner),
+                        .items = packed,
+                },
+                -1);
 }

@@ -17,8 +17,6 @@ int report_ready(Outbox *outbox, const Failure *failure);
 int report_arena(Outbox *outbox, Arena *arena);
 /** report_module() - loaded, with its kernels, or failed. */
 int report_module(Outbox *outbox, const Module *module);
-/** report_module_failed() - one that there is no Module of. */
-int report_module_failed(Outbox *outbox, uint64_t id, const Failure *failure);
 /** report_ends() - every job in a list, in their order. */
 int report_ends(Outbox *outbox, const struct JobList *ended);
 /** report_late() - ran past its timeout. */

@@ -94,11 +94,11 @@ static void runner_follow(Runner *runner, Job *job) {
         }
 }
 
-int runner_add(Runner *runner, Scan message) {
+int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *parts) {
         Job *job;
         int r;
 
-        r = job_new(message, &runner->tables, &runner->blocks, &job);
+        r = job_new(message, parts, &runner->tables, &runner->blocks, &job);
         if (r < 0)
                 return r;
 
@@ -360,10 +360,10 @@ const char *runner_waiting(const Runner *runner) {
         return "";
 }
 
-Gpuq__Worker__Phase runner_phase(const Job *job) {
+WorkerPhase runner_phase(const Job *job) {
         if (job->state == JOB_WAITING)
-                return GPUQ__WORKER__PHASE__QUEUED;
+                return WORKER_PHASE_QUEUED;
         return job->staging.updates && ticket_is_committing(&job->batch->ticket)
-                       ? GPUQ__WORKER__PHASE__COMMITTING
-                       : GPUQ__WORKER__PHASE__ISSUED;
+                       ? WORKER_PHASE_COMMITTING
+                       : WORKER_PHASE_ISSUED;
 }

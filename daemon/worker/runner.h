@@ -13,7 +13,6 @@
  * flight it follows on their stream.
  */
 
-#include "proto/worker.pb-c.h"
 #include "worker/arenas.h"
 #include "worker/issue.h"
 #include "worker/output.h"
@@ -58,8 +57,8 @@ typedef struct Runner {
 /** runner_init() - into zeroed @runner. Return: 0 or -ENOMEM. */
 int runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain, Output *output,
                 const JobTables *tables, const RunnerSettings *settings);
-/** runner_add() - a new job, of a packed WorkerJob. Return: as job_new(). */
-int runner_add(Runner *runner, Scan message);
+/** runner_add() - a new job. Return: as job_new(). */
+int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *parts);
 /** runner_changed() - an arena or a module is ready, or has failed. */
 void runner_changed(Runner *runner);
 /**
@@ -99,6 +98,6 @@ bool runner_is_holding(const Runner *runner);
 /** runner_waiting() - what all jobs wait for, or "". */
 const char *runner_waiting(const Runner *runner);
 /** runner_phase() - how far a job is that has not ended. */
-Gpuq__Worker__Phase runner_phase(const Job *job);
+WorkerPhase runner_phase(const Job *job);
 
 #endif

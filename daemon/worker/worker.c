@@ -150,14 +150,10 @@ static void worker_on_arena(Arena *arena, void *userdata) {
         runner_changed(&worker->runner);
 }
 
-void worker_tell_module(Worker *worker, const Module *module) {
-        worker_check_sent(worker, report_module(&worker->outbox, module));
-}
-
 static void worker_on_module(Module *module, void *userdata) {
         Worker *worker = userdata;
 
-        worker_tell_module(worker, module);
+        worker_check_sent(worker, report_module(&worker->outbox, module));
         runner_changed(&worker->runner);
 }
 
@@ -437,9 +433,6 @@ static int worker_init_objects(Worker *worker) {
                     &worker->loop, worker_on_arena, worker);
         memory_init(&worker->memory, worker->context, &worker->loop, worker_on_memory, worker);
         pace_init(&worker->pace, worker->driver->cpu);
-        r = bump_new(&worker->bump);
-        if (r < 0)
-                return r;
         r = runner_init(&worker->runner, worker->context, &worker->streams, &worker->drain,
                         &worker->output, &tables, &runner);
         if (r < 0)

@@ -52,7 +52,6 @@ typedef struct Worker {
         Runner runner;
         Memory memory;
         Pace pace;
-        Bump *bump; /* of one message */
 
         uv_loop_t loop;
         uv_poll_t bell, socket;
@@ -78,8 +77,6 @@ int worker_run(const WorkerOptions *options, Channel *channel);
 /** worker_receive() - the next message, if there is one. @ret_any: whether there was. Return: 0, FAILURE_E_FAULT, or -ENOMEM. */
 int worker_receive(Worker *worker, bool *ret_any);
 
-/** worker_tell_module() - that it is loaded, or why not. */
-void worker_tell_module(Worker *worker, const Module *module);
 /** worker_stop() - Stop was asked: say what is in flight, exit. */
 void worker_stop(Worker *worker) __attribute__((noreturn));
 /** worker_fault() - the context is spent: say what is in flight, exit. */

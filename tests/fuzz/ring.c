@@ -365,7 +365,7 @@ static void channel_say(Channel *channel, Input *input) {
         size_t n = input_u8(input);
         const uint8_t *bytes = input_take(input, n, &n);
 
-        (void)channel_send_packed(channel, bytes, n, -1);
+        (void)channel_send(channel, bytes, n, -1);
 }
 
 static void try_channel(Input *input) {

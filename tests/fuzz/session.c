@@ -76,18 +76,13 @@ static uint64_t play_number(Input *input, const ProtobufCFieldDescriptor *field,
         Speaker *speaker = userdata;
         const Supervisor *supervisor = speaker->world->fake->supervisor;
 
-        if (field_is(field, "arena") || field_is(field, "image") || field_is(field, "word_arena") ||
-            field_is(field, "arenas"))
+        if (field_is(field, "arena") || field_is(field, "image") || field_is(field, "word_arena"))
                 return play_last(speaker, supervisor->engine.last_arena);
         if (field_is(field, "module"))
                 return play_last(speaker, supervisor->engine.last_module);
         if (field_is(field, "tag"))
                 return play_tag(speaker);
-        if (field_is(field, "id") && speaker->worker && input_below(input, 2))
-                return play_last(speaker, input_below(input, 2) ? supervisor->engine.last_arena
-                                                                : supervisor->engine.last_module);
-        if (field_is(field, "id") || field_is(field, "ids") || field_is(field, "after") ||
-            field_is(field, "jobs"))
+        if (field_is(field, "id") || field_is(field, "ids") || field_is(field, "after"))
                 return play_job_id(speaker);
         if (field_is(field, "device"))
                 return input_below(input, 4);
@@ -284,44 +279,128 @@ static FakeWorker *play_pick_worker(World *world) {
         return worker->is_ended ? NULL : worker;
 }
 
-static Gpuq__Worker__FromWorker *play_make_word(World *world, FakeWorker *worker) {
-        Speaker speaker = {.world = world, .worker = worker};
+/* What a worker says, with memory for its parts. */
+typedef struct Word {
+        WorkerMessage message;
+        char text[64], more[64];
+        uint64_t items[256];
+} Word;
 
-        return (Gpuq__Worker__FromWorker *)message_new(
-                &world->input, &gpuq__worker__from_worker__descriptor, play_number, &speaker);
+static char *play_text(Input *input, char text[static 64]) {
+        size_t n;
+        const uint8_t *data = input_take(input, input_below(input, 16) * 4u, &n);
+
+        if (n)
+                memcpy(text, data, n);
+        text[n] = '\0';
+        return text;
+}
+
+/* Jobs and their phases, or ends. */
+static void play_word_jobs(Speaker *speaker, Word *word, size_t n_numbers) {
+        Input *input = &speaker->world->input;
+
+        for (unsigned i = 0; i < word->message.head.n_items; ++i) {
+                uint64_t *item = &word->items[i * n_numbers];
+
+                item[0] = play_job_id(speaker);
+                for (size_t k = 1; k < n_numbers; ++k)
+                        item[k] = n_numbers == 2 ? input_below(input, 5) : input_edge(input);
+        }
+}
+
+static void play_word_packed(Input *input, Word *word,
+                             const ProtobufCMessageDescriptor *descriptor) {
+        ProtobufCMessage *message = message_new(input, descriptor, NULL, NULL);
+        size_t n = protobuf_c_message_get_packed_size(message);
+
+        if (n <= sizeof(word->items))
+                word->message.head.n_items =
+                        (uint32_t)protobuf_c_message_pack(message, (uint8_t *)word->items);
+        protobuf_c_message_free_unpacked(message, NULL);
+}
+
+static void play_word_items(Speaker *speaker, Word *word) {
+        Input *input = &speaker->world->input;
+        WorkerHead *head = &word->message.head;
+        const uint8_t *data;
+        size_t n;
+
+        head->n_items = input_below(input, 8);
+        switch (head->kind) {
+                case FROM_WORKER_ENDS:
+                        play_word_jobs(speaker, word, sizeof(WorkerEnd) / sizeof(uint64_t));
+                        break;
+                case FROM_WORKER_STOPPED:
+                        play_word_jobs(speaker, word, sizeof(WorkerInFlight) / sizeof(uint64_t));
+                        break;
+                case FROM_WORKER_MODULE_ADDED:
+                        play_word_packed(input, word, &gpuq__v1__module_ready__descriptor);
+                        break;
+                case FROM_WORKER_STATS:
+                        play_word_packed(input, word, &gpuq__v1__worker_counters__descriptor);
+                        break;
+                default: /* of devices, texts with an end or without */
+                        data = input_take(input, input_u8(input), &n);
+                        if (n)
+                                memcpy(word->items, data, n);
+        }
+        if (input_u8(input) >= 250)
+                head->n_items = input_below(input, 8);
+}
+
+static void play_make_word(World *world, FakeWorker *worker, Word *word) {
+        Speaker speaker = {.world = world, .worker = worker};
+        const Supervisor *supervisor = world->fake->supervisor;
+        Input *input = &world->input;
+        WorkerHead *head = &word->message.head;
+        uint8_t choice;
+
+        *word = (Word){.message = {.items = word->items}};
+        choice = input_u8(input);
+        head->kind = choice < 250 ? FROM_WORKER_PROBED + choice % 9u : choice % 32u;
+        head->code = input_below(input, 2) ? 0 : (uint32_t)input_edge(input);
+        head->id = input_below(input, 2)
+                           ? play_job_id(&speaker)
+                           : play_last(&speaker, input_below(input, 2)
+                                                         ? supervisor->engine.last_arena
+                                                         : supervisor->engine.last_module);
+        head->number = input_u8(input) < 200 ? WORKER_PROTOCOL : input_edge(input);
+        head->detail = input_below(input, 3);
+        word->message.text = play_text(input, word->text);
+        word->message.more = play_text(input, word->more);
+        play_word_items(&speaker, word);
 }
 
 static void play_word(World *world) {
         FakeWorker *worker = play_pick_worker(world);
-        Gpuq__Worker__FromWorker *word;
+        Word word;
         int fd;
 
         if (!worker)
                 return;
-        word = play_make_word(world, worker);
+        play_make_word(world, worker, &word);
         fd = input_below(&world->input, 2) ? memfd_create("fuzz", MFD_CLOEXEC) : -1;
-        (void)channel_send(worker->channel, &word->base, fd);
+        (void)protocol_send(worker->channel, &word.message, fd);
         if (fd >= 0)
                 close(fd);
-        gpuq__worker__from_worker__free_unpacked(word, NULL);
 }
 
 static void play_word_spoilt(World *world) {
         FakeWorker *worker = play_pick_worker(world);
-        Gpuq__Worker__FromWorker *word;
-        uint8_t packed[PLAY_BYTES_MAX];
+        uint8_t spoilt[PLAY_BYTES_MAX];
+        const uint8_t *data;
         size_t n;
+        Word word;
 
         if (!worker)
                 return;
-        word = play_make_word(world, worker);
-        n = gpuq__worker__from_worker__get_packed_size(word);
-        if (n <= sizeof(packed)) {
-                gpuq__worker__from_worker__pack(word, packed);
-                n = message_spoil(&world->input, packed, n, sizeof(packed));
-                (void)channel_send_packed(worker->channel, packed, n, -1);
-        }
-        gpuq__worker__from_worker__free_unpacked(word, NULL);
+        play_make_word(world, worker, &word);
+        if (protocol_pack(worker->channel, &word.message, &data, &n) != 0 || n > sizeof(spoilt))
+                return;
+        memcpy(spoilt, data, n);
+        n = message_spoil(&world->input, spoilt, n, sizeof(spoilt));
+        (void)channel_send(worker->channel, spoilt, n, -1);
 }
 
 static void play_end_job(World *world) {
@@ -335,7 +414,7 @@ static void play_end_job(World *world) {
 
 static void play_stop_worker(World *world) {
         FakeWorker *worker = play_pick_worker(world);
-        Gpuq__Worker__Phase phases[FAKE_JOBS];
+        WorkerPhase phases[FAKE_JOBS];
         uint8_t how = input_u8(&world->input);
         size_t n;
 

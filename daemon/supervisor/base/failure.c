@@ -67,16 +67,11 @@ Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t roo
         return failure;
 }
 
-Failure *failure_from_proto(const Gpuq__V1__Error *error) {
-        int code;
-
-        if (!error)
+Failure *failure_from_worker(uint32_t code, const char *text) {
+        if (code == GPUQ__V1__CODE__OK)
                 return NULL;
-
-        code = error->code;
-        if (code <= GPUQ__V1__CODE__OK || code > GPUQ__V1__CODE__E_INTERNAL)
-                code = FAILURE_INTERNAL;
-        return failure_new(code, "%s", error->text);
+        return failure_new(code > GPUQ__V1__CODE__E_INTERNAL ? FAILURE_INTERNAL : (int)code, "%s",
+                           text);
 }
 
 Failure *failure_copy(const Failure *failure) {

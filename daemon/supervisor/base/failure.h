@@ -53,8 +53,8 @@ Failure *failure_new(int code, const char *format, ...) _printf_(2, 3);
  */
 Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t root,
                          const char *text);
-/** failure_from_proto() - a copy of what a worker said; NULL stays NULL. Unknown codes become INTERNAL. */
-Failure *failure_from_proto(const Gpuq__V1__Error *error);
+/** failure_from_worker() - a copy of what a worker told; NULL if @code is 0. Unknown codes become INTERNAL. */
+Failure *failure_from_worker(uint32_t code, const char *text);
 /** failure_copy() - NULL stays NULL. */
 Failure *failure_copy(const Failure *failure);
 /** failure_free() - NULL is fine. Return: NULL. */

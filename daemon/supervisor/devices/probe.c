@@ -42,9 +42,22 @@ void probe_failed(Supervisor *supervisor, const char *why) {
         uv_timer_start(&supervisor->probe_timer, probe_on_timer, PROBE_RETRY_MS, 0);
 }
 
+/* Return: whether there are devices, whose texts have an end. */
+static bool probe_is_whole(const WorkerMessage *probed) {
+        const WorkerDevice *devices = probed->items;
+
+        for (uint32_t i = 0; i < probed->head.n_items; ++i)
+                if (!memchr(devices[i].name, '\0', sizeof(devices[i].name)) ||
+                    !memchr(devices[i].uuid, '\0', sizeof(devices[i].uuid)) ||
+                    !memchr(devices[i].pci, '\0', sizeof(devices[i].pci)))
+                        return false;
+        return probed->head.n_items > 0 && probed->head.n_items <= PROBE_DEVICES_MAX;
+}
+
 /* Devices stay where they are from now on: timers and lanes point to them. */
-static int probe_make_devices(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
-        size_t n_devices = probed->n_devices;
+static int probe_make_devices(Supervisor *supervisor, const WorkerMessage *probed) {
+        const WorkerDevice *devices = probed->items;
+        size_t n_devices = probed->head.n_items;
         int r;
 
         supervisor->engine.devices = calloc(n_devices, sizeof(*supervisor->engine.devices));
@@ -52,7 +65,7 @@ static int probe_make_devices(Supervisor *supervisor, const Gpuq__Worker__Probed
                 return -ENOMEM;
 
         for (size_t i = 0; i < n_devices; ++i) {
-                const Gpuq__Worker__DeviceInfo *info = probed->devices[i];
+                const WorkerDevice *info = &devices[i];
 
                 r = device_init(&supervisor->engine.devices[i], &supervisor->engine, (unsigned)i,
                                 info->name, info->uuid, info->pci, info->memory_total);
@@ -73,16 +86,16 @@ static void probe_serve_waiting(Supervisor *supervisor) {
         scheduler_place_all(&supervisor->engine);
 }
 
-void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
+void probe_done(Supervisor *supervisor, const WorkerMessage *probed) {
         int r;
 
         if (supervisor->engine.n_devices)
                 return;
-        if (probed->error) {
-                probe_failed(supervisor, probed->error->text);
+        if (probed->head.code) {
+                probe_failed(supervisor, probed->text);
                 return;
         }
-        if (!probed->n_devices || probed->n_devices > PROBE_DEVICES_MAX) {
+        if (!probe_is_whole(probed)) {
                 probe_failed(supervisor, "the driver shows no device");
                 return;
         }
@@ -94,7 +107,7 @@ void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed) {
                 uv_stop(&supervisor->loop);
                 return;
         }
-        supervisor->engine.driver_version = strdup(probed->driver_version);
+        supervisor->engine.driver_version = strdup(probed->more);
         free(supervisor->engine.problem);
         supervisor->engine.problem = NULL;
         drain_adopt(supervisor);
@@ -117,12 +130,12 @@ void probe_look(Device *device) {
                 drain_looked(device, HEALTH_FOUND_NOTHING, strerror(-r));
 }
 
-void probe_looked(const Worker *worker, const Gpuq__Worker__Probed *probed) {
+void probe_looked(const Worker *worker, const WorkerMessage *probed) {
         HealthFinding finding = HEALTH_FOUND_WELL;
 
-        if (probed->error)
-                finding = probed->device_failed ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING;
-        drain_looked(worker->look, finding, probed->error ? probed->error->text : "");
+        if (probed->head.code)
+                finding = probed->head.detail ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING;
+        drain_looked(worker->look, finding, probed->text);
 }
 
 void probe_look_failed(const Worker *worker, const char *why) {

@@ -10,7 +10,7 @@
  * one of them alone says whether it is well.
  */
 
-#include "proto/worker.pb-c.h"
+#include "worker/protocol.h"
 
 #define PROBE_RETRY_MS 2000u
 
@@ -21,11 +21,11 @@ typedef struct Worker Worker;
 /** probe_start() - have one look. */
 void probe_start(Supervisor *supervisor);
 /** probe_done() - it said what there is, or why there is nothing. */
-void probe_done(Supervisor *supervisor, const Gpuq__Worker__Probed *probed);
+void probe_done(Supervisor *supervisor, const WorkerMessage *probed);
 /** probe_look() - have a look at this device alone. */
 void probe_look(Device *device);
 /** probe_looked() - what it found. */
-void probe_looked(const Worker *worker, const Gpuq__Worker__Probed *probed);
+void probe_looked(const Worker *worker, const WorkerMessage *probed);
 /** probe_look_failed() - it ended without a word. One that hung, or that the driver took with it, says enough. */
 void probe_look_failed(const Worker *worker, const char *why);
 /** probe_failed() - it came to nothing: @why. Harmless once devices are known. */

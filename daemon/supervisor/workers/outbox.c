@@ -3,12 +3,12 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "proto/pack.h"
-#include "proto/worker.pb-c.h"
 #include "jobs.h"
 #include "util/list.h"
 #include "util/macro.h"
+#include "worker/protocol.h"
 
 void outbox_init(Outbox *outbox) {
         *outbox = (Outbox){};
@@ -40,9 +40,6 @@ void outbox_clear(Outbox *outbox) {
 
         while ((item = TAILQ_FIRST(&outbox->items)))
                 outbox_drop(outbox, item);
-        free(outbox->packed);
-        outbox->packed = NULL;
-        outbox->n_packed = 0;
 }
 
 void outbox_push_job(Outbox *outbox, Job *job) {
@@ -85,90 +82,63 @@ int outbox_push_id(Outbox *outbox, OutboxKind kind, uint64_t id) {
         return outbox_push_new(outbox, (OutboxItem){.kind = kind, .id = id});
 }
 
-/* ---- packing --------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------- */
 
-static int outbox_send_arena_add(Channel *channel, const Arena *arena) {
-        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
-        Gpuq__Worker__ArenaAdd add = GPUQ__WORKER__ARENA_ADD__INIT;
+static int outbox_send_arena(Channel *channel, WorkerMessageKind kind, const Arena *arena, int fd) {
+        WorkerMessage message = {{
+                .kind = kind,
+                .id = arena->id,
+                .number = arena->size,
+                .detail = (uint32_t)arena->place,
+        }};
 
-        add.id = arena->id;
-        add.place = (Gpuq__V1__Place)arena->place;
-        add.size = arena->size;
-        message.body_case = GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD;
-        message.arena_add = &add;
-        return channel_send(channel, &message.base, arena->fd);
+        return protocol_send(channel, &message, fd);
 }
 
-static int outbox_send_arena_make(Channel *channel, const Arena *arena) {
-        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
-        Gpuq__Worker__ArenaMake make = GPUQ__WORKER__ARENA_MAKE__INIT;
-
-        make.id = arena->id;
-        make.size = arena->size;
-        message.body_case = GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE;
-        message.arena_make = &make;
-        return channel_send(channel, &message.base, -1);
+static int outbox_send_id(Channel *channel, WorkerMessageKind kind, uint64_t id) {
+        return protocol_send(channel, &(WorkerMessage){{.kind = kind, .id = id}}, -1);
 }
 
-static int outbox_send_arena_drop(Channel *channel, uint64_t id) {
-        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
-        Gpuq__Worker__ArenaDrop drop = GPUQ__WORKER__ARENA_DROP__INIT;
+static int outbox_send_module(Channel *channel, const Module *module) {
+        WorkerMessage message = {
+                {
+                        .kind = TO_WORKER_MODULE_ADD,
+                        .id = module->id,
+                        .number = module->length,
+                        .detail = (uint32_t)module->format,
+                },
+                .text = module->name,
+        };
+        _cleanup_(freep) char *options = NULL;
+        size_t n_bytes = 0;
+        char *p;
 
-        drop.id = id;
-        message.body_case = GPUQ__WORKER__TO_WORKER__BODY_ARENA_DROP;
-        message.arena_drop = &drop;
-        return channel_send(channel, &message.base, -1);
-}
-
-static int outbox_send_module_add(Channel *channel, const Module *module) {
-        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
-        Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
-
-        add.id = module->id;
-        add.session = module->session;
-        add.format = (Gpuq__V1__Format)module->format;
-        add.length = module->length;
-        add.options = module->options;
-        add.n_options = module->n_options;
-        add.name = module->name;
-        message.body_case = GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD;
-        message.module_add = &add;
-        return channel_send(channel, &message.base, module->image ? module->image->fd : -1);
-}
-
-static int outbox_send_module_drop(Channel *channel, uint64_t id) {
-        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
-        Gpuq__Worker__ModuleDrop drop = GPUQ__WORKER__MODULE_DROP__INIT;
-
-        drop.id = id;
-        message.body_case = GPUQ__WORKER__TO_WORKER__BODY_MODULE_DROP;
-        message.module_drop = &drop;
-        return channel_send(channel, &message.base, -1);
-}
-
-static int outbox_send_stop(Channel *channel) {
-        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
-        Gpuq__Worker__Stop stop = GPUQ__WORKER__STOP__INIT;
-
-        message.body_case = GPUQ__WORKER__TO_WORKER__BODY_STOP;
-        message.stop = &stop;
-        return channel_send(channel, &message.base, -1);
+        for (size_t i = 0; i < module->n_options; ++i)
+                n_bytes += strlen(module->options[i]) + 1;
+        message.items = options = p = malloc(n_bytes + 1);
+        if (!options)
+                return -ENOMEM;
+        for (size_t i = 0; i < module->n_options; ++i)
+                p = stpcpy(p, module->options[i]) + 1;
+        message.head.n_items = (uint32_t)n_bytes;
+        return protocol_send(channel, &message, module->image ? module->image->fd : -1);
 }
 
 static int outbox_send_one(Channel *channel, const OutboxItem *item) {
         switch (item->kind) {
                 case OUTBOX_ARENA_ADD:
-                        return outbox_send_arena_add(channel, item->arena);
+                        return outbox_send_arena(channel, TO_WORKER_ARENA_ADD, item->arena,
+                                                 item->arena->fd);
                 case OUTBOX_ARENA_MAKE:
-                        return outbox_send_arena_make(channel, item->arena);
+                        return outbox_send_arena(channel, TO_WORKER_ARENA_MAKE, item->arena, -1);
                 case OUTBOX_ARENA_DROP:
-                        return outbox_send_arena_drop(channel, item->id);
+                        return outbox_send_id(channel, TO_WORKER_ARENA_DROP, item->id);
                 case OUTBOX_MODULE_ADD:
-                        return outbox_send_module_add(channel, item->module);
+                        return outbox_send_module(channel, item->module);
                 case OUTBOX_MODULE_DROP:
-                        return outbox_send_module_drop(channel, item->id);
+                        return outbox_send_id(channel, TO_WORKER_MODULE_DROP, item->id);
                 case OUTBOX_STOP:
-                        return outbox_send_stop(channel);
+                        return outbox_send_id(channel, TO_WORKER_STOP, 0);
                 case OUTBOX_JOB:
                         break;
         }
@@ -177,74 +147,90 @@ static int outbox_send_one(Channel *channel, const OutboxItem *item) {
 
 /* ---- jobs ------------------------------------------------------------------ */
 
-/* The numbers are worker.proto's and gpuq.proto's. */
-static uint8_t *outbox_pack_buffer(uint8_t *p, const JobBuffer *buffer) {
-        uint8_t *begin = p = pack_open(p, 3);
+static uint8_t *outbox_write_buffers(uint8_t *p, const Job *job) {
+        WorkerBuffer *buffers = (WorkerBuffer *)p;
 
-        p = pack_number(p, 1, buffer->arena->id);
-        p = pack_number(p, 2, buffer->offset);
-        p = pack_number(p, 3, buffer->length);
-        p = pack_number(p, 4, buffer->direction);
-        return pack_close(begin, p);
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                buffers[i] = (WorkerBuffer){
+                        .arena = job->buffers[i].arena->id,
+                        .offset = job->buffers[i].offset,
+                        .length = job->buffers[i].length,
+                        .direction = job->buffers[i].direction,
+                };
+        return (uint8_t *)(buffers + job->n_buffers);
 }
 
-static uint8_t *outbox_pack_kernel(uint8_t *p, const JobKernel *kernel) {
-        uint8_t *begin = p = pack_open(p, 4);
+static uint8_t *outbox_write_modules(uint8_t *p, const Job *job) {
+        uint64_t *modules = (uint64_t *)p;
 
-        p = pack_number(p, 1, kernel->module->id);
-        p = pack_bytes(p, 2, kernel->name, kernel->n_name);
-        return pack_close(begin, p);
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                modules[i] = job->kernels[i].module->id;
+        return (uint8_t *)(modules + job->n_kernels);
 }
 
 /* Whoever goes before it by its buffers and has not ended is in this worker. */
-static uint8_t *outbox_pack_after(uint8_t *p, const Job *job) {
-        uint8_t *begin = p = pack_begin(p, 6);
+static uint8_t *outbox_write_after(uint8_t *p, const Job *job) {
+        uint64_t *after = (uint64_t *)p;
 
         for (size_t i = 0; i < job->n_order; ++i)
                 if (job->order[i].before)
-                        p = pack_varint(p, job->order[i].before->id);
-        pack_end(begin, p);
-        return p;
+                        *after++ = job->order[i].before->id;
+        return (uint8_t *)after;
 }
 
-static uint8_t *outbox_pack_job(uint8_t *p, const Job *job) {
-        uint8_t *begin = p = pack_begin(p, 1);
+static uint8_t *outbox_write_texts(uint8_t *p, const Job *job, uint32_t *ret_n_names) {
+        uint8_t *begin = p;
 
-        p = pack_number(p, 1, job->id);
-        p = pack_signed(p, 2, job->entry.priority);
-        for (size_t i = 0; i < job->n_buffers; ++i)
-                p = outbox_pack_buffer(p, &job->buffers[i]);
         for (size_t i = 0; i < job->n_kernels; ++i)
-                p = outbox_pack_kernel(p, &job->kernels[i]);
-        p = pack_bytes(p, 5, job->operations, job->n_operations);
-        if (job->n_order)
-                p = outbox_pack_after(p, job);
-        p = pack_number(p, 7, job->timed);
-        p = pack_number(p, 8, MIN(job->timeout_ms, (uint64_t)UINT32_MAX));
-        if (job->word) {
-                p = pack_number(p, 9, job->word->id);
-                p = pack_number(p, 10, job->word_offset);
-        }
-        if (job->is_alone)
-                p = pack_number(p, 11, true);
-        pack_end(begin, p);
+                p = (uint8_t *)memcpy(p, job->kernels[i].name, job->kernels[i].n_name + 1) +
+                    job->kernels[i].n_name + 1;
+        *ret_n_names = (uint32_t)(p - begin);
+        if (job->n_operations)
+                memcpy(p, job->operations, job->n_operations);
+        p += job->n_operations;
+        while ((p - begin) % 8)
+                *p++ = 0;
         return p;
 }
 
-/* No less than its message needs. */
+static uint8_t *outbox_write_job(uint8_t *p, const Job *job) {
+        WorkerJob *to = (WorkerJob *)p;
+        uint8_t *after;
+
+        *to = (WorkerJob){
+                .priority = job->entry.priority,
+                .id = job->id,
+                .word_arena = job->word ? job->word->id : 0,
+                .word_offset = job->word ? job->word_offset : 0,
+                .timeout_ms = (uint32_t)MIN(job->timeout_ms, (uint64_t)UINT32_MAX),
+                .n_buffers = (uint32_t)job->n_buffers,
+                .n_kernels = (uint32_t)job->n_kernels,
+                .n_operations = (uint32_t)job->n_operations,
+                .timed = job->timed,
+                .alone = job->is_alone,
+        };
+        p = outbox_write_buffers((uint8_t *)(to + 1), job);
+        after = p = outbox_write_modules(p, job);
+        p = outbox_write_after(p, job);
+        to->n_after = (uint32_t)((size_t)(p - after) / sizeof(uint64_t));
+        p = outbox_write_texts(p, job, &to->n_names);
+        to->n_bytes = (uint32_t)(p - (uint8_t *)to);
+        return p;
+}
+
+/* No less than it takes. */
 static size_t outbox_job_bytes(const Job *job) {
-        size_t n_bytes = 2 * PACK_PREFIX_BYTES + 7 * PACK_FIELD_BYTES + job->n_operations +
-                         job->n_buffers * (PACK_PREFIX_BYTES + 4 * PACK_FIELD_BYTES) +
-                         PACK_PREFIX_BYTES + job->n_order * PACK_FIELD_BYTES;
+        size_t n_texts = job->n_operations;
 
         for (size_t i = 0; i < job->n_kernels; ++i)
-                n_bytes += 2 * PACK_PREFIX_BYTES + PACK_FIELD_BYTES + job->kernels[i].n_name;
-        return n_bytes;
+                n_texts += job->kernels[i].n_name + 1;
+        return sizeof(WorkerJob) + job->n_buffers * sizeof(WorkerBuffer) +
+               (job->n_kernels + job->n_order) * sizeof(uint64_t) + WORKER_ALIGN(n_texts);
 }
 
 /* How many of the jobs at the front go as one message. */
 static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
-        size_t n_bytes = PACK_PREFIX_BYTES, n_jobs = 0;
+        size_t n_bytes = sizeof(WorkerHead), n_jobs = 0;
         const OutboxItem *item;
 
         TAILQ_FOREACH (item, &outbox->items, link) {
@@ -262,49 +248,28 @@ static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
         return n_jobs;
 }
 
-static int outbox_reserve(Outbox *outbox, size_t n_bytes) {
-        uint8_t *packed;
-
-        if (n_bytes <= outbox->n_packed)
-                return 0;
-
-        packed = realloc(outbox->packed, n_bytes);
-        if (!packed)
-                return -ENOMEM;
-        outbox->packed = packed;
-        outbox->n_packed = n_bytes;
-        return 0;
-}
-
-/* A large list's memory is not kept. */
-static void outbox_trim(Outbox *outbox) {
-        if (outbox->n_packed <= OUTBOX_KEEP)
-                return;
-        free(outbox->packed);
-        outbox->packed = NULL;
-        outbox->n_packed = 0;
-}
-
+/* Written straight into the channel's memory. */
 static int outbox_send_jobs(Outbox *outbox, Channel *channel) {
         OutboxItem *item = TAILQ_FIRST(&outbox->items);
         size_t n_bytes, n_jobs = outbox_batch(outbox, &n_bytes);
-        uint8_t *p, *begin;
+        WorkerHead head = {.kind = TO_WORKER_JOBS};
+        uint8_t *data, *p;
         int r;
 
-        r = outbox_reserve(outbox, n_bytes);
+        r = channel_reserve(channel, n_bytes, &data);
         if (r < 0)
                 return r;
 
-        begin = p = pack_begin(outbox->packed, 6);
+        p = data + sizeof(head);
         for (size_t i = 0; i < n_jobs; ++i, item = TAILQ_NEXT(item, link))
-                p = outbox_pack_job(p, item->job);
-        pack_end(begin, p);
-        assert((size_t)(p - outbox->packed) <= n_bytes);
+                p = outbox_write_job(p, item->job);
+        assert((size_t)(p - data) <= n_bytes);
+        head.n_items = (uint32_t)((size_t)(p - data) - sizeof(head));
+        memcpy(data, &head, sizeof(head));
 
-        r = channel_send_packed(channel, outbox->packed, (size_t)(p - outbox->packed), -1);
+        r = channel_send(channel, data, (size_t)(p - data), -1);
         for (size_t i = 0; r == 0 && i < n_jobs; ++i)
                 outbox_drop(outbox, TAILQ_FIRST(&outbox->items));
-        outbox_trim(outbox);
         return r;
 }
 

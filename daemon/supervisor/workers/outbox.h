@@ -18,7 +18,6 @@
 
 #define OUTBOX_LIST_BYTES (1u << 20) /* of jobs in one message */
 #define OUTBOX_LIST_JOBS  1024u
-#define OUTBOX_KEEP       (256u << 10) /* bytes of memory kept from list to list */
 
 typedef struct Arena Arena;
 typedef struct Job Job;
@@ -46,13 +45,11 @@ typedef struct OutboxItem {
 
 typedef struct Outbox {
         TAILQ_HEAD(OutboxList, OutboxItem) items;
-        uint8_t *packed; /* room for a list of jobs; grows to the largest so far */
-        size_t n_packed;
 } Outbox;
 
 /** outbox_init() - empty. */
 void outbox_init(Outbox *outbox);
-/** outbox_clear() - forget what waits, with its memory; jobs only leave it. */
+/** outbox_clear() - forget what waits; jobs only leave it. */
 void outbox_clear(Outbox *outbox);
 /** outbox_push_job() - behind all that waits. */
 void outbox_push_job(Outbox *outbox, Job *job);

@@ -27,13 +27,14 @@
 
 #include <uv.h>
 
-#include "proto/worker.pb-c.h"
+#include "proto/gpuq.pb-c.h"
 #include "jobs.h"
 #include "policy.h"
 #include "base.h"
 #include "outbox.h"
 #include "util/channel.h"
 #include "util/table.h"
+#include "worker/protocol.h"
 
 #define WORKER_STOP_MS 200u /* from Stop to SIGKILL */
 #define WORKER_START_MS                                                                            \
@@ -205,7 +206,7 @@ void worker_late(Worker *worker, Job *job);
 void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, const char *output);
 /** worker_lost() - judge its jobs, start the next. @failure, @output: what it said of it, may be NULL. */
 void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const char *output);
-/** worker_message() - one packed message. Return: 0, or what is wrong with it, a constant. */
+/** worker_message() - one message. Return: 0, or what is wrong with it, a constant. */
 const char *worker_message(Worker *worker, const uint8_t *data, size_t n_data);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include "util/bump.h"
 #include "jobs.h"
-#include "ends_scan.h"
 #include "util/list.h"
 #include "devices.h"
 #include "loop.h"
@@ -19,32 +18,38 @@
 
 #define WORKER_OUTPUT_MAX (64u << 10) /* bytes of kernels' output kept for a job */
 
-static const char *worker_on_ready(Worker *worker, const Gpuq__Worker__Ready *ready) {
-        _cleanup_(failure_freep) Failure *failure = failure_from_proto(ready->error);
+static Failure *worker_failure(const WorkerMessage *message) {
+        return failure_from_worker(message->head.code, message->text);
+}
 
+static const char *worker_on_ready(Worker *worker, const WorkerMessage *ready) {
+        _cleanup_(failure_freep) Failure *failure = worker_failure(ready);
+
+        if (ready->head.number != WORKER_PROTOCOL)
+                return "ready, but of another build";
         if (worker->state == WORKER_STOPPING)
                 return NULL;
         if (worker->state != WORKER_STARTING)
                 return "ready out of turn";
 
         if (failure)
-                worker_lost(worker, ready->device_failed ? FAULT_HARDWARE : FAULT_CRASH, failure,
+                worker_lost(worker, ready->head.detail ? FAULT_HARDWARE : FAULT_CRASH, failure,
                             NULL);
         else
                 worker_ready(worker);
         return NULL;
 }
 
-static const char *worker_on_arena_added(Worker *worker, const Gpuq__Worker__ArenaAdded *added) {
+static const char *worker_on_arena_added(Worker *worker, const WorkerMessage *added) {
         Mapping *mapping;
-        uint64_t id = added->id;
+        uint64_t id = added->head.id;
 
         HASH_FIND(hh, worker->mappings, &id, sizeof(id), mapping);
-        if (!mapping || !added->error)
+        if (!mapping || !added->head.code)
                 return NULL;
 
         log_warning("worker %d cannot use arena %llu: %s", worker->pid, (unsigned long long)id,
-                    added->error->text);
+                    added->text);
         LIST_REMOVE(mapping, link);
         HASH_DEL(worker->mappings, mapping);
         free(mapping);
@@ -59,11 +64,12 @@ static bool worker_is_device_memory(int fd) {
         return (fstat(fd, &st) == 0 && S_ISCHR(st.st_mode)) || fcntl(fd, F_GET_SEALS) >= 0;
 }
 
-static const char *worker_on_arena_made(Worker *worker, const Gpuq__Worker__ArenaMade *made) {
-        _cleanup_(closep) int fd = made->error ? -1 : channel_take_fd(worker->channel);
-        Arena *arena = engine_find_arena(&worker->supervisor->engine, made->id);
+static const char *worker_on_arena_made(Worker *worker, const WorkerMessage *made) {
+        bool has_failed = made->head.code != 0;
+        _cleanup_(closep) int fd = has_failed ? -1 : channel_take_fd(worker->channel);
+        Arena *arena = engine_find_arena(&worker->supervisor->engine, made->head.id);
 
-        if (!made->error && fd < 0)
+        if (!has_failed && fd < 0)
                 return "an arena without its descriptor";
         if (fd >= 0 && !worker_is_device_memory(fd))
                 return "an arena that is no device memory";
@@ -72,8 +78,8 @@ static const char *worker_on_arena_made(Worker *worker, const Gpuq__Worker__Aren
                 return "an arena that was not asked for";
 
         worker_proved(worker);
-        if (made->error) {
-                arena_failed(arena, failure_from_proto(made->error));
+        if (has_failed) {
+                arena_failed(arena, worker_failure(made));
         } else {
                 arena->device = worker->device;
                 worker->device->arena_bytes += arena->size;
@@ -106,35 +112,48 @@ static void worker_fail_instance(Instance *instance, const Failure *failure) {
         worker_drop_instance(instance);
 }
 
-static const char *worker_on_module_added(Worker *worker, const Gpuq__Worker__ModuleAdded *added) {
+static void worker_take_module(Instance *instance, Module *module,
+                               const Gpuq__V1__ModuleReady *ready) {
         ModuleReport report = {
-                .has_variables = added->has_variables,
-                .log = added->log,
-                .kernels = added->kernels,
-                .n_kernels = added->n_kernels,
+                .has_variables = ready->has_variables,
+                .log = ready->log,
+                .kernels = ready->kernels,
+                .n_kernels = ready->n_kernels,
         };
-        Failure *failure;
+
+        instance->state = INSTANCE_READY;
+        worker_unpark(instance);
+        module_loaded(module, &report);
+}
+
+static const char *worker_on_module_added(Worker *worker, const WorkerMessage *added) {
+        Gpuq__V1__ModuleReady *ready = NULL;
         Instance *instance;
-        uint64_t id = added->id;
         Module *module;
+        Failure *failure;
+        uint64_t id = added->head.id;
 
         HASH_FIND(hh, worker->instances, &id, sizeof(id), instance);
         if (!instance)
                 return NULL; /* dropped meanwhile */
         if (instance->state != INSTANCE_ADDING)
                 return "a module added twice";
+        if (!added->head.code) {
+                ready = gpuq__v1__module_ready__unpack(bump_allocator(worker->supervisor->bump),
+                                                       added->head.n_items, added->items);
+                if (!ready)
+                        return "a module whose kernels are not protobuf";
+        }
 
         worker_proved(worker);
         module = module_ref(instance->module);
         module->n_tries = 0;
-        if (added->error) {
-                failure = failure_from_proto(added->error);
-                worker_fail_instance(instance, failure);
-                module_failed(module, TAKE_PTR(failure));
+        if (ready) {
+                worker_take_module(instance, module, ready);
         } else {
-                instance->state = INSTANCE_READY;
-                worker_unpark(instance);
-                module_loaded(module, &report);
+                failure = worker_failure(added);
+                worker_fail_instance(instance, failure);
+                module_failed(module, failure);
         }
         module_unref(module);
         return NULL;
@@ -171,7 +190,8 @@ static void worker_take_output(Job *job, const char *output) {
         job->output = strndup(output, WORKER_OUTPUT_MAX);
 }
 
-static const char *worker_on_end(Worker *worker, const Gpuq__Worker__JobEnd *end) {
+/* @told: the message that it came in, whose error and output are its own. */
+static const char *worker_on_end(Worker *worker, const WorkerEnd *end, const WorkerMessage *told) {
         Job *job = worker_find_job(worker, end->id);
         uint64_t elapsed_us;
 
@@ -181,31 +201,35 @@ static const char *worker_on_end(Worker *worker, const Gpuq__Worker__JobEnd *end
         elapsed_us = (engine_now(&worker->supervisor->engine) - job->started_ns) / 1000;
         job->ran_us = MIN(end->ran_us, elapsed_us);
         job->gpu_ns = job->timed ? end->gpu_ns : 0;
-        worker_take_output(job, end->output);
+        worker_take_output(job, told->more);
         worker_note_variables(worker, job);
         worker->n_jobs++;
         worker_proved(worker);
-        if (end->error)
-                ending_fail(job, failure_from_proto(end->error));
+        if (told->head.code)
+                ending_fail(job, worker_failure(told));
         else
                 ending_done(job);
         return NULL;
 }
 
-static const char *worker_on_ends(Worker *worker, const Gpuq__Worker__JobEnds *ends) {
+static const char *worker_on_ends(Worker *worker, const WorkerMessage *told) {
+        const WorkerEnd *ends = told->items;
         const char *problem;
 
+        if (told->head.n_items != 1 && (told->head.code || *told->more))
+                return "an error or output that is of no one job";
+
         engine_event(&worker->supervisor->engine);
-        for (size_t i = 0; i < ends->n_ends; ++i) {
-                problem = worker_on_end(worker, ends->ends[i]);
+        for (uint32_t i = 0; i < told->head.n_items; ++i) {
+                problem = worker_on_end(worker, &ends[i], told);
                 if (problem)
                         return problem;
         }
         return NULL;
 }
 
-static const char *worker_on_late(Worker *worker, const Gpuq__Worker__JobLate *late) {
-        Job *job = worker_find_job(worker, late->id);
+static const char *worker_on_late(Worker *worker, const WorkerMessage *late) {
+        Job *job = worker_find_job(worker, late->head.id);
 
         /* It may have ended in the same moment. */
         if (job && job->timeout_ms)
@@ -213,82 +237,87 @@ static const char *worker_on_late(Worker *worker, const Gpuq__Worker__JobLate *l
         return NULL;
 }
 
-static const char *worker_on_stopped(Worker *worker, const Gpuq__Worker__Stopped *stopped) {
-        _cleanup_(failure_freep) Failure *failure = failure_from_proto(stopped->error);
+static const char *worker_on_stopped(Worker *worker, const WorkerMessage *stopped) {
+        static const FaultPhase phases[] = {
+                [WORKER_PHASE_QUEUED] = FAULT_QUEUED,
+                [WORKER_PHASE_ISSUED] = FAULT_ISSUED,
+                [WORKER_PHASE_COMMITTING] = FAULT_COMMITTING,
+        };
+        _cleanup_(failure_freep) Failure *failure = worker_failure(stopped);
+        const WorkerInFlight *list = stopped->items;
         FaultCause cause = FAULT_STOPPED;
         Job *job;
 
         /* What it does not name is still in its ring, unread. */
         TAILQ_FOREACH (job, &worker->inflight, link)
                 job->phase = FAULT_QUEUED;
-        for (size_t i = 0; i < stopped->n_jobs; ++i) {
-                job = worker_find_job(worker, stopped->jobs[i]->id);
+        for (uint32_t i = 0; i < stopped->head.n_items; ++i) {
+                job = worker_find_job(worker, list[i].id);
                 if (!job)
                         return "stopped with a job it does not have";
-                switch (stopped->jobs[i]->phase) {
-                        case GPUQ__WORKER__PHASE__QUEUED:
-                                break;
-                        case GPUQ__WORKER__PHASE__ISSUED:
-                                job->phase = FAULT_ISSUED;
-                                break;
-                        case GPUQ__WORKER__PHASE__COMMITTING:
-                                job->phase = FAULT_COMMITTING;
-                                break;
-                        default:
-                                return "stopped with an unknown phase";
-                }
+                if (list[i].phase >= ARRAY_SIZE(phases))
+                        return "stopped with an unknown phase";
+                job->phase = phases[list[i].phase];
                 if (job->phase != FAULT_QUEUED)
                         worker_note_variables(worker, job);
         }
 
         if (failure)
-                cause = stopped->device_failed ? FAULT_HARDWARE : FAULT_DEVICE;
-        worker_dying(worker, cause, failure, stopped->output);
+                cause = stopped->head.detail ? FAULT_HARDWARE : FAULT_DEVICE;
+        worker_dying(worker, cause, failure, stopped->more);
         return NULL;
 }
 
-static const char *worker_on_stats(Worker *worker, const Gpuq__Worker__Stats *stats) {
-        worker->memory = stats->memory;
+static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
+        const Gpuq__V1__WorkerCounters *counters = gpuq__v1__worker_counters__unpack(
+                bump_allocator(worker->supervisor->bump), stats->head.n_items, stats->items);
+
+        if (!counters)
+                return "counters that are not protobuf";
+
+        worker->memory = stats->head.number;
+        worker->counters = *counters;
+        /* Without the unknown fields, which go with the message. */
+        worker->counters.base =
+                (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&gpuq__v1__worker_counters__descriptor);
         free(worker->waiting);
-        if (stats->counters) {
-                worker->counters = *stats->counters;
-                /* Without the unknown fields, which go with the message. */
-                worker->counters.base = (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(
-                        &gpuq__v1__worker_counters__descriptor);
-        }
-        worker->waiting = *stats->waiting ? strndup(stats->waiting, 256) : NULL;
+        worker->waiting = *stats->more ? strndup(stats->more, 256) : NULL;
         return NULL;
 }
 
-static const char *worker_on_message(Worker *worker, const Gpuq__Worker__FromWorker *message) {
-        if (!worker->slot) {
-                if (message->body_case != GPUQ__WORKER__FROM_WORKER__BODY_PROBED)
-                        return "not what a probe says";
-                worker->state = WORKER_LOST;
-                if (worker->look)
-                        probe_looked(worker, message->probed);
-                else
-                        probe_done(worker->supervisor, message->probed);
-                return NULL;
-        }
+static const char *worker_on_probed(Worker *worker, const WorkerMessage *probed) {
+        if (probed->head.kind != FROM_WORKER_PROBED)
+                return "not what a probe says";
 
-        switch (message->body_case) {
-                case GPUQ__WORKER__FROM_WORKER__BODY_READY:
-                        return worker_on_ready(worker, message->ready);
-                case GPUQ__WORKER__FROM_WORKER__BODY_ARENA_ADDED:
-                        return worker_on_arena_added(worker, message->arena_added);
-                case GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE:
-                        return worker_on_arena_made(worker, message->arena_made);
-                case GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED:
-                        return worker_on_module_added(worker, message->module_added);
-                case GPUQ__WORKER__FROM_WORKER__BODY_ENDS:
-                        return worker_on_ends(worker, message->ends);
-                case GPUQ__WORKER__FROM_WORKER__BODY_LATE:
-                        return worker_on_late(worker, message->late);
-                case GPUQ__WORKER__FROM_WORKER__BODY_STOPPED:
-                        return worker_on_stopped(worker, message->stopped);
-                case GPUQ__WORKER__FROM_WORKER__BODY_STATS:
-                        return worker_on_stats(worker, message->stats);
+        worker->state = WORKER_LOST;
+        if (worker->look)
+                probe_looked(worker, probed);
+        else
+                probe_done(worker->supervisor, probed);
+        return NULL;
+}
+
+static const char *worker_on_message(Worker *worker, const WorkerMessage *message) {
+        if (!worker->slot)
+                return worker_on_probed(worker, message);
+
+        switch (message->head.kind) {
+                case FROM_WORKER_READY:
+                        return worker_on_ready(worker, message);
+                case FROM_WORKER_ARENA_ADDED:
+                        return worker_on_arena_added(worker, message);
+                case FROM_WORKER_ARENA_MADE:
+                        return worker_on_arena_made(worker, message);
+                case FROM_WORKER_MODULE_ADDED:
+                        return worker_on_module_added(worker, message);
+                case FROM_WORKER_ENDS:
+                        return worker_on_ends(worker, message);
+                case FROM_WORKER_LATE:
+                        return worker_on_late(worker, message);
+                case FROM_WORKER_STOPPED:
+                        return worker_on_stopped(worker, message);
+                case FROM_WORKER_STATS:
+                        return worker_on_stats(worker, message);
                 default:
                         return "an unknown message";
         }
@@ -296,14 +325,14 @@ static const char *worker_on_message(Worker *worker, const Gpuq__Worker__FromWor
 
 const char *worker_message(Worker *worker, const uint8_t *data, size_t n_data) {
         Bump *bump = worker->supervisor->bump;
-        Gpuq__Worker__FromWorker *message;
+        WorkerMessage message;
         const char *problem;
 
         worker->heard_ms = uv_now(&worker->supervisor->loop);
-        message = ends_scan(bump, data, n_data);
-        if (!message)
-                message = gpuq__worker__from_worker__unpack(bump_allocator(bump), n_data, data);
-        problem = message ? worker_on_message(worker, message) : "a message that is not protobuf";
+        if (!protocol_read(data, n_data, &message))
+                return "a message that is not as long as it says";
+
+        problem = worker_on_message(worker, &message);
         bump_reset(bump);
         return problem;
 }

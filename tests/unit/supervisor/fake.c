@@ -19,8 +19,8 @@ static void keeper_say(Fake *fake, KeeperMessage message) {
         assert_int_equal(send(fake->keeper, &message, sizeof(message), 0), sizeof(message));
 }
 
-static void worker_say(FakeWorker *worker, Gpuq__Worker__FromWorker *message, int fd) {
-        int r = channel_send(worker->channel, &message->base, fd);
+void fake_say(FakeWorker *worker, WorkerMessage message, int fd) {
+        int r = protocol_send(worker->channel, &message, fd);
 
         assert_true(r == 0 || worker->is_lax);
 }
@@ -33,30 +33,20 @@ static void fake_exit(Fake *fake, FakeWorker *worker, int status) {
 }
 
 static void fake_probe(Fake *fake, FakeWorker *worker) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__Probed probed = GPUQ__WORKER__PROBED__INIT;
-        Gpuq__Worker__DeviceInfo info[8], *infos[8];
-        char uuids[8][16], pcis[8][16];
-        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+        WorkerMessage probed = {{.kind = FROM_WORKER_PROBED, .n_items = fake->n_devices}};
+        WorkerDevice devices[8];
 
         for (size_t i = 0; i < 8; ++i) {
-                gpuq__worker__device_info__init(&info[i]);
-                snprintf(uuids[i], sizeof(uuids[i]), "GPU-fake-%zu", i);
-                info[i].name = "fake device";
-                info[i].uuid = uuids[i];
-                snprintf(pcis[i], sizeof(pcis[i]), "0000:%02zx:00.0", 0x10 + i);
-                info[i].pci = pcis[i];
-                infos[i] = &info[i];
+                devices[i] = (WorkerDevice){.name = "fake device"};
+                snprintf(devices[i].uuid, sizeof(devices[i].uuid), "GPU-fake-%zu", i);
+                snprintf(devices[i].pci, sizeof(devices[i].pci), "0000:%02zx:00.0", 0x10 + i);
         }
-        error.code = GPUQ__V1__CODE__E_NO_DEVICE;
-        error.text = "no fake device";
-        probed.devices = infos;
-        probed.n_devices = fake->n_devices;
-        if (!fake->n_devices)
-                probed.error = &error;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_PROBED;
-        message.probed = &probed;
-        worker_say(worker, &message, -1);
+        probed.items = devices;
+        if (!fake->n_devices) {
+                probed.head.code = GPUQ__V1__CODE__E_NO_DEVICE;
+                probed.text = "no fake device";
+        }
+        fake_say(worker, probed, -1);
         fake_exit(fake, worker, 0);
 }
 
@@ -77,18 +67,13 @@ void fake_release_probe(Fake *fake) {
 }
 
 static void fake_answer_look(Fake *fake, FakeWorker *look) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__Probed probed = GPUQ__WORKER__PROBED__INIT;
-        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+        WorkerMessage probed = {{.kind = FROM_WORKER_PROBED}, .text = fake->look_error};
 
-        error.code = GPUQ__V1__CODE__E_NO_DEVICE;
-        error.text = (char *)fake->look_error;
-        if (fake->look_error)
-                probed.error = &error;
-        probed.device_failed = fake->look_error != NULL;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_PROBED;
-        message.probed = &probed;
-        worker_say(look, &message, -1);
+        if (fake->look_error) {
+                probed.head.code = GPUQ__V1__CODE__E_NO_DEVICE;
+                probed.head.detail = 1;
+        }
+        fake_say(look, probed, -1);
         fake_exit(fake, look, 0);
 }
 
@@ -112,18 +97,15 @@ void fake_release_look(Fake *fake) {
 }
 
 static void fake_come_up(Fake *fake, FakeWorker *worker) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__Ready ready = GPUQ__WORKER__READY__INIT;
-        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+        WorkerMessage ready = {{.kind = FROM_WORKER_READY, .number = WORKER_PROTOCOL},
+                               .text = fake->start_error};
 
-        error.code = fake->start_crowded ? GPUQ__V1__CODE__E_MEMORY : GPUQ__V1__CODE__E_NO_DEVICE;
-        error.text = (char *)fake->start_error;
-        if (fake->start_error)
-                ready.error = &error;
-        ready.device_failed = fake->start_error && fake->start_broken;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_READY;
-        message.ready = &ready;
-        worker_say(worker, &message, -1);
+        if (fake->start_error) {
+                ready.head.code = fake->start_crowded ? GPUQ__V1__CODE__E_MEMORY
+                                                      : GPUQ__V1__CODE__E_NO_DEVICE;
+                ready.head.detail = fake->start_broken;
+        }
+        fake_say(worker, ready, -1);
         if (fake->start_error)
                 fake_exit(fake, worker, 1 << 8);
 }
@@ -251,19 +233,19 @@ static bool keeper_turn(Fake *fake) {
 /* ---- workers --------------------------------------------------------------- */
 
 static void fake_answer_module(Fake *fake, FakeWorker *worker, uint64_t id, int code) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__ModuleAdded added = GPUQ__WORKER__MODULE_ADDED__INIT;
-        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+        WorkerMessage added = {{.kind = FROM_WORKER_MODULE_ADDED, .id = id}};
+        Gpuq__V1__ModuleReady ready = GPUQ__V1__MODULE_READY__INIT;
+        uint8_t packed[64];
 
-        added.id = id;
-        added.has_variables = fake->has_variables;
-        error.code = (Gpuq__V1__Code)code;
-        error.text = "line 1: nonsense";
-        if (code)
-                added.error = &error;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED;
-        message.module_added = &added;
-        worker_say(worker, &message, -1);
+        if (code) {
+                added.head.code = (uint32_t)code;
+                added.text = "line 1: nonsense";
+        } else {
+                ready.has_variables = fake->has_variables;
+                added.head.n_items = (uint32_t)gpuq__v1__module_ready__pack(&ready, packed);
+                added.items = packed;
+        }
+        fake_say(worker, added, -1);
 }
 
 void fake_release_modules(Fake *fake, FakeWorker *worker, int code) {
@@ -275,61 +257,67 @@ void fake_release_modules(Fake *fake, FakeWorker *worker, int code) {
 }
 
 static void fake_answer_arena(Fake *fake, FakeWorker *worker, uint64_t id) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__ArenaMade made = GPUQ__WORKER__ARENA_MADE__INIT;
         int fd = fake->arena_fd ? fcntl(fake->arena_fd, F_DUPFD_CLOEXEC, 3)
                                 : memfd_create("fake-device-memory", MFD_CLOEXEC);
 
-        made.id = id;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE;
-        message.arena_made = &made;
-        worker_say(worker, &message, fd);
+        fake_say(worker, (WorkerMessage){{.kind = FROM_WORKER_ARENA_MADE, .id = id}}, fd);
         close(fd);
 }
 
-static void worker_take_jobs(FakeWorker *worker, const Gpuq__Worker__JobList *list) {
+static void worker_take_jobs(FakeWorker *worker, const WorkerMessage *list) {
+        const uint8_t *data = list->items;
+        size_t n_left = list->head.n_items;
+        WorkerJobParts parts;
+
         worker->n_lists++;
-        for (size_t i = 0; i < list->n_jobs; ++i) {
+        while (n_left) {
+                const WorkerJob *job = protocol_job(data, n_left, &parts);
+
+                if (worker->is_lax && !job) /* its memory was spoilt */
+                        return;
                 if (worker->is_lax)
                         worker->n_jobs %= FAKE_JOBS;
+                assert_non_null(job);
                 assert_true(worker->n_jobs < FAKE_JOBS);
-                worker->after[worker->n_jobs] =
-                        list->jobs[i]->n_after ? list->jobs[i]->after[0] : 0;
-                worker->jobs[worker->n_jobs++] = list->jobs[i]->id;
-                worker->n_alone += list->jobs[i]->alone;
+                worker->after[worker->n_jobs] = job->n_after ? parts.after[0] : 0;
+                worker->jobs[worker->n_jobs++] = job->id;
+                worker->n_alone += job->alone;
+                data += job->n_bytes;
+                n_left -= job->n_bytes;
         }
 }
 
-static void worker_hear(Fake *fake, FakeWorker *worker, const Gpuq__Worker__ToWorker *message) {
+static void worker_hear(Fake *fake, FakeWorker *worker, const WorkerMessage *message) {
+        uint64_t id = message->head.id;
         int fd = -1;
 
-        switch (message->body_case) {
-                case GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD:
+        switch (message->head.kind) {
+                case TO_WORKER_ARENA_ADD:
                         fd = channel_take_fd(worker->channel);
                         assert_true(fd >= 0 || worker->is_lax);
                         if (fd >= 0)
                                 close(fd);
                         worker->n_arenas++;
                         break;
-                case GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE:
-                        fake_answer_arena(fake, worker, message->arena_make->id);
+                case TO_WORKER_ARENA_MAKE:
+                        fake_answer_arena(fake, worker, id);
                         break;
-                case GPUQ__WORKER__TO_WORKER__BODY_ARENA_DROP:
+                case TO_WORKER_ARENA_DROP:
                         worker->n_dropped++;
                         break;
-                case GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD:
+                case TO_WORKER_MODULE_ADD:
                         if (fake->hold_modules && fake->n_held < FAKE_JOBS)
-                                fake->held[fake->n_held++] = message->module_add->id;
+                                fake->held[fake->n_held++] = id;
                         else
-                                fake_answer_module(fake, worker, message->module_add->id, 0);
+                                fake_answer_module(fake, worker, id, 0);
                         break;
-                case GPUQ__WORKER__TO_WORKER__BODY_JOBS:
-                        worker_take_jobs(worker, message->jobs);
+                case TO_WORKER_JOBS:
+                        worker_take_jobs(worker, message);
                         break;
-                case GPUQ__WORKER__TO_WORKER__BODY_MODULE_DROP:
+                case TO_WORKER_MODULE_DROP:
                         worker->n_modules_dropped++;
                         break;
-                case GPUQ__WORKER__TO_WORKER__BODY_STOP:
+                case TO_WORKER_STOP:
                         worker->is_stopping = true;
                         break;
                 default:
@@ -338,18 +326,16 @@ static void worker_hear(Fake *fake, FakeWorker *worker, const Gpuq__Worker__ToWo
 }
 
 static bool worker_turn(Fake *fake, FakeWorker *worker) {
-        Gpuq__Worker__ToWorker *message;
+        WorkerMessage message;
         const uint8_t *data;
         size_t n_data;
 
         if (worker->is_ended || channel_receive(worker->channel, &data, &n_data) != 0)
                 return false;
-        message = gpuq__worker__to_worker__unpack(NULL, n_data, data);
-        if (!message && worker->is_lax) /* its memory was spoilt */
-                return true;
-        assert_non_null(message);
-        worker_hear(fake, worker, message);
-        gpuq__worker__to_worker__free_unpacked(message, NULL);
+        if (protocol_read(data, n_data, &message))
+                worker_hear(fake, worker, &message);
+        else
+                assert_true(worker->is_lax); /* its memory was spoilt */
         return true;
 }
 
@@ -394,56 +380,35 @@ FakeWorker *fake_worker(Fake *fake, size_t index, size_t n_jobs) {
         return &fake->workers[index];
 }
 
-void fake_say(FakeWorker *worker, Gpuq__Worker__FromWorker__BodyCase what, void *body, int fd) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-
-        message.body_case = what;
-        message.ready = body; /* a union of pointers */
-        worker_say(worker, &message, fd);
-}
-
 void fake_end(FakeWorker *worker, uint64_t id, int code) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__JobEnds ends = GPUQ__WORKER__JOB_ENDS__INIT;
-        Gpuq__Worker__JobEnd end = GPUQ__WORKER__JOB_END__INIT, *list = &end;
-        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+        WorkerEnd end = {.id = id, .ran_us = 5};
 
-        end.id = id;
-        end.ran_us = 5;
-        error.code = (Gpuq__V1__Code)code;
-        error.text = "refused";
-        if (code)
-                end.error = &error;
-        ends.ends = &list;
-        ends.n_ends = 1;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_ENDS;
-        message.ends = &ends;
-        worker_say(worker, &message, -1);
+        fake_say(worker,
+                 (WorkerMessage){
+                         {.kind = FROM_WORKER_ENDS, .code = (uint32_t)code, .n_items = 1},
+                         .text = code ? "refused" : NULL,
+                         .items = &end,
+                 },
+                 -1);
 }
 
 void fake_last_word(FakeWorker *worker, const char *fault, bool device_failed, const uint64_t *jobs,
-                    const Gpuq__Worker__Phase *phases, size_t n_jobs) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__Stopped stopped = GPUQ__WORKER__STOPPED__INIT;
-        Gpuq__Worker__InFlight inflight[FAKE_JOBS], *list[FAKE_JOBS];
-        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
+                    const WorkerPhase *phases, size_t n_jobs) {
+        WorkerMessage stopped = {
+                {
+                        .kind = FROM_WORKER_STOPPED,
+                        .code = fault ? GPUQ__V1__CODE__E_FAULT : GPUQ__V1__CODE__OK,
+                        .detail = device_failed,
+                        .n_items = (uint32_t)n_jobs,
+                },
+                .text = fault,
+        };
+        WorkerInFlight list[FAKE_JOBS];
 
-        for (size_t i = 0; i < n_jobs; ++i) {
-                gpuq__worker__in_flight__init(&inflight[i]);
-                inflight[i].id = jobs[i];
-                inflight[i].phase = phases[i];
-                list[i] = &inflight[i];
-        }
-        error.code = GPUQ__V1__CODE__E_FAULT;
-        error.text = (char *)fault;
-        if (fault)
-                stopped.error = &error;
-        stopped.device_failed = device_failed;
-        stopped.jobs = list;
-        stopped.n_jobs = n_jobs;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_STOPPED;
-        message.stopped = &stopped;
-        worker_say(worker, &message, -1);
+        for (size_t i = 0; i < n_jobs; ++i)
+                list[i] = (WorkerInFlight){.id = jobs[i], .phase = phases[i]};
+        stopped.items = list;
+        fake_say(worker, stopped, -1);
 }
 
 static void fake_leave(Fake *fake, FakeWorker *worker) {
@@ -454,13 +419,13 @@ static void fake_leave(Fake *fake, FakeWorker *worker) {
 }
 
 void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint64_t *jobs,
-                  const Gpuq__Worker__Phase *phases, size_t n_jobs) {
+                  const WorkerPhase *phases, size_t n_jobs) {
         fake_last_word(worker, fault, false, jobs, phases, n_jobs);
         fake_leave(fake, worker);
 }
 
 void fake_broke(Fake *fake, FakeWorker *worker, const char *why, const uint64_t *jobs,
-                const Gpuq__Worker__Phase *phases, size_t n_jobs) {
+                const WorkerPhase *phases, size_t n_jobs) {
         fake_last_word(worker, why, true, jobs, phases, n_jobs);
         fake_leave(fake, worker);
 }
@@ -475,13 +440,7 @@ void fake_die(Fake *fake, FakeWorker *worker) {
 }
 
 void fake_late(FakeWorker *worker, uint64_t id) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__JobLate late = GPUQ__WORKER__JOB_LATE__INIT;
-
-        late.id = id;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_LATE;
-        message.late = &late;
-        worker_say(worker, &message, -1);
+        fake_say(worker, (WorkerMessage){{.kind = FROM_WORKER_LATE, .id = id}}, -1);
 }
 
 /* ---- whole ----------------------------------------------------------------- */

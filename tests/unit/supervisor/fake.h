@@ -17,12 +17,11 @@
 #include <cmocka.h>
 
 #include "proto/wire.h"
-#include "proto/worker.pb-c.h"
 #include "job.h"
 #include "session.h"
 #include "supervisor.h"
 #include "worker.h"
-#include "util/channel.h"
+#include "worker/protocol.h"
 
 #define FAKE_WORKERS 16u
 #define FAKE_JOBS    256u
@@ -165,18 +164,18 @@ void fake_expect_end(FakeClient *client, uint64_t id, Gpuq__V1__State state, int
 /** fake_worker() - the n-th that was started, no probes counted; waits for it to have @n_jobs jobs. */
 FakeWorker *fake_worker(Fake *fake, size_t index, size_t n_jobs);
 /** fake_say() - a message of this worker. */
-void fake_say(FakeWorker *worker, Gpuq__Worker__FromWorker__BodyCase what, void *body, int fd);
+void fake_say(FakeWorker *worker, WorkerMessage message, int fd);
 /** fake_end() - the worker says the job is done, or failed with @code. */
 void fake_end(FakeWorker *worker, uint64_t id, int code);
 /** fake_last_word() - @fault NULL: it was asked to. Its process lives on. */
 void fake_last_word(FakeWorker *worker, const char *fault, bool device_failed, const uint64_t *jobs,
-                    const Gpuq__Worker__Phase *phases, size_t n_jobs);
+                    const WorkerPhase *phases, size_t n_jobs);
 /** fake_stopped() - its last word; @fault NULL: it was asked to. Then it exits. */
 void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint64_t *jobs,
-                  const Gpuq__Worker__Phase *phases, size_t n_jobs);
+                  const WorkerPhase *phases, size_t n_jobs);
 /** fake_broke() - its last word: the device failed under it. Then it exits. */
 void fake_broke(Fake *fake, FakeWorker *worker, const char *why, const uint64_t *jobs,
-                const Gpuq__Worker__Phase *phases, size_t n_jobs);
+                const WorkerPhase *phases, size_t n_jobs);
 /** fake_release_look() - answer the one that was held. */
 void fake_release_look(Fake *fake);
 /** fake_release_probe() - show the devices. */

@@ -135,41 +135,39 @@ __attribute__((noinline)) static void load_turn(Load *load) {
 
 /* Return: how many jobs the worker got. */
 static size_t load_take_jobs(Load *load, uint64_t *ids) {
-        Gpuq__Worker__ToWorker *message;
         const uint8_t *data;
         size_t n_data, n = 0;
 
         channel_wake(load->worker->channel);
         while (channel_receive(load->worker->channel, &data, &n_data) == 0) {
-                message = gpuq__worker__to_worker__unpack(NULL, n_data, data);
-                assert_non_null(message);
-                for (size_t i = 0; message->body_case == GPUQ__WORKER__TO_WORKER__BODY_JOBS &&
-                                   i < message->jobs->n_jobs;
-                     ++i)
-                        ids[n++] = message->jobs->jobs[i]->id;
-                gpuq__worker__to_worker__free_unpacked(message, NULL);
+                WorkerMessage message;
+
+                assert_true(protocol_read(data, n_data, &message));
+                if (message.head.kind != TO_WORKER_JOBS)
+                        continue;
+                data = message.items;
+                for (size_t n_left = message.head.n_items; n_left;) {
+                        WorkerJobParts parts;
+                        const WorkerJob *job = protocol_job(data, n_left, &parts);
+
+                        assert_non_null(job);
+                        ids[n++] = job->id;
+                        data += job->n_bytes;
+                        n_left -= job->n_bytes;
+                }
         }
         return n;
 }
 
 static void load_end_jobs(Load *load, const uint64_t *ids, size_t n) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__JobEnds ends = GPUQ__WORKER__JOB_ENDS__INIT;
-        Gpuq__Worker__JobEnd *end = calloc(n, sizeof(*end)), **list = calloc(n, sizeof(*list));
+        WorkerEnd *ends = calloc(n, sizeof(*ends));
 
-        for (size_t i = 0; i < n; ++i) {
-                gpuq__worker__job_end__init(&end[i]);
-                end[i].id = ids[i];
-                end[i].ran_us = 10;
-                list[i] = &end[i];
-        }
-        ends.ends = list;
-        ends.n_ends = n;
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_ENDS;
-        message.ends = &ends;
-        assert_int_equal(channel_send(load->worker->channel, &message.base, -1), 0);
-        free(list);
-        free(end);
+        for (size_t i = 0; i < n; ++i)
+                ends[i] = (WorkerEnd){.id = ids[i], .ran_us = 10};
+        fake_say(load->worker,
+                 (WorkerMessage){{.kind = FROM_WORKER_ENDS, .n_items = (uint32_t)n}, .items = ends},
+                 -1);
+        free(ends);
 }
 
 /* Return: how many completions the client got. */

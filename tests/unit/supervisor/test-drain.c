@@ -7,8 +7,7 @@
 #include "crashes.h"
 #include "slot.h"
 
-static const Gpuq__Worker__Phase issued[] = {GPUQ__WORKER__PHASE__ISSUED,
-                                             GPUQ__WORKER__PHASE__ISSUED};
+static const WorkerPhase issued[] = {WORKER_PHASE_ISSUED, WORKER_PHASE_ISSUED};
 
 static int set_up(void **state) {
         *state = fake_new(2, NULL);

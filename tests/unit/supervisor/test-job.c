@@ -27,16 +27,15 @@ static void only_the_drawn_moves_are_legal(void **state) {
 }
 
 static void an_unknown_code_of_a_worker_becomes_internal(void **state) {
-        Gpuq__V1__Error error = GPUQ__V1__ERROR__INIT;
-        Failure *failure;
+        Failure *failure = failure_from_worker(77, "strange");
 
-        error.code = (Gpuq__V1__Code)77;
-        error.text = "strange";
-        failure = failure_from_proto(&error);
         assert_int_equal(failure->code, FAILURE_INTERNAL);
         assert_string_equal(failure->text, "strange");
         failure_free(failure);
-        assert_null(failure_from_proto(NULL));
+        failure = failure_from_worker(UINT32_MAX, "stranger");
+        assert_int_equal(failure->code, FAILURE_INTERNAL);
+        failure_free(failure);
+        assert_null(failure_from_worker(0, "none"));
 }
 
 static void names_of_kernels_fit_their_room(void **state) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What protobuf-c reads of the jobs that go to a worker. */
+/* What a worker reads of the jobs that go to it. */
 #include "scan.h"
 
 #include <string.h>
 
-#include "proto/worker.pb-c.h"
 #include "arena.h"
 #include "job.h"
 #include "module.h"
 #include "outbox.h"
+#include "worker/protocol.h"
 
 #define N_BUFFERS 3u
 
@@ -81,24 +81,24 @@ static void place_fill(Place *place, size_t n_name) {
         job->item = (OutboxItem){.kind = OUTBOX_JOB, .job = job};
 }
 
-static void assert_job(const Gpuq__Worker__WorkerJob *message, const Job *job) {
+static void assert_job(const WorkerJob *message, const WorkerJobParts *parts, const Job *job) {
         assert_int_equal(message->id, job->id);
         assert_int_equal(message->priority, job->entry.priority);
         assert_int_equal(message->n_buffers, job->n_buffers);
         for (size_t i = 0; i < job->n_buffers; ++i) {
-                assert_int_equal(message->buffers[i]->arena, job->buffers[i].arena->id);
-                assert_int_equal(message->buffers[i]->offset, job->buffers[i].offset);
-                assert_int_equal(message->buffers[i]->length, job->buffers[i].length);
-                assert_int_equal(message->buffers[i]->direction, job->buffers[i].direction);
+                assert_int_equal(parts->buffers[i].arena, job->buffers[i].arena->id);
+                assert_int_equal(parts->buffers[i].offset, job->buffers[i].offset);
+                assert_int_equal(parts->buffers[i].length, job->buffers[i].length);
+                assert_int_equal(parts->buffers[i].direction, job->buffers[i].direction);
         }
         assert_int_equal(message->n_kernels, 1);
-        assert_int_equal(message->kernels[0]->module, job->kernels[0].module->id);
-        assert_string_equal(message->kernels[0]->name, job->kernels[0].name);
-        assert_int_equal(message->operations.len, job->n_operations);
-        assert_memory_equal(message->operations.data, job->operations, job->n_operations);
+        assert_int_equal(parts->modules[0], job->kernels[0].module->id);
+        assert_string_equal(parts->names, job->kernels[0].name);
+        assert_int_equal(message->n_operations, job->n_operations);
+        assert_memory_equal(parts->operations, job->operations, job->n_operations);
         assert_int_equal(message->n_after, job->n_order);
         if (job->n_order)
-                assert_int_equal(message->after[0], job->order[0].before->id);
+                assert_int_equal(parts->after[0], job->order[0].before->id);
         assert_int_equal(message->timed, job->timed);
         assert_int_equal(message->timeout_ms, job->timeout_ms);
         assert_int_equal(message->word_arena, job->word ? job->word->id : 0);
@@ -108,7 +108,9 @@ static void assert_job(const Gpuq__Worker__WorkerJob *message, const Job *job) {
 
 static void job_is_told_whole_however_long_its_names_are(void **state) {
         static Place place;
-        Gpuq__Worker__ToWorker *message;
+        WorkerMessage message;
+        WorkerJobParts parts;
+        const WorkerJob *job;
         const uint8_t *data;
         size_t n_data;
 
@@ -118,19 +120,51 @@ static void job_is_told_whole_however_long_its_names_are(void **state) {
                 outbox_push_job(&place.outbox, &place.job);
                 assert_int_equal(outbox_flush(&place.outbox, place.ours), 0);
                 assert_int_equal(channel_receive(place.theirs, &data, &n_data), 0);
-                message = gpuq__worker__to_worker__unpack(NULL, n_data, data);
-                assert_non_null(message);
-                assert_int_equal(message->body_case, GPUQ__WORKER__TO_WORKER__BODY_JOBS);
-                assert_int_equal(message->jobs->n_jobs, 1);
-                assert_job(message->jobs->jobs[0], &place.job);
-                gpuq__worker__to_worker__free_unpacked(message, NULL);
+                assert_true(protocol_read(data, n_data, &message));
+                assert_int_equal(message.head.kind, TO_WORKER_JOBS);
+                job = protocol_job(message.items, message.head.n_items, &parts);
+                assert_non_null(job);
+                assert_int_equal(job->n_bytes, message.head.n_items);
+                assert_job(job, &parts, &place.job);
         }
+        place_close(&place);
+}
+
+static void module_is_told_with_its_name_and_options(void **state) {
+        char *options[] = {"-O3", "", "--use_fast_math"};
+        static Place place;
+        WorkerMessage message;
+        const uint8_t *data;
+        size_t n_data;
+
+        place_open(&place);
+        place.module = (Module){
+                .id = 77,
+                .n_refs = 2,
+                .format = GPUQ__V1__FORMAT__SOURCE,
+                .length = 99,
+                .name = "a.cu",
+                .options = options,
+                .n_options = 3,
+        };
+        assert_int_equal(outbox_push_module(&place.outbox, &place.module), 0);
+        assert_int_equal(outbox_flush(&place.outbox, place.ours), 0);
+        assert_int_equal(channel_receive(place.theirs, &data, &n_data), 0);
+        assert_true(protocol_read(data, n_data, &message));
+        assert_int_equal(message.head.kind, TO_WORKER_MODULE_ADD);
+        assert_int_equal(message.head.id, 77);
+        assert_int_equal(message.head.number, 99);
+        assert_int_equal(message.head.detail, GPUQ__V1__FORMAT__SOURCE);
+        assert_string_equal(message.text, "a.cu");
+        assert_int_equal(message.head.n_items, sizeof("-O3\0\0--use_fast_math"));
+        assert_memory_equal(message.items, "-O3\0\0--use_fast_math", message.head.n_items);
         place_close(&place);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(job_is_told_whole_however_long_its_names_are),
+                cmocka_unit_test(module_is_told_with_its_name_and_options),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,9 @@
 #define IN         GPUQ__V1__DIRECTION__IN
 #define OUT        GPUQ__V1__DIRECTION__OUT
 #define INOUT      GPUQ__V1__DIRECTION__INOUT
-#define QUEUED     GPUQ__WORKER__PHASE__QUEUED
-#define ISSUED     GPUQ__WORKER__PHASE__ISSUED
-#define COMMITTING GPUQ__WORKER__PHASE__COMMITTING
+#define QUEUED     WORKER_PHASE_QUEUED
+#define ISSUED     WORKER_PHASE_ISSUED
+#define COMMITTING WORKER_PHASE_COMMITTING
 
 #define ILLEGAL_ADDRESS "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"
 
@@ -30,7 +30,7 @@ static void the_guilty_job_fails_and_names_its_kernel(void **state) {
         uint64_t id = fake_submit(client, (FakeJob){});
         FakeWorker *worker = fake_worker(fake, 0, 1);
 
-        fake_stopped(fake, worker, ILLEGAL_ADDRESS, &id, (Gpuq__Worker__Phase[]){ISSUED}, 1);
+        fake_stopped(fake, worker, ILLEGAL_ADDRESS, &id, (WorkerPhase[]){ISSUED}, 1);
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT,
                         "kernel add: " ILLEGAL_ADDRESS "; found: it was the only job in flight");
         /* and the next one gets a fresh worker */
@@ -55,7 +55,7 @@ static void nothing_is_told_or_runs_again_before_the_process_has_ended(void **st
         uint64_t id = fake_submit(client, (FakeJob){});
         FakeWorker *worker = fake_worker(fake, 0, 1);
 
-        fake_last_word(worker, ILLEGAL_ADDRESS, false, &id, (Gpuq__Worker__Phase[]){ISSUED}, 1);
+        fake_last_word(worker, ILLEGAL_ADDRESS, false, &id, (WorkerPhase[]){ISSUED}, 1);
         fake_turn(fake);
         assert_true(is_running(fake, id));
         assert_int_equal(fake->n_workers, 1);
@@ -67,7 +67,7 @@ static void nothing_is_told_or_runs_again_before_the_process_has_ended(void **st
 
 /* The driver may hold it for ever. */
 static void one_that_cannot_be_ended_is_not_waited_for_for_ever(void **state) {
-        Gpuq__Worker__Phase phases[] = {ISSUED, QUEUED};
+        WorkerPhase phases[] = {ISSUED, QUEUED};
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
         uint64_t ids[2], before_ns;
@@ -96,7 +96,7 @@ static bool has_ended(void *userdata) {
 }
 
 static void one_that_has_said_its_last_word_and_stays_is_killed(void **state) {
-        Gpuq__Worker__Phase phases[] = {ISSUED, QUEUED};
+        WorkerPhase phases[] = {ISSUED, QUEUED};
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
         uint64_t ids[2];
@@ -121,15 +121,15 @@ static void one_that_says_that_its_device_failed_and_stays_is_killed(void **stat
         uint64_t id = fake_submit(client, (FakeJob){});
         FakeWorker *worker = fake_worker(fake, 0, 1);
 
-        fake_last_word(worker, "CUDA_ERROR_ECC_UNCORRECTABLE", true, &id,
-                       (Gpuq__Worker__Phase[]){ISSUED}, 1);
+        fake_last_word(worker, "CUDA_ERROR_ECC_UNCORRECTABLE", true, &id, (WorkerPhase[]){ISSUED},
+                       1);
         fake_wait(fake, has_ended, worker);
         fake_client_close(client);
         fake_free(fake);
 }
 
 static void suspects_run_alone_one_by_one(void **state) {
-        Gpuq__Worker__Phase phases[] = {ISSUED, ISSUED, ISSUED, QUEUED};
+        WorkerPhase phases[] = {ISSUED, ISSUED, ISSUED, QUEUED};
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
         uint64_t first = fake_submit_many(client, (FakeJob){}, 4);
@@ -163,7 +163,7 @@ static void suspects_run_alone_one_by_one(void **state) {
 }
 
 static void bystanders_that_cannot_run_twice_name_their_buffers(void **state) {
-        Gpuq__Worker__Phase phases[] = {ISSUED, ISSUED, ISSUED, COMMITTING};
+        WorkerPhase phases[] = {ISSUED, ISSUED, ISSUED, COMMITTING};
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
         uint64_t device = fake_arena(client, GPUQ__V1__PLACE__DEVICE, 4096);
@@ -195,7 +195,7 @@ static void bystanders_that_cannot_run_twice_name_their_buffers(void **state) {
 }
 
 static void order_is_kept_when_jobs_run_again(void **state) {
-        Gpuq__Worker__Phase phases[] = {ISSUED, QUEUED, ISSUED};
+        WorkerPhase phases[] = {ISSUED, QUEUED, ISSUED};
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
         uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
@@ -256,8 +256,56 @@ static void a_worker_that_lies_is_killed(void **state) {
         fake_free(fake);
 }
 
+/* Each as the last word of a worker with two jobs. */
+static void a_worker_whose_messages_make_no_sense_is_killed(void **state) {
+        enum { ERROR_OF_TWO_ENDS, UNKNOWN_PHASE, NO_COUNTERS, MODULE_TWICE, OF_A_PROBE, N_WAYS };
+
+        for (int way = 0; way < N_WAYS; ++way) {
+                Fake *fake = fake_new(1, NULL);
+                FakeClient *client = client_with_module(fake, FAKE_UID);
+                uint64_t first = fake_submit(client, (FakeJob){}),
+                         second = fake_submit(client, (FakeJob){});
+                FakeWorker *worker = fake_worker(fake, 0, 2);
+                WorkerEnd ends[] = {{.id = first}, {.id = second}};
+                WorkerInFlight jobs[] = {{first, ISSUED}, {second, COMMITTING + 1}};
+                WorkerMessage messages[] = {
+                        [ERROR_OF_TWO_ENDS] = {{.kind = FROM_WORKER_ENDS, .code = 7, .n_items = 2},
+                                               .text = "whose?",
+                                               .items = ends},
+                        [UNKNOWN_PHASE] = {{.kind = FROM_WORKER_STOPPED, .n_items = 2},
+                                           .items = jobs},
+                        [NO_COUNTERS] = {{.kind = FROM_WORKER_STATS, .n_items = 4},
+                                         .items = "\xff\xff\xff\xff"},
+                        [MODULE_TWICE] = {{.kind = FROM_WORKER_MODULE_ADDED,
+                                           .id = client->module,
+                                           .n_items = 4},
+                                          .items = "\xff\xff\xff\xff"},
+                        [OF_A_PROBE] = {{.kind = FROM_WORKER_PROBED}},
+                };
+
+                fake_say(worker, messages[way], -1);
+                fake_turn(fake);
+                assert_true(worker->is_killed);
+                fake_client_close(client);
+                fake_free(fake);
+        }
+}
+
+static void a_worker_of_another_build_is_killed(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        FakeWorker *worker = fake_worker(fake, 0, 0);
+
+        fake_say(worker,
+                 (WorkerMessage){{.kind = FROM_WORKER_READY, .number = WORKER_PROTOCOL + 1}}, -1);
+        fake_turn(fake);
+        assert_true(worker->is_killed);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void a_late_job_times_out_and_the_others_run_again(void **state) {
-        Gpuq__Worker__Phase phases[] = {ISSUED, ISSUED};
+        WorkerPhase phases[] = {ISSUED, ISSUED};
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
         uint64_t late = fake_submit(client, (FakeJob){.timeout_ms = 2000});
@@ -439,7 +487,7 @@ static void a_module_that_kills_its_worker_is_given_up(void **state) {
 }
 
 static void a_module_is_not_blamed_for_what_a_job_did(void **state) {
-        Gpuq__Worker__Phase issued[] = {ISSUED};
+        WorkerPhase issued[] = {ISSUED};
         Fake *fake = fake_new(2, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
         FakeClient *other = client_with_module(fake, FAKE_UID);
@@ -514,6 +562,8 @@ int main(void) {
                 cmocka_unit_test(order_is_kept_when_jobs_run_again),
                 cmocka_unit_test(another_user_notices_nothing),
                 cmocka_unit_test(a_worker_that_lies_is_killed),
+                cmocka_unit_test(a_worker_whose_messages_make_no_sense_is_killed),
+                cmocka_unit_test(a_worker_of_another_build_is_killed),
                 cmocka_unit_test(a_late_job_times_out_and_the_others_run_again),
                 cmocka_unit_test(a_worker_that_does_not_stop_is_killed),
                 cmocka_unit_test(a_worker_that_keeps_silent_about_any_late_job_is_killed),

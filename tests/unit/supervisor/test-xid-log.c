@@ -14,8 +14,7 @@
 #define OF_DEVICE_1 "6,1,2,-;NVRM: Xid (PCI:0000:11:00): "
 #define WORKER      "pid=1000, name=gpuqd-worker, " /* as fake.c has it of all */
 
-static const Gpuq__Worker__Phase issued[] = {GPUQ__WORKER__PHASE__ISSUED,
-                                             GPUQ__WORKER__PHASE__ISSUED};
+static const WorkerPhase issued[] = {WORKER_PHASE_ISSUED, WORKER_PHASE_ISSUED};
 
 /* Our end of what stands in for the kernel's log: a record each packet. */
 static int kernel = -1;

@@ -114,19 +114,19 @@ Supervisor supervisor_start(bool probe) {
                 close(fds[i]);
 
         if (!probe) {
-                const Gpuq__Worker__FromWorker *message =
-                        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_READY);
+                const WorkerMessage *ready = supervisor_await(&supervisor, FROM_WORKER_READY);
 
-                if (message->ready->error)
-                        fail_msg("not ready: %s", message->ready->error->text);
+                assert_int_equal(ready->head.number, WORKER_PROTOCOL);
+                if (ready->head.code)
+                        fail_msg("not ready: %s", ready->text);
         }
         return supervisor;
 }
 
 void supervisor_forget(Supervisor *supervisor) {
-        if (supervisor->message)
-                gpuq__worker__from_worker__free_unpacked(supervisor->message, NULL);
-        supervisor->message = NULL;
+        if (supervisor->module)
+                gpuq__v1__module_ready__free_unpacked(supervisor->module, NULL);
+        supervisor->module = NULL;
         if (supervisor->fd >= 0)
                 close(supervisor->fd);
         supervisor->fd = -1;
@@ -147,16 +147,16 @@ int supervisor_end(Supervisor *supervisor) {
         return supervisor_wait(supervisor);
 }
 
-void supervisor_send(Supervisor *supervisor, Gpuq__Worker__ToWorker__BodyCase what, void *body,
-                     int fd) {
-        Gpuq__Worker__ToWorker message = GPUQ__WORKER__TO_WORKER__INIT;
+void supervisor_send(Supervisor *supervisor, const WorkerMessage *message, int fd) {
         int r;
 
-        message.body_case = what;
-        message.jobs = body; /* a union of pointers */
-        while ((r = channel_send(supervisor->channel, &message.base, fd)) == CHANNEL_E_AGAIN)
+        while ((r = protocol_send(supervisor->channel, message, fd)) == CHANNEL_E_AGAIN)
                 poll(NULL, 0, 1); /* the worker is reading */
         assert_int_equal(r, 0);
+}
+
+void supervisor_tell(Supervisor *supervisor, WorkerMessageKind kind, uint64_t id) {
+        supervisor_send(supervisor, &(WorkerMessage){{.kind = kind, .id = id}}, -1);
 }
 
 /* Blocks until the worker rings. */
@@ -178,8 +178,9 @@ static void supervisor_rest(Supervisor *supervisor) {
                 fail_msg("the worker is gone");
 }
 
-const Gpuq__Worker__FromWorker *supervisor_await(Supervisor *supervisor,
-                                                 Gpuq__Worker__FromWorker__BodyCase what) {
+const WorkerMessage *supervisor_await(Supervisor *supervisor, WorkerMessageKind kind) {
+        WorkerMessage *message = &supervisor->message;
+
         for (;;) {
                 const uint8_t *data;
                 size_t n_data;
@@ -192,26 +193,47 @@ const Gpuq__Worker__FromWorker *supervisor_await(Supervisor *supervisor,
                 assert_int_equal(r, 0);
 
                 supervisor_forget(supervisor);
-                supervisor->message = gpuq__worker__from_worker__unpack(NULL, n_data, data);
-                assert_non_null(supervisor->message);
-                if (supervisor->message->body_case == GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE &&
-                    !supervisor->message->arena_made->error)
+                assert_true(protocol_read(data, n_data, message));
+                if (message->head.kind == FROM_WORKER_ARENA_MADE && !message->head.code)
                         supervisor->fd = channel_take_fd(supervisor->channel);
-                if (supervisor->message->body_case == what)
-                        return supervisor->message;
-                if (supervisor->message->body_case == GPUQ__WORKER__FROM_WORKER__BODY_STOPPED)
-                        fail_msg("stopped: %s", supervisor->message->stopped->error
-                                                        ? supervisor->message->stopped->error->text
-                                                        : "as asked");
-                if (supervisor->message->body_case != GPUQ__WORKER__FROM_WORKER__BODY_STATS)
-                        fail_msg("message %d instead of %d", supervisor->message->body_case, what);
+                if (message->head.kind == kind)
+                        return message;
+                if (message->head.kind == FROM_WORKER_STOPPED)
+                        fail_msg("stopped: %s", message->head.code ? message->text : "as asked");
+                if (message->head.kind != FROM_WORKER_STATS)
+                        fail_msg("message %u instead of %u", message->head.kind, kind);
         }
+}
+
+const Gpuq__V1__ModuleReady *supervisor_module(Supervisor *supervisor) {
+        const WorkerMessage *added = &supervisor->message;
+
+        assert_int_equal(added->head.kind, FROM_WORKER_MODULE_ADDED);
+        if (added->head.code)
+                fail_msg("module: %s", added->text);
+        if (!supervisor->module)
+                supervisor->module =
+                        gpuq__v1__module_ready__unpack(NULL, added->head.n_items, added->items);
+        assert_non_null(supervisor->module);
+        return supervisor->module;
 }
 
 /* ---- memory and modules ---------------------------------------------------------------------------- */
 
+void device_arena_make(Supervisor *supervisor, uint64_t id, uint64_t size) {
+        supervisor_send(supervisor,
+                        &(WorkerMessage){{.kind = TO_WORKER_ARENA_MAKE, .id = id, .number = size}},
+                        -1);
+}
+
+void arena_add(Supervisor *supervisor, uint64_t id, Gpuq__V1__Place place, uint64_t size, int fd) {
+        WorkerMessage add = {{.kind = TO_WORKER_ARENA_ADD, .id = id, .number = size}};
+
+        add.head.detail = place;
+        supervisor_send(supervisor, &add, fd);
+}
+
 HostArena host_arena(Supervisor *supervisor, uint64_t id, size_t size) {
-        Gpuq__Worker__ArenaAdd add = GPUQ__WORKER__ARENA_ADD__INIT;
         HostArena arena = {.id = id, .size = size};
 
         arena.fd = memfd_create("test-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -221,10 +243,7 @@ HostArena host_arena(Supervisor *supervisor, uint64_t id, size_t size) {
         arena.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, 0);
         assert_ptr_not_equal(arena.data, MAP_FAILED);
 
-        add.id = id;
-        add.place = GPUQ__V1__PLACE__HOST;
-        add.size = size;
-        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_ADD, &add, arena.fd);
+        arena_add(supervisor, id, GPUQ__V1__PLACE__HOST, size, arena.fd);
         return arena;
 }
 
@@ -233,34 +252,29 @@ void host_arena_free(HostArena *arena) {
         close(arena->fd);
 }
 
-/* A sealed memfd of the source. */
-static int source_image(const char *source, Gpuq__Worker__ModuleAdd *add) {
-        int fd = memfd_create("test-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+void module_send_builtin(Supervisor *supervisor, uint64_t id) {
+        WorkerMessage add = {{.kind = TO_WORKER_MODULE_ADD, .id = id}};
 
-        assert_true(fd >= 0);
-        add->format = GPUQ__V1__FORMAT__SOURCE;
-        add->length = strlen(source);
-        assert_int_equal(write(fd, source, add->length), (ssize_t)add->length);
-        return fd;
+        add.head.detail = GPUQ__V1__FORMAT__BUILTIN;
+        supervisor_send(supervisor, &add, -1);
 }
 
 void module_send_source(Supervisor *supervisor, uint64_t id, const char *source) {
-        Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
-        int fd = source_image(source, &add);
+        WorkerMessage add = {{.kind = TO_WORKER_MODULE_ADD, .id = id, .number = strlen(source)},
+                             .text = "test.cu"};
+        int fd = memfd_create("test-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, source, strlen(source)), (ssize_t)strlen(source));
         assert_int_equal(
                 fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL),
                 0);
-        add.id = id;
-        add.session = 1;
-        add.name = (char *)"test.cu";
-        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, fd);
+        add.head.detail = GPUQ__V1__FORMAT__SOURCE;
+        supervisor_send(supervisor, &add, fd);
         close(fd);
 }
 
-const Gpuq__Worker__ModuleAdded *module_add_source(Supervisor *supervisor, uint64_t id,
-                                                   const char *source) {
+const WorkerMessage *module_add_source(Supervisor *supervisor, uint64_t id, const char *source) {
         module_send_source(supervisor, id, source);
-        return supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED)
-                ->module_added;
+        return supervisor_await(supervisor, FROM_WORKER_MODULE_ADDED);
 }

@@ -3,7 +3,7 @@
 #define GPUQ_TEST_SUPERVISOR_H
 
 /*
- * A supervisor for tests: starts a real gpuqd-worker and speaks worker.proto
+ * A supervisor for tests: starts a real gpuqd-worker and speaks its protocol
  * with it. What the worker answers is awaited, never slept for.
  *
  *   GPUQ_TEST_WORKER   the program
@@ -16,14 +16,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "proto/worker.pb-c.h"
-#include "util/channel.h"
+#include "proto/gpuq.pb-c.h"
+#include "worker/protocol.h"
 
 typedef struct Supervisor {
         Channel *channel;
         pid_t pid;
-        Gpuq__Worker__FromWorker *message; /* the last one awaited */
-        int fd;                            /* that came with it, or -1 */
+        WorkerMessage message; /* the last one awaited */
+        int fd;                /* that came with it, or -1 */
+        Gpuq__V1__ModuleReady *module;
 } Supervisor;
 
 /* A host arena of the test's. */
@@ -51,22 +52,29 @@ void supervisor_forget(Supervisor *supervisor);
 /** supervisor_wait() - until it exits by itself. Return: its status. */
 int supervisor_wait(Supervisor *supervisor);
 /** supervisor_send() */
-void supervisor_send(Supervisor *supervisor, Gpuq__Worker__ToWorker__BodyCase what, void *body,
-                     int fd);
-/** supervisor_await() - the next message of a kind; Stats on the way are skipped, others fail the test. */
-const Gpuq__Worker__FromWorker *supervisor_await(Supervisor *supervisor,
-                                                 Gpuq__Worker__FromWorker__BodyCase what);
+void supervisor_send(Supervisor *supervisor, const WorkerMessage *message, int fd);
+/** supervisor_tell() - a message that is its kind and an id alone. */
+void supervisor_tell(Supervisor *supervisor, WorkerMessageKind kind, uint64_t id);
+/** supervisor_await() - the next message of a kind, valid until the next await; Stats on the way are skipped, others fail the test. */
+const WorkerMessage *supervisor_await(Supervisor *supervisor, WorkerMessageKind kind);
+/** supervisor_module() - what the MODULE_ADDED awaited last says; valid as long. */
+const Gpuq__V1__ModuleReady *supervisor_module(Supervisor *supervisor);
 
+/** device_arena_make() - have one made; the answer is to be awaited. */
+void device_arena_make(Supervisor *supervisor, uint64_t id, uint64_t size);
+/** arena_add() - @fd: the caller's. */
+void arena_add(Supervisor *supervisor, uint64_t id, Gpuq__V1__Place place, uint64_t size, int fd);
 /** host_arena() - made, filled with zeros, and added to the worker. */
 HostArena host_arena(Supervisor *supervisor, uint64_t id, size_t size);
 void host_arena_free(HostArena *arena);
 
 /** supervisor_on_gpu() - whether the worker has a GPU. */
 bool supervisor_on_gpu(void);
+/** module_send_builtin() - have gpuq's own kernels loaded. */
+void module_send_builtin(Supervisor *supervisor, uint64_t id);
 /** module_send_source() - have a module loaded. */
 void module_send_source(Supervisor *supervisor, uint64_t id, const char *source);
 /** module_add_source() - and await it. Return: the answer, valid until the next await. */
-const Gpuq__Worker__ModuleAdded *module_add_source(Supervisor *supervisor, uint64_t id,
-                                                   const char *source);
+const WorkerMessage *module_add_source(Supervisor *supervisor, uint64_t id, const char *source);
 
 #endif

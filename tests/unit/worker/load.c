@@ -23,7 +23,7 @@ typedef struct Load {
         double seconds;
         uint64_t n_floats;
         Work *works;
-        Gpuq__Worker__WorkerJob *jobs[LOAD_MAX];
+        uint8_t *message;
         unsigned idle[LOAD_MAX]; /* not in flight */
         unsigned n_idle;
         uint64_t ran_us; /* of all jobs, from issued to seen done */
@@ -41,31 +41,26 @@ static uint64_t load_slice(const Load *load) {
 }
 
 static void load_arena(Load *load) {
-        Gpuq__Worker__ArenaMake make = GPUQ__WORKER__ARENA_MAKE__INIT;
         uint64_t size = 3 * load->n_jobs * load_slice(load);
 
         if (!load->device) {
                 load->arena = host_arena(&load->supervisor, LOAD_ARENA, size);
                 return;
         }
-        make.id = LOAD_ARENA;
-        make.size = size;
-        supervisor_send(&load->supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE, &make, -1);
-        supervisor_await(&load->supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE);
+        device_arena_make(&load->supervisor, LOAD_ARENA, size);
+        supervisor_await(&load->supervisor, FROM_WORKER_ARENA_MADE);
 }
 
 static void load_module(Load *load) {
-        Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
-
-        add.id = LOAD_MODULE;
-        add.format = GPUQ__V1__FORMAT__BUILTIN;
-        supervisor_send(&load->supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, -1);
-        supervisor_await(&load->supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED);
+        module_send_builtin(&load->supervisor, LOAD_MODULE);
+        supervisor_await(&load->supervisor, FROM_WORKER_MODULE_ADDED);
 }
 
 static void load_make_jobs(Load *load) {
         load->works = calloc(load->n_jobs, sizeof(*load->works));
+        load->message = malloc(load->n_message * sizeof(*load->works));
         assert_non_null(load->works);
+        assert_non_null(load->message);
         for (unsigned i = 0; i < load->n_jobs; ++i) {
                 Work *work = &load->works[i];
 
@@ -82,28 +77,26 @@ static void load_make_jobs(Load *load) {
 }
 
 static void load_send(Load *load) {
-        Gpuq__Worker__JobList list = GPUQ__WORKER__JOB_LIST__INIT;
-
-        list.jobs = load->jobs;
         while (load->n_idle > 0) {
-                list.n_jobs = 0;
-                while (load->n_idle > 0 && list.n_jobs < load->n_message)
-                        load->jobs[list.n_jobs++] = &load->works[load->idle[--load->n_idle]].job;
-                supervisor_send(&load->supervisor, GPUQ__WORKER__TO_WORKER__BODY_JOBS, &list, -1);
+                uint8_t *p = load->message;
+
+                for (unsigned n = 0; load->n_idle > 0 && n < load->n_message; ++n)
+                        p = work_write(&load->works[load->idle[--load->n_idle]], NULL, p);
+                jobs_send(&load->supervisor, load->message, (size_t)(p - load->message));
         }
 }
 
 static unsigned load_await(Load *load) {
-        const Gpuq__Worker__JobEnds *ends =
-                supervisor_await(&load->supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ENDS)->ends;
+        const WorkerMessage *told = supervisor_await(&load->supervisor, FROM_WORKER_ENDS);
+        const WorkerEnd *ends = told->items;
 
-        for (size_t i = 0; i < ends->n_ends; ++i) {
-                if (ends->ends[i]->error)
-                        fail_msg("%s", ends->ends[i]->error->text);
-                load->idle[load->n_idle++] = (unsigned)ends->ends[i]->id;
-                load->ran_us += ends->ends[i]->ran_us;
+        if (told->head.code)
+                fail_msg("%s", told->text);
+        for (size_t i = 0; i < told->head.n_items; ++i) {
+                load->idle[load->n_idle++] = (unsigned)ends[i].id;
+                load->ran_us += ends[i].ran_us;
         }
-        return (unsigned)ends->n_ends;
+        return told->head.n_items;
 }
 
 static void load_run(Load *load) {
@@ -125,15 +118,13 @@ static void load_run(Load *load) {
 }
 
 static void load_tell_counters(Load *load) {
-        const Gpuq__V1__WorkerCounters *counters =
-                supervisor_await(&load->supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STATS)
-                        ->stats->counters;
+        Gpuq__V1__WorkerCounters counters =
+                work_counters(supervisor_await(&load->supervisor, FROM_WORKER_STATS));
 
         printf("  %.1f jobs a batch; jobs in place %llu, moved by kernel %llu, copied %llu\n",
-               (double)counters->coalesced / (double)(counters->batches ? counters->batches : 1),
-               (unsigned long long)counters->in_place,
-               (unsigned long long)counters->staged_by_kernel,
-               (unsigned long long)counters->staged_by_copy);
+               (double)counters.coalesced / (double)(counters.batches ? counters.batches : 1),
+               (unsigned long long)counters.in_place, (unsigned long long)counters.staged_by_kernel,
+               (unsigned long long)counters.staged_by_copy);
 }
 
 static double load_number(int argc, char **argv, int i, double standard) {

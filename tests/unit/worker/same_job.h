@@ -3,13 +3,13 @@
 #define GPUQ_TEST_SAME_JOB_H
 
 /*
- * A job as the worker reads it, against what protobuf-c reads of the same bytes. Whatever it names is
- * there, as far as there is room. For one job at a time.
+ * A job as the worker keeps it, against its message. Whatever it names is there, as far as there is room. For one job
+ * at a time.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "proto/worker.pb-c.h"
 #include "worker/job.h"
 
 #define SAME_JOB_MAX 64u
@@ -58,63 +58,72 @@ static inline bool same_job_is_unused(const SameJob *same) {
         return true;
 }
 
-static inline bool same_job_buffers(const Job *job, const Gpuq__Worker__WorkerJob *message) {
+static inline bool same_job_buffers(const Job *job, const WorkerJob *message,
+                                    const WorkerJobParts *parts) {
         if (job->n_buffers != message->n_buffers)
                 return false;
         for (size_t i = 0; i < job->n_buffers; ++i) {
                 const StagingBuffer *ours = &job->buffers[i];
-                const Gpuq__V1__Buffer *theirs = message->buffers[i];
+                const WorkerBuffer *theirs = &parts->buffers[i];
 
-                if (ours->arena &&
-                    (job_arena(ours->arena)->id != theirs->arena ||
-                     ours->offset != theirs->offset || ours->length != theirs->length ||
-                     ours->whole != (theirs->direction == GPUQ__V1__DIRECTION__OUT_WHOLE) ||
-                     (unsigned)ours->direction !=
-                             (ours->whole ? STAGING_OUT : (unsigned)theirs->direction)))
+                if (!ours->arena)
+                        continue;
+                if (job_arena(ours->arena)->id != theirs->arena || ours->offset != theirs->offset ||
+                    ours->length != theirs->length ||
+                    ours->whole != (theirs->direction == GPUQ__V1__DIRECTION__OUT_WHOLE))
+                        return false;
+                if (theirs->direction > GPUQ__V1__DIRECTION__OUT_WHOLE)
+                        return failure_is_set(&job->failure);
+                if (!ours->whole && ours->direction != theirs->direction)
                         return false;
         }
         return true;
 }
 
-static inline bool same_job_kernels(const Job *job, const Gpuq__Worker__WorkerJob *message) {
+static inline bool same_job_kernels(const Job *job, const WorkerJob *message,
+                                    const WorkerJobParts *parts) {
+        const char *name = parts->names;
+
         if (job->n_kernels != message->n_kernels)
                 return false;
-        for (size_t i = 0; i < job->n_kernels; ++i) {
+        for (size_t i = 0; i < job->n_kernels; ++i, name += strlen(name) + 1) {
                 const JobKernel *ours = &job->kernels[i];
-                const Gpuq__V1__Kernel *theirs = message->kernels[i];
 
-                if ((ours->module && ours->module->id != theirs->module) ||
-                    strcmp(ours->name, theirs->name) != 0)
+                if ((ours->module && ours->module->id != parts->modules[i]) ||
+                    strcmp(ours->name, name) != 0)
                         return false;
         }
         return true;
 }
 
-static inline bool same_job_word(const Job *job, const Gpuq__Worker__WorkerJob *message) {
-        return !job->word.arena || (job->word.arena->id == message->word_arena &&
-                                    job->word.offset == message->word_offset);
-}
-
-static inline bool same_job_is(const Job *job, const Gpuq__Worker__WorkerJob *message) {
+static inline bool same_job_is(const Job *job, const WorkerJob *message,
+                               const WorkerJobParts *parts) {
         return job->id == message->id && job->priority == message->priority &&
-               job->timed == message->timed && job->alone == message->alone &&
-               job->timeout_ms == message->timeout_ms && same_job_buffers(job, message) &&
-               same_job_kernels(job, message) && same_job_word(job, message) &&
+               job->timed == (message->timed != 0) && job->alone == (message->alone != 0) &&
+               job->timeout_ms == message->timeout_ms && same_job_buffers(job, message, parts) &&
+               same_job_kernels(job, message, parts) &&
+               (!job->word.arena || (job->word.arena->id == message->word_arena &&
+                                     job->word.offset == message->word_offset)) &&
                job->n_after == message->n_after &&
                (job->n_after == 0 ||
-                memcmp(job->after, message->after, job->n_after * sizeof(*job->after)) == 0) &&
-               job->n_operations == message->operations.len &&
+                memcmp(job->after, parts->after, job->n_after * sizeof(*job->after)) == 0) &&
+               job->n_operations == message->n_operations &&
                (job->n_operations == 0 ||
-                memcmp(job->operations, message->operations.data, job->n_operations) == 0);
+                memcmp(job->operations, parts->operations, job->n_operations) == 0);
 }
 
-/** same_job_new() - as job_new(), of all these bytes. */
-static inline int same_job_new(SameJob *same, const uint8_t *data, size_t n_data, Job **ret_job) {
+/** same_job_new() - as job_new(). Return: NULL: these bytes are refused. */
+static inline Job *same_job_new(SameJob *same, const uint8_t *data, size_t n_data,
+                                const WorkerJob **ret_message, WorkerJobParts *ret_parts) {
         const JobTables tables = {same_job_arena, same_job_module, same};
+        Job *job = NULL;
 
         *same = (SameJob){0};
         blocks_init(&same->blocks);
-        return job_new((Scan){.p = data, .end = data + n_data}, &tables, &same->blocks, ret_job);
+        *ret_message = protocol_job(data, n_data, ret_parts);
+        if (*ret_message && job_new(*ret_message, ret_parts, &tables, &same->blocks, &job) != 0)
+                abort();
+        return job;
 }
 
 /** same_job_end() - @job: NULL: none was made. Return: whether nothing is in use now. */

@@ -13,16 +13,11 @@ enum { MANY = 100, FLOATS = 1000, SLICE = 4096, BUILTIN = 9, BUSY_SLOT = 256 << 
 static Work works[256];
 
 static void add_builtin(Supervisor *supervisor) {
-        Gpuq__Worker__ModuleAdd add = GPUQ__WORKER__MODULE_ADD__INIT;
-        const Gpuq__Worker__ModuleAdded *added;
+        const Gpuq__V1__ModuleReady *added;
 
-        add.id = BUILTIN;
-        add.format = GPUQ__V1__FORMAT__BUILTIN;
-        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_MODULE_ADD, &add, -1);
-        added = supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_MODULE_ADDED)
-                        ->module_added;
-        if (added->error)
-                fail_msg("%s", added->error->text);
+        module_send_builtin(supervisor, BUILTIN);
+        supervisor_await(supervisor, FROM_WORKER_MODULE_ADDED);
+        added = supervisor_module(supervisor);
         for (size_t i = 0; i < added->n_kernels; ++i) {
                 assert_null(strstr(added->kernels[i]->name, "internal"));
                 assert_null(strstr(added->kernels[i]->name, "batch"));
@@ -75,8 +70,7 @@ static void assert_sum(const HostArena *arena, size_t job) {
 
 /* As told when it fell idle. */
 static Gpuq__V1__WorkerCounters counters(Supervisor *supervisor) {
-        return *supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STATS)
-                        ->stats->counters;
+        return work_counters(supervisor_await(supervisor, FROM_WORKER_STATS));
 }
 
 static void jobs_that_are_there_together_become_one_launch(void **state) {
@@ -168,7 +162,9 @@ static void mixture(uint8_t *result, size_t n_result, Gpuq__V1__WorkerCounters *
         for (int round = 0; round < 10; ++round) {
                 for (size_t i = 0; i < MANY; ++i) {
                         add_init(&works[i], i);
-                        works[i].kernels[0].name = (char *)kernels[i % 2];
+                        works[i].job.n_names = 0;
+                        works[i].job.n_kernels = 0;
+                        work_kernel(&works[i], BUILTIN, kernels[i % 2]);
                         works[i].launches[0].grid_x = 1 + (uint32_t)(i % 3);
                         works[i].buffers[2].direction = i % 5 ? OUT : INOUT;
                         works[i].job.priority = i % 7 == 0 ? 1 : 0;
@@ -235,8 +231,7 @@ static void chains_stay_in_order_while_their_links_run_together(void **state) {
                         if (link == 0)
                                 continue;
                         after[n] = n + 1 - CHAINS;
-                        works[n].job.after = &after[n];
-                        works[n].job.n_after = 1;
+                        work_after(&works[n], after[n]);
                 }
         works_send(&supervisor, works, n);
         await_all(&supervisor, n);
@@ -342,8 +337,7 @@ static void job_in_place_is_behind_those_it_comes_after(void **state) {
                 work_buffer(&works[1], 1, 0, FLOATS * sizeof(float), OUT);
                 work_launch(&works[1], work_kernel(&works[1], BUILTIN, "add_f32"), 4, 256, "bbbl",
                             0, 0, 1, (uint64_t)FLOATS);
-                works[1].job.after = &after;
-                works[1].job.n_after = 1;
+                work_after(&works[1], after);
                 works_send(&supervisor, works, 2);
                 await_all(&supervisor, 2);
                 for (int i = 0; i < FLOATS; ++i)
@@ -376,7 +370,7 @@ static void large_and_overlapping_jobs_go_by_copy_engines(void **state) {
 static void one_bad_job_does_not_hide_in_its_batch(void **state) {
         HostArena arena;
         Supervisor supervisor = begin(&arena);
-        const Gpuq__Worker__Stopped *stopped;
+        const WorkerMessage *stopped;
 
         fill(&arena);
         /* Kernels that only read on: what else is in the context stays as it is. */
@@ -388,12 +382,13 @@ static void one_bad_job_does_not_hide_in_its_batch(void **state) {
                             1, i == 5 ? UINT64_C(1) << 42 : (uint64_t)FLOATS);
         }
         works_send(&supervisor, works, 10);
-        stopped = supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_STOPPED)->stopped;
-        assert_non_null(stopped->error);
-        assert_int_equal(stopped->error->code, GPUQ__V1__CODE__E_FAULT);
-        assert_int_equal(stopped->n_jobs, 10);
+        stopped = supervisor_await(&supervisor, FROM_WORKER_STOPPED);
+        assert_int_not_equal(stopped->head.code, 0);
+        assert_int_equal(stopped->head.code, GPUQ__V1__CODE__E_FAULT);
+        assert_int_equal(stopped->head.n_items, 10);
         for (size_t i = 0; i < 10; ++i)
-                assert_int_equal(stopped->jobs[i]->phase, GPUQ__WORKER__PHASE__ISSUED);
+                assert_int_equal(((const WorkerInFlight *)stopped->items)[i].phase,
+                                 WORKER_PHASE_ISSUED);
         host_arena_free(&arena);
         assert_int_equal(supervisor_wait(&supervisor), 0);
 }
@@ -438,13 +433,13 @@ static void what_runs_long_on_much_scratch_holds_up_nobody(void **state) {
         work_send(&supervisor, &works[LONG]);
 
         for (size_t n = 0; n < LONG + 1;) {
-                const Gpuq__Worker__JobEnds *ends =
-                        supervisor_await(&supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ENDS)->ends;
+                const WorkerMessage *told = supervisor_await(&supervisor, FROM_WORKER_ENDS);
+                const WorkerEnd *ends = told->items;
 
-                for (size_t i = 0; i < ends->n_ends; ++i, ++n, first = false) {
-                        assert_null(ends->ends[i]->error);
+                for (size_t i = 0; i < told->head.n_items; ++i, ++n, first = false) {
+                        assert_int_equal(told->head.code, 0);
                         if (first)
-                                assert_int_equal(ends->ends[i]->id, SHORT);
+                                assert_int_equal(ends[i].id, SHORT);
                 }
         }
         end(&supervisor, &arena);
@@ -477,12 +472,9 @@ static Supervisor begin_broken(HostArena *arena, const char *lines) {
 }
 
 static void device_arena(Supervisor *supervisor, uint64_t id) {
-        Gpuq__Worker__ArenaMake make = GPUQ__WORKER__ARENA_MAKE__INIT;
 
-        make.id = id;
-        make.size = 3 * MANY * SLICE;
-        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_ARENA_MAKE, &make, -1);
-        supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE);
+        device_arena_make(supervisor, id, 3 * MANY * SLICE);
+        supervisor_await(supervisor, FROM_WORKER_ARENA_MADE);
 }
 
 /* Two batches, which are formed before the first of them is issued. Half of each out is left alone. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What protobuf-c reads of the ends that a worker tells: each job's, in their order. */
+/* The ends that a worker tells: each job's, in their order. */
 #include "tests/unit/supervisor/scan.h"
 
 #include <string.h>
@@ -54,33 +54,31 @@ static void place_fill(Place *place, size_t n_jobs, unsigned one_in) {
         }
 }
 
-static void assert_end(const Gpuq__Worker__JobEnd *end, const Job *job) {
+static void assert_end(const WorkerEnd *end, const WorkerMessage *told, const Job *job) {
         assert_int_equal(end->id, job->id);
         assert_int_equal(end->gpu_ns, job->gpu_ns);
         assert_int_equal(end->ran_us, job->ran_us);
-        assert_string_equal(end->output, job->output ? job->output : "");
-        assert_int_equal(end->error != NULL, failure_is_set(&job->failure));
-        if (!end->error)
-                return;
-        assert_int_equal(end->error->code, job->failure.code);
-        assert_string_equal(end->error->text, job->failure.text);
+        assert_string_equal(told->more, job->output ? job->output : "");
+        assert_int_equal(told->head.code, job->failure.code);
+        assert_string_equal(told->text, job->failure.text ? job->failure.text : "");
 }
 
 /* Return: how many messages there were. @n_jobs: told in turns, one after the other. */
 static unsigned place_read(Place *place, size_t n_jobs) {
-        Gpuq__Worker__FromWorker *message;
         const uint8_t *data;
         size_t n_data;
         unsigned n = 0;
 
         for (; channel_receive(place->theirs, &data, &n_data) == 0; ++n) {
-                message = gpuq__worker__from_worker__unpack(NULL, n_data, data);
-                assert_non_null(message);
-                assert_int_equal(message->body_case, GPUQ__WORKER__FROM_WORKER__BODY_ENDS);
-                assert_true(message->ends->n_ends > 0);
-                for (size_t i = 0; i < message->ends->n_ends; ++i)
-                        assert_end(message->ends->ends[i], &place->jobs[place->n_read++ % n_jobs]);
-                gpuq__worker__from_worker__free_unpacked(message, NULL);
+                WorkerMessage told;
+                const WorkerEnd *ends;
+
+                assert_true(protocol_read(data, n_data, &told));
+                assert_int_equal(told.head.kind, FROM_WORKER_ENDS);
+                assert_true(told.head.n_items > 0);
+                ends = told.items;
+                for (size_t i = 0; i < told.head.n_items; ++i)
+                        assert_end(&ends[i], &told, &place->jobs[place->n_read++ % n_jobs]);
         }
         return n;
 }
@@ -130,8 +128,7 @@ static void ends_wait_for_room_in_their_order(void **state) {
 }
 
 static void what_waits_for_room_keeps_its_descriptor(void **state) {
-        Gpuq__Worker__FromWorker message = GPUQ__WORKER__FROM_WORKER__INIT;
-        Gpuq__Worker__ArenaMade made = GPUQ__WORKER__ARENA_MADE__INIT;
+        WorkerMessage made = {{.kind = FROM_WORKER_ARENA_MADE, .id = 5}}, message;
         static Place place;
         const uint8_t *data;
         size_t n_data;
@@ -142,14 +139,13 @@ static void what_waits_for_room_keeps_its_descriptor(void **state) {
         while (outbox_is_empty(&place.outbox))
                 assert_int_equal(report_ends(&place.outbox, &place.ended), 0);
         assert_int_equal(pipe(fds), 0);
-        message.body_case = GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE;
-        message.arena_made = &made;
-        assert_int_equal(outbox_send(&place.outbox, &message, fds[0]), 0);
+        assert_int_equal(outbox_send(&place.outbox, &made, fds[0]), 0);
         close(fds[0]);
 
         while (channel_receive(place.theirs, &data, &n_data) == 0 &&
-               data[0] != (GPUQ__WORKER__FROM_WORKER__BODY_ARENA_MADE << 3 | 2))
+               protocol_read(data, n_data, &message) && message.head.kind == FROM_WORKER_ENDS)
                 assert_int_equal(outbox_flush(&place.outbox), 0);
+        assert_int_equal(message.head.id, 5);
         fd = channel_take_fd(place.theirs);
         assert_int_equal(write(fds[1], "x", 1), 1);
         assert_int_equal(read(fd, (char[1]){0}, 1), 1);

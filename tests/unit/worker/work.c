@@ -2,36 +2,36 @@
 #include "work.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "job_message.h"
 
 void work_init(Work *work, uint64_t id) {
         memset(work, 0, sizeof(*work));
-        gpuq__worker__worker_job__init(&work->job);
         work->job.id = id;
-        work->job.buffers = work->buffer_pointers;
-        work->job.kernels = work->kernel_pointers;
 }
 
 uint32_t work_buffer(Work *work, uint64_t arena, uint64_t offset, uint64_t length,
                      Gpuq__V1__Direction direction) {
-        size_t i = work->job.n_buffers++;
+        uint32_t i = work->job.n_buffers++;
 
-        gpuq__v1__buffer__init(&work->buffers[i]);
-        work->buffers[i].arena = arena;
-        work->buffers[i].offset = offset;
-        work->buffers[i].length = length;
-        work->buffers[i].direction = direction;
-        work->buffer_pointers[i] = &work->buffers[i];
-        return (uint32_t)i;
+        work->buffers[i] = (WorkerBuffer){arena, offset, length, direction};
+        return i;
 }
 
 uint32_t work_kernel(Work *work, uint64_t module, const char *name) {
-        size_t i = work->job.n_kernels++;
+        size_t n_name = strlen(name) + 1;
+        uint32_t i = work->job.n_kernels++;
 
-        gpuq__v1__kernel__init(&work->kernels[i]);
-        work->kernels[i].module = module;
-        work->kernels[i].name = (char *)name;
-        work->kernel_pointers[i] = &work->kernels[i];
-        return (uint32_t)i;
+        assert_true(work->job.n_names + n_name <= sizeof(work->names));
+        memcpy(work->names + work->job.n_names, name, n_name);
+        work->job.n_names += (uint32_t)n_name;
+        work->modules[i] = module;
+        return i;
+}
+
+void work_after(Work *work, uint64_t id) {
+        work->after[work->job.n_after++] = id;
 }
 
 static Gpuq__V1__Operation *work_operation(Work *work) {
@@ -131,9 +131,27 @@ void work_pack(Work *work) {
 
         operations.operations = work->operation_pointers;
         operations.n_operations = work->n_operations;
-        work->job.operations.data = work->packed;
-        work->job.operations.len = gpuq__v1__operations__pack(&operations, work->packed);
-        assert_true(work->job.operations.len <= sizeof(work->packed));
+        work->job.n_operations = (uint32_t)gpuq__v1__operations__pack(&operations, work->packed);
+        assert_true(work->job.n_operations <= sizeof(work->packed));
+}
+
+uint8_t *work_write(const Work *work, const uint8_t *operations, uint8_t *p) {
+        const WorkerJobParts parts = {
+                .buffers = work->buffers,
+                .modules = work->modules,
+                .after = work->after,
+                .names = work->names,
+                .operations = operations ? operations : work->packed,
+        };
+
+        return job_message_write(p, work->job, &parts);
+}
+
+void jobs_send(Supervisor *supervisor, const uint8_t *jobs, size_t n_bytes) {
+        supervisor_send(supervisor,
+                        &(WorkerMessage){{.kind = TO_WORKER_JOBS, .n_items = (uint32_t)n_bytes},
+                                         .items = jobs},
+                        -1);
 }
 
 void work_send(Supervisor *supervisor, Work *work) {
@@ -141,63 +159,70 @@ void work_send(Supervisor *supervisor, Work *work) {
 }
 
 void works_send(Supervisor *supervisor, Work *works, size_t n_works) {
-        Gpuq__Worker__JobList list = GPUQ__WORKER__JOB_LIST__INIT;
-        Gpuq__Worker__WorkerJob **jobs = calloc(n_works, sizeof(*jobs));
+        size_t n_bytes = 0;
+        uint8_t *jobs, *p;
 
-        assert_non_null(jobs);
         for (size_t i = 0; i < n_works; ++i) {
                 work_pack(&works[i]);
-                jobs[i] = &works[i].job;
+                n_bytes += job_message_bytes(&works[i].job);
         }
-        list.jobs = jobs;
-        list.n_jobs = n_works;
-        supervisor_send(supervisor, GPUQ__WORKER__TO_WORKER__BODY_JOBS, &list, -1);
+        jobs = p = malloc(n_bytes);
+        assert_non_null(jobs);
+        for (size_t i = 0; i < n_works; ++i)
+                p = work_write(&works[i], NULL, p);
+        jobs_send(supervisor, jobs, n_bytes);
         free(jobs);
 }
 
-/* The end of the one job that is in flight. */
-const Gpuq__Worker__JobEnd *await_end(Supervisor *supervisor, uint64_t id) {
-        const Gpuq__Worker__JobEnds *ends =
-                supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ENDS)->ends;
+const WorkerMessage *await_end(Supervisor *supervisor, uint64_t id) {
+        const WorkerMessage *told = supervisor_await(supervisor, FROM_WORKER_ENDS);
+        const WorkerEnd *end = told->items;
 
-        assert_int_equal(ends->n_ends, 1);
-        assert_int_equal(ends->ends[0]->id, id);
-        return ends->ends[0];
+        assert_int_equal(told->head.n_items, 1);
+        assert_int_equal(end->id, id);
+        return told;
 }
 
 void await_done(Supervisor *supervisor, uint64_t id) {
-        const Gpuq__Worker__JobEnd *end = await_end(supervisor, id);
+        const WorkerMessage *told = await_end(supervisor, id);
 
-        if (end->error)
-                fail_msg("job %d failed: %s", (int)id, end->error->text);
+        if (told->head.code)
+                fail_msg("job %d failed: %s", (int)id, told->text);
 }
 
 void await_all(Supervisor *supervisor, size_t n) {
         while (n > 0) {
-                const Gpuq__Worker__JobEnds *ends =
-                        supervisor_await(supervisor, GPUQ__WORKER__FROM_WORKER__BODY_ENDS)->ends;
+                const WorkerMessage *told = supervisor_await(supervisor, FROM_WORKER_ENDS);
 
-                assert_true(ends->n_ends <= n);
-                n -= ends->n_ends;
-                for (size_t i = 0; i < ends->n_ends; ++i)
-                        if (ends->ends[i]->error)
-                                fail_msg("job %d failed: %s", (int)ends->ends[i]->id,
-                                         ends->ends[i]->error->text);
+                if (told->head.code)
+                        fail_msg("a job failed: %s", told->text);
+                assert_true(told->head.n_items <= n);
+                n -= told->head.n_items;
         }
 }
 
 void await_refusal(Supervisor *supervisor, uint64_t id, Gpuq__V1__Code code, const char *text) {
-        const Gpuq__Worker__JobEnd *end = await_end(supervisor, id);
+        const WorkerMessage *told = await_end(supervisor, id);
 
-        assert_non_null(end->error);
-        assert_string_equal(end->error->text, text);
-        assert_int_equal(end->error->code, code);
+        assert_string_equal(told->text, text);
+        assert_int_equal(told->head.code, code);
+}
+
+Gpuq__V1__WorkerCounters work_counters(const WorkerMessage *stats) {
+        Gpuq__V1__WorkerCounters *unpacked =
+                gpuq__v1__worker_counters__unpack(NULL, stats->head.n_items, stats->items);
+        Gpuq__V1__WorkerCounters counters;
+
+        assert_non_null(unpacked);
+        counters = *unpacked;
+        gpuq__v1__worker_counters__free_unpacked(unpacked, NULL);
+        return counters;
 }
 
 void add_module(Supervisor *supervisor, uint64_t id, const char *text) {
-        const Gpuq__Worker__ModuleAdded *added = module_add_source(supervisor, id, text);
+        const WorkerMessage *added = module_add_source(supervisor, id, text);
 
-        assert_int_equal(added->id, id);
-        if (added->error)
-                fail_msg("module: %s", added->error->text);
+        assert_int_equal(added->head.id, id);
+        if (added->head.code)
+                fail_msg("module: %s", added->text);
 }

@@ -9,7 +9,16 @@
  * the kernel. Each refusal names the limit.
  */
 
-#include "worker/program.h"
+#include "worker/image.h"
+
+typedef struct ProgramLaunch {
+        Function *function;
+        unsigned grid[3], block[3];
+        unsigned cluster[3]; /* all 0: none */
+        unsigned shared_bytes;
+        bool cooperative;
+        void **values; /* as cuLaunchKernelEx takes them */
+} ProgramLaunch;
 
 /**
  * geometry_check() - check and fill in a launch whose function is set

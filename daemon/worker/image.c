@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/batch.h"
 #include "worker/symbol.h"
-#include "worker/twin.h"
 
 /* Bytes of names in a message. */
 #define IMAGE_NAMES_MAX 2000
@@ -82,6 +82,27 @@ static void image_read_parameters(Image *image, Function *function, const Compil
         function->kinds_known = known || function->n_parameters == 0;
 }
 
+/* Loaded now: at its first launch it would wait for running kernels. */
+static void image_find_twin(Function *function, const Driver *cu, CUmodule module) {
+        size_t n_name = strlen(function->symbol) + sizeof(BATCH_SUFFIX);
+        _cleanup_(freep) char *name = malloc(n_name);
+        CUfunction twin;
+        int max_threads;
+
+        if (!name || function->n_parameter_bytes == 0)
+                return;
+
+        snprintf(name, n_name, "%s" BATCH_SUFFIX, function->symbol);
+        if (cu->cuModuleGetFunction(&twin, module, name) != CUDA_SUCCESS ||
+            cu->cuFuncLoad(twin) != CUDA_SUCCESS ||
+            cu->cuFuncGetAttribute(&max_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, twin) !=
+                    CUDA_SUCCESS)
+                return;
+
+        function->twin = twin;
+        function->twin_max_threads = (unsigned)max_threads;
+}
+
 static int image_read_function(Image *image, Function *function, Failure *failure) {
         const Driver *cu = image->cu;
         const CompiledKernel *kernel;
@@ -117,7 +138,7 @@ static int image_read_function(Image *image, Function *function, Failure *failur
         function->dynamic_shared = (size_t)dynamic_shared;
         image_read_parameters(image, function, kernel);
         if (image->has_twins)
-                twin_find(function, cu, image->module);
+                image_find_twin(function, cu, image->module);
         return 0;
 }
 

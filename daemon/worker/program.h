@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/image.h"
+#include "worker/geometry.h"
 
 typedef struct ProgramBuffer {
         uint64_t length;    /* bytes */
@@ -36,15 +36,6 @@ typedef struct ProgramInput {
         size_t n_kernels;
         ProtobufCAllocator *allocator; /* for what is decoded on the way; NULL: malloc */
 } ProgramInput;
-
-typedef struct ProgramLaunch {
-        Function *function;
-        unsigned grid[3], block[3];
-        unsigned cluster[3]; /* all 0: none */
-        unsigned shared_bytes;
-        bool cooperative;
-        void **values; /* as cuLaunchKernelEx takes them */
-} ProgramLaunch;
 
 typedef struct ProgramPlace {
         const CUdeviceptr *base; /* of a buffer or of a variable */

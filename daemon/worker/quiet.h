@@ -8,6 +8,9 @@
  * A moment in which nothing new is issued, so that what is in flight ends and
  * somebody can have the device to himself. However many ask for it, a
  * twenty-fifth of the time goes there at most. Pure.
+ *
+ * Without these moments both ways of a trial were timed beside whatever else was in flight, and the choice was wrong at
+ * times: the lone addition of in_place.h took 15.4 us in one section of a run and 26.6 us, staged, in another.
  */
 
 #include <stdbool.h>

@@ -9,7 +9,9 @@
  * outbox_send() does.
  */
 
-#include "worker/worker.h"
+#include "worker/module.h"
+#include "worker/outbox.h"
+#include "worker/runner.h"
 
 /** report_ready() - the context is there, or why not. */
 int report_ready(Outbox *outbox, const Failure *failure);

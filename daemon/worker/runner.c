@@ -2,7 +2,7 @@
 /*
  * Runner
  */
-#include "worker/runner_state.h"
+#include "worker/runner.h"
 
 #define RUNNER_QUERY_FIRST_NS UINT64_C(1000000)
 #define RUNNER_QUERY_LAST_NS  UINT64_C(20000000)

@@ -4,7 +4,7 @@
  * becomes of those that cannot go.
  */
 #include "util/macro.h"
-#include "worker/runner_state.h"
+#include "worker/runner.h"
 
 /* So long at most a batch waits for scratch that others keep, before it takes its own from the pool. */
 #define RUNNER_SCRATCH_NS (10 * QUIET_NS)

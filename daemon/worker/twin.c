@@ -4,32 +4,10 @@
  */
 #include "worker/twin.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Dynamic shared memory that a kernel gets without asking; twins are asked for no more. */
 #define TWIN_SHARED_MAX (48u << 10)
-
-void twin_find(Function *function, const Driver *cu, CUmodule module) {
-        size_t n_name = strlen(function->symbol) + sizeof(BATCH_SUFFIX);
-        _cleanup_(freep) char *name = malloc(n_name);
-        CUfunction twin;
-        int max_threads;
-
-        if (!name || function->n_parameter_bytes == 0)
-                return;
-
-        /* Loaded now: at its first launch it would wait for running kernels. */
-        snprintf(name, n_name, "%s" BATCH_SUFFIX, function->symbol);
-        if (cu->cuModuleGetFunction(&twin, module, name) != CUDA_SUCCESS ||
-            cu->cuFuncLoad(twin) != CUDA_SUCCESS ||
-            cu->cuFuncGetAttribute(&max_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, twin) !=
-                    CUDA_SUCCESS)
-                return;
-
-        function->twin = twin;
-        function->twin_max_threads = (unsigned)max_threads;
-}
 
 size_t twin_rows(const ProgramLaunch *launch) {
         const Function *function = launch->function;

@@ -10,7 +10,7 @@
  */
 
 #include "compiler/batch.h"
-#include "worker/program.h"
+#include "worker/geometry.h"
 #include "worker/stream.h"
 
 typedef struct TwinTable {
@@ -18,8 +18,6 @@ typedef struct TwinTable {
         size_t n_rows;
 } TwinTable;
 
-/** twin_find() - a function's, if its module, which has twins, has one that can be used. */
-void twin_find(Function *function, const Driver *cu, CUmodule module);
 /** twin_rows() - jobs of this launch that one table holds; fewer than BATCH_ROWS_MIN: it has no twin for it. */
 size_t twin_rows(const ProgramLaunch *launch);
 

@@ -151,7 +151,7 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .session = (uint32_t)(spec->id >> 32),
                 .priority = spec->priority,
         };
-        job->item = (OutboxItem){.kind = OUTBOX_JOB, .job = job};
+        job->item = (OutboxItem){.kind = TO_WORKER_JOBS, .job = job};
         LIST_INIT(&job->successors);
         LIST_INIT(&job->watches);
         job_copy(job, spec, &layout);

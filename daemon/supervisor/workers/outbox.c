@@ -8,7 +8,6 @@
 #include "jobs.h"
 #include "util/list.h"
 #include "util/macro.h"
-#include "worker/protocol.h"
 
 void outbox_init(Outbox *outbox) {
         *outbox = (Outbox){};
@@ -30,7 +29,7 @@ static void outbox_free_item(OutboxItem *item) {
 static void outbox_drop(Outbox *outbox, OutboxItem *item) {
         TAILQ_REMOVE(&outbox->items, item, link);
         item->is_queued = false;
-        if (item->kind == OUTBOX_JOB)
+        if (item->kind == TO_WORKER_JOBS)
                 return;
         outbox_free_item(item);
 }
@@ -70,21 +69,22 @@ static int outbox_push_new(Outbox *outbox, OutboxItem contents) {
         return 0;
 }
 
-int outbox_push_arena(Outbox *outbox, OutboxKind kind, Arena *arena) {
+int outbox_push_arena(Outbox *outbox, WorkerMessageKind kind, Arena *arena) {
         return outbox_push_new(outbox, (OutboxItem){.kind = kind, .arena = arena});
 }
 
 int outbox_push_module(Outbox *outbox, Module *module) {
-        return outbox_push_new(outbox, (OutboxItem){.kind = OUTBOX_MODULE_ADD, .module = module});
+        return outbox_push_new(outbox,
+                               (OutboxItem){.kind = TO_WORKER_MODULE_ADD, .module = module});
 }
 
-int outbox_push_id(Outbox *outbox, OutboxKind kind, uint64_t id) {
+int outbox_push_id(Outbox *outbox, WorkerMessageKind kind, uint64_t id) {
         return outbox_push_new(outbox, (OutboxItem){.kind = kind, .id = id});
 }
 
 /* ---- messages -------------------------------------------------------------- */
 
-static int outbox_send_arena(Channel *channel, WorkerMessageKind kind, const Arena *arena, int fd) {
+static int outbox_send_arena(Channel *channel, WorkerMessageKind kind, const Arena *arena) {
         WorkerMessage message = {{
                 .kind = kind,
                 .id = arena->id,
@@ -92,11 +92,7 @@ static int outbox_send_arena(Channel *channel, WorkerMessageKind kind, const Are
                 .detail = (uint32_t)arena->place,
         }};
 
-        return protocol_send(channel, &message, fd);
-}
-
-static int outbox_send_id(Channel *channel, WorkerMessageKind kind, uint64_t id) {
-        return protocol_send(channel, &(WorkerMessage){{.kind = kind, .id = id}}, -1);
+        return protocol_send(channel, &message, kind == TO_WORKER_ARENA_ADD ? arena->fd : -1);
 }
 
 static int outbox_send_module(Channel *channel, const Module *module) {
@@ -125,24 +121,11 @@ static int outbox_send_module(Channel *channel, const Module *module) {
 }
 
 static int outbox_send_one(Channel *channel, const OutboxItem *item) {
-        switch (item->kind) {
-                case OUTBOX_ARENA_ADD:
-                        return outbox_send_arena(channel, TO_WORKER_ARENA_ADD, item->arena,
-                                                 item->arena->fd);
-                case OUTBOX_ARENA_MAKE:
-                        return outbox_send_arena(channel, TO_WORKER_ARENA_MAKE, item->arena, -1);
-                case OUTBOX_ARENA_DROP:
-                        return outbox_send_id(channel, TO_WORKER_ARENA_DROP, item->id);
-                case OUTBOX_MODULE_ADD:
-                        return outbox_send_module(channel, item->module);
-                case OUTBOX_MODULE_DROP:
-                        return outbox_send_id(channel, TO_WORKER_MODULE_DROP, item->id);
-                case OUTBOX_STOP:
-                        return outbox_send_id(channel, TO_WORKER_STOP, 0);
-                case OUTBOX_JOB:
-                        break;
-        }
-        return -EINVAL;
+        if (item->arena)
+                return outbox_send_arena(channel, item->kind, item->arena);
+        if (item->module)
+                return outbox_send_module(channel, item->module);
+        return protocol_send(channel, &(WorkerMessage){{.kind = item->kind, .id = item->id}}, -1);
 }
 
 /* ---- jobs ------------------------------------------------------------------ */
@@ -236,7 +219,7 @@ static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
         TAILQ_FOREACH (item, &outbox->items, link) {
                 size_t n_more;
 
-                if (item->kind != OUTBOX_JOB || n_jobs >= OUTBOX_LIST_JOBS)
+                if (item->kind != TO_WORKER_JOBS || n_jobs >= OUTBOX_LIST_JOBS)
                         break;
                 n_more = outbox_job_bytes(item->job);
                 if (n_jobs && n_bytes + n_more > OUTBOX_LIST_BYTES)
@@ -278,17 +261,15 @@ int outbox_flush(Outbox *outbox, Channel *channel) {
         int r;
 
         while ((item = TAILQ_FIRST(&outbox->items))) {
-                if (item->kind == OUTBOX_JOB) {
+                if (item->kind == TO_WORKER_JOBS) {
                         r = outbox_send_jobs(outbox, channel);
-                        if (r)
-                                return r;
-                        continue;
+                } else {
+                        r = outbox_send_one(channel, item);
+                        if (r == 0)
+                                outbox_drop(outbox, item);
                 }
-
-                r = outbox_send_one(channel, item);
                 if (r)
                         return r;
-                outbox_drop(outbox, item);
         }
         return 0;
 }

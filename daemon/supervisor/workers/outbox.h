@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "util/channel.h"
+#include "worker/protocol.h"
 
 #define OUTBOX_LIST_BYTES (1u << 20) /* of jobs in one message */
 #define OUTBOX_LIST_JOBS  1024u
@@ -23,18 +23,8 @@ typedef struct Arena Arena;
 typedef struct Job Job;
 typedef struct Module Module;
 
-typedef enum OutboxKind {
-        OUTBOX_JOB,
-        OUTBOX_ARENA_ADD,
-        OUTBOX_ARENA_MAKE,
-        OUTBOX_ARENA_DROP,
-        OUTBOX_MODULE_ADD,
-        OUTBOX_MODULE_DROP,
-        OUTBOX_STOP,
-} OutboxKind;
-
 typedef struct OutboxItem {
-        OutboxKind kind;
+        WorkerMessageKind kind;
         bool is_queued;
         uint64_t id;    /* *_DROP */
         Arena *arena;   /* a reference */
@@ -56,11 +46,11 @@ void outbox_push_job(Outbox *outbox, Job *job);
 /** outbox_remove_job() - Return: false: it is not in there, so it was sent. */
 bool outbox_remove_job(Outbox *outbox, Job *job);
 /** outbox_push_arena() - ADD or MAKE. Return: 0, or -ENOMEM. */
-int outbox_push_arena(Outbox *outbox, OutboxKind kind, Arena *arena);
+int outbox_push_arena(Outbox *outbox, WorkerMessageKind kind, Arena *arena);
 /** outbox_push_module() - ADD. Return: 0, or -ENOMEM. */
 int outbox_push_module(Outbox *outbox, Module *module);
 /** outbox_push_id() - a DROP, or STOP with 0. Return: 0, or -ENOMEM. */
-int outbox_push_id(Outbox *outbox, OutboxKind kind, uint64_t id);
+int outbox_push_id(Outbox *outbox, WorkerMessageKind kind, uint64_t id);
 /**
  * outbox_flush() - write as much as the channel takes
  *

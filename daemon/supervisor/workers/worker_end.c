@@ -179,7 +179,7 @@ void worker_stop(Worker *worker) {
 
         worker->state = WORKER_STOPPING;
         worker_recall(worker);
-        if (outbox_push_id(&worker->outbox, OUTBOX_STOP, 0) < 0) {
+        if (outbox_push_id(&worker->outbox, TO_WORKER_STOP, 0) < 0) {
                 worker_kill(worker);
                 return;
         }

@@ -23,7 +23,7 @@ static int worker_give_arena(Worker *worker, Arena *arena) {
         if (mapping)
                 return 0;
 
-        r = outbox_push_arena(&worker->outbox, OUTBOX_ARENA_ADD, arena);
+        r = outbox_push_arena(&worker->outbox, TO_WORKER_ARENA_ADD, arena);
         if (r < 0)
                 return r;
         return worker_add_mapping(worker, arena);
@@ -115,7 +115,7 @@ void worker_drop_mapping(Mapping *mapping) {
         Worker *worker = mapping->worker;
 
         if (worker_is_open(worker) &&
-            outbox_push_id(&worker->outbox, OUTBOX_ARENA_DROP, mapping->id) < 0)
+            outbox_push_id(&worker->outbox, TO_WORKER_ARENA_DROP, mapping->id) < 0)
                 worker_kill(worker);
         LIST_REMOVE(mapping, link);
         HASH_DEL(worker->mappings, mapping);
@@ -127,7 +127,7 @@ int worker_make_arena(Worker *worker, Arena *arena) {
 
         if (arena->asked_worker == worker->id)
                 return 0;
-        r = outbox_push_arena(&worker->outbox, OUTBOX_ARENA_MAKE, arena);
+        r = outbox_push_arena(&worker->outbox, TO_WORKER_ARENA_MAKE, arena);
         if (r == 0)
                 arena->asked_worker = worker->id;
         return r;
@@ -180,7 +180,7 @@ void worker_drop_instance(Instance *instance) {
 
         assert(TAILQ_EMPTY(&instance->parked));
         if (worker_is_open(worker) && instance->state != INSTANCE_FAILED &&
-            outbox_push_id(&worker->outbox, OUTBOX_MODULE_DROP, instance->id) < 0)
+            outbox_push_id(&worker->outbox, TO_WORKER_MODULE_DROP, instance->id) < 0)
                 worker_kill(worker);
         LIST_REMOVE(instance, link);
         HASH_DEL(worker->instances, instance);

@@ -57,7 +57,8 @@ static void job_take_buffer(Job *job, const WorkerBuffer *from, const JobTables 
                 .arena = arena,
                 .offset = from->offset,
                 .length = from->length,
-                .direction = whole ? STAGING_OUT : (StagingDirection)MIN(from->direction, STAGING_INOUT + 1u),
+                .direction = whole ? STAGING_OUT
+                                   : (StagingDirection)MIN(from->direction, STAGING_INOUT + 1u),
                 .whole = whole,
                 .in_device = arena->place == GPUQ__V1__PLACE__DEVICE,
         };
@@ -93,14 +94,14 @@ static void job_lay_out(Job *job, const JobRoom *room, const WorkerJob *message)
                 .timeout_ms = message->timeout_ms,
                 .buffers = (StagingBuffer *)(block + room->buffers),
                 .kernels = (JobKernel *)(block + room->kernels),
-                .after = (uint64_t *)(block + room->after),
-                .n_after = message->n_after,
-                .edges = (JobEdge *)(block + room->edges),
+                .order.after = (uint64_t *)(block + room->after),
+                .order.n_after = message->n_after,
+                .order.edges = (JobEdge *)(block + room->edges),
                 .staging_memory = block + room->staging,
                 .operations = block + room->texts + message->n_names,
                 .n_operations = message->n_operations,
         };
-        SLIST_INIT(&job->successors);
+        SLIST_INIT(&job->order.successors);
 }
 
 int job_new(const WorkerJob *message, const WorkerJobParts *parts, const JobTables *tables,
@@ -114,7 +115,7 @@ int job_new(const WorkerJob *message, const WorkerJobParts *parts, const JobTabl
                 return -ENOMEM;
 
         job_lay_out(job, &room, message);
-        memcpy(job->after, parts->after,
+        memcpy(job->order.after, parts->after,
                message->n_after * sizeof(uint64_t) + job_text_bytes(message));
         for (uint32_t i = 0; i < message->n_buffers; ++i)
                 job_take_buffer(job, &parts->buffers[i], tables);

@@ -45,6 +45,15 @@ typedef struct JobEdge {
         Job *after;                /* the one that waits */
 } JobEdge;
 
+/* The jobs that it comes after, and those that come after it. */
+typedef struct JobOrder {
+        uint64_t *after; /* ids */
+        JobEdge *edges;  /* one each */
+        size_t n_after;
+        size_t n_behind; /* of these, those that wait */
+        SLIST_HEAD(, JobEdge) successors;
+} JobOrder;
+
 /* What jobs must have in common to run as one launch. */
 typedef struct JobKind {
         Function *function; /* NULL: runs by itself */
@@ -69,11 +78,7 @@ struct Job {
         size_t n_buffers;
         JobKernel *kernels;
         size_t n_kernels;
-        uint64_t *after; /* ids */
-        JobEdge *edges;  /* one each */
-        size_t n_after;
-        SLIST_HEAD(, JobEdge) successors;
-        size_t n_behind;     /* jobs that wait and that this one comes after */
+        JobOrder order;
         uint64_t formed_ns;  /* when it first came to a batch; 0: not yet */
         uint8_t *operations; /* packed */
         size_t n_operations; /* bytes */

@@ -27,7 +27,7 @@
 typedef enum WorkerMessageKind {
         /* supervisor to worker */
         TO_WORKER_ARENA_ADD =
-                1,            /* id, number: bytes, detail: Place. A host memfd to map, or device memory to import */
+                1, /* id, number: bytes, detail: Place. A host memfd to map, or device memory to import */
         TO_WORKER_ARENA_MAKE, /* id, number: bytes. Make device memory, zero it, answer ARENA_MADE */
         TO_WORKER_ARENA_DROP, /* id. No job in flight or to come uses it */
         TO_WORKER_MODULE_ADD, /* id, number: bytes of the image, detail: Format, text: name, items: options, a NUL behind each */
@@ -37,12 +37,12 @@ typedef enum WorkerMessageKind {
 
         /* worker to supervisor; code and text: an error, if code is not 0 */
         FROM_WORKER_PROBED, /* of gpuqd-worker --probe, its only message. Error, detail, more: driver version, items: WorkerDevice */
-        FROM_WORKER_READY,       /* the context is there. Error, detail, number: WORKER_PROTOCOL */
+        FROM_WORKER_READY,  /* the context is there. Error, detail, number: WORKER_PROTOCOL */
         FROM_WORKER_ARENA_ADDED, /* id, error. Answers ARENA_ADD only where that failed */
         FROM_WORKER_ARENA_MADE,  /* id, error */
         FROM_WORKER_MODULE_ADDED, /* id, error, items: bytes of a gpuq.v1.ModuleReady, for the client */
         FROM_WORKER_ENDS, /* items: WorkerEnd. Error and more (what its kernels printed) are those of the only one */
-        FROM_WORKER_LATE, /* id of a job that ran past its timeout; the supervisor decides */
+        FROM_WORKER_LATE,    /* id of a job that ran past its timeout; the supervisor decides */
         FROM_WORKER_STOPPED, /* the worker exits next. Error, detail, more: assert text, items: WorkerInFlight, all without an end so far */
         FROM_WORKER_STATS, /* number: bytes of device memory in use, more: what all jobs wait for, items: bytes of a gpuq.v1.WorkerCounters */
 } WorkerMessageKind;
@@ -73,7 +73,8 @@ typedef struct WorkerJob {
         uint32_t n_bytes; /* of all that, a multiple of 8 */
         int32_t priority;
         uint64_t id;
-        uint64_t word_arena; /* gets the lower half of the id when the job is done and ENDS is written; 0: none */
+        uint64_t
+                word_arena; /* gets the lower half of the id when the job is done and ENDS is written; 0: none */
         uint64_t word_offset;
         uint32_t timeout_ms; /* counted by the worker from the start on the GPU; 0: none */
         uint32_t n_buffers, n_kernels, n_after;

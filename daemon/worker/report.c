@@ -15,9 +15,9 @@ static int report_send(Outbox *outbox, WorkerMessage message, const Failure *fai
 }
 
 int report_ready(Outbox *outbox, const Failure *failure) {
-        return report_send(
-                outbox, (WorkerMessage){{.kind = FROM_WORKER_READY, .number = WORKER_PROTOCOL}},
-                failure);
+        return report_send(outbox,
+                           (WorkerMessage){{.kind = FROM_WORKER_READY, .number = WORKER_PROTOCOL}},
+                           failure);
 }
 
 /* ---- arenas and modules ------------------------------------------------------------- */
@@ -62,46 +62,41 @@ static int report_module_failed(Outbox *outbox, uint64_t id, const Failure *fail
         return report_send(outbox, added, failure);
 }
 
+/* All that protobuf-c wants of a list of kernels, in one block. */
 typedef struct ReportKernels {
-        Gpuq__V1__KernelInfo *infos;
-        Gpuq__V1__KernelInfo **info_pointers;
-        Gpuq__V1__Parameter *parameters;
-        Gpuq__V1__Parameter **parameter_pointers;
+        Gpuq__V1__KernelInfo **info_pointers, *infos;
+        Gpuq__V1__Parameter **parameter_pointers, *parameters;
 } ReportKernels;
 
-static void report_kernels_free(ReportKernels *kernels) {
-        free(kernels->infos);
-        free(kernels->info_pointers);
-        free(kernels->parameters);
-        free(kernels->parameter_pointers);
-}
+/* Return: NULL: no memory. */
+static void *report_allocate_kernels(const Image *image, ReportKernels *ret_kernels) {
+        size_t n = image->n_functions, n_parameters = 0;
+        ReportKernels kernels;
 
-static int report_kernels_allocate(ReportKernels *kernels, const Image *image) {
-        size_t n = image->n_functions + 1, n_parameters = 1;
-
-        for (size_t i = 0; i < image->n_functions; ++i)
+        for (size_t i = 0; i < n; ++i)
                 n_parameters += image->functions[i].n_parameters;
+        kernels.info_pointers =
+                malloc(n * (sizeof(*kernels.infos) + sizeof(void *)) +
+                       n_parameters * (sizeof(*kernels.parameters) + sizeof(void *)) + 1);
+        if (!kernels.info_pointers)
+                return NULL;
 
-        kernels->infos = calloc(n, sizeof(*kernels->infos));
-        kernels->info_pointers = calloc(n, sizeof(*kernels->info_pointers));
-        kernels->parameters = calloc(n_parameters, sizeof(*kernels->parameters));
-        kernels->parameter_pointers = calloc(n_parameters, sizeof(*kernels->parameter_pointers));
-        if (!kernels->infos || !kernels->info_pointers || !kernels->parameters ||
-            !kernels->parameter_pointers)
-                return -ENOMEM;
-        return 0;
+        kernels.infos = (Gpuq__V1__KernelInfo *)(kernels.info_pointers + n);
+        kernels.parameter_pointers = (Gpuq__V1__Parameter **)(kernels.infos + n);
+        kernels.parameters = (Gpuq__V1__Parameter *)(kernels.parameter_pointers + n_parameters);
+        *ret_kernels = kernels;
+        return kernels.info_pointers;
 }
 
-static void report_fill_kernels(ReportKernels *kernels, const Image *image) {
+static void report_fill_kernels(const ReportKernels *kernels, const Image *image) {
         Gpuq__V1__Parameter *parameter = kernels->parameters;
         Gpuq__V1__Parameter **pointer = kernels->parameter_pointers;
 
         for (size_t i = 0; i < image->n_functions; ++i) {
                 const Function *function = &image->functions[i];
-                Gpuq__V1__KernelInfo *info = &kernels->infos[i];
+                Gpuq__V1__KernelInfo *info = kernels->info_pointers[i] = &kernels->infos[i];
 
                 gpuq__v1__kernel_info__init(info);
-                kernels->info_pointers[i] = info;
                 info->name = (char *)function->name;
                 info->text = (char *)function->text;
                 info->kinds_known = function->kinds_known;
@@ -120,13 +115,13 @@ static void report_fill_kernels(ReportKernels *kernels, const Image *image) {
 static int report_module_ready(Outbox *outbox, const Module *module) {
         WorkerMessage added = {{.kind = FROM_WORKER_MODULE_ADDED, .id = module->id}};
         Gpuq__V1__ModuleReady ready = GPUQ__V1__MODULE_READY__INIT;
-        _cleanup_(report_kernels_free) ReportKernels kernels = {0};
         _cleanup_(freep) uint8_t *packed = NULL;
-        int r;
+        _cleanup_(freep) void *memory = NULL;
+        ReportKernels kernels;
 
-        r = report_kernels_allocate(&kernels, module->image);
-        if (r < 0)
-                return r;
+        memory = report_allocate_kernels(module->image, &kernels);
+        if (!memory)
+                return -ENOMEM;
         report_fill_kernels(&kernels, module->image);
         ready.module = module->id;
         ready.kernels = kernels.info_pointers;
@@ -200,8 +195,7 @@ int report_ends(Outbox *outbox, const struct JobList *ended) {
 }
 
 int report_late(Outbox *outbox, const Job *job) {
-        return outbox_send(
-                outbox, &(WorkerMessage){{.kind = FROM_WORKER_LATE, .id = job->id}}, -1);
+        return outbox_send(outbox, &(WorkerMessage){{.kind = FROM_WORKER_LATE, .id = job->id}}, -1);
 }
 
 static size_t report_count(const struct JobList *jobs) {
@@ -257,17 +251,16 @@ int report_stats(Outbox *outbox, uint64_t n_bytes, const Runner *runner) {
         uint8_t packed[256];
 
         report_fill_counters(&counters, &runner->issuer);
-        return outbox_send(
-                outbox,
-                &(WorkerMessage){
-                        {
-                                .kind = FROM_WORKER_STATS,
-                                .number = n_bytes,
-                                .n_items = (uint32_t)gpuq__v1__worker_counters__pack(&counters,
-                                                                                     packed),
-                        },
-                        .more = runner_waiting(runner),
-                        .items = packed,
-                },
-                -1);
+        return outbox_send(outbox,
+                           &(WorkerMessage){
+                                   {
+                                           .kind = FROM_WORKER_STATS,
+                                           .number = n_bytes,
+                                           .n_items = (uint32_t)gpuq__v1__worker_counters__pack(
+                                                   &counters, packed),
+                                   },
+                                   .more = runner_waiting(runner),
+                                   .items = packed,
+                           },
+                           -1);
 }

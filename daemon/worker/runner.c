@@ -83,14 +83,14 @@ static void runner_make_ready(Runner *runner, Job *job) {
 
 /* Those that it comes after and that have not been issued tell it when they are. */
 static void runner_follow(Runner *runner, Job *job) {
-        for (size_t i = 0; i < job->n_after; ++i) {
-                Job *before = runner_find(runner, job->after[i]);
+        for (size_t i = 0; i < job->order.n_after; ++i) {
+                Job *before = runner_find(runner, job->order.after[i]);
 
                 if (!before || before->state != JOB_WAITING)
                         continue;
-                job->edges[i].after = job;
-                SLIST_INSERT_HEAD(&before->successors, &job->edges[i], link);
-                ++job->n_behind;
+                job->order.edges[i].after = job;
+                SLIST_INSERT_HEAD(&before->order.successors, &job->order.edges[i], link);
+                ++job->order.n_behind;
         }
 }
 
@@ -110,7 +110,7 @@ int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *p
         }
         runner_follow(runner, job);
         TAILQ_INSERT_TAIL(&runner->waiting, job, link);
-        if (job->n_behind == 0)
+        if (job->order.n_behind == 0)
                 runner_make_ready(runner, job);
         return 0;
 }
@@ -119,9 +119,9 @@ int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *p
 void runner_let_go(Runner *runner, Job *job) {
         JobEdge *edge;
 
-        while ((edge = SLIST_FIRST(&job->successors))) {
-                SLIST_REMOVE_HEAD(&job->successors, link);
-                if (--edge->after->n_behind == 0)
+        while ((edge = SLIST_FIRST(&job->order.successors))) {
+                SLIST_REMOVE_HEAD(&job->order.successors, link);
+                if (--edge->after->order.n_behind == 0)
                         runner_make_ready(runner, edge->after);
         }
 }
@@ -129,8 +129,8 @@ void runner_let_go(Runner *runner, Job *job) {
 /* ---- the end of a job --------------------------------------------------------------- */
 
 static bool runner_is_behind(const Runner *runner, const Job *job) {
-        for (size_t i = 0; i < job->n_after; ++i)
-                if (runner_find(runner, job->after[i]))
+        for (size_t i = 0; i < job->order.n_after; ++i)
+                if (runner_find(runner, job->order.after[i]))
                         return true;
         return false;
 }

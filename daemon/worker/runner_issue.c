@@ -16,8 +16,8 @@ static Stream *runner_stream_before(const Runner *runner, const Job *job, bool *
         Stream *stream = NULL;
 
         *ret_several = false;
-        for (size_t i = 0; i < job->n_after; ++i) {
-                const Job *before = runner_find(runner, job->after[i]);
+        for (size_t i = 0; i < job->order.n_after; ++i) {
+                const Job *before = runner_find(runner, job->order.after[i]);
 
                 if (!before || before->state != JOB_IN_FLIGHT)
                         continue;
@@ -32,8 +32,8 @@ static Stream *runner_stream_before(const Runner *runner, const Job *job, bool *
 static int runner_wait_elsewhere(Runner *runner, Batch *batch, Job *job) {
         int r;
 
-        for (size_t i = 0; i < job->n_after; ++i) {
-                const Job *before = runner_find(runner, job->after[i]);
+        for (size_t i = 0; i < job->order.n_after; ++i) {
+                const Job *before = runner_find(runner, job->order.after[i]);
 
                 if (!before || before->state != JOB_IN_FLIGHT ||
                     before->batch->stream == batch->stream)

@@ -104,9 +104,10 @@ static inline bool same_job_is(const Job *job, const WorkerJob *message,
                same_job_kernels(job, message, parts) &&
                (!job->word.arena || (job->word.arena->id == message->word_arena &&
                                      job->word.offset == message->word_offset)) &&
-               job->n_after == message->n_after &&
-               (job->n_after == 0 ||
-                memcmp(job->after, parts->after, job->n_after * sizeof(*job->after)) == 0) &&
+               job->order.n_after == message->n_after &&
+               (job->order.n_after == 0 ||
+                memcmp(job->order.after, parts->after,
+                       job->order.n_after * sizeof(*job->order.after)) == 0) &&
                job->n_operations == message->n_operations &&
                (job->n_operations == 0 ||
                 memcmp(job->operations, parts->operations, job->n_operations) == 0);

@@ -26,6 +26,7 @@ import sys
 
 MEMBERS_MAX = 35
 SUPERVISOR = 'daemon/supervisor/'
+CLIENT_LIBRARY = 'client/lib/'
 
 # Room: the rooms it may include. A room is a folder without its subfolders.
 MAY_INCLUDE = {
@@ -37,7 +38,12 @@ MAY_INCLUDE = {
     'daemon/compiler': ['daemon/driver', 'daemon/util', 'daemon/driver/cpu:image.h'],
     'daemon/worker': ['daemon/driver', 'daemon/util', 'proto',
                       'daemon/compiler:batch.h', 'daemon/compiler:compiled.h', 'daemon/compiler:compiler.h'],
-    'client/lib': ['client/include', 'daemon/util', 'proto'],
+    'client/lib/base': ['client/include', 'daemon/util'],
+    'client/lib/link': ['client/lib/base', 'client/include', 'daemon/util', 'proto'],
+    'client/lib/memory': ['client/lib/link', 'client/lib/base', 'client/include', 'daemon/util', 'proto'],
+    'client/lib/jobs': ['client/lib/memory', 'client/lib/link', 'client/lib/base', 'client/include', 'daemon/util', 'proto'],
+    'client/lib/session': ['client/lib/jobs', 'client/lib/memory', 'client/lib/link', 'client/lib/base', 'client/include',
+                           'daemon/util', 'proto'],
     'client/cli': ['client/include', 'daemon/util'],
     'client': ['client/include', 'daemon/util'],
     'client/include': [],
@@ -100,10 +106,11 @@ def permitted(room):
 
 
 def find_header(path, name, files):
-    """The file that path means by an include of name. The supervisor's rooms see each other's folders."""
+    """The file that path means by an include of name. The rooms of the supervisor see each other's folders, and so do libgpuq's."""
     folders = [os.path.dirname(path), 'daemon', '', 'client/include']
-    if path.startswith(SUPERVISOR):
-        folders += [room for room in MAY_INCLUDE if room.startswith(SUPERVISOR)]
+    for house in (SUPERVISOR, CLIENT_LIBRARY):
+        if path.startswith(house):
+            folders += [room for room in MAY_INCLUDE if room.startswith(house)]
     for folder in folders:
         found = os.path.normpath(os.path.join(folder, name))
         if found in files:

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "compiler/batch_module.h"
-#include "compiler/grow.h"
+#include "util/grow.h"
 
 typedef struct Body {
         BatchModule *module;

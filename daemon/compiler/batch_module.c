@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "compiler/batch.h"
-#include "compiler/grow.h"
+#include "util/grow.h"
 #include "compiler/ptx.h"
 
 #define ALIGN_MAX  16u /* of the table, and so of its rows */

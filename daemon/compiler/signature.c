@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compiler/grow.h"
+#include "util/grow.h"
 
 /* Of the C++ runtime, which every C++ compiler's library has under this name. */
 char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);

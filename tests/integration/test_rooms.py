@@ -54,8 +54,8 @@ def test_include_against_the_direction(tmp_path):
 
 
 def test_client_never_includes_the_daemons_rooms(tmp_path):
-    assert "client/lib may not include jobs" in violation(
-        tmp_path, {"client/lib/job.c": "#include \"daemon/supervisor/jobs/jobs.h\"\n"})
+    assert "client/lib/jobs may not include jobs" in violation(
+        tmp_path, {"client/lib/jobs/job.c": "#include \"daemon/supervisor/jobs/jobs.h\"\n"})
 
 
 def test_internal_header_of_another_room(tmp_path):

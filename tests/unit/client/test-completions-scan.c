@@ -2,7 +2,7 @@
 /* The ends of jobs are read as protobuf-c reads them, or not at all. */
 #include "tests/unit/supervisor/scan.h"
 
-#include "client/lib/completions_scan.h"
+#include "client/lib/session/completions_scan.h"
 #include "proto/pack.h"
 
 #define N_COMPLETIONS 5u

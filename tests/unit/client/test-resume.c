@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "client/lib/word.h"
+#include "client/lib/jobs/word.h"
 
 /* Jobs are held from here on. */
 #define HOLDING .version = 1, .hold = true

@@ -2,7 +2,7 @@
 
 #include "support.h"
 
-#include "client/lib/space.h"
+#include "client/lib/base/space.h"
 
 #define MIB (UINT64_C(1) << 20)
 

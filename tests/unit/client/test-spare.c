@@ -2,7 +2,7 @@
 
 #include "support.h"
 
-#include "client/lib/spare.h"
+#include "client/lib/memory/spare.h"
 
 #define LARGE ((size_t)4 << 20)
 

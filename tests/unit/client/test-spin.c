@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "client/lib/spin.h"
+#include "client/lib/base/spin.h"
 #include "util/macro.h"
 
 #define LIMIT_NS UINT64_C(100000)

@@ -4,7 +4,7 @@
  */
 #include "support.h"
 
-#include "client/lib/word.h"
+#include "client/lib/jobs/word.h"
 
 /* Of a daemon that says clients may spin. */
 static int open_spinning(void **state) {

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launches
+ *
+ * Arguments are checked against what the daemon told of the kernel, so that a
+ * mistake is told by the call that made it. The worker checks them again.
+ */
+
+#include <string.h>
+
+#include "proto/pack.h"
+
+#include "build.h"
+#include "error.h"
+
+/* At most; no more than that, for what is left over at the end makes a job's memory twice as large. */
+#define LAUNCH_NUMBER_BYTES 6u /* of 32 bits, with its tag */
+#define LAUNCH_BYTES        (2 * PACK_PREFIX_BYTES + 12 * LAUNCH_NUMBER_BYTES) /* without its arguments */
+#define LAUNCH_ARG_BYTES    (PACK_PREFIX_BYTES + 2 * LAUNCH_NUMBER_BYTES) /* without its scalar */
+
+static const char *launch_kind_name(unsigned kind) {
+        static const char *const names[] = {
+                [GPUQ_BYTES] = "bytes",
+                [GPUQ_POINTER] = "a buffer",
+                [GPUQ_I32] = "a 32-bit integer",
+                [GPUQ_I64] = "a 64-bit integer",
+                [GPUQ_F32] = "a float",
+                [GPUQ_F64] = "a double",
+                [GPUQ_I8] = "an 8-bit integer",
+                [GPUQ_I16] = "a 16-bit integer",
+                [GPUQ_WORD64] = "a buffer or a 64-bit integer",
+        };
+
+        return kind < ARRAY_SIZE(names) ? names[kind] : "something unknown";
+}
+
+static bool launch_kind_fits(unsigned wanted, unsigned given) {
+        if (wanted == given || wanted == GPUQ_BYTES)
+                return true;
+        if (given == GPUQ_BYTES)
+                return wanted != GPUQ_POINTER;
+
+        return wanted == GPUQ_WORD64 && (given == GPUQ_POINTER || given == GPUQ_I64);
+}
+
+static int launch_check_arg(const Gpuq__V1__KernelInfo *kernel, size_t i, const gpuq_arg *arg) {
+        const Gpuq__V1__Parameter *wanted = kernel->parameters[i];
+
+        if (arg->kind == GPUQ_POINTER && !arg->buffer)
+                return error_set(GPUQ_E_INVALID, "%s: argument %zu has no buffer", kernel->name, i);
+
+        if (arg->size != wanted->size)
+                return error_set(GPUQ_E_INVALID,
+                                 "%s: argument %zu has %u bytes, %s; given are %zu, %s",
+                                 kernel->name, i, wanted->size, launch_kind_name(wanted->kind),
+                                 arg->size, launch_kind_name(arg->kind));
+
+        if (kernel->kinds_known && !launch_kind_fits(wanted->kind, arg->kind))
+                return error_set(GPUQ_E_INVALID, "%s: argument %zu is %s; given is %s",
+                                 kernel->name, i, launch_kind_name(wanted->kind),
+                                 launch_kind_name(arg->kind));
+        return 0;
+}
+
+static int launch_check_args(const Gpuq__V1__KernelInfo *kernel, const gpuq_arg *args,
+                             size_t n_args) {
+        int r;
+
+        if (n_args != kernel->n_parameters)
+                return error_set(GPUQ_E_INVALID, "%s takes %zu arguments; given are %zu",
+                                 kernel->name, kernel->n_parameters, n_args);
+
+        for (size_t i = 0; i < n_args; i++) {
+                r = launch_check_arg(kernel, i, &args[i]);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static size_t launch_measure(const gpuq_arg *args, size_t n_args) {
+        size_t n = LAUNCH_BYTES;
+
+        for (size_t i = 0; i < n_args; i++)
+                n += LAUNCH_ARG_BYTES + (args[i].buffer ? 0 : args[i].size);
+        return n;
+}
+
+/* A value is there even if it is 0 or empty: of several possible ones it is this one. */
+static uint8_t *launch_pack_scalar(uint8_t *p, const gpuq_arg *arg) {
+        const void *data = arg->kind == GPUQ_BYTES ? arg->value.bytes : &arg->value;
+
+        p = pack_tag(p, GPUQ__V1__ARGUMENT__VALUE_SCALAR, PACK_LENGTH);
+        p = pack_varint(p, arg->size);
+        if (arg->size > 0)
+                memcpy(p, data, arg->size);
+        return pack_number(p + arg->size, 3, (uint32_t)arg->kind);
+}
+
+static uint8_t *launch_pack_buffer(uint8_t *p, uint32_t buffer) {
+        p = pack_tag(p, GPUQ__V1__ARGUMENT__VALUE_BUFFER, PACK_VARINT);
+        return pack_number(pack_varint(p, buffer), 3, GPUQ__V1__KIND__POINTER);
+}
+
+/* @p: where they go; then where they end. */
+static int launch_pack_args(gpuq_job *job, const gpuq_arg *args, size_t n_args, uint8_t **p) {
+        uint8_t *begin, *end = *p;
+        uint32_t buffer;
+        int r;
+
+        for (size_t i = 0; i < n_args; i++) {
+                begin = pack_open(end, 9);
+                if (args[i].buffer) {
+                        r = build_buffer(job, args[i].buffer, args[i].direction, &buffer);
+                        if (r < 0)
+                                return r;
+                        end = pack_close(begin, launch_pack_buffer(begin, buffer));
+                } else {
+                        end = pack_close(begin, launch_pack_scalar(begin, &args[i]));
+                }
+        }
+        *p = end;
+        return 0;
+}
+
+static uint8_t *launch_pack_three(uint8_t *p, unsigned field, const unsigned *values) {
+        for (unsigned i = 0; i < 3; i++)
+                p = pack_number(p, field + i, values[i]);
+        return p;
+}
+
+/* Its fields go in the order of their numbers. By protobuf-c it was four times the work. */
+static int launch_pack(gpuq_job *job, uint32_t kernel, const gpuq_config *config,
+                       const gpuq_arg *args, size_t n_args) {
+        uint8_t *p, *operation, *launch;
+        int r;
+
+        r = build_begin(job, launch_measure(args, n_args), &p);
+        if (r < 0)
+                return r;
+
+        operation = pack_open(p, 1);
+        launch = pack_open(operation, GPUQ__V1__OPERATION__WHAT_LAUNCH);
+        p = pack_number(launch, 1, kernel);
+        p = launch_pack_three(p, 2, config->grid);
+        p = launch_pack_three(p, 5, config->block);
+        p = pack_number(p, 8, config->shared_bytes);
+        r = launch_pack_args(job, args, n_args, &p);
+        if (r < 0)
+                return r;
+
+        p = pack_number(p, 10, config->cooperative);
+        p = launch_pack_three(p, 11, config->cluster);
+        build_end(job, pack_close(operation, pack_close(launch, p)));
+        return 0;
+}
+
+static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
+                         const gpuq_config *config, const gpuq_arg *args, size_t n_args) {
+        const Gpuq__V1__KernelInfo *kernel;
+        uint32_t index;
+        int r;
+
+        if (!module || !name || !config || (!args && n_args > 0))
+                return error_set(GPUQ_E_INVALID,
+                                 "a launch without module, kernel, config or arguments");
+
+        r = module_find(module, name, &kernel);
+        if (r < 0)
+                return r;
+
+        r = launch_check_args(kernel, args, n_args);
+        if (r < 0)
+                return r;
+
+        r = build_kernel(job, module, kernel->name, false, &index);
+        if (r < 0)
+                return r;
+
+        return launch_pack(job, index, config, args, n_args);
+}
+
+int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *kernel,
+                    const gpuq_config *config, const gpuq_arg *args, size_t n_args) {
+        BuildMark mark;
+        int r;
+
+        r = job_enter_building(job);
+        if (r < 0)
+                return r;
+
+        mark = build_mark(job);
+        return build_leave(job, mark, launch_append(job, module, kernel, config, args, n_args));
+}

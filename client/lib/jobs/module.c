@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Module
+ *
+ * An image travels in a memfd that the daemon made: filled here, then sealed, so
+ * that nobody can change it under the compiler.
+ */
+
+#include "module.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "call.h"
+#include "error.h"
+#include "place.h"
+#include "util/near.h"
+
+#define MODULE_NAME_MAX 256 /* bytes, of the protocol */
+#define MODULE_SEALS    (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW)
+
+/* ---- loading ------------------------------------------------------------------- */
+
+static int module_copy_parameters(gpuq_module *module) {
+        const Gpuq__V1__ModuleReady *ready = module->ready;
+        size_t n = 0;
+
+        for (size_t i = 0; i < ready->n_kernels; i++)
+                n += ready->kernels[i]->n_parameters;
+
+        module->first = calloc(ready->n_kernels + 1, sizeof(*module->first));
+        module->parameters = calloc(n + 1, sizeof(*module->parameters));
+        if (!module->first || !module->parameters)
+                return error_memory();
+
+        n = 0;
+        for (size_t i = 0; i < ready->n_kernels; i++) {
+                module->first[i] = n;
+                for (size_t j = 0; j < ready->kernels[i]->n_parameters; j++)
+                        module->parameters[n++] = (gpuq_parameter){
+                                .kind = (gpuq_kind)ready->kernels[i]->parameters[j]->kind,
+                                .size = ready->kernels[i]->parameters[j]->size,
+                        };
+        }
+        return 0;
+}
+
+static void module_free_memory(gpuq_module *module) {
+        reply_freep(&module->reply);
+        if (module->load)
+                gpuq__v1__module_load__free_unpacked(module->load, NULL);
+        free(module->first);
+        free(module->parameters);
+        free(module);
+}
+
+static int module_copy_load(gpuq_module *module, const Gpuq__V1__ModuleLoad *load) {
+        _cleanup_(freep) uint8_t *packed = NULL;
+        size_t n;
+
+        packed = malloc(gpuq__v1__module_load__get_packed_size(load) + 1);
+        if (!packed)
+                return error_memory();
+
+        n = gpuq__v1__module_load__pack(load, packed);
+        module->load = gpuq__v1__module_load__unpack(NULL, n, packed);
+        return module->load ? 0 : error_memory();
+}
+
+static int module_new(gpuq_client *client, const Gpuq__V1__ModuleLoad *load,
+                      Gpuq__V1__Reply **reply, gpuq_module **ret_module) {
+        gpuq_module *module;
+        int r;
+
+        module = calloc(1, sizeof(*module));
+        if (!module)
+                return error_memory();
+
+        module->refs = 1;
+        module->ready = (*reply)->module;
+        module->id = module->ready->module;
+        module->reply = TAKE_PTR(*reply);
+        r = module_copy_parameters(module);
+        if (r == 0)
+                r = module_copy_load(module, load);
+        if (r < 0) {
+                module_free_memory(module);
+                return r;
+        }
+
+        module->client = client_ref(client);
+        TAILQ_INSERT_TAIL(&client->modules->loaded, module, modules);
+        *ret_module = module;
+        return 0;
+}
+
+static void module_unload(gpuq_client *client, uint64_t id) {
+        Gpuq__V1__ModuleUnload unload = GPUQ__V1__MODULE_UNLOAD__INIT;
+
+        if (client->error != 0)
+                return;
+
+        unload.module = id;
+        if (client_send(client, GPUQ__V1__REQUEST__BODY_MODULE_UNLOAD, &unload, NULL) == 0)
+                client_flush(client);
+}
+
+static int module_load(gpuq_client *client, Gpuq__V1__ModuleLoad *load, gpuq_module **ret_module) {
+        _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
+        uint64_t id;
+        int r;
+
+        r = call_run(client, GPUQ__V1__REQUEST__BODY_MODULE_LOAD, load,
+                     GPUQ__V1__REPLY__BODY_MODULE, CLIENT_FOREVER, &reply, NULL);
+        if (r < 0)
+                return r;
+
+        id = reply->module->module;
+        r = module_new(client, load, &reply, ret_module);
+        if (r < 0)
+                module_unload(client, id);
+        return r;
+}
+
+static int module_write(int fd, const void *image, size_t n_image) {
+        const char *p = image;
+        size_t done = 0;
+
+        while (done < n_image) {
+                ssize_t n = pwrite(fd, p + done, n_image - done, (off_t)done);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return error_system("cannot write a module's image");
+                if (n == 0)
+                        return error_set(GPUQ_E_SYSTEM, "cannot write a module's image: no room");
+                done += (size_t)n;
+        }
+
+        if (fcntl(fd, F_ADD_SEALS, MODULE_SEALS) < 0)
+                return error_system("cannot seal a module's image");
+        return 0;
+}
+
+/* Gives up the lock while it copies: an image may be many megabytes. */
+static int module_upload(gpuq_client *client, const void *image, size_t n_image, Upload *upload) {
+        _cleanup_(closep) int fd = -1;
+        int r;
+
+        r = place_image(client, n_image, &upload->id, &fd);
+        if (r < 0)
+                return r;
+
+        TAILQ_INSERT_TAIL(&client->modules->uploads, upload, uploads);
+        pthread_mutex_unlock(&client->lock);
+        r = module_write(fd, image, n_image);
+        pthread_mutex_lock(&client->lock);
+        if (r < 0) {
+                TAILQ_REMOVE(&client->modules->uploads, upload, uploads);
+                arena_close(client, upload->id);
+        }
+        return r;
+}
+
+static int module_load_image(gpuq_client *client, Gpuq__V1__ModuleLoad *load, const void *image,
+                             gpuq_module **ret_module) {
+        Upload upload;
+        int r;
+
+        r = module_upload(client, image, load->length, &upload);
+        if (r < 0)
+                return r;
+
+        load->image = upload.id;
+        r = module_load(client, load, ret_module);
+        TAILQ_REMOVE(&client->modules->uploads, &upload, uploads);
+        if (r < 0)
+                arena_close(client,
+                            load->image); /* refused before it was consumed, or no more there */
+        return r;
+}
+
+static int module_check(gpuq_format format, const void *image, size_t n_image, const char *name) {
+        if ((unsigned)format > GPUQ_FORMAT_FATBIN)
+                return error_set(GPUQ_E_INVALID, "no module format has the number %d", (int)format);
+        if (!image || n_image == 0)
+                return error_set(GPUQ_E_INVALID, "the module's image is empty");
+        if (name && strlen(name) > MODULE_NAME_MAX)
+                return error_set(GPUQ_E_INVALID, "the module's name is longer than %d bytes",
+                                 MODULE_NAME_MAX);
+        return 0;
+}
+
+int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image, size_t n_image,
+                     const char *const *options, const char *name, gpuq_module **ret_module) {
+        Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
+        int r;
+
+        r = client_enter_open(client);
+        if (r < 0)
+                return r;
+
+        r = module_check(format, image, n_image, name);
+        if (r < 0)
+                return client_leave(client, r);
+
+        load.format = (Gpuq__V1__Format)format;
+        load.length = n_image;
+        load.options = (char **)options;
+        while (options && options[load.n_options])
+                load.n_options++;
+        if (name)
+                load.name = (char *)name;
+        return client_leave(client, module_load_image(client, &load, image, ret_module));
+}
+
+int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module) {
+        Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
+        int r;
+
+        r = client_enter_open(client);
+        if (r < 0)
+                return r;
+
+        load.format = GPUQ__V1__FORMAT__BUILTIN;
+        load.name = "builtin";
+        return client_leave(client, module_load(client, &load, ret_module));
+}
+
+/* ---- asking --------------------------------------------------------------------- */
+
+static int module_not_found(const gpuq_module *module, const char *name) {
+        _cleanup_(freep) char *names = NULL;
+        const Gpuq__V1__ModuleReady *ready = module->ready;
+        Near near = near_to(name);
+        size_t n_names = 0;
+        FILE *file;
+
+        file = open_memstream(&names, &n_names);
+        if (!file)
+                return error_memory();
+
+        for (size_t i = 0; i < ready->n_kernels; i++) {
+                fprintf(file, "%s%s", i > 0 ? ", " : "", ready->kernels[i]->name);
+                near_offer(&near, ready->kernels[i]->name);
+        }
+        if (ready->n_kernels == 0)
+                fputs("none", file);
+        if (near.found)
+                fprintf(file, "; did you mean \"%s\"?", near.found);
+        if (fclose(file) != 0)
+                return error_memory();
+
+        return error_set(GPUQ_E_NOT_FOUND, "no kernel \"%s\" in the module; it has: %s", name,
+                         names);
+}
+
+int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInfo **ret_kernel) {
+        const Gpuq__V1__ModuleReady *ready = module->ready;
+
+        for (size_t n = 0, i = module->last_found; n < ready->n_kernels; n++, i++) {
+                if (i >= ready->n_kernels)
+                        i = 0;
+                if (strcmp(ready->kernels[i]->name, name) != 0)
+                        continue;
+
+                module->last_found = i;
+                *ret_kernel = ready->kernels[i];
+                return 0;
+        }
+
+        return module_not_found(module, name);
+}
+
+size_t gpuq_module_n_kernels(const gpuq_module *module) {
+        return module->ready->n_kernels;
+}
+
+int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel_info *ret_info) {
+        const Gpuq__V1__KernelInfo *kernel;
+
+        if (i >= module->ready->n_kernels)
+                return error_set(GPUQ_E_NOT_FOUND,
+                                 "the module has %zu kernels, none has the index %zu",
+                                 module->ready->n_kernels, i);
+
+        kernel = module->ready->kernels[i];
+        *ret_info = (gpuq_kernel_info){
+                .name = kernel->name,
+                .text = kernel->text,
+                .parameters = module->parameters + module->first[i],
+                .n_parameters = kernel->n_parameters,
+                .kinds_known = kernel->kinds_known,
+                .max_block = kernel->max_block,
+        };
+        return 0;
+}
+
+const char *gpuq_module_log(const gpuq_module *module) {
+        return module->ready->log;
+}
+
+bool gpuq_module_has_variables(const gpuq_module *module) {
+        return module->ready->has_variables;
+}
+
+/* ---- the end ---------------------------------------------------------------------- */
+
+gpuq_module *module_ref(gpuq_module *module) {
+        module->refs++;
+        return module;
+}
+
+void module_unref(gpuq_module *module) {
+        gpuq_client *client = module->client;
+
+        if (--module->refs > 0)
+                return;
+
+        TAILQ_REMOVE(&client->modules->loaded, module, modules);
+        module_unload(client, module->id);
+        module_free_memory(module);
+        client_unref(client);
+}
+
+static void module_free_forked(gpuq_module *module) {
+        gpuq_client *client = module->client;
+
+        if (--module->refs > 0)
+                return;
+
+        module_free_memory(module);
+        client_unref(client);
+}
+
+void gpuq_module_free(gpuq_module *module) {
+        gpuq_client *client;
+
+        if (!module)
+                return;
+        if (client_forked(module->client)) {
+                module_free_forked(module);
+                return;
+        }
+
+        client = client_ref(module->client);
+        pthread_mutex_lock(&client->lock);
+        module_unref(module);
+        client_leave(client, 0);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_JOBS_MODULE_H
+#define GPUQ_JOBS_MODULE_H
+
+/*
+ * Module
+ *
+ * What the daemon told of a loaded module, kept as it came. The user's handle
+ * and jobs that have not ended each hold a reference; with the last one the
+ * daemon is told to unload it.
+ */
+
+#include "client.h"
+
+/* An image that is being written, or whose module is being loaded. */
+typedef struct Upload {
+        uint64_t id;                 /* of its arena */
+        TAILQ_ENTRY(Upload) uploads; /* modules->uploads */
+} Upload;
+
+/* Of one client. */
+typedef struct Modules {
+        TAILQ_HEAD(, gpuq_module) loaded;
+        TAILQ_HEAD(, Upload) uploads; /* images that no module has yet */
+} Modules;
+
+struct gpuq_module {
+        unsigned refs;
+        gpuq_client *client;              /* a reference */
+        TAILQ_ENTRY(gpuq_module) modules; /* modules->loaded */
+        Gpuq__V1__ModuleLoad *load;       /* what was asked for, to be asked for again */
+        uint64_t id;
+        Gpuq__V1__Reply *reply; /* owns every text and the next */
+        const Gpuq__V1__ModuleReady *ready;
+        gpuq_parameter *parameters; /* of all kernels, one behind the other */
+        size_t *first;              /* of each kernel's parameters */
+        size_t last_found;          /* most launches are of the kernel launched before */
+};
+
+/** module_ref() - Return: @module. */
+gpuq_module *module_ref(gpuq_module *module);
+/** module_unref() - with the lock, and a reference to the client beside the module's own. */
+void module_unref(gpuq_module *module);
+/** module_find() - a kernel by name. Return: 0, or GPUQ_E_NOT_FOUND with the names that are there. */
+int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInfo **ret_kernel);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_JOBS_PREPARED_H
+#define GPUQ_JOBS_PREPARED_H
+
+/*
+ * Prepared
+ *
+ * A job that the daemon keeps, and what is needed to fire it (fire.c), and to have it
+ * kept again by a daemon that was started again. The user's handle and jobs fired from
+ * it that have not ended each hold a reference; with the last one the daemon is
+ * told that it need not keep it.
+ */
+
+#include "buffer.h"
+#include "kept.h"
+#include "module.h"
+
+/* A scalar among the packed operations. */
+typedef struct PreparedScalar {
+        size_t operation, argument;
+        uint32_t offset, size; /* bytes */
+        gpuq_kind kind;
+} PreparedScalar;
+
+/* Of one client: those that the daemon knows. */
+typedef struct Prepareds {
+        TAILQ_HEAD(, gpuq_prepared) known;
+} Prepareds;
+
+struct gpuq_prepared {
+        unsigned refs;
+        gpuq_client *client;                /* a reference */
+        TAILQ_ENTRY(gpuq_prepared) entries; /* prepareds->known */
+        uint32_t id;                        /* 0: the daemon was not told, it is in no list */
+        Kept *job;                          /* as it was packed for Prepare */
+        BufferUse *buffers;                 /* each a reference */
+        size_t n_buffers;
+        gpuq_module **modules; /* likewise */
+        size_t n_modules;
+        PreparedScalar *scalars;
+        size_t n_scalars;
+
+        /* room for one Fire */
+        gpuq_buffer **now; /* of each buffer */
+        uint64_t *slices;
+        uint32_t *patches;
+        uint8_t *values;
+};
+
+/** prepared_ref() - Return: @prepared. */
+gpuq_prepared *prepared_ref(gpuq_prepared *prepared);
+/** prepared_unref() - with the lock, and a reference to the client beside its own; NULL is fine. */
+void prepared_unref(gpuq_prepared *prepared);
+/** prepared_unpack() - its job as a message, to be freed. Return: NULL: no memory. */
+Gpuq__V1__Job *prepared_unpack(const gpuq_prepared *prepared);
+
+#endif

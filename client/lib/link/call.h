@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_LINK_CALL_H
+#define GPUQ_LINK_CALL_H
+
+/*
+ * Call
+ *
+ * A request whose reply somebody waits for. gpuq_wait_id() may give up waiting;
+ * its call then stays, and the next one for the same job takes it over, so that
+ * asking again and again does not pile up requests in the daemon.
+ */
+
+#include "client.h"
+
+typedef struct Call {
+        uint32_t serial;
+        uint64_t id; /* of the job, if it is a Wait */
+        TAILQ_ENTRY(Call) calls;
+        Gpuq__V1__Reply *reply; /* NULL with done: the connection ended */
+        int fd;                 /* that came with the reply, or -1 */
+        bool done;
+        bool waiting; /* a thread waits for it */
+        size_t n_request;
+        uint8_t request[]; /* as it was packed, to be said again when the daemon is started again */
+} Call;
+
+/**
+ * call_run() - send a request and wait for its reply, with the lock given up meanwhile
+ * @expected: what the reply must be, unless it is an error
+ * @ret_fd:   the descriptor that came with it, the caller's; NULL: none is expected
+ *
+ * Return: 0; the daemon's error; GPUQ_E_AGAIN after the deadline; why the
+ * connection ended. @ret_reply is the caller's.
+ */
+int call_run(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
+             Gpuq__V1__Reply__BodyCase expected, int64_t deadline_us, Gpuq__V1__Reply **ret_reply,
+             int *ret_fd);
+/** call_wait_id() - a Wait for a job, taken over or new. As call_run(). */
+int call_wait_id(gpuq_client *client, uint64_t id, int64_t deadline_us,
+                 Gpuq__V1__Reply **ret_reply);
+
+/** calls_end() - the connection ended: those who wait look for themselves. */
+void calls_end(gpuq_client *client);
+/** calls_free() - those that nobody waits for. */
+void calls_free(gpuq_client *client);
+/** calls_take() - a reply came; takes it and its descriptor if a call is there for it. */
+bool calls_take(gpuq_client *client, Gpuq__V1__Reply *reply, int fd);
+
+static inline void reply_freep(Gpuq__V1__Reply **reply) {
+        if (*reply)
+                gpuq__v1__reply__free_unpacked(*reply, NULL);
+}
+
+#endif

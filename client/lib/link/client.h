@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_LINK_CLIENT_H
+#define GPUQ_LINK_CLIENT_H
+
+/*
+ * Client
+ *
+ * What is behind a gpuq_client handle: the connection, the lock, and the state of the rooms above,
+ * of which this room knows only the names. One mutex guards all of it.
+ *
+ * The file that owns an object (buffer.c, module.c, job.c, …) takes the lock with client_enter() in
+ * its public functions; its other functions are called with the lock held.
+ *
+ * Functions of this room never call those of a room above. What they have to tell goes through
+ * ClientEvents.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <gpuq.h>
+
+#include "proto/gpuq.pb-c.h"
+#include "proto/wire.h"
+
+#include "loop.h"
+#include "spin.h"
+#include "util/bump.h"
+#include "util/macro.h"
+
+#define CLIENT_FOREVER INT64_MAX
+#define CLIENT_NOW     0
+
+typedef struct Call Call;
+
+/* What the rooms above are told, each time with the lock held. */
+typedef struct ClientEvents {
+        /* A frame was read. Its descriptor, if it has one, is the callee's. */
+        void (*frame)(gpuq_client *client, const WireFrame *frame);
+        /* The session goes on after a restart of the daemon: tell it what is unfinished. Return: 0, or a GPUQ_E_. */
+        int (*resumed)(gpuq_client *client);
+        /* The connection has ended, for the reason in client->error. */
+        void (*failed)(gpuq_client *client);
+        /* A public call is about to return. */
+        void (*leaving)(gpuq_client *client);
+        /* Nobody holds the client any more: free what the other rooms have. Without the lock. */
+        void (*freed)(gpuq_client *client);
+} ClientEvents;
+
+typedef enum ResumeState {
+        RESUME_CONNECTED, /* nothing to do */
+        RESUME_HELLO,     /* connected again, asked for the session */
+        RESUME_LATER,     /* there is no socket; another try at due_us */
+} ResumeState;
+
+/* Finding back to a daemon that was started again, see resume.h. */
+typedef struct Resume {
+        ResumeState state;
+        char *path;       /* where the daemon is; NULL: the end of the socket is the client's */
+        unsigned n_tries; /* since the connection was lost */
+        int64_t until_us; /* patience */
+        int64_t due_us;
+        int64_t lost_us; /* when the daemon was lost last; 0: all clients of this process are back */
+        int64_t connected_us; /* since then this session is known to the daemon */
+        uint32_t serial;      /* of Hello */
+        size_t n_pending;     /* bytes of jobs submitted meanwhile */
+} Resume;
+
+/* Rings in shared memory, see ringing.h. */
+typedef struct Ringing {
+        bool is_offered; /* the daemon has rings */
+        bool is_asked;   /* for them */
+} Ringing;
+
+/*
+ * Of the threads that wait, one polls the socket, the leader, and the others follow on a condition;
+ * when the leader has what it waited for, a follower takes over. See wait.c.
+ */
+typedef struct Lead {
+        pthread_cond_t cond;  /* the leader left, or something came in; clock is CLOCK_MONOTONIC */
+        int wake_fd;          /* eventfd: the leader shall look at the output, or leave */
+        unsigned n_followers; /* threads on the condition */
+        uint64_t n_turns;     /* how often something came in or went out */
+        Spin spin;            /* of the leader */
+        bool is_taken;        /* some thread polls the socket */
+        bool polls_out;       /* it also polls for room to write */
+} Lead;
+
+struct gpuq_client {
+        unsigned refs;        /* atomic: the handle, each object made from it, each call inside */
+        unsigned generation;  /* whose process this is, see generation.h; never changes */
+        pthread_mutex_t lock; /* of all below */
+        const ClientEvents *events;
+        TAILQ_ENTRY(gpuq_client) siblings; /* of this process, see siblings.h */
+        bool is_sibling;                   /* in that list */
+        bool freed;                        /* the handle is gone */
+
+        uint32_t session;
+        unsigned n_devices;
+        int error;        /* 0, or why the connection ended */
+        char *error_text; /* of the same; NULL: out of memory then */
+
+        Wire *wire;     /* NULL: there is no socket, see resume.h */
+        int send_errno; /* why the daemon takes no more bytes, if that was not its doing */
+        bool deaf; /* the daemon takes no more bytes; what it said last may still be there to read */
+        uint32_t serial; /* of the last request */
+        Bump *bump;      /* memory for a message that is being read */
+        Loop loop;
+        Lead lead;
+        Resume resume;
+        Ringing ringing;
+        TAILQ_HEAD(, Call) calls; /* requests that wait for their reply */
+        unsigned n_unread;        /* jobs submitted since the socket was last read */
+
+        struct Memory *memory;
+        struct Modules *modules;
+        struct Prepareds *prepareds;
+        struct Jobs *jobs;
+};
+
+/**
+ * client_init() - take a connected, non-blocking socket; all else in @client is zero or the caller's
+ *
+ * Return: 0, or GPUQ_E_SYSTEM; @fd is consumed always. The last client_unref() frees @client.
+ */
+int client_init(gpuq_client *client, int fd, const ClientEvents *events);
+/** client_new_wire() - a socket as the library's end of frames. Return: 0, or -ENOMEM; @fd is consumed always. */
+int client_new_wire(int fd, Wire **ret_wire);
+/** client_ref() - Return: @client. */
+gpuq_client *client_ref(gpuq_client *client);
+/** client_unref() - without the lock, unless another reference is sure to be there. */
+void client_unref(gpuq_client *client);
+
+/** client_forked() - was the handle inherited through fork()? Sets no error. */
+bool client_forked(const gpuq_client *client);
+/**
+ * client_enter() - take the lock and a reference
+ *
+ * Return: 0; without either GPUQ_E_FORKED, or GPUQ_E_INVALID if there is no client.
+ */
+int client_enter(gpuq_client *client);
+/** client_enter_open() - the same, for what needs the daemon. Return: 0, or why it is not there. */
+int client_enter_open(gpuq_client *client);
+/** client_leave() - give both back. Return: @r, to end a function with. */
+int client_leave(gpuq_client *client, int r);
+/** client_error() - set this thread's error to why the connection ended. Return: that error. */
+int client_error(gpuq_client *client);
+
+/** client_wants_out() - does something wait for room in the socket? */
+bool client_wants_out(const gpuq_client *client);
+/** client_close_fds() - all but the socket, and forget the path to the daemon. */
+void client_close_fds(gpuq_client *client);
+/** client_set_spin() - how long one that waits may look, as the daemon told. */
+void client_set_spin(gpuq_client *client, uint32_t poll_us);
+
+/** client_is_connected() - no: what is to be said is only noted by whoever says it, until the daemon is back. */
+static inline bool client_is_connected(const gpuq_client *client) {
+        return client->resume.state == RESUME_CONNECTED;
+}
+/** client_pending() - bytes that wait to be sent. */
+size_t client_pending(const gpuq_client *client);
+/** client_fill_request() - with the serial that is next; it counts as taken when client->serial is set to it. */
+void client_fill_request(const gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
+                         Gpuq__V1__Request *ret_request);
+/** client_say() - queue a request that is packed already. Return: 0, or a GPUQ_E_. */
+int client_say(gpuq_client *client, const void *request, size_t n_bytes);
+/** client_not_queued() - set this thread's error. @r: of wire_queue() or wire_begin(). Return: that error. */
+int client_not_queued(int r);
+/**
+ * client_send() - queue a request; client_flush() sends it
+ *
+ * Without a connection it is dropped: nobody but its caller knows whether it would still be
+ * said. Return: 0, or a GPUQ_E_.
+ */
+int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
+                uint32_t *ret_serial);
+/** client_flush() - write what the socket takes; the rest is the leader's, if there is one. */
+void client_flush(gpuq_client *client);
+/** client_fail() - end the connection, calls and jobs, with this error; the first one counts. */
+void client_fail(gpuq_client *client, int error, const char *text);
+
+/** client_arm() - unless somebody leads: whoever polls gpuq_client_fd() shall learn of what comes by the ring. */
+void client_arm(gpuq_client *client);
+/** client_let_others() - followers look again. */
+void client_let_others(gpuq_client *client);
+/** client_wake() - all who wait look again, the leader too: something changed that no message tells. */
+void client_wake(gpuq_client *client);
+
+/** client_now_ns() - CLOCK_MONOTONIC. */
+uint64_t client_now_ns(void);
+/** client_now_us() - the same in microseconds. */
+int64_t client_now_us(void);
+/** client_deadline_us() - @timeout_ms from now; -1: CLIENT_FOREVER, 0: CLIENT_NOW. */
+int64_t client_deadline_us(int timeout_ms);
+
+#endif

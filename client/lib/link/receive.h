@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_LINK_RECEIVE_H
+#define GPUQ_LINK_RECEIVE_H
+
+/*
+ * Receive
+ *
+ * Reads frames and hands each to the rooms above. The end of the socket is judged here: it ends the
+ * client, unless the daemon is being started again (resume.h).
+ */
+
+#include "client.h"
+
+/** client_receive() - read once what the socket has, and the ring, and act on it. */
+void client_receive(gpuq_client *client);
+/** client_look() - the same for the ring alone, without a system call. */
+void client_look(gpuq_client *client);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Wait: leader and followers
+ *
+ * A leader keeps the lead from one turn to the next without waking anybody; it
+ * hands over when it leaves, or when its caller runs callbacks, which may take
+ * long or wait for what another thread does. Followers are woken after every turn in which
+ * something moved, and look for themselves. What changes without a message, such
+ * as a callback's return, wakes the leader as well: client_wake().
+ */
+
+#include "wait.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include "error.h"
+#include "receive.h"
+#include "resume.h"
+#include "siblings.h"
+
+#define WAIT_N_FDS    3 /* that a leader polls: socket, wake_fd, the timer of resume.h */
+#define WAIT_VISIT_US INT64_C(30000000) /* the patience of resume.c */
+#define WAIT_LOOKS    64                /* at a completion word between two at the socket */
+
+/* How long poll() may take: rounded up, or the last millisecond would be spent spinning. */
+static int client_poll_ms(int64_t deadline_us) {
+        int64_t left_us;
+
+        if (deadline_us == CLIENT_FOREVER)
+                return -1;
+        if (deadline_us == CLIENT_NOW)
+                return 0;
+
+        left_us = deadline_us - client_now_us();
+        return left_us <= 0 ? 0 : (int)MIN((left_us + 999) / 1000, INT32_MAX);
+}
+
+static void client_follow(gpuq_client *client, int64_t deadline_us) {
+        struct timespec until = {
+                .tv_sec = deadline_us / 1000000,
+                .tv_nsec = deadline_us % 1000000 * 1000,
+        };
+
+        client->lead.n_followers++;
+        if (deadline_us == CLIENT_FOREVER)
+                pthread_cond_wait(&client->lead.cond, &client->lock);
+        else
+                pthread_cond_timedwait(&client->lead.cond, &client->lock, &until);
+        client->lead.n_followers--;
+}
+
+/* What one turn of the leader found to do. */
+static void client_turn(gpuq_client *client, const struct pollfd *fds) {
+        eventfd_t n;
+
+        if (fds[1].revents != 0)
+                eventfd_read(client->lead.wake_fd, &n);
+        if (fds[2].revents != 0)
+                resume_turn(client);
+        if (fds[0].revents & POLLOUT) {
+                client->lead.n_turns++;
+                client_flush(client);
+        }
+        if (fds[0].revents & ~POLLOUT)
+                client_receive(client);
+        else if (client->wire && wire_has_input(client->wire))
+                client_look(client);
+        if (client->wire && wire_is_ringed(client->wire) && wire_pending(client->wire) > 0)
+                client_flush(client); /* a bell may tell of room in the ring */
+        client_let_others(client);
+}
+
+/* What the leader looks for beside the socket. */
+typedef struct ClientSight {
+        const Wire *wire;     /* its ring, if it has one */
+        const uint32_t *word; /* NULL: nothing */
+        uint32_t value;
+} ClientSight;
+
+static void client_relax(void) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+}
+
+static bool client_sees(const ClientSight *sight) {
+        if (!sight->word && !wire_is_ringed(sight->wire))
+                return false;
+
+        for (unsigned i = 0; i < WAIT_LOOKS; i++) {
+                if (sight->word && __atomic_load_n(sight->word, __ATOMIC_ACQUIRE) == sight->value)
+                        return true;
+                if (wire_has_input(sight->wire))
+                        return true;
+                client_relax();
+        }
+        return false;
+}
+
+/*
+ * Looks for a while without sleeping, since being woken takes longer than most
+ * small jobs. Whoever else is ready for this core, gpuqd above all, gets it after each look: where
+ * 16 clients and gpuqd shared 16 cores, a third more jobs a second, and p99 was halved. Return: as
+ * poll(), and in @ret_found whether word or ring have something.
+ */
+static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const ClientSight *sight,
+                       bool *ret_found) {
+        uint64_t now_ns = client_now_ns();
+        bool found;
+        int n = 0;
+
+        if (!spin_begin(spin, now_ns))
+                return 0;
+
+        do {
+                found = client_sees(sight);
+                if (!found)
+                        n = poll(fds, WAIT_N_FDS, 0);
+                if (!found && n == 0)
+                        sched_yield();
+                now_ns = client_now_ns();
+        } while (spin_go_on(spin, found || n != 0, now_ns));
+        *ret_found =
+                found || (n == 0 && client_sees(sight)); /* the core was somebody else's for long */
+        return n;
+}
+
+/* Sleeps, unless something came by the ring at the last moment. Return: as poll(). */
+static int client_doze(Wire *wire, struct pollfd *fds, nfds_t n_fds, int timeout_ms) {
+        bool may_sleep = wire_sleep(wire);
+        int n;
+
+        n = poll(fds, n_fds, may_sleep ? timeout_ms : 0);
+        wire_wake(wire);
+        return n;
+}
+
+/* Return: as poll(), and in @ret_found whether word or ring have something. Without the lock. */
+static int client_watch(gpuq_client *client, struct pollfd fds[static WAIT_N_FDS],
+                        const ClientSight *sight, int timeout_ms, bool *ret_found) {
+        bool found = false;
+        int n = 0;
+
+        if (!sight->wire)
+                return poll(fds, WAIT_N_FDS, timeout_ms);
+
+        if (timeout_ms)
+                n = client_spin(&client->lead.spin, fds, sight, &found);
+        if (n == 0 && !found)
+                n = client_doze(client->wire, fds, WAIT_N_FDS, timeout_ms);
+        *ret_found = found || wire_has_input(client->wire);
+        return n;
+}
+
+/* While other clients of this process may be waited for. Return: @lost_us, or 0: they are back. */
+static int64_t client_visit(gpuq_client *client, int64_t lost_us) {
+        if (!siblings_visit(client, lost_us))
+                return 0;
+        return client_now_us() - lost_us < WAIT_VISIT_US ? lost_us : 0;
+}
+
+/* Return: 0, or -EINTR. */
+static int client_lead(gpuq_client *client, int64_t deadline_us, const uint32_t *word,
+                       uint32_t value) {
+        const ClientSight sight = {client->wire, word, value};
+        bool out = client_wants_out(client);
+        struct pollfd fds[WAIT_N_FDS] = {
+                {.fd = client->wire ? wire_fd(client->wire) : -1,
+                 .events = (short)(POLLIN | (out ? POLLOUT : 0))},
+                {.fd = client->lead.wake_fd, .events = POLLIN},
+                {.fd = client_is_connected(client) ? -1 : client->loop.timer_fd, .events = POLLIN},
+        };
+        int timeout_ms = client_poll_ms(deadline_us), n, r = 0;
+        int64_t lost_us = client->resume.lost_us;
+        bool found = false;
+
+        if (lost_us != 0 && (timeout_ms < 0 || timeout_ms > SIBLINGS_LOOK_MS))
+                timeout_ms = SIBLINGS_LOOK_MS;
+
+        client->lead.is_taken = true;
+        client->lead.polls_out = out;
+        pthread_mutex_unlock(&client->lock);
+        n = client_watch(client, fds, &sight, timeout_ms, &found);
+        if (n < 0)
+                r = -errno;
+        if (lost_us != 0)
+                lost_us = client_visit(client, lost_us);
+        if (client->lead.spin.limit_ns > 0 && (n > 0 || found))
+                spin_end(&client->lead.spin, client_now_ns());
+        pthread_mutex_lock(&client->lock);
+        client->lead.is_taken = false;
+        if (lost_us == 0)
+                client->resume.lost_us = 0;
+
+        if (client->freed)
+                client->wire = wire_free(client->wire); /* gpuq_client_free() left it to us */
+        else if (n > 0 || found)
+                client_turn(client, fds);
+        return r;
+}
+
+int client_wait_word(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
+                     bool interruptible, const uint32_t *word, uint32_t value) {
+        bool looked = false;
+        int r = 0;
+
+        for (;;) {
+                if (done(client, userdata)) {
+                        r = 0;
+                        break;
+                }
+                if (client->error != 0) {
+                        r = client->error;
+                        break;
+                }
+                if (r == -EINTR && interruptible) {
+                        r = GPUQ_E_AGAIN;
+                        break;
+                }
+                if (looked && deadline_us != CLIENT_FOREVER && client_now_us() >= deadline_us) {
+                        r = GPUQ_E_AGAIN;
+                        break;
+                }
+
+                looked = true;
+                r = 0;
+                if (!client->lead.is_taken)
+                        r = client_lead(client, deadline_us, word, value);
+                else if (deadline_us != CLIENT_NOW)
+                        client_follow(client, deadline_us);
+        }
+
+        if (!client->lead.is_taken)
+                client_let_others(client);
+        return r;
+}
+
+int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
+                bool interruptible) {
+        return client_wait_word(client, done, userdata, deadline_us, interruptible, NULL, 0);
+}
+
+/* ---- room to write ---------------------------------------------------------------- */
+
+static bool client_has_room(gpuq_client *client, void *userdata) {
+        return client->error != 0 || client_pending(client) <= *(size_t *)userdata;
+}
+
+int client_make_room(gpuq_client *client, size_t n_bytes, int timeout_ms) {
+        int r;
+
+        if (!client_has_room(client, &n_bytes)) {
+                do /* a daemon that is being started again has a patience of its own */
+                        r = client_wait(client, client_has_room, &n_bytes,
+                                        client_deadline_us(timeout_ms), false);
+                while (r == GPUQ_E_AGAIN && !client_is_connected(client));
+                if (r == GPUQ_E_AGAIN)
+                        return error_set(r, "gpuqd has not read for %d ms; nothing was sent",
+                                         timeout_ms);
+        }
+
+        return client->error != 0 ? client_error(client) : 0;
+}

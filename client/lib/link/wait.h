@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_LINK_WAIT_H
+#define GPUQ_LINK_WAIT_H
+
+/*
+ * Wait
+ *
+ * How threads wait for what the daemon says: one leads, the others follow.
+ */
+
+#include "client.h"
+
+/* Is it there? Asked with the lock, again after each turn; may give up the lock. */
+typedef bool (*ClientDone)(gpuq_client *client, void *userdata);
+
+/**
+ * client_wait() - read and write until @done, until the deadline, or until the connection ends
+ * @deadline_us: of client_now_us(); CLIENT_NOW: one look
+ *
+ * Gives up the lock while it waits. Return: 0; GPUQ_E_AGAIN (also after a signal
+ * handler ran, if interruptible); or why the connection ended. No error text is set.
+ */
+int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
+                bool interruptible);
+/**
+ * client_wait_word() - the same for what a completion word may tell first
+ * @word: looked at before it sleeps; @done shall see it too. NULL: there is none
+ */
+int client_wait_word(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
+                     bool interruptible, const uint32_t *word, uint32_t value);
+/** client_make_room() - wait, bounded, until at most @n_bytes wait to be sent. Return: 0, GPUQ_E_AGAIN, … */
+int client_make_room(gpuq_client *client, size_t n_bytes, int timeout_ms);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_MEMORY_ARENA_H
+#define GPUQ_MEMORY_ARENA_H
+
+/*
+ * Arena
+ *
+ * Memory that the daemon made: of this session, or another's of the same user
+ * opened by id.
+ */
+
+#include "client.h"
+#include "space.h"
+
+#define ARENA_HOST (-1) /* as a device: host memory */
+#define ARENA_ANY  (-2) /* as a device: some device, the daemon chooses */
+
+typedef struct Arena {
+        uint64_t id;
+        TAILQ_ENTRY(Arena) arenas; /* memory->arenas or memory->spares */
+        uint64_t size;
+        int device;    /* index, or ARENA_HOST */
+        uint8_t *data; /* NULL: device memory */
+        size_t n_buffers;
+        int64_t spare_since_us; /* of a spare */
+        Space space;            /* of an arena that is ours: what of it is taken */
+        bool ours;
+        bool shared; /* by small buffers */
+} Arena;
+
+/* Of one client. */
+typedef struct Memory {
+        TAILQ_HEAD(, Arena) arenas;
+        TAILQ_HEAD(, Arena) spares; /* arenas without buffers, see spare.h */
+        unsigned n_spares;
+        uint64_t n_spare_bytes;
+        int64_t spares_due_us; /* when the first of them is to go; 0: there is none */
+        pthread_mutex_t
+                lock; /* one thread at a time makes or opens an arena; before the client's */
+} Memory;
+
+/**
+ * arena_create() - a new one, in the client's list
+ * @device: index, ARENA_HOST or ARENA_ANY
+ *
+ * This and the next two give up the lock to ask the daemon. Return: 0, or a GPUQ_E_.
+ */
+int arena_create(gpuq_client *client, uint64_t size, int device, Arena **ret_arena);
+/** arena_open() - another session's arena, or one that is open already. */
+int arena_open(gpuq_client *client, uint64_t id, Arena **ret_arena);
+/** arena_create_image() - a memfd for a module's image. The descriptor is the caller's. */
+int arena_create_image(gpuq_client *client, uint64_t size, uint64_t *ret_id, int *ret_fd);
+/** arena_close() - tell the daemon; nothing is heard back. */
+void arena_close(gpuq_client *client, uint64_t id);
+/** arena_end() - close and free one that is in no list. */
+void arena_end(gpuq_client *client, Arena *arena);
+/** arena_unmap() - no more; twice is harmless. */
+void arena_unmap(Arena *arena);
+/** arenas_free() - of a client that nobody holds any more. */
+void arenas_free(gpuq_client *client);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Place
+ *
+ * Making and opening an arena takes a round trip, during which the lock is free; a
+ * second mutex keeps two threads from making two where one would do, and from
+ * opening twice what the first one's last buffer then closes. It is always taken
+ * before the client's lock.
+ */
+
+#include "place.h"
+
+#include <string.h>
+
+#include "error.h"
+#include "spare.h"
+
+#define PLACE_SHARED_MIN                                                                           \
+        (UINT64_C(1) << 20) /* the first shared host arena; from here on a buffer has its own */
+#define PLACE_SHARED_MAX    (UINT64_C(64) << 20) /* no shared one is larger */
+#define PLACE_DEVICE_SHARED (UINT64_C(2) << 20)  /* what a device allocates at least */
+#define PLACE_PAGE          4096u
+
+/* Where a limit is met, the spares go first: they count on it too. Return: whether to try again. */
+static bool place_makes_room(gpuq_client *client, int r) {
+        return (r == GPUQ_E_QUOTA || r == GPUQ_E_MEMORY) && spare_release(client);
+}
+
+static int place_create(gpuq_client *client, uint64_t size, int device, Arena **ret_arena) {
+        int r;
+
+        r = arena_create(client, size, device, ret_arena);
+        if (device == ARENA_HOST && place_makes_room(client, r))
+                r = arena_create(client, size, device, ret_arena);
+        return r;
+}
+
+int place_image(gpuq_client *client, uint64_t size, uint64_t *ret_id, int *ret_fd) {
+        int r;
+
+        r = arena_create_image(client, size, ret_id, ret_fd);
+        if (place_makes_room(client, r))
+                r = arena_create_image(client, size, ret_id, ret_fd);
+        return r;
+}
+
+/* With the second mutex, so that the lock is taken again after it. */
+static void place_lock_both(gpuq_client *client) {
+        pthread_mutex_unlock(&client->lock);
+        pthread_mutex_lock(&client->memory->lock);
+        pthread_mutex_lock(&client->lock);
+}
+
+int place_open(gpuq_client *client, uint64_t id, Arena **ret_arena) {
+        Arena *arena;
+        int r;
+
+        place_lock_both(client);
+        r = arena_open(client, id, &arena);
+        if (r == 0) {
+                arena->n_buffers++;
+                *ret_arena = arena;
+        }
+        pthread_mutex_unlock(&client->memory->lock);
+        return r;
+}
+
+/* ---- dividing ------------------------------------------------------------------- */
+
+static bool place_suits(const Arena *arena, int device) {
+        if (!arena->ours || !arena->shared)
+                return false;
+
+        return device == ARENA_ANY ? arena->device >= 0 : arena->device == device;
+}
+
+/* Return: 0, SPACE_E_FULL, or -ENOMEM. */
+static int place_take_shared(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
+                             Extent **ret_extent) {
+        Arena *arena;
+        int r;
+
+        TAILQ_FOREACH (arena, &client->memory->arenas, arenas) {
+                if (!place_suits(arena, device))
+                        continue;
+
+                r = space_take(&arena->space, size, ret_extent);
+                if (r == SPACE_E_FULL)
+                        continue;
+                if (r == 0)
+                        *ret_arena = arena;
+                return r;
+        }
+
+        return SPACE_E_FULL;
+}
+
+/* Return: as place_take_shared(). */
+static int place_take_spare(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
+                            Extent **ret_extent) {
+        Arena *arena;
+        int r;
+
+        arena = device == ARENA_HOST ? spare_take(client, size) : NULL;
+        if (!arena)
+                return SPACE_E_FULL;
+
+        r = space_take(&arena->space, size, ret_extent);
+        if (r != 0) {
+                arena_end(client, arena);
+                return r;
+        }
+
+        TAILQ_INSERT_TAIL(&client->memory->arenas, arena, arenas);
+        *ret_arena = arena;
+        return 0;
+}
+
+/* In an arena that is there: no message is needed. Return: 0, SPACE_E_FULL, or -ENOMEM. */
+static int place_take_present(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
+                              Extent **ret_extent) {
+        if (size < PLACE_SHARED_MIN)
+                return place_take_shared(client, size, device, ret_arena, ret_extent);
+
+        return place_take_spare(client, size, device, ret_arena, ret_extent);
+}
+
+/* Each further one is twice as large: few arenas for many buffers, little memory for few. */
+static uint64_t place_next_shared_size(gpuq_client *client, int device) {
+        uint64_t size = PLACE_SHARED_MIN;
+        Arena *arena;
+
+        if (device != ARENA_HOST)
+                return PLACE_DEVICE_SHARED;
+
+        TAILQ_FOREACH (arena, &client->memory->arenas, arenas)
+                if (place_suits(arena, device) && size < PLACE_SHARED_MAX)
+                        size *= 2;
+
+        return size;
+}
+
+static int place_make(gpuq_client *client, uint64_t size, int device, Arena **ret_arena) {
+        bool shared = size < PLACE_SHARED_MIN;
+        Arena *arena;
+        int r;
+
+        if (size > INT64_MAX - PLACE_PAGE)
+                return error_set(GPUQ_E_INVALID, "no memory is that large: %llu bytes",
+                                 (unsigned long long)size);
+
+        if (shared)
+                size = MAX(size, place_next_shared_size(client, device));
+        else
+                size = (size + PLACE_PAGE - 1) / PLACE_PAGE * PLACE_PAGE;
+
+        r = place_create(client, size, device, &arena);
+        if (r < 0)
+                return r;
+
+        arena->shared = shared;
+        *ret_arena = arena;
+        return 0;
+}
+
+static int place_take_locked(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
+                             Extent **ret_extent) {
+        int r;
+
+        r = place_take_present(client, size, device, ret_arena, ret_extent);
+        if (r == SPACE_E_FULL) {
+                r = place_make(client, size, device, ret_arena);
+                if (r < 0)
+                        return r;
+
+                r = space_take(&(*ret_arena)->space, size, ret_extent);
+        }
+
+        /* A new one that stays empty serves the next buffer, or goes with the client. */
+        return r == 0 ? 0 : error_memory();
+}
+
+/*
+ * Memory that somebody had is cleared, without the lock: it may be much. Of
+ * device memory only what is new is ever handed out, see place_give().
+ */
+static void place_clear(gpuq_client *client, Arena *arena, const Extent *extent) {
+        if (!arena->data || extent->dirty == 0)
+                return;
+
+        pthread_mutex_unlock(&client->lock);
+        memset(arena->data + extent->offset, 0, extent->dirty);
+        pthread_mutex_lock(&client->lock);
+}
+
+int place_take(gpuq_client *client, uint64_t size, int device, bool clear, Arena **ret_arena,
+               Extent **ret_extent) {
+        bool alone = false;
+        int r;
+
+        r = place_take_present(client, size, device, ret_arena, ret_extent); /* the usual way */
+        if (r == SPACE_E_FULL) {
+                place_lock_both(client);
+                alone = true;
+                r = place_take_locked(client, size, device, ret_arena, ret_extent);
+        } else if (r < 0) {
+                r = error_memory();
+        }
+
+        if (r == 0) {
+                (*ret_arena)->n_buffers++;
+                if (clear)
+                        place_clear(client, *ret_arena, *ret_extent);
+        }
+        if (alone)
+                pthread_mutex_unlock(&client->memory->lock);
+        return r;
+}
+
+/* ---- giving back ------------------------------------------------------------------ */
+
+/*
+ * One shared arena is kept for the next buffers, the largest: a program that needs
+ * several megabytes in small buffers again and again would else have a new one each time.
+ *
+ * Return: which of those without buffers goes, or NULL.
+ */
+static Arena *place_to_go(gpuq_client *client, Arena *arena) {
+        Arena *other;
+
+        if (!arena->shared || arena->device != ARENA_HOST || arena->space.n_retired > 0)
+                return arena;
+
+        TAILQ_FOREACH (other, &client->memory->arenas, arenas)
+                if (other != arena && place_suits(other, ARENA_HOST) && other->n_buffers == 0)
+                        return other->size < arena->size ? other : arena;
+
+        return NULL;
+}
+
+/* What another process may know by name is nobody else's. */
+static bool place_may_be_spare(const gpuq_client *client, const Arena *arena) {
+        return arena->ours && !arena->shared && arena->data && arena->space.n_retired == 0 &&
+               client->error == 0;
+}
+
+void place_give(gpuq_client *client, Arena *arena, Extent *extent, bool named) {
+        /* Device memory could be cleared for the next one only by a job, so it is not handed out again. */
+        if (extent && (named || !arena->data))
+                space_retire(&arena->space, extent);
+        else if (extent)
+                space_give(&arena->space, extent);
+
+        if (--arena->n_buffers > 0)
+                return;
+        arena = place_to_go(client, arena);
+        if (!arena)
+                return;
+
+        TAILQ_REMOVE(&client->memory->arenas, arena, arenas);
+        if (!place_may_be_spare(client, arena) || !spare_put(client, arena))
+                arena_end(client, arena);
+}
+
+void place_give_forked(Arena *arena) {
+        if (--arena->n_buffers == 0)
+                arena_unmap(arena);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_MEMORY_PLACE_H
+#define GPUQ_MEMORY_PLACE_H
+
+/*
+ * Place
+ *
+ * Where a buffer goes. Small buffers share arenas, host memory of 1, 2, 4 … 64 MiB and
+ * device memory of 2 MiB; a large one has its own. An arena without buffers is
+ * closed, but for the largest shared host arena, which is kept for the next buffers, and for
+ * those of large host buffers, which become spares (spare.h).
+ */
+
+#include "arena.h"
+
+/**
+ * place_take() - an extent for a buffer of @size bytes, in an arena that is there or a new one
+ * @device: index, ARENA_HOST or ARENA_ANY
+ * @clear:  host memory is zeroed; else it may hold what a buffer of this client held that was freed
+ *
+ * Gives up the lock to ask the daemon. Give back both with place_give().
+ *
+ * Return: 0, or a GPUQ_E_.
+ */
+int place_take(gpuq_client *client, uint64_t size, int device, bool clear, Arena **ret_arena,
+               Extent **ret_extent);
+/** place_open() - arena_open(), counted as a buffer's. */
+int place_open(gpuq_client *client, uint64_t id, Arena **ret_arena);
+/**
+ * place_give() - a buffer is no more
+ * @extent: what it had of an arena of ours; NULL: it was opened by name
+ * @named:  another process may know it by name, so nobody else may have its place
+ */
+void place_give(gpuq_client *client, Arena *arena, Extent *extent, bool named);
+/** place_give_forked() - the same in a child, where lists and lock are not to be touched: unmaps only. */
+void place_give_forked(Arena *arena);
+
+/** place_image() - arena_create_image(), for which spares may have to go. */
+int place_image(gpuq_client *client, uint64_t size, uint64_t *ret_id, int *ret_fd);
+
+#endif

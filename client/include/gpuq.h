@@ -46,8 +46,11 @@
  *
  * Restart of the daemon
  *   - If the daemon is upgraded or killed and starts again, the library reconnects.
- *     Waiting calls keep waiting, submitted jobs run once, and buffers, modules and
- *     prepared jobs stay valid. gpuq_client_fd() stays the same.
+ *     Waiting calls keep waiting, each job ends once, and buffers, modules and prepared
+ *     jobs stay valid. gpuq_client_fd() stays the same.
+ *   - A job that was running then runs again if it is repeatable. Otherwise it fails with
+ *     GPUQ_E_HALF_WRITTEN. The values of module variables are lost, and jobs that use
+ *     them fail once with GPUQ_E_VARIABLES_LOST.
  *   - The library has no thread of its own. It reconnects within calls that wait,
  *     submit or dispatch. The daemon keeps the session until such a call, for as long
  *     as the process lives.

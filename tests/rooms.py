@@ -12,6 +12,7 @@ include circle, and every structure with more than half of the permitted members
 - The modules of one room (x.h with x.c or x.cpp) do not include each other in a circle.
 - No structure has more than MEMBERS_MAX members, those of its inline unnamed structures and unions included.
 - No include starts with "../", and every quoted include is found.
+- Every folder with code, but for the tests, is in the table.
 - An include guard is unique in the tree. In a room it is GPUQ_FOLDER_NAME_H with the room's last folder (GPUQ_SUPERVISOR_NAME_H
   or GPUQ_SUPERVISOR_ROOM_NAME_H in the supervisor, GPUQ_SUPERVISOR_NAME_ROOM_H for an umbrella header).
 
@@ -247,6 +248,8 @@ class Tree:
             room = room_of(path)
             if room:
                 self.graph[room].setdefault(module_of(path), set())
+            elif not path.startswith('tests/'):
+                self.complain(path, None, f'{os.path.dirname(path)} is not in the table of rooms')
             for line, name in includes_of(text):
                 if name.startswith('../') or '/../' in name:
                     self.complain(path, line, f'"{name}" leaves its folder by ".."')

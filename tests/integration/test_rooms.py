@@ -114,6 +114,10 @@ def test_include_that_is_not_found(tmp_path):
     assert "\"nowhere.h\" is not found" in violation(tmp_path, {"daemon/util/log.c": "#include \"nowhere.h\"\n"})
 
 
+def test_folder_that_is_no_room(tmp_path):
+    assert "daemon/attic is not in the table" in violation(tmp_path, {"daemon/attic/job.c": "int x;\n"})
+
+
 def test_include_guards(tmp_path):
     guard = "#ifndef %s\n#define %s\n#endif\n"
     assert "its include guard is GPUQ_SCAN_H, not GPUQ_COMPILER_SCAN_H" in violation(

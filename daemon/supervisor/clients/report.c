@@ -14,7 +14,6 @@
 #include "session.h"
 #include "loop.h"
 #include "restart.h"
-#include "workers.h"
 
 #define REPORT_ENTRIES_MAX 16384u
 #define REPORT_BYTES_MAX   (3u << 20)
@@ -244,40 +243,6 @@ static int report_devices(ReportStatus *report) {
         return 0;
 }
 
-static void report_worker(const Worker *worker, Gpuq__V1__WorkerStatus *to) {
-        gpuq__v1__worker_status__init(to);
-        to->pid = (uint32_t)worker->pid;
-        to->device = worker->device->index;
-        to->uid = worker->domain;
-        to->state = (char *)worker_state_name(worker);
-        to->memory = worker->memory;
-        to->running = worker->n_inflight;
-        to->jobs = worker->n_jobs;
-        to->contexts = worker->state != WORKER_STARTING && worker->state != WORKER_LOST;
-        if (worker->counters.base.descriptor)
-                to->counters = (Gpuq__V1__WorkerCounters *)&worker->counters;
-}
-
-static int report_workers(ReportStatus *report) {
-        size_t n = HASH_COUNT(report->supervisor->workers), i = 0;
-        Gpuq__V1__WorkerStatus *workers = report_take(report, n, sizeof(*workers));
-        Gpuq__V1__WorkerStatus **list = report_take(report, n, sizeof(*list));
-        const Worker *worker;
-
-        if (!workers || !list)
-                return -ENOMEM;
-        for (worker = report->supervisor->workers; worker; worker = worker->hh.next) {
-                if (!worker->device)
-                        continue; /* a probe */
-                report_worker(worker, &workers[i]);
-                list[i] = &workers[i];
-                i++;
-        }
-        report->status.workers = list;
-        report->status.n_workers = i;
-        return 0;
-}
-
 /* Of all devices: GPU-ns of the last minute. */
 static double report_recent(const User *user, uint64_t now_ns) {
         double recent = 0;
@@ -354,7 +319,8 @@ static int report_fill(ReportStatus *report) {
         r = report_devices(report);
         if (r < 0)
                 return r;
-        r = report_workers(report);
+        r = report->engine->executor_ops->report(report->engine->workers, report->allocator,
+                                                 &report->status);
         if (r < 0)
                 return r;
         return report_users(report);

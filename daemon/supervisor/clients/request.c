@@ -11,7 +11,6 @@
 
 #include "util/bump.h"
 #include "detached.h"
-#include "devices.h"
 #include "jobs.h"
 #include "util/list.h"
 #include "base.h"
@@ -230,8 +229,9 @@ static const char *session_on_drain(Session *session, uint32_t serial,
                                                  LIMIT_DRAIN_REASON));
                 return NULL;
         }
-        session_reply_drained(session, serial, device,
-                              drain_hold(device, session->submitter.user->name, reason));
+        session_reply_drained(
+                session, serial, device,
+                session->engine->device_ops->drain(device, session->submitter.user->name, reason));
         return NULL;
 }
 
@@ -240,7 +240,8 @@ static const char *session_on_resume(Session *session, uint32_t serial,
         Device *device = session_device_to_drain(session, serial, request->resume->device);
 
         if (device)
-                session_reply_drained(session, serial, device, drain_release(device));
+                session_reply_drained(session, serial, device,
+                                      session->engine->device_ops->undrain(device));
         return NULL;
 }
 

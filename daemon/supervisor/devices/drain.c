@@ -8,8 +8,7 @@
 
 #include "jobs.h"
 #include "util/list.h"
-#include "probe.h"
-#include "loop.h"
+#include "monitor.h"
 #include "util/log.h"
 
 /* Before the device's uuid: why it is drained until an administrator gives it back. */
@@ -21,7 +20,7 @@ struct Drained {
         char uuid[KEEPER_KEY_MAX];
         char reason[HEALTH_REASON_MAX];
         bool is_condemned;        /* else held */
-        LIST_ENTRY(Drained) link; /* supervisor->drained */
+        LIST_ENTRY(Drained) link; /* monitor->drained */
 };
 
 /* ---- to and from the keeper ------------------------------------------------ */
@@ -61,7 +60,7 @@ static const char *drain_key_uuid(const char *key, const char *prefix) {
         return strncmp(key, prefix, n) == 0 ? key + n : NULL;
 }
 
-bool drain_on_held(Supervisor *supervisor, const char *key, int fd) {
+bool drain_on_held(DeviceMonitor *monitor, const char *key, int fd) {
         const char *held = drain_key_uuid(key, DRAIN_KEY_HELD);
         const char *condemned = drain_key_uuid(key, DRAIN_KEY_CONDEMNED);
         _cleanup_(closep) int owned = -1;
@@ -80,13 +79,13 @@ bool drain_on_held(Supervisor *supervisor, const char *key, int fd) {
                 drained->reason[0] = '\0';
         snprintf(drained->uuid, sizeof(drained->uuid), "%s", held ? held : condemned);
         drained->is_condemned = condemned != NULL;
-        LIST_INSERT_HEAD(&supervisor->drained, drained, link);
+        LIST_INSERT_HEAD(&monitor->drained, drained, link);
         return true;
 }
 
-static void drain_adopt_one(Supervisor *supervisor, const struct Drained *drained) {
-        for (size_t i = 0; i < supervisor->engine.n_devices; ++i) {
-                Device *device = &supervisor->engine.devices[i];
+static void drain_adopt_one(DeviceMonitor *monitor, const struct Drained *drained) {
+        for (size_t i = 0; i < monitor->engine->n_devices; ++i) {
+                Device *device = &monitor->engine->devices[i];
 
                 if (strcmp(device->uuid, drained->uuid) != 0)
                         continue;
@@ -98,18 +97,18 @@ static void drain_adopt_one(Supervisor *supervisor, const struct Drained *draine
         }
 }
 
-void drain_adopt(Supervisor *supervisor) {
+void drain_adopt(DeviceMonitor *monitor) {
         const struct Drained *drained;
 
-        LIST_FOREACH (drained, &supervisor->drained, link)
-                drain_adopt_one(supervisor, drained);
-        drain_free(supervisor);
+        LIST_FOREACH (drained, &monitor->drained, link)
+                drain_adopt_one(monitor, drained);
+        drain_free(monitor);
 }
 
-void drain_free(Supervisor *supervisor) {
+void drain_free(DeviceMonitor *monitor) {
         struct Drained *drained;
 
-        while ((drained = LIST_FIRST(&supervisor->drained))) {
+        while ((drained = LIST_FIRST(&monitor->drained))) {
                 LIST_REMOVE(drained, link);
                 free(drained);
         }
@@ -186,6 +185,23 @@ bool drain_release(Device *device) {
 
 /* ---- by itself ------------------------------------------------------------- */
 
+static void drain_look(Device *device) {
+        Engine *engine = device->engine;
+        int r;
+
+        if (engine->is_closing)
+                return;
+        health_look(&device->health);
+        r = engine->executor_ops->probe(engine->workers, device);
+        if (r < 0)
+                drain_looked(device, HEALTH_FOUND_NOTHING, strerror(-r));
+}
+
+void drain_look_failed(Device *device, bool has_started, const char *why) {
+        if (!device->engine->is_closing)
+                drain_looked(device, has_started ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING, why);
+}
+
 /* A user's own daemon serves nobody else. */
 static uint32_t drain_domain(uint32_t domain) {
         return domain == geteuid() ? HEALTH_TRUSTED : domain;
@@ -196,7 +212,7 @@ void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *wh
         if (health_sign(&device->health, sign, drain_domain(domain), why, uv_hrtime()))
                 drain_begin(device);
         else if (health_wants_look(&device->health, uv_hrtime()))
-                probe_look(device);
+                drain_look(device);
 }
 
 void drain_condemn(Device *device, const char *why) {
@@ -230,8 +246,8 @@ void drain_looked(Device *device, HealthFinding finding, const char *why) {
                 drain_begin(device);
 }
 
-void drain_tick(Supervisor *supervisor, uint64_t now_ns) {
-        for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
-                if (health_wants_look(&supervisor->engine.devices[i].health, now_ns))
-                        probe_look(&supervisor->engine.devices[i]);
+void drain_tick(Engine *engine, uint64_t now_ns) {
+        for (size_t i = 0; i < engine->n_devices; ++i)
+                if (health_wants_look(&engine->devices[i].health, now_ns))
+                        drain_look(&engine->devices[i]);
 }

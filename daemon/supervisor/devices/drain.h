@@ -22,7 +22,8 @@
 #include "policy.h"
 
 typedef struct Device Device;
-typedef struct Supervisor Supervisor;
+typedef struct Engine Engine;
+typedef struct DeviceMonitor DeviceMonitor;
 
 /** drain_hold() - an administrator drains it. @by: who, @reason: for people. Return: true: it took jobs until now. */
 bool drain_hold(Device *device, const char *by, const char *reason);
@@ -35,14 +36,16 @@ void drain_condemn(Device *device, const char *why);
 void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *why);
 /** drain_looked() - a look at it has ended. */
 void drain_looked(Device *device, HealthFinding finding, const char *why);
+/** drain_look_failed() - the probe of a device ended without a word. A probe that hung, or that the driver took with it, says enough. */
+void drain_look_failed(Device *device, bool has_started, const char *why);
 /** drain_tick() - now and then: has the looks that are due. */
-void drain_tick(Supervisor *supervisor, uint64_t now_ns);
+void drain_tick(Engine *engine, uint64_t now_ns);
 
 /** drain_on_held() - what a supervisor before us had kept. Return: false: it is none of this; else @fd is consumed. */
-bool drain_on_held(Supervisor *supervisor, const char *key, int fd);
+bool drain_on_held(DeviceMonitor *monitor, const char *key, int fd);
 /** drain_adopt() - devices are known: those that were drained before are. */
-void drain_adopt(Supervisor *supervisor);
+void drain_adopt(DeviceMonitor *monitor);
 /** drain_free() - at the end of the program. */
-void drain_free(Supervisor *supervisor);
+void drain_free(DeviceMonitor *monitor);
 
 #endif

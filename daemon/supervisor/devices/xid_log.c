@@ -6,8 +6,7 @@
 
 #include "drain.h"
 #include "kmsg.h"
-#include "loop.h"
-#include "workers.h"
+#include "monitor.h"
 #include "xid_catalog.h"
 #include "util/log.h"
 
@@ -79,13 +78,13 @@ static void xid_log_tell(const Device *device, const Xid *xid) {
                  xid_meaning(xid), process, xid->text);
 }
 
-static void xid_log_take(Supervisor *supervisor, const Xid *xid) {
-        XidLog *log = supervisor->xid_log;
+static void xid_log_take(DeviceMonitor *monitor, const Xid *xid) {
+        XidLog *log = monitor->xid_log;
         bool is_ours = false;
 
         /* The parts of a divided GPU have one address. */
-        for (size_t i = 0; i < supervisor->engine.n_devices; ++i) {
-                Device *device = &supervisor->engine.devices[i];
+        for (size_t i = 0; i < monitor->engine->n_devices; ++i) {
+                Device *device = &monitor->engine->devices[i];
 
                 if (!xid_is_at(xid, device->pci))
                         continue;
@@ -108,50 +107,51 @@ static void xid_log_count_lost(XidLog *log) {
         log->n_lost = n_lost;
 }
 
-void xid_log_read(Supervisor *supervisor) {
-        XidLog *log = supervisor->xid_log;
+void xid_log_read(DeviceMonitor *monitor) {
+        const Engine *engine = monitor->engine;
+        XidLog *log = monitor->xid_log;
         const char *line;
         int r = 1;
         Xid xid;
 
-        if (!log || log->is_reading || !supervisor->engine.n_devices ||
-            supervisor->engine.is_closing)
+        if (!log || log->is_reading || !engine->n_devices || engine->is_closing)
                 return;
 
         log->is_reading = true;
         for (unsigned i = 0; i < XID_LOG_LINES_MAX && r > 0; ++i) {
                 r = kmsg_read(log->kmsg, &line);
                 if (r > 0 && xid_parse(line, &xid))
-                        xid_log_take(supervisor, &xid);
+                        xid_log_take(monitor, &xid);
         }
         log->is_reading = false;
         xid_log_count_lost(log);
         if (r < 0) {
                 log_warning("Xids are read no more: %s", strerror(-r));
-                supervisor->xid_log = xid_log_free(log);
+                monitor->xid_log = xid_log_free(log);
+                monitor->engine->reads_kernel_log = false;
         }
 }
 
 /* ---- out ------------------------------------------------------------------- */
 
-static bool xid_log_is_about(const XidSeen *seen, const Worker *worker, int32_t pid,
+static bool xid_log_is_about(const XidSeen *seen, const Device *device, int32_t pid,
                              uint64_t now_ns) {
         uint64_t within_ns = pid ? XID_LOG_OWN_NS : XID_LOG_ANY_NS;
 
         return !seen->is_told && seen->xid.pid == pid && now_ns - seen->seen_ns <= within_ns &&
-               xid_is_at(&seen->xid, worker->device->pci);
+               xid_is_at(&seen->xid, device->pci);
 }
 
 /* The first one, for the others follow from it; and what is known to follow comes last.
  * Return: NULL: there is none. */
-static const XidSeen *xid_log_find(XidLog *log, const Worker *worker, int32_t pid) {
+static const XidSeen *xid_log_find(XidLog *log, const Device *device, int32_t pid) {
         uint64_t n = MIN(log->n_seen, XID_LOG_KEPT), now_ns = uv_hrtime();
         const XidSeen *found = NULL;
 
         for (uint64_t i = log->n_seen - n; i < log->n_seen; ++i) {
                 XidSeen *seen = &log->seen[i % XID_LOG_KEPT];
 
-                if (!xid_log_is_about(seen, worker, pid, now_ns))
+                if (!xid_log_is_about(seen, device, pid, now_ns))
                         continue;
                 seen->is_told = true;
                 if (!found || (xid_is_sequel(&found->xid) && !xid_is_sequel(&seen->xid)))
@@ -160,19 +160,19 @@ static const XidSeen *xid_log_find(XidLog *log, const Worker *worker, int32_t pi
         return found;
 }
 
-Failure *xid_log_explain(const Worker *worker, FaultCause *cause, const Failure *failure) {
-        XidLog *log = worker->supervisor->xid_log;
+Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, FaultCause *cause,
+                         const Failure *failure) {
         const char *said = failure ? failure->text : "the worker died";
         int code = failure ? failure->code : FAILURE_INTERNAL;
         const XidSeen *found;
         bool is_own;
 
-        if (!log || !worker->device || !worker->pid)
+        if (!log || !device || !pid)
                 return NULL;
-        found = xid_log_find(log, worker, worker->pid);
+        found = xid_log_find(log, device, pid);
         is_own = found != NULL;
         if (!found)
-                found = xid_log_find(log, worker, 0);
+                found = xid_log_find(log, device, 0);
         if (!found)
                 return NULL;
 

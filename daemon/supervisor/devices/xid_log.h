@@ -19,8 +19,8 @@
 #include "base.h"
 #include "policy.h"
 
-typedef struct Supervisor Supervisor;
-typedef struct Worker Worker;
+typedef struct Device Device;
+typedef struct DeviceMonitor DeviceMonitor;
 typedef struct XidLog XidLog;
 
 /** xid_log_new() - of the kernel's log, consumed on success. Return: 0 or -ENOMEM. */
@@ -28,14 +28,15 @@ int xid_log_new(int fd, XidLog **ret_log);
 /** xid_log_free() - NULL is fine. Return: NULL. */
 XidLog *xid_log_free(XidLog *log);
 /** xid_log_read() - what is new in it; nothing before the devices are known. */
-void xid_log_read(Supervisor *supervisor);
+void xid_log_read(DeviceMonitor *monitor);
 /**
- * xid_log_explain() - this worker faults: what does the log say of it?
+ * xid_log_explain() - the worker @pid on @device faulted: what does the log say of it? @log: NULL: nothing
  * @cause:   becomes FAULT_HARDWARE where that is what failed
  * @failure: what the worker said; may be NULL
  *
  * Each record explains one fault. Return: the caller's, the same with the Xid; NULL: the log says nothing.
  */
-Failure *xid_log_explain(const Worker *worker, FaultCause *cause, const Failure *failure);
+Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, FaultCause *cause,
+                         const Failure *failure);
 
 #endif

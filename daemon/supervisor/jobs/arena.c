@@ -12,7 +12,7 @@
 #include "slot.h"
 #include "submitter.h"
 #include "engine.h"
-#include "workers.h"
+#include "executor.h"
 
 static int arena_make_memfd(Arena *arena) {
         int seals = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -165,7 +165,7 @@ static void arena_free(Arena *arena) {
         Mapping *mapping;
 
         while ((mapping = LIST_FIRST(&arena->mappings)))
-                worker_drop_mapping(mapping);
+                mapping_drop(mapping);
         assert(!arena->slot && !arena->maker);
         if (arena->device && arena->fd >= 0)
                 arena->device->arena_bytes -= arena->size;

@@ -11,7 +11,7 @@
 #include "scheduler.h"
 #include "clients.h"
 #include "engine.h"
-#include "workers.h"
+#include "executor.h"
 
 #define DEPENDENCY_ON_STACK  32u
 #define DEPENDENCY_VARIABLES (1ull << 63) /* marks a module among the arenas */
@@ -173,7 +173,7 @@ static void dependency_fail_dependent(Job *dependent, const Job *job) {
 /* It was doomed while it was in flight behind others, which its end would have cost their work. */
 static void dependency_stop_for(Job *job) {
         if (job->state == JOB_RUNNING && job->doom && !dependency_is_behind(job))
-                worker_stop_soon(job->worker);
+                job->engine->executor_ops->stop_soon(job->executor);
 }
 
 void dependency_ended(Job *job) {

@@ -7,7 +7,7 @@
 #include "util/list.h"
 #include "slot.h"
 #include "engine.h"
-#include "workers.h"
+#include "executor.h"
 
 static int device_init_timers(Device *device) {
         int r;
@@ -98,16 +98,16 @@ static Slot *device_slot(Device *device, User *user) {
 static uint64_t device_cost(Device *device, User *user, uint64_t now_ns) {
         Slot *slot = device_slot(device, user);
         uint64_t cost_ns = device->load_ns;
-        Worker *worker;
+        Executor *executor;
 
         if (slot && pressure_is_on(&slot->pressure, now_ns))
                 return cost_ns + DEVICE_BROKEN_NS;
-        if (!slot || !slot->worker)
+        if (!slot || !slot->executor)
                 return cost_ns + DEVICE_START_NS + (device->problem ? DEVICE_BROKEN_NS : 0);
 
-        worker = slot->worker;
-        if (!TAILQ_EMPTY(&worker->inflight))
-                cost_ns += now_ns - TAILQ_FIRST(&worker->inflight)->started_ns;
+        executor = slot->executor;
+        if (!TAILQ_EMPTY(&executor->inflight))
+                cost_ns += now_ns - TAILQ_FIRST(&executor->inflight)->started_ns;
         return cost_ns;
 }
 
@@ -206,7 +206,7 @@ static uint64_t device_gate_age_slot(Device *device, const Slot *slot, uint64_t 
         uint64_t next_ns = UINT64_MAX;
         Job *job;
 
-        TAILQ_FOREACH (job, &slot->worker->inflight, link) {
+        TAILQ_FOREACH (job, &slot->executor->inflight, link) {
                 uint64_t due_ns = job->started_ns + device_grace_ns(device, job);
 
                 if (!job->counted_ns)
@@ -217,7 +217,7 @@ static uint64_t device_gate_age_slot(Device *device, const Slot *slot, uint64_t 
                 }
                 /* Nor does it keep its own user's other jobs out. */
                 device_gate_leave(device, job);
-                worker_unbound(slot->worker, job);
+                executor_unbound(slot->executor, job);
         }
         return next_ns;
 }
@@ -227,7 +227,7 @@ static uint64_t device_gate_age(Device *device, uint64_t now_ns) {
         const Slot *slot;
 
         for (slot = device->engine->slots; slot; slot = slot->hh.next)
-                if (slot->device == device && slot->worker)
+                if (slot->device == device && slot->executor)
                         next_ns = MIN(next_ns, device_gate_age_slot(device, slot, now_ns));
         return next_ns;
 }
@@ -268,14 +268,14 @@ static bool device_holder_works(const Device *device) {
 
 /* What overran its quantum keeps nobody out, its own user's other jobs neither. */
 static void device_let_by(Device *device, QuantaDomain *domain) {
-        Worker *worker = device_slot_of(domain)->worker;
+        Executor *executor = device_slot_of(domain)->executor;
         Job *job;
 
-        if (!worker)
+        if (!executor)
                 return;
-        TAILQ_FOREACH (job, &worker->inflight, link) {
+        TAILQ_FOREACH (job, &executor->inflight, link) {
                 device_gate_leave(device, job);
-                worker_unbound(worker, job);
+                executor_unbound(executor, job);
         }
 }
 

@@ -8,7 +8,7 @@
 #include "scheduler.h"
 #include "submitter.h"
 #include "engine.h"
-#include "workers.h"
+#include "executor.h"
 
 static LedgerEnd ending_of(const Job *job) {
         return (LedgerEnd){
@@ -143,9 +143,9 @@ void ending_doom(Job *job, JobState state, Failure *failure) {
         job->doom_state = state;
         if (job->is_held) /* the takeover goes on from here */
                 return;
-        if (job->state == JOB_RUNNING && !job->item.is_queued) {
+        if (job->state == JOB_RUNNING && !job->delivery.is_queued) {
                 if (!dependency_is_behind(job))
-                        worker_stop_soon(job->worker);
+                        job->engine->executor_ops->stop_soon(job->executor);
                 return;
         }
         if (job->state == JOB_RUNNING)
@@ -153,6 +153,18 @@ void ending_doom(Job *job, JobState state, Failure *failure) {
         scheduler_withdraw(job);
         job->place = JOB_DOOMED;
         TAILQ_INSERT_TAIL(&job->engine->doomed, job, link);
+}
+
+bool ending_doom_late(Job *job) {
+        char names[256];
+
+        if (job->doom)
+                return false;
+        job_kernel_names(job, names, sizeof(names));
+        job->doom_state = JOB_FAILED;
+        job->doom = failure_new(FAILURE_TIMEOUT, "%s ran longer than its timeout of %.3f s", names,
+                                (double)job->timeout_ms / 1000);
+        return true;
 }
 
 void ending_run(Engine *engine) {

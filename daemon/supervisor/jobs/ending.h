@@ -22,6 +22,8 @@ void ending_fail(Job *job, Failure *failure);
 void ending_cancel(Job *job, Failure *failure);
 /** ending_doom() - ends so, or by itself, soon: a RUNNING job that its client or its timeout ends. */
 void ending_doom(Job *job, JobState state, Failure *failure);
+/** ending_doom_late() - a RUNNING job exceeded its timeout: it ends so when its worker has stopped. Return: false: it is doomed already. */
+bool ending_doom_late(Job *job);
 /** ending_run() - the dependents of those that failed. */
 void ending_run(Engine *engine);
 

@@ -19,11 +19,14 @@
 
 #include "base.h"
 #include "device.h"
+#include "device_ops.h"
 #include "job.h"
 #include "limit.h"
 #include "util/config.h"
 
 typedef struct Engine Engine;
+typedef struct ExecutorOps ExecutorOps;
+typedef struct Workers Workers;
 
 TAILQ_HEAD(EngineJobs, Job);
 TAILQ_HEAD(EngineModules, Module);
@@ -33,6 +36,11 @@ struct Engine {
         const Config *config;
         KeeperLink *keeper; /* NULL: none, for tests */
         Ledger *ledger;     /* what the next supervisor must know */
+
+        const ExecutorOps *executor_ops; /* provided by workers/, called with this: */
+        Workers *workers;
+        const DeviceOps *device_ops; /* provided by devices/, called with this: */
+        DeviceMonitor *monitor;
 
         Device *devices;
         size_t n_devices; /* 0: not known yet */

@@ -151,7 +151,6 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .session = (uint32_t)(spec->id >> 32),
                 .priority = spec->priority,
         };
-        job->item = (OutboxItem){.kind = TO_WORKER_JOBS, .job = job};
         LIST_INIT(&job->successors);
         LIST_INIT(&job->watches);
         job_copy(job, spec, &layout);
@@ -233,6 +232,11 @@ void job_set_state(Job *job, JobState next) {
         job_count(job, -1);
         job->state = next;
         job_count(job, 1);
+}
+
+void job_set_output(Job *job, const char *output, size_t n_max) {
+        free(job->output);
+        job->output = strndup(output, n_max);
 }
 
 void job_note_retries(Job *job, unsigned retries) {

@@ -17,19 +17,20 @@
 
 #include "base.h"
 #include "policy.h"
-#include "outbox.h"
+#include "delivery.h"
 #include "user.h"
 #include "util/macro.h"
 #include "util/table.h"
 
 typedef struct Arena Arena;
 typedef struct Device Device;
+typedef struct Executor Executor;
 typedef struct Instance Instance;
 typedef struct Module Module;
 typedef struct OrderNode OrderNode;
 typedef struct Submitter Submitter;
 typedef struct Engine Engine;
-typedef struct Worker Worker;
+typedef struct Executor Executor;
 
 /*
  *     WAITING <--> RUNNING --> DONE
@@ -142,14 +143,14 @@ struct Job {
         TAILQ_ENTRY(Job) submitter_link; /* submitter->jobs */
         UT_hash_handle hh;               /* engine->jobs */
         QueueEntry entry;                /* its lane's queue */
-        OutboxItem item;                 /* worker->outbox, until it is sent */
+        Delivery delivery;               /* in its worker's outbox, until it is sent */
 
         JobState state;
         JobPlace place;
         Device *device;     /* where it runs; NULL: not chosen */
         int wanted_device;  /* named, or that of its buffers; -1: any */
         FaultPhase phase;   /* when its worker ends */
-        Worker *worker;     /* while RUNNING */
+        Executor *executor; /* while RUNNING */
         Instance *instance; /* while PARKED */
         Failure *failure;   /* of FAILED and CANCELLED */
         Failure *doom;      /* RUNNING: what it ends with when its worker stops because of it */
@@ -176,7 +177,7 @@ struct Job {
         LIST_HEAD(, JobWatch) watches;
 
         uint64_t submitted_ns;
-        uint64_t started_ns; /* handed to a worker, the last time */
+        uint64_t started_ns; /* handed to a executor, the last time */
         uint64_t ended_ns;
         uint64_t orphan_ns; /* when its session went while it ran; 0: it is still there */
         uint64_t ran_us;
@@ -195,7 +196,7 @@ struct Job {
         bool is_held : 1; /* was in a worker that ended with the supervisor before us; its session has not said all */
         bool was_overtaken : 1; /* job_is_overtaken() when its worker ended */
         bool is_alone : 1;      /* after a fault: runs with nothing beside it */
-        bool is_bounding : 1;   /* counted in worker->short_ns, unless it is long */
+        bool is_bounding : 1;   /* counted in executor->short_ns, unless it is long */
         bool is_long : 1;       /* expected to outlast the quantum */
         bool is_loaded : 1;     /* in its device's load */
         bool is_pooled : 1;     /* its memory */
@@ -223,6 +224,8 @@ void job_unwatch(JobWatch *watch);
 bool job_may_move(JobState from, JobState to);
 /** job_set_state() - asserts the move and counts it for its user. */
 void job_set_state(Job *job, JobState next);
+/** job_set_output() - what its kernels printed, cut to @n_max bytes. */
+void job_set_output(Job *job, const char *output, size_t n_max);
 /** job_note_retries() - it waits again, after so many. */
 void job_note_retries(Job *job, unsigned retries);
 /** job_owner() - as the ledger names it. */

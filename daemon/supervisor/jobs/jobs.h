@@ -6,6 +6,7 @@
 #include "dependency.h"
 #include "device.h"
 #include "ending.h"
+#include "executor.h"
 #include "engine.h"
 #include "job.h"
 #include "limit.h"

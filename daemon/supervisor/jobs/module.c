@@ -10,7 +10,7 @@
 #include "submitter.h"
 #include "slot.h"
 #include "engine.h"
-#include "workers.h"
+#include "executor.h"
 
 static int module_copy_options(Module *module, const ModuleSpec *spec) {
         module->options = calloc(spec->n_options + 1, sizeof(char *));
@@ -119,7 +119,7 @@ static void module_free(Module *module) {
         assert(!module->submitter);
 
         while ((instance = LIST_FIRST(&module->instances)))
-                worker_drop_instance(instance);
+                instance_drop(instance);
         module_stop_waiting(module);
         HASH_DEL(module->engine->modules, module);
         user_uncharge(&module->charge);
@@ -161,7 +161,7 @@ static Device *module_find_home(const Module *module) {
         for (size_t i = 0; i < engine->n_devices; ++i) {
                 const Slot *slot = slot_find(engine, module->user, &engine->devices[i]);
 
-                if (slot && slot->worker)
+                if (slot && slot->executor)
                         return &engine->devices[i];
         }
         return NULL;

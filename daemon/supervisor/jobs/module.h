@@ -33,7 +33,7 @@ typedef struct Module Module;
 typedef struct Slot Slot;
 typedef struct Submitter Submitter;
 typedef struct Engine Engine;
-typedef struct Worker Worker;
+typedef struct Executor Executor;
 
 typedef enum ModuleState {
         MODULE_LOADING,
@@ -113,7 +113,7 @@ Module *module_ref(Module *module);
 /** module_unref() - the last one unloads it everywhere. NULL is fine. Return: NULL. */
 Module *module_unref(Module *module);
 DEFINE_CLEANUP(Module, module_unref)
-/** module_load() - find it a device and a worker, then have it loaded; the session hears of the end. */
+/** module_load() - find it a device and a executor, then have it loaded; the session hears of the end. */
 void module_load(Module *module);
 /** module_loaded() - a worker loaded it: READY, and the session is answered. */
 void module_loaded(Module *module, const ModuleReport *report);

@@ -11,7 +11,7 @@
 #include "scheduler.h"
 #include "slot.h"
 #include "engine.h"
-#include "workers.h"
+#include "executor.h"
 
 static bool reason_edges(const Job *job, char *text, size_t n_text) {
         for (size_t i = 0; i < job->n_after; ++i) {
@@ -31,17 +31,17 @@ static bool reason_edges(const Job *job, char *text, size_t n_text) {
         return false;
 }
 
-static bool reason_runs_alone(const Worker *worker) {
-        const Job *job = TAILQ_FIRST(&worker->inflight);
+static bool reason_runs_alone(const Executor *executor) {
+        const Job *job = TAILQ_FIRST(&executor->inflight);
 
         return job && job->is_alone;
 }
 
-static void reason_turn(const Job *job, const Worker *worker, size_t n_before, char *text,
+static void reason_turn(const Job *job, const Executor *executor, size_t n_before, char *text,
                         size_t n_text) {
-        const Slot *slot = worker->slot;
+        const Slot *slot = executor->slot;
 
-        if (job->is_long && worker->n_long)
+        if (job->is_long && executor->n_long)
                 snprintf(text, n_text, "another long job of its user runs");
         else if (quanta_is_shut(&slot->device->quanta, &slot->domain))
                 snprintf(text, n_text, "another user's quantum (%zu jobs of its user before it)",
@@ -54,12 +54,12 @@ static void reason_turn(const Job *job, const Worker *worker, size_t n_before, c
 
 static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_text) {
         const Slot *slot = job->user->lanes[job->device->index]->slot;
-        const Worker *worker = slot->worker;
+        const Executor *executor = slot->executor;
 
         if (!health_takes_jobs(&slot->device->health))
                 snprintf(text, n_text, "device %u is %s", slot->device->index,
                          health_reason(&slot->device->health));
-        else if (!worker && slot_crash_wait_s(slot) > 0)
+        else if (!executor && slot_crash_wait_s(slot) > 0)
                 snprintf(text, n_text,
                          "its user's workers died too often: the next starts in %.1f s",
                          slot_crash_wait_s(slot));
@@ -67,17 +67,17 @@ static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_
                 snprintf(text, n_text,
                          "room for its user's context on device %u (others there: %u)",
                          slot->device->index, slot->pressure.n_others);
-        else if (!worker && slot->n_failures && slot->device->problem)
+        else if (!executor && slot->n_failures && slot->device->problem)
                 snprintf(text, n_text, "device: %s", slot->device->problem);
-        else if (!worker || worker->state != WORKER_READY)
+        else if (!executor || !executor->is_ready)
                 snprintf(text, n_text, "worker starts");
-        else if (!TAILQ_EMPTY(&slot->alone) || reason_runs_alone(worker))
+        else if (!TAILQ_EMPTY(&slot->alone) || reason_runs_alone(executor))
                 snprintf(text, n_text, "a job runs alone after a fault");
         else if (job->user->is_held)
                 snprintf(text, n_text, "over gpu_seconds: its user has some again in about %.0f s",
                          ceil(user_over_seconds(job->user, engine_now(job->engine))));
         else
-                reason_turn(job, worker, n_before, text, n_text);
+                reason_turn(job, executor, n_before, text, n_text);
 }
 
 void scheduler_reason(const Job *job, size_t n_before, char *text, size_t n_text) {
@@ -87,7 +87,7 @@ void scheduler_reason(const Job *job, size_t n_before, char *text, size_t n_text
                         return;
                 case JOB_PARKED:
                         snprintf(text, n_text, "%s",
-                                 job->instance->worker->waiting
+                                 job->instance->executor->waiting
                                          ? "module load waits for running jobs"
                                          : "its module is being compiled");
                         return;

@@ -99,8 +99,7 @@ static void recovery_punish(Job *job, const Failure *failure, const char *output
         char fields[96];
 
         if (output && *output) {
-                free(job->output);
-                job->output = strdup(output);
+                job_set_output(job, output, SIZE_MAX);
         }
         snprintf(fields, sizeof(fields), "GPUQ_JOB=" JOB_ID_FORMAT " GPUQ_UID=%u GPUQ_DEVICE=%u",
                  JOB_ID_PARTS(job->id), (unsigned)job->user->uid, job->device->index);
@@ -150,11 +149,12 @@ static void recovery_return(Job *job, FaultVerdict verdict) {
         scheduler_return(job, verdict == FAULT_AGAIN_ALONE || job->is_alone);
 }
 
-void recovery_run(Worker *worker, const Failure *failure, const char *output) {
+void recovery_run(Executor *executor, FaultCause cause, const Failure *failure,
+                  const char *output) {
         _cleanup_(freep) FaultVerdict *verdicts = NULL;
         _cleanup_(freep) FaultJob *described = NULL;
         _cleanup_(freep) Job **jobs = NULL;
-        size_t n_jobs = worker->n_inflight, i = 0;
+        size_t n_jobs = executor->n_inflight, i = 0;
         Job *job;
 
         if (!n_jobs)
@@ -164,17 +164,17 @@ void recovery_run(Worker *worker, const Failure *failure, const char *output) {
         described = calloc(n_jobs, sizeof(*described));
         verdicts = calloc(n_jobs, sizeof(*verdicts));
         if (!jobs || !described || !verdicts) {
-                while ((job = TAILQ_FIRST(&worker->inflight)))
+                while ((job = TAILQ_FIRST(&executor->inflight)))
                         ending_fail(job,
                                     failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
                 return;
         }
 
-        TAILQ_FOREACH (job, &worker->inflight, link) {
+        TAILQ_FOREACH (job, &executor->inflight, link) {
                 described[i] = recovery_describe(job);
                 jobs[i++] = job;
         }
-        fault_triage(worker->cause, described, n_jobs, verdicts);
+        fault_triage(cause, described, n_jobs, verdicts);
 
         for (i = 0; i < n_jobs; ++i)
                 recovery_return(jobs[i], verdicts[i]);

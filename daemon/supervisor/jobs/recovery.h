@@ -10,14 +10,14 @@
  */
 
 #include "base.h"
-#include "workers.h"
+#include "executor.h"
 
 /**
- * recovery_run() - empty the worker's list of jobs in flight, by worker->cause and job->phase
+ * recovery_run() - empty the executor's list of jobs in flight, by executor->cause and job->phase
  * @failure: what the worker or the keeper said of its end, or NULL
  * @output:  what the guilty kernel printed, or NULL
  */
-void recovery_run(Worker *worker, const Failure *failure, const char *output);
+void recovery_run(Executor *executor, FaultCause cause, const Failure *failure, const char *output);
 /** recovery_run_unattached() - the worker that had this WAITING job ended with the supervisor before us: again, or ended. */
 void recovery_run_unattached(Job *job);
 

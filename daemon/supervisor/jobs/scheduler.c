@@ -9,7 +9,7 @@
 #include "slot.h"
 #include "engine.h"
 #include "restart.h"
-#include "workers.h"
+#include "executor.h"
 #include "util/log.h"
 
 static uint64_t scheduler_quantum_ns(const Engine *engine) {
@@ -54,7 +54,7 @@ static Failure *scheduler_wanted_device(const Job *job, int *ret_wanted) {
         return NULL;
 }
 
-/* Jobs before it that are still in flight must be in the same worker, which keeps
+/* Jobs before it that are still in flight must be in the same executor, which keeps
  * the order. Return: false: they are elsewhere, wait for them. */
 static bool scheduler_follow_order(const Job *job, int *wanted) {
         for (size_t i = 0; i < job->n_order; ++i) {
@@ -196,15 +196,15 @@ void scheduler_place_all(Engine *engine) {
 /* Long jobs one at a time, short ones up to the quantum, either beside the other. */
 static bool scheduler_fits(QueueEntry *entry, void *userdata) {
         const Job *job = container_of(entry, Job, entry);
-        const Worker *worker = userdata;
+        const Executor *executor = userdata;
 
         if (job->is_long)
-                return worker->n_long == 0;
-        return worker->short_ns < scheduler_quantum_ns(worker->engine);
+                return executor->n_long == 0;
+        return executor->short_ns < scheduler_quantum_ns(executor->engine);
 }
 
-static bool scheduler_runs_alone(const Worker *worker) {
-        const Job *job = TAILQ_FIRST(&worker->inflight);
+static bool scheduler_runs_alone(const Executor *executor) {
+        const Job *job = TAILQ_FIRST(&executor->inflight);
 
         return job && job->is_alone;
 }
@@ -235,25 +235,25 @@ static void scheduler_set_alone(Job *job, Lane *lane) {
         scheduler_enqueue_alone(job, lane->slot);
 }
 
-static Job *scheduler_next(Lane *lane, Worker *worker) {
+static Job *scheduler_next(Lane *lane, Executor *executor) {
         Job *alone = TAILQ_FIRST(&lane->slot->alone), *job;
         QueueEntry *entry;
 
-        if (scheduler_runs_alone(worker))
+        if (scheduler_runs_alone(executor))
                 return NULL;
         if (alone)
-                return alone->user == lane->user && !worker->n_inflight ? alone : NULL;
-        if (scheduler_is_held(worker->engine, lane->user))
+                return alone->user == lane->user && !executor->n_inflight ? alone : NULL;
+        if (scheduler_is_held(executor->engine, lane->user))
                 return NULL;
-        if (worker->n_inflight >= MAX(worker->engine->config->inflight_jobs, 1u))
+        if (executor->n_inflight >= MAX(executor->engine->config->inflight_jobs, 1u))
                 return NULL;
 
-        entry = queue_pick(&lane->queue, scheduler_fits, worker);
+        entry = queue_pick(&lane->queue, scheduler_fits, executor);
         job = entry ? container_of(entry, Job, entry) : NULL;
         if (!job || !scheduler_is_suspect(job))
                 return job;
         scheduler_set_alone(job, lane);
-        return worker->n_inflight ? NULL : job;
+        return executor->n_inflight ? NULL : job;
 }
 
 /* ---- start ----------------------------------------------------------------- */
@@ -276,7 +276,7 @@ static bool scheduler_tell_lost_variables(Job *job) {
                         continue;
                 module_forget_use(module);
                 ending_fail(job, failure_new(FAILURE_VARIABLES_LOST,
-                                             "the variables of module %s died with a worker; the "
+                                             "the variables of module %s died with a executor; the "
                                              "next use starts from their initial values",
                                              module->name));
                 return true;
@@ -285,15 +285,15 @@ static bool scheduler_tell_lost_variables(Job *job) {
 }
 
 /* Return: true: all its modules are loaded in this worker. Else the job waits or ended. */
-static bool scheduler_has_modules(Job *job, Worker *worker) {
+static bool scheduler_has_modules(Job *job, Executor *executor) {
         Instance *adding = NULL;
 
         for (size_t i = 0; i < job->n_kernels; ++i) {
                 Module *module = job->kernels[i].module;
-                Instance *instance = worker_instance(worker, module);
+                Instance *instance = executor_find_instance(executor, module);
 
                 if (!instance)
-                        instance = worker_add_instance(worker, module);
+                        instance = executor_add_instance(executor, module);
                 if (!instance) {
                         ending_fail(job,
                                     failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
@@ -323,12 +323,12 @@ static void scheduler_unqueue(Job *job, Lane *lane) {
         scheduler_withdraw(job);
 }
 
-static void scheduler_started(Lane *lane, Worker *worker, Job *job) {
+static void scheduler_started(Lane *lane, Executor *executor, Job *job) {
         Device *device = lane->device;
 
         job->place = JOB_INFLIGHT;
-        job->worker = worker;
-        job->n_beside = worker->n_inflight;
+        job->executor = executor;
+        job->n_beside = executor->n_inflight;
         job->phase = FAULT_UNKNOWN;
         job->started_ns = engine_now(job->engine);
         job_set_state(job, JOB_RUNNING);
@@ -340,27 +340,27 @@ static void scheduler_started(Lane *lane, Worker *worker, Job *job) {
         dependency_started(job);
 }
 
-static void scheduler_start(Lane *lane, Worker *worker, Job *job) {
-        if (scheduler_tell_lost_variables(job) || !scheduler_has_modules(job, worker))
+static void scheduler_start(Lane *lane, Executor *executor, Job *job) {
+        if (scheduler_tell_lost_variables(job) || !scheduler_has_modules(job, executor))
                 return;
 
         scheduler_unqueue(job, lane);
-        if (worker_run(worker, job) < 0) {
+        if (executor_run(executor, job) < 0) {
                 ending_fail(job, failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
                 return;
         }
-        scheduler_started(lane, worker, job);
+        scheduler_started(lane, executor, job);
 }
 
 /* Return: NULL: nothing of this user can go here now; something will wake it. */
 static Job *scheduler_look(Lane *lane) {
-        Worker *worker = lane->slot->worker;
+        Executor *executor = lane->slot->executor;
 
-        if (!worker) {
+        if (!executor) {
                 slot_poke(lane->slot);
                 return NULL;
         }
-        return worker->state == WORKER_READY ? scheduler_next(lane, worker) : NULL;
+        return executor->is_ready ? scheduler_next(lane, executor) : NULL;
 }
 
 /* Who asks for another's quantum has a job that could go: else a holder would drain for nobody. */
@@ -389,7 +389,7 @@ static void scheduler_run_device(Device *device) {
                         return;
                 job = scheduler_look(lane);
                 if (job)
-                        scheduler_start(lane, lane->slot->worker, job);
+                        scheduler_start(lane, lane->slot->executor, job);
                 else
                         fairshare_sleep(device->share, &lane->share);
         }
@@ -435,12 +435,12 @@ void scheduler_tick(Engine *engine, uint64_t now_ns) {
 /* By our own clock, whatever the worker says: the time since its job before this
  * one ended, so that jobs side by side count once together. */
 static uint64_t scheduler_settle(const Job *job, uint64_t now_ns) {
-        Worker *worker = job->worker;
-        uint64_t busy_ns = now_ns - MAX(job->started_ns, worker->last_end_ns);
+        Executor *executor = job->executor;
+        uint64_t busy_ns = now_ns - MAX(job->started_ns, executor->last_end_ns);
 
-        if (job->item.is_queued)
+        if (job->delivery.is_queued)
                 return 0;
-        worker->last_end_ns = now_ns;
+        executor->last_end_ns = now_ns;
         return busy_ns;
 }
 
@@ -452,19 +452,19 @@ void scheduler_leave_worker(Job *job) {
         fairshare_settle(device->share, &lane->share, job->expected_ns, busy_ns, now_ns);
         user_add_gpu_time(job->user, busy_ns, now_ns);
         job->busy_ns = busy_ns;
-        job->n_beside = MAX(job->n_beside, job->worker->n_inflight);
+        job->n_beside = MAX(job->n_beside, job->executor->n_inflight);
         device->gpu_ns += busy_ns;
         device->load_ns -= job->expected_ns;
         device->n_running--;
         device_leave(device, job, now_ns);
-        worker_remove(job->worker, job);
-        job->worker = NULL;
+        executor_remove(job->executor, job);
+        job->executor = NULL;
         job->place = JOB_NOWHERE;
         slot_wake(lane->slot);
 }
 
 void scheduler_return(Job *job, bool alone) {
-        bool was_sent = !job->item.is_queued;
+        bool was_sent = !job->delivery.is_queued;
 
         scheduler_leave_worker(job);
         job_note_retries(job, job->retries + was_sent);

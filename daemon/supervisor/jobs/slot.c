@@ -7,9 +7,8 @@
 #include "util/list.h"
 #include "scheduler.h"
 #include "engine.h"
-#include "loop.h"
 #include "restart.h"
-#include "workers.h"
+#include "executor.h"
 #include "util/log.h"
 
 static SlotKey slot_key(const Engine *engine, const User *user, const Device *device) {
@@ -75,7 +74,7 @@ Slot *slot_get(Engine *engine, const User *user, Device *device) {
 void slot_close(Slot *slot) {
         Lane *lane;
 
-        assert(!slot->worker);
+        assert(!slot->executor);
         assert(TAILQ_EMPTY(&slot->alone));
         while ((lane = LIST_FIRST(&slot->lanes))) {
                 assert(lane->queue.n_entries == 0);
@@ -123,7 +122,7 @@ static void slot_serve_arenas(Slot *slot) {
         Arena *arena, *next;
 
         TAILQ_FOREACH_SAFE (arena, &slot->making, slot_link, next) {
-                if (worker_make_arena(slot->worker, arena) == 0)
+                if (executor_make_arena(slot->executor, arena) == 0)
                         continue;
                 arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory to ask for the arena"));
                 slot_forget_arena(slot, arena);
@@ -134,8 +133,8 @@ static void slot_serve_modules(Slot *slot) {
         Module *module, *next;
 
         TAILQ_FOREACH_SAFE (module, &slot->loading, wait_link, next)
-                if (!worker_instance(slot->worker, module) &&
-                    !worker_add_instance(slot->worker, module))
+                if (!executor_find_instance(slot->executor, module) &&
+                    !executor_add_instance(slot->executor, module))
                         module_failed(module, failure_new(FAILURE_MEMORY, "no memory to load %s",
                                                           module->name));
 }
@@ -165,7 +164,7 @@ static void slot_start(Slot *slot) {
                 return;
         }
 
-        r = worker_new(supervisor_of(slot->engine), slot, NULL, &slot->worker);
+        r = slot->engine->executor_ops->start(slot->engine->workers, slot, &slot->executor);
         if (r < 0)
                 slot_worker_failed(slot, strerror(-r));
 }
@@ -179,11 +178,11 @@ double slot_crash_wait_s(const Slot *slot) {
 void slot_poke(Slot *slot) {
         if (!health_takes_jobs(&slot->device->health))
                 return;
-        if (!slot->worker) {
+        if (!slot->executor) {
                 slot_start(slot);
                 return;
         }
-        if (slot->worker->state != WORKER_READY)
+        if (!slot->executor->is_ready)
                 return;
 
         slot_serve_arenas(slot);
@@ -192,7 +191,7 @@ void slot_poke(Slot *slot) {
 }
 
 bool slot_is_making(const Slot *slot, const Arena *arena) {
-        return slot->worker && arena->asked_worker == slot->worker->id;
+        return slot->executor && arena->asked_worker == slot->executor->id;
 }
 
 void slot_make_arena(Slot *slot, Arena *arena) {
@@ -217,7 +216,7 @@ void slot_worker_ready(Slot *slot) {
 }
 
 void slot_worker_lost(Slot *slot, bool crashed) {
-        slot->worker = NULL;
+        slot->executor = NULL;
         if (crashed)
                 crashes_add(&slot->crashes, uv_hrtime());
         slot_poke(slot);
@@ -264,7 +263,7 @@ static bool slot_is_hopeless(const Slot *slot) {
 void slot_worker_failed(Slot *slot, const char *why) {
         uint64_t delay_ms = SLOT_RETRY_MS;
 
-        slot->worker = NULL;
+        slot->executor = NULL;
         slot->n_failures++;
         pressure_clear(&slot->pressure);
         for (unsigned i = 1; i < slot->n_failures && delay_ms < SLOT_RETRY_MAX_MS; ++i)

@@ -39,14 +39,14 @@ struct Slot {
         uint32_t gid;
         UT_hash_handle hh; /* engine->slots */
 
-        Worker *worker;                  /* NULL: none; else starting, ready or stopping */
+        Executor *executor;              /* NULL: none; else starting, ready or stopping */
         QuantaDomain domain;             /* of device->quanta */
         LIST_HEAD(, Lane) lanes;         /* one; with isolation=shared one for each user */
         TAILQ_HEAD(SlotJobs, Job) alone; /* to be run with nothing beside them */
         TAILQ_HEAD(, Arena) making;      /* device arenas */
         TAILQ_HEAD(, Module) loading;    /* modules that load for the first time */
 
-        unsigned n_failures; /* to start a worker, in a row */
+        unsigned n_failures; /* to start a executor, in a row */
         Pressure pressure;   /* of the device's memory */
         uint64_t retry_ns;   /* not before */
         Crashes crashes;     /* of workers that came up */
@@ -66,7 +66,7 @@ void slot_close(Slot *slot);
 
 /** slot_has_work() - there is something for a worker to do that it was not given yet. */
 bool slot_has_work(const Slot *slot);
-/** slot_poke() - it has something to do: start a worker, or hand it over. */
+/** slot_poke() - it has something to do: start a executor, or hand it over. */
 void slot_poke(Slot *slot);
 /** slot_wake() - jobs may be dispatched to it again. */
 void slot_wake(Slot *slot);

@@ -33,7 +33,7 @@ static void submitter_abandon_jobs(Submitter *submitter) {
                 TAILQ_REMOVE(&submitter->jobs, job, submitter_link);
                 job->submitter = NULL;
                 job->orphan_ns = now_ns;
-                if (job->state == JOB_WAITING || job->item.is_queued)
+                if (job->state == JOB_WAITING || job->delivery.is_queued)
                         ending_doom(job, JOB_CANCELLED,
                                     failure_new(FAILURE_CANCELLED, "its client is gone"));
         }

@@ -51,15 +51,35 @@ static int supervisor_init_loop(Supervisor *supervisor) {
         uv_prepare_init(&supervisor->loop, &supervisor->prepare);
         uv_idle_init(&supervisor->loop, &supervisor->idle);
         uv_timer_init(&supervisor->loop, &supervisor->tick);
-        uv_timer_init(&supervisor->loop, &supervisor->probe_timer);
         uv_timer_init(&supervisor->loop, &supervisor->quit_timer);
         supervisor->prepare.data = supervisor->idle.data = supervisor->tick.data = supervisor;
-        supervisor->probe_timer.data = supervisor->quit_timer.data = supervisor;
+        supervisor->quit_timer.data = supervisor;
         uv_prepare_start(&supervisor->prepare, supervisor_on_prepare);
         uv_timer_start(&supervisor->tick, supervisor_on_tick, SUPERVISOR_TICK_MS,
                        SUPERVISOR_TICK_MS);
         return 0;
 }
+
+static void supervisor_on_devices(void *userdata) {
+        Supervisor *supervisor = userdata;
+
+        pace_init(&supervisor->pace, engine_is_on_cpu(&supervisor->engine));
+        if (supervisor->takeover)
+                takeover_on_devices(supervisor->takeover);
+}
+
+/* The keeper starts a fresh supervisor. */
+static void supervisor_on_no_devices(void *userdata, int r) {
+        Supervisor *supervisor = userdata;
+
+        supervisor->r = r;
+        uv_stop(&supervisor->loop);
+}
+
+static const DeviceMonitorOwner supervisor_monitor_owner = {
+        .found = supervisor_on_devices,
+        .failed = supervisor_on_no_devices,
+};
 
 static int supervisor_init(Supervisor *supervisor) {
         int r;
@@ -71,9 +91,11 @@ static int supervisor_init(Supervisor *supervisor) {
         }
         engine_configure(&supervisor->engine, supervisor->config);
         pace_init(&supervisor->pace, engine_is_on_cpu(&supervisor->engine));
-        r = bump_new(&supervisor->bump);
+        r = workers_init(&supervisor->workers, &supervisor->engine);
         if (r < 0)
                 return r;
+        monitor_init(&supervisor->monitor, &supervisor->engine, &supervisor_monitor_owner,
+                     supervisor);
         r = clients_init(&supervisor->clients, &supervisor->engine);
         if (r < 0)
                 return r;
@@ -135,12 +157,11 @@ static void supervisor_on_quit_timer(uv_timer_t *timer) {
 
         /* Not before clients have their last words and workers have said goodbye, or time is up. */
         if (uv_hrtime() - supervisor->quit_ns >= SUPERVISOR_QUIT_MS * 1000000ull ||
-            (!supervisor->workers && !supervisor->clients.sessions))
+            (!supervisor->workers.table && !supervisor->clients.sessions))
                 uv_stop(&supervisor->loop);
 }
 
 void supervisor_quit(Supervisor *supervisor) {
-        Worker *worker, *next_worker;
 
         if (supervisor->engine.is_closing)
                 return;
@@ -148,24 +169,19 @@ void supervisor_quit(Supervisor *supervisor) {
         supervisor->engine.is_closing = true;
         supervisor->quit_ns = uv_hrtime();
         clients_refuse(&supervisor->clients, FAILURE_SHUTDOWN, "gpuqd ends");
-        HASH_ITER (hh, supervisor->workers, worker, next_worker)
-                worker_stop(worker);
+        workers_stop(&supervisor->workers);
         uv_timer_start(&supervisor->quit_timer, supervisor_on_quit_timer, SUPERVISOR_QUIT_STEP_MS,
                        SUPERVISOR_QUIT_STEP_MS);
 }
 
 static void supervisor_end_work(Supervisor *supervisor) {
-        Worker *worker, *next_worker;
         Slot *slot, *next_slot;
 
         supervisor->engine.is_closing = true;
         supervisor->takeover = takeover_free(supervisor->takeover);
         clients_close(&supervisor->clients);
         detached_stop(supervisor);
-        HASH_ITER (hh, supervisor->workers, worker, next_worker) {
-                worker_lost(worker, FAULT_STOPPED, NULL, NULL);
-                worker_close(worker);
-        }
+        workers_close(&supervisor->workers);
         for (slot = supervisor->engine.slots; slot; slot = slot->hh.next)
                 slot_abandon(slot);
         ending_run(&supervisor->engine);
@@ -179,11 +195,11 @@ static void supervisor_close_handles(Supervisor *supervisor) {
         detached_close(supervisor);
         for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
                 device_close(&supervisor->engine.devices[i]);
+        monitor_close(&supervisor->monitor);
         stall_stop(&supervisor->stall);
         uv_close((uv_handle_t *)&supervisor->prepare, NULL);
         uv_close((uv_handle_t *)&supervisor->idle, NULL);
         uv_close((uv_handle_t *)&supervisor->tick, NULL);
-        uv_close((uv_handle_t *)&supervisor->probe_timer, NULL);
         uv_close((uv_handle_t *)&supervisor->quit_timer, NULL);
         uv_run(&supervisor->loop, UV_RUN_DEFAULT);
 }
@@ -204,12 +220,11 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         supervisor_end_work(supervisor);
         supervisor_close_handles(supervisor);
         detached_free(supervisor);
-        drain_free(supervisor);
+        monitor_fini(&supervisor->monitor);
         clients_fini(&supervisor->clients);
         engine_fini(&supervisor->engine);
-        bump_free(supervisor->bump);
+        workers_fini(&supervisor->workers);
         ledger_free(supervisor->engine.ledger);
-        xid_log_free(supervisor->xid_log);
         config_free(supervisor->config);
         uv_loop_close(&supervisor->loop);
         free(supervisor);

@@ -22,7 +22,9 @@
 #include <uv.h>
 
 #include "clients.h"
+#include "devices.h"
 #include "jobs.h"
+#include "workers.h"
 #include "util/bump.h"
 #include "base.h"
 #include "util/config.h"
@@ -32,14 +34,10 @@
 #define SUPERVISOR_TICK_MS      250u
 #define SUPERVISOR_QUIT_MS      1500u /* workers may take so long to stop */
 #define SUPERVISOR_QUIT_STEP_MS 10u
-#define SUPERVISOR_SILENT_MS    5000u  /* a worker with jobs that says nothing so long hangs */
-#define SUPERVISOR_LIAR_MS      60000u /* and one that speaks may be so late with a job's timeout */
-#define SUPERVISOR_ORPHAN_MS    2000u  /* a dead client's running job may end by itself so long */
 
 typedef struct DetachedTable DetachedTable;
 typedef struct Supervisor Supervisor;
 typedef struct Takeover Takeover;
-typedef struct XidLog XidLog;
 
 typedef struct SupervisorOptions {
         int config_fd;   /* sealed, read at start; stays the caller's */
@@ -51,24 +49,19 @@ typedef struct SupervisorOptions {
 struct Supervisor {
         Engine engine;
         Clients clients;
+        Workers workers;
+        DeviceMonitor monitor;
         uv_loop_t loop;
         Stall stall;
         uv_prepare_t prepare;
         uv_idle_t idle; /* runs while a worker has more to say */
         uv_timer_t tick;
-        uv_timer_t probe_timer;
         uv_timer_t quit_timer;
         SupervisorOptions options;
         Config *config;
         DetachedTable *detached; /* NULL: not yet */
         Takeover *takeover;      /* NULL: without a keeper, for tests */
-        Bump *bump;              /* one message of a worker at a time */
-        XidLog *xid_log;         /* NULL: the kernel's log is not read */
 
-        Worker *workers;
-        LIST_HEAD(, Drained) drained; /* before us, until devices are known */
-
-        uint32_t last_worker;
         uint64_t status_ns;   /* when the keeper last heard of us */
         Pace pace;            /* an event is a job that came or ended */
         uint64_t polled_ns;   /* when it last thought of looking again rather than sleeping */

@@ -38,16 +38,15 @@ static void supervisor_on_listener(Supervisor *supervisor, int *fds, size_t n_fd
 
 /* Without it Xids stay unknown, and all else goes on. */
 static void supervisor_on_kernel_log(Supervisor *supervisor, int *fds, size_t n_fds) {
-        if (n_fds != 1 || supervisor->xid_log || xid_log_new(fds[0], &supervisor->xid_log) < 0)
+        if (n_fds != 1 || monitor_read_kernel_log(&supervisor->monitor, fds[0]) < 0)
                 supervisor_close_fds(fds, n_fds);
-        supervisor->engine.reads_kernel_log = supervisor->xid_log != NULL;
 }
 
 /* What a supervisor before us held. */
 static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds, size_t n_fds) {
         if (n_fds != 1)
                 supervisor_close_fds(fds, n_fds);
-        else if (!drain_on_held(supervisor, key, fds[0]))
+        else if (!monitor_on_held(&supervisor->monitor, key, fds[0]))
                 takeover_on_held(supervisor->takeover, key, fds[0]);
 }
 
@@ -74,19 +73,11 @@ static void supervisor_on_held_end(Supervisor *supervisor) {
         detached_take_in(supervisor);
         supervisor_listen(supervisor);
         keeper_link_send(supervisor->engine.keeper, &ready, NULL, 0);
-        probe_start(supervisor);
-}
-
-static Worker *supervisor_find_worker(Supervisor *supervisor, uint32_t id) {
-        Worker *worker;
-
-        HASH_FIND(hh, supervisor->workers, &id, sizeof(id), worker);
-        return worker;
+        monitor_start(&supervisor->monitor);
 }
 
 void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, void *userdata) {
         Supervisor *supervisor = userdata;
-        Worker *worker = supervisor_find_worker(supervisor, message->id);
 
         switch (message->kind) {
                 case KEEPER_LISTENER:
@@ -102,12 +93,11 @@ void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, 
                         supervisor_on_held_end(supervisor);
                         break;
                 case KEEPER_SPAWNED:
-                        if (worker)
-                                worker_spawned(worker, message->pid);
+                        workers_spawned(&supervisor->workers, message->id, message->pid);
                         break;
                 case KEEPER_EXITED:
-                        if (worker)
-                                worker_exited(worker, message->status, message->text);
+                        workers_exited(&supervisor->workers, message->id, message->status,
+                                       message->text);
                         break;
                 case KEEPER_RELOAD:
                         if (n_fds == 1)

@@ -47,37 +47,19 @@ static bool supervisor_may_poll(Supervisor *supervisor) {
         return !pace_may_sleep(&supervisor->pace, poll_ns, supervisor_is_busy(supervisor), now_ns);
 }
 
-/* Return: false: one is awake, or has more to say already. */
-static bool supervisor_flush_workers(Supervisor *supervisor, bool may_sleep) {
-        bool all_sleep = may_sleep;
-        Worker *worker, *next;
-
-        HASH_ITER (hh, supervisor->workers, worker, next) {
-                worker_flush(worker);
-                if (may_sleep)
-                        all_sleep &= worker_sleep(worker);
-                else if (worker->n_inflight)
-                        worker_wake(worker);
-        }
-        return all_sleep;
-}
-
 /* What some rings brought goes on to the workers before the other rings are read. */
 static void supervisor_pass_on(void *userdata) {
         supervisor_settle(userdata);
-        supervisor_flush_workers(userdata, false);
+        workers_flush(&((Supervisor *)userdata)->workers, false);
 }
 
 /* At whoever is awake. Return: a job came or ended. */
 static bool supervisor_look(Supervisor *supervisor) {
         bool was_eventful = supervisor->engine.is_eventful, found;
-        Worker *worker, *next;
 
         supervisor->engine.is_eventful = false;
         supervisor->engine.now_ns = 0;
-        HASH_ITER (hh, supervisor->workers, worker, next)
-                if (worker->is_awake)
-                        worker_read(worker);
+        workers_read(&supervisor->workers);
         clients_look(&supervisor->clients, supervisor_pass_on, supervisor);
 
         found = supervisor->engine.is_eventful;
@@ -93,7 +75,7 @@ static void supervisor_on_idle(uv_idle_t *idle) {
                 if (TAILQ_EMPTY(&supervisor->clients.looking))
                         return;
                 supervisor_settle(supervisor);
-                supervisor_flush_workers(supervisor, false);
+                workers_flush(&supervisor->workers, false);
                 clients_flush(&supervisor->clients);
         }
 }
@@ -142,7 +124,7 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         supervisor->is_polling = supervisor_may_poll(supervisor);
         may_sleep = !supervisor->is_polling;
         may_sleep = clients_rest(&supervisor->clients, may_sleep, supervisor->polled_ns);
-        may_sleep = supervisor_flush_workers(supervisor, may_sleep);
+        may_sleep = workers_flush(&supervisor->workers, may_sleep);
         clients_flush(&supervisor->clients);
         if (may_sleep && !supervisor_has_work(supervisor))
                 uv_idle_stop(&supervisor->idle);

@@ -11,7 +11,6 @@
 #include "detached.h"
 #include "clients.h"
 #include "loop.h"
-#include "workers.h"
 #include "util/log.h"
 
 #define HANDOVER_LOOKS 3u /* in a row */
@@ -27,11 +26,10 @@ static bool handover_is_writing(const Supervisor *supervisor) {
 }
 
 static unsigned handover_count(const Supervisor *supervisor) {
-        const Worker *worker;
         unsigned n = 0;
 
-        for (worker = supervisor->workers; worker; worker = worker->hh.next)
-                n += (unsigned)worker->n_inflight;
+        for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
+                n += supervisor->engine.devices[i].n_running;
         return n;
 }
 

@@ -2,7 +2,7 @@
 #include "eviction.h"
 
 #include "jobs.h"
-#include "loop.h"
+#include "pool.h"
 #include "worker.h"
 #include "util/log.h"
 
@@ -10,7 +10,7 @@
 
 /* One whose process has not ended counts, for its context is there until then; one that starts may be without yet. */
 static bool eviction_counts(const Worker *worker, const Slot *slot) {
-        return worker->device == slot->device && worker->slot != slot &&
+        return worker->executor.device == slot->device && worker->executor.slot != slot &&
                worker->state != WORKER_STARTING && !worker->lacked_memory;
 }
 
@@ -18,7 +18,7 @@ static unsigned eviction_count_others(const Slot *slot) {
         Worker *worker;
         unsigned n = 0;
 
-        for (worker = supervisor_of(slot->engine)->workers; worker; worker = worker->hh.next)
+        for (worker = slot->engine->workers->table; worker; worker = worker->hh.next)
                 n += eviction_counts(worker, slot);
         return n;
 }
@@ -73,13 +73,14 @@ static bool eviction_is_under_way(const Worker *worker, uint64_t now_ns) {
 static Worker *eviction_choose(const Slot *slot, uint64_t now_ns) {
         Worker *worker, *best = NULL;
 
-        for (worker = supervisor_of(slot->engine)->workers; worker; worker = worker->hh.next) {
+        for (worker = slot->engine->workers->table; worker; worker = worker->hh.next) {
                 if (!eviction_counts(worker, slot))
                         continue;
                 if (eviction_is_under_way(worker, now_ns))
                         return NULL;
-                if (worker_is_spare(worker) && !eviction_is_wanted(worker->slot, now_ns) &&
-                    (!best || worker->idle_ns < best->idle_ns))
+                if (executor_is_spare(&worker->executor) &&
+                    !eviction_is_wanted(worker->executor.slot, now_ns) &&
+                    (!best || worker->executor.idle_ns < best->executor.idle_ns))
                         best = worker;
         }
         return best;
@@ -95,7 +96,8 @@ static void eviction_carry_out(const Slot *slot, uint64_t now_ns) {
                  "stopped",
                  slot->device->index, slot->key.domain, worker->domain);
         worker->evicted_ns = now_ns;
-        worker->slot->retry_ns = MAX(worker->slot->retry_ns, now_ns + EVICTION_YIELD_MS * MS_NS);
+        worker->executor.slot->retry_ns =
+                MAX(worker->executor.slot->retry_ns, now_ns + EVICTION_YIELD_MS * MS_NS);
         worker_stop(worker);
 }
 
@@ -108,7 +110,7 @@ void eviction_begin(Slot *slot, const char *why) {
                 return;
         }
 
-        slot->worker = NULL;
+        slot->executor = NULL;
         pressure_note(&slot->pressure, n_others, now_ns);
         slot->retry_ns = now_ns + pressure_delay_ns(&slot->pressure);
         if (eviction_has_alternative(slot, now_ns))
@@ -123,7 +125,7 @@ void eviction_freed(Device *device) {
         Slot *slot, *first = NULL;
 
         for (slot = device->engine->slots; slot; slot = slot->hh.next) {
-                if (slot->device != device || slot->worker || !slot->pressure.n_others ||
+                if (slot->device != device || slot->executor || !slot->pressure.n_others ||
                     slot->pressure.was_in_vain || !eviction_is_wanted(slot, now_ns))
                         continue;
                 if (!first || slot->pressure.since_ns < first->pressure.since_ns)

@@ -14,42 +14,52 @@ void outbox_init(Outbox *outbox) {
         TAILQ_INIT(&outbox->items);
 }
 
-static void outbox_push(Outbox *outbox, OutboxItem *item) {
-        assert(!item->is_queued);
-        item->is_queued = true;
-        TAILQ_INSERT_TAIL(&outbox->items, item, link);
+static OutboxItem *outbox_item(Delivery *delivery) {
+        return container_of(delivery, OutboxItem, delivery);
 }
 
-static void outbox_free_item(OutboxItem *item) {
+static const Job *outbox_job(const Delivery *delivery) {
+        return container_of(delivery, Job, delivery);
+}
+
+static void outbox_push(Outbox *outbox, Delivery *delivery) {
+        assert(!delivery->is_queued);
+        delivery->is_queued = true;
+        TAILQ_INSERT_TAIL(&outbox->items, delivery, link);
+}
+
+static void outbox_remove(Outbox *outbox, Delivery *delivery) {
+        TAILQ_REMOVE(&outbox->items, delivery, link);
+        delivery->is_queued = false;
+}
+
+static void outbox_drop(Outbox *outbox, Delivery *delivery) {
+        OutboxItem *item;
+
+        outbox_remove(outbox, delivery);
+        if (!delivery->kind)
+                return;
+        item = outbox_item(delivery);
         arena_unref(item->arena);
         module_unref(item->module);
         free(item);
 }
 
-static void outbox_drop(Outbox *outbox, OutboxItem *item) {
-        TAILQ_REMOVE(&outbox->items, item, link);
-        item->is_queued = false;
-        if (item->kind == TO_WORKER_JOBS)
-                return;
-        outbox_free_item(item);
-}
-
 void outbox_clear(Outbox *outbox) {
-        OutboxItem *item;
+        Delivery *delivery;
 
-        while ((item = TAILQ_FIRST(&outbox->items)))
-                outbox_drop(outbox, item);
+        while ((delivery = TAILQ_FIRST(&outbox->items)))
+                outbox_drop(outbox, delivery);
 }
 
 void outbox_push_job(Outbox *outbox, Job *job) {
-        outbox_push(outbox, &job->item);
+        outbox_push(outbox, &job->delivery);
 }
 
 bool outbox_remove_job(Outbox *outbox, Job *job) {
-        if (!job->item.is_queued)
+        if (!job->delivery.is_queued)
                 return false;
-        TAILQ_REMOVE(&outbox->items, &job->item, link);
-        job->item.is_queued = false;
+        outbox_remove(outbox, &job->delivery);
         return true;
 }
 
@@ -65,21 +75,21 @@ static int outbox_push_new(Outbox *outbox, OutboxItem contents) {
                 arena_ref(item->arena);
         if (item->module)
                 module_ref(item->module);
-        outbox_push(outbox, item);
+        outbox_push(outbox, &item->delivery);
         return 0;
 }
 
 int outbox_push_arena(Outbox *outbox, WorkerMessageKind kind, Arena *arena) {
-        return outbox_push_new(outbox, (OutboxItem){.kind = kind, .arena = arena});
+        return outbox_push_new(outbox, (OutboxItem){.delivery.kind = kind, .arena = arena});
 }
 
 int outbox_push_module(Outbox *outbox, Module *module) {
-        return outbox_push_new(outbox,
-                               (OutboxItem){.kind = TO_WORKER_MODULE_ADD, .module = module});
+        return outbox_push_new(
+                outbox, (OutboxItem){.delivery.kind = TO_WORKER_MODULE_ADD, .module = module});
 }
 
 int outbox_push_id(Outbox *outbox, WorkerMessageKind kind, uint64_t id) {
-        return outbox_push_new(outbox, (OutboxItem){.kind = kind, .id = id});
+        return outbox_push_new(outbox, (OutboxItem){.delivery.kind = kind, .id = id});
 }
 
 /* ---- messages -------------------------------------------------------------- */
@@ -120,12 +130,15 @@ static int outbox_send_module(Channel *channel, const Module *module) {
         return protocol_send(channel, &message, module->image ? module->image->fd : -1);
 }
 
-static int outbox_send_one(Channel *channel, const OutboxItem *item) {
+static int outbox_send_one(Channel *channel, Delivery *delivery) {
+        const OutboxItem *item = outbox_item(delivery);
+
         if (item->arena)
-                return outbox_send_arena(channel, item->kind, item->arena);
+                return outbox_send_arena(channel, delivery->kind, item->arena);
         if (item->module)
                 return outbox_send_module(channel, item->module);
-        return protocol_send(channel, &(WorkerMessage){{.kind = item->kind, .id = item->id}}, -1);
+        return protocol_send(channel, &(WorkerMessage){{.kind = delivery->kind, .id = item->id}},
+                             -1);
 }
 
 /* ---- jobs ------------------------------------------------------------------ */
@@ -214,14 +227,14 @@ static size_t outbox_job_bytes(const Job *job) {
 /* How many of the jobs at the front go as one message. */
 static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
         size_t n_bytes = sizeof(WorkerHead), n_jobs = 0;
-        const OutboxItem *item;
+        const Delivery *delivery;
 
-        TAILQ_FOREACH (item, &outbox->items, link) {
+        TAILQ_FOREACH (delivery, &outbox->items, link) {
                 size_t n_more;
 
-                if (item->kind != TO_WORKER_JOBS || n_jobs >= OUTBOX_LIST_JOBS)
+                if (delivery->kind || n_jobs >= OUTBOX_LIST_JOBS)
                         break;
-                n_more = outbox_job_bytes(item->job);
+                n_more = outbox_job_bytes(outbox_job(delivery));
                 if (n_jobs && n_bytes + n_more > OUTBOX_LIST_BYTES)
                         break;
                 n_bytes += n_more;
@@ -233,7 +246,7 @@ static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
 
 /* Written straight into the channel's memory. */
 static int outbox_send_jobs(Outbox *outbox, Channel *channel) {
-        OutboxItem *item = TAILQ_FIRST(&outbox->items);
+        const Delivery *delivery = TAILQ_FIRST(&outbox->items);
         size_t n_bytes, n_jobs = outbox_batch(outbox, &n_bytes);
         WorkerHead head = {.kind = TO_WORKER_JOBS};
         uint8_t *data, *p;
@@ -244,8 +257,8 @@ static int outbox_send_jobs(Outbox *outbox, Channel *channel) {
                 return r;
 
         p = data + sizeof(head);
-        for (size_t i = 0; i < n_jobs; ++i, item = TAILQ_NEXT(item, link))
-                p = outbox_write_job(p, item->job);
+        for (size_t i = 0; i < n_jobs; ++i, delivery = TAILQ_NEXT(delivery, link))
+                p = outbox_write_job(p, outbox_job(delivery));
         assert((size_t)(p - data) <= n_bytes);
         head.n_items = (uint32_t)((size_t)(p - data) - sizeof(head));
         memcpy(data, &head, sizeof(head));
@@ -257,16 +270,16 @@ static int outbox_send_jobs(Outbox *outbox, Channel *channel) {
 }
 
 int outbox_flush(Outbox *outbox, Channel *channel) {
-        OutboxItem *item;
+        Delivery *delivery;
         int r;
 
-        while ((item = TAILQ_FIRST(&outbox->items))) {
-                if (item->kind == TO_WORKER_JOBS) {
+        while ((delivery = TAILQ_FIRST(&outbox->items))) {
+                if (!delivery->kind) {
                         r = outbox_send_jobs(outbox, channel);
                 } else {
-                        r = outbox_send_one(channel, item);
+                        r = outbox_send_one(channel, delivery);
                         if (r == 0)
-                                outbox_drop(outbox, item);
+                                outbox_drop(outbox, delivery);
                 }
                 if (r)
                         return r;

@@ -14,27 +14,22 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "jobs.h"
 #include "worker/protocol.h"
 
 #define OUTBOX_LIST_BYTES (1u << 20) /* of jobs in one message */
 #define OUTBOX_LIST_JOBS  1024u
 
-typedef struct Arena Arena;
-typedef struct Job Job;
-typedef struct Module Module;
-
+/* Anything but a job. */
 typedef struct OutboxItem {
-        WorkerMessageKind kind;
-        bool is_queued;
-        uint64_t id;    /* *_DROP */
-        Arena *arena;   /* a reference */
-        Module *module; /* a reference */
-        Job *job;
-        TAILQ_ENTRY(OutboxItem) link;
+        Delivery delivery; /* its kind is a WorkerMessageKind */
+        uint64_t id;       /* *_DROP */
+        Arena *arena;      /* a reference */
+        Module *module;    /* a reference */
 } OutboxItem;
 
 typedef struct Outbox {
-        TAILQ_HEAD(OutboxList, OutboxItem) items;
+        TAILQ_HEAD(OutboxList, Delivery) items;
 } Outbox;
 
 /** outbox_init() - empty. */

@@ -27,11 +27,11 @@ static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
          * should it only have closed the socket, it does not live on. */
         uv_poll_stop(poll);
         worker_read(worker);
-        keeper_link_kill(worker->supervisor->engine.keeper, worker->id);
+        keeper_link_kill(worker->executor.engine->keeper, worker->executor.id);
 }
 
 static int worker_init_handles(Worker *worker) {
-        uv_loop_t *loop = &worker->supervisor->loop;
+        uv_loop_t *loop = worker->executor.engine->loop;
         int r;
 
         worker->bell.data = worker->hangup.data = worker->timer.data = worker;
@@ -65,7 +65,7 @@ static void worker_on_close(uv_handle_t *handle) {
         if (--worker->n_handles)
                 return;
         channel_free(worker->channel);
-        free(worker->waiting);
+        free(worker->executor.waiting);
         free(worker->last_output);
         failure_free(worker->verdict);
         free(worker);
@@ -91,57 +91,52 @@ static void worker_close_handles(Worker *worker) {
 static int worker_spawn(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
         KeeperMessage message = {
                 .kind = KEEPER_SPAWN,
-                .id = worker->id,
+                .id = worker->executor.id,
                 .uid = worker->domain,
-                .gid = worker->slot ? worker->slot->gid : 0,
-                .device = worker->device ? worker->device->index : 0,
-                .probe = !worker->slot,
+                .gid = worker->executor.slot ? worker->executor.slot->gid : 0,
+                .device = worker->executor.device ? worker->executor.device->index : 0,
+                .probe = !worker->executor.slot,
         };
-        const Device *device = worker->look ? worker->look : worker->device;
+        const Device *device = worker->look ? worker->look : worker->executor.device;
 
         if (device)
                 snprintf(message.text, sizeof(message.text), "%s", device->uuid);
-        return keeper_link_send(worker->supervisor->engine.keeper, &message, fds, CHANNEL_N_FDS);
+        return keeper_link_send(worker->executor.engine->keeper, &message, fds, CHANNEL_N_FDS);
 }
 
-static Worker *worker_alloc(Supervisor *supervisor, Slot *slot, Device *look) {
+static Worker *worker_alloc(Workers *workers, Slot *slot, Device *look) {
         Worker *worker;
 
         worker = calloc(1, sizeof(*worker));
         if (!worker)
                 return NULL;
 
-        worker->id = ++supervisor->last_worker;
-        worker->supervisor = supervisor;
-        worker->engine = &supervisor->engine;
-        worker->slot = slot;
-        worker->device = slot ? slot->device : NULL;
+        executor_init(&worker->executor, workers->engine, ++workers->last_id, slot);
+        worker->workers = workers;
         worker->look = look;
         worker->domain = slot ? slot->key.domain : 0;
         worker->cause = FAULT_CRASH;
         worker->is_awake = true;
-        worker->idle_ns = engine_now(&supervisor->engine);
-        TAILQ_INIT(&worker->inflight);
         outbox_init(&worker->outbox);
         return worker;
 }
 
-int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_worker) {
+int worker_new(Workers *workers, Slot *slot, Device *look, Worker **ret_worker) {
         int fds[CHANNEL_N_FDS], r;
         Worker *worker;
 
-        worker = worker_alloc(supervisor, slot, look);
+        worker = worker_alloc(workers, slot, look);
         if (!worker)
                 return -ENOMEM;
 
-        HASH_ADD(hh, supervisor->workers, id, sizeof(worker->id), worker);
+        HASH_ADD(hh, workers->table, executor.id, sizeof(worker->executor.id), worker);
         if (!worker->hh.tbl) {
                 free(worker);
                 return -ENOMEM;
         }
         r = channel_new(&worker->channel, fds);
         if (r < 0) {
-                HASH_DEL(supervisor->workers, worker);
+                HASH_DEL(workers->table, worker);
                 free(worker);
                 return r;
         }
@@ -153,7 +148,7 @@ int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_wo
         for (size_t i = 0; i < CHANNEL_N_FDS; ++i)
                 close(fds[i]); /* the worker's ends */
         if (r < 0) {
-                HASH_DEL(supervisor->workers, worker);
+                HASH_DEL(workers->table, worker);
                 worker_close_handles(worker);
                 return r;
         }
@@ -163,8 +158,8 @@ int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_wo
 }
 
 static void worker_log_ready(const Worker *worker) {
-        log_info("worker %d is ready on device %u for uid %u", worker->pid, worker->device->index,
-                 worker->domain);
+        log_info("worker %d is ready on device %u for uid %u", worker->pid,
+                 worker->executor.device->index, worker->domain);
 }
 
 /* The keeper may tell after the worker itself: these are two sockets. */
@@ -174,12 +169,36 @@ void worker_spawned(Worker *worker, int32_t pid) {
                 worker_log_ready(worker);
 }
 
+void worker_proved(Worker *worker) {
+        worker->is_proved = true;
+        worker->executor.slot->n_failures = 0;
+}
+
 void worker_ready(Worker *worker) {
-        worker->state = WORKER_READY;
-        worker->idle_ns = engine_now(&worker->supervisor->engine);
+        worker_set_state(worker, WORKER_READY);
+        worker->executor.idle_ns = engine_now(worker->executor.engine);
         if (worker->pid)
                 worker_log_ready(worker);
-        slot_worker_ready(worker->slot);
+        slot_worker_ready(worker->executor.slot);
+}
+
+bool worker_may_move(WorkerState from, WorkerState to) {
+        static const bool moves[_WORKER_STATE_N][_WORKER_STATE_N] = {
+                [WORKER_STARTING] =
+                        {[WORKER_READY] = true, [WORKER_DYING] = true, [WORKER_LOST] = true},
+                [WORKER_READY] =
+                        {[WORKER_STOPPING] = true, [WORKER_DYING] = true, [WORKER_LOST] = true},
+                [WORKER_STOPPING] = {[WORKER_DYING] = true, [WORKER_LOST] = true},
+                [WORKER_DYING] = {[WORKER_LOST] = true},
+        };
+
+        return moves[from][to];
+}
+
+void worker_set_state(Worker *worker, WorkerState next) {
+        assert(worker_may_move(worker->state, next));
+        worker->state = next;
+        worker->executor.is_ready = next == WORKER_READY;
 }
 
 /* ---- channel --------------------------------------------------------------- */
@@ -242,8 +261,8 @@ void worker_read(Worker *worker) {
 /* ---- end ------------------------------------------------------------------- */
 
 void worker_close(Worker *worker) {
-        assert(TAILQ_EMPTY(&worker->inflight));
-        HASH_DEL(worker->supervisor->workers, worker);
+        assert(TAILQ_EMPTY(&worker->executor.inflight));
+        HASH_DEL(worker->workers->table, worker);
         worker_close_handles(worker);
 }
 
@@ -254,12 +273,10 @@ const char *worker_state_name(const Worker *worker) {
                 case WORKER_STARTING:
                         return "starting";
                 case WORKER_READY:
-                        if (worker->waiting)
+                        if (worker->executor.waiting)
                                 return "draining";
-                        return worker->n_inflight ? "busy" : "idle";
-                case WORKER_STOPPING:
-                case WORKER_DYING:
-                case WORKER_LOST:
+                        return worker->executor.n_inflight ? "busy" : "idle";
+                default:
                         break;
         }
         return "stopping";

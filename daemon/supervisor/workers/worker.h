@@ -32,7 +32,9 @@
 #include "policy.h"
 #include "base.h"
 #include "outbox.h"
+#include "pool.h"
 #include "util/channel.h"
+#include "util/list.h"
 #include "util/table.h"
 #include "worker/protocol.h"
 
@@ -44,7 +46,6 @@
 #define WORKER_READ_MAX  256u   /* messages read in one go */
 
 typedef struct Slot Slot;
-typedef struct Supervisor Supervisor;
 
 typedef enum WorkerState {
         WORKER_STARTING,
@@ -52,51 +53,20 @@ typedef enum WorkerState {
         WORKER_STOPPING,
         WORKER_DYING,
         WORKER_LOST,
+        _WORKER_STATE_N,
 } WorkerState;
 
-/* An arena that this worker has. */
-struct Mapping {
-        uint64_t id; /* of the arena */
-        Arena *arena;
-        Worker *worker;
-        LIST_ENTRY(Mapping) link; /* arena->mappings */
-        UT_hash_handle hh;        /* worker->mappings */
-};
-
-typedef enum InstanceState {
-        INSTANCE_ADDING,
-        INSTANCE_READY,
-        INSTANCE_FAILED, /* told, about to be forgotten */
-} InstanceState;
-
-TAILQ_HEAD(InstanceJobs, Job);
-
-/* A module that this worker has. */
-struct Instance {
-        uint64_t id; /* of the module */
-        Module *module;
-        Worker *worker;
-        InstanceState state;
-        bool is_used;               /* a job may have changed its variables */
-        struct InstanceJobs parked; /* wait until it is READY */
-        LIST_ENTRY(Instance) link;  /* module->instances */
-        UT_hash_handle hh;          /* worker->instances */
-};
-
 struct Worker {
-        uint32_t id;
-        Engine *engine;
-        Supervisor *supervisor;
-        Slot *slot;     /* NULL: a probe, or LOST */
-        Device *device; /* NULL: a probe */
-        Device *look;   /* of a probe: at this device alone */
+        Executor
+                executor; /* what the scheduler knows of it; its slot is NULL for a probe, and once LOST */
+        Workers *workers;
+        Device *look; /* of a probe: at this device alone */
         uint32_t domain;
         int32_t pid;
-        UT_hash_handle hh; /* supervisor->workers */
+        UT_hash_handle hh; /* workers->table */
 
         WorkerState state;
         FaultCause cause;    /* when it ends from now on */
-        bool has_suspects;   /* of its end: jobs that ran */
         bool lacked_memory;  /* for its context: it never had one */
         uint64_t evicted_ns; /* when it was asked to end for another domain; 0: it was not */
         bool was_useless;    /* DYING: it died before it was of any use */
@@ -111,23 +81,17 @@ struct Worker {
         bool is_awake;  /* does not sleep on its bell: to be read again */
         bool is_proved; /* it did something useful */
 
-        TAILQ_HEAD(, Job) inflight; /* oldest first */
-        uint32_t n_inflight;
-        uint64_t short_ns; /* expected, of those that are not long */
-        uint32_t n_long;
-        uint64_t last_end_ns;
         uint64_t heard_ms; /* its last word, by the loop's clock */
-        uint64_t idle_ns;  /* since when nothing is in flight; STARTING: since when */
-
-        Mapping *mappings;
-        Instance *instances;
 
         uint64_t memory;                   /* bytes */
         Gpuq__V1__WorkerCounters counters; /* as it told last */
         uint64_t n_jobs;
-        char *waiting; /* for a drain point; NULL: nothing does */
 };
 
+/** worker_may_move() - is it a legal move? */
+bool worker_may_move(WorkerState from, WorkerState to);
+/** worker_set_state() - asserts the move, and tells the scheduler whether it takes jobs. */
+void worker_set_state(Worker *worker, WorkerState next);
 /** worker_is_open() - it takes what it is told. */
 static inline bool worker_is_open(const Worker *worker) {
         return worker->state == WORKER_READY;
@@ -136,9 +100,15 @@ static inline bool worker_is_open(const Worker *worker) {
 static inline bool worker_is_gone(const Worker *worker) {
         return worker->state >= WORKER_DYING;
 }
+/** worker_executor_ops - how the scheduler reaches workers. */
+extern const ExecutorOps worker_executor_ops;
+/** worker_of() - whose executor it is. */
+static inline Worker *worker_of(Executor *executor) {
+        return container_of(executor, Worker, executor);
+}
 /** worker_new() - have the keeper start one; @slot NULL: a probe, @look: at one device alone. Return: 0, or a negative errno. */
-int worker_new(Supervisor *supervisor, Slot *slot, Device *look, Worker **ret_worker);
-/** worker_tick() - now and then: was it killed, and does not end? */
+int worker_new(Workers *workers, Slot *slot, Device *look, Worker **ret_worker);
+/** worker_tick() - now and then: does it not start, or was it killed and does not end? */
 void worker_tick(Worker *worker, uint64_t now_ns);
 /** worker_flush() - write what waits for it. */
 void worker_flush(Worker *worker);
@@ -164,36 +134,11 @@ void worker_exited(Worker *worker, int status, const char *text);
 /** worker_close() - end of the program: forget it. */
 void worker_close(Worker *worker);
 
-/** worker_run() - a job goes in flight: arenas it lacks go first. Return: 0, or -ENOMEM. */
-int worker_run(Worker *worker, Job *job);
-/** worker_unbound() - it is overdue: what it was expected to take bounds what is in flight no more. */
-void worker_unbound(Worker *worker, Job *job);
-/** worker_remove() - a job is in flight no more. */
-void worker_remove(Worker *worker, Job *job);
-/** worker_make_arena() - unless it was asked already. Return: 0, or -ENOMEM. */
-int worker_make_arena(Worker *worker, Arena *arena);
-/** worker_drop_mapping() - nobody uses the arena any more. */
-void worker_drop_mapping(Mapping *mapping);
-/** worker_instance() - of a module. Return: NULL: it has none. */
-Instance *worker_instance(const Worker *worker, const Module *module);
-/** worker_add_instance() - ADDING. Return: NULL: no memory. */
-Instance *worker_add_instance(Worker *worker, Module *module);
-/** worker_drop_instance() - nobody uses the module any more. */
-void worker_drop_instance(Instance *instance);
-/** worker_holds_variables() - a module's variables, changed by a job, live in it alone. */
-bool worker_holds_variables(const Worker *worker);
-/** worker_is_spare() - it is idle, and nothing is lost with it. */
-bool worker_is_spare(const Worker *worker);
 /** worker_state_name() - for people. */
 const char *worker_state_name(const Worker *worker);
 
-/** worker_enter() - a job is in it from now on. */
-void worker_enter(Worker *worker, Job *job);
-
 /* for worker_message.c, which reads what it says */
 
-/** worker_add_mapping() - it has this arena now. Return: 0, or -ENOMEM. */
-int worker_add_mapping(Worker *worker, Arena *arena);
 /** worker_break() - it broke the rules: kill it, its jobs are judged as after a crash. */
 void worker_break(Worker *worker, const char *why);
 /** worker_ready() - its context is there. */

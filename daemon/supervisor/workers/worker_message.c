@@ -11,12 +11,11 @@
 #include "util/bump.h"
 #include "jobs.h"
 #include "util/list.h"
-#include "devices.h"
-#include "loop.h"
+#include "pool.h"
 #include "worker.h"
 #include "util/log.h"
 
-#define WORKER_OUTPUT_MAX (64u << 10) /* bytes of kernels' output kept for a job */
+#define WORKER_DEVICES_MAX 1024u /* that a probe may tell of */
 
 static Failure *worker_failure(const WorkerMessage *message) {
         return failure_from_worker(message->head.code, message->text);
@@ -44,15 +43,13 @@ static const char *worker_on_arena_added(Worker *worker, const WorkerMessage *ad
         Mapping *mapping;
         uint64_t id = added->head.id;
 
-        HASH_FIND(hh, worker->mappings, &id, sizeof(id), mapping);
+        HASH_FIND(hh, worker->executor.mappings, &id, sizeof(id), mapping);
         if (!mapping || !added->head.code)
                 return NULL;
 
         log_warning("worker %d cannot use arena %llu: %s", worker->pid, (unsigned long long)id,
                     added->text);
-        LIST_REMOVE(mapping, link);
-        HASH_DEL(worker->mappings, mapping);
-        free(mapping);
+        mapping_forget(mapping);
         return NULL;
 }
 
@@ -67,148 +64,73 @@ static bool worker_is_device_memory(int fd) {
 static const char *worker_on_arena_made(Worker *worker, const WorkerMessage *made) {
         bool has_failed = made->head.code != 0;
         _cleanup_(closep) int fd = has_failed ? -1 : channel_take_fd(worker->channel);
-        Arena *arena = engine_find_arena(&worker->supervisor->engine, made->head.id);
+        Arena *arena = engine_find_arena(worker->executor.engine, made->head.id);
 
         if (!has_failed && fd < 0)
                 return "an arena without its descriptor";
         if (fd >= 0 && !worker_is_device_memory(fd))
                 return "an arena that is no device memory";
-        if (!arena || !worker->slot || arena->slot != worker->slot ||
-            arena->asked_worker != worker->id)
+        if (!arena || !worker->executor.slot || arena->slot != worker->executor.slot ||
+            arena->asked_worker != worker->executor.id)
                 return "an arena that was not asked for";
 
         worker_proved(worker);
         if (has_failed) {
                 arena_failed(arena, worker_failure(made));
         } else {
-                arena->device = worker->device;
-                worker->device->arena_bytes += arena->size;
-                arena_adopt_fd(arena, TAKE_FD(fd));
-                if (worker_add_mapping(worker, arena) < 0)
+                if (executor_made_arena(&worker->executor, arena, TAKE_FD(fd)) < 0)
                         worker_kill(worker);
-                arena_made(arena);
         }
-        slot_forget_arena(worker->slot, arena);
+        slot_forget_arena(worker->executor.slot, arena);
         return NULL;
 }
 
-/* In reverse, so that each goes to the front of its session's queue. */
-static void worker_unpark(Instance *instance) {
-        Job *job;
-
-        while ((job = TAILQ_LAST(&instance->parked, InstanceJobs))) {
-                scheduler_withdraw(job);
-                scheduler_consider(job);
-        }
-}
-
-/* It is forgotten, as the worker has done: what was there once loads again when its next job comes. */
-static void worker_fail_instance(Instance *instance, const Failure *failure) {
-        Job *job;
-
-        instance->state = INSTANCE_FAILED;
-        while ((job = TAILQ_FIRST(&instance->parked)))
-                ending_fail(job, failure_copy(failure));
-        worker_drop_instance(instance);
-}
-
-static void worker_take_module(Instance *instance, Module *module,
-                               const Gpuq__V1__ModuleReady *ready) {
-        ModuleReport report = {
-                .has_variables = ready->has_variables,
-                .log = ready->log,
-                .kernels = ready->kernels,
-                .n_kernels = ready->n_kernels,
-        };
-
-        instance->state = INSTANCE_READY;
-        worker_unpark(instance);
-        module_loaded(module, &report);
-}
-
 static const char *worker_on_module_added(Worker *worker, const WorkerMessage *added) {
-        Gpuq__V1__ModuleReady *ready = NULL;
-        Instance *instance;
-        Module *module;
-        Failure *failure;
+        const Gpuq__V1__ModuleReady *ready;
         uint64_t id = added->head.id;
+        Instance *instance;
 
-        HASH_FIND(hh, worker->instances, &id, sizeof(id), instance);
+        HASH_FIND(hh, worker->executor.instances, &id, sizeof(id), instance);
         if (!instance)
                 return NULL; /* dropped meanwhile */
         if (instance->state != INSTANCE_ADDING)
                 return "a module added twice";
-        if (!added->head.code) {
-                ready = gpuq__v1__module_ready__unpack(bump_allocator(worker->supervisor->bump),
-                                                       added->head.n_items, added->items);
-                if (!ready)
-                        return "a module whose kernels are not protobuf";
+        if (added->head.code) {
+                worker_proved(worker);
+                instance_failed(instance, worker_failure(added));
+                return NULL;
         }
 
+        ready = gpuq__v1__module_ready__unpack(bump_allocator(worker->workers->bump),
+                                               added->head.n_items, added->items);
+        if (!ready)
+                return "a module whose kernels are not protobuf";
         worker_proved(worker);
-        module = module_ref(instance->module);
-        module->n_tries = 0;
-        if (ready) {
-                worker_take_module(instance, module, ready);
-        } else {
-                failure = worker_failure(added);
-                worker_fail_instance(instance, failure);
-                module_failed(module, failure);
-        }
-        module_unref(module);
+        instance_loaded(instance, &(ModuleReport){
+                                          .has_variables = ready->has_variables,
+                                          .log = ready->log,
+                                          .kernels = ready->kernels,
+                                          .n_kernels = ready->n_kernels,
+                                  });
         return NULL;
-}
-
-/* Most end in the order in which they were given. */
-static Job *worker_find_job(Worker *worker, uint64_t id) {
-        Job *job = TAILQ_FIRST(&worker->inflight);
-
-        if (!job || job->id != id)
-                job = engine_find_job(&worker->supervisor->engine, id);
-
-        return job && job->worker == worker && !job->item.is_queued ? job : NULL;
-}
-
-static void worker_note_variables(Worker *worker, const Job *job) {
-        for (size_t i = 0; i < job->n_kernels; ++i) {
-                Module *module = job->kernels[i].module;
-                Instance *instance;
-
-                if (!module->has_variables)
-                        continue;
-                module_note_use(module);
-                instance = worker_instance(worker, module);
-                if (instance)
-                        instance->is_used = true;
-        }
-}
-
-static void worker_take_output(Job *job, const char *output) {
-        if (!*output)
-                return;
-        free(job->output);
-        job->output = strndup(output, WORKER_OUTPUT_MAX);
 }
 
 /* @told: the message that it came in, whose error and output are its own. */
 static const char *worker_on_end(Worker *worker, const WorkerEnd *end, const WorkerMessage *told) {
-        Job *job = worker_find_job(worker, end->id);
-        uint64_t elapsed_us;
+        Job *job = executor_find_job(&worker->executor, end->id);
 
         if (!job)
                 return "the end of a job it does not have";
 
-        elapsed_us = (engine_now(&worker->supervisor->engine) - job->started_ns) / 1000;
-        job->ran_us = MIN(end->ran_us, elapsed_us);
-        job->gpu_ns = job->timed ? end->gpu_ns : 0;
-        worker_take_output(job, told->more);
-        worker_note_variables(worker, job);
         worker->n_jobs++;
         worker_proved(worker);
-        if (told->head.code)
-                ending_fail(job, worker_failure(told));
-        else
-                ending_done(job);
+        executor_ended(&worker->executor, job,
+                       &(ExecutorResult){
+                               .ran_us = end->ran_us,
+                               .gpu_ns = end->gpu_ns,
+                               .output = told->more,
+                               .failure = worker_failure(told),
+                       });
         return NULL;
 }
 
@@ -219,7 +141,7 @@ static const char *worker_on_ends(Worker *worker, const WorkerMessage *told) {
         if (told->head.n_items != 1 && (told->head.code || *told->more))
                 return "an error or output that is of no one job";
 
-        engine_event(&worker->supervisor->engine);
+        engine_event(worker->executor.engine);
         for (uint32_t i = 0; i < told->head.n_items; ++i) {
                 problem = worker_on_end(worker, &ends[i], told);
                 if (problem)
@@ -229,7 +151,7 @@ static const char *worker_on_ends(Worker *worker, const WorkerMessage *told) {
 }
 
 static const char *worker_on_late(Worker *worker, const WorkerMessage *late) {
-        Job *job = worker_find_job(worker, late->head.id);
+        Job *job = executor_find_job(&worker->executor, late->head.id);
 
         /* It may have ended in the same moment. */
         if (job && job->timeout_ms)
@@ -249,17 +171,15 @@ static const char *worker_on_stopped(Worker *worker, const WorkerMessage *stoppe
         Job *job;
 
         /* What it does not name is still in its ring, unread. */
-        TAILQ_FOREACH (job, &worker->inflight, link)
-                job->phase = FAULT_QUEUED;
+        TAILQ_FOREACH (job, &worker->executor.inflight, link)
+                executor_set_phase(&worker->executor, job, FAULT_QUEUED);
         for (uint32_t i = 0; i < stopped->head.n_items; ++i) {
-                job = worker_find_job(worker, list[i].id);
+                job = executor_find_job(&worker->executor, list[i].id);
                 if (!job)
                         return "stopped with a job it does not have";
                 if (list[i].phase >= ARRAY_SIZE(phases))
                         return "stopped with an unknown phase";
-                job->phase = phases[list[i].phase];
-                if (job->phase != FAULT_QUEUED)
-                        worker_note_variables(worker, job);
+                executor_set_phase(&worker->executor, job, phases[list[i].phase]);
         }
 
         if (failure)
@@ -270,7 +190,7 @@ static const char *worker_on_stopped(Worker *worker, const WorkerMessage *stoppe
 
 static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
         const Gpuq__V1__WorkerCounters *counters = gpuq__v1__worker_counters__unpack(
-                bump_allocator(worker->supervisor->bump), stats->head.n_items, stats->items);
+                bump_allocator(worker->workers->bump), stats->head.n_items, stats->items);
 
         if (!counters)
                 return "counters that are not protobuf";
@@ -280,25 +200,53 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
         /* Without the unknown fields, which go with the message. */
         worker->counters.base =
                 (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&gpuq__v1__worker_counters__descriptor);
-        free(worker->waiting);
-        worker->waiting = *stats->more ? strndup(stats->more, 256) : NULL;
+        free(worker->executor.waiting);
+        worker->executor.waiting = *stats->more ? strndup(stats->more, 256) : NULL;
         return NULL;
 }
 
+/* Return: false: a text without an end. */
+static bool worker_take_device(const WorkerDevice *device, DeviceInfo *ret_info) {
+        if (!memchr(device->name, '\0', sizeof(device->name)) ||
+            !memchr(device->uuid, '\0', sizeof(device->uuid)) ||
+            !memchr(device->pci, '\0', sizeof(device->pci)))
+                return false;
+        *ret_info = (DeviceInfo){
+                .name = device->name,
+                .uuid = device->uuid,
+                .pci = device->pci,
+                .memory_total = device->memory_total,
+        };
+        return true;
+}
+
 static const char *worker_on_probed(Worker *worker, const WorkerMessage *probed) {
+        const Engine *engine = worker->executor.engine;
+        const WorkerDevice *devices = probed->items;
+        DeviceInfo info[WORKER_DEVICES_MAX];
+        ProbeResult result = {
+                .error = probed->head.code ? probed->text : NULL,
+                .device_failed = probed->head.detail,
+                .driver_version = probed->more,
+                .devices = info,
+                .n_devices = probed->head.n_items,
+        };
+
         if (probed->head.kind != FROM_WORKER_PROBED)
                 return "not what a probe says";
+        if (result.n_devices > WORKER_DEVICES_MAX)
+                return "more devices than there may be";
+        for (size_t i = 0; i < result.n_devices; ++i)
+                if (!worker_take_device(&devices[i], &info[i]))
+                        return "a device whose texts have no end";
 
-        worker->state = WORKER_LOST;
-        if (worker->look)
-                probe_looked(worker, probed);
-        else
-                probe_done(worker->supervisor, probed);
+        worker_set_state(worker, WORKER_LOST);
+        engine->device_ops->probed(engine->monitor, worker->look, &result);
         return NULL;
 }
 
 static const char *worker_on_message(Worker *worker, const WorkerMessage *message) {
-        if (!worker->slot)
+        if (!worker->executor.slot)
                 return worker_on_probed(worker, message);
 
         switch (message->head.kind) {
@@ -324,11 +272,11 @@ static const char *worker_on_message(Worker *worker, const WorkerMessage *messag
 }
 
 const char *worker_message(Worker *worker, const uint8_t *data, size_t n_data) {
-        Bump *bump = worker->supervisor->bump;
+        Bump *bump = worker->workers->bump;
         WorkerMessage message;
         const char *problem;
 
-        worker->heard_ms = uv_now(&worker->supervisor->loop);
+        worker->heard_ms = uv_now(worker->executor.engine->loop);
         if (!protocol_read(data, n_data, &message))
                 return "a message that is not as long as it says";
 

@@ -516,7 +516,7 @@ static void an_idle_worker_is_stopped_but_not_one_that_holds_variables(void **st
                 fake_turn(fake);
         }
         fake_stopped(fake, worker, NULL, NULL, NULL, 0);
-        assert_int_equal(HASH_COUNT(fake->supervisor->workers), 0);
+        assert_int_equal(HASH_COUNT(fake->supervisor->workers.table), 0);
         fake_free(fake);
 }
 

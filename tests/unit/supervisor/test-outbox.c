@@ -78,7 +78,6 @@ static void place_fill(Place *place, size_t n_name) {
                 .is_alone = random_next() % 2,
         };
         job->entry.priority = (int)(random_next() % 5) - 2;
-        job->item = (OutboxItem){.kind = TO_WORKER_JOBS, .job = job};
 }
 
 static void assert_job(const WorkerJob *message, const WorkerJobParts *parts, const Job *job) {

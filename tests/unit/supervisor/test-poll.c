@@ -30,16 +30,16 @@ static Fake *fake_that_polls(void) {
         return fake;
 }
 
-static Worker *worker_of(Fake *fake, const FakeWorker *worker) {
+static Worker *fake_worker_object(Fake *fake, const FakeWorker *worker) {
         Worker *found;
 
-        HASH_FIND(hh, fake->supervisor->workers, &worker->id, sizeof(worker->id), found);
+        HASH_FIND(hh, fake->supervisor->workers.table, &worker->id, sizeof(worker->id), found);
         assert_non_null(found);
         return found;
 }
 
 static bool bell_rings(Fake *fake, const FakeWorker *worker) {
-        struct pollfd fd = {.fd = channel_bell_fd(worker_of(fake, worker)->channel),
+        struct pollfd fd = {.fd = channel_bell_fd(fake_worker_object(fake, worker)->channel),
                             .events = POLLIN};
 
         return poll(&fd, 1, 0) == 1;

@@ -78,7 +78,7 @@ static void one_that_cannot_be_ended_is_not_waited_for_for_ever(void **state) {
         before_ns = uv_hrtime();
         fake_last_word(fake_worker(fake, 0, 2), ILLEGAL_ADDRESS, false, ids, phases, 2);
         fake_turn(fake);
-        worker = engine_find_job(&fake->supervisor->engine, ids[0])->worker;
+        worker = worker_of(engine_find_job(&fake->supervisor->engine, ids[0])->executor);
         worker_tick(worker, before_ns + (WORKER_DYING_MS - 1000) * 1000000ull);
         assert_true(is_running(fake, ids[0]));
         worker_tick(worker, uv_hrtime() + (WORKER_DYING_MS + 1000) * 1000000ull);
@@ -348,11 +348,11 @@ static void fake_age(Fake *fake, const FakeWorker *worker, uint64_t ms, bool is_
         Worker *aged;
         Job *job;
 
-        HASH_FIND(hh, fake->supervisor->workers, &worker->id, sizeof(worker->id), aged);
+        HASH_FIND(hh, fake->supervisor->workers.table, &worker->id, sizeof(worker->id), aged);
         assert_non_null(aged);
-        TAILQ_FOREACH (job, &aged->inflight, link)
+        TAILQ_FOREACH (job, &aged->executor.inflight, link)
                 job->started_ns -= ms * 1000000;
-        aged->last_end_ns = 0;
+        aged->executor.last_end_ns = 0;
         if (is_silent)
                 aged->heard_ms -= ms;
 }

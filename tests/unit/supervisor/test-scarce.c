@@ -59,12 +59,13 @@ static void a_worker_that_cannot_be_watched_leaves_no_descriptor(void **state) {
 
         for (unsigned i = 1; i <= 4; ++i) {
                 n_polls_before_one_fails = i;
-                assert_int_equal(worker_new(fake->supervisor, NULL, NULL, &worker), UV_EMFILE);
+                assert_int_equal(worker_new(&fake->supervisor->workers, NULL, NULL, &worker),
+                                 UV_EMFILE);
                 assert_int_equal(n_polls_before_one_fails, 0);
                 fake_turn(fake);
                 assert_int_equal(n_descriptors(), n_before);
         }
-        assert_null(fake->supervisor->workers);
+        assert_null(fake->supervisor->workers.table);
         fake_free(fake);
 }
 

@@ -23,7 +23,7 @@ static void give_log(Fake *fake) {
         int fds[2];
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
-        assert_int_equal(xid_log_new(fds[0], &fake->supervisor->xid_log), 0);
+        assert_int_equal(xid_log_new(fds[0], &fake->supervisor->monitor.xid_log), 0);
         fake->supervisor->engine.reads_kernel_log = true;
         kernel = fds[1];
 }
@@ -134,7 +134,7 @@ static void rubbish_changes_nothing(void **state) {
                         record[k] = (char)(i * 31 + k * k * 7 + k / 3);
                 assert_int_equal(send(kernel, record, sizeof(record), 0), sizeof(record));
                 fake_turn(*state);
-                xid_log_read(((Fake *)*state)->supervisor);
+                xid_log_read(&((Fake *)*state)->supervisor->monitor);
         }
         log_says("\n");
         log_says(OF_DEVICE_0 "31, " WORKER "Ch 00000008\n");
@@ -147,7 +147,7 @@ static void without_a_log_all_is_as_it_was(void **state) {
         Fake *fake = *state;
         FakeClient *client = fake_client(fake, FAKE_UID);
 
-        fake->supervisor->xid_log = xid_log_free(fake->supervisor->xid_log);
+        fake->supervisor->monitor.xid_log = xid_log_free(fake->supervisor->monitor.xid_log);
         fake->supervisor->engine.reads_kernel_log = false;
         assert_null(strstr(fault(fake, client, 0), "Xid"));
         assert_int_equal(fake_device_status(client, 0)->xids, 0);
@@ -181,7 +181,7 @@ static void a_fatal_one_drains_the_device_until_an_administrator_gives_it_back(v
         fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
 
         /* No look gives it back. */
-        drain_tick(fake->supervisor, UINT64_MAX);
+        drain_tick(&fake->supervisor->engine, UINT64_MAX);
         fake_turn(fake);
         assert_int_equal(fake->n_looks, 0);
         assert_true(drain_release(&fake->supervisor->engine.devices[0]));

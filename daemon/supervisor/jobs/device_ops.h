@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_DEVICE_OPS_H
+#define GPUQ_SUPERVISOR_DEVICE_OPS_H
+
+/*
+ * What workers/ tells the monitor of devices, and what clients/ asks of it. Provided by devices/.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base.h"
+#include "policy.h"
+
+typedef struct Device Device;
+typedef struct DeviceMonitor DeviceMonitor;
+
+/* One device that a probe found. */
+typedef struct DeviceInfo {
+        const char *name;
+        const char *uuid;
+        const char *pci;
+        uint64_t memory_total; /* bytes */
+} DeviceInfo;
+
+/* What a probe said. Valid during the call. */
+typedef struct ProbeResult {
+        const char *error;  /* NULL: there are devices, or the one looked at is well */
+        bool device_failed; /* the error is the device's */
+        const char *driver_version;
+        const DeviceInfo *devices;
+        size_t n_devices;
+} ProbeResult;
+
+typedef struct DeviceOps {
+        /** probed() - a probe of @look, or of all devices if NULL, said this. */
+        void (*probed)(DeviceMonitor *monitor, Device *look, const ProbeResult *result);
+        /** probe_failed() - it ended without a word. @has_started: it was a process. */
+        void (*probe_failed)(DeviceMonitor *monitor, Device *look, bool has_started,
+                             const char *why);
+        /** doubt() - a worker of @domain says that the device failed. */
+        void (*doubt)(Device *device, HealthSign sign, uint32_t domain, const char *why);
+        /**
+         * explain() - what the kernel's log says of the end of the worker @pid on @device
+         * @cause:   becomes FAULT_HARDWARE where that is what failed
+         * @failure: what the worker said; may be NULL
+         *
+         * Return: the caller's, @failure with the Xid; NULL: the log says nothing.
+         */
+        Failure *(*explain)(DeviceMonitor *monitor, const Device *device, int32_t pid,
+                            FaultCause *cause, const Failure *failure);
+        /** drain() - an administrator drains it. Return: true: it took jobs until now. */
+        bool (*drain)(Device *device, const char *by, const char *reason);
+        /** undrain() - an administrator returns it to service. Return: true: it was drained. */
+        bool (*undrain)(Device *device);
+} DeviceOps;
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the scheduler asks of a worker, as ExecutorOps.
+ */
+
+#include "report.h"
+#include "worker.h"
+
+static int worker_ops_start(Workers *workers, Slot *slot, Executor **ret_executor) {
+        Worker *worker;
+        int r;
+
+        r = worker_new(workers, slot, NULL, &worker);
+        if (r >= 0)
+                *ret_executor = &worker->executor;
+        return r;
+}
+
+static int worker_ops_probe(Workers *workers, Device *look) {
+        Worker *worker;
+
+        return worker_new(workers, NULL, look, &worker);
+}
+
+static void worker_ops_stop_soon(Executor *executor) {
+        worker_stop_soon(worker_of(executor));
+}
+
+static void worker_ops_push_job(Executor *executor, Job *job) {
+        outbox_push_job(&worker_of(executor)->outbox, job);
+}
+
+static bool worker_ops_pull_job(Executor *executor, Job *job) {
+        return outbox_remove_job(&worker_of(executor)->outbox, job);
+}
+
+static int worker_ops_push_arena(Executor *executor, Arena *arena, bool make) {
+        return outbox_push_arena(&worker_of(executor)->outbox,
+                                 make ? TO_WORKER_ARENA_MAKE : TO_WORKER_ARENA_ADD, arena);
+}
+
+static int worker_ops_push_module(Executor *executor, Module *module) {
+        return outbox_push_module(&worker_of(executor)->outbox, module);
+}
+
+static void worker_drop(Worker *worker, WorkerMessageKind kind, uint64_t id) {
+        if (worker_is_open(worker) && outbox_push_id(&worker->outbox, kind, id) < 0)
+                worker_kill(worker);
+}
+
+static void worker_ops_drop_arena(Executor *executor, uint64_t id) {
+        worker_drop(worker_of(executor), TO_WORKER_ARENA_DROP, id);
+}
+
+static void worker_ops_drop_module(Executor *executor, uint64_t id) {
+        worker_drop(worker_of(executor), TO_WORKER_MODULE_DROP, id);
+}
+
+const ExecutorOps worker_executor_ops = {
+        .start = worker_ops_start,
+        .probe = worker_ops_probe,
+        .report = report_workers,
+        .stop_soon = worker_ops_stop_soon,
+        .push_job = worker_ops_push_job,
+        .pull_job = worker_ops_pull_job,
+        .push_arena = worker_ops_push_arena,
+        .push_module = worker_ops_push_module,
+        .drop_arena = worker_ops_drop_arena,
+        .drop_module = worker_ops_drop_module,
+};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workers.h"
+
+#include "util/list.h"
+#include "util/log.h"
+
+#define WORKERS_SILENT_MS 5000u  /* a worker with jobs that says nothing so long hangs */
+#define WORKERS_LIAR_MS   60000u /* a worker that speaks may be so late with a job's timeout */
+
+int workers_init(Workers *workers, Engine *engine) {
+        workers->engine = engine;
+        engine->workers = workers;
+        engine->executor_ops = &worker_executor_ops;
+        return bump_new(&workers->bump);
+}
+
+void workers_stop(Workers *workers) {
+        Worker *worker, *next;
+
+        HASH_ITER (hh, workers->table, worker, next)
+                worker_stop(worker);
+}
+
+void workers_close(Workers *workers) {
+        Worker *worker, *next;
+
+        HASH_ITER (hh, workers->table, worker, next) {
+                worker_lost(worker, FAULT_STOPPED, NULL, NULL);
+                worker_close(worker);
+        }
+}
+
+void workers_fini(Workers *workers) {
+        bump_free(workers->bump);
+}
+
+static Worker *workers_find(const Workers *workers, uint32_t id) {
+        Worker *worker;
+
+        HASH_FIND(hh, workers->table, &id, sizeof(id), worker);
+        return worker;
+}
+
+void workers_spawned(Workers *workers, uint32_t id, int32_t pid) {
+        Worker *worker = workers_find(workers, id);
+
+        if (worker)
+                worker_spawned(worker, pid);
+}
+
+void workers_exited(Workers *workers, uint32_t id, int status, const char *text) {
+        Worker *worker = workers_find(workers, id);
+
+        if (worker)
+                worker_exited(worker, status, text);
+}
+
+/* ---- turns ----------------------------------------------------------------- */
+
+void workers_read(Workers *workers) {
+        Worker *worker, *next;
+
+        HASH_ITER (hh, workers->table, worker, next)
+                if (worker->is_awake)
+                        worker_read(worker);
+}
+
+bool workers_flush(Workers *workers, bool may_sleep) {
+        bool all_sleep = may_sleep;
+        Worker *worker, *next;
+
+        HASH_ITER (hh, workers->table, worker, next) {
+                worker_flush(worker);
+                if (may_sleep)
+                        all_sleep &= worker_sleep(worker);
+                else if (worker->executor.n_inflight)
+                        worker_wake(worker);
+        }
+        return all_sleep;
+}
+
+/* ---- now and then ---------------------------------------------------------- */
+
+/* Counted from the last end in its worker: jobs beside it may have held it up. */
+static bool workers_is_overdue(const Job *job, uint64_t now_ns, uint64_t grace_ms) {
+        uint64_t ran_ns = now_ns - MAX(job->started_ns, job->executor->last_end_ns);
+
+        return job->timeout_ms && ran_ns / 1000000 > job->timeout_ms * 2 + grace_ms;
+}
+
+/* Any job of a silent worker; of one that speaks the oldest alone, since others may wait in it. */
+static Job *workers_find_overdue(const Worker *worker, uint64_t now_ns) {
+        uint64_t silent_ms = uv_now(worker->executor.engine->loop) - worker->heard_ms;
+        Job *first = TAILQ_FIRST(&worker->executor.inflight), *job;
+
+        if (first && workers_is_overdue(first, now_ns, WORKERS_LIAR_MS))
+                return first;
+        if (silent_ms <= WORKERS_SILENT_MS)
+                return NULL;
+        TAILQ_FOREACH (job, &worker->executor.inflight, link)
+                if (workers_is_overdue(job, now_ns, WORKERS_SILENT_MS))
+                        return job;
+        return NULL;
+}
+
+/*
+ * The worker counts a job's timeout itself, and speaks once a second while it has jobs; one
+ * that does not is not waited for. After a pause of our own its words may be unread.
+ */
+static void workers_check_backstop(Worker *worker, uint64_t now_ns) {
+        Job *job;
+
+        if (!workers_find_overdue(worker, now_ns))
+                return;
+        worker_read(worker);
+        job = workers_find_overdue(worker, now_ns);
+        if (job)
+                worker_overdue(worker, job);
+}
+
+static void workers_check_idle(Worker *worker, uint64_t now_ns) {
+        const Executor *executor = &worker->executor;
+        uint64_t idle_ns = executor->engine->config->worker_idle_s * 1000000000ull;
+
+        /* Whoever drained the device wants it free. */
+        if (executor->device && !health_takes_jobs(&executor->device->health))
+                idle_ns = 0;
+
+        if (executor_is_spare(executor) && now_ns - executor->idle_ns > idle_ns)
+                worker_stop(worker);
+}
+
+void workers_tick(Workers *workers, uint64_t now_ns) {
+        Worker *worker, *next;
+
+        HASH_ITER (hh, workers->table, worker, next) {
+                executor_drop_orphans(&worker->executor, now_ns);
+                workers_check_backstop(worker, now_ns);
+                workers_check_idle(worker, now_ns);
+                worker_tick(worker, now_ns);
+        }
+}

@@ -60,7 +60,7 @@ MAY_INCLUDE = {
     'daemon/supervisor/loop': ['restart', 'detached', 'devices', 'workers', 'clients', 'jobs', 'base', 'policy'],
 }
 # What every room of the supervisor but policy may include, besides rooms of the supervisor.
-SUPERVISOR_MAY_INCLUDE = ['daemon/util', 'proto', 'daemon/keeper:protocol.h']
+SUPERVISOR_MAY_INCLUDE = ['daemon/util', 'proto', 'daemon/keeper:protocol.h', 'daemon/worker:protocol.h']
 
 # What kernels include, and stand-ins for CUDA's own headers.
 FOREIGN = ('daemon/compiler/include/', 'daemon/compiler/gpuq_device.h',

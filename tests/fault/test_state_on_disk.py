@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import tempfile
 
@@ -310,8 +311,6 @@ def spoil(path, how, dice):
         data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
     elif how == "longer":
         data += b"\0"
-    elif how == "another version":
-        data[8] += 1
     path.unlink()
     if how == "folder":
         path.mkdir()
@@ -319,26 +318,43 @@ def spoil(path, how, dice):
         path.write_bytes(data)
 
 
-HOWS = ["cut", "flipped", "longer", "missing", "folder"]
+def spoil_row(daemon, table, job_id):
+    """A bit of what is in the database's row, which SQLite itself takes for good."""
+    with contextlib.closing(sqlite3.connect(jobs_folder(daemon) / "jobs.sqlite")) as database:
+        (data,) = database.execute(f"SELECT data FROM {table} WHERE number = ?", (job_id,)).fetchone()
+        database.execute(f"UPDATE {table} SET data = ? WHERE number = ?", (data[:-1] + bytes([data[-1] ^ 1]), job_id))
+        database.commit()
 
 
-@pytest.mark.parametrize("name", ["job", "input", "image.0"])
+HOWS = ["cut", "flipped", "longer", "missing", "folder", "row"]
+
+
+def spoil_one(daemon, table, job_id, how, dice):
+    """Its file, or its row. Returns what the error has to name, and the file."""
+    path = jobs_folder(daemon) / f"{job_id}.{os.getuid()}.{'in' if table == 'jobs' else 'out'}"
+    if how == "row":
+        spoil_row(daemon, table, job_id)
+        return "jobs.sqlite", path
+    spoil(path, how, dice)
+    return path.name, path
+
+
 @pytest.mark.parametrize("how", HOWS)
-def test_a_detached_job_that_is_damaged_on_disk(name, how, start_gpuqd, dice, tell):
+def test_a_detached_job_that_is_damaged_on_disk(how, start_gpuqd, dice, tell):
     """It is set aside and its user is told; the others run, and the daemon does not care."""
     daemon = start_gpuqd()
     with daemon.connect() as client:
         bad, (good, result) = detach_endless(client), detach(client)
         waited(client, good)
     stop(daemon)
-    spoil(jobs_folder(daemon) / f"{bad}.{os.getuid()}" / name, how, dice)
+    name, path = spoil_one(daemon, "jobs", bad, how, dice)
     daemon.start()
     supervisor = daemon.supervisor()
     client = daemon.connect()
     completion = waited(client, bad)
     assert completion.state == pb.FAILED and "damaged" in completion.error.text and name in completion.error.text
     assert f"{name}: " in daemon.log() and "damaged" in daemon.log()
-    assert (jobs_folder(daemon) / "damaged" / f"{bad}.{os.getuid()}").is_dir()
+    assert path.exists() or how == "missing"
     numpy.testing.assert_array_equal(fetched(client, good), result)
     numpy.testing.assert_array_equal(fetched(client, detach(client)[0]), result)
     assert daemon.supervisor() == supervisor
@@ -353,15 +369,14 @@ def assert_still_told_after_a_restart(daemon, job_id):
     assert completion.state == pb.FAILED and "damaged" in completion.error.text
 
 
-@pytest.mark.parametrize("name", ["job", "end", "output"])
 @pytest.mark.parametrize("how", HOWS)
-def test_the_result_of_a_detached_job_that_is_damaged_on_disk(name, how, start_gpuqd, dice, tell):
+def test_the_result_of_a_detached_job_that_is_damaged_on_disk(how, start_gpuqd, dice, tell):
     daemon = start_gpuqd()
     with daemon.connect() as client:
         (bad, _), (good, result) = detach(client), detach(client)
         assert {waited(client, job).state for job in (bad, good)} == {pb.DONE}
     stop(daemon)
-    spoil(jobs_folder(daemon) / f"{bad}.{os.getuid()}" / name, how, dice)
+    spoil_one(daemon, "ends", bad, how, dice)
     daemon.start()
     client = daemon.connect()
     with pytest.raises(Refused) as refused:
@@ -372,44 +387,74 @@ def test_the_result_of_a_detached_job_that_is_damaged_on_disk(name, how, start_g
     tell(faults=1, jobs=2)
 
 
-def test_a_detached_job_of_another_version(start_gpuqd, dice, tell):
+def put(path, how, data):
+    path.unlink(missing_ok=True)
+    if how == "folder":
+        path.mkdir()
+    elif how == "another version":
+        path.write_bytes(data)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute("PRAGMA user_version = 99")
+    elif how != "missing":
+        path.write_bytes({"cut": data[:5000], "rubbish": b"rubbish" * 1000, "header": b"\0" + data[1:]}[how])
+
+
+@pytest.mark.parametrize("how", ["cut", "rubbish", "header", "missing", "folder", "another version"])
+def test_the_database_of_detached_jobs_damaged(how, start_gpuqd, tell):
+    """Without it they cannot be kept, which is told; nothing is removed, and all else goes on. With the good one they are back."""
     daemon = start_gpuqd()
     with daemon.connect() as client:
-        bad, _result = detach(client)
-        waited(client, bad)
+        (job, result), endless = detach(client), detach_endless(client)
+        waited(client, job)
     stop(daemon)
-    spoil(jobs_folder(daemon) / f"{bad}.{os.getuid()}" / "job", "another version", dice)
+    path, files = jobs_folder(daemon) / "jobs.sqlite", daemon.detached()
+    good = path.read_bytes()
+    put(path, how, good)
     daemon.start()
-    assert "version" in waited(daemon.connect(), bad).error.text
     assert_serves(daemon)
-    tell(faults=1, jobs=1)
+    with daemon.connect() as client:
+        if how == "missing":
+            assert detach(client)[0] > endless
+        else:
+            with pytest.raises(Refused) as refused:
+                detach(client)
+            assert refused.value.code == pb.E_NO_DEVICE and str(path.parent) in refused.value.text, refused.value
+    stop(daemon)
+    assert files <= daemon.detached()
+    path.rmdir() if how == "folder" else path.unlink()
+    path.write_bytes(good)
+    daemon.start()
+    client = daemon.connect()
+    numpy.testing.assert_array_equal(fetched(client, job), result)
+    client.cancel(endless)
+    assert waited(client, endless).state == pb.CANCELLED
+    tell(faults=1, jobs=2)
 
 
-@pytest.mark.parametrize("name", ["last", "lock", "damaged"])
-def test_the_spools_own_files_damaged(name, start_gpuqd, tell):
-    """Detached jobs are there as before, or cannot be kept, which is told; all else goes on."""
+def test_any_byte_of_the_database_of_detached_jobs(start_gpuqd, dice, rounds, tell):
+    """A result is right or damage is told, of the job or of all; the next start with the good database has it."""
     daemon = start_gpuqd()
     with daemon.connect() as client:
         job, result = detach(client)
         waited(client, job)
     stop(daemon)
-    path = jobs_folder(daemon) / name
-    if path.is_dir():
-        path.rmdir()
-        path.write_bytes(b"no folder")
-    else:
-        path.write_bytes(b"rubbish" * 100)
+    path = jobs_folder(daemon) / "jobs.sqlite"
+    good = path.read_bytes()
+    used = [at for at in range(len(good)) if good[at]]  # the others are free space
+    for _ in range(rounds(4, 300)):
+        at = dice.choice(used)
+        path.write_bytes(good[:at] + bytes([good[at] ^ 1 << dice.randrange(8)]) + good[at + 1:])
+        daemon.start()
+        with daemon.connect() as client:
+            try:
+                numpy.testing.assert_array_equal(fetched(client, job), result)
+            except Refused as told:
+                assert "damaged" in told.text or "newer" in told.text, (at, told)
+        stop(daemon)
+    path.write_bytes(good)
     daemon.start()
-    assert_serves(daemon)
-    client = daemon.connect()
-    if name == "damaged":
-        with pytest.raises(Refused) as refused:
-            detach(client)
-        assert refused.value.code == pb.E_NO_DEVICE and "jobs" in refused.value.text
-    else:
-        numpy.testing.assert_array_equal(fetched(client, job), result)
-        assert detach(client)[0] > job
-    tell(faults=1, jobs=1)
+    numpy.testing.assert_array_equal(fetched(daemon.connect(), job), result)
+    tell(faults=rounds(4, 300), jobs=1)
 
 
 @pytest.mark.root
@@ -434,7 +479,7 @@ def test_a_full_disk_takes_no_detached_jobs_and_keeps_those_it_has(start_gpuqd, 
         filler.unlink()
         numpy.testing.assert_array_equal(fetched(client, running), result)
         assert waited(client, endless).state == pb.CANCELLED
-        assert not [path for path in (disk / "jobs").iterdir() if path.name.startswith("new-")]
+        assert daemon.detached() == {f"{job}.12345" for job in (running, endless)}
         job, result = detach(client)
         numpy.testing.assert_array_equal(fetched(client, job), result)
         stop(daemon)
@@ -443,23 +488,30 @@ def test_a_full_disk_takes_no_detached_jobs_and_keeps_those_it_has(start_gpuqd, 
 
 @pytest.mark.root
 def test_a_disk_that_became_read_only(start_gpuqd, tell):
+    """Results are to be had; nothing new is taken, and nothing is discarded. (It cannot be made so under a running gpuqd.)"""
     with small_disk(1 << 22) as disk:
         daemon = start_gpuqd(private=False, state_dir=disk)
         client = daemon.connect(uid=12345)
         job, result = detach(client)
         waited(client, job)
-        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        with pytest.raises(Refused) as refused:
-            detach(client)
-        assert "read-only" in refused.value.text.lower(), refused.value
-        numpy.testing.assert_array_equal(fetched(client, job), result)
-        with pytest.raises(Refused) as refused:
-            client.call(discard=pb.Discard(id=job))
-        assert "read-only" in refused.value.text.lower(), refused.value
         client.close()
         stop(daemon)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         daemon.start()
         assert_serves(daemon, uid=12345)
-        numpy.testing.assert_array_equal(fetched(daemon.connect(uid=12345), job), result)
+        client = daemon.connect(uid=12345)
+        numpy.testing.assert_array_equal(fetched(client, job), result)
+        for call in (lambda: detach(client), lambda: client.call(discard=pb.Discard(id=job))):
+            with pytest.raises(Refused) as refused:
+                call()
+            assert "read-only" in refused.value.text.lower(), refused.value
+        client.close()
+        stop(daemon)
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+        daemon.start()
+        client = daemon.connect(uid=12345)
+        numpy.testing.assert_array_equal(fetched(client, job), result)
+        client.call(discard=pb.Discard(id=job))
+        client.close()
         stop(daemon)
     tell(faults=1, jobs=2)

@@ -18,7 +18,6 @@ static Disk *disk_last; /* there is one at most */
 int __wrap_disk_new(uv_loop_t *loop, Disk **ret_disk);
 void __wrap_disk_call(Disk *disk, DiskCall *call);
 void __wrap_disk_close(Disk *disk);
-Disk *__wrap_disk_free(Disk *disk);
 
 int __wrap_disk_new(uv_loop_t *loop, Disk **ret_disk) {
         Disk *disk = calloc(1, sizeof(*disk));
@@ -48,11 +47,6 @@ bool disk_turn(void) {
 void __wrap_disk_close(Disk *disk) {
         while (disk && disk_turn())
                 ;
-}
-
-Disk *__wrap_disk_free(Disk *disk) {
-        if (disk == disk_last)
-                disk_last = NULL;
+        disk_last = NULL;
         free(disk);
-        return NULL;
 }

@@ -16,9 +16,8 @@
 #include "clock.h"
 #include "fake_disk.h"
 #include "message.h"
-#include "proto/spool.pb-c.h"
 #include "handover.h"
-#include "spool_file.h"
+#include "store.h"
 #include "world.h"
 
 #define PLAY_STEPS_MAX    120u
@@ -499,33 +498,61 @@ static void play_spoil_ledger(World *world) {
         munmap(memory, n_bytes);
 }
 
-/* A folder that is sealed well, of a job as none of ours was. */
-static void play_forge_detached(World *world) {
+/* A job as none of ours was. */
+static StoredJob play_forge_detached(World *world) {
         Speaker speaker = {.world = world};
-        Gpuq__Spool__Record *record;
-        uint8_t packed[PLAY_BYTES_MAX];
-        char path[128];
-        size_t n;
-        int folder;
+        StoredJob job = {.number = input_u8(&world->input) + 1u, .uid = FAKE_UID};
+        Gpuq__V1__Job *what;
 
-        record = (Gpuq__Spool__Record *)message_new(&world->input, &gpuq__spool__record__descriptor,
-                                                    play_number, &speaker);
-        if (input_below(&world->input, 8)) {
-                record->number = 1 + record->number % 8;
-                record->uid = FAKE_UID;
-        }
-        snprintf(path, sizeof(path), "%s/jobs/%u.%u", world->folder, record->number, record->uid);
-        n = gpuq__spool__record__get_packed_size(record);
-        if (n <= sizeof(packed) && mkdir(path, 0700) == 0) {
-                gpuq__spool__record__pack(record, packed);
-                folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                (void)spool_write_sealed(folder, "job", packed, n);
-                if (input_below(&world->input, 2))
-                        (void)spool_write_sealed(folder, "end", packed,
-                                                 input_u8(&world->input) % (n + 1));
-                close(folder);
-        }
-        gpuq__spool__record__free_unpacked(record, NULL);
+        job.record = (Gpuq__Detached__Record *)message_new(
+                &world->input, &gpuq__detached__record__descriptor, play_number, &speaker);
+        if (input_below(&world->input, 2))
+                job.end = (Gpuq__Detached__End *)message_new(
+                        &world->input, &gpuq__detached__end__descriptor, play_number, &speaker);
+        what = job.record->detach ? job.record->detach->job : NULL;
+        if (!what || !input_below(&world->input, 8))
+                return job;
+        for (size_t i = 0; i < what->n_buffers; ++i)
+                what->buffers[i]->arena = 0;
+        for (size_t i = 0; i < what->n_kernels && job.record->n_modules; ++i)
+                what->kernels[i]->module %= job.record->n_modules;
+        return job;
+}
+
+static StoredJob play_forged; /* added once the supervisor is gone, with the right checksums */
+
+static void play_add_forged(World *world) {
+        StoreContent content;
+        char path[64];
+        Store *store;
+
+        snprintf(path, sizeof(path), "%s/jobs", world->folder);
+        if (store_open(path, &store, &content) != 0)
+                return;
+        if (store_add(store, &play_forged, NULL, 0) == 0 && play_forged.end)
+                (void)store_end(store, &play_forged, NULL, 0);
+        store_content_clear(&content);
+        store_free(store);
+}
+
+/* Bytes of the database, or of a payload, are others. */
+static void play_spoil_detached(World *world) {
+        static const char *const names[] = {"jobs.sqlite", "1.1000.in", "1.1000.out",
+                                            "jobs.sqlite-journal"};
+        uint8_t bytes[4] = {input_u8(&world->input), input_u8(&world->input),
+                            input_u8(&world->input), input_u8(&world->input)};
+        char path[96];
+        int fd;
+
+        snprintf(path, sizeof(path), "%s/jobs/%s", world->folder, names[bytes[0] % 4]);
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+                return;
+        if (bytes[1] == 255)
+                (void)!ftruncate(fd, bytes[2] * 256 + bytes[3]);
+        else
+                (void)!pwrite(fd, &bytes[0], 1, bytes[2] * 256 + bytes[3]);
+        close(fd);
 }
 
 static void play_restart(World *world) {
@@ -541,15 +568,19 @@ static void play_restart(World *world) {
                 fake_turn(world->fake);
         if (how & 4)
                 play_spoil_ledger(world);
-        if (how & 8 && world->folder[0])
-                play_forge_detached(world);
         if (how & 16 && world->n_kept > 1) { /* one is lost */
                 size_t i = input_u8(&world->input) % world->n_kept;
 
                 close(world->kept[i].fd);
                 world->kept[i] = world->kept[--world->n_kept];
         }
-        world_restart(world);
+        if (how & 8)
+                play_forged = play_forge_detached(world);
+        world_restart(world, !world->folder[0] ? NULL
+                             : how & 8         ? play_add_forged
+                             : how & 64        ? play_spoil_detached
+                                               : NULL);
+        stored_job_clear(&play_forged);
 }
 
 typedef void (*PlayStep)(World *world);

@@ -246,7 +246,8 @@ static void world_configure(World *world) {
 /* Until the disk has nothing more to do and the supervisor listens. */
 static void world_begin(World *world) {
         fake_begin(world->fake);
-        while (world->folder[0] && !detached_is_known(world->fake->supervisor) && disk_turn())
+        while (world->folder[0] && !detached_is_known(world->fake->supervisor->clients.detached) &&
+               disk_turn())
                 ;
         fake_turn(world->fake);
 }
@@ -269,11 +270,13 @@ void world_new(World *world, const uint8_t *data, size_t n_data) {
         world_begin(world);
 }
 
-void world_restart(World *world) {
+void world_restart(World *world, void (*meanwhile)(World *world)) {
         for (unsigned i = 0; i < WORLD_CLIENTS; ++i)
                 world_disconnect(world, &world->clients[i]);
         fake_turn(world->fake);
         fake_stop(world->fake);
+        if (meanwhile)
+                meanwhile(world);
         fake_start(world->fake, world->settings);
         for (size_t i = 0; i < world->n_kept; ++i)
                 fake_hand_over(world->fake, world->kept[i].key, world->kept[i].fd);

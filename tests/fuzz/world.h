@@ -56,8 +56,8 @@ WorldClient *world_connect(World *world, unsigned i, uint32_t uid, bool is_admin
 void world_disconnect(World *world, WorldClient *client);
 /** world_read() - what it was sent; takes up a ring, and fills and seals images. */
 void world_read(World *world, WorldClient *client);
-/** world_restart() - the supervisor is killed, and the next one takes over. */
-void world_restart(World *world);
+/** world_restart() - the supervisor is killed, and the next one takes over. @meanwhile: NULL: nothing happens. */
+void world_restart(World *world, void (*meanwhile)(World *world));
 /** world_bytes() - of a descriptor's memory. */
 size_t world_bytes(int fd);
 /** world_kept() - what the keeper holds under this key. Return: -1: nothing. */

@@ -148,9 +148,9 @@ class Daemon:
         return pathlib.Path(self.settings["state_dir"]) / "jobs"
 
     def detached(self):
-        """Names of their folders."""
+        """NUMBER.UID of each that has a file."""
         folder = self.jobs_folder()
-        return {path.name for path in folder.iterdir() if path.is_dir() and path.name != "damaged"} if folder.exists() else set()
+        return {path.stem for path in folder.iterdir() if path.suffix in (".in", ".out")} if folder.exists() else set()
 
     # ---- its clients ----
 

@@ -13,6 +13,7 @@
  * connection and nothing else.
  */
 
+#include "detached_ops.h"
 #include "listener.h"
 #include "registry.h"
 #include "session.h"

@@ -18,6 +18,8 @@
 #include "util/bump.h"
 
 typedef struct Clients Clients;
+typedef struct DetachedOps DetachedOps;
+typedef struct DetachedTable DetachedTable;
 typedef struct Listener Listener;
 typedef struct Session Session;
 typedef struct Supervisor Supervisor;
@@ -29,6 +31,8 @@ struct Clients {
         Supervisor *supervisor;
         Bump *bump; /* the memory of one request at a time */
 
+        DetachedTable *detached;
+        const DetachedOps *detached_ops;
         Listener *listener; /* NULL: the keeper has not handed the socket over yet */
         bool is_private;    /* serves private_uid alone */
         uid_t private_uid;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "detached.h"
+#include "detached_ops.h"
 #include "jobs.h"
 #include "util/list.h"
 #include "registry.h"
@@ -23,6 +23,7 @@
 
 typedef struct ReportQueue {
         Session *session;
+        const Gpuq__V1__QueueGet *get;
         uint64_t now_ns;
         Gpuq__V1__QueueEntry *entries;
         Gpuq__V1__QueueEntry **list;
@@ -50,7 +51,8 @@ static void report_count_user(User *user) {
 
 /* A detached job has its own number, and the one that runs for it another. */
 static uint64_t report_id(const Job *job) {
-        return job->submitter && session_of(job->submitter)->owner ? (uint32_t)job->id : job->id;
+        return job->submitter && job->submitter->ops != &session_submitter_ops ? (uint32_t)job->id
+                                                                               : job->id;
 }
 
 static void report_job(ReportQueue *report, const Job *job, bool is_open) {
@@ -93,67 +95,41 @@ static void report_user(ReportQueue *report, User *user) {
         }
 }
 
-/* Those that are no jobs of a queue at the moment. */
-static bool report_is_on_disk(const Detached *detached) {
-        return detached->record && detached->state >= DETACHED_QUEUED &&
-               detached->state <= DETACHED_ENDING && detached->state != DETACHED_SUBMITTED;
-}
-
-static const char *report_detached_reason(const Detached *detached) {
-        if (*detached->reason)
-                return detached->reason;
-        switch (detached->state) {
-                case DETACHED_LINKING:
-                        return "its modules are loaded";
-                case DETACHED_LOADING:
-                        return "it is read from the disk";
-                case DETACHED_ENDING:
-                        return detached->is_rerun ? "it runs again, for it may be half written"
-                                                  : "it has ended, which is written to the disk";
-                default:
-                        return "on disk, behind other detached jobs";
-        }
-}
-
-static void report_detached(ReportQueue *report, const Detached *detached) {
-        const Gpuq__V1__Job *job = detached->record->job;
+static void report_detached(ReportQueue *report, const DetachedEntry *detached) {
+        const Gpuq__V1__Job *job = detached->job;
         Gpuq__V1__QueueEntry *entry = &report->entries[report->n];
         uint64_t now_s = (uint64_t)time(NULL);
 
         gpuq__v1__queue_entry__init(entry);
-        entry->id = detached_id(detached);
-        entry->uid = detached->uid;
-        entry->user = detached->owner->user->name;
-        if (report->session->peer.is_admin ||
-            report->session->submitter.user == detached->owner->user) {
+        entry->id = detached->id;
+        entry->uid = detached->user->uid;
+        entry->user = detached->user->name;
+        if (report->session->peer.is_admin || report->session->submitter.user == detached->user) {
                 entry->label = job->label;
                 if (job->n_kernels)
                         entry->kernel = job->kernels[0]->name;
         }
         entry->state = GPUQ__V1__STATE__WAITING;
-        entry->reason = (char *)report_detached_reason(detached);
+        entry->reason = (char *)detached->reason;
         entry->priority = job->priority;
-        if (now_s > detached->record->made_s)
-                entry->waited_us = (now_s - detached->record->made_s) * 1000000;
+        if (now_s > detached->made_s)
+                entry->waited_us = (now_s - detached->made_s) * 1000000;
         report->list[report->n++] = entry;
         report->n_bytes += gpuq__v1__queue_entry__get_packed_size(entry) + 8;
 }
 
-static void report_all_detached(ReportQueue *report, const Gpuq__V1__QueueGet *get) {
-        const Detached *detached = detached_first(report->session->clients->supervisor);
+static void report_visit_detached(const DetachedEntry *entry, void *userdata) {
+        ReportQueue *report = userdata;
 
-        for (; detached; detached = detached->hh.next) {
-                if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
-                        return;
-                if (report_is_on_disk(detached) &&
-                    report_wants(report->session, get, detached->owner->user))
-                        report_detached(report, detached);
-        }
+        if (report->n < report->n_max && report->n_bytes <= REPORT_BYTES_MAX && entry->reason &&
+            report_wants(report->session, report->get, entry->user))
+                report_detached(report, entry);
 }
 
 static int report_alloc(ReportQueue *report) {
+        const Clients *clients = report->session->clients;
         size_t n_jobs = HASH_COUNT(report->session->engine->jobs) +
-                        detached_count(report->session->clients->supervisor);
+                        clients->detached_ops->count(clients->detached);
 
         report->n_max = MIN(n_jobs, (size_t)REPORT_ENTRIES_MAX);
         report->entries = calloc(report->n_max + 1, sizeof(*report->entries));
@@ -169,7 +145,8 @@ static void report_free(ReportQueue *report) {
 }
 
 void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get) {
-        ReportQueue report = {.session = session, .now_ns = engine_now(session->engine)};
+        ReportQueue report = {
+                .session = session, .get = get, .now_ns = engine_now(session->engine)};
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Queue queue = GPUQ__V1__QUEUE__INIT;
         User *user;
@@ -184,7 +161,8 @@ void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__Que
         for (user = session->engine->users; user; user = user->hh.next)
                 if (report_wants(session, get, user))
                         report_user(&report, user);
-        report_all_detached(&report, get);
+        session->clients->detached_ops->visit(session->clients->detached, report_visit_detached,
+                                              &report);
         queue.entries = report.list;
         queue.n_entries = report.n;
         reply.serial = serial;

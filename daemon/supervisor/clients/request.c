@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "util/bump.h"
-#include "detached.h"
+#include "detached_ops.h"
 #include "jobs.h"
 #include "util/list.h"
 #include "base.h"
@@ -113,12 +113,13 @@ static const HistoryEntry *session_find_history(const Session *session, uint64_t
 }
 
 static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
+        const Clients *clients = session->clients;
         Job *job = engine_find_job(session->engine, id);
         const HistoryEntry *entry;
         const SessionWatch *watch;
         unsigned n = 0;
 
-        if (session_wait_detached(session, serial, id))
+        if (clients->detached_ops->wait(clients->detached, session, serial, id))
                 return NULL;
         if (!job) {
                 entry = session_find_history(session, id);
@@ -249,19 +250,25 @@ static const char *session_on_resume(Session *session, uint32_t serial,
 
 static const char *session_on_detach(Session *session, uint32_t serial,
                                      const Gpuq__V1__Request *request) {
-        session_detach(session, serial, request->detach);
+        const Clients *clients = session->clients;
+
+        clients->detached_ops->detach(clients->detached, session, serial, request->detach);
         return NULL;
 }
 
 static const char *session_on_fetch(Session *session, uint32_t serial,
                                     const Gpuq__V1__Request *request) {
-        session_fetch(session, serial, request->fetch->id);
+        const Clients *clients = session->clients;
+
+        clients->detached_ops->fetch(clients->detached, session, serial, request->fetch->id);
         return NULL;
 }
 
 static const char *session_on_discard(Session *session, uint32_t serial,
                                       const Gpuq__V1__Request *request) {
-        session_discard_job(session, serial, request->discard->id);
+        const Clients *clients = session->clients;
+
+        clients->detached_ops->discard(clients->detached, session, serial, request->discard->id);
         return NULL;
 }
 

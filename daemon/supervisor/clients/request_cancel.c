@@ -5,7 +5,7 @@
 
 #include "request.h"
 
-#include "detached.h"
+#include "detached_ops.h"
 #include "jobs.h"
 #include "util/list.h"
 #include "loop.h"
@@ -20,17 +20,22 @@ static void session_cancel_job(const Session *session, Job *job) {
 
 /* Return: false: it is none. */
 static bool session_cancel_detached(Session *session, uint64_t id, Gpuq__V1__Cancelled *cancelled) {
-        Detached *detached = detached_find(session->clients->supervisor, id);
+        const Clients *clients = session->clients;
 
-        if (!detached)
-                return false;
-        if (!session->peer.is_admin && detached->uid != session->peer.uid)
-                cancelled->denied[cancelled->n_denied++] = id;
-        else if (detached_cancel(detached, session->peer.uid))
-                cancelled->ids[cancelled->n_ids++] = id;
-        else
-                cancelled->unknown[cancelled->n_unknown++] = id;
-        return true;
+        switch (clients->detached_ops->cancel(clients->detached, session, id)) {
+                case DETACHED_CANCEL_DONE:
+                        cancelled->ids[cancelled->n_ids++] = id;
+                        return true;
+                case DETACHED_CANCEL_LATE:
+                        cancelled->unknown[cancelled->n_unknown++] = id;
+                        return true;
+                case DETACHED_CANCEL_DENIED:
+                        cancelled->denied[cancelled->n_denied++] = id;
+                        return true;
+                case DETACHED_CANCEL_NONE:
+                        break;
+        }
+        return false;
 }
 
 static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
@@ -52,22 +57,32 @@ static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
         }
 }
 
+/* All that one session's user has. */
+typedef struct CancelAll {
+        Session *session;
+        Gpuq__V1__Cancelled *cancelled;
+} CancelAll;
+
+static void cancel_all_visit(const DetachedEntry *entry, void *userdata) {
+        const CancelAll *all = userdata;
+
+        if (entry->user == all->session->submitter.user)
+                session_cancel_detached(all->session, entry->id, all->cancelled);
+}
+
 static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled) {
-        Detached *detached = detached_first(session->clients->supervisor), *next;
+        const Clients *clients = session->clients;
+        CancelAll all = {session, cancelled};
         size_t n_unknown = cancelled->n_unknown;
         Job *job;
 
         TAILQ_FOREACH (job, &session->submitter.user->jobs, user_link) {
-                if (job->submitter && session_of(job->submitter)->owner)
+                if (job->submitter && job->submitter->ops != &session_submitter_ops)
                         continue;
                 session_cancel_job(session, job);
                 cancelled->ids[cancelled->n_ids++] = job->id;
         }
-        for (; detached; detached = next) {
-                next = detached->hh.next;
-                if (detached->uid == session->peer.uid)
-                        session_cancel_detached(session, detached_id(detached), cancelled);
-        }
+        clients->detached_ops->visit(clients->detached, cancel_all_visit, &all);
         cancelled->n_unknown = n_unknown; /* nobody named those that have ended */
 }
 
@@ -75,16 +90,18 @@ static Failure *session_check_cancel(const Session *session, const Gpuq__V1__Can
         Failure *failure = NULL;
 
         for (size_t i = 0; i < cancel->n_ids && !failure; ++i)
-                failure = detached_check_id(session->clients->supervisor, cancel->ids[i]);
+                failure = session->clients->detached_ops->check_id(session->clients->detached,
+                                                                   cancel->ids[i]);
         return failure;
 }
 
 const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1__Request *request) {
         const Gpuq__V1__Cancel *cancel = request->cancel;
-        size_t n_all = cancel->all ? session->submitter.user->n_waiting +
-                                             session->submitter.user->n_running +
-                                             detached_count(session->clients->supervisor)
-                                   : 0;
+        size_t n_all =
+                cancel->all
+                        ? session->submitter.user->n_waiting + session->submitter.user->n_running +
+                                  session->clients->detached_ops->count(session->clients->detached)
+                        : 0;
         size_t n_max = cancel->n_ids + n_all;
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Cancelled cancelled = GPUQ__V1__CANCELLED__INIT;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "detached.h"
+#include "detached_ops.h"
 #include "jobs.h"
 #include "registry.h"
 #include "util/list.h"
@@ -128,28 +128,6 @@ int session_new(Clients *clients, int fd, const Peer *peer, Failure *refusal) {
         return 0;
 }
 
-int session_new_own(Clients *clients, User *user, const SessionOwner *owner,
-                    Session **ret_session) {
-        Peer peer = {.uid = user->uid, .gid = user->gid};
-        Session *session;
-        int r;
-
-        r = session_alloc(clients, &peer, &session);
-        if (r < 0)
-                return r;
-        r = submitter_init(&session->submitter, session->engine, user, registry_next_id(clients),
-                           &session_submitter_ops);
-        if (r < 0) {
-                free(session);
-                return r;
-        }
-
-        session->owner = owner;
-        session->state = SESSION_OPEN;
-        *ret_session = session;
-        return 0;
-}
-
 int session_rename(Session *session, uint32_t id) {
         Clients *clients = session->clients;
         uint32_t before = session->submitter.id;
@@ -219,18 +197,6 @@ static void session_leave(Session *session) {
         session->submitter.user->n_sessions--;
 }
 
-void session_end_own(Session *session) {
-        session->state = SESSION_DEAD;
-        submitter_close(&session->submitter);
-}
-
-Session *session_free_own(Session *session) {
-        session_end_own(session);
-        submitter_fini(&session->submitter);
-        free(session);
-        return NULL;
-}
-
 void session_close(Session *session) {
         if (session->state == SESSION_DEAD)
                 return;
@@ -248,7 +214,7 @@ void session_close(Session *session) {
         submitter_close(&session->submitter);
         session_drop_ended(session);
         session_drop_watches(session);
-        detached_drop_asks(session);
+        session->clients->detached_ops->forget(session);
         session_drop_arenas(session);
         session_drop_prepared(session);
         session_leave(session);
@@ -286,10 +252,6 @@ static void session_on_module_ready(Submitter *submitter, const Module *module,
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__ModuleReady ready = GPUQ__V1__MODULE_READY__INIT;
 
-        if (session->owner) {
-                session->owner->module_ready(session, module);
-                return;
-        }
         ready.module = module->id;
         ready.has_variables = report->has_variables;
         ready.log = (char *)report->log;
@@ -303,22 +265,12 @@ static void session_on_module_ready(Submitter *submitter, const Module *module,
 
 static void session_on_module_failed(Submitter *submitter, const Module *module,
                                      const Failure *failure) {
-        Session *session = session_of(submitter);
-
-        if (session->owner)
-                session->owner->module_failed(session, module, failure);
-        else
-                session_reply_failure(session, module->serial, failure);
+        session_reply_failure(session_of(submitter), module->serial, failure);
 }
 
 static void session_on_job_ended(Submitter *submitter, Job *job) {
         Session *session = session_of(submitter);
 
-        if (session->owner) {
-                ledger_job_forgone(session->engine->ledger, job->record);
-                session->owner->job_ended(session, job);
-                return;
-        }
         TAILQ_INSERT_TAIL(&session->ended, job, link);
         session->n_ended++;
         session_flush_later(session);

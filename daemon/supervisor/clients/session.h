@@ -79,19 +79,11 @@ typedef struct SessionWatch {
 
 TAILQ_HEAD(SessionJobs, Job);
 
-/* Of a session that is the daemon's own and has no connection: who is told in its place. */
-typedef struct SessionOwner {
-        void (*job_ended)(Session *session, Job *job); /* which is the callee's */
-        void (*module_ready)(Session *session, const Module *module);
-        void (*module_failed)(Session *session, const Module *module, const Failure *failure);
-} SessionOwner;
-
 struct Session {
         Submitter submitter; /* its user is NULL where it was turned away at the door */
         Engine *engine;
         Clients *clients;
         Peer peer;
-        const SessionOwner *owner; /* NULL: it is a connection's */
         char client[SESSION_CLIENT_MAX + 1];
 
         LIST_ENTRY(Session) user_link;   /* user->sessions */
@@ -145,14 +137,6 @@ struct Session {
  * Return: 0, or a negative errno.
  */
 int session_new(Clients *clients, int fd, const Peer *peer, Failure *refusal);
-/** session_new_own() - the daemon's own, in no table; not while another supervisor's are taken over. Return: 0, or -ENOMEM. */
-int session_new_own(Clients *clients, User *user, const SessionOwner *owner, Session **ret_session);
-/** session_end_own() - its jobs and modules go, and nobody is told. Twice is harmless. */
-void session_end_own(Session *session);
-/** session_free_own() - of one that has ended, or never had a job. Return: NULL. */
-Session *session_free_own(Session *session);
-/** session_submit_own() - a job of it, whose tag is unique. */
-void session_submit_own(Session *session, const Gpuq__V1__Job *job);
 /** session_rename() - it is what was session @id. Return: 0, or -ENOMEM. */
 int session_rename(Session *session, uint32_t id);
 /** session_close() - now, without a word: its jobs, arenas and modules go. */
@@ -233,8 +217,8 @@ void session_report_history(Session *session, uint32_t serial, const HistoryEntr
 const char *session_request(Session *session, const uint8_t *data, size_t n_data);
 /** session_submit() - jobs of one message. Return: NULL, or what is wrong with the protocol, a constant. */
 const char *session_submit(Session *session, const Gpuq__V1__Submit *submit);
-/** session_check_job() - what would make it fail; its lists in @spec are valid until the next job. Return: NULL: nothing. */
-Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec);
+/** submit_check_job() - what would make a job fail; its lists in @spec are valid until the next job. Return: NULL: nothing. */
+Failure *submit_check_job(const Submitter *submitter, const Gpuq__V1__Job *job, JobSpec *spec);
 /** session_prepare() - keep a job, and answer. */
 void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Prepare *prepare);
 /** session_unprepare() - no more; unknown ones are fine. */

@@ -199,7 +199,7 @@ static void session_on_event(uv_poll_t *poll, int status, int events) {
 /* ---- out ------------------------------------------------------------------- */
 
 void session_flush_later(Session *session) {
-        if (session->is_flushing || session->state == SESSION_DEAD || session->owner)
+        if (session->is_flushing || session->state == SESSION_DEAD)
                 return;
         session->is_flushing = true;
         TAILQ_INSERT_TAIL(&session->clients->flushing, session, flush_link);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "jobs.h"
-#include "detached.h"
+#include "detached_ops.h"
 #include "util/list.h"
 #include "policy.h"
 #include "session.h"
@@ -56,17 +56,17 @@ static Failure *submit_check_sizes(const Gpuq__V1__Job *job) {
 }
 
 /* @before: of the buffer before it, most of the time the same; or NULL. */
-static Failure *submit_check_buffer(const Session *session, size_t index,
+static Failure *submit_check_buffer(const Submitter *submitter, size_t index,
                                     const Gpuq__V1__Buffer *buffer, Arena *before,
                                     JobBuffer *ret_buffer) {
         Arena *arena = before && before->id == buffer->arena
                                ? before
-                               : engine_find_arena(session->engine, buffer->arena);
+                               : engine_find_arena(submitter->engine, buffer->arena);
 
         if (!arena || arena->fd < 0 || arena->place == ARENA_IMAGE)
                 return failure_new(FAILURE_NOT_FOUND, "buffer %zu: there is no arena %llu", index,
                                    (unsigned long long)buffer->arena);
-        if (arena->user != session->submitter.user)
+        if (arena->user != submitter->user)
                 return failure_new(FAILURE_DENIED, "buffer %zu: arena %llu is somebody else's",
                                    index, (unsigned long long)buffer->arena);
         if (buffer->offset > arena->size || buffer->length > arena->size - buffer->offset)
@@ -105,13 +105,13 @@ static Failure *submit_check_place(const JobBuffer *buffer, size_t index, int *d
         return NULL;
 }
 
-static Failure *submit_check_buffers(const Session *session, const Gpuq__V1__Job *job,
+static Failure *submit_check_buffers(const Submitter *submitter, const Gpuq__V1__Job *job,
                                      JobBuffer *buffers, JobSpec *spec) {
         Arena *before = NULL;
         Failure *failure;
 
         for (size_t i = 0; i < job->n_buffers; ++i, before = buffers[i - 1].arena) {
-                failure = submit_check_buffer(session, i, job->buffers[i], before, &buffers[i]);
+                failure = submit_check_buffer(submitter, i, job->buffers[i], before, &buffers[i]);
                 if (!failure)
                         failure = submit_check_place(&buffers[i], i, &spec->device);
                 if (failure)
@@ -123,17 +123,18 @@ static Failure *submit_check_buffers(const Session *session, const Gpuq__V1__Job
 }
 
 /* Its worker writes there: it is checked like a buffer. */
-static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
+static Failure *submit_check_word(const Submitter *submitter, const Gpuq__V1__Job *job,
+                                  JobSpec *spec) {
         Arena *arena;
 
         if (!job->word_arena)
                 return NULL;
 
-        arena = engine_find_arena(session->engine, job->word_arena);
+        arena = engine_find_arena(submitter->engine, job->word_arena);
         if (!arena || arena->place != ARENA_HOST)
                 return failure_new(FAILURE_NOT_FOUND, "its word: there is no host arena %llu",
                                    (unsigned long long)job->word_arena);
-        if (arena->user != session->submitter.user)
+        if (arena->user != submitter->user)
                 return failure_new(FAILURE_DENIED, "its word: arena %llu is somebody else's",
                                    (unsigned long long)job->word_arena);
         if (job->word_offset % JOB_WORD_BYTES || arena->size < JOB_WORD_BYTES ||
@@ -148,13 +149,13 @@ static Failure *submit_check_word(const Session *session, const Gpuq__V1__Job *j
         return NULL;
 }
 
-static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job *job,
+static Failure *submit_check_kernels(const Submitter *submitter, const Gpuq__V1__Job *job,
                                      JobKernel *kernels, JobSpec *spec) {
         for (size_t i = 0; i < job->n_kernels; ++i) {
                 const Gpuq__V1__Kernel *kernel = job->kernels[i];
-                Module *module = engine_find_module(session->engine, kernel->module);
+                Module *module = engine_find_module(submitter->engine, kernel->module);
 
-                if (!module || module->submitter != &session->submitter ||
+                if (!module || module->submitter != submitter ||
                     !(module->state == MODULE_READY || module->is_resumed))
                         return failure_new(FAILURE_NOT_FOUND,
                                            "kernel %zu: there is no module %llu in this session", i,
@@ -171,8 +172,8 @@ static Failure *submit_check_kernels(const Session *session, const Gpuq__V1__Job
         return NULL;
 }
 
-static Failure *submit_check_ended(const Session *session, uint64_t id) {
-        const HistoryEntry *entry = history_find(session->submitter.user->history, id);
+static Failure *submit_check_ended(const Submitter *submitter, uint64_t id) {
+        const HistoryEntry *entry = history_find(submitter->user->history, id);
 
         if (!entry)
                 return failure_new(FAILURE_DEPENDENCY,
@@ -184,12 +185,12 @@ static Failure *submit_check_ended(const Session *session, uint64_t id) {
                                entry->text ? entry->text : "");
 }
 
-static Failure *submit_check_dependency(const Session *session, uint64_t own, uint64_t id,
+static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own, uint64_t id,
                                         Job **ret_job) {
         Job *job;
 
         *ret_job = NULL;
-        if (id >> 32 == session->submitter.id && id >= own)
+        if (id >> 32 == submitter->id && id >= own)
                 return failure_new(FAILURE_CYCLE,
                                    "job " JOB_ID_FORMAT " depends on %s" JOB_ID_FORMAT,
                                    JOB_ID_PARTS(own), id == own ? "itself, " : "the later job ",
@@ -200,10 +201,10 @@ static Failure *submit_check_dependency(const Session *session, uint64_t own, ui
                                    "it depends on job " JOB_ID_FORMAT ", which is detached: no "
                                    "job can come after one",
                                    JOB_ID_PARTS(id));
-        job = engine_find_job(session->engine, id);
+        job = engine_find_job(submitter->engine, id);
         if (!job)
-                return submit_check_ended(session, id);
-        if (job->user != session->submitter.user)
+                return submit_check_ended(submitter, id);
+        if (job->user != submitter->user)
                 return failure_new(FAILURE_DENIED,
                                    "it depends on job " JOB_ID_FORMAT ", which is somebody else's",
                                    JOB_ID_PARTS(id));
@@ -211,13 +212,13 @@ static Failure *submit_check_dependency(const Session *session, uint64_t own, ui
         return NULL;
 }
 
-static Failure *submit_check_after(const Session *session, const Gpuq__V1__Job *job, Job **after,
-                                   JobSpec *spec) {
+static Failure *submit_check_after(const Submitter *submitter, const Gpuq__V1__Job *job,
+                                   Job **after, JobSpec *spec) {
         Failure *failure;
         Job *before;
 
         for (size_t i = 0; i < job->n_after; ++i) {
-                failure = submit_check_dependency(session, spec->id, job->after[i], &before);
+                failure = submit_check_dependency(submitter, spec->id, job->after[i], &before);
                 if (failure)
                         return failure;
                 if (before)
@@ -227,8 +228,8 @@ static Failure *submit_check_after(const Session *session, const Gpuq__V1__Job *
         return NULL;
 }
 
-static Failure *submit_check_device(const Session *session, const Gpuq__V1__Job *job) {
-        size_t n_devices = session->engine->n_devices;
+static Failure *submit_check_device(const Submitter *submitter, const Gpuq__V1__Job *job) {
+        size_t n_devices = submitter->engine->n_devices;
 
         /* Unknown yet: checked again when there are any. */
         if (job->device <= (n_devices ? n_devices : LIMIT_JOB_DEVICE))
@@ -240,13 +241,13 @@ static Failure *submit_check_device(const Session *session, const Gpuq__V1__Job 
                            n_devices);
 }
 
-static Failure *submit_check_gpu_time(const Session *session) {
-        const User *user = session->submitter.user;
+static Failure *submit_check_gpu_time(const Submitter *submitter) {
+        const User *user = submitter->user;
         uint64_t now_ns;
 
         if (!user->limits.gpu_seconds)
                 return NULL;
-        now_ns = engine_now(session->engine);
+        now_ns = engine_now(submitter->engine);
         if (user_over_seconds(user, now_ns) <= 0)
                 return NULL;
         return failure_new(FAILURE_QUOTA,
@@ -256,23 +257,23 @@ static Failure *submit_check_gpu_time(const Session *session) {
                            (double)user->window_ns / 1e9, user_window_seconds(user, now_ns));
 }
 
-static Failure *submit_check(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
+static Failure *submit_check(const Submitter *submitter, const Gpuq__V1__Job *job, JobSpec *spec) {
         SubmitScratch *scratch = submit_scratch();
         Failure *failure;
 
         failure = submit_is_fired(spec) ? NULL : submit_check_sizes(job);
         if (!failure)
-                failure = submit_check_device(session, job);
+                failure = submit_check_device(submitter, job);
         if (!failure)
-                failure = submit_check_gpu_time(session);
+                failure = submit_check_gpu_time(submitter);
         if (!failure)
-                failure = submit_check_buffers(session, job, scratch->buffers, spec);
+                failure = submit_check_buffers(submitter, job, scratch->buffers, spec);
         if (!failure)
-                failure = submit_check_word(session, job, spec);
+                failure = submit_check_word(submitter, job, spec);
         if (!failure)
-                failure = submit_check_kernels(session, job, scratch->kernels, spec);
+                failure = submit_check_kernels(submitter, job, scratch->kernels, spec);
         if (!failure)
-                failure = submit_check_after(session, job, scratch->after, spec);
+                failure = submit_check_after(submitter, job, scratch->after, spec);
         return failure;
 }
 
@@ -283,11 +284,11 @@ static int submit_device(const Gpuq__V1__Job *job) {
         return job->device <= LIMIT_JOB_DEVICE ? (int)job->device - 1 : -1;
 }
 
-static JobSpec submit_spec(const Session *session, const Gpuq__V1__Job *job) {
-        uint64_t default_ms = session->engine->config->job_timeout_s * 1000ull;
+static JobSpec submit_spec(const Submitter *submitter, const Gpuq__V1__Job *job) {
+        uint64_t default_ms = submitter->engine->config->job_timeout_s * 1000ull;
 
         return (JobSpec){
-                .id = (uint64_t)session->submitter.id << 32 | job->tag,
+                .id = (uint64_t)submitter->id << 32 | job->tag,
                 .priority = job->priority,
                 .timeout_ms = job->timeout_ms ? job->timeout_ms : default_ms,
                 .label = job->label,
@@ -322,7 +323,7 @@ static bool submit_has_word(const Session *session, const Gpuq__V1__Job *job) {
         JobSpec spec = {};
         uint32_t word;
 
-        failure = submit_check_word(session, job, &spec);
+        failure = submit_check_word(&session->submitter, job, &spec);
         return !failure && spec.word && spec.word->fd >= 0 &&
                pread(spec.word->fd, &word, sizeof(word), (off_t)spec.word_offset) == sizeof(word) &&
                word == job->tag;
@@ -339,7 +340,7 @@ static void submit_end_by_word(const Session *session, LedgerJob *known) {
 
 /* @prepared: what it was fired from, or NULL. */
 static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepared *prepared) {
-        JobSpec spec = submit_spec(session, job);
+        JobSpec spec = submit_spec(&session->submitter, job);
         LedgerJob known = {.slot = LEDGER_NONE};
         Failure *failure;
 
@@ -352,21 +353,16 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepare
                 submit_tell_end(session, &known);
                 return;
         }
-        failure = submit_check(session, job, &spec);
+        failure = submit_check(&session->submitter, job, &spec);
         if (!failure)
                 failure = submitter_submit(&session->submitter, &spec, &known);
         if (failure)
                 submit_fail(session, spec.id, failure);
 }
 
-Failure *session_check_job(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
-        *spec = submit_spec(session, job);
-        return submit_check(session, job, spec);
-}
-
-void session_submit_own(Session *session, const Gpuq__V1__Job *job) {
-        engine_event(session->engine);
-        submit_job(session, job, NULL);
+Failure *submit_check_job(const Submitter *submitter, const Gpuq__V1__Job *job, JobSpec *spec) {
+        *spec = submit_spec(submitter, job);
+        return submit_check(submitter, job, spec);
 }
 
 /* Return: NULL, or what is wrong with the protocol. */
@@ -406,7 +402,7 @@ static Prepared *submit_find_prepared(const Session *session, uint32_t id) {
 /* What would make each job of it fail is told at once; its buffers are looked at when it is fired. */
 static Failure *submit_check_prepared(const Session *session, const Gpuq__V1__Job *job,
                                       JobTexts *ret_texts) {
-        JobSpec spec = submit_spec(session, job);
+        JobSpec spec = submit_spec(&session->submitter, job);
         Failure *failure;
 
         if (HASH_COUNT(session->prepared) >= PREPARED_MAX)
@@ -415,7 +411,8 @@ static Failure *submit_check_prepared(const Session *session, const Gpuq__V1__Jo
                                    PREPARED_MAX);
         failure = submit_check_sizes(job);
         if (!failure)
-                failure = submit_check_kernels(session, job, submit_scratch()->kernels, &spec);
+                failure = submit_check_kernels(&session->submitter, job, submit_scratch()->kernels,
+                                               &spec);
         if (!failure)
                 *ret_texts = job_texts(&spec);
         return failure;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define DISK_THREADS 2u /* one waits for the disk while the other computes a checksum */
+#define DISK_THREADS 2u /* a large job holds up one of them */
 
 STAILQ_HEAD(DiskCalls, DiskCall);
 
@@ -25,39 +25,37 @@ struct Disk {
         struct DiskCalls waiting;
         struct DiskCalls done;
         bool is_ended;
-        /* the loop's: */
-        size_t n_calls; /* not done */
-        bool is_closing;
 };
 
-/* ---- threads --------------------------------------------------------------- */
+static DiskCall *disk_take(Disk *disk, struct DiskCalls *calls) {
+        DiskCall *call;
 
-static DiskCall *calls_take(struct DiskCalls *calls) {
-        DiskCall *call = STAILQ_FIRST(calls);
-
+        pthread_mutex_lock(&disk->lock);
+        while (calls == &disk->waiting && STAILQ_EMPTY(calls) && !disk->is_ended)
+                pthread_cond_wait(&disk->cond, &disk->lock);
+        call = STAILQ_FIRST(calls);
         if (call)
                 STAILQ_REMOVE_HEAD(calls, link);
+        pthread_mutex_unlock(&disk->lock);
         return call;
+}
+
+static void disk_put(Disk *disk, struct DiskCalls *calls, DiskCall *call) {
+        pthread_mutex_lock(&disk->lock);
+        STAILQ_INSERT_TAIL(calls, call, link);
+        pthread_cond_signal(&disk->cond);
+        pthread_mutex_unlock(&disk->lock);
 }
 
 static void *disk_thread(void *userdata) {
         Disk *disk = userdata;
         DiskCall *call;
 
-        pthread_mutex_lock(&disk->lock);
-        while (!disk->is_ended) {
-                call = calls_take(&disk->waiting);
-                if (!call) {
-                        pthread_cond_wait(&disk->cond, &disk->lock);
-                        continue;
-                }
-                pthread_mutex_unlock(&disk->lock);
+        while ((call = disk_take(disk, &disk->waiting))) {
                 call->run(call->userdata);
-                pthread_mutex_lock(&disk->lock);
-                STAILQ_INSERT_TAIL(&disk->done, call, link);
+                disk_put(disk, &disk->done, call);
                 uv_async_send(&disk->async);
         }
-        pthread_mutex_unlock(&disk->lock);
         return NULL;
 }
 
@@ -75,62 +73,24 @@ static int disk_start(Disk *disk) {
         return disk->n_threads ? 0 : r;
 }
 
-static void disk_end(Disk *disk) {
-        pthread_mutex_lock(&disk->lock);
-        disk->is_ended = true;
-        pthread_cond_broadcast(&disk->cond);
-        pthread_mutex_unlock(&disk->lock);
-        while (disk->n_threads)
-                pthread_join(disk->threads[--disk->n_threads], NULL);
-}
-
-/* ---- the loop -------------------------------------------------------------- */
-
-static void disk_settle(Disk *disk) {
-        if (disk->n_calls)
-                return;
-        uv_unref((uv_handle_t *)&disk->async);
-        if (disk->is_closing && !uv_is_closing((uv_handle_t *)&disk->async))
-                uv_close((uv_handle_t *)&disk->async, NULL);
-}
-
-static DiskCall *disk_next_done(Disk *disk) {
-        DiskCall *call;
-
-        pthread_mutex_lock(&disk->lock);
-        call = calls_take(&disk->done);
-        pthread_mutex_unlock(&disk->lock);
-        return call;
-}
-
 static void disk_on_done(uv_async_t *async) {
         Disk *disk = async->data;
         DiskCall *call;
 
-        while ((call = disk_next_done(disk))) {
-                disk->n_calls--;
+        while ((call = disk_take(disk, &disk->done)))
                 call->done(call->userdata);
-        }
-        disk_settle(disk);
 }
 
 void disk_call(Disk *disk, DiskCall *call) {
-        if (disk->n_calls++ == 0)
-                uv_ref((uv_handle_t *)&disk->async);
-        pthread_mutex_lock(&disk->lock);
-        STAILQ_INSERT_TAIL(&disk->waiting, call, link);
-        pthread_cond_signal(&disk->cond);
-        pthread_mutex_unlock(&disk->lock);
+        disk_put(disk, &disk->waiting, call);
 }
 
-/* ---- life ------------------------------------------------------------------ */
+static void disk_on_close(uv_handle_t *handle) {
+        Disk *disk = handle->data;
 
-static Disk *disk_destroy(Disk *disk) {
-        disk_end(disk);
         pthread_cond_destroy(&disk->cond);
         pthread_mutex_destroy(&disk->lock);
         free(disk);
-        return NULL;
 }
 
 int disk_new(uv_loop_t *loop, Disk **ret_disk) {
@@ -140,31 +100,36 @@ int disk_new(uv_loop_t *loop, Disk **ret_disk) {
         disk = calloc(1, sizeof(*disk));
         if (!disk)
                 return -ENOMEM;
+        r = uv_async_init(loop, &disk->async, disk_on_done);
+        if (r < 0) {
+                free(disk);
+                return r;
+        }
+        disk->async.data = disk;
         pthread_mutex_init(&disk->lock, NULL);
         pthread_cond_init(&disk->cond, NULL);
         STAILQ_INIT(&disk->waiting);
         STAILQ_INIT(&disk->done);
 
         r = disk_start(disk);
-        if (r == 0)
-                r = uv_async_init(loop, &disk->async, disk_on_done);
         if (r < 0) {
-                disk_destroy(disk);
+                disk_close(disk);
                 return r;
         }
-        disk->async.data = disk;
-        uv_unref((uv_handle_t *)&disk->async);
         *ret_disk = disk;
         return 0;
 }
 
+/* What the last calls lead to may be more calls: none is begun once all threads have ended. */
 void disk_close(Disk *disk) {
         if (!disk)
                 return;
-        disk->is_closing = true;
-        disk_settle(disk);
-}
-
-Disk *disk_free(Disk *disk) {
-        return disk ? disk_destroy(disk) : NULL;
+        pthread_mutex_lock(&disk->lock);
+        disk->is_ended = true;
+        pthread_cond_broadcast(&disk->cond);
+        pthread_mutex_unlock(&disk->lock);
+        while (disk->n_threads)
+                pthread_join(disk->threads[--disk->n_threads], NULL);
+        disk_on_done(&disk->async);
+        uv_close((uv_handle_t *)&disk->async, disk_on_close);
 }

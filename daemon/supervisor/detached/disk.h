@@ -29,9 +29,7 @@ struct DiskCall {
 int disk_new(uv_loop_t *loop, Disk **ret_disk);
 /** disk_call() - as soon as a thread is free, in this order. Fill in its first three members. */
 void disk_call(Disk *disk, DiskCall *call);
-/** disk_close() - once all calls are done; the loop stays until then. NULL is fine. */
+/** disk_close() - wait for all calls; the loop frees it. NULL is fine. */
 void disk_close(Disk *disk);
-/** disk_free() - after the loop has run out. NULL is fine. Return: NULL. */
-Disk *disk_free(Disk *disk);
 
 #endif

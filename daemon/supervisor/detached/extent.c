@@ -2,11 +2,10 @@
 #include "extent.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "util/macro.h"
 
-#define EXTENT_LINE 256u /* bytes; what kernels may count on of a buffer's address */
+#define EXTENT_LINE 256u /* bytes; the alignment of an address that kernels may rely on */
 
 static int compare_extents(const void *a, const void *b) {
         const Extent *x = a, *y = b;
@@ -18,56 +17,42 @@ static int compare_extents(const void *a, const void *b) {
         return 0;
 }
 
-/* Each slice as an extent of its own, sorted. */
-static void extents_fill(const ExtentSlice *slices, size_t n, Extent *extents) {
-        for (size_t i = 0; i < n; ++i)
-                extents[i] = (Extent){
-                        .arena = slices[i].arena,
-                        .offset = slices[i].offset,
-                        .length = slices[i].length,
-                        .read = slices[i].read,
-                        .written = slices[i].written,
-                };
-        qsort(extents, n, sizeof(*extents), compare_extents);
+static Extent extent_of(const Gpuq__V1__Buffer *buffer) {
+        return (Extent){
+                .arena = buffer->arena,
+                .offset = buffer->offset,
+                .length = buffer->length,
+                .read = buffer->direction == GPUQ__V1__DIRECTION__IN ||
+                        buffer->direction == GPUQ__V1__DIRECTION__INOUT,
+                .written = buffer->direction != GPUQ__V1__DIRECTION__IN,
+        };
 }
 
-static bool extents_overlap(const Extent *a, const Extent *b) {
-        return a->arena == b->arena && b->offset < a->offset + a->length;
-}
+size_t extents_of(const Gpuq__V1__Job *job, Extent *extents) {
+        size_t n = 0;
 
-/* Return: how many are left. */
-static size_t extents_merge(Extent *extents, size_t n) {
-        size_t n_merged = 0;
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                extents[i] = extent_of(job->buffers[i]);
+        if (job->n_buffers)
+                qsort(extents, job->n_buffers, sizeof(*extents), compare_extents);
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                Extent *last = n ? &extents[n - 1] : NULL, *next = &extents[i];
 
-        for (size_t i = 0; i < n; ++i) {
-                Extent *last = n_merged ? &extents[n_merged - 1] : NULL;
-                uint64_t end = extents[i].offset + extents[i].length;
-
-                if (!last || !extents_overlap(last, &extents[i])) {
-                        extents[n_merged++] = extents[i];
+                if (!last || last->arena != next->arena ||
+                    next->offset >= last->offset + last->length) {
+                        extents[n++] = *next;
                         continue;
                 }
-                last->length = MAX(last->offset + last->length, end) - last->offset;
-                last->read |= extents[i].read;
-                last->written |= extents[i].written;
+                last->length = MAX(last->length, next->offset + next->length - last->offset);
+                last->read |= next->read;
+                last->written |= next->written;
         }
-        return n_merged;
+        return n;
 }
 
-static uint64_t extents_place(Extent *extents, size_t n) {
-        uint64_t size = 0;
-
-        for (size_t i = 0; i < n; ++i) {
-                size = (size + EXTENT_LINE - 1) / EXTENT_LINE * EXTENT_LINE;
-                extents[i].new_offset = size + extents[i].offset % EXTENT_LINE;
-                size = extents[i].new_offset + extents[i].length;
-        }
-        return MAX(size, (uint64_t)1);
-}
-
-/* The last one that begins no later than the slice does. */
-static const Extent *extents_find(const Extent *extents, size_t n, const ExtentSlice *slice) {
-        const Extent key = {.arena = slice->arena, .offset = slice->offset};
+/* The last one that begins no later than the buffer does. */
+const Extent *extents_find(const Extent *extents, size_t n, const Gpuq__V1__Buffer *buffer) {
+        const Extent key = {.arena = buffer->arena, .offset = buffer->offset};
         size_t low = 0, high = n;
 
         while (high - low > 1) {
@@ -78,19 +63,30 @@ static const Extent *extents_find(const Extent *extents, size_t n, const ExtentS
                 else
                         high = middle;
         }
-        return &extents[low];
+        return n ? &extents[low] : NULL;
 }
 
-size_t extents_pack(ExtentSlice *slices, size_t n_slices, Extent *extents, uint64_t *ret_size) {
-        size_t n;
+void extents_pack(Extent *extents, size_t n, Gpuq__V1__Job *job) {
+        uint64_t size = 0;
 
-        extents_fill(slices, n_slices, extents);
-        n = extents_merge(extents, n_slices);
-        *ret_size = extents_place(extents, n);
-        for (size_t i = 0; i < n_slices; ++i) {
-                const Extent *extent = extents_find(extents, n, &slices[i]);
-
-                slices[i].new_offset = extent->new_offset + (slices[i].offset - extent->offset);
+        for (size_t i = 0; i < n; ++i) {
+                size = (size + EXTENT_LINE - 1) / EXTENT_LINE * EXTENT_LINE;
+                extents[i].new_offset = size + extents[i].offset % EXTENT_LINE;
+                size = extents[i].new_offset + extents[i].length;
         }
-        return n;
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                Gpuq__V1__Buffer *buffer = job->buffers[i];
+                const Extent *extent = extents_find(extents, n, buffer);
+
+                buffer->offset = extent->new_offset + (buffer->offset - extent->offset);
+                buffer->arena = 0;
+        }
+}
+
+uint64_t extents_size(const Extent *extents, size_t n) {
+        uint64_t size = 1;
+
+        for (size_t i = 0; i < n; ++i)
+                size = MAX(size, extents[i].offset + extents[i].length);
+        return size;
 }

@@ -14,30 +14,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct ExtentSlice {
-        uint64_t arena;
-        uint64_t offset;
-        uint64_t length;
-        bool read;
-        bool written;
-        uint64_t new_offset; /* filled in */
-} ExtentSlice;
+#include "proto/gpuq.pb-c.h"
 
 typedef struct Extent {
-        uint64_t arena;  /* where it was */
+        uint64_t arena;
         uint64_t offset; /* there */
         uint64_t length;
-        uint64_t new_offset; /* a stretch's place in a line of 256 bytes stays as it was */
+        uint64_t new_offset; /* set by extents_pack() */
         bool read;
         bool written;
 } Extent;
 
-/**
- * extents_pack() - find the extents and the slices' new places
- * @extents: room for @n_slices
- *
- * Return: how many extents there are, with the size of the new arena, which is above 0.
- */
-size_t extents_pack(ExtentSlice *slices, size_t n_slices, Extent *extents, uint64_t *ret_size);
+/** extents_of() - what a job's buffers cover, in order. @extents: room for all buffers. Return: how many there are. */
+size_t extents_of(const Gpuq__V1__Job *job, Extent *extents);
+/** extents_pack() - place them in an arena 0, and the job's buffers with them. An offset keeps its place in a line of 256 bytes. */
+void extents_pack(Extent *extents, size_t n, Gpuq__V1__Job *job);
+/** extents_size() - of an arena that has room for them; above 0. */
+uint64_t extents_size(const Extent *extents, size_t n);
+/** extents_find() - the one that a buffer is in. Return: NULL: none. */
+const Extent *extents_find(const Extent *extents, size_t n, const Gpuq__V1__Buffer *buffer);
 
 #endif

@@ -81,6 +81,18 @@ static const DeviceMonitorOwner supervisor_monitor_owner = {
         .failed = supervisor_on_no_devices,
 };
 
+static int supervisor_init_detached(Supervisor *supervisor) {
+        DetachedHost host = {
+                .clients = &supervisor->clients,
+                .supervisor = supervisor,
+                .may_run = takeover_serves,
+                .listen = supervisor_listen,
+        };
+
+        supervisor->clients.detached_ops = &detached_ops;
+        return detached_new(&host, &supervisor->clients.detached);
+}
+
 static int supervisor_init(Supervisor *supervisor) {
         int r;
 
@@ -107,7 +119,7 @@ static int supervisor_init(Supervisor *supervisor) {
                 log_error("no ledger: %s", strerror(-r));
                 return r;
         }
-        r = detached_start(supervisor);
+        r = supervisor_init_detached(supervisor);
         if (r < 0)
                 return r;
         if (supervisor->options.keeper_fd < 0)
@@ -180,7 +192,7 @@ static void supervisor_end_work(Supervisor *supervisor) {
         supervisor->engine.is_closing = true;
         supervisor->takeover = takeover_free(supervisor->takeover);
         clients_close(&supervisor->clients);
-        detached_stop(supervisor);
+        detached_stop(supervisor->clients.detached);
         workers_close(&supervisor->workers);
         for (slot = supervisor->engine.slots; slot; slot = slot->hh.next)
                 slot_abandon(slot);
@@ -192,7 +204,7 @@ static void supervisor_end_work(Supervisor *supervisor) {
 static void supervisor_close_handles(Supervisor *supervisor) {
         listener_close(supervisor->clients.listener);
         supervisor->engine.keeper = keeper_link_close(supervisor->engine.keeper);
-        detached_close(supervisor);
+        detached_close(supervisor->clients.detached);
         for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
                 device_close(&supervisor->engine.devices[i]);
         monitor_close(&supervisor->monitor);
@@ -219,7 +231,7 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
                 supervisor_leave(supervisor);
         supervisor_end_work(supervisor);
         supervisor_close_handles(supervisor);
-        detached_free(supervisor);
+        supervisor->clients.detached = detached_free(supervisor->clients.detached);
         monitor_fini(&supervisor->monitor);
         clients_fini(&supervisor->clients);
         engine_fini(&supervisor->engine);

@@ -35,7 +35,6 @@
 #define SUPERVISOR_QUIT_MS      1500u /* workers may take so long to stop */
 #define SUPERVISOR_QUIT_STEP_MS 10u
 
-typedef struct DetachedTable DetachedTable;
 typedef struct Supervisor Supervisor;
 typedef struct Takeover Takeover;
 
@@ -59,7 +58,6 @@ struct Supervisor {
         uv_timer_t quit_timer;
         SupervisorOptions options;
         Config *config;
-        DetachedTable *detached; /* NULL: not yet */
         Takeover *takeover;      /* NULL: without a keeper, for tests */
 
         uint64_t status_ns;   /* when the keeper last heard of us */

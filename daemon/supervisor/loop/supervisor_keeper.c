@@ -52,7 +52,7 @@ static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds
 
 void supervisor_listen(Supervisor *supervisor) {
         if (supervisor->clients.listener && !supervisor->engine.is_closing &&
-            takeover_lets_in(supervisor) && detached_is_known(supervisor))
+            takeover_lets_in(supervisor) && detached_is_known(supervisor->clients.detached))
                 listener_start(supervisor->clients.listener);
 }
 
@@ -70,7 +70,7 @@ static void supervisor_on_held_end(Supervisor *supervisor) {
                 uv_stop(&supervisor->loop);
                 return;
         }
-        detached_take_in(supervisor);
+        detached_begin(supervisor->clients.detached);
         supervisor_listen(supervisor);
         keeper_link_send(supervisor->engine.keeper, &ready, NULL, 0);
         monitor_start(&supervisor->monitor);

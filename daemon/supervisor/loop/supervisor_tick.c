@@ -40,6 +40,6 @@ void supervisor_on_tick(uv_timer_t *timer) {
         workers_tick(&supervisor->workers, now_ns);
         scheduler_tick(&supervisor->engine, now_ns);
         monitor_tick(&supervisor->monitor, now_ns);
-        detached_tick(supervisor, now_ns);
+        detached_tick(supervisor->clients.detached, now_ns);
         supervisor_tell_keeper(supervisor, now_ns);
 }

@@ -8,22 +8,11 @@
 
 #include "handover.h"
 
-#include "detached.h"
 #include "clients.h"
 #include "loop.h"
 #include "util/log.h"
 
 #define HANDOVER_LOOKS 3u /* in a row */
-
-/* The synced end of a detached job; without it the job would run again. */
-static bool handover_is_writing(const Supervisor *supervisor) {
-        const Detached *detached;
-
-        for (detached = detached_first(supervisor); detached; detached = detached->hh.next)
-                if (detached->state == DETACHED_ENDING && detached->is_working)
-                        return true;
-        return false;
-}
 
 static unsigned handover_count(const Supervisor *supervisor) {
         unsigned n = 0;
@@ -35,7 +24,7 @@ static unsigned handover_count(const Supervisor *supervisor) {
 
 static bool handover_is_quiet(const Supervisor *supervisor) {
         return !handover_count(supervisor) && TAILQ_EMPTY(&supervisor->engine.doomed) &&
-               !handover_is_writing(supervisor);
+               !supervisor->clients.detached_ops->is_writing(supervisor->clients.detached);
 }
 
 /* Who comes now waits for the next. */

@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "detached.h"
+#include <sqlite3.h>
+
+#include "detached_state.h"
 #include "ledger.h"
 #include "util/log.h"
 
@@ -46,12 +47,12 @@ static void detach(FakeClient *client) {
 static bool knows_the_disk(void *userdata) {
         const Fake *fake = userdata;
 
-        return fake->supervisor->detached->is_known;
+        return fake->supervisor->clients.detached->is_known;
 }
 
 static bool is_on_disk(void *userdata) {
         const Fake *fake = userdata;
-        const DetachedTable *table = fake->supervisor->detached;
+        const DetachedTable *table = fake->supervisor->clients.detached;
 
         return table->is_known && table->jobs && table->jobs->state != DETACHED_STORING;
 }
@@ -98,41 +99,42 @@ static void expect_no_job(FakeClient *client, const char *words) {
 static bool finds_it_taken(void *userdata) {
         const Fake *fake = userdata;
 
-        return fake->supervisor->detached->busy_ns;
+        return strstr(fake->supervisor->clients.detached->problem, "another gpuqd") != NULL;
 }
 
 static bool finds_it_free(void *userdata) {
         const Fake *fake = userdata;
 
-        detached_tick(fake->supervisor, uv_hrtime());
-        return fake->supervisor->detached->is_known;
+        detached_tick(fake->supervisor->clients.detached, uv_hrtime());
+        return fake->supervisor->clients.detached->is_known;
 }
 
 /* A process that was killed may have the folder for as long as the disk takes. */
 static void folder_that_another_has_is_waited_for(void **state) {
-        char lock[80];
+        char path[80];
         FakeClient *client;
         Folder folder;
+        sqlite3 *other;
         Fake *fake;
-        int fd;
 
         folder_make(&folder);
-        snprintf(lock, sizeof(lock), "%s/lock", folder.jobs);
-        fd = open(lock, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
-        assert_true(fd >= 0);
-        assert_int_equal(flock(fd, LOCK_EX), 0);
+        snprintf(path, sizeof(path), "%s/jobs.sqlite", folder.jobs);
+        assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
         fake = fake_new(1, folder.settings);
         fake_wait(fake, finds_it_taken, fake);
-        assert_false(detached_is_known(fake->supervisor) && !fake->supervisor->detached->is_late);
-        detached_tick(fake->supervisor, uv_hrtime() + DETACHED_BUSY_MS * 1000000ull);
-        assert_true(detached_is_known(fake->supervisor));
+        assert_false(detached_is_known(fake->supervisor->clients.detached) &&
+                     !fake->supervisor->clients.detached->is_late);
+        detached_tick(fake->supervisor->clients.detached,
+                      uv_hrtime() + DETACHED_BUSY_MS * 1000000ull);
+        assert_true(detached_is_known(fake->supervisor->clients.detached));
 
         /* Whoever asks is told that, not that there is no such job. */
         client = fake_client(fake, FAKE_UID);
         fake_module(client);
         expect_no_job(client, "another gpuqd uses it");
 
-        close(fd);
+        assert_int_equal(sqlite3_close(other), SQLITE_OK);
         fake_wait(fake, finds_it_free, fake);
         detach(client);
         fake_wait(fake, is_on_disk, fake);
@@ -144,7 +146,8 @@ static void folder_that_another_has_is_waited_for(void **state) {
 static bool lets_in_without_it(void *userdata) {
         const Fake *fake = userdata;
 
-        return fake->supervisor->detached->is_late && !fake->supervisor->detached->scan;
+        return fake->supervisor->clients.detached->is_late &&
+               !fake->supervisor->clients.detached->scan;
 }
 
 /* The words that the log has @n times by the time that @done is true. */
@@ -168,16 +171,17 @@ static void assert_logged(Fake *fake, bool (*done)(void *userdata), const char *
 
 /* As if a minute had passed since the last look at it. */
 static void look_again(Fake *fake) {
-        detached_tick(fake->supervisor, uv_hrtime());
-        assert_null(fake->supervisor->detached->scan);
-        detached_tick(fake->supervisor, uv_hrtime() + DETACHED_RETRY_MAX_MS * 1000000ull);
-        assert_non_null(fake->supervisor->detached->scan);
+        detached_tick(fake->supervisor->clients.detached, uv_hrtime());
+        assert_null(fake->supervisor->clients.detached->scan);
+        detached_tick(fake->supervisor->clients.detached,
+                      uv_hrtime() + DETACHED_RETRY_MAX_MS * 1000000ull);
+        assert_non_null(fake->supervisor->clients.detached->scan);
 }
 
 static bool knows_two_jobs(void *userdata) {
         const Fake *fake = userdata;
 
-        return detached_count(fake->supervisor) == 2;
+        return HASH_COUNT(fake->supervisor->clients.detached->jobs) == 2;
 }
 
 static void a_disk_that_is_mended_serves_again(void **state) {
@@ -216,7 +220,7 @@ static void a_disk_that_is_mended_serves_again(void **state) {
         assert_int_equal(rename(away, folder.jobs), 0);
         look_again(fake);
         assert_logged(fake, knows_the_disk, "1 detached jobs are on disk", 1);
-        assert_non_null(detached_find(fake->supervisor, 1));
+        assert_non_null(detached_find(fake->supervisor->clients.detached, 1));
         detach(client);
         fake_wait(fake, knows_two_jobs, fake);
         fake_wait(fake, is_on_disk, fake);
@@ -257,11 +261,29 @@ static void none_runs_before_all_is_taken_over(void **state) {
         folder_remove(&folder);
 }
 
+/* ---- what an earlier version left ---- */
+
+static void jobs_of_an_earlier_version_are_told_and_left_alone(void **state) {
+        char path[96];
+        Folder folder;
+        Fake *fake;
+
+        folder_make(&folder);
+        snprintf(path, sizeof(path), "%s/7.1000", folder.jobs);
+        assert_int_equal(mkdir(path, 0700), 0);
+        fake = fake_new(1, folder.settings);
+        assert_logged(fake, knows_the_disk, "1 detached jobs of an earlier gpuqd", 1);
+        assert_int_equal(access(path, F_OK), 0);
+        fake_free(fake);
+        folder_remove(&folder);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(folder_that_another_has_is_waited_for),
                 cmocka_unit_test(a_disk_that_is_mended_serves_again),
                 cmocka_unit_test(none_runs_before_all_is_taken_over),
+                cmocka_unit_test(jobs_of_an_earlier_version_are_told_and_left_alone),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_DETACHED_OPS_H
+#define GPUQ_SUPERVISOR_DETACHED_OPS_H
+
+/*
+ * Detached jobs, as clients see them
+ *
+ * The room of detached jobs fills this table in; clients call it without knowing that room. The
+ * requests answer by themselves, most of them later.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base.h"
+#include "jobs.h"
+
+typedef struct DetachedTable DetachedTable;
+typedef struct Session Session;
+
+/* What became of a request to cancel. */
+typedef enum DetachedCancel {
+        DETACHED_CANCEL_NONE, /* it is no detached job */
+        DETACHED_CANCEL_DONE,
+        DETACHED_CANCEL_LATE, /* it has ended */
+        DETACHED_CANCEL_DENIED,
+} DetachedCancel;
+
+/* One for a listing. */
+typedef struct DetachedEntry {
+        uint64_t id;
+        const User *user;
+        const Gpuq__V1__Job *job;
+        uint64_t made_s; /* since 1970 */
+        const char *
+                reason; /* why it waits; NULL: it has ended, or is a job in memory and listed as such */
+} DetachedEntry;
+
+typedef void (*DetachedVisit)(const DetachedEntry *entry, void *userdata);
+
+typedef struct DetachedOps {
+        void (*detach)(DetachedTable *table, Session *session, uint32_t serial,
+                       const Gpuq__V1__Detach *detach);
+        void (*fetch)(DetachedTable *table, Session *session, uint32_t serial, uint64_t id);
+        void (*discard)(DetachedTable *table, Session *session, uint32_t serial, uint64_t id);
+        /* false: there is no such detached job */
+        bool (*wait)(DetachedTable *table, Session *session, uint32_t serial, uint64_t id);
+        DetachedCancel (*cancel)(DetachedTable *table, const Session *session, uint64_t id);
+        /* NULL: @id is in the table if it is a detached job; or why that is not known now */
+        Failure *(*check_id)(const DetachedTable *table, uint64_t id);
+        /* of all that are not damaged; @visit may cancel */
+        void (*visit)(const DetachedTable *table, DetachedVisit visit, void *userdata);
+        size_t (*count)(const DetachedTable *table);
+        /* an end is on its way to the disk; without it the job would run again */
+        bool (*is_writing)(const DetachedTable *table);
+        /* the session ends: nothing is answered any more */
+        void (*forget)(Session *session);
+} DetachedOps;
+
+/** detached_is_id() - a number below 2^32, of a session 0 that nobody has. */
+static inline bool detached_is_id(uint64_t id) {
+        return id && id <= UINT32_MAX;
+}
+
+#endif

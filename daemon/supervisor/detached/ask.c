@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What clients ask about detached jobs, and the answers when they are due.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "detached_state.h"
+#include "util/list.h"
+
+struct DetachedAsk {
+        DetachedWhat what;
+        Session *session; /* NULL once it is gone, while a thread reads for it */
+        uint32_t serial;
+        Detached *detached;
+        LIST_ENTRY(DetachedAsk) session_link;  /* session->asks */
+        LIST_ENTRY(DetachedAsk) detached_link; /* detached->asks */
+        DiskCall call;                         /* FETCH: reads the output into its arena */
+        Arena *arena;                          /* NULL: no thread reads */
+        int r;
+        char damage[PAYLOAD_DAMAGE_MAX];
+};
+
+/* ---- asks ------------------------------------------------------------------ */
+
+static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, Detached *detached) {
+        DetachedAsk *ask;
+        unsigned n = 0;
+
+        LIST_FOREACH (ask, &session->asks, session_link)
+                n++;
+        if (n >= LIMIT_WATCHES)
+                return failure_new(FAILURE_QUOTA, "%u waits at once, at most %u", n, LIMIT_WATCHES);
+        ask = calloc(1, sizeof(*ask));
+        if (!ask)
+                return failure_new(FAILURE_MEMORY, "no memory to wait");
+
+        ask->what = what;
+        ask->session = session;
+        ask->serial = serial;
+        ask->detached = detached;
+        LIST_INSERT_HEAD(&session->asks, ask, session_link);
+        LIST_INSERT_HEAD(&detached->asks, ask, detached_link);
+        return NULL;
+}
+
+static void ask_free(DetachedAsk *ask) {
+        if (ask->session)
+                LIST_REMOVE(ask, session_link);
+        LIST_REMOVE(ask, detached_link);
+        arena_unref(ask->arena);
+        free(ask);
+}
+
+/* Consumes @failure. */
+static void ask_fail(DetachedAsk *ask, Failure *failure) {
+        session_fail_request(ask->session, ask->serial, failure);
+        ask_free(ask);
+}
+
+static void session_forget_asks(Session *session) {
+        DetachedAsk *ask;
+
+        while ((ask = LIST_FIRST(&session->asks))) {
+                if (!ask->arena) {
+                        ask_free(ask);
+                        continue;
+                }
+                LIST_REMOVE(ask, session_link);
+                ask->session = NULL;
+        }
+}
+
+/* Those that a thread reads for end with it. */
+void detached_refuse(Detached *detached, DetachedWhat what, Failure *failure) {
+        DetachedAsk *ask, *next;
+
+        LIST_FOREACH_SAFE (ask, &detached->asks, detached_link, next)
+                if ((what == DETACHED_ASK_ANY || ask->what == what) && !ask->arena)
+                        ask_fail(ask, failure_copy(failure));
+        failure_free(failure);
+}
+
+/* ---- answers --------------------------------------------------------------- */
+
+static void ask_reply(DetachedAsk *ask, Gpuq__V1__Reply *reply) {
+        reply->serial = ask->serial;
+        session_reply(ask->session, reply, -1);
+        ask_free(ask);
+}
+
+static void answer_detach(DetachedAsk *ask) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Detached detached = GPUQ__V1__DETACHED__INIT;
+
+        detached.id = detached_id(ask->detached);
+        reply.body_case = GPUQ__V1__REPLY__BODY_DETACHED;
+        reply.detached = &detached;
+        ask_reply(ask, &reply);
+}
+
+static void answer_discard(DetachedAsk *ask) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Discarded discarded = GPUQ__V1__DISCARDED__INIT;
+
+        reply.body_case = GPUQ__V1__REPLY__BODY_DISCARDED;
+        reply.discarded = &discarded;
+        ask_reply(ask, &reply);
+}
+
+static Failure *damage_failure(const Detached *detached, const char *damage) {
+        return failure_new(FAILURE_INTERNAL,
+                           "the state of job " JOB_ID_FORMAT
+                           " on the daemon's disk is damaged and was set aside: %s",
+                           JOB_ID_PARTS(detached_id(detached)), damage);
+}
+
+static void answer_wait(DetachedAsk *ask) {
+        const Detached *detached = ask->detached;
+        Gpuq__V1__Completion damaged = GPUQ__V1__COMPLETION__INIT, *completion = &damaged;
+        _cleanup_(failure_freep) Failure *failure = damage_failure(detached, detached->damage);
+        Gpuq__V1__Error error = failure_to_proto(failure);
+
+        damaged.id = detached_id(detached);
+        damaged.state = GPUQ__V1__STATE__FAILED;
+        damaged.error = &error;
+        if (detached->state == DETACHED_ENDED)
+                completion = detached->stored.end->completion;
+        session_send_completions(ask->session, ask->serial, &completion, 1);
+        ask_free(ask);
+}
+
+/* ---- fetch ----------------------------------------------------------------- */
+
+/* Where a buffer's bytes are in the file of outputs. */
+static uint64_t fetch_offset(const StoredJob *stored, const Gpuq__V1__Buffer *buffer) {
+        const Extent *extent = extents_find(stored->extents, stored->n_extents, buffer);
+        uint64_t before = 0;
+
+        for (const Extent *each = stored->extents; each < extent; ++each)
+                before += each->written ? each->length : 0;
+        return before + (buffer->offset - extent->offset);
+}
+
+static size_t fetch_list(const Detached *detached, Gpuq__V1__Output *outputs,
+                         Gpuq__V1__Output **list) {
+        const Gpuq__V1__Job *job = detached_job(detached);
+        size_t n = 0;
+
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                if (job->buffers[i]->direction == GPUQ__V1__DIRECTION__IN)
+                        continue;
+                gpuq__v1__output__init(&outputs[n]);
+                outputs[n].offset = fetch_offset(&detached->stored, job->buffers[i]);
+                outputs[n].length = job->buffers[i]->length;
+                list[n] = &outputs[n];
+                n++;
+        }
+        return n;
+}
+
+static void answer_fetched(DetachedAsk *ask) {
+        const Detached *detached = ask->detached;
+        size_t n_buffers = detached_job(detached)->n_buffers;
+        _cleanup_(freep) Gpuq__V1__Output *outputs = calloc(n_buffers + 1, sizeof(*outputs));
+        _cleanup_(freep) Gpuq__V1__Output **list = calloc(n_buffers + 1, sizeof(*list));
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__Fetched fetched = GPUQ__V1__FETCHED__INIT;
+
+        if (!outputs || !list || (ask->arena && session_open_arena(ask->session, ask->arena) < 0)) {
+                session_fail_request(ask->session, ask->serial,
+                                     failure_new(FAILURE_MEMORY, "no memory for the outputs"));
+                return;
+        }
+        fetched.completion = detached->stored.end->completion;
+        fetched.note = detached->stored.record->detach->note;
+        if (ask->arena) {
+                fetched.arena = ask->arena->id;
+                fetched.size = ask->arena->size;
+                fetched.n_outputs = fetch_list(detached, outputs, list);
+                fetched.outputs = list;
+        }
+        reply.serial = ask->serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_FETCHED;
+        reply.fetched = &fetched;
+        session_reply(ask->session, &reply, ask->arena ? ask->arena->fd : -1);
+}
+
+static void fetch_in_thread(void *userdata) {
+        DetachedAsk *ask = userdata;
+        PayloadPart part = {ask->arena->fd, 0, ask->arena->size};
+
+        ask->r = store_load(ask->detached->table->store, &ask->detached->stored, true, &part, 1,
+                            ask->damage);
+}
+
+static void fetch_reply(DetachedAsk *ask) {
+        if (ask->r == 0)
+                answer_fetched(ask);
+        else
+                session_fail_request(ask->session, ask->serial,
+                                     ask->r == STORE_E_DAMAGED
+                                             ? damage_failure(ask->detached, ask->damage)
+                                             : failure_new(FAILURE_MEMORY,
+                                                           "the outputs cannot be read: %s",
+                                                           strerror(-ask->r)));
+}
+
+static void fetch_on_done(void *userdata) {
+        DetachedAsk *ask = userdata;
+        Detached *detached = ask->detached;
+
+        detached->n_readers--;
+        if (ask->r == STORE_E_DAMAGED && detached->state == DETACHED_ENDED)
+                detached_damaged(detached, ask->damage);
+        if (ask->session)
+                fetch_reply(ask);
+        ask_free(ask);
+        detached_answer(detached); /* who waited for us to have read */
+}
+
+static void fetch_begin(DetachedAsk *ask) {
+        Detached *detached = ask->detached;
+        const StoredJob *stored = &detached->stored;
+        User *user = detached->owner->user;
+        uint64_t n_bytes = 0;
+        int r;
+
+        for (size_t i = 0; i < stored->n_extents; ++i)
+                n_bytes += stored->extents[i].written ? stored->extents[i].length : 0;
+        if (stored->end->completion->state != GPUQ__V1__STATE__DONE || n_bytes == 0) {
+                answer_fetched(ask);
+                ask_free(ask);
+                return;
+        }
+        r = arena_new(detached->table->engine, user, ARENA_HOST, n_bytes, &ask->arena);
+        if (r) {
+                ask_fail(ask, r == ARENA_E_QUOTA
+                                      ? limit_failure(user, USER_ARENA_BYTES, n_bytes)
+                                      : failure_new(FAILURE_MEMORY, "no arena for the outputs: %s",
+                                                    strerror(-r)));
+                return;
+        }
+        detached->n_readers++;
+        ask->call = (DiskCall){fetch_in_thread, fetch_on_done, ask, {}};
+        disk_call(detached->table->disk, &ask->call);
+}
+
+/* ---- when they are due --------------------------------------------------------- */
+
+static void answer_ended(DetachedAsk *ask) {
+        if (ask->what == DETACHED_ASK_DETACH)
+                answer_detach(ask);
+        else if (ask->what == DETACHED_ASK_WAIT)
+                answer_wait(ask);
+        else if (ask->what == DETACHED_ASK_FETCH)
+                fetch_begin(ask);
+}
+
+static void answer_damaged(DetachedAsk *ask) {
+        if (ask->what == DETACHED_ASK_WAIT)
+                answer_wait(ask);
+        else
+                ask_fail(ask, damage_failure(ask->detached, ask->detached->damage));
+}
+
+static void answer_one(DetachedAsk *ask) {
+        if (ask->arena) /* a thread reads for it */
+                return;
+        switch (ask->detached->state) {
+                case DETACHED_STORING:
+                        break;
+                case DETACHED_DAMAGED:
+                        answer_damaged(ask);
+                        break;
+                case DETACHED_REMOVING: /* it is gone */
+                        if (ask->what == DETACHED_ASK_DISCARD)
+                                answer_discard(ask);
+                        break;
+                case DETACHED_ENDED:
+                        answer_ended(ask);
+                        break;
+                default:
+                        if (ask->what == DETACHED_ASK_DETACH)
+                                answer_detach(ask);
+                        break;
+        }
+}
+
+static bool detached_is_unwanted(const Detached *detached) {
+        const DetachedAsk *ask;
+
+        if (detached->state != DETACHED_ENDED || detached->n_readers)
+                return false;
+        LIST_FOREACH (ask, &detached->asks, detached_link)
+                if (ask->what == DETACHED_ASK_DISCARD)
+                        return true;
+        return false;
+}
+
+void detached_answer(Detached *detached) {
+        DetachedAsk *ask, *next;
+
+        LIST_FOREACH_SAFE (ask, &detached->asks, detached_link, next)
+                answer_one(ask);
+        if (detached_is_unwanted(detached))
+                detached_remove(detached);
+}
+
+/* ---- requests -------------------------------------------------------------- */
+
+static Failure *ops_check_id(const DetachedTable *table, uint64_t id) {
+        if (!detached_is_id(id) || table->is_known)
+                return NULL;
+        return failure_new(FAILURE_NO_DEVICE, "%s", table->problem);
+}
+
+static Failure *ask_look_up(const DetachedTable *table, const Session *session, uint64_t id,
+                            bool admin_may, Detached **ret_detached) {
+        Detached *detached = detached_find(table, id);
+        Failure *failure;
+
+        failure = ops_check_id(table, id);
+        if (failure)
+                return failure;
+        if (!detached || detached->state == DETACHED_STORING ||
+            detached->state == DETACHED_REMOVING)
+                return failure_new(FAILURE_NOT_FOUND, "there is no detached job " JOB_ID_FORMAT,
+                                   JOB_ID_PARTS(id));
+        if (detached->stored.uid != session->peer.uid && !(admin_may && session->peer.is_admin))
+                return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " is somebody else's",
+                                   JOB_ID_PARTS(id));
+        *ret_detached = detached;
+        return NULL;
+}
+
+static void ask(const DetachedTable *table, DetachedWhat what, Session *session, uint32_t serial,
+                uint64_t id) {
+        Detached *detached = NULL;
+        Failure *failure;
+
+        failure = ask_look_up(table, session, id, what == DETACHED_ASK_WAIT, &detached);
+        if (!failure && what == DETACHED_ASK_DISCARD && detached->state < DETACHED_ENDED)
+                failure = failure_new(FAILURE_INVALID, "job " JOB_ID_FORMAT " has not ended",
+                                      JOB_ID_PARTS(id));
+        if (!failure)
+                failure = ask_new(what, session, serial, detached);
+        if (failure)
+                session_fail_request(session, serial, failure);
+        else
+                detached_answer(detached);
+}
+
+static void ops_fetch(DetachedTable *table, Session *session, uint32_t serial, uint64_t id) {
+        ask(table, DETACHED_ASK_FETCH, session, serial, id);
+}
+
+static void ops_discard(DetachedTable *table, Session *session, uint32_t serial, uint64_t id) {
+        ask(table, DETACHED_ASK_DISCARD, session, serial, id);
+}
+
+/* One that was discarded may still be in its user's history. */
+static bool ops_wait(DetachedTable *table, Session *session, uint32_t serial, uint64_t id) {
+        if (!detached_is_id(id) || (table->is_known && !detached_find(table, id)))
+                return false;
+        ask(table, DETACHED_ASK_WAIT, session, serial, id);
+        return true;
+}
+
+static DetachedCancel ops_cancel(DetachedTable *table, const Session *session, uint64_t id) {
+        Detached *detached = detached_find(table, id);
+
+        if (!detached)
+                return DETACHED_CANCEL_NONE;
+        if (!session->peer.is_admin && detached->stored.uid != session->peer.uid)
+                return DETACHED_CANCEL_DENIED;
+        return detached_cancel(detached, session->peer.uid) ? DETACHED_CANCEL_DONE
+                                                            : DETACHED_CANCEL_LATE;
+}
+
+/* ---- listings -------------------------------------------------------------- */
+
+/* NULL: it is not one that waits outside of the queues. */
+static const char *entry_reason(const Detached *detached) {
+        if (detached->state < DETACHED_QUEUED || detached->state > DETACHED_ENDING ||
+            detached->state == DETACHED_SUBMITTED)
+                return NULL;
+        if (*detached->reason)
+                return detached->reason;
+        switch (detached->state) {
+                case DETACHED_LINKING:
+                        return "its modules are being loaded";
+                case DETACHED_LOADING:
+                        return "its input is being read from the disk";
+                case DETACHED_ENDING:
+                        return detached->stored.end
+                                       ? "its end is being written to the disk"
+                                       : "it runs again, because it may be half written";
+                default:
+                        return "on disk, behind other detached jobs";
+        }
+}
+
+static void ops_visit(const DetachedTable *table, DetachedVisit visit, void *userdata) {
+        const Detached *detached, *next;
+
+        for (detached = table->jobs; detached; detached = next) {
+                next = detached->hh.next;
+                if (!detached->owner || detached->state == DETACHED_DAMAGED)
+                        continue;
+                visit(&(DetachedEntry){.id = detached_id(detached),
+                                       .user = detached->owner->user,
+                                       .job = detached_job(detached),
+                                       .made_s = detached->stored.record->made_s,
+                                       .reason = entry_reason(detached)},
+                      userdata);
+        }
+}
+
+static size_t ops_count(const DetachedTable *table) {
+        return HASH_COUNT(table->jobs);
+}
+
+static bool ops_is_writing(const DetachedTable *table) {
+        const Detached *detached;
+
+        for (detached = table->jobs; detached; detached = detached->hh.next)
+                if (detached_is_ending(detached))
+                        return true;
+        return false;
+}
+
+/* ---- detach ---------------------------------------------------------------- */
+
+static Failure *detach_check_job(const Session *session, const Gpuq__V1__Job *job, JobSpec *spec) {
+        Failure *failure;
+
+        if (job->n_after || job->word_arena)
+                return failure_new(FAILURE_INVALID,
+                                   "a detached job comes after no other, and has no word");
+        failure = submit_check_job(&session->submitter, job, spec);
+        if (failure)
+                return failure;
+        for (size_t i = 0; i < spec->n_buffers; ++i)
+                if (spec->buffers[i].arena->place != ARENA_HOST)
+                        return failure_new(FAILURE_INVALID,
+                                           "buffer %zu is device memory, which a detached job "
+                                           "cannot take along",
+                                           i);
+        return NULL;
+}
+
+static Failure *detach_check(const DetachedTable *table, const Session *session,
+                             const Gpuq__V1__Detach *detach, JobSpec *spec) {
+        if (!table->store)
+                return failure_new(FAILURE_NO_DEVICE, "%s", table->problem);
+        if (!detach->job)
+                return failure_new(FAILURE_INVALID, "there is no job to detach");
+        if (detach->note.len > DETACHED_NOTE_MAX)
+                return failure_new(FAILURE_INVALID, "a note of %zu bytes, at most %u",
+                                   detach->note.len, DETACHED_NOTE_MAX);
+        if (table->last == UINT32_MAX)
+                return failure_new(FAILURE_INTERNAL, "all numbers of detached jobs are used up");
+        return detach_check_job(session, detach->job, spec);
+}
+
+static Failure *detach_make(DetachedTable *table, Session *session, uint32_t serial,
+                            const Gpuq__V1__Detach *detach, const JobSpec *spec) {
+        Detached *detached;
+        Failure *failure;
+
+        if (detached_make(table, table->last + 1, session->peer.uid, &detached) < 0)
+                return failure_new(FAILURE_MEMORY, "no memory for a detached job");
+        failure = detached_fill(detached, session, detach, spec);
+        if (!failure)
+                failure = ask_new(DETACHED_ASK_DETACH, session, serial, detached);
+        if (failure) {
+                detached_destroy(detached);
+                return failure;
+        }
+
+        table->last++;
+        detached_store(detached);
+        return NULL;
+}
+
+/* A request that was sent again, because the supervisor died before it had answered. */
+static Detached *detach_find(const DetachedTable *table, const Session *session, uint64_t key) {
+        Detached *detached;
+
+        for (detached = table->jobs; key && detached; detached = detached->hh.next)
+                if (detached->stored.record && detached->stored.record->detach->key == key &&
+                    detached->stored.uid == session->peer.uid &&
+                    detached->state != DETACHED_REMOVING)
+                        return detached;
+        return NULL;
+}
+
+static void ops_detach(DetachedTable *table, Session *session, uint32_t serial,
+                       const Gpuq__V1__Detach *detach) {
+        JobSpec spec = {};
+        Detached *detached;
+        Failure *failure;
+
+        failure = detach_check(table, session, detach, &spec);
+        detached = failure ? NULL : detach_find(table, session, detach->key);
+        if (!failure && !detached)
+                failure = detach_make(table, session, serial, detach, &spec);
+        if (detached)
+                failure = ask_new(DETACHED_ASK_DETACH, session, serial, detached);
+        if (failure)
+                session_fail_request(session, serial, failure);
+        else if (detached)
+                detached_answer(detached);
+}
+
+const DetachedOps detached_ops = {
+        .detach = ops_detach,
+        .fetch = ops_fetch,
+        .discard = ops_discard,
+        .wait = ops_wait,
+        .cancel = ops_cancel,
+        .check_id = ops_check_id,
+        .visit = ops_visit,
+        .count = ops_count,
+        .is_writing = ops_is_writing,
+        .forget = session_forget_asks,
+};

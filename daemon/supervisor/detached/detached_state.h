@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_DETACHED_STATE_H
+#define GPUQ_SUPERVISOR_DETACHED_STATE_H
+
+/*
+ * One detached job and the table of all
+ *
+ *     STORING --> QUEUED --> LOADING --> LINKING --> SUBMITTED --> ENDING --> ENDED --> REMOVING --> freed
+ *                   ^            |           |            |  |      ^ |
+ *                   |            +-----------+------------|--+------+ |  failed, cancelled
+ *                   +------------+------------------------+-----------+  no memory; half written
+ *
+ *     DAMAGED, at any time: what is on disk is not what was written there
+ *
+ * Threads touch the disk (disk.h), one call for one job at a time. What such a call reads of a
+ * Detached does not change meanwhile.
+ *
+ * The job that runs for one has another id each time, of its owner's submitter, so that no end
+ * of an earlier run is taken for this one's.
+ */
+
+#include <sys/queue.h>
+
+#include <uv.h>
+
+#include "detached.h"
+#include "disk.h"
+#include "store.h"
+#include "util/table.h"
+
+#define DETACHED_NOTE_MAX     (64u << 10)  /* bytes */
+#define DETACHED_LOADED_JOBS  8u           /* of one user, in memory at once */
+#define DETACHED_LOADED_BYTES (1ull << 30) /* likewise, in arenas, beyond the first job's */
+#define DETACHED_RETRY_MS     1000u        /* after a lack of memory or of space on the disk */
+#define DETACHED_RETRY_MAX_MS 60000u
+#define DETACHED_RERUNS_MAX   3u     /* after other jobs' faults */
+#define DETACHED_SWEEP_S      60u    /* how often results that are too old are looked for */
+#define DETACHED_OPEN_MS      10000u /* after which clients are let in though the disk is silent */
+#define DETACHED_BUSY_MS                                                                           \
+        2000u /* likewise, though another gpuqd, which may be ending, has the store */
+
+typedef struct Detached Detached;
+typedef struct DetachedAsk DetachedAsk;
+typedef struct DetachedOwner DetachedOwner;
+typedef struct DetachedScan DetachedScan;
+
+typedef enum DetachedState {
+        DETACHED_STORING, /* not acknowledged yet */
+        DETACHED_QUEUED,
+        DETACHED_LOADING, /* its bytes are read */
+        DETACHED_LINKING, /* its modules are loaded */
+        DETACHED_SUBMITTED,
+        DETACHED_ENDING, /* how it ended is written; without an end: it is to run again */
+        DETACHED_ENDED,
+        DETACHED_REMOVING,
+        DETACHED_DAMAGED,
+} DetachedState;
+
+/* A request that is answered later. */
+typedef enum DetachedWhat {
+        DETACHED_ASK_DETACH,
+        DETACHED_ASK_WAIT,
+        DETACHED_ASK_FETCH,
+        DETACHED_ASK_DISCARD,
+        DETACHED_ASK_ANY,
+} DetachedWhat;
+
+struct Detached {
+        StoredJob stored;
+        DetachedTable *table;
+        DetachedOwner *owner;       /* NULL: DAMAGED from the start */
+        TAILQ_ENTRY(Detached) link; /* owner->queued, while QUEUED */
+        UT_hash_handle hh;          /* table->jobs */
+
+        DetachedState state;
+        DiskCall call;
+        int r; /* of the call that a thread made */
+        char damage[PAYLOAD_DAMAGE_MAX];
+        PayloadPart *parts; /* what that call reads or writes, besides the disk */
+        size_t n_parts;
+
+        Arena **arenas; /* STORING: of its parts; LOADING to ENDING: its data, then each module's image */
+        size_t n_arenas;
+        Module **modules;      /* from LINKING on; NULL of one that is not made yet */
+        unsigned n_linking;    /* modules that are not ready */
+        uint64_t loaded_bytes; /* counted in its owner's; 0: not loaded */
+
+        LIST_HEAD(, DetachedAsk) asks;
+        unsigned n_readers; /* threads that read its output */
+        unsigned n_retries;
+        unsigned n_reruns;
+        uint64_t retry_ns; /* ENDING: when to try again; 0: not */
+        char reason[160];  /* why it is not further; "" */
+        UserCharge jobs_charge;
+        UserCharge bytes_charge;
+        bool is_cancelled;
+        uid_t cancelled_by;
+};
+
+/* One user's detached jobs. */
+struct DetachedOwner {
+        uint32_t uid;
+        DetachedTable *table;
+        User *user;
+        Submitter submitter;                        /* of its jobs */
+        TAILQ_HEAD(DetachedQueue, Detached) queued; /* by priority, then number */
+        unsigned n_loaded;
+        uint64_t loaded_bytes;
+        uint64_t retry_ns; /* nothing is loaded before; 0: now */
+        UT_hash_handle hh; /* table->owners */
+};
+
+struct DetachedTable {
+        DetachedHost host;
+        Engine *engine;
+        Disk *disk;   /* NULL: there is none */
+        char *folder; /* of the store */
+        Store *store; /* NULL: detached jobs cannot be kept, problem says why */
+        char problem[300];
+        Detached *jobs;
+        DetachedOwner *owners;
+        uint32_t last; /* number that was given */
+        uint64_t sweep_ns;
+        uint64_t let_in_ns; /* when clients are let in though it is not known what is on disk */
+        uint64_t retry_ns;  /* the disk is not asked again before */
+        DetachedScan *scan; /* under way, or to be taken in; NULL: neither */
+        bool is_known;      /* what is on disk is known, or there is no disk */
+        bool is_late;       /* clients were let in before it was known */
+        bool has_begun;     /* detached_begin() */
+        bool is_stopped;
+};
+
+/* ---- detached.c: the table --------------------------------------------------- */
+
+/** detached_find() - Return: NULL: none of that id. */
+Detached *detached_find(const DetachedTable *table, uint64_t id);
+/** detached_id() - of a job. */
+uint64_t detached_id(const Detached *detached);
+/** detached_make() - one in the table. Return: 0, or -ENOMEM. */
+int detached_make(DetachedTable *table, uint32_t number, uint32_t uid, Detached **ret_detached);
+/** detached_own() - give it its owner, by its record. Return: 0, or a negative errno. */
+int detached_own(Detached *detached);
+/** detached_destroy() - out of the table, with its asks refused. */
+void detached_destroy(Detached *detached);
+/** detached_bytes() - what it takes on disk, at most. */
+uint64_t detached_bytes(const Detached *detached);
+/** detached_job() - what is to run. */
+Gpuq__V1__Job *detached_job(const Detached *detached);
+
+/* ---- draft.c: a new one ------------------------------------------------------ */
+
+/** detached_fill() - its record, its owner, its parts and its charges. Return: NULL, or why not. */
+Failure *detached_fill(Detached *detached, const Session *session, const Gpuq__V1__Detach *detach,
+                       const JobSpec *spec);
+
+/* ---- run.c: from a client's memory to the disk, through a worker, and back ----- */
+
+/** detached_submitter_ops - of all owners. */
+extern const SubmitterOps detached_submitter_ops;
+
+/** detached_store() - write it, then acknowledge and queue it. */
+void detached_store(Detached *detached);
+/** detached_enqueue() - it is on disk and waits for its turn. */
+void detached_enqueue(Detached *detached);
+/** detached_admit() - load what there is room for. */
+void detached_admit(DetachedOwner *owner);
+/** detached_retry() - write its end once more, or run it again. */
+void detached_retry(Detached *detached);
+/** detached_cancel() - Return: false: it has ended already. */
+bool detached_cancel(Detached *detached, uid_t by);
+/** detached_remove() - from the disk; it is ENDED and nobody reads it. */
+void detached_remove(Detached *detached);
+/** detached_damaged() - tell everybody. */
+void detached_damaged(Detached *detached, const char *what);
+/** detached_release() - arenas and modules go. Twice is harmless. */
+void detached_release(Detached *detached);
+/** detached_release_modules() - the modules alone. */
+void detached_release_modules(Detached *detached);
+/** detached_is_ending() - its end is on its way to the disk. */
+bool detached_is_ending(const Detached *detached);
+
+/* ---- ask.c: requests, and their answers when they are due ----------------------- */
+
+/** detached_answer() - whoever asked for what has become true. */
+void detached_answer(Detached *detached);
+/** detached_refuse() - everybody who asked for @what. Consumes @failure. */
+void detached_refuse(Detached *detached, DetachedWhat what, Failure *failure);
+
+#endif

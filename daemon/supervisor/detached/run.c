@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One detached job's way from its client's memory to the disk, from there into memory and through
+ * a worker, and back to the disk. What a thread does is a function ..._in_thread(), what follows in
+ * the loop is ..._on_done().
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "detached_state.h"
+#include "util/list.h"
+#include "util/log.h"
+
+/* ---- threads --------------------------------------------------------------- */
+
+static void detached_call(Detached *detached, DiskFunc run, DiskFunc done) {
+        detached->retry_ns = 0;
+        detached->call = (DiskCall){run, done, detached, {}};
+        disk_call(detached->table->disk, &detached->call);
+}
+
+static uint64_t detached_later_ns(Detached *detached) {
+        uint64_t ms = (uint64_t)DETACHED_RETRY_MS << MIN(detached->n_retries, 10u);
+
+        detached->n_retries++;
+        return uv_hrtime() + MIN(ms, (uint64_t)DETACHED_RETRY_MAX_MS) * 1000000;
+}
+
+/* ---- memory ---------------------------------------------------------------- */
+
+static uint64_t detached_size(const Detached *detached) {
+        return extents_size(detached->stored.extents, detached->stored.n_extents);
+}
+
+static uint64_t detached_memory(const Detached *detached) {
+        const Gpuq__Detached__Record *record = detached->stored.record;
+        uint64_t n = detached_size(detached);
+
+        for (size_t i = 0; i < record->n_modules; ++i)
+                n += record->modules[i]->length;
+        return n;
+}
+
+void detached_release_modules(Detached *detached) {
+        for (size_t i = 0; detached->modules && i < detached->stored.record->n_modules; ++i) {
+                if (!detached->modules[i])
+                        continue;
+                module_detach(detached->modules[i]);
+                detached->modules[i] = module_unref(detached->modules[i]);
+        }
+}
+
+void detached_release(Detached *detached) {
+        detached_release_modules(detached);
+        for (size_t i = 0; i < detached->n_arenas; ++i)
+                arena_unref(detached->arenas[i]);
+        free(detached->modules);
+        free(detached->arenas);
+        free(detached->parts);
+        detached->modules = NULL;
+        detached->arenas = NULL;
+        detached->parts = NULL;
+        detached->n_arenas = detached->n_parts = 0;
+        if (!detached->loaded_bytes)
+                return;
+        detached->owner->n_loaded--;
+        detached->owner->loaded_bytes -= detached->loaded_bytes;
+        detached->loaded_bytes = 0;
+}
+
+/* ---- store ----------------------------------------------------------------- */
+
+static void store_in_thread(void *userdata) {
+        Detached *detached = userdata;
+
+        detached->r = store_add(detached->table->store, &detached->stored, detached->parts,
+                                detached->n_parts);
+}
+
+static void store_failed(Detached *detached) {
+        const char *words = strerror(-detached->r);
+
+        if (limit_log(&detached->table->engine->log_limit))
+                log_warning("a detached job of user %s cannot be stored: %s",
+                            detached->owner->user->name, words);
+        detached_refuse(detached, DETACHED_ASK_DETACH,
+                        failure_new(FAILURE_INTERNAL,
+                                    "the job cannot be kept on the daemon's disk: %s", words));
+        detached_destroy(detached);
+}
+
+static void store_on_done(void *userdata) {
+        Detached *detached = userdata;
+        DetachedOwner *owner = detached->owner;
+
+        if (detached->r < 0) {
+                store_failed(detached);
+                return;
+        }
+        detached_release(detached);
+        detached_enqueue(detached);
+        detached_answer(detached);
+        detached_admit(owner);
+}
+
+void detached_store(Detached *detached) {
+        detached->state = DETACHED_STORING;
+        detached_call(detached, store_in_thread, store_on_done);
+}
+
+/* ---- queue ----------------------------------------------------------------- */
+
+static bool detached_goes_before(const Detached *a, const Detached *b) {
+        int x = detached_job(a)->priority, y = detached_job(b)->priority;
+
+        return x != y ? x > y : a->stored.number < b->stored.number;
+}
+
+void detached_enqueue(Detached *detached) {
+        struct DetachedQueue *queue = &detached->owner->queued;
+        Detached *other;
+
+        detached->state = DETACHED_QUEUED;
+        TAILQ_FOREACH_REVERSE (other, queue, DetachedQueue, link)
+                if (detached_goes_before(other, detached)) {
+                        TAILQ_INSERT_AFTER(queue, other, detached, link);
+                        return;
+                }
+        TAILQ_INSERT_HEAD(queue, detached, link);
+}
+
+/* On disk only, and later once more. */
+static void detached_postpone(Detached *detached, const char *why) {
+        snprintf(detached->reason, sizeof(detached->reason), "%s", why);
+        detached_release(detached);
+        detached->owner->retry_ns = detached_later_ns(detached);
+        detached_enqueue(detached);
+}
+
+/* ---- the end --------------------------------------------------------------- */
+
+bool detached_is_ending(const Detached *detached) {
+        return detached->state == DETACHED_ENDING && detached->stored.end && !detached->retry_ns;
+}
+
+static void end_in_thread(void *userdata) {
+        Detached *detached = userdata;
+
+        detached->r = store_end(detached->table->store, &detached->stored, detached->parts,
+                                detached->n_parts);
+}
+
+static void end_on_done(void *userdata) {
+        Detached *detached = userdata;
+
+        if (detached->r < 0) {
+                snprintf(detached->reason, sizeof(detached->reason),
+                         "it has ended, which cannot be written to the disk: %s",
+                         strerror(-detached->r));
+                if (limit_log(&detached->table->engine->log_limit))
+                        log_warning("how job " JOB_ID_FORMAT " ended cannot be written, and is "
+                                    "tried again: %s",
+                                    JOB_ID_PARTS(detached_id(detached)), strerror(-detached->r));
+                detached->retry_ns = detached_later_ns(detached);
+                return;
+        }
+        detached->state = DETACHED_ENDED;
+        detached_release(detached);
+        detached_answer(detached);
+        detached_admit(detached->owner);
+}
+
+/* A copy of its own, which packing gives. */
+static Gpuq__Detached__End *end_new(const Gpuq__V1__Completion *completion) {
+        Gpuq__Detached__End end = GPUQ__DETACHED__END__INIT, *copy;
+        uint8_t *data;
+        size_t n;
+
+        end.completion = (Gpuq__V1__Completion *)completion;
+        end.ended_s = (uint64_t)time(NULL);
+        data = malloc(gpuq__detached__end__get_packed_size(&end) + 1);
+        if (!data)
+                return NULL;
+        n = gpuq__detached__end__pack(&end, data);
+        copy = gpuq__detached__end__unpack(NULL, n, data);
+        free(data);
+        return copy;
+}
+
+/* NULL: it is to run again, from the start. Not from within a module that failed: at the next tick. */
+static void detached_finish(Detached *detached, const Gpuq__V1__Completion *completion) {
+        bool has_output = completion && completion->state == GPUQ__V1__STATE__DONE;
+
+        detached->state = DETACHED_ENDING;
+        detached->stored.end = completion ? end_new(completion) : NULL;
+        if (!detached->stored.end) { /* without memory even for that, as if it had not run */
+                detached->retry_ns = detached_later_ns(detached);
+                return;
+        }
+        detached->n_parts = has_output ? stored_job_parts(&detached->stored, true,
+                                                          detached->arenas[0]->fd, detached->parts)
+                                       : 0;
+        detached_call(detached, end_in_thread, end_on_done);
+}
+
+static void detached_fail(Detached *detached, JobState state, const Failure *failure) {
+        Gpuq__V1__Completion completion = GPUQ__V1__COMPLETION__INIT;
+        Gpuq__V1__Error error = failure_to_proto(failure);
+
+        completion.id = detached_id(detached);
+        completion.state = (Gpuq__V1__State)state;
+        completion.error = &error;
+        detached_finish(detached, &completion);
+}
+
+static void detached_finish_cancelled(Detached *detached) {
+        _cleanup_(failure_freep) Failure *failure = failure_new(
+                FAILURE_CANCELLED, "cancelled by uid %u", (unsigned)detached->cancelled_by);
+
+        detached_fail(detached, JOB_CANCELLED, failure);
+}
+
+void detached_retry(Detached *detached) {
+        if (detached->stored.end) {
+                detached_call(detached, end_in_thread, end_on_done);
+                return;
+        }
+        detached->retry_ns = 0;
+        if (detached->is_cancelled) {
+                detached_finish_cancelled(detached);
+                return;
+        }
+        detached_release(detached);
+        detached_enqueue(detached);
+        detached_admit(detached->owner);
+}
+
+/* ---- submit ---------------------------------------------------------------- */
+
+/* In the record buffers have no arena and a kernel's module is an index; the job that runs has their ids. */
+static void submit_name(Detached *detached, bool by_id) {
+        Gpuq__V1__Job *job = detached_job(detached);
+        Module **modules = detached->modules;
+
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                job->buffers[i]->arena = by_id ? detached->arenas[0]->id : 0;
+        for (size_t i = 0; i < job->n_kernels; ++i) {
+                uint64_t *module = &job->kernels[i]->module, index = 0;
+
+                while (!by_id && modules[index]->id != *module)
+                        index++;
+                *module = by_id ? modules[*module]->id : index;
+        }
+}
+
+static void detached_submit(Detached *detached) {
+        Submitter *submitter = &detached->owner->submitter;
+        _cleanup_(failure_freep) Failure *failure = NULL;
+        LedgerJob known = {.slot = LEDGER_NONE};
+        JobSpec spec;
+
+        engine_event(submitter->engine);
+        detached->state = DETACHED_SUBMITTED;
+        *detached->reason = '\0';
+        submit_name(detached, true);
+        detached_job(detached)->tag = detached->stored.number;
+        failure = submit_check_job(submitter, detached_job(detached), &spec);
+        submit_name(detached, false);
+        if (!failure)
+                failure = submitter_submit(submitter, &spec, &known);
+        if (failure)
+                detached_fail(detached, JOB_FAILED, failure);
+}
+
+/* Another's fault took it along, and it cannot go on with what it half wrote: but from the start. */
+static bool detached_may_rerun(Detached *detached, const Job *job) {
+        int code = job->failure ? job->failure->code : 0;
+
+        return (code == FAILURE_HALF_WRITTEN || code == FAILURE_VARIABLES_LOST) &&
+               detached->n_reruns++ < DETACHED_RERUNS_MAX;
+}
+
+static DetachedTable *owner_table(Submitter *submitter) {
+        return container_of(submitter, DetachedOwner, submitter)->table;
+}
+
+static void owner_on_job_ended(Submitter *submitter, Job *job) {
+        DetachedTable *table = owner_table(submitter);
+        Detached *detached = detached_find(table, (uint32_t)job->id);
+        Gpuq__V1__Completion completion;
+        Gpuq__V1__Error error;
+        bool counts = !table->engine->is_closing || job->state == JOB_DONE;
+
+        ledger_job_forgone(table->engine->ledger, job->record);
+        /* A daemon that ends ends its jobs, but not for good: the next one runs them. */
+        if (detached && detached->state == DETACHED_SUBMITTED && counts) {
+                completion_fill(&completion, &error, job);
+                completion.id = detached_id(detached);
+                detached_finish(detached, detached_may_rerun(detached, job) ? NULL : &completion);
+        }
+        job_free(job);
+}
+
+/* ---- link ------------------------------------------------------------------ */
+
+static Detached *owner_find_linking(Submitter *submitter, const Module *module) {
+        Detached *detached = detached_find(owner_table(submitter), module->serial);
+
+        return detached && detached->state == DETACHED_LINKING ? detached : NULL;
+}
+
+static void owner_on_module_ready(Submitter *submitter, const Module *module,
+                                  const ModuleReport *report) {
+        Detached *detached = owner_find_linking(submitter, module);
+
+        if (detached && --detached->n_linking == 0)
+                detached_submit(detached);
+}
+
+/* The modules go when that is written, not from within the one that failed. */
+static void owner_on_module_failed(Submitter *submitter, const Module *module,
+                                   const Failure *failure) {
+        Detached *detached = owner_find_linking(submitter, module);
+
+        if (detached && !detached->table->engine->is_closing)
+                detached_fail(detached, JOB_FAILED, failure);
+}
+
+const SubmitterOps detached_submitter_ops = {
+        .job_ended = owner_on_job_ended,
+        .module_ready = owner_on_module_ready,
+        .module_failed = owner_on_module_failed,
+};
+
+static int link_module(Detached *detached, size_t i) {
+        const Gpuq__V1__ModuleLoad *load = detached->stored.record->modules[i];
+        ModuleSpec spec = {
+                .format = (int)load->format,
+                .image = detached->arenas[1 + i],
+                .length = load->length,
+                .options = load->options,
+                .n_options = load->n_options,
+                .name = load->name,
+                .device = -1,
+                .serial = detached->stored.number,
+        };
+        int r;
+
+        if (spec.image && fcntl(spec.image->fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+                return -errno;
+        r = module_new(&detached->owner->submitter, &spec, &detached->modules[i]);
+        if (r == 0)
+                module_ref(detached->modules[i]);
+        return r;
+}
+
+static void detached_link(Detached *detached) {
+        size_t n = detached->stored.record->n_modules;
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0; ++i)
+                r = link_module(detached, i);
+        if (r) {
+                detached_postpone(detached, r == MODULE_E_QUOTA
+                                                    ? "its user is at the limit modules"
+                                                    : "there is no memory for its modules");
+                return;
+        }
+
+        detached->state = DETACHED_LINKING;
+        detached->n_linking = (unsigned)n;
+        if (n == 0)
+                detached_submit(detached);
+        for (size_t i = 0; i < n && detached->state == DETACHED_LINKING; ++i)
+                module_load(detached->modules[i]);
+}
+
+/* ---- load ------------------------------------------------------------------ */
+
+static void load_in_thread(void *userdata) {
+        Detached *detached = userdata;
+
+        detached->r = store_load(detached->table->store, &detached->stored, false, detached->parts,
+                                 detached->n_parts, detached->damage);
+}
+
+static void load_on_done(void *userdata) {
+        Detached *detached = userdata;
+        DetachedOwner *owner = detached->owner;
+
+        if (detached->table->is_stopped)
+                detached_release(detached);
+        else if (detached->r == STORE_E_DAMAGED)
+                detached_damaged(detached, detached->damage);
+        else if (detached->is_cancelled)
+                detached_finish_cancelled(detached);
+        else if (detached->r < 0)
+                detached_postpone(detached, "there is no memory for its data");
+        else
+                detached_link(detached);
+        detached_admit(owner);
+}
+
+/* The arenas, and which of their bytes are in the file of its input. */
+static int load_make_room(Detached *detached) {
+        const Gpuq__Detached__Record *record = detached->stored.record;
+        size_t n_modules = record->n_modules;
+        Engine *engine = detached->table->engine;
+        User *user = detached->owner->user;
+        int r;
+
+        detached->arenas = calloc(1 + n_modules, sizeof(Arena *));
+        detached->modules = calloc(1 + n_modules, sizeof(Module *));
+        detached->parts = calloc(detached->stored.n_extents + n_modules + 1, sizeof(PayloadPart));
+        if (!detached->arenas || !detached->modules || !detached->parts)
+                return -ENOMEM;
+
+        detached->n_arenas = 1 + n_modules;
+        r = arena_new(engine, user, ARENA_HOST, detached_size(detached), &detached->arenas[0]);
+        if (r)
+                return r;
+        detached->n_parts = stored_job_parts(&detached->stored, false, detached->arenas[0]->fd,
+                                             detached->parts);
+        for (size_t i = 0; i < n_modules && r == 0; ++i) {
+                uint64_t length = record->modules[i]->length;
+
+                if (!record->modules[i]->image)
+                        continue;
+                r = arena_new(engine, user, ARENA_IMAGE, length, &detached->arenas[1 + i]);
+                if (r == 0)
+                        detached->parts[detached->n_parts++] =
+                                (PayloadPart){detached->arenas[1 + i]->fd, 0, length};
+        }
+        return r;
+}
+
+static void detached_load(Detached *detached) {
+        DetachedOwner *owner = detached->owner;
+        int r;
+
+        TAILQ_REMOVE(&owner->queued, detached, link);
+        detached->state = DETACHED_LOADING;
+        detached->loaded_bytes = detached_memory(detached);
+        owner->n_loaded++;
+        owner->loaded_bytes += detached->loaded_bytes;
+        r = load_make_room(detached);
+        if (r)
+                detached_postpone(detached, r == ARENA_E_QUOTA
+                                                    ? "its user is at the limit arena_bytes"
+                                                    : "there is no memory for its data");
+        else
+                detached_call(detached, load_in_thread, load_on_done);
+}
+
+static bool owner_has_room(const DetachedOwner *owner, const Detached *detached) {
+        uint64_t n_bytes = detached_memory(detached);
+
+        if (owner->n_loaded == 0)
+                return true;
+        return owner->n_loaded < DETACHED_LOADED_JOBS && n_bytes <= DETACHED_LOADED_BYTES &&
+               owner->loaded_bytes <= DETACHED_LOADED_BYTES - n_bytes;
+}
+
+/* An arena that is made before all is taken over would be mistaken for one of the supervisor before us. */
+void detached_admit(DetachedOwner *owner) {
+        const DetachedTable *table = owner->table;
+        Detached *detached;
+
+        if (table->is_stopped || table->engine->is_closing ||
+            !table->host.may_run(table->host.supervisor))
+                return;
+        while ((detached = TAILQ_FIRST(&owner->queued)) && uv_hrtime() >= owner->retry_ns &&
+               owner_has_room(owner, detached))
+                detached_load(detached);
+}
+
+/* ---- cancel, remove, damage ------------------------------------------------ */
+
+bool detached_cancel(Detached *detached, uid_t by) {
+        uint64_t id;
+        Job *job;
+
+        if (detached->state > DETACHED_ENDING || detached->stored.end)
+                return false;
+
+        detached->is_cancelled = true;
+        detached->cancelled_by = by;
+        switch (detached->state) {
+                case DETACHED_QUEUED:
+                        TAILQ_REMOVE(&detached->owner->queued, detached, link);
+                        detached_finish_cancelled(detached);
+                        break;
+                case DETACHED_LINKING:
+                        detached_finish_cancelled(detached);
+                        break;
+                case DETACHED_SUBMITTED:
+                        id = (uint64_t)detached->owner->submitter.id << 32 |
+                             detached->stored.number;
+                        job = engine_find_job(detached->table->engine, id);
+                        if (job)
+                                ending_doom(job, JOB_CANCELLED,
+                                            failure_new(FAILURE_CANCELLED, "cancelled by uid %u",
+                                                        (unsigned)by));
+                        break;
+                default: /* the thread's or the clock's next step sees it */
+                        break;
+        }
+        return true;
+}
+
+static void remove_in_thread(void *userdata) {
+        Detached *detached = userdata;
+
+        detached->r = store_remove(detached->table->store, &detached->stored);
+}
+
+static void remove_on_done(void *userdata) {
+        Detached *detached = userdata;
+
+        if (detached->r == 0) {
+                detached_answer(detached);
+                detached_destroy(detached);
+                return;
+        }
+        detached->state = DETACHED_ENDED;
+        detached_refuse(detached, DETACHED_ASK_DISCARD,
+                        failure_new(FAILURE_INTERNAL, "it cannot be removed from the disk: %s",
+                                    strerror(-detached->r)));
+        detached_answer(detached);
+}
+
+void detached_remove(Detached *detached) {
+        detached->state = DETACHED_REMOVING;
+        detached_call(detached, remove_in_thread, remove_on_done);
+}
+
+void detached_damaged(Detached *detached, const char *what) {
+        log_error("job " JOB_ID_FORMAT
+                  " of uid %u: its state on disk is damaged: %s; what there is "
+                  "of it stays in %s",
+                  JOB_ID_PARTS(detached_id(detached)), detached->stored.uid, what,
+                  detached->table->folder);
+        detached->state = DETACHED_DAMAGED;
+        detached->retry_ns = 0;
+        if (what != detached->damage)
+                snprintf(detached->damage, sizeof(detached->damage), "%s", what);
+        detached_release(detached);
+        user_uncharge(&detached->jobs_charge);
+        user_uncharge(&detached->bytes_charge);
+        detached_answer(detached);
+}

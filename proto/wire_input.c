@@ -10,45 +10,24 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "proto/pass.h"
 #include "proto/wire_state.h"
 
 #define WIRE_INPUT_ROOM   (16u << 10) /* free bytes before each read */
 #define WIRE_FDS_PER_READ 4u          /* one belongs; room for more only to name the mistake */
 
 /* Takes over what came beside the bytes; what does not belong is closed. */
-static int wire_take_fds(Wire *wire, struct msghdr *message) {
-        struct cmsghdr *cmsg;
-        bool too_many = false;
+static int wire_take_fds(Wire *wire, const int *fds, size_t n_fds) {
+        size_t n_taken = 0;
 
-        for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
-                int fds[WIRE_FDS_PER_READ + 1];
-                size_t n;
+        while (n_taken < n_fds && wire->n_fds_in < WIRE_FDS_IN_MAX)
+                wire->fds_in[wire->n_fds_in++] = fds[n_taken++];
+        for (size_t i = n_taken; i < n_fds; i++)
+                close(fds[i]);
 
-                if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-                        continue;
-                n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-                memcpy(fds, CMSG_DATA(cmsg), n * sizeof(int));
-                for (size_t i = 0; i < n; i++) {
-                        if (wire->n_fds_in < WIRE_FDS_IN_MAX) {
-                                wire->fds_in[wire->n_fds_in++] = fds[i];
-                        } else {
-                                close(fds[i]);
-                                too_many = true;
-                        }
-                }
-        }
-
-        if (message->msg_flags & MSG_CTRUNC)
-                return wire_fail(wire, wire->accept_fds
-                                               ? "too many descriptors at once, or none free"
-                                               : "a descriptor where none belongs");
-        if (too_many)
-                return wire_fail(wire, "too many descriptors");
-        return 0;
+        return n_taken < n_fds ? wire_fail(wire, "too many descriptors") : 0;
 }
 
 static int wire_end_of_input(Wire *wire) {
@@ -59,19 +38,8 @@ static int wire_end_of_input(Wire *wire) {
 }
 
 static int wire_receive_socket(Wire *wire) {
-        union {
-                char bytes[CMSG_SPACE(WIRE_FDS_PER_READ * sizeof(int))];
-                struct cmsghdr align;
-        } control;
-        struct iovec iov;
-        /* A peer that may send none gets no control buffer: the kernel then never installs one. */
-        struct msghdr message = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = wire->accept_fds ? control.bytes : NULL,
-                .msg_controllen = wire->accept_fds ? sizeof(control.bytes) : 0,
-        };
-        size_t used = wire_buffer_used(&wire->input);
+        size_t used = wire_buffer_used(&wire->input), n_fds = 0;
+        int fds[WIRE_FDS_PER_READ];
         ssize_t n;
         int r;
 
@@ -84,20 +52,23 @@ static int wire_receive_socket(Wire *wire) {
         if (r < 0)
                 return r;
 
-        iov.iov_base = wire->input.data + wire->input.end;
-        iov.iov_len = wire->input.capacity - wire->input.end;
-        do
-                n = recvmsg(wire->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        /* From a peer that may send none the kernel installs none. */
+        n = pass_receive(wire->fd, wire->input.data + wire->input.end,
+                         wire->input.capacity - wire->input.end, fds,
+                         wire->accept_fds ? WIRE_FDS_PER_READ : 0, &n_fds);
+        if (n == -EAGAIN)
                 return WIRE_E_AGAIN;
-        if (n == 0 || (n < 0 && errno == ECONNRESET))
+        if (n == 0 || n == -ECONNRESET)
                 return wire_end_of_input(wire);
+        if (n == -EBADMSG)
+                return wire_fail(wire, wire->accept_fds
+                                               ? "too many descriptors at once, or none free"
+                                               : "a descriptor where none belongs");
         if (n < 0)
-                return -errno;
+                return (int)n;
 
         wire_buffer_extend(&wire->input, (size_t)n);
-        return wire_take_fds(wire, &message);
+        return wire_take_fds(wire, fds, n_fds);
 }
 
 static bool wire_is_bell(const Wire *wire, const uint8_t *header) {

@@ -12,46 +12,20 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "proto/pass.h"
 #include "proto/wire_state.h"
 
 #define WIRE_FDS_OUT_MAX 256u /* descriptors waiting for a peer that does not read */
 
-static void wire_attach_fd(struct msghdr *message, void *control, size_t n_control, int fd) {
-        struct cmsghdr *cmsg;
-
-        message->msg_control = control;
-        message->msg_controllen = n_control;
-        cmsg = CMSG_FIRSTHDR(message);
-        cmsg->cmsg_level = SOL_SOCKET;
-        cmsg->cmsg_type = SCM_RIGHTS;
-        cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-}
-
 /* An empty frame, for a peer that sleeps; with @fd, for the frame behind it in the ring. */
 int wire_send_bell(Wire *wire, int fd) {
-        static const uint8_t bell[WIRE_HEADER_BYTES], bell_fd[WIRE_HEADER_BYTES] = {[4] = 1};
-        union {
-                char bytes[CMSG_SPACE(sizeof(int))];
-                struct cmsghdr align;
-        } control = {};
-        struct iovec iov = {
-                .iov_base = (uint8_t *)(fd >= 0 ? bell_fd : bell),
-                .iov_len = WIRE_HEADER_BYTES,
-        };
-        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+        const uint8_t bell[WIRE_HEADER_BYTES] = {[4] = fd >= 0};
         ssize_t n;
 
-        if (fd >= 0)
-                wire_attach_fd(&message, control.bytes, sizeof(control.bytes), fd);
-        do
-                n = sendmsg(wire->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : 0;
+        n = pass_send(wire->fd, bell, sizeof(bell), &fd, fd >= 0);
+        return n < 0 ? (int)n : 0;
 }
 
 static int wire_queue_fd(Wire *wire, int fd) {
@@ -137,34 +111,18 @@ static void wire_pop_fd(Wire *wire) {
 
 /* One sendmsg(): from here to the next descriptor's frame, with the one that goes here. */
 static ssize_t wire_send_some(Wire *wire) {
-        union {
-                char bytes[CMSG_SPACE(sizeof(int))];
-                struct cmsghdr align;
-        } control = {};
-        struct iovec iov = {
-                .iov_base = wire->output.data + wire->output.start,
-                .iov_len = wire_buffer_used(&wire->output),
-        };
-        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-        unsigned next = 0;
+        bool with_fd = wire->n_fds_out && wire->fds_out[0].position == wire->position;
+        size_t n_bytes = wire_buffer_used(&wire->output);
         ssize_t n;
 
-        if (wire->n_fds_out && wire->fds_out[0].position == wire->position) {
-                wire_attach_fd(&message, control.bytes, sizeof(control.bytes), wire->fds_out[0].fd);
-                next = 1;
-        }
-        if (next < wire->n_fds_out)
-                iov.iov_len = wire->fds_out[next].position - wire->position;
-        if (wire->position + iov.iov_len > wire->ring_from)
-                iov.iov_len = wire->ring_from - wire->position;
+        if (with_fd < wire->n_fds_out)
+                n_bytes = wire->fds_out[with_fd].position - wire->position;
+        if (wire->position + n_bytes > wire->ring_from)
+                n_bytes = wire->ring_from - wire->position;
 
-        do
-                n = sendmsg(wire->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
-        if (n < 0)
-                return -errno;
-
-        if (next)
+        n = pass_send(wire->fd, wire->output.data + wire->output.start, n_bytes,
+                      with_fd ? &wire->fds_out[0].fd : NULL, with_fd);
+        if (n >= 0 && with_fd)
                 wire_pop_fd(wire);
         return n;
 }
@@ -173,7 +131,7 @@ static int wire_put_fd(Wire *wire) {
         int r;
 
         r = wire_send_bell(wire, wire->fds_out[0].fd);
-        wire->is_socket_full = r == -EAGAIN || r == -EWOULDBLOCK;
+        wire->is_socket_full = r == -EAGAIN;
         if (r == 0)
                 wire_pop_fd(wire);
         return r;
@@ -225,7 +183,7 @@ static int wire_ring_peer(Wire *wire) {
 static int wire_judge(Wire *wire, ssize_t n) {
         if (n >= 0)
                 return 0;
-        if (n == -EAGAIN || n == -EWOULDBLOCK)
+        if (n == -EAGAIN)
                 return WIRE_E_AGAIN;
         if (n == -EPIPE || n == -ECONNRESET || n == -ENOTCONN)
                 return WIRE_E_CLOSED;

@@ -33,7 +33,7 @@ CLIENT_LIBRARY = 'client/lib/'
 MAY_INCLUDE = {
     'proto': [],
     'daemon/util': ['proto'],
-    'daemon/keeper': ['daemon/util'],
+    'daemon/keeper': ['daemon/util', 'proto:pass.h'],
     'daemon/driver': ['daemon/util'],
     'daemon/driver/cpu': ['daemon/driver', 'daemon/util', 'daemon/compiler:batch.h'],
     'daemon/compiler': ['daemon/driver', 'daemon/util', 'daemon/driver/cpu:image.h'],

@@ -35,22 +35,6 @@ int io_read(int fd, void *data, size_t n_data, size_t *ret_n_read) {
         return 0;
 }
 
-int io_write(int fd, const void *data, size_t n_data) {
-        size_t n_written = 0;
-
-        while (n_written < n_data) {
-                ssize_t n = write(fd, (const char *)data + n_written,
-                                  MIN(n_data - n_written, IO_CHUNK));
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                n_written += (size_t)n;
-        }
-        return 0;
-}
-
 /* Grows as it reads: what /proc and pipes hold has no size. */
 int io_read_file(const char *path, void **ret_data, size_t *ret_n_data) {
         _cleanup_(closep) int fd = -1;

@@ -3,7 +3,7 @@
 #define GPUQ_CLI_IO_H
 
 /*
- * Whole reads and writes, and files that appear whole or not at all.
+ * Whole reads, and files that appear whole or not at all.
  */
 
 #include <stddef.h>
@@ -12,8 +12,6 @@
 
 /** io_read() - up to @n_data bytes, fewer only at the end. Return: 0 or a negative errno. */
 int io_read(int fd, void *data, size_t n_data, size_t *ret_n_read);
-/** io_write() - all of it. Return: 0 or a negative errno. */
-int io_write(int fd, const void *data, size_t n_data);
 /** io_read_file() - a whole file; the bytes are the caller's to free. Return: 0 or a negative errno. */
 int io_read_file(const char *path, void **ret_data, size_t *ret_n_data);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "io.h"
+#include "util/write_all.h"
 
 static const char npy_magic[] = "\x93NUMPY";
 #define NPY_MAGIC_BYTES (sizeof(npy_magic) - 1)
@@ -183,8 +184,8 @@ int npy_write(int fd, const NpyArray *array, const void *data) {
         r = npy_format_header(array, &header, &n_header);
         if (r < 0)
                 return r;
-        r = io_write(fd, header, n_header);
+        r = write_all(fd, header, n_header, WRITE_ALL_ON);
         if (r < 0)
                 return r;
-        return io_write(fd, data, array->n_bytes);
+        return write_all(fd, data, array->n_bytes, WRITE_ALL_ON);
 }

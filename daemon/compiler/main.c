@@ -22,6 +22,7 @@
 #include "compiler/compiled.h"
 #include "compiler/compiler.h"
 #include "compiler/options.h"
+#include "util/write_all.h"
 
 #define OPTIONS_MAX    256u
 #define FILE_BYTES_MAX (1ull << 30) /* of a temporary file */
@@ -38,16 +39,7 @@ static int write_out(int fd, const void *data, size_t n_data) {
         if (ftruncate(fd, 0) < 0)
                 return -errno;
 
-        for (size_t at = 0; at < n_data;) {
-                ssize_t n = pwrite(fd, (const char *)data + at, n_data - at, at);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                at += n;
-        }
-        return 0;
+        return write_all(fd, data, n_data, 0);
 }
 
 static int write_result(const Request *request, const Result *result) {

@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "proto/pass.h"
 #include "util/macro.h"
 
 typedef struct LinkItem {
@@ -79,33 +80,14 @@ static bool link_may_pass(int error) {
 }
 
 static int link_send(Link *link, const KeeperMessage *message, int fd) {
-        union {
-                char bytes[CMSG_SPACE(sizeof(int))];
-                struct cmsghdr align;
-        } control = {};
-        struct iovec iov = {.iov_base = (void *)message, .iov_len = sizeof(*message)};
-        struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
-        struct cmsghdr *cmsg;
         ssize_t n;
 
-        if (fd >= 0) {
-                header.msg_control = control.bytes;
-                header.msg_controllen = sizeof(control.bytes);
-                cmsg = CMSG_FIRSTHDR(&header);
-                cmsg->cmsg_level = SOL_SOCKET;
-                cmsg->cmsg_type = SCM_RIGHTS;
-                cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-                memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-        }
-
-        do
-                n = sendmsg(link->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
+        n = pass_send(link->fd, message, sizeof(*message), &fd, fd >= 0);
         if (n >= 0)
                 return 0;
-        if (link_may_pass(errno))
+        if (link_may_pass((int)-n))
                 return LINK_E_AGAIN;
-        return errno == EPIPE || errno == ECONNRESET ? LINK_E_CLOSED : -errno;
+        return n == -EPIPE || n == -ECONNRESET ? LINK_E_CLOSED : (int)n;
 }
 
 int link_flush(Link *link) {
@@ -143,51 +125,26 @@ int link_queue(Link *link, const KeeperMessage *message, int fd) {
         return r < 0 ? r : 0; /* a closed one is told by link_receive() */
 }
 
-/* All descriptors of the packet, also those beyond what we want: they are ours to close. */
-static unsigned link_take_fds(struct msghdr *header, int fds[static KEEPER_N_FDS]) {
-        unsigned n_fds = 0;
-
-        for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg; cmsg = CMSG_NXTHDR(header, cmsg)) {
-                if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-                        continue;
-                n_fds = (unsigned)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-                memcpy(fds, CMSG_DATA(cmsg), n_fds * sizeof(int));
-        }
-        return n_fds;
-}
-
 int link_receive(Link *link, KeeperMessage *ret_message, int ret_fds[static KEEPER_N_FDS],
                  unsigned *ret_n_fds) {
-        union {
-                char bytes[CMSG_SPACE(KEEPER_N_FDS * sizeof(int))];
-                struct cmsghdr align;
-        } control;
         KeeperMessage message;
         int fds[KEEPER_N_FDS] = {-1, -1, -1, -1};
-        struct iovec iov = {.iov_base = &message, .iov_len = sizeof(message)};
-        struct msghdr header = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = control.bytes,
-                .msg_controllen = sizeof(control.bytes),
-        };
-        unsigned n_fds;
+        size_t n_fds;
         ssize_t n;
 
         /* ECONNRESET comes once, before what the other side said, if it died with something unread. */
         do
-                n = recvmsg(link->fd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-        if (n < 0 && link_may_pass(errno))
+                n = pass_receive(link->fd, &message, sizeof(message), fds, KEEPER_N_FDS, &n_fds);
+        while (n == -ECONNRESET);
+        if (n < 0 && link_may_pass((int)-n))
                 return LINK_E_AGAIN;
         if (n == 0)
                 return LINK_E_CLOSED;
         if (n < 0)
-                return -errno;
+                return n == -EBADMSG ? LINK_E_BROKEN : (int)n;
 
-        n_fds = link_take_fds(&header, fds);
-        if (n != sizeof(message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-                for (unsigned i = 0; i < n_fds; i++)
+        if (n != sizeof(message)) {
+                for (size_t i = 0; i < n_fds; i++)
                         close(fds[i]);
                 return LINK_E_BROKEN;
         }
@@ -195,6 +152,6 @@ int link_receive(Link *link, KeeperMessage *ret_message, int ret_fds[static KEEP
         message.text[sizeof(message.text) - 1] = '\0';
         *ret_message = message;
         memcpy(ret_fds, fds, sizeof(fds));
-        *ret_n_fds = n_fds;
+        *ret_n_fds = (unsigned)n_fds;
         return 0;
 }

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "util/macro.h"
+#include "proto/pass.h"
 #include "proto/ring.h"
 
 #define CHANNEL_KEEP (1u << 20) /* bytes that a big message may leave behind in our own buffers */
@@ -222,35 +223,16 @@ static int channel_from_ring(int r) {
 }
 
 static int channel_send_fd(Channel *channel, int fd) {
-        union {
-                char bytes[CMSG_SPACE(sizeof(int))];
-                struct cmsghdr align;
-        } control = {};
-        struct iovec iov = {.iov_base = (char[]){0}, .iov_len = 1};
-        struct msghdr message = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = control.bytes,
-                .msg_controllen = sizeof(control.bytes),
-        };
-        struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
         ssize_t n;
 
-        cmsg->cmsg_level = SOL_SOCKET;
-        cmsg->cmsg_type = SCM_RIGHTS;
-        cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-
-        do
-                n = sendmsg(channel->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
+        n = pass_send(channel->socket, "", 1, &fd, 1);
         if (n >= 0)
                 return 0;
-        if (errno == EAGAIN || errno == EWOULDBLOCK)
+        if (n == -EAGAIN)
                 return CHANNEL_E_AGAIN;
-        if (errno == EPIPE || errno == ECONNRESET)
+        if (n == -EPIPE || n == -ECONNRESET)
                 return CHANNEL_E_CLOSED;
-        return -errno;
+        return (int)n;
 }
 
 /* A full socket is waited for like a full ring: say so, then try once more. */
@@ -327,35 +309,11 @@ int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_da
 }
 
 int channel_take_fd(Channel *channel) {
-        union {
-                char bytes[CMSG_SPACE(sizeof(int))];
-                struct cmsghdr align;
-        } control;
+        size_t n_fds = 0;
         char byte;
-        struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-        struct msghdr message = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = control.bytes,
-                .msg_controllen = CMSG_LEN(sizeof(int)), /* CMSG_SPACE has room for a second one */
-        };
-        _cleanup_(closep) int fd = -1;
-        struct cmsghdr *cmsg;
-        ssize_t n;
+        int fd;
 
-        do
-                n = recvmsg(channel->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
-        if (n < 0)
-                return -1;
-
-        cmsg = CMSG_FIRSTHDR(&message);
-        if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
-            cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
-                memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
-        if (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC))
-                return -1;
-        return TAKE_FD(fd);
+        return pass_receive(channel->socket, &byte, 1, &fd, 1, &n_fds) >= 0 && n_fds ? fd : -1;
 }
 
 bool channel_sleep(Channel *channel) {

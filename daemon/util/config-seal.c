@@ -16,6 +16,7 @@
 
 #include "util/config-keys.h"
 #include "util/macro.h"
+#include "util/write_all.h"
 
 #define SEAL_USER "user" /* no key's name */
 
@@ -70,20 +71,6 @@ static int seal_put_config(FILE *stream, const Config *config) {
         return 0;
 }
 
-static int seal_write(int fd, const char *text, size_t n_text) {
-        while (n_text) {
-                ssize_t n = write(fd, text, n_text);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                text += n;
-                n_text -= (size_t)n;
-        }
-        return 0;
-}
-
 int config_seal(const Config *config, int *ret_fd) {
         const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
         _cleanup_(freep) char *text = NULL;
@@ -104,7 +91,7 @@ int config_seal(const Config *config, int *ret_fd) {
         fd = memfd_create("gpuqd.conf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0)
                 return -errno;
-        r = seal_write(fd, text, n_text);
+        r = write_all(fd, text, n_text, 0);
         if (r < 0)
                 return r;
         if (fcntl(fd, F_ADD_SEALS, seals) < 0)

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "util/macro.h"
+#include "util/write_all.h"
 #include "worker/failure.h"
 
 #define OUTPUT_CUT "\n[more was printed than the MiB that is kept]\n"
@@ -113,17 +114,9 @@ int output_take_errors(Output *output, char **ret_text) {
 
 void output_forward(Output *output) {
         _cleanup_(freep) char *text = NULL;
-        size_t n = 0, n_text;
 
         if (output_take_errors(output, &text) < 0 || !text || output->stderr_was < 0)
                 return;
 
-        n_text = strlen(text);
-        while (n < n_text) {
-                ssize_t k = write(output->stderr_was, text + n, n_text - n);
-
-                if (k <= 0)
-                        return;
-                n += (size_t)k;
-        }
+        (void)write_all(output->stderr_was, text, strlen(text), WRITE_ALL_ON);
 }

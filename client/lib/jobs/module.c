@@ -16,6 +16,7 @@
 #include "error.h"
 #include "place.h"
 #include "util/near.h"
+#include "util/write_all.h"
 
 #define MODULE_NAME_MAX 256 /* bytes, of the protocol */
 #define MODULE_SEALS    (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW)
@@ -124,21 +125,11 @@ static int module_load(gpuq_client *client, Gpuq__V1__ModuleLoad *load, gpuq_mod
 }
 
 static int module_write(int fd, const void *image, size_t n_image) {
-        const char *p = image;
-        size_t done = 0;
+        int r;
 
-        while (done < n_image) {
-                ssize_t n = pwrite(fd, p + done, n_image - done, (off_t)done);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return error_system("cannot write a module's image");
-                if (n == 0)
-                        return error_set(GPUQ_E_SYSTEM, "cannot write a module's image: no room");
-                done += (size_t)n;
-        }
-
+        r = write_all(fd, image, n_image, 0);
+        if (r < 0)
+                return error_set(GPUQ_E_SYSTEM, "cannot write a module's image: %s", strerror(-r));
         if (fcntl(fd, F_ADD_SEALS, MODULE_SEALS) < 0)
                 return error_system("cannot seal a module's image");
         return 0;

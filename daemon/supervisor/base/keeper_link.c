@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/socket.h>
 
+#include "proto/pass.h"
 #include "util/log.h"
 #include "util/macro.h"
 
@@ -20,11 +20,6 @@ typedef struct KeeperItem {
         size_t n_fds;
         STAILQ_ENTRY(KeeperItem) link;
 } KeeperItem;
-
-typedef union KeeperControl {
-        char bytes[CMSG_SPACE(KEEPER_LINK_FDS_MAX * sizeof(int))];
-        struct cmsghdr align;
-} KeeperControl;
 
 struct KeeperLink {
         uv_poll_t poll;
@@ -107,26 +102,9 @@ static bool keeper_link_may_pass(int r) {
 
 static int keeper_link_write(int socket, const KeeperMessage *message, const int *fds,
                              size_t n_fds) {
-        KeeperControl control = {};
-        struct iovec iov = {.iov_base = (void *)message, .iov_len = sizeof(*message)};
-        struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
-        struct cmsghdr *cmsg;
-        ssize_t n;
+        ssize_t n = pass_send(socket, message, sizeof(*message), fds, n_fds);
 
-        if (n_fds) {
-                header.msg_control = control.bytes;
-                header.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-                cmsg = CMSG_FIRSTHDR(&header);
-                cmsg->cmsg_level = SOL_SOCKET;
-                cmsg->cmsg_type = SCM_RIGHTS;
-                cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-                memcpy(CMSG_DATA(cmsg), fds, n_fds * sizeof(int));
-        }
-
-        do
-                n = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : 0;
+        return n < 0 ? (int)n : 0;
 }
 
 static int keeper_link_wait(KeeperLink *link, const KeeperMessage *message, const int *fds,
@@ -228,40 +206,18 @@ void keeper_link_kill(KeeperLink *link, uint32_t worker) {
 
 /* ---- in -------------------------------------------------------------------- */
 
-static size_t keeper_link_take_fds(struct msghdr *header, int *fds) {
-        struct cmsghdr *cmsg = CMSG_FIRSTHDR(header);
-        size_t n_fds;
-
-        if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-                return 0;
-        n_fds = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        memcpy(fds, CMSG_DATA(cmsg), n_fds * sizeof(int));
-        return n_fds;
-}
-
 /* Return: 0, -EAGAIN, or another negative errno: the keeper is gone. */
 static int keeper_link_read(KeeperLink *link) {
-        KeeperControl control;
         KeeperMessage message;
-        struct iovec iov = {.iov_base = &message, .iov_len = sizeof(message)};
-        struct msghdr header = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = control.bytes,
-                .msg_controllen = sizeof(control.bytes),
-        };
         int fds[KEEPER_LINK_FDS_MAX];
         size_t n_fds;
         ssize_t n;
 
-        do
-                n = recvmsg(link->fd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
+        n = pass_receive(link->fd, &message, sizeof(message), fds, KEEPER_LINK_FDS_MAX, &n_fds);
         if (n < 0)
-                return keeper_link_may_pass(-errno) ? -EAGAIN : -errno;
+                return keeper_link_may_pass((int)n) ? -EAGAIN : (int)n;
 
-        n_fds = keeper_link_take_fds(&header, fds);
-        if (n != sizeof(message) || (header.msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
+        if (n != sizeof(message)) {
                 for (size_t i = 0; i < n_fds; ++i)
                         close(fds[i]);
                 return -EPIPE;

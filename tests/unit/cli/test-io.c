@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "io.h"
+#include "util/write_all.h"
 
 static char folder[] = "/tmp/gpuq-test-io-XXXXXX";
 
@@ -22,7 +23,7 @@ static void write_file(const char *name, const char *text) {
         OutFile *file = NULL;
 
         assert_int_equal(outfile_new(path_of(name), &file), 0);
-        assert_int_equal(io_write(outfile_fd(file), text, strlen(text)), 0);
+        assert_int_equal(write_all(outfile_fd(file), text, strlen(text), WRITE_ALL_ON), 0);
         assert_int_equal(outfile_commit(file), 0);
         outfile_free(file);
 }
@@ -41,7 +42,7 @@ static void a_file_appears_only_when_committed(void **state) {
         OutFile *file = NULL;
 
         assert_int_equal(outfile_new(path_of("a"), &file), 0);
-        assert_int_equal(io_write(outfile_fd(file), "x", 1), 0);
+        assert_int_equal(write_all(outfile_fd(file), "x", 1, WRITE_ALL_ON), 0);
         assert_int_equal(access(path_of("a"), F_OK), -1);
         assert_int_equal(outfile_commit(file), 0);
         outfile_free(file);
@@ -55,7 +56,7 @@ static void what_is_not_committed_leaves_the_old_file(void **state) {
 
         write_file("b", "old");
         assert_int_equal(outfile_new(path_of("b"), &file), 0);
-        assert_int_equal(io_write(outfile_fd(file), "new", 3), 0);
+        assert_int_equal(write_all(outfile_fd(file), "new", 3, WRITE_ALL_ON), 0);
         outfile_free(file);
         assert_holds("b", "old");
         unlink(path_of("b"));

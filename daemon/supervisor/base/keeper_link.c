@@ -2,7 +2,6 @@
 #include "keeper_link.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +10,6 @@
 #include "proto/pass.h"
 #include "util/log.h"
 #include "util/macro.h"
-
-#define KEEPER_LINK_SETTLE_MS 5000
 
 typedef struct KeeperItem {
         KeeperMessage message;
@@ -28,6 +25,7 @@ struct KeeperLink {
         KeeperLinkEnd end;
         void *userdata;
         STAILQ_HEAD(, KeeperItem) items;
+        size_t n_keeps; /* of them KEEP */
 };
 
 static void keeper_link_on_event(uv_poll_t *poll, int status, int events);
@@ -73,6 +71,7 @@ static void keeper_link_drop_item(KeeperLink *link) {
         KeeperItem *item = STAILQ_FIRST(&link->items);
 
         STAILQ_REMOVE_HEAD(&link->items, link);
+        link->n_keeps -= item->message.kind == KEEPER_KEEP;
         for (size_t i = 0; i < item->n_fds; ++i)
                 close(item->fds[i]);
         free(item);
@@ -129,6 +128,7 @@ static int keeper_link_wait(KeeperLink *link, const KeeperMessage *message, cons
         }
         item->n_fds = n_fds;
         STAILQ_INSERT_TAIL(&link->items, item, link);
+        link->n_keeps += message->kind == KEEPER_KEEP;
         return keeper_link_poll(link);
 }
 
@@ -171,24 +171,12 @@ static void keeper_link_send_key(KeeperLink *link, KeeperKind kind, const char *
                 log_warning("the keeper was not told about %s: %s", key, strerror(-r));
 }
 
-/* The keeper always reads, in the end: it never waits for us. Nor may we for ever: it kills who is silent. */
-static void keeper_link_settle(KeeperLink *link) {
-        uint64_t until_ns = uv_hrtime() + KEEPER_LINK_SETTLE_MS * 1000000ull;
-        struct pollfd room = {.fd = link->fd, .events = POLLOUT};
-
-        while (!STAILQ_EMPTY(&link->items) && uv_hrtime() < until_ns) {
-                (void)poll(&room, 1, KEEPER_LINK_SETTLE_MS);
-                if (keeper_link_flush(link) < 0)
-                        return;
-                if (!STAILQ_EMPTY(&link->items))
-                        (void)poll(NULL, 0, 1); /* there is room, but no memory */
-        }
-}
-
 void keeper_link_keep(KeeperLink *link, const char *key, int fd) {
         keeper_link_send_key(link, KEEPER_KEEP, key, &fd, 1);
-        if (link)
-                keeper_link_settle(link);
+}
+
+bool keeper_link_is_behind(const KeeperLink *link) {
+        return link && link->n_keeps > 0;
 }
 
 void keeper_link_drop(KeeperLink *link, const char *key) {

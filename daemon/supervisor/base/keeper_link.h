@@ -6,11 +6,13 @@
  * Keeper link
  *
  * The socket to the keeper: fixed structs, descriptors beside them. Sending keeps
- * its order and does not block, but for what is to be kept: what does not go at once
- * waits here, and would be lost with us. All functions that send accept NULL, for
- * tests without a keeper.
+ * its order and does not block: what does not go at once waits here, and would be lost
+ * with the supervisor. Nobody may be told of a descriptor that waits: clients_flush()
+ * sends nothing while the link is behind. All functions accept NULL, for tests without
+ * a keeper.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,8 +37,10 @@ int keeper_link_new(uv_loop_t *loop, int fd, KeeperLinkReceive receive, KeeperLi
 KeeperLink *keeper_link_close(KeeperLink *link);
 /** keeper_link_send() - @fds stay the caller's. Return: 0, or -ENOMEM or another negative errno. */
 int keeper_link_send(KeeperLink *link, const KeeperMessage *message, const int *fds, size_t n_fds);
-/** keeper_link_keep() - hold this descriptor for us: from now on, whatever becomes of us; a keeper that reads nothing is waited for 5 s. */
+/** keeper_link_keep() - hold this descriptor, which stays the caller's, for the next supervisor. */
 void keeper_link_keep(KeeperLink *link, const char *key, int fd);
+/** keeper_link_is_behind() - a descriptor to be kept has not been sent yet. The loop wakes up once it has. */
+bool keeper_link_is_behind(const KeeperLink *link);
 /** keeper_link_drop() - no more. */
 void keeper_link_drop(KeeperLink *link, const char *key);
 /** keeper_link_kill() - this worker. */

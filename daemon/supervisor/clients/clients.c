@@ -94,6 +94,8 @@ void clients_flush(Clients *clients) {
         Session *session;
         size_t n = 0;
 
+        if (keeper_link_is_behind(clients->engine->keeper))
+                return; /* a client that is told of an arena finds it again, whoever dies */
         TAILQ_FOREACH (session, &clients->flushing, flush_link)
                 n++;
         while (n-- && (session = TAILQ_FIRST(&clients->flushing)))

@@ -92,11 +92,17 @@ void session_hold(Session *session, const uint8_t *data, size_t n_data) {
         session_flush_later(session);
 }
 
+/* Nobody is answered meanwhile: see clients_flush(). */
+static bool session_waits_for_keeper(const Session *session) {
+        return keeper_link_is_behind(session->engine->keeper);
+}
+
 /* It has yet to read, or to be told, so much that its requests wait. While it is resumed it is told
  * nothing until it has said all, and so is heard. */
 static bool session_is_behind(const Session *session) {
         return wire_pending(session->wire) > SESSION_UNREAD_MAX ||
-               (!session->is_resuming && session->n_ended >= SESSION_ENDED_MAX);
+               (!session->is_resuming && session->n_ended >= SESSION_ENDED_MAX) ||
+               session_waits_for_keeper(session);
 }
 
 /* What is whole of what came; stops while its answers are not read. */
@@ -109,6 +115,8 @@ static void session_serve(Session *session) {
         while (session->state < SESSION_CLOSING && !session->is_broken && !session->deferred) {
                 if (session_is_behind(session)) {
                         session->is_held_up = true;
+                        if (session_waits_for_keeper(session))
+                                session_flush_later(session); /* that serves it */
                         return;
                 }
                 r = wire_next(session->wire, &frame);

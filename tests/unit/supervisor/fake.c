@@ -202,7 +202,7 @@ static void keeper_hear(Fake *fake, const KeeperMessage *message, int *fds, size
                 close(fds[i]);
 }
 
-static bool keeper_turn(Fake *fake) {
+static bool keeper_hear_one(Fake *fake) {
         union {
                 char bytes[CMSG_SPACE(4 * sizeof(int))];
                 struct cmsghdr align;
@@ -228,6 +228,17 @@ static bool keeper_turn(Fake *fake) {
         }
         keeper_hear(fake, &message, fds, n_fds);
         return true;
+}
+
+static bool keeper_turn(Fake *fake) {
+        return !fake->is_deaf && keeper_hear_one(fake);
+}
+
+size_t fake_kept_in_time(Fake *fake) {
+        fake->n_kept = 0;
+        while (keeper_hear_one(fake))
+                ;
+        return fake->n_kept;
 }
 
 /* ---- workers --------------------------------------------------------------- */

@@ -79,6 +79,7 @@ struct Fake {
         size_t n_held;
         unsigned n_spawned;
         bool is_ready;
+        bool is_deaf; /* the keeper reads nothing */
         const FakeHooks *hooks; /* NULL: none */
         bool is_lax; /* what a test would fail by is passed over: anything may be said, to anybody */
 };
@@ -110,6 +111,8 @@ void fake_hand_over(Fake *fake, const char *key, int fd);
 void fake_stop(Fake *fake);
 /** fake_free() - also asserts that nothing is left charged. */
 void fake_free(Fake *fake);
+/** fake_kept_in_time() - all that a deaf keeper finds in its socket. Return: how much of that it is to keep. */
+size_t fake_kept_in_time(Fake *fake);
 /** fake_turn() - let everybody do what can be done without waiting. */
 void fake_turn(Fake *fake);
 /** fake_wait() - turns, until @done is true; fails the test after 60 s. */

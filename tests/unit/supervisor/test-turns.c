@@ -7,6 +7,7 @@
 #include "fake.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "slot.h"
 
@@ -192,6 +193,56 @@ static void jobs_of_a_user_over_his_gpu_seconds_are_held(void **state) {
         two_close(&two);
 }
 
+/* ---- a keeper that does not read ------------------------------------------- */
+
+#define MANY 600u /* more than a socket holds */
+
+static size_t count_replies(FakeClient *client) {
+        WireFrame frame;
+        size_t n = 0;
+
+        (void)wire_flush(client->wire); /* of its requests, too, the socket holds some at a time */
+        do {
+                for (; wire_next(client->wire, &frame) == 0; n++)
+                        close(frame.fd);
+        } while (wire_receive(client->wire) == 0);
+        return n;
+}
+
+/* One that dies now must have given the keeper all that somebody was told of. */
+static void nobody_is_told_of_an_arena_before_the_keeper_has_it(void **state) {
+        Gpuq__V1__ArenaCreate create = GPUQ__V1__ARENA_CREATE__INIT;
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t began_ns = uv_hrtime();
+        size_t n_told = 0, n_kept;
+
+        create.place = GPUQ__V1__PLACE__HOST;
+        create.size = 4096;
+        request.body_case = GPUQ__V1__REQUEST__BODY_ARENA_CREATE;
+        request.arena_create = &create;
+        fake->is_deaf = true;
+        for (unsigned i = 0; i < MANY; ++i) {
+                fake_send(client, &request);
+                n_told += count_replies(client);
+        }
+        assert_in_range(n_told, 1, MANY - 1);
+        assert_true(uv_hrtime() - began_ns < 5000000000ull); /* nor does the loop wait for it */
+
+        n_kept = fake_kept_in_time(fake);
+        assert_true(n_kept >= n_told);
+        fake->is_deaf = false;
+        for (size_t n_new = 1; n_new; n_told += n_new) {
+                n_new = count_replies(client);
+                fake_turn(fake);
+                n_new += count_replies(client);
+        }
+        assert_int_equal(n_told, MANY);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(another_user_waits_until_the_holder_has_drained),
@@ -202,6 +253,7 @@ int main(void) {
                 cmocka_unit_test(a_worker_that_dies_hands_over),
                 cmocka_unit_test(without_quanta_all_run_beside_each_other),
                 cmocka_unit_test(jobs_of_a_user_over_his_gpu_seconds_are_held),
+                cmocka_unit_test(nobody_is_told_of_an_arena_before_the_keeper_has_it),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,10 +158,11 @@ static int ring_read_header(Ring *ring, uint32_t available, uint32_t *ret_n_data
         return 0;
 }
 
-int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data) {
+int ring_take(Ring *ring, void *buffer, uint32_t *ret_n_data) {
         uint32_t available, n_data, skipped;
         int r;
 
+        ring_release(ring);
         r = ring_distance(ring, atomic_load_explicit(&ring->shared->head, memory_order_acquire),
                           ring->position, &available);
         if (r)
@@ -184,9 +185,29 @@ int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data) {
 
         ring_copy_out(ring, ring->position + RING_HEADER, buffer, n_data);
         ring->position += record_bytes(n_data);
-        atomic_store(&ring->shared->tail, ring->position);
         *ret_n_data = n_data;
         return 0;
+}
+
+/* The next message may be written over it from now on. */
+void ring_release(Ring *ring) {
+        if (atomic_load_explicit(&ring->shared->tail, memory_order_relaxed) != ring->position)
+                atomic_store(&ring->shared->tail, ring->position);
+}
+
+int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data) {
+        int r;
+
+        r = ring_take(ring, buffer, ret_n_data);
+        if (r == 0)
+                ring_release(ring);
+        return r;
+}
+
+bool ring_has_passed(const Ring *ring, uint32_t position) {
+        uint32_t tail = atomic_load_explicit(&ring->shared->tail, memory_order_acquire);
+
+        return (int32_t)(tail - position) >= 0; /* positions go round after 2^32 */
 }
 
 bool ring_is_empty(const Ring *ring) {
@@ -194,6 +215,7 @@ bool ring_is_empty(const Ring *ring) {
 }
 
 bool ring_sleep(Ring *ring) {
+        ring_release(ring);
         atomic_store(&ring->shared->sleeping, 1);
         if (atomic_load(&ring->shared->head) == ring->position)
                 return true;

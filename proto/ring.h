@@ -9,6 +9,9 @@
  * other side is not trusted: every index read from the shared memory is checked,
  * and a message is copied out before anybody looks at it. Knows no descriptor
  * and never sleeps; Wire and Channel add both.
+ *
+ * The consumer can take a message and release it later, once it is dealt with. The producer can ask
+ * how far the consumer has come, and so knows what is lost if that dies.
  */
 
 #include <stdbool.h>
@@ -38,9 +41,11 @@ typedef struct Ring {
 
 /** ring_bytes() - bytes of shared memory for a ring of that capacity. */
 size_t ring_bytes(uint32_t capacity);
-/** ring_init() - at zeroed memory @memory (aligned to 64), by both ends; positions that are there already hold. */
+/** ring_init() - attach to zeroed or already used memory at @memory (aligned to 64). */
 void ring_init(Ring *ring, void *memory, uint32_t capacity, RingEnd end);
 
+/** ring_has_passed() - asked by the producer: has the consumer released all that was before this ring->position? */
+bool ring_has_passed(const Ring *ring, uint32_t position);
 /** ring_room() - asked by the producer: would a message of that size go in now? Return: as ring_write(). */
 int ring_room(Ring *ring, uint32_t n_data);
 
@@ -53,10 +58,19 @@ int ring_write(Ring *ring, const void *data, uint32_t n_data);
  * Return: 0, RING_E_AGAIN, or RING_E_CORRUPT.
  */
 int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data);
+/**
+ * ring_take() - the same, but that message stays in the ring until it is released
+ *
+ * Releases the one before. Return: as ring_read().
+ */
+int ring_take(Ring *ring, void *buffer, uint32_t *ret_n_data);
+/** ring_release() - what was taken is dealt with: its room is the producer's. */
+void ring_release(Ring *ring);
+
 /** ring_is_empty() - asked by the consumer: nothing to read, by one look. */
 bool ring_is_empty(const Ring *ring);
 /**
- * ring_sleep() - the consumer says it will sleep
+ * ring_sleep() - the consumer says it will sleep; releases what was taken
  *
  * Return: false if something came meanwhile, so do not sleep.
  */

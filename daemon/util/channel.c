@@ -296,7 +296,7 @@ int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_da
                 (void)madvise(channel->received, CHANNEL_CAPACITY, MADV_DONTNEED);
         channel->n_received = 0;
 
-        r = ring_read(&channel->in, channel->received, &n_data);
+        r = ring_take(&channel->in, channel->received, &n_data);
         if (r == RING_E_AGAIN && ring_has_waiter(&channel->in))
                 channel_ring_bell(channel);
         if (r)
@@ -319,10 +319,18 @@ int channel_take_fd(Channel *channel) {
 bool channel_sleep(Channel *channel) {
         bool may_sleep = ring_sleep(&channel->in);
 
-        /* Somebody may wait for the room of the last message. */
+        /* That released the last message, whose room somebody may wait for. */
         if (ring_has_waiter(&channel->in))
                 channel_ring_bell(channel);
         return may_sleep;
+}
+
+uint32_t channel_written(const Channel *channel) {
+        return channel->out.position;
+}
+
+bool channel_is_dealt_with(const Channel *channel, uint32_t position) {
+        return ring_has_passed(&channel->out, position);
 }
 
 bool channel_is_watched(const Channel *channel) {

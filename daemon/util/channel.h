@@ -60,9 +60,15 @@ int channel_reserve(Channel *channel, size_t n_data, uint8_t **ret_data);
  * Return: 0, CHANNEL_E_AGAIN, CHANNEL_E_CORRUPT, CHANNEL_E_CLOSED, -EMSGSIZE, or another negative errno.
  */
 int channel_send(Channel *channel, const uint8_t *data, size_t n_data, int fd);
+/** channel_written() - Return: where all messages end that were sent so far. */
+uint32_t channel_written(const Channel *channel);
+/** channel_is_dealt_with() - the other side has dealt with all messages before @position, see channel_receive(). */
+bool channel_is_dealt_with(const Channel *channel, uint32_t position);
 /**
  * channel_receive() - the next message
  * @ret_data: aligned to a page; valid until the next call
+ *
+ * It counts as dealt with at the next call, or when the reader sleeps.
  *
  * Return: 0, CHANNEL_E_AGAIN, or CHANNEL_E_CORRUPT.
  */

@@ -18,19 +18,18 @@ void word_take(Word *word, Arena *arena, uint64_t offset) {
         ++arena->n_uses;
 }
 
-static void word_store(const Word *word, uint32_t tag) {
-        /* It may still be mapped by another thread: then the message tells alone. */
-        if (word->arena->state != ARENA_READY)
-                return;
-        __atomic_store_n((uint32_t *)(word->arena->memory + word->offset), tag, __ATOMIC_RELEASE);
+/* It may still be mapped by another thread: then the message tells alone. */
+bool word_is_ready(const Word *word) {
+        return word->arena && word->arena->state == ARENA_READY;
 }
 
-void word_end(Word *word, uint64_t job, bool done) {
+void word_end(Word *word, uint64_t job, bool is_told) {
         if (!word->arena)
                 return;
 
-        if (done)
-                word_store(word, (uint32_t)job);
+        if (is_told)
+                __atomic_store_n((uint32_t *)(word->arena->memory + word->offset), (uint32_t)job,
+                                 __ATOMIC_RELEASE);
         arenas_unuse(word->arena);
         word->arena = NULL;
 }

@@ -25,7 +25,9 @@ typedef struct Word {
 
 /** word_take() - one in @arena (NULL: none), if it can be there. */
 void word_take(Word *word, Arena *arena, uint64_t offset);
-/** word_end() - its job has ended, @done or not, and that was written to the ring. */
-void word_end(Word *word, uint64_t job, bool done);
+/** word_is_ready() - it can be stored now. */
+bool word_is_ready(const Word *word);
+/** word_end() - its job has ended, and that was written to the ring. @is_told: store it. */
+void word_end(Word *word, uint64_t job, bool is_told);
 
 #endif

@@ -59,18 +59,48 @@ static void worker_last_words(Worker *worker) {
                 worker_nanosleep(1000000);
 }
 
+static bool worker_all_have_words(const Worker *worker) {
+        const Job *job;
+
+        TAILQ_FOREACH (job, &worker->runner.ended, link)
+                if (failure_is_set(&job->failure) || !word_is_ready(&job->word))
+                        return false;
+        return true;
+}
+
+/* All ends before now that have no word were dealt with. */
+static bool worker_is_clear(Worker *worker) {
+        if (worker->has_wordless && channel_is_dealt_with(worker->channel, worker->wordless_to))
+                worker->has_wordless = false;
+        return !worker->has_wordless;
+}
+
+/*
+ * A client that sees a word takes all jobs before that one for ended, too. Should supervisor and worker die now, words
+ * are all that the next supervisor finds. So a word is stored only if the supervisor has dealt with every end before
+ * it that has none. Ends that wait for room in the ring have none.
+ */
 static int worker_report_ends(Worker *worker) {
-        bool is_written;
+        bool may_store;
         Job *job;
         int r;
 
+        if (worker->has_held_back && outbox_is_empty(&worker->outbox)) {
+                worker->wordless_to = channel_written(worker->channel);
+                worker->has_held_back = false;
+        }
         r = report_ends(&worker->outbox, &worker->runner.ended);
         if (r)
                 return r;
-        /* While the ring is full they wait in our memory, which dies with us: then the message tells alone. */
-        is_written = outbox_is_empty(&worker->outbox);
+        may_store = outbox_is_empty(&worker->outbox) && worker_all_have_words(worker) &&
+                    worker_is_clear(worker);
         TAILQ_FOREACH (job, &worker->runner.ended, link)
-                word_end(&job->word, job->id, is_written && !failure_is_set(&job->failure));
+                word_end(&job->word, job->id, may_store);
+        if (may_store)
+                return 0;
+        worker->has_wordless = true;
+        worker->wordless_to = channel_written(worker->channel);
+        worker->has_held_back |= !outbox_is_empty(&worker->outbox);
         return 0;
 }
 

@@ -40,6 +40,9 @@ typedef struct Worker {
         const WorkerOptions *options;
         Channel *channel;
         Outbox outbox;
+        bool has_wordless;    /* ends without a word were told: */
+        uint32_t wordless_to; /* the last one before this, as of channel_written(), */
+        bool has_held_back;   /* and some of them waited for room in the ring */
         Output output;
         Driver *driver;
         unsigned ordinal; /* of the device, in this process */

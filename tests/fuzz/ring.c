@@ -103,9 +103,9 @@ static void ring_say(Ring *ring, Told *told, uint32_t n_text) {
                 told->sizes[told->n_written++ % 4096] = n_text;
 }
 
-static void ring_hear(Ring *ring, Told *told, uint8_t *buffer) {
+static void ring_hear(Ring *ring, Told *told, uint8_t *buffer, bool keep) {
         uint32_t n_text;
-        int r = ring_read(ring, buffer, &n_text);
+        int r = keep ? ring_take(ring, buffer, &n_text) : ring_read(ring, buffer, &n_text);
 
         if (r == RING_E_CORRUPT && told->is_honest)
                 abort();
@@ -163,15 +163,20 @@ static void try_ring(Input *input) {
                                 ring_init(&out, memory, capacity, RING_PRODUCER);
                                 out.n_data_max = n_data_max;
                                 break;
-                        case 8: /* the consumer is */
+                        case 8: /* the consumer: what was taken comes again */
+                                told.is_honest = false;
                                 ring_init(&in, memory, capacity, RING_CONSUMER);
                                 in.n_data_max = n_data_max;
                                 break;
                         case 9:
+                                ring_hear(&in, &told, buffer, true);
+                                break;
                         case 10:
+                                ring_release(&in);
+                                break;
                         case 11:
                         case 12:
-                                ring_hear(&in, &told, buffer);
+                                ring_hear(&in, &told, buffer, false);
                                 break;
                         default:
                                 ring_say(&out, &told, input_u16(input) % RING_TEXT_MAX % capacity);

@@ -122,6 +122,38 @@ static void used_ring_is_attached_to_where_it_was(void **state) {
         both_end(&both);
 }
 
+static void producer_sees_what_was_released(void **state) {
+        Both both = both_new(SMALL);
+        uint32_t n, first, second;
+
+        assert_int_equal(ring_write(&both.out, "one", 3), 0);
+        first = both.out.position;
+        assert_int_equal(ring_write(&both.out, "two", 3), 0);
+        second = both.out.position;
+        assert_false(ring_has_passed(&both.out, first));
+        assert_int_equal(ring_take(&both.in, both.buffer, &n), 0);
+        assert_false(ring_has_passed(&both.out, first));
+        assert_int_equal(ring_take(&both.in, both.buffer, &n), 0);
+        assert_true(ring_has_passed(&both.out, first));
+        assert_false(ring_has_passed(&both.out, second));
+        assert_int_equal(ring_take(&both.in, both.buffer, &n), RING_E_AGAIN);
+        assert_true(ring_has_passed(&both.out, second));
+        both_end(&both);
+}
+
+static void room_of_a_message_is_free_once_its_reader_sleeps(void **state) {
+        Both both = both_new(SMALL);
+        uint8_t data[SMALL - 4] = {};
+        uint32_t n;
+
+        assert_int_equal(ring_write(&both.out, data, sizeof(data)), 0);
+        assert_int_equal(ring_take(&both.in, both.buffer, &n), 0);
+        assert_int_equal(ring_room(&both.out, 0), RING_E_AGAIN);
+        assert_true(ring_sleep(&both.in));
+        assert_int_equal(ring_room(&both.out, sizeof(data)), 0);
+        both_end(&both);
+}
+
 static void nonsense_that_is_attached_to_is_noticed(void **state) {
         static const uint32_t positions[] = {4, 1, SMALL + 8, 0x80000000, UINT32_MAX - 7 - SMALL};
         uint32_t n;
@@ -133,7 +165,7 @@ static void nonsense_that_is_attached_to_is_noticed(void **state) {
                 ring_init(&both.out, both.memory, SMALL, RING_PRODUCER);
                 ring_init(&both.in, both.memory, SMALL, RING_CONSUMER);
                 assert_int_equal(ring_write(&both.out, "x", 1), RING_E_CORRUPT);
-                assert_int_equal(ring_read(&both.in, both.buffer, &n), RING_E_CORRUPT);
+                assert_int_equal(ring_take(&both.in, both.buffer, &n), RING_E_CORRUPT);
                 both_end(&both);
         }
         for (size_t i = 0; i < sizeof(positions) / sizeof(*positions); i++) {
@@ -143,7 +175,7 @@ static void nonsense_that_is_attached_to_is_noticed(void **state) {
                 ring_init(&both.out, both.memory, SMALL, RING_PRODUCER);
                 ring_init(&both.in, both.memory, SMALL, RING_CONSUMER);
                 assert_int_equal(ring_write(&both.out, "x", 1), RING_E_CORRUPT);
-                assert_int_equal(ring_read(&both.in, both.buffer, &n), RING_E_CORRUPT);
+                assert_int_equal(ring_take(&both.in, both.buffer, &n), RING_E_CORRUPT);
                 both_end(&both);
         }
 }
@@ -304,6 +336,8 @@ int main(void) {
                 cmocka_unit_test(every_length_survives_the_wrap),
                 cmocka_unit_test(positions_may_overflow),
                 cmocka_unit_test(used_ring_is_attached_to_where_it_was),
+                cmocka_unit_test(producer_sees_what_was_released),
+                cmocka_unit_test(room_of_a_message_is_free_once_its_reader_sleeps),
                 cmocka_unit_test(nonsense_that_is_attached_to_is_noticed),
                 cmocka_unit_test(full_ring_says_again_and_remembers_who_waits),
                 cmocka_unit_test(message_that_can_never_fit_is_told_apart),

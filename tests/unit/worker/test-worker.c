@@ -994,6 +994,52 @@ static void what_is_no_list_of_jobs_ends_the_worker(void **state) {
         }
 }
 
+static void wait_for_word(const HostArena *arena, uint64_t offset, uint32_t word) {
+        const volatile uint32_t *at = (const uint32_t *)(arena->data + offset);
+
+        for (unsigned i = 0; *at != word; ++i) {
+                assert_true(i < WAIT_MS);
+                usleep(1000);
+        }
+}
+
+static void send_with_word(Supervisor *supervisor, uint64_t id, uint64_t offset) {
+        Work work;
+
+        add_init(&work, id, 7);
+        work.job.word_arena = offset ? 1 : 0;
+        work.job.word_offset = offset;
+        work_send(supervisor, &work);
+}
+
+/* Who sees the word takes the job before it for ended: that must not be known to a dead worker's ring alone. */
+static void word_is_stored_once_the_supervisor_knows_all_ends_before_it(void **state) {
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+
+        add_module(&supervisor, 7, source);
+        fill_inputs(&arena);
+        send_with_word(&supervisor, 1, 12800);
+        wait_for_word(&arena, 12800, 1);
+        memset(arena.data + AT_C, 0, N * sizeof(float));
+        send_with_word(&supervisor, 2, 0);
+        wait_for_sums(&arena);
+        memset(arena.data + AT_C, 0, N * sizeof(float));
+        send_with_word(&supervisor, 3, 12864);
+        wait_for_sums(&arena);
+        await_done(&supervisor, 1);
+        await_all(&supervisor, 2); /* 3 has no word: 2 was not read of when it ended */
+        assert_int_equal(*(const uint32_t *)(arena.data + 12864), 0);
+
+        (void)channel_sleep(supervisor.channel); /* that is dealt with */
+        channel_wake(supervisor.channel);
+        send_with_word(&supervisor, 4, 12864);
+        wait_for_word(&arena, 12864, 4);
+        await_done(&supervisor, 4);
+        host_arena_free(&arena);
+        assert_int_equal(supervisor_end(&supervisor), 0);
+}
+
 #define FLOOD 1000u /* the id of the first job of a flood */
 
 /* Jobs that fail at once, with so much to say that the ring cannot hold it. Return: how many. */
@@ -1102,6 +1148,7 @@ int main(void) {
                 cmocka_unit_test(failed_assert_comes_with_its_text),
                 cmocka_unit_test(late_job_is_told_once_and_stop_ends_it),
                 cmocka_unit_test(what_is_no_list_of_jobs_ends_the_worker),
+                cmocka_unit_test(word_is_stored_once_the_supervisor_knows_all_ends_before_it),
                 cmocka_unit_test(end_that_waits_for_room_in_the_ring_has_no_word),
         };
 

@@ -79,7 +79,7 @@ struct Fake {
         size_t n_held;
         unsigned n_spawned;
         bool is_ready;
-        bool is_deaf; /* the keeper reads nothing */
+        bool is_deaf;           /* the keeper reads nothing */
         const FakeHooks *hooks; /* NULL: none */
         bool is_lax; /* what a test would fail by is passed over: anything may be said, to anybody */
 };

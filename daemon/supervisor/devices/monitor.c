@@ -82,6 +82,8 @@ void monitor_tick(DeviceMonitor *monitor, uint64_t now_ns) {
 }
 
 void monitor_close(DeviceMonitor *monitor) {
+        if (!monitor->engine) /* the supervisor ends before it has begun */
+                return;
         uv_close((uv_handle_t *)&monitor->retry, NULL);
 }
 

@@ -563,7 +563,7 @@ static void play_restart(World *world) {
         if (!world->input.n)
                 return;
         if (how & 1)
-                handover_begin(world->fake->supervisor);
+                handover_begin(&world->fake->supervisor->handover);
         if (how & 2)
                 fake_turn(world->fake);
         if (how & 4)

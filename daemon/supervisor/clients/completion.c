@@ -10,7 +10,6 @@
 #include "jobs.h"
 #include "util/list.h"
 #include "session.h"
-#include "loop.h"
 
 #define COMPLETIONS_MAX 1024u
 

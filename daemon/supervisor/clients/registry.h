@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "jobs.h"
+#include "resume_ops.h"
 #include "util/bump.h"
 
 typedef struct Clients Clients;
@@ -22,14 +23,14 @@ typedef struct DetachedOps DetachedOps;
 typedef struct DetachedTable DetachedTable;
 typedef struct Listener Listener;
 typedef struct Session Session;
-typedef struct Supervisor Supervisor;
 
 TAILQ_HEAD(Sessions, Session);
 
 struct Clients {
         Engine *engine;
-        Supervisor *supervisor;
-        Bump *bump; /* the memory of one request at a time */
+        const ResumeOps *resume_ops; /* provided by restart/, called with this: */
+        Takeover *takeover;          /* NULL: nothing was taken over */
+        Bump *bump;                  /* the memory of one request at a time */
 
         DetachedTable *detached;
         const DetachedOps *detached_ops;
@@ -45,10 +46,5 @@ struct Clients {
         uint64_t turn;             /* of the loop */
         uint64_t news_turn; /* clients are awaited: what is deferred is looked at until then */
 };
-
-/** registry_next_id() - for a new session; one that is still in use is passed over. */
-uint32_t registry_next_id(Clients *clients);
-/** registry_find() - Return: NULL: there is no session of that id. */
-Session *registry_find(const Clients *clients, uint32_t id);
 
 #endif

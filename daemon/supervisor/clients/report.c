@@ -12,8 +12,6 @@
 #include "util/list.h"
 #include "registry.h"
 #include "session.h"
-#include "loop.h"
-#include "restart.h"
 
 #define REPORT_ENTRIES_MAX 16384u
 #define REPORT_BYTES_MAX   (3u << 20)
@@ -177,7 +175,6 @@ void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__Que
 /* The messages of one status, in one bump; it is gone with the request. */
 typedef struct ReportStatus {
         Engine *engine;
-        Supervisor *supervisor;
         ProtobufCAllocator *allocator;
         Gpuq__V1__Status status;
 } ReportStatus;
@@ -307,7 +304,6 @@ static int report_fill(ReportStatus *report) {
 void session_report_status(Session *session, uint32_t serial) {
         ReportStatus report = {
                 .engine = session->engine,
-                .supervisor = session->clients->supervisor,
                 .allocator = bump_allocator(session->clients->bump),
                 .status = GPUQ__V1__STATUS__INIT,
         };

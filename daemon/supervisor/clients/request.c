@@ -17,8 +17,6 @@
 #include "registry.h"
 #include "session.h"
 #include "submit_scan.h"
-#include "loop.h"
-#include "restart.h"
 #include "util/log.h"
 
 typedef struct RequestEntry {
@@ -80,7 +78,9 @@ static const char *session_on_hello(Session *session, uint32_t serial,
         }
 
         snprintf(session->client, sizeof(session->client), "%s", hello->client);
-        failure = hello->resume ? takeover_claim(session, hello->resume) : NULL;
+        failure = hello->resume ? session->clients->resume_ops->claim(session->clients->takeover,
+                                                                      session, hello->resume)
+                                : NULL;
         if (failure) {
                 session_refuse(session, failure);
                 return NULL;
@@ -278,7 +278,8 @@ static const char *session_on_resumed(Session *session, uint32_t serial,
                                       const Gpuq__V1__Request *request) {
         if (!session->is_resuming)
                 return "a session that was not interrupted is resumed";
-        takeover_resumed(session, request->resumed->seen);
+        session->clients->resume_ops->resumed(session->clients->takeover, session,
+                                              request->resumed->seen);
         session_flush_later(session);
         return NULL;
 }
@@ -303,9 +304,10 @@ static const char *session_on_status_get(Session *session, uint32_t serial,
  * connection whose turn to be read has not come yet? */
 static bool session_is_ahead(const Session *session, uint64_t id) {
         uint32_t number = (uint32_t)(id >> 32);
-        Session *other = registry_find(session->clients, number);
+        const Clients *clients = session->clients;
+        Session *other = session_find(clients, number);
 
-        if (takeover_is_ahead(session->clients->supervisor, session->submitter.user, id))
+        if (clients->resume_ops->is_ahead(clients->takeover, session->submitter.user, id))
                 return !other || (other != session && (uint32_t)id > other->last_tag);
         return !session->is_second_try && other && other != session &&
                other->submitter.user == session->submitter.user && (uint32_t)id > other->last_tag;
@@ -334,7 +336,8 @@ static bool session_names_what_is_ahead(const Session *session, const Gpuq__V1__
 
 /* Until devices are known what a client makes would be taken for what is taken over. */
 static bool session_has_to_wait(const Session *session, const Gpuq__V1__Request *request) {
-        return !takeover_serves(session->clients->supervisor) && session->state == SESSION_OPEN &&
+        return !session->clients->resume_ops->serves(session->clients->takeover) &&
+               session->state == SESSION_OPEN &&
                request->body_case != GPUQ__V1__REQUEST__BODY_STATUS_GET;
 }
 

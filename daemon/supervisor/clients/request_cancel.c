@@ -7,8 +7,8 @@
 
 #include "detached_ops.h"
 #include "jobs.h"
+#include "registry.h"
 #include "util/list.h"
-#include "loop.h"
 
 static Failure *session_cancelled(const Session *session) {
         return failure_new(FAILURE_CANCELLED, "cancelled by uid %u", (unsigned)session->peer.uid);

@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "jobs.h"
-#include "loop.h"
-#include "restart.h"
+#include "registry.h"
 
 static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad *load,
                                    Arena **ret_image) {
@@ -48,7 +47,8 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
              load->length > image->size))
                 return failure_new(FAILURE_NOT_FOUND, "arena %llu is no image that is still there",
                                    (unsigned long long)load->image);
-        if (!takeover_claim_module(session, load->module, spec))
+        if (!session->clients->resume_ops->claim_module(session->clients->takeover, session,
+                                                        load->module, spec))
                 return failure_new(FAILURE_NOT_FOUND, "there is no module %llu in this session",
                                    (unsigned long long)load->module);
         spec->image = load->format == GPUQ__V1__FORMAT__BUILTIN ? NULL : image;

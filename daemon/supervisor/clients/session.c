@@ -10,11 +10,27 @@
 #include "jobs.h"
 #include "registry.h"
 #include "util/list.h"
-#include "loop.h"
-#include "restart.h"
 #include "util/log.h"
 
 static void session_on_close(uv_handle_t *handle);
+
+Session *session_find(const Clients *clients, uint32_t id) {
+        Session *session;
+
+        HASH_FIND(hh, clients->sessions, &id, sizeof(id), session);
+        return session;
+}
+
+/* Numbers come back after 2^32 sessions. */
+uint32_t session_next_id(Clients *clients) {
+        uint32_t id;
+
+        do {
+                id = ++clients->last_session;
+                ledger_note_id(clients->engine->ledger, LEDGER_SESSION, id);
+        } while (id == 0 || session_find(clients, id));
+        return id;
+}
 
 /* ---- begin ----------------------------------------------------------------- */
 
@@ -85,7 +101,7 @@ static int session_start(Session *session, int fd) {
         Clients *clients = session->clients;
         int r;
 
-        session->submitter.id = registry_next_id(clients);
+        session->submitter.id = session_next_id(clients);
         HASH_ADD(hh, clients->sessions, submitter.id, sizeof(session->submitter.id), session);
         if (!session->hh.tbl)
                 return -ENOMEM;
@@ -202,7 +218,8 @@ void session_close(Session *session) {
                 return;
 
         session->state = SESSION_DEAD;
-        takeover_session_closed(session);
+        if (session->is_resuming)
+                session->clients->resume_ops->closed(session->clients->takeover, session);
         session->engine->is_stirred = true;
         if (session->is_flushing)
                 TAILQ_REMOVE(&session->clients->flushing, session, flush_link);

@@ -130,6 +130,10 @@ struct Session {
         bool is_shut : 1;       /* CLOSING: all was written */
 };
 
+/** session_next_id() - for a new session, or a submitter of the daemon's own. */
+uint32_t session_next_id(Clients *clients);
+/** session_find() - Return: NULL: there is no session of that id. */
+Session *session_find(const Clients *clients, uint32_t id);
 /**
  * session_new() - on a connected socket, consumed on success
  * @refusal: NULL, or why it is turned away; consumed in any case

@@ -12,8 +12,6 @@
 #include "jobs.h"
 #include "registry.h"
 #include "util/list.h"
-#include "loop.h"
-#include "restart.h"
 #include "util/log.h"
 
 /* ---- memory ---------------------------------------------------------------- */

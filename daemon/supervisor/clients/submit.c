@@ -11,8 +11,6 @@
 #include "util/list.h"
 #include "policy.h"
 #include "session.h"
-#include "loop.h"
-#include "restart.h"
 
 /* Room for one job's lists, kept from job to job. */
 typedef struct SubmitScratch {
@@ -346,7 +344,8 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepare
 
         if (prepared)
                 spec.texts = prepared->texts;
-        (void)takeover_find_job(session, spec.id, &known);
+        if (session->is_resuming)
+                (void)ledger_find_job(session->engine->ledger, spec.id, &known);
         if (known.state == LEDGER_SENT && submit_has_word(session, job))
                 submit_end_by_word(session, &known);
         if (known.state == LEDGER_ENDED) {

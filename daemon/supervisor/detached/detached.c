@@ -89,7 +89,7 @@ static int owner_new(DetachedTable *table, User *user, DetachedOwner **ret_owner
         if (!owner)
                 return -ENOMEM;
         r = submitter_init(&owner->submitter, table->engine, user,
-                           registry_next_id(table->host.clients), &detached_submitter_ops);
+                           session_next_id(table->host.clients), &detached_submitter_ops);
         if (r < 0) {
                 free(owner);
                 return r;
@@ -233,7 +233,7 @@ static void table_let_in(DetachedTable *table) {
                 return;
         log_warning("%s", table->problem);
         table->is_late = true;
-        table->host.listen(table->host.supervisor);
+        table->host.may_listen(table->host.userdata);
 }
 
 static const char *table_words(int r) {
@@ -276,7 +276,7 @@ static void table_take_in(DetachedTable *table) {
         else
                 table_take(table, scan);
         scan_free(scan);
-        table->host.listen(table->host.supervisor);
+        table->host.may_listen(table->host.userdata);
 }
 
 static void scan_on_done(void *userdata) {

@@ -26,10 +26,8 @@
 /* What the loop gives to this room. */
 typedef struct DetachedHost {
         Clients *clients;
-        Supervisor *supervisor;
-        bool (*may_run)(
-                const Supervisor *supervisor);  /* all of the supervisor before us is taken over */
-        void (*listen)(Supervisor *supervisor); /* detached_is_known() became true */
+        void (*may_listen)(void *userdata); /* detached_is_known() became true */
+        void *userdata;
 } DetachedHost;
 
 /** detached_ops - for clients. */

@@ -470,7 +470,7 @@ void detached_admit(DetachedOwner *owner) {
         Detached *detached;
 
         if (table->is_stopped || table->engine->is_closing ||
-            !table->host.may_run(table->host.supervisor))
+            !table->host.clients->resume_ops->serves(table->host.clients->takeover))
                 return;
         while ((detached = TAILQ_FIRST(&owner->queued)) && uv_hrtime() >= owner->retry_ns &&
                owner_has_room(owner, detached))

@@ -9,7 +9,7 @@
 #include "module.h"
 #include "policy.h"
 #include "scheduler.h"
-#include "clients.h"
+#include "submitter.h"
 #include "engine.h"
 #include "executor.h"
 

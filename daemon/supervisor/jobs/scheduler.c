@@ -8,7 +8,6 @@
 #include "util/list.h"
 #include "slot.h"
 #include "engine.h"
-#include "restart.h"
 #include "executor.h"
 #include "util/log.h"
 

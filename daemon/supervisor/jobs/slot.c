@@ -7,7 +7,6 @@
 #include "util/list.h"
 #include "scheduler.h"
 #include "engine.h"
-#include "restart.h"
 #include "executor.h"
 #include "util/log.h"
 

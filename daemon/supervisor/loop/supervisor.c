@@ -39,27 +39,6 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
 
 /* ---- life ------------------------------------------------------------------ */
 
-static int supervisor_init_loop(Supervisor *supervisor) {
-        int r;
-
-        r = uv_loop_init(&supervisor->loop);
-        if (r < 0)
-                return r;
-        r = stall_start(&supervisor->stall, &supervisor->loop);
-        if (r < 0)
-                return r;
-        uv_prepare_init(&supervisor->loop, &supervisor->prepare);
-        uv_idle_init(&supervisor->loop, &supervisor->idle);
-        uv_timer_init(&supervisor->loop, &supervisor->tick);
-        uv_timer_init(&supervisor->loop, &supervisor->quit_timer);
-        supervisor->prepare.data = supervisor->idle.data = supervisor->tick.data = supervisor;
-        supervisor->quit_timer.data = supervisor;
-        uv_prepare_start(&supervisor->prepare, supervisor_on_prepare);
-        uv_timer_start(&supervisor->tick, supervisor_on_tick, SUPERVISOR_TICK_MS,
-                       SUPERVISOR_TICK_MS);
-        return 0;
-}
-
 static void supervisor_on_devices(void *userdata) {
         Supervisor *supervisor = userdata;
 
@@ -81,16 +60,50 @@ static const DeviceMonitorOwner supervisor_monitor_owner = {
         .failed = supervisor_on_no_devices,
 };
 
+static void supervisor_on_handed_over(void *userdata) {
+        Supervisor *supervisor = userdata;
+
+        uv_stop(&supervisor->loop);
+}
+
+static void supervisor_may_listen(void *userdata) {
+        supervisor_listen(userdata);
+}
+
 static int supervisor_init_detached(Supervisor *supervisor) {
         DetachedHost host = {
                 .clients = &supervisor->clients,
-                .supervisor = supervisor,
-                .may_run = takeover_serves,
-                .listen = supervisor_listen,
+                .may_listen = supervisor_may_listen,
+                .userdata = supervisor,
         };
 
         supervisor->clients.detached_ops = &detached_ops;
         return detached_new(&host, &supervisor->clients.detached);
+}
+
+static int supervisor_init_loop(Supervisor *supervisor) {
+        int r;
+
+        r = uv_loop_init(&supervisor->loop);
+        if (r < 0)
+                return r;
+        r = stall_start(&supervisor->stall, &supervisor->loop);
+        if (r < 0)
+                return r;
+        uv_prepare_init(&supervisor->loop, &supervisor->prepare);
+        uv_idle_init(&supervisor->loop, &supervisor->idle);
+        uv_timer_init(&supervisor->loop, &supervisor->tick);
+        uv_timer_init(&supervisor->loop, &supervisor->quit_timer);
+        supervisor->prepare.data = supervisor->idle.data = supervisor->tick.data = supervisor;
+        supervisor->quit_timer.data = supervisor;
+        uv_prepare_start(&supervisor->prepare, supervisor_on_prepare);
+        uv_timer_start(&supervisor->tick, supervisor_on_tick, SUPERVISOR_TICK_MS,
+                       SUPERVISOR_TICK_MS);
+        monitor_init(&supervisor->monitor, &supervisor->engine, &supervisor_monitor_owner,
+                     supervisor);
+        handover_init(&supervisor->handover, &supervisor->engine, &supervisor->clients,
+                      supervisor_on_handed_over, supervisor);
+        return 0;
 }
 
 static int supervisor_init(Supervisor *supervisor) {
@@ -106,12 +119,10 @@ static int supervisor_init(Supervisor *supervisor) {
         r = workers_init(&supervisor->workers, &supervisor->engine);
         if (r < 0)
                 return r;
-        monitor_init(&supervisor->monitor, &supervisor->engine, &supervisor_monitor_owner,
-                     supervisor);
         r = clients_init(&supervisor->clients, &supervisor->engine);
         if (r < 0)
                 return r;
-        supervisor->clients.supervisor = supervisor;
+        supervisor->clients.resume_ops = &takeover_resume_ops;
         supervisor->clients.is_private = supervisor->options.is_private;
         supervisor->clients.private_uid = supervisor->options.private_uid;
         r = ledger_new(&supervisor->engine.ledger);
@@ -124,9 +135,11 @@ static int supervisor_init(Supervisor *supervisor) {
                 return r;
         if (supervisor->options.keeper_fd < 0)
                 return 0;
-        r = takeover_new(supervisor, &supervisor->takeover);
+        r = takeover_new(&supervisor->engine, &supervisor->clients, supervisor_may_listen,
+                         supervisor, &supervisor->takeover);
         if (r < 0)
                 return r;
+        supervisor->clients.takeover = supervisor->takeover;
         return keeper_link_new(&supervisor->loop, supervisor->options.keeper_fd,
                                supervisor_on_keeper, supervisor_on_keeper_end, supervisor,
                                &supervisor->engine.keeper);
@@ -190,7 +203,7 @@ static void supervisor_end_work(Supervisor *supervisor) {
         Slot *slot, *next_slot;
 
         supervisor->engine.is_closing = true;
-        supervisor->takeover = takeover_free(supervisor->takeover);
+        supervisor->takeover = supervisor->clients.takeover = takeover_free(supervisor->takeover);
         clients_close(&supervisor->clients);
         detached_stop(supervisor->clients.detached);
         workers_close(&supervisor->workers);
@@ -208,6 +221,7 @@ static void supervisor_close_handles(Supervisor *supervisor) {
         for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
                 device_close(&supervisor->engine.devices[i]);
         monitor_close(&supervisor->monitor);
+        handover_close(&supervisor->handover);
         stall_stop(&supervisor->stall);
         uv_close((uv_handle_t *)&supervisor->prepare, NULL);
         uv_close((uv_handle_t *)&supervisor->idle, NULL);

@@ -24,6 +24,7 @@
 #include "clients.h"
 #include "devices.h"
 #include "jobs.h"
+#include "restart.h"
 #include "workers.h"
 #include "util/bump.h"
 #include "base.h"
@@ -59,17 +60,15 @@ struct Supervisor {
         SupervisorOptions options;
         Config *config;
         Takeover *takeover;      /* NULL: without a keeper, for tests */
+        Handover handover;
 
-        uint64_t status_ns;   /* when the keeper last heard of us */
-        Pace pace;            /* an event is a job that came or ended */
-        uint64_t polled_ns;   /* when it last thought of looking again rather than sleeping */
-        uint64_t quit_ns;     /* when the keeper told us to end */
-        int r;                /* how the run ended */
-        uint64_t handover_ns; /* handing over: not later */
-        unsigned n_quiet;     /* likewise: looks in a row that found nothing in flight */
-        bool is_polling;      /* it looks again rather than sleep */
-        bool is_started;      /* the keeper has handed over what it held */
-        bool has_handed_over;
+        uint64_t status_ns; /* when the keeper last heard of us */
+        Pace pace;          /* an event is a job that came or ended */
+        uint64_t polled_ns; /* when it last thought of looking again rather than sleeping */
+        uint64_t quit_ns;   /* when the keeper told us to end */
+        int r;              /* how the run ended */
+        bool is_polling;    /* it looks again rather than sleep */
+        bool is_started;    /* the keeper has handed over what it held */
 };
 
 /** supervisor_new() - configuration, loop, keeper. Return: 0, or a negative errno that was logged. */

@@ -52,7 +52,7 @@ static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds
 
 void supervisor_listen(Supervisor *supervisor) {
         if (supervisor->clients.listener && !supervisor->engine.is_closing &&
-            takeover_lets_in(supervisor) && detached_is_known(supervisor->clients.detached))
+            takeover_lets_in(supervisor->takeover) && detached_is_known(supervisor->clients.detached))
                 listener_start(supervisor->clients.listener);
 }
 
@@ -107,7 +107,7 @@ void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, 
                         supervisor_quit(supervisor);
                         break;
                 case KEEPER_HANDOVER:
-                        handover_begin(supervisor);
+                        handover_begin(&supervisor->handover);
                         break;
         }
         supervisor_close_fds(fds, n_fds);

@@ -82,7 +82,7 @@ static void supervisor_on_idle(uv_idle_t *idle) {
 
 /* While a takeover awaits somebody, only if what they wait for may have come. */
 static bool supervisor_may_serve_deferred(const Supervisor *supervisor) {
-        return !takeover_is_awaiting(supervisor) ||
+        return !takeover_is_awaiting(supervisor->takeover) ||
                supervisor->clients.turn <= supervisor->clients.news_turn;
 }
 
@@ -90,7 +90,7 @@ static void supervisor_serve_deferred(Supervisor *supervisor) {
         Clients *clients = &supervisor->clients;
 
         clients->turn++;
-        if (takeover_is_awaiting(supervisor) && takeover_has_news(supervisor))
+        if (takeover_is_awaiting(supervisor->takeover) && takeover_has_news(supervisor->takeover))
                 clients->news_turn = clients->turn + 2; /* those deferred just now included */
         if (supervisor_may_serve_deferred(supervisor))
                 clients_serve_deferred(clients);

@@ -1,60 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Handover
- *
- * Looks every few milliseconds. An end that was found in one turn of the loop is told to
- * its client in the next, so nothing must be in flight at some looks in a row.
- */
-
 #include "handover.h"
 
-#include "clients.h"
-#include "loop.h"
+#include "keeper/protocol.h"
 #include "util/log.h"
 
-#define HANDOVER_LOOKS 3u /* in a row */
+#define HANDOVER_CHECKS                                                                            \
+        3u /* in a row: an end that is found in one turn is told to its client in the next */
+#define HANDOVER_STEP_MS 10u
 
-static unsigned handover_count(const Supervisor *supervisor) {
+void handover_init(Handover *handover, Engine *engine, Clients *clients,
+                   void (*done)(void *userdata), void *userdata) {
+        handover->engine = engine;
+        handover->clients = clients;
+        handover->done = done;
+        handover->userdata = userdata;
+        uv_timer_init(engine->loop, &handover->timer);
+        handover->timer.data = handover;
+}
+
+void handover_close(Handover *handover) {
+        uv_close((uv_handle_t *)&handover->timer, NULL);
+}
+
+static unsigned handover_count(const Handover *handover) {
+        const Engine *engine = handover->engine;
         unsigned n = 0;
 
-        for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
-                n += supervisor->engine.devices[i].n_running;
+        for (size_t i = 0; i < engine->n_devices; ++i)
+                n += engine->devices[i].n_running;
         return n;
 }
 
-static bool handover_is_quiet(const Supervisor *supervisor) {
-        return !handover_count(supervisor) && TAILQ_EMPTY(&supervisor->engine.doomed) &&
-               !supervisor->clients.detached_ops->is_writing(supervisor->clients.detached);
-}
+/* Without the synced end of a detached job that job would run again. */
+static bool handover_is_quiet(const Handover *handover) {
+        const Clients *clients = handover->clients;
 
-/* Who comes now waits for the next. */
-static void handover_look(Supervisor *supervisor) {
-        supervisor->clients.listener = listener_close(supervisor->clients.listener);
-        supervisor->n_quiet = handover_is_quiet(supervisor) ? supervisor->n_quiet + 1 : 0;
+        return !handover_count(handover) && TAILQ_EMPTY(&handover->engine->doomed) &&
+               !clients->detached_ops->is_writing(clients->detached);
 }
 
 static void handover_on_timer(uv_timer_t *timer) {
-        Supervisor *supervisor = timer->data;
+        Handover *handover = timer->data;
 
-        handover_look(supervisor);
-        if (supervisor->n_quiet < HANDOVER_LOOKS && uv_hrtime() < supervisor->handover_ns)
+        /* Clients that connect now wait for the next supervisor. */
+        handover->clients->listener = listener_close(handover->clients->listener);
+        handover->n_quiet = handover_is_quiet(handover) ? handover->n_quiet + 1 : 0;
+        if (handover->n_quiet < HANDOVER_CHECKS && uv_hrtime() < handover->until_ns)
                 return;
 
-        if (supervisor->n_quiet < HANDOVER_LOOKS)
+        if (handover->n_quiet < HANDOVER_CHECKS)
                 log_warning("handing over with %u jobs in flight: they did not end within %d s",
-                            handover_count(supervisor), KEEPER_HANDOVER_S);
-        supervisor->has_handed_over = true;
+                            handover_count(handover), KEEPER_HANDOVER_S);
+        handover->is_done = true;
         uv_timer_stop(timer);
-        uv_stop(&supervisor->loop);
+        handover->done(handover->userdata);
 }
 
-void handover_begin(Supervisor *supervisor) {
-        if (supervisor->engine.is_closing || supervisor->engine.is_paused)
+void handover_begin(Handover *handover) {
+        if (handover->engine->is_closing || handover->engine->is_paused)
                 return;
 
-        log_info("handing over: %u jobs are in flight", handover_count(supervisor));
-        supervisor->engine.is_paused = true;
-        supervisor->handover_ns = uv_hrtime() + KEEPER_HANDOVER_S * 1000000000ull;
-        uv_timer_start(&supervisor->quit_timer, handover_on_timer, SUPERVISOR_QUIT_STEP_MS,
-                       SUPERVISOR_QUIT_STEP_MS);
+        log_info("handing over: %u jobs are in flight", handover_count(handover));
+        handover->engine->is_paused = true;
+        handover->until_ns = uv_hrtime() + KEEPER_HANDOVER_S * 1000000000ull;
+        uv_timer_start(&handover->timer, handover_on_timer, HANDOVER_STEP_MS, HANDOVER_STEP_MS);
 }

@@ -9,7 +9,6 @@
 
 #include "base.h"
 #include "jobs.h"
-#include "loop.h"
 #include "takeover_state.h"
 #include "util/log.h"
 
@@ -18,20 +17,24 @@ static void takeover_on_time(uv_timer_t *timer);
 
 /* ---- life ------------------------------------------------------------------ */
 
-int takeover_new(Supervisor *supervisor, Takeover **ret_takeover) {
+int takeover_new(Engine *engine, Clients *clients, void (*may_listen)(void *userdata),
+                 void *userdata, Takeover **ret_takeover) {
         Takeover *takeover;
         int r;
 
         takeover = calloc(1, sizeof(*takeover));
         if (!takeover)
                 return -ENOMEM;
-        r = uv_timer_init(&supervisor->loop, &takeover->timer);
+        r = uv_timer_init(engine->loop, &takeover->timer);
         if (r < 0) {
                 free(takeover);
                 return r;
         }
 
-        takeover->supervisor = supervisor;
+        takeover->engine = engine;
+        takeover->clients = clients;
+        takeover->may_listen = may_listen;
+        takeover->userdata = userdata;
         takeover->timer.data = takeover;
         *ret_takeover = takeover;
         return 0;
@@ -57,33 +60,29 @@ Takeover *takeover_free(Takeover *takeover) {
 
 /* ---- what is so now -------------------------------------------------------- */
 
-bool takeover_is_awaiting(const Supervisor *supervisor) {
-        const Takeover *takeover = supervisor->takeover;
-
+bool takeover_is_awaiting(const Takeover *takeover) {
         return takeover && !takeover->is_over;
 }
 
-bool takeover_serves(const Supervisor *supervisor) {
-        const Takeover *takeover = supervisor->takeover;
-
+bool takeover_serves(const Takeover *takeover) {
         return !takeover || takeover->state == TAKEOVER_SERVING;
 }
 
-bool takeover_lets_in(const Supervisor *supervisor) {
-        return takeover_serves(supervisor) || supervisor->takeover->is_late;
+bool takeover_lets_in(const Takeover *takeover) {
+        return takeover_serves(takeover) || takeover->is_late;
 }
 
-bool takeover_has_news(Supervisor *supervisor) {
-        bool has_news = supervisor->takeover->has_news;
+bool takeover_has_news(Takeover *takeover) {
+        bool has_news = takeover->has_news;
 
-        supervisor->takeover->has_news = false;
+        takeover->has_news = false;
         return has_news;
 }
 
 /* ---- its beginning --------------------------------------------------------- */
 
 static uint64_t takeover_wait_ms(const Takeover *takeover) {
-        return takeover->supervisor->config->takeover_s * 1000ull;
+        return takeover->engine->config->takeover_s * 1000ull;
 }
 
 static void takeover_serve(Takeover *takeover) {
@@ -91,27 +90,27 @@ static void takeover_serve(Takeover *takeover) {
         takeover->has_news = true; /* for those who were let in before */
         uv_timer_start(&takeover->timer, takeover_on_time, takeover_wait_ms(takeover), 0);
         takeover_check(takeover);
-        supervisor_listen(takeover->supervisor);
+        takeover->may_listen(takeover->userdata);
 }
 
 /* A new ledger, for when there is none or the one there is cannot be used. Supervisors before
  * us are unknown then, and with them all that the keeper held for them. */
 static int takeover_begin_afresh(Takeover *takeover) {
         takeover_drop_held(takeover);
-        keeper_link_keep(takeover->supervisor->engine.keeper, KEEPER_KEY_LEDGER,
-                         ledger_fd(takeover->supervisor->engine.ledger));
+        keeper_link_keep(takeover->engine->keeper, KEEPER_KEY_LEDGER,
+                         ledger_fd(takeover->engine->ledger));
         takeover_serve(takeover);
         return 0;
 }
 
 static void takeover_adopt_ledger(Takeover *takeover, Ledger *ledger) {
-        Supervisor *supervisor = takeover->supervisor;
+        Engine *engine = takeover->engine;
 
-        ledger_free(supervisor->engine.ledger);
-        supervisor->engine.ledger = ledger;
-        supervisor->clients.last_session = (uint32_t)ledger_last_id(ledger, LEDGER_SESSION);
-        supervisor->engine.last_arena = ledger_last_id(ledger, LEDGER_ARENA);
-        supervisor->engine.last_module = ledger_last_id(ledger, LEDGER_MODULE);
+        ledger_free(engine->ledger);
+        engine->ledger = ledger;
+        takeover->clients->last_session = (uint32_t)ledger_last_id(ledger, LEDGER_SESSION);
+        engine->last_arena = ledger_last_id(ledger, LEDGER_ARENA);
+        engine->last_module = ledger_last_id(ledger, LEDGER_MODULE);
 }
 
 /* Return: NULL: it is ours now. Else why it is not. */
@@ -168,7 +167,7 @@ static void takeover_let_in_late(Takeover *takeover) {
                     "for it",
                     TAKEOVER_LATE_MS / 1000);
         takeover->is_late = true;
-        supervisor_listen(takeover->supervisor);
+        takeover->may_listen(takeover->userdata);
 }
 
 /* LOOKING */
@@ -178,7 +177,7 @@ static void takeover_on_tick(uv_timer_t *timer) {
 
         if (!takeover->is_late && ms >= TAKEOVER_LATE_MS)
                 takeover_let_in_late(takeover);
-        if (ms >= takeover_wait_ms(takeover) && takeover->supervisor->engine.problem)
+        if (ms >= takeover_wait_ms(takeover) && takeover->engine->problem)
                 takeover_on_devices(takeover); /* there are none: what needs none goes on */
 }
 

@@ -30,19 +30,25 @@
 #include <stdint.h>
 
 #include "base.h"
+#include "clients.h"
 #include "jobs.h"
 
 #define TAKEOVER_LATE_MS 20000u /* without devices; libgpuq gives up after 30 s without an answer */
 #define TAKEOVER_TICK_MS 100u   /* between looks at the clock while devices are looked for */
 
-typedef struct ModuleSpec ModuleSpec;
-typedef struct Session Session;
-typedef struct Supervisor Supervisor;
 typedef struct Takeover Takeover;
-typedef struct User User;
 
-/** takeover_new() - COLLECTING. Return: 0, or a negative errno. */
-int takeover_new(Supervisor *supervisor, Takeover **ret_takeover);
+/** takeover_resume_ops - for sessions; accepts a takeover that is NULL. */
+extern const ResumeOps takeover_resume_ops;
+
+/**
+ * takeover_new() - COLLECTING
+ * @may_listen: called with @userdata whenever takeover_lets_in() may have become true
+ *
+ * Return: 0, or a negative errno.
+ */
+int takeover_new(Engine *engine, Clients *clients, void (*may_listen)(void *userdata),
+                 void *userdata, Takeover **ret_takeover);
 /** takeover_free() - whatever is left of it is dropped; NULL is fine. Return: NULL. */
 Takeover *takeover_free(Takeover *takeover);
 /** takeover_on_held() - the keeper held this; consumed. */
@@ -52,30 +58,13 @@ int takeover_begin(Takeover *takeover);
 /** takeover_on_devices() - devices are known: arenas come back, clients may. */
 void takeover_on_devices(Takeover *takeover);
 
-/** takeover_is_awaiting() - jobs of sessions that are away may still be waited for. */
-bool takeover_is_awaiting(const Supervisor *supervisor);
-/** takeover_lets_in() - whoever connects may come in. */
-bool takeover_lets_in(const Supervisor *supervisor);
-/** takeover_serves() - and may be served. */
-bool takeover_serves(const Supervisor *supervisor);
-/** takeover_has_news() - since it was last asked: somebody who was waited for said something. */
-bool takeover_has_news(Supervisor *supervisor);
-/** takeover_is_ahead() - may this job of @user's yet be named by a session that is away? */
-bool takeover_is_ahead(const Supervisor *supervisor, const User *user, uint64_t id);
-
-/**
- * takeover_claim() - @session is what was session @id, by the word of the kernel
- *
- * Return: NULL, the session has that number now; or why not.
- */
-Failure *takeover_claim(Session *session, uint32_t id);
-/** takeover_resumed() - it has said all; it has read of @n_seen ends. */
-void takeover_resumed(Session *session, uint32_t n_seen);
-/** takeover_session_closed() - it is waited for no more. */
-void takeover_session_closed(Session *session);
-/** takeover_claim_module() - what is known of a module that @session had. Return: false: it had no such module. */
-bool takeover_claim_module(Session *session, uint64_t id, ModuleSpec *spec);
-/** takeover_find_job() - what a resuming session submits again. Return: false: nothing is known of it. */
-bool takeover_find_job(const Session *session, uint64_t id, LedgerJob *ret_job);
+/** takeover_is_awaiting() - jobs of sessions that are away may still be waited for. NULL: no. */
+bool takeover_is_awaiting(const Takeover *takeover);
+/** takeover_lets_in() - clients that connect may come in. NULL: yes. */
+bool takeover_lets_in(const Takeover *takeover);
+/** takeover_serves() - and may be served. NULL: yes. */
+bool takeover_serves(const Takeover *takeover);
+/** takeover_has_news() - since this was last asked, a session that was waited for said something. */
+bool takeover_has_news(Takeover *takeover);
 
 #endif

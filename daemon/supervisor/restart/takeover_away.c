@@ -8,7 +8,6 @@
 
 #include "base.h"
 #include "jobs.h"
-#include "loop.h"
 #include "takeover_state.h"
 #include "util/log.h"
 
@@ -41,7 +40,7 @@ int takeover_add_session(Takeover *takeover, const LedgerSession *record, uint32
         User *user;
         int r;
 
-        r = engine_get_user(&takeover->supervisor->engine, record->uid, record->gid, &user);
+        r = engine_get_user(takeover->engine, record->uid, record->gid, &user);
         if (r < 0)
                 return r;
         session = calloc(1, sizeof(*session));
@@ -59,7 +58,7 @@ int takeover_add_session(Takeover *takeover, const LedgerSession *record, uint32
                 return -ENOMEM;
         }
         if (record->pid)
-                r = process_watch_pid(takeover->supervisor->engine.loop, record->pid, record->start,
+                r = process_watch_pid(takeover->engine->loop, record->pid, record->start,
                                       takeover_on_death, session, &session->watch);
         if (r < 0) {
                 takeover_forget_session(takeover, session);
@@ -80,7 +79,7 @@ void takeover_wake_session(TakeoverSession *session) {
 
 void takeover_forget_session(Takeover *takeover, TakeoverSession *session) {
         takeover_wake_session(session);
-        ledger_told_close(takeover->supervisor->engine.ledger, &session->told);
+        ledger_told_close(takeover->engine->ledger, &session->told);
         HASH_DEL(takeover->sessions, session);
         free(session);
 }
@@ -97,23 +96,22 @@ static void takeover_drop_modules(Takeover *takeover, uint32_t session) {
 
         HASH_ITER (hh, takeover->modules, module, next)
                 if (module->record.session == session) {
-                        ledger_drop(takeover->supervisor->engine.ledger, LEDGER_MODULE,
-                                    module->slot);
+                        ledger_drop(takeover->engine->ledger, LEDGER_MODULE, module->slot);
                         takeover_forget_module(takeover, module);
                 }
 }
 
 /* Those that it did not submit again. */
 static void takeover_drop_jobs(Takeover *takeover, uint32_t session) {
-        Supervisor *supervisor = takeover->supervisor;
-        size_t i = ledger_first_job_of(supervisor->engine.ledger, session);
+        Engine *engine = takeover->engine;
+        size_t i = ledger_first_job_of(engine->ledger, session);
         const Job *job;
         LedgerJob known;
 
-        while (ledger_next_job_of(supervisor->engine.ledger, session, &i, &known)) {
-                job = engine_find_job(&supervisor->engine, known.owner.id);
+        while (ledger_next_job_of(engine->ledger, session, &i, &known)) {
+                job = engine_find_job(engine, known.owner.id);
                 if (known.state != LEDGER_ENDED && (!job || job->record != known.slot))
-                        ledger_job_dropped(supervisor->engine.ledger, known.slot);
+                        ledger_job_dropped(engine->ledger, known.slot);
         }
 }
 
@@ -148,6 +146,6 @@ void takeover_leave_session(Takeover *takeover, TakeoverSession *session) {
 void takeover_end_session(Takeover *takeover, TakeoverSession *session) {
         log_info("session %u of uid %u did not come back: it ends", session->id,
                  session->record.uid);
-        ledger_drop(takeover->supervisor->engine.ledger, LEDGER_SESSION, session->slot);
+        ledger_drop(takeover->engine->ledger, LEDGER_SESSION, session->slot);
         takeover_leave_session(takeover, session);
 }

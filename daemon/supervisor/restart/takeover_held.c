@@ -9,7 +9,6 @@
 
 #include "jobs.h"
 #include "base.h"
-#include "loop.h"
 #include "takeover_state.h"
 
 /* ---- descriptors ----------------------------------------------------------- */
@@ -25,7 +24,7 @@ void takeover_on_held(Takeover *takeover, const char *key, int fd) {
                         return;
         }
         free(held);
-        keeper_link_drop(takeover->supervisor->engine.keeper, key);
+        keeper_link_drop(takeover->engine->keeper, key);
         close(fd);
 }
 
@@ -43,7 +42,7 @@ int takeover_take_fd(Takeover *takeover, const char *key) {
 }
 
 static void takeover_drop_fd(Takeover *takeover, TakeoverHeld *held) {
-        keeper_link_drop(takeover->supervisor->engine.keeper, held->key);
+        keeper_link_drop(takeover->engine->keeper, held->key);
         HASH_DEL(takeover->held, held);
         close(held->fd);
         free(held);
@@ -65,10 +64,10 @@ void takeover_drop_held(Takeover *takeover) {
 
 /* ---- arenas ---------------------------------------------------------------- */
 
-static Device *takeover_find_device(const Supervisor *supervisor, const char *uuid) {
-        for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
-                if (strcmp(supervisor->engine.devices[i].uuid, uuid) == 0)
-                        return &supervisor->engine.devices[i];
+static Device *takeover_find_device(const Engine *engine, const char *uuid) {
+        for (size_t i = 0; i < engine->n_devices; ++i)
+                if (strcmp(engine->devices[i].uuid, uuid) == 0)
+                        return &engine->devices[i];
         return NULL;
 }
 
@@ -94,7 +93,7 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
         _cleanup_(closep) int fd = -1;
         Device *device = NULL;
         char key[KEEPER_KEY_MAX];
-        Arena *other = engine_find_arena(&takeover->supervisor->engine, record->id);
+        Arena *other = engine_find_arena(takeover->engine, record->id);
 
         if (other) { /* the one before us died as it wrote that it is another's too */
                 other->session = LEDGER_SHARED;
@@ -104,15 +103,14 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
                 return false;
         snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)record->id);
         if (*record->device) {
-                device = takeover_find_device(takeover->supervisor, record->device);
+                device = takeover_find_device(takeover->engine, record->device);
                 if (!device)
                         return false;
         }
         fd = takeover_take_fd(takeover, key);
         if (fd < 0)
                 return false;
-        if (arena_restore(&takeover->supervisor->engine, record, slot, device, TAKE_FD(fd),
-                          &arena) < 0)
+        if (arena_restore(takeover->engine, record, slot, device, TAKE_FD(fd), &arena) < 0)
                 return false;
         if (takeover_note_arena(takeover, arena) == 0)
                 (void)TAKE_PTR(arena);
@@ -120,7 +118,7 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
 }
 
 void takeover_restore(Takeover *takeover) {
-        Ledger *ledger = takeover->supervisor->engine.ledger;
+        Ledger *ledger = takeover->engine->ledger;
         uint32_t slot = LEDGER_NONE;
         const LedgerArena *record;
 

@@ -4,7 +4,6 @@
  */
 
 #include "base.h"
-#include "loop.h"
 #include "takeover_state.h"
 
 static int takeover_read_session(Takeover *takeover, const LedgerSession *record, uint32_t slot) {
@@ -12,7 +11,7 @@ static int takeover_read_session(Takeover *takeover, const LedgerSession *record
 
         r = takeover_add_session(takeover, record, slot);
         if (r == -ESRCH) {
-                ledger_drop(takeover->supervisor->engine.ledger, LEDGER_SESSION, slot);
+                ledger_drop(takeover->engine->ledger, LEDGER_SESSION, slot);
                 return 0;
         }
         return r;
@@ -26,11 +25,11 @@ static int takeover_read_module(Takeover *takeover, const LedgerModule *record, 
         if (module) {
                 module->record.has_variables |= record->has_variables;
                 module->record.is_used |= record->is_used;
-                ledger_drop(takeover->supervisor->engine.ledger, LEDGER_MODULE, slot);
+                ledger_drop(takeover->engine->ledger, LEDGER_MODULE, slot);
                 return 0;
         }
         if (!takeover_find_session(takeover, record->session)) {
-                ledger_drop(takeover->supervisor->engine.ledger, LEDGER_MODULE, slot);
+                ledger_drop(takeover->engine->ledger, LEDGER_MODULE, slot);
                 return 0;
         }
         module = calloc(1, sizeof(*module));
@@ -51,7 +50,7 @@ static int takeover_read_end(Takeover *takeover, const LedgerJob *job) {
         User *user;
         int r;
 
-        r = engine_get_user(&takeover->supervisor->engine, job->owner.uid, job->owner.gid, &user);
+        r = engine_get_user(takeover->engine, job->owner.uid, job->owner.gid, &user);
         if (r < 0)
                 return r;
         history_add(user->history, &(HistoryEntry){
@@ -71,7 +70,7 @@ static int takeover_read_end(Takeover *takeover, const LedgerJob *job) {
  * is away may not make room for others yet: it may have to be told. */
 static int takeover_read_job(Takeover *takeover, const LedgerJob *job) {
         TakeoverSession *session = takeover_find_session(takeover, (uint32_t)(job->owner.id >> 32));
-        Ledger *ledger = takeover->supervisor->engine.ledger;
+        Ledger *ledger = takeover->engine->ledger;
 
         if (session)
                 session->last_tag = MAX(session->last_tag, (uint32_t)job->owner.id);
@@ -86,7 +85,7 @@ static int takeover_read_job(Takeover *takeover, const LedgerJob *job) {
 }
 
 int takeover_read(Takeover *takeover) {
-        const Ledger *ledger = takeover->supervisor->engine.ledger;
+        const Ledger *ledger = takeover->engine->ledger;
         uint32_t slot = LEDGER_NONE;
         const void *record;
         LedgerJob job;

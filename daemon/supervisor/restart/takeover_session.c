@@ -8,15 +8,14 @@
 #include "util/list.h"
 #include "base.h"
 #include "clients.h"
-#include "loop.h"
 #include "takeover_state.h"
 
-bool takeover_is_ahead(const Supervisor *supervisor, const User *user, uint64_t id) {
+static bool takeover_is_ahead(const Takeover *takeover, const User *user, uint64_t id) {
         const TakeoverSession *session;
 
-        if (!takeover_is_awaiting(supervisor) || history_find(user->history, id))
+        if (!takeover_is_awaiting(takeover) || history_find(user->history, id))
                 return false;
-        session = takeover_find_session(supervisor->takeover, (uint32_t)(id >> 32));
+        session = takeover_find_session(takeover, (uint32_t)(id >> 32));
         return session && session->record.uid == user->uid;
 }
 
@@ -28,9 +27,7 @@ static bool takeover_is_same(const TakeoverSession *session, const Peer *peer) {
         return !record->start || record->start == process_age_start(peer->pid);
 }
 
-Failure *takeover_claim(Session *session, uint32_t id) {
-        Supervisor *supervisor = session->clients->supervisor;
-        Takeover *takeover = supervisor->takeover;
+static Failure *takeover_claim(Takeover *takeover, Session *session, uint32_t id) {
         TakeoverSession *expected = takeover ? takeover_find_session(takeover, id) : NULL;
         int r;
 
@@ -56,8 +53,7 @@ Failure *takeover_claim(Session *session, uint32_t id) {
 }
 
 /* It has said all, or is gone. */
-static void takeover_let_go(Session *session) {
-        Takeover *takeover = session->clients->supervisor->takeover;
+static void takeover_let_go(Takeover *takeover, Session *session) {
         TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
 
         session->is_resuming = false;
@@ -65,25 +61,19 @@ static void takeover_let_go(Session *session) {
         takeover_leave_session(takeover, expected);
 }
 
-void takeover_resumed(Session *session, uint32_t n_seen) {
-        Takeover *takeover = session->clients->supervisor->takeover;
+static void takeover_resumed(Takeover *takeover, Session *session, uint32_t n_seen) {
         TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
 
         session->told.n_told = n_seen;
         session->last_tag = MAX(session->last_tag, expected->last_tag);
-        takeover_let_go(session);
+        takeover_let_go(takeover, session);
 }
 
-void takeover_session_closed(Session *session) {
-        if (session->is_resuming)
-                takeover_let_go(session);
-}
-
-bool takeover_claim_module(Session *session, uint64_t id, ModuleSpec *spec) {
-        Supervisor *supervisor = session->clients->supervisor;
+static bool takeover_claim_module(Takeover *takeover, const Session *session, uint64_t id,
+                                  ModuleSpec *spec) {
         TakeoverModule *module;
 
-        HASH_FIND(hh, supervisor->takeover->modules, &id, sizeof(id), module);
+        HASH_FIND(hh, takeover->modules, &id, sizeof(id), module);
         if (!module || module->record.session != session->submitter.id)
                 return false;
 
@@ -91,10 +81,15 @@ bool takeover_claim_module(Session *session, uint64_t id, ModuleSpec *spec) {
         spec->record = module->slot;
         spec->has_variables = module->record.has_variables;
         spec->is_used = module->record.is_used;
-        takeover_forget_module(supervisor->takeover, module);
+        takeover_forget_module(takeover, module);
         return true;
 }
 
-bool takeover_find_job(const Session *session, uint64_t id, LedgerJob *ret_job) {
-        return session->is_resuming && ledger_find_job(session->engine->ledger, id, ret_job);
-}
+const ResumeOps takeover_resume_ops = {
+        .serves = takeover_serves,
+        .is_ahead = takeover_is_ahead,
+        .claim = takeover_claim,
+        .resumed = takeover_resumed,
+        .closed = takeover_let_go,
+        .claim_module = takeover_claim_module,
+};

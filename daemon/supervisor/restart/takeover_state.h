@@ -51,7 +51,10 @@ typedef struct TakeoverModule {
 } TakeoverModule;
 
 struct Takeover {
-        Supervisor *supervisor;
+        Engine *engine;
+        Clients *clients;
+        void (*may_listen)(void *userdata);
+        void *userdata;
         TakeoverState state;
         uv_timer_t timer; /* LOOKING: every TAKEOVER_TICK_MS; SERVING: after takeover_s */
         uint64_t began_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_SUPERVISOR_WORKER_POOL_H
-#define GPUQ_SUPERVISOR_WORKER_POOL_H
+#ifndef GPUQ_SUPERVISOR_POOL_H
+#define GPUQ_SUPERVISOR_POOL_H
 
 /*
  * Worker pool

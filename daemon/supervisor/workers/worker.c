@@ -7,7 +7,6 @@
 
 #include "base.h"
 #include "jobs.h"
-#include "loop.h"
 #include "util/log.h"
 
 /* ---- start ----------------------------------------------------------------- */

@@ -15,7 +15,7 @@ static FakeClient *client_with_module(Fake *fake) {
 static bool has_handed_over(void *userdata) {
         const Fake *fake = userdata;
 
-        return fake->supervisor->has_handed_over;
+        return fake->supervisor->handover.is_done;
 }
 
 /* More often than it takes when nothing is in flight. */
@@ -33,8 +33,8 @@ static void what_is_in_flight_ends_and_is_told_before_it_leaves(void **state) {
         uint64_t id = fake_submit(client, (FakeJob){});
         FakeWorker *worker = fake_worker(fake, 0, 1);
 
-        handover_begin(fake->supervisor);
-        fake->supervisor->handover_ns = UINT64_MAX;
+        handover_begin(&fake->supervisor->handover);
+        fake->supervisor->handover.until_ns = UINT64_MAX;
         look_some_times(fake);
         assert_false(has_handed_over(fake));
         fake_end(worker, id, 0);
@@ -50,7 +50,7 @@ static void nothing_is_dispatched_and_nobody_told_that_it_ends(void **state) {
         uint64_t id = fake_submit(client, (FakeJob){});
         FakeWorker *worker = fake_worker(fake, 0, 1);
 
-        handover_begin(fake->supervisor);
+        handover_begin(&fake->supervisor->handover);
         fake_submit(client, (FakeJob){});
         fake_turn(fake);
         fake_end(worker, id, 0);
@@ -69,8 +69,8 @@ static void a_job_without_end_is_left_when_time_is_up(void **state) {
 
         fake_submit(client, (FakeJob){});
         fake_worker(fake, 0, 1);
-        handover_begin(fake->supervisor);
-        fake->supervisor->handover_ns = 0;
+        handover_begin(&fake->supervisor->handover);
+        fake->supervisor->handover.until_ns = 0;
         fake_wait(fake, has_handed_over, fake);
         assert_false(client->is_closed);
         fake_client_close(client);
@@ -80,8 +80,8 @@ static void a_job_without_end_is_left_when_time_is_up(void **state) {
 static void an_idle_one_leaves_at_once(void **state) {
         Fake *fake = fake_new(1, NULL);
 
-        handover_begin(fake->supervisor);
-        fake->supervisor->handover_ns = UINT64_MAX;
+        handover_begin(&fake->supervisor->handover);
+        fake->supervisor->handover.until_ns = UINT64_MAX;
         fake_wait(fake, has_handed_over, fake);
         fake_free(fake);
 }

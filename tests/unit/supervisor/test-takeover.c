@@ -94,7 +94,7 @@ static Fake *fake_with_a_slow_driver(void) {
 }
 
 static bool lets_in(void *userdata) {
-        return takeover_lets_in(((Fake *)userdata)->supervisor);
+        return takeover_lets_in(((Fake *)userdata)->supervisor->takeover);
 }
 
 static void pass_time(Fake *fake) {
@@ -165,13 +165,13 @@ static void who_resumes_is_let_in_and_served_once_devices_are_known(void **state
         expect_state(other, "looking for devices");
         ask_for_an_arena(other);
         assert_null(fake->supervisor->engine.arenas);
-        assert_false(takeover_serves(fake->supervisor));
+        assert_false(takeover_serves(fake->supervisor->takeover));
 
         fake_release_probe(fake);
         expect_an_arena(client);
         expect_an_arena(other);
         expect_state(other, "ready");
-        assert_false(takeover_is_awaiting(fake->supervisor));
+        assert_false(takeover_is_awaiting(fake->supervisor->takeover));
         fake_client_close(other);
         fake_client_close(client);
         fake_free(fake);
@@ -187,7 +187,7 @@ static void who_leaves_before_devices_are_known_is_not_waited_for(void **state) 
         fake_client_close(client);
         fake_release_probe(fake);
         fake_turn(fake);
-        assert_false(takeover_is_awaiting(fake->supervisor));
+        assert_false(takeover_is_awaiting(fake->supervisor->takeover));
         assert_null(fake->supervisor->clients.sessions);
         fake_free(fake);
 }
@@ -396,7 +396,7 @@ static void what_one_had_who_is_away_is_kept_until_its_process_ends(void **state
         fake_wait(fake, is_gone, fake);
         assert_int_equal(waitpid(child, NULL, 0), child);
         assert_null(engine_find_arena(&fake->supervisor->engine, ARENA));
-        assert_false(takeover_is_awaiting(fake->supervisor));
+        assert_false(takeover_is_awaiting(fake->supervisor->takeover));
         fake_client_close(other);
         fake_free(fake);
 }

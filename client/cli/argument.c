@@ -23,7 +23,7 @@ static const ScalarType scalar_types[] = {
 };
 
 #define ARGUMENT_FORMS                                                                             \
-        "wanted in:FILE, inout:FILE, out:FILE:DTYPE:N[,M...] or a scalar with one of the types "   \
+        "expected in:FILE, inout:FILE, out:FILE:DTYPE:N[,M...] or a scalar of one of the types "   \
         "i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 bool, such as i32:5"
 
 int argument_name(const Argument *argument, Problem *problem, int code) {
@@ -35,11 +35,11 @@ static int scalar_range_problem(const ScalarType *type, Problem *problem) {
         unsigned bits = (unsigned)type->size * 8;
 
         if (type->format == 'f')
-                return problem_set(problem, EXIT_USAGE, "too large for %s", type->name);
+                return problem_set(problem, EXIT_USAGE, "out of range for %s", type->name);
         if (type->format == 'u')
-                return problem_set(problem, EXIT_USAGE, "does not fit %s: 0 to %" PRIu64,
+                return problem_set(problem, EXIT_USAGE, "out of range for %s: 0 to %" PRIu64,
                                    type->name, UINT64_MAX >> (64 - bits));
-        return problem_set(problem, EXIT_USAGE, "does not fit %s: %" PRId64 " to %" PRId64,
+        return problem_set(problem, EXIT_USAGE, "out of range for %s: %" PRId64 " to %" PRId64,
                            type->name, INT64_MIN >> (64 - bits), INT64_MAX >> (64 - bits));
 }
 
@@ -111,7 +111,7 @@ static int argument_parse_scalar(Argument *argument, const ScalarType *type, con
         if (r == -ERANGE)
                 return scalar_range_problem(type, problem);
         if (r < 0 && type->format == 'b')
-                return problem_set(problem, EXIT_USAGE, "not true or false");
+                return problem_set(problem, EXIT_USAGE, "expected true or false");
         if (r < 0)
                 return problem_set(problem, EXIT_USAGE, "not a number");
         return 0;
@@ -127,12 +127,13 @@ static int out_dtype(Argument *argument, const char *name, Problem *problem) {
                                 "%s could mean 8 bits or numpy's 8 bytes: write %sint8 or %sint64",
                                 name, *name == 'u' ? "u" : "", *name == 'u' ? "u" : "");
                 case DTYPE_E_BIG_ENDIAN:
-                        return problem_set(problem, EXIT_USAGE,
-                                           "big-endian files are not written; wanted one of %s",
-                                           dtype_names());
+                        return problem_set(
+                                problem, EXIT_USAGE,
+                                "gpuq does not write big-endian files; expected one of %s",
+                                dtype_names());
                 default:
                         return problem_set(problem, EXIT_USAGE,
-                                           "unknown dtype `%s'; wanted one of %s", name,
+                                           "unknown dtype `%s'; expected one of %s", name,
                                            dtype_names());
         }
 }
@@ -148,14 +149,14 @@ static int out_shape(Argument *argument, char *text, Problem *problem) {
                         return problem_set(problem, EXIT_USAGE, "more than %u dimensions",
                                            NPY_DIMS_MAX);
                 if (number_unsigned(word, INT64_MAX, &shape[n_dims]) < 0)
-                        return problem_set(problem, EXIT_USAGE,
-                                           "`%s' is no length; wanted N[,M...] after the dtype",
-                                           word);
+                        return problem_set(
+                                problem, EXIT_USAGE,
+                                "`%s' is not a length; expected N[,M...] after the dtype", word);
                 n_dims++;
         }
 
         if (npy_array_set_shape(&argument->array, shape, n_dims) < 0)
-                return problem_set(problem, EXIT_USAGE, "too large for any memory");
+                return problem_set(problem, EXIT_USAGE, "the array is larger than any memory");
         return 0;
 }
 
@@ -170,8 +171,9 @@ static int argument_parse_out(Argument *argument, Problem *problem) {
                 dtype = strrchr(argument->path, ':');
         }
         if (!dtype)
-                return problem_set(problem, EXIT_USAGE,
-                                   "wanted out:FILE:DTYPE:N[,M...], such as out:y.npy:float64:100");
+                return problem_set(
+                        problem, EXIT_USAGE,
+                        "expected out:FILE:DTYPE:N[,M...], such as out:y.npy:float64:100");
         *dtype++ = '\0';
 
         r = out_dtype(argument, dtype, problem);
@@ -187,7 +189,7 @@ static int argument_parse_file(Argument *argument, gpuq_direction direction, con
         argument->direction = direction;
         argument->path = strdup(path);
         if (!argument->path)
-                return problem_set(problem, EXIT_JOB_FAILED, "out of memory");
+                return problem_set(problem, EXIT_JOB_FAILED, "this process is out of memory");
 
         if (direction == GPUQ_OUT) {
                 r = argument_parse_out(argument, problem);
@@ -195,7 +197,7 @@ static int argument_parse_file(Argument *argument, gpuq_direction direction, con
                         return r;
         }
         if (!*argument->path)
-                return problem_set(problem, EXIT_USAGE, "no file named");
+                return problem_set(problem, EXIT_USAGE, "the file name is empty");
         return 0;
 }
 

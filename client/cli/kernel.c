@@ -113,14 +113,16 @@ static const char *kernel_elements(const char *name) {
 static int kernel_check_direction(const gpuq_kernel_info *kernel, const Argument *argument,
                                   const char *word, Problem *problem) {
         if (argument->direction == GPUQ_OUT && strncmp(word, "in:", 3) == 0)
-                return problem_set(problem, EXIT_USAGE,
-                                   "%s only reads `%s': wanted in:FILE, as out: starts as zeros",
-                                   kernel->name, word);
-        if (argument->direction == GPUQ_IN && strncmp(word, "in:", 3) != 0)
                 return problem_set(
-                        problem, EXIT_USAGE, "%s writes `%s': wanted %s, or its result is lost",
-                        kernel->name, word,
-                        strncmp(word, "out:", 4) == 0 ? "out:FILE:DTYPE:N[,M...]" : "inout:FILE");
+                        problem, EXIT_USAGE,
+                        "%s only reads `%s', and out: would start it as zeros: expected in:FILE",
+                        kernel->name, word);
+        if (argument->direction == GPUQ_IN && strncmp(word, "in:", 3) != 0)
+                return problem_set(problem, EXIT_USAGE,
+                                   "%s writes `%s', and its result would be lost: expected %s",
+                                   kernel->name, word,
+                                   strncmp(word, "out:", 4) == 0 ? "out:FILE:DTYPE:N[,M...]"
+                                                                 : "inout:FILE");
         return 0;
 }
 
@@ -137,7 +139,7 @@ int kernel_check_array(const gpuq_kernel_info *kernel, const Argument *argument,
         r = kernel_check_direction(kernel, argument, word, problem);
         if (r == 0 && strcmp(argument->array.dtype->name, elements) != 0)
                 r = problem_set(problem, EXIT_USAGE,
-                                "`%s' of %s is of %s, given is %s: a.astype('%s') converts it",
+                                "`%s' of %s must be %s, not %s: convert it with a.astype('%s')",
                                 word, kernel->name, elements, argument->array.dtype->name,
                                 elements);
         return r ? argument_name(argument, problem, r) : 0;

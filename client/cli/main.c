@@ -45,7 +45,7 @@ static int unknown_verb(const char *name) {
         if (nearest)
                 fprintf(stderr, "; did you mean `%s'?\n", nearest->name);
         else
-                fprintf(stderr, "; `gpuq --help' lists them\n");
+                fprintf(stderr, "; `gpuq --help' lists the verbs\n");
         return EXIT_USAGE;
 }
 

@@ -33,8 +33,8 @@ typedef struct Header {
 
 static int header_broken(Header *header, const char *wanted) {
         return problem_set(header->problem, -EINVAL,
-                           "%s: broken NPY header: %s expected at byte %zu of it", header->name,
-                           wanted, (size_t)(header->p - header->start));
+                           "%s: malformed NPY header: expected %s at byte %zu of the header",
+                           header->name, wanted, (size_t)(header->p - header->start));
 }
 
 static void header_skip_blanks(Header *header) {
@@ -92,7 +92,7 @@ static int header_number(Header *header, uint64_t *ret_value) {
                         break;
                 if (__builtin_mul_overflow(value, 10, &value) ||
                     __builtin_add_overflow(value, (uint64_t)(*header->p - '0'), &value))
-                        return header_broken(header, "a length that fits 64 bits");
+                        return header_broken(header, "a length of at most 64 bits");
         }
         if (header->p == start)
                 return header_broken(header, "a length");
@@ -115,7 +115,7 @@ static int header_shape(Header *header) {
                 if (!comma)
                         return header_broken(header, "`,' or `)'");
                 if (header->n_dims == NPY_DIMS_MAX)
-                        return header_broken(header, "no more than 64 dimensions, `)'");
+                        return header_broken(header, "`)': an array has at most 64 dimensions");
 
                 r = header_number(header, &header->shape[header->n_dims]);
                 if (r < 0)
@@ -126,7 +126,7 @@ static int header_shape(Header *header) {
 
         /* (3) is a number in Python, (3,) is a tuple. */
         if (header->n_dims == 1 && !comma)
-                return header_broken(header, "`,' in a shape of one dimension");
+                return header_broken(header, "`,' after a shape's only dimension");
         return 0;
 }
 
@@ -145,7 +145,7 @@ static int header_descr(Header *header) {
         if (header->p < header->end && *header->p == '[')
                 return problem_set(
                         header->problem, -EINVAL,
-                        "%s: its elements are records (a structured dtype); wanted one of %s",
+                        "%s: its elements are records (a structured dtype); expected one of %s",
                         header->name, dtype_names());
         return header_string(header, header->descr, sizeof(header->descr));
 }
@@ -177,7 +177,7 @@ static int header_entry(Header *header) {
                 header->seen |= entries[i].bit;
                 return entries[i].parse(header);
         }
-        return header_broken(header, "descr, fortran_order and shape, once each,");
+        return header_broken(header, "descr, fortran_order and shape once each");
 }
 
 static int header_dictionary(Header *header) {
@@ -196,11 +196,11 @@ static int header_dictionary(Header *header) {
                 comma = header_take(header, ',');
         }
         if (header->seen != HEADER_ALL)
-                return header_broken(header, "descr, fortran_order and shape, once each,");
+                return header_broken(header, "descr, fortran_order and shape once each");
 
         header_skip_blanks(header);
         if (header->p != header->end)
-                return header_broken(header, "nothing more");
+                return header_broken(header, "the end of the header");
         return 0;
 }
 
@@ -211,18 +211,18 @@ static int header_dtype(Header *header, const Dtype **ret_dtype) {
                 case DTYPE_E_BIG_ENDIAN:
                         return problem_set(
                                 header->problem, -EINVAL,
-                                "%s: its elements are big-endian (`%s'); wanted "
+                                "%s: its elements are big-endian (`%s'); expected "
                                 "little-endian, as a.astype(a.dtype.newbyteorder('<')) gives",
                                 header->name, header->descr);
                 default:
                         if (strchr(header->descr, 'O'))
                                 return problem_set(header->problem, -EINVAL,
                                                    "%s: its elements are Python objects (`%s'); "
-                                                   "wanted one of %s",
+                                                   "expected one of %s",
                                                    header->name, header->descr, dtype_names());
                         return problem_set(header->problem, -EINVAL,
-                                           "%s: its dtype is `%s'; wanted one of %s", header->name,
-                                           header->descr, dtype_names());
+                                           "%s: its dtype is `%s'; expected one of %s",
+                                           header->name, header->descr, dtype_names());
         }
 }
 
@@ -266,7 +266,8 @@ int npy_parse_header(const char *text, size_t n_text, const char *name, Problem 
 
         array.fortran_order = header.fortran_order;
         if (npy_array_set_shape(&array, header.shape, header.n_dims) < 0)
-                return problem_set(problem, -EINVAL, "%s: its shape does not fit any memory", name);
+                return problem_set(problem, -EINVAL, "%s: the array is larger than any memory",
+                                   name);
 
         *ret_array = array;
         return 0;

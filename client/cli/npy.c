@@ -19,7 +19,7 @@ static int npy_failed(Problem *problem, const char *name, int r) {
 }
 
 static int npy_cut_short(Problem *problem, const char *name) {
-        return problem_set(problem, -EINVAL, "%s: not an NPY file, or cut short in its header",
+        return problem_set(problem, -EINVAL, "%s: not an NPY file, or its header is truncated",
                            name);
 }
 
@@ -46,11 +46,11 @@ static int npy_read_prefix(int fd, const char *name, Problem *problem, uint32_t 
                 return r;
         if (memcmp(prefix, npy_magic, NPY_MAGIC_BYTES) != 0)
                 return problem_set(problem, -EINVAL,
-                                   "%s: not an NPY file: it does not begin with \\x93NUMPY", name);
+                                   "%s: not an NPY file: it does not start with \\x93NUMPY", name);
         if (prefix[6] < 1 || prefix[6] > 3 || prefix[7] != 0)
                 return problem_set(problem, -EINVAL,
-                                   "%s: NPY version %u.%u; wanted 1.0, 2.0 or 3.0", name, prefix[6],
-                                   prefix[7]);
+                                   "%s: unsupported NPY version %u.%u; expected 1.0, 2.0 or 3.0",
+                                   name, prefix[6], prefix[7]);
 
         n_length = prefix[6] == 1 ? 2 : 4;
         r = npy_read_whole(fd, name, prefix + 8, n_length, problem);
@@ -67,9 +67,10 @@ static int npy_read_prefix(int fd, const char *name, Problem *problem, uint32_t 
 static int npy_wrong_size(Problem *problem, const char *name, const NpyArray *array,
                           uint64_t n_found) {
         return problem_set(problem, -EINVAL,
-                           "%s: %s: %" PRIu64 " bytes of data found, its header promises %" PRIu64,
-                           name, n_found < array->n_bytes ? "too short" : "data after its end",
-                           n_found, array->n_bytes);
+                           "%s: the file is %s: it holds %" PRIu64
+                           " bytes of data, but its header declares %" PRIu64,
+                           name, n_found < array->n_bytes ? "too short" : "too long", n_found,
+                           array->n_bytes);
 }
 
 /* Before a buffer is made for it: a header may promise anything. */
@@ -99,8 +100,8 @@ int npy_read_header(int fd, const char *name, Problem *problem, NpyArray *ret_ar
                 return r;
         if (length > NPY_HEADER_MAX)
                 return problem_set(problem, -EINVAL,
-                                   "%s: NPY header of %" PRIu32 " bytes; the limit is %u", name,
-                                   length, NPY_HEADER_MAX);
+                                   "%s: the NPY header has %" PRIu32 " bytes; the limit is %u",
+                                   name, length, NPY_HEADER_MAX);
 
         text = malloc(length + 1);
         if (!text)

@@ -40,7 +40,7 @@ void problem_prefix(Problem *problem, const char *format, ...) {
 }
 
 const char *problem_text(const Problem *problem) {
-        return problem->text ? problem->text : "out of memory";
+        return problem->text ? problem->text : "this process is out of memory";
 }
 
 void problem_clear(Problem *problem) {

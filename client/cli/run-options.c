@@ -106,7 +106,8 @@ static int option_device(Cli *cli, RunOptions *options) {
         uint64_t device;
 
         if (number_unsigned(optarg, INT32_MAX - 1, &device) < 0)
-                return cli_option(cli, "--device", "a device's number; `gpuq status' shows them");
+                return cli_option(cli, "--device",
+                                  "a device number; `gpuq status' lists the devices");
         options->device = (int)device;
         return 0;
 }
@@ -178,14 +179,15 @@ static int target_read(Cli *cli, RunOptions *options, const char *text) {
         const char *colon = target_colon(text);
 
         if (!colon || colon == text || !colon[1])
-                return cli_usage(cli,
-                                 "`%s': wanted FILE:KERNEL, such as add.cu:add or builtin:add_f32",
-                                 text);
+                return cli_usage(
+                        cli, "`%s': expected FILE:KERNEL, such as add.cu:add or builtin:add_f32",
+                        text);
 
         options->kernel = colon + 1;
         if (strncmp(text, "builtin:", colon + 1 - text) == 0) {
                 if (options->n_compiler)
-                        return cli_usage(cli, "`%s' is for source, not for built-in kernels",
+                        return cli_usage(cli,
+                                         "`%s' applies to source files, not to built-in kernels",
                                          options->compiler[0]);
                 return 0;
         }
@@ -224,7 +226,7 @@ int run_options_read(Cli *cli, int argc, char **argv, RunOptions *options) {
                 return r;
 
         if (optind == argc)
-                return cli_usage(cli, "wanted FILE:KERNEL");
+                return cli_usage(cli, "expected FILE:KERNEL");
         r = target_read(cli, options, argv[optind]);
         if (r)
                 return r;

@@ -25,7 +25,7 @@ static const char *const outcome_words[] = {
 static int cancel_read_ids(Cli *cli, char **words, size_t n_ids, uint64_t *ids) {
         for (size_t i = 0; i < n_ids; i++)
                 if (gpuq_id_parse(words[i], &ids[i]) < 0)
-                        return cli_usage(cli, "`%s' is no job's id; `gpuq queue' shows them",
+                        return cli_usage(cli, "`%s' is not a job id; `gpuq queue' lists them",
                                          words[i]);
         return 0;
 }
@@ -54,7 +54,9 @@ static void cancel_report(uint64_t id, CancelOutcome outcome) {
         else if (outcome == CANCEL_UNKNOWN)
                 fprintf(stderr, "gpuq: cancel: %s: no such job\n", text);
         else
-                fprintf(stderr, "gpuq: cancel: %s: another user's job\n", text);
+                fprintf(stderr,
+                        "gpuq: cancel: %s: permission denied: the job belongs to another user\n",
+                        text);
 }
 
 static void cancel_report_json(struct json_object *array, uint64_t id, CancelOutcome outcome) {
@@ -140,7 +142,7 @@ static int cancel_run(Cli *cli, int argc, char **argv) {
                 return cli->code;
         n_ids = (size_t)(argc - optind);
         if (all == (n_ids > 0))
-                return cli_usage(cli, "wanted the ids of jobs, or --all");
+                return cli_usage(cli, "expected job ids or --all");
 
         ids = calloc(n_ids + 1, sizeof(*ids));
         if (!ids)

@@ -19,9 +19,10 @@ static int drain_read_device(Cli *cli, int argc, char **argv, unsigned *ret_devi
         uint64_t device;
 
         if (argc - optind != 1)
-                return cli_usage(cli, "wanted one device, by its number");
+                return cli_usage(cli, "expected one device number");
         if (number_unsigned(argv[optind], UINT_MAX, &device) < 0)
-                return cli_usage(cli, "`%s' is no device's number; `gpuq status' shows them",
+                return cli_usage(cli,
+                                 "`%s' is not a device number; `gpuq status' lists the devices",
                                  argv[optind]);
         *ret_device = (unsigned)device;
         return 0;
@@ -38,7 +39,8 @@ static void drain_print(const Cli *cli, unsigned device, unsigned n_running) {
         }
         printf("device %u is drained", device);
         if (n_running)
-                printf("; %u %s still there", n_running, n_running == 1 ? "job runs" : "jobs run");
+                printf("; %u %s still running on it", n_running,
+                       n_running == 1 ? "job is" : "jobs are");
         printf("\n");
 }
 
@@ -74,7 +76,8 @@ static void resume_print(const Cli *cli, unsigned device, bool was_drained) {
                 json_print(document);
                 return;
         }
-        printf("device %u takes jobs%s\n", device, was_drained ? "" : ", as it did");
+        printf("device %u %s\n", device,
+               was_drained ? "accepts jobs again" : "was not drained; it accepts jobs");
 }
 
 static int resume_run(Cli *cli, int argc, char **argv) {

@@ -13,7 +13,7 @@
 #include "io.h"
 #include "note.h"
 #include "result.h"
-#include "human.h"
+#include "util/human.h"
 #include "verb.h"
 
 typedef struct Fetch {
@@ -40,8 +40,8 @@ static int fetch_read_note(Fetch *fetch) {
                 return cli_no_memory(fetch->cli);
         if (r < 0)
                 return problem_set(&fetch->cli->problem, EXIT_JOB_FAILED,
-                                   "it was not detached by `gpuq run': its outputs are for the "
-                                   "program that did");
+                                   "the job was not detached by `gpuq run'; fetch it with the "
+                                   "program that detached it");
         return 0;
 }
 
@@ -50,12 +50,12 @@ static int fetch_check(Fetch *fetch) {
 
         if (fetch->note.n_outputs != fetched->n_outputs)
                 return problem_set(&fetch->cli->problem, EXIT_JOB_FAILED,
-                                   "it has %zu outputs, and %zu files are named",
+                                   "the job has %zu outputs, but its record names %zu files",
                                    fetched->n_outputs, fetch->note.n_outputs);
         for (size_t i = 0; i < fetched->n_outputs; i++)
                 if (fetch->note.outputs[i].array.n_bytes > fetched->outputs[i].size)
                         return fetch_problem(fetch, fetch->note.outputs[i].path,
-                                             "is larger than what the job wrote");
+                                             "the array is larger than the job's output");
         return 0;
 }
 
@@ -145,7 +145,8 @@ static void fetch_print(const Fetch *fetch, int code) {
 /* The outputs are where they belong: that a copy stays behind is worth a word, no more. */
 static void fetch_discard(const Fetch *fetch) {
         if (gpuq_discard(fetch->cli->client, fetch->id) < 0)
-                fprintf(stderr, "gpuq: fetch: the daemon keeps it: %s\n", gpuq_error_text());
+                fprintf(stderr, "gpuq: fetch: gpuqd could not delete the job: %s\n",
+                        gpuq_error_text());
 }
 
 static int fetch_job(Fetch *fetch) {
@@ -192,9 +193,9 @@ static int fetch_run(Cli *cli, int argc, char **argv) {
         if (r < 0)
                 return cli->code;
         if (argc - optind != 1)
-                return cli_usage(cli, "wanted the id of one job");
+                return cli_usage(cli, "expected one job id");
         if (gpuq_id_parse(argv[optind], &fetch.id) < 0)
-                return cli_usage(cli, "`%s' is no job's id; `gpuq run --detach' printed it",
+                return cli_usage(cli, "`%s' is not a job id; `gpuq run --detach' prints it",
                                  argv[optind]);
 
         r = cli_connect(cli);

@@ -98,7 +98,7 @@ static int kernels_run(Cli *cli, int argc, char **argv) {
         if (r < 0)
                 return cli->code;
         if (optind < argc)
-                return cli_usage(cli, "takes no argument, got `%s'", argv[optind]);
+                return cli_usage(cli, "unexpected argument `%s'", argv[optind]);
 
         r = cli_connect(cli);
         if (r)

@@ -7,7 +7,7 @@
 #include <pwd.h>
 #include <string.h>
 
-#include "human.h"
+#include "util/human.h"
 #include "json.h"
 #include "number.h"
 #include "table.h"
@@ -106,7 +106,7 @@ static int queue_read_user(Cli *cli, int64_t *ret_uid) {
                 return 0;
         }
         if (number_unsigned(optarg, UINT32_MAX - 1, &uid) < 0)
-                return cli_option(cli, "--user", "a user's name or number");
+                return cli_usage(cli, "--user `%s': this machine has no such user", optarg);
 
         *ret_uid = (int64_t)uid;
         return 0;
@@ -130,7 +130,7 @@ static int queue_read_options(Cli *cli, int argc, char **argv, QueueOptions *opt
                                 break;
                 }
         if (r == 0 && optind < argc)
-                return cli_usage(cli, "takes no argument, got `%s'", argv[optind]);
+                return cli_usage(cli, "unexpected argument `%s'", argv[optind]);
         return r;
 }
 

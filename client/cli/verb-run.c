@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "attend.h"
-#include "human.h"
+#include "util/human.h"
 #include "kernel.h"
 #include "note.h"
 #include "operand.h"
@@ -52,7 +52,7 @@ static int run_check_outputs(Run *run) {
                         if (!operand_is_written(a) || !operand_is_written(b) ||
                             strcmp(a->argument->path, b->argument->path) != 0)
                                 continue;
-                        problem_set(&run->cli->problem, 0, "argument %u writes the same file",
+                        problem_set(&run->cli->problem, 0, "argument %u already writes this file",
                                     a->argument->number);
                         return argument_name(b->argument, &run->cli->problem, EXIT_USAGE);
                 }
@@ -145,9 +145,10 @@ static int run_find_kernel(Run *run) {
                 return run_check_arrays(run);
 
         parameters = kernel_parameters(&run->kernel);
-        return problem_set(&run->cli->problem, EXIT_USAGE, "%s takes %zu arguments (%s), %zu given",
-                           run->kernel.name, run->kernel.n_parameters,
-                           parameters ? parameters : "?", run->options.n_arguments);
+        return problem_set(&run->cli->problem, EXIT_USAGE,
+                           "%s takes %zu arguments (%s), but %zu were given", run->kernel.name,
+                           run->kernel.n_parameters, parameters ? parameters : "?",
+                           run->options.n_arguments);
 }
 
 static int run_load_operands(Run *run) {
@@ -215,7 +216,8 @@ static int run_job_failed(Run *run) {
 
         /* It may have been done before the signal reached it; its outputs are not written then. */
         problem_set(problem, 0, "%s: %s", run->options.kernel,
-                    *run->result.text ? run->result.text : strsignal(run->signal));
+                    *run->result.text ? run->result.text
+                                      : "cancelled; its outputs are not written");
         if (run->signal)
                 return EXIT_SIGNAL + run->signal;
         return MAX(code, (int)EXIT_JOB_FAILED);
@@ -227,8 +229,8 @@ static int run_attend(Run *run, Attend *attend) {
         r = attend_job(attend, run->cli->client, run->job);
         run->signal = attend->signal;
         if (r < 0 && run->signal)
-                return problem_set(&run->cli->problem, EXIT_SIGNAL + run->signal, "%s: %s",
-                                   run->options.kernel, strsignal(run->signal));
+                return problem_set(&run->cli->problem, EXIT_SIGNAL + run->signal, "%s: cancelled",
+                                   run->options.kernel);
         if (r < 0)
                 return cli_failed(run->cli, EXIT_WHEN_RUN, r);
 
@@ -330,7 +332,7 @@ static int run_attended(Run *run) {
 
         r = attend_begin(&attend);
         if (r < 0)
-                return problem_set(&run->cli->problem, EXIT_JOB_FAILED, "signals: %s",
+                return problem_set(&run->cli->problem, EXIT_JOB_FAILED, "cannot handle signals: %s",
                                    strerror(-r));
 
         r = run_attend(run, &attend);

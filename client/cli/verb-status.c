@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "human.h"
+#include "util/human.h"
 #include "json.h"
 #include "table.h"
 #include "verb.h"
@@ -268,7 +268,7 @@ static int status_run(Cli *cli, int argc, char **argv) {
         if (r < 0)
                 return cli->code;
         if (optind < argc)
-                return cli_usage(cli, "takes no argument, got `%s'", argv[optind]);
+                return cli_usage(cli, "unexpected argument `%s'", argv[optind]);
 
         r = cli_connect(cli);
         if (r)

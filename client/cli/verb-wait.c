@@ -36,9 +36,10 @@ static int wait_run(Cli *cli, int argc, char **argv) {
         if (r < 0)
                 return cli->code;
         if (argc - optind != 1)
-                return cli_usage(cli, "wanted the id of one job");
+                return cli_usage(cli, "expected one job id");
         if (gpuq_id_parse(argv[optind], &id) < 0)
-                return cli_usage(cli, "`%s' is no job's id; `gpuq queue' shows them", argv[optind]);
+                return cli_usage(cli, "`%s' is not a job id; `gpuq queue' lists them",
+                                 argv[optind]);
 
         r = cli_connect(cli);
         if (r)

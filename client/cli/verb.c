@@ -58,7 +58,7 @@ int cli_usage(Cli *cli, const char *format, ...) {
 }
 
 int cli_option(Cli *cli, const char *name, const char *wanted) {
-        return cli_usage(cli, "%s `%s': wanted %s", name, optarg, wanted);
+        return cli_usage(cli, "%s `%s': expected %s", name, optarg, wanted);
 }
 
 int cli_failed(Cli *cli, ExitWhen when, int error) {
@@ -66,7 +66,7 @@ int cli_failed(Cli *cli, ExitWhen when, int error) {
 }
 
 int cli_no_memory(Cli *cli) {
-        return problem_set(&cli->problem, EXIT_JOB_FAILED, "out of memory");
+        return problem_set(&cli->problem, EXIT_JOB_FAILED, "this process is out of memory");
 }
 
 int cli_connect(Cli *cli) {

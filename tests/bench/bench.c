@@ -51,7 +51,7 @@ static unsigned long number_parse(const char *text, unsigned long max) {
         unsigned long value = strtoul(text, &end, 10);
 
         if (end == text || *end != '\0' || value < 1 || value > max)
-                errx(2, "%s: a number from 1 to %lu is wanted", text, max);
+                errx(2, "%s: a number from 1 to %lu is expected", text, max);
         return value;
 }
 
@@ -71,7 +71,7 @@ static void phase_parse(const char *text, CrewPhase *ret_phase) {
         unsigned n = 0;
 
         if (sscanf(text, "%15[^/]/%u/%lf", name, &n, &seconds) < 2 || n < 1 || n > BENCH_SLOTS_MAX)
-                errx(2, "%s: DATA/IN-FLIGHT is wanted, with at most %u in flight", text,
+                errx(2, "%s: DATA/IN-FLIGHT is expected, with at most %u in flight", text,
                      BENCH_SLOTS_MAX);
         for (BenchData data = 0; data < _BENCH_DATA_N; data++)
                 if (strcmp(name, data_names[data]) == 0) {
@@ -132,7 +132,7 @@ static void option_take(CrewOptions *options, bool *burst, int c, char *value) {
 
 static void phases_parse(CrewOptions *options, char **texts, int n) {
         if (n < 1 || n > BENCH_PHASES_MAX)
-                errx(2, "1 to %d phases are wanted; see --help", BENCH_PHASES_MAX);
+                errx(2, "1 to %d phases are expected; see --help", BENCH_PHASES_MAX);
         for (int i = 0; i < n; i++) {
                 CrewPhase *phase = &options->phases[options->n_phases++];
 

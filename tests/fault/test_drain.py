@@ -81,7 +81,7 @@ def test_drain_and_resume_by_the_cli(gpuqd, client, module):
     assert "a new fan" in devices[0]["state"]
     assert "a new fan" in gpuqd.run("queue").stdout
 
-    assert gpuqd.run("resume", 0).stdout == "device 0 takes jobs\n"
+    assert gpuqd.run("resume", 0).stdout == "device 0 accepts jobs again\n"
     assert client.wait(named).state == pb.DONE and client.completions[named].device == 0
     assert json.loads(gpuqd.run("resume", "--json", 0).stdout)["was_drained"] is False
 

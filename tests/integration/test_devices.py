@@ -144,6 +144,6 @@ def test_work_goes_to_the_other_while_one_is_drained(own_gpuqd):
         assert client.run_well(copy_job(module, source, target, 8)).device == 1
         assert target.array(numpy.int32).tolist() == list(range(8))
 
-    assert own_gpuqd.run("resume", 0).stdout == "device 0 takes jobs\n"
+    assert own_gpuqd.run("resume", 0).stdout == "device 0 accepts jobs again\n"
     assert client.wait(waiting).state == pb.DONE and client.completions[waiting].device == 0
     assert back.map[:] == b"\x11" * 32

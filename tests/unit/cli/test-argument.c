@@ -66,13 +66,13 @@ static void wrong_scalars_are_named(void **state) {
         assert_refused("f32:abc", "argument 3 `f32:abc': not a number");
         assert_refused("i32:2.5", "not a number");
         assert_refused("i32:", "not a number");
-        assert_refused("i32:2147483648", "does not fit i32: -2147483648 to 2147483647");
-        assert_refused("u8:256", "does not fit u8: 0 to 255");
-        assert_refused("i64:9223372036854775808", "does not fit i64");
+        assert_refused("i32:2147483648", "out of range for i32: -2147483648 to 2147483647");
+        assert_refused("u8:256", "out of range for u8: 0 to 255");
+        assert_refused("i64:9223372036854775808", "out of range for i64");
         assert_refused("u64:18446744073709551616", "0 to 18446744073709551615");
-        assert_refused("f32:1e39", "too large for f32");
-        assert_refused("bool:yes", "not true or false");
-        assert_refused("u32:-1", "does not fit u32: 0 to 4294967295");
+        assert_refused("f32:1e39", "out of range for f32");
+        assert_refused("bool:yes", "expected true or false");
+        assert_refused("u32:-1", "out of range for u32: 0 to 4294967295");
 }
 
 static void files_may_have_colons_in_their_names(void **state) {
@@ -99,23 +99,23 @@ static void outputs_have_a_shape(void **state) {
 }
 
 static void wrong_outputs_are_named(void **state) {
-        assert_refused("out:y.npy", "wanted out:FILE:DTYPE:N");
-        assert_refused("out:y.npy:f8", "wanted out:FILE:DTYPE:N");
-        assert_refused("out:y.npy:f9:3", "unknown dtype `f9'; wanted one of bool");
+        assert_refused("out:y.npy", "expected out:FILE:DTYPE:N");
+        assert_refused("out:y.npy:f8", "expected out:FILE:DTYPE:N");
+        assert_refused("out:y.npy:f9:3", "unknown dtype `f9'; expected one of bool");
         assert_refused("out:y.npy:i8:3", "write int8 or int64");
         assert_refused("out:y.npy:u8:3", "write uint8 or uint64");
         assert_refused("out:y.npy:>f8:3", "big-endian");
-        assert_refused("out:y.npy:f8:3,", "`' is no length");
-        assert_refused("out:y.npy:f8:three", "`three' is no length");
-        assert_refused("out:y.npy:f8:-3", "`-3' is no length");
-        assert_refused("out:y.npy:f8:9223372036854775807", "too large for any memory");
-        assert_refused("out::f8:3", "no file named");
-        assert_refused("in:", "no file named");
+        assert_refused("out:y.npy:f8:3,", "`' is not a length");
+        assert_refused("out:y.npy:f8:three", "`three' is not a length");
+        assert_refused("out:y.npy:f8:-3", "`-3' is not a length");
+        assert_refused("out:y.npy:f8:9223372036854775807", "larger than any memory");
+        assert_refused("out::f8:3", "the file name is empty");
+        assert_refused("in:", "the file name is empty");
 }
 
 static void other_words_say_what_is_wanted(void **state) {
-        assert_refused("a.npy", "wanted in:FILE");
-        assert_refused("int:5", "unknown type `int'; wanted in:FILE");
+        assert_refused("a.npy", "expected in:FILE");
+        assert_refused("int:5", "unknown type `int'; expected in:FILE");
         assert_refused(":5", "unknown type `'");
         assert_refused("IN:a.npy", "unknown type `IN'");
 }

@@ -101,11 +101,12 @@ static void the_ending_tells_the_format(void **state) {
 }
 
 static void wrong_options_are_named(void **state) {
-        assert_refused(READ("--grid", "0", "a.cu:k"), "--grid `0': wanted X[,Y[,Z]]");
+        assert_refused(READ("--grid", "0", "a.cu:k"), "--grid `0': expected X[,Y[,Z]]");
         assert_refused(READ("--block", "8,x", "a.cu:k"), "--block `8,x'");
         assert_refused(READ("--cluster", "", "a.cu:k"), "--cluster `'");
         assert_refused(READ("--shared", "5G", "a.cu:k"), "--shared `5G'");
-        assert_refused(READ("--priority", "101", "a.cu:k"), "--priority `101': wanted -100 to 100");
+        assert_refused(READ("--priority", "101", "a.cu:k"),
+                       "--priority `101': expected -100 to 100");
         assert_refused(READ("--timeout", "-1", "a.cu:k"), "--timeout `-1'");
         assert_refused(READ("--device", "x", "a.cu:k"), "--device `x'");
         assert_refused(READ("--label",
@@ -120,12 +121,12 @@ static void wrong_options_are_named(void **state) {
 }
 
 static void wrong_targets_are_named(void **state) {
-        assert_refused(READ("--json"), "wanted FILE:KERNEL");
-        assert_refused(READ("add"), "`add': wanted FILE:KERNEL");
-        assert_refused(READ("a.cu:"), "`a.cu:': wanted FILE:KERNEL");
+        assert_refused(READ("--json"), "expected FILE:KERNEL");
+        assert_refused(READ("add"), "`add': expected FILE:KERNEL");
+        assert_refused(READ("a.cu:"), "`a.cu:': expected FILE:KERNEL");
         assert_refused(READ(":add"), "`:add'");
         assert_refused(READ("a::b"), "`a::b'");
-        assert_refused(READ("-DN=1", "builtin:add"), "`-DN=1' is for source");
+        assert_refused(READ("-DN=1", "builtin:add"), "`-DN=1' applies to source files");
 }
 
 static void a_wrong_argument_has_its_number(void **state) {

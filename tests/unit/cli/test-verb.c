@@ -93,15 +93,15 @@ static void assert_usage(const Verb *verb, const char *word, const char *words) 
 }
 
 static void wrong_arguments_are_refused_without_a_daemon(void **state) {
-        assert_usage(&verb_status, "x", "takes no argument");
-        assert_usage(&verb_kernels, "x", "takes no argument");
-        assert_usage(&verb_queue, "x", "takes no argument");
+        assert_usage(&verb_status, "x", "unexpected argument");
+        assert_usage(&verb_kernels, "x", "unexpected argument");
+        assert_usage(&verb_queue, "x", "unexpected argument");
         assert_usage(&verb_queue, "--user=no-such-user!", "--user `no-such-user!'");
-        assert_usage(&verb_cancel, NULL, "wanted the ids");
-        assert_usage(&verb_cancel, "x", "`x' is no job's id");
-        assert_usage(&verb_wait, NULL, "wanted the id");
-        assert_usage(&verb_wait, "1.x", "`1.x' is no job's id");
-        assert_usage(&verb_run, NULL, "wanted FILE:KERNEL");
+        assert_usage(&verb_cancel, NULL, "expected job ids");
+        assert_usage(&verb_cancel, "x", "`x' is not a job id");
+        assert_usage(&verb_wait, NULL, "expected one job id");
+        assert_usage(&verb_wait, "1.x", "`1.x' is not a job id");
+        assert_usage(&verb_run, NULL, "expected FILE:KERNEL");
 }
 
 int main(void) {

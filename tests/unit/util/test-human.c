@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "test.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "human.h"
+#include <cmocka.h>
+
+#include "util/human.h"
 
 static void sizes_have_three_figures(void **state) {
         assert_string_equal(human_bytes(0).text, "0 B");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "human.h"
+#include "util/human.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_CLI_HUMAN_H
-#define GPUQ_CLI_HUMAN_H
+#ifndef GPUQ_UTIL_HUMAN_H
+#define GPUQ_UTIL_HUMAN_H
 
 /*
- * Sizes and times for people: three figures and a unit.
+ * Sizes and times for people to read: three digits and a unit.
  */
 
 #include <stdint.h>

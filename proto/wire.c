@@ -65,7 +65,7 @@ bool wire_has_ended(const Wire *wire) {
 }
 
 const char *wire_problem(const Wire *wire) {
-        return wire->problem ? wire->problem : "no problem";
+        return wire->problem ? wire->problem : "no error";
 }
 
 int wire_fail(Wire *wire, const char *problem) {

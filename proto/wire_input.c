@@ -33,7 +33,7 @@ static int wire_take_fds(Wire *wire, const int *fds, size_t n_fds) {
 static int wire_end_of_input(Wire *wire) {
         wire->has_ended = true;
         if (wire_buffer_used(&wire->input))
-                return wire_fail(wire, "a frame cut short");
+                return wire_fail(wire, "a truncated frame");
         return WIRE_E_CLOSED;
 }
 
@@ -61,9 +61,10 @@ static int wire_receive_socket(Wire *wire) {
         if (n == 0 || n == -ECONNRESET)
                 return wire_end_of_input(wire);
         if (n == -EBADMSG)
-                return wire_fail(wire, wire->accept_fds
-                                               ? "too many descriptors at once, or none free"
-                                               : "a descriptor where none belongs");
+                return wire_fail(wire,
+                                 wire->accept_fds
+                                         ? "too many descriptors at once, or no free descriptor"
+                                         : "an unexpected descriptor");
         if (n < 0)
                 return (int)n;
 
@@ -108,7 +109,7 @@ static int wire_read_ring(Wire *wire) {
                wire_buffer_used(&wire->stream) + wire->ring.in.n_data_max <= WIRE_INPUT_ROOM);
 
         if (r == RING_E_CORRUPT)
-                return wire_fail(wire, "a ring whose contents make no sense");
+                return wire_fail(wire, "a ring with invalid contents");
         /* Empty, though perhaps nobody read so far as to be told: it is not looked at again then. */
         if (ring_is_empty(&wire->ring.in) && ring_has_waiter(&wire->ring.in))
                 (void)wire_send_bell(wire, -1);
@@ -159,11 +160,11 @@ static int wire_check_header(Wire *wire, const uint8_t *header, size_t *ret_leng
         if (length == 0)
                 return wire_fail(wire, "an empty frame");
         if (length > wire->frame_max)
-                return wire_fail(wire, "a frame too long");
+                return wire_fail(wire, "a frame that is too long");
         if (header[5] || header[6] || header[7])
-                return wire_fail(wire, "reserved bytes are not zero");
+                return wire_fail(wire, "reserved bytes that are not zero");
         if (header[4] > (wire->accept_fds ? 1 : 0))
-                return wire_fail(wire, "a descriptor where none belongs");
+                return wire_fail(wire, "an unexpected descriptor");
 
         *ret_length = length;
         return 0;
@@ -174,7 +175,7 @@ static int wire_take_fd(Wire *wire, int *ret_fd) {
         if (!wire->n_fds_in && wire->is_ringed_in)
                 (void)wire_hear(wire);
         if (!wire->n_fds_in)
-                return wire_fail(wire, "a descriptor is missing");
+                return wire_fail(wire, "a missing descriptor");
 
         *ret_fd = wire->fds_in[0];
         memmove(wire->fds_in, wire->fds_in + 1, --wire->n_fds_in * sizeof(int));
@@ -224,6 +225,6 @@ int wire_next(Wire *wire, WireFrame *ret_frame) {
                 return r;
         wire_skip_bells(wire);
         if (wire_buffer_used(&wire->input) >= WIRE_HEADER_BYTES && !wire->accept_fds)
-                return wire_fail(wire, "a frame on the socket behind the ring");
+                return wire_fail(wire, "a frame on the socket after the switch to the ring");
         return wire_next_in(wire, &wire->input, ret_frame);
 }

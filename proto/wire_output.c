@@ -169,7 +169,7 @@ static int wire_leave_ring(Wire *wire) {
         wire->ring_from = UINT64_MAX;
         while (wire->n_fds_out)
                 wire_pop_fd(wire);
-        return wire_fail(wire, "a ring whose indices make no sense");
+        return wire_fail(wire, "a ring with invalid indices");
 }
 
 static int wire_ring_peer(Wire *wire) {

@@ -499,8 +499,8 @@ typedef struct gpuq_swap {
 
 /** Replaces a scalar by one of the same kind and size. */
 typedef struct gpuq_set {
-        size_t operation; /* index in the job, from 0 */
-        size_t argument;  /* index in that launch, from 0 */
+        size_t operation; /* index in the job, from 0; error messages count from 1 */
+        size_t argument;  /* index in that launch, from 0; error messages count from 1 */
         gpuq_arg value;
 } gpuq_set;
 

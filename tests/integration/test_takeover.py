@@ -463,7 +463,7 @@ except Refused as error:
 
 def test_a_session_that_was_never_interrupted_is_not_resumed(daemon):
     client = Client(daemon.socket, hello=False)
-    with pytest.raises(Refused, match="could not be taken over"):
+    with pytest.raises(Refused, match="could not reconnect"):
         client.hello(resume=1)
     client.close()
 
@@ -505,7 +505,7 @@ def test_a_damaged_ledger_is_set_aside(daemon, client, module, offset):
     kill_supervisor(daemon)
     client.close()
     client.connect()
-    with pytest.raises(Refused, match="could not be taken over"):
+    with pytest.raises(Refused, match="could not reconnect"):
         client.hello(resume=client.session)
     assert "set aside" in daemon.log()
     until(lambda: not any(processes.is_alive(pid) for pid in workers), "its workers to be gone")

@@ -152,7 +152,7 @@ def test_arrays_are_passed_as_numba_does(gpuq):
         kernel.run((1, 1), gpuq.Out(r), 2.0, x.astype(np.float32), True)
     with pytest.raises(TypeError, match="takes 4 arguments"):
         kernel.run((1, 1), gpuq.Out(r))
-    with pytest.raises(TypeError, match="18 parameters.*wants|18 parameters where"):
+    with pytest.raises(TypeError, match="18 parameters.*8"):
         NumbaKernel(gpuq.module(NUMBA), "scale", "scale", "", SPECS[:2])
 
 

@@ -121,7 +121,7 @@ const char *gpuq_error_name(int error) {
                 if (error_names[i].error == error)
                         return error_names[i].name;
 
-        return "an error this library does not know";
+        return "unknown error";
 }
 
 const char *gpuq_version(void) {

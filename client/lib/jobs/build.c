@@ -55,9 +55,9 @@ int build_buffer(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction,
         BufferUse *known;
 
         if (buffer->client != job->client)
-                return error_set(GPUQ_E_INVALID, "the buffer is another connection's");
+                return error_set(GPUQ_E_INVALID, "the buffer belongs to another connection");
         if ((unsigned)direction > GPUQ_OUT_WHOLE)
-                return error_set(GPUQ_E_INVALID, "no direction has the number %d", (int)direction);
+                return error_set(GPUQ_E_INVALID, "unknown buffer direction %d", (int)direction);
 
         known = build_find_buffer(job, buffer);
         if (!known) {
@@ -78,8 +78,9 @@ int build_kernel(gpuq_job *job, gpuq_module *module, const char *name, bool owne
         char *copy = NULL;
 
         if (!module || !name || module->client != job->client)
-                return error_set(GPUQ_E_INVALID,
-                                 "the module or name is NULL, or another connection's");
+                return error_set(
+                        GPUQ_E_INVALID,
+                        "the module or name is NULL, or the module belongs to another connection");
 
         for (size_t i = job->n_kernels; i-- > 0;)
                 if (job->kernels[i].module == module && strcmp(job->kernels[i].name, name) == 0) {
@@ -173,8 +174,8 @@ static int build_check_range(const gpuq_buffer *buffer, size_t offset, size_t le
                 return 0;
 
         return error_set(GPUQ_E_INVALID,
-                         "%zu bytes at %zu are not in a buffer of %" PRIu64 " bytes", length,
-                         offset, buffer->size);
+                         "%zu bytes at offset %zu do not fit in a buffer of %" PRIu64 " bytes",
+                         length, offset, buffer->size);
 }
 
 /* Writing a part leaves the rest as it was, so the job must find it. */
@@ -282,8 +283,8 @@ static int build_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t 
 
         if ((width != 1 && width != 2 && width != 4) || length % width != 0 || offset % width != 0)
                 return error_set(GPUQ_E_INVALID,
-                                 "a fill's width is 1, 2 or 4 bytes and divides offset and length; "
-                                 "given are %u, %zu and %zu",
+                                 "a fill's width must be 1, 2 or 4 bytes and divide its offset and "
+                                 "length, but width is %u, offset %zu and length %zu",
                                  width, offset, length);
 
         r = build_check_range(buffer, offset, length);

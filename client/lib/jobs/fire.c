@@ -144,7 +144,7 @@ static int prepared_tell(gpuq_prepared *prepared, const gpuq_job *job) {
                 return r;
         if (reply->prepared->prepared == 0) {
                 client_fail(prepared->client, GPUQ_E_PROTOCOL,
-                            "gpuqd prepared a job without a number");
+                            "protocol error: gpuqd prepared a job without a number");
                 return client_error(prepared->client);
         }
 
@@ -162,7 +162,9 @@ int gpuq_prepare(gpuq_job *job, gpuq_prepared **ret_prepared) {
                 return r;
         if (job->n_operations == 0)
                 return client_leave(job->client,
-                                    error_set(GPUQ_E_INVALID, "the job has no operation"));
+                                    error_set(GPUQ_E_INVALID,
+                                              "the job has no operation; add a launch, copy or "
+                                              "fill before submitting it"));
 
         job_ref(job);
         r = prepared_new(job, &prepared);
@@ -182,14 +184,15 @@ static int prepared_find_buffer(const gpuq_prepared *prepared, const gpuq_swap *
                                 size_t *ret_index) {
         if (!swap->was || !swap->now || swap->now->client != prepared->client)
                 return error_set(GPUQ_E_INVALID,
-                                 "a buffer to swap is NULL, or another connection's");
+                                 "a buffer to swap is NULL, or belongs to another connection");
 
         for (size_t i = 0; i < prepared->n_buffers; i++)
                 if (buffer_is_same(prepared->buffers[i].buffer, swap->was)) {
                         *ret_index = i;
                         return 0;
                 }
-        return error_set(GPUQ_E_INVALID, "the prepared job does not use the buffer to swap");
+        return error_set(GPUQ_E_INVALID,
+                         "the prepared job does not use the buffer that is to be swapped");
 }
 
 static int prepared_swap(gpuq_prepared *prepared, const gpuq_fire_args *args,
@@ -229,16 +232,15 @@ static int prepared_find_scalar(const gpuq_prepared *prepared, const gpuq_set *s
                         continue;
                 if (set->value.buffer || scalar->kind != set->value.kind ||
                     scalar->size != set->value.size)
-                        return error_set(
-                                GPUQ_E_INVALID,
-                                "argument %zu of operation %zu is a scalar of another kind "
-                                "or size",
-                                set->argument, set->operation);
+                        return error_set(GPUQ_E_INVALID,
+                                         "argument %zu of operation %zu is a scalar of a different "
+                                         "kind or size",
+                                         set->argument + 1, set->operation + 1);
                 *ret_scalar = scalar;
                 return 0;
         }
-        return error_set(GPUQ_E_INVALID, "argument %zu of operation %zu is no scalar",
-                         set->argument, set->operation);
+        return error_set(GPUQ_E_INVALID, "argument %zu of operation %zu is not a scalar",
+                         set->argument + 1, set->operation + 1);
 }
 
 static int prepared_set(gpuq_prepared *prepared, const gpuq_fire_args *args, Gpuq__V1__Fire *fire) {
@@ -247,8 +249,8 @@ static int prepared_set(gpuq_prepared *prepared, const gpuq_fire_args *args, Gpu
 
         if (args->n_sets > prepared->n_scalars)
                 return error_set(GPUQ_E_INVALID,
-                                 "%zu scalars to set in a prepared job that has %zu", args->n_sets,
-                                 prepared->n_scalars);
+                                 "%zu scalars are to be set, but the prepared job has only %zu",
+                                 args->n_sets, prepared->n_scalars);
 
         fire->patches = prepared->patches;
         fire->values.data = prepared->values;
@@ -354,7 +356,8 @@ static int prepared_submit(gpuq_prepared *prepared, gpuq_job *job, const gpuq_fi
         int r;
 
         if (client->jobs->tag == UINT32_MAX)
-                return error_set(GPUQ_E_INVALID, "this session has used up its job numbers");
+                return error_set(GPUQ_E_INVALID,
+                                 "this session has no job numbers left; connect again");
         fire.prepared = prepared->id;
         r = prepared_swap(prepared, args, &fire);
         if (r < 0)

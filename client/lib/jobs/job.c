@@ -124,7 +124,7 @@ int job_enter_building(gpuq_job *job) {
                 return r;
         if (job->state != GPUQ_BUILDING)
                 return client_leave(client,
-                                    error_set(GPUQ_E_INVALID, "the job is submitted already"));
+                                    error_set(GPUQ_E_INVALID, "the job was already submitted"));
 
         return 0;
 }
@@ -152,8 +152,9 @@ int gpuq_job_set_priority(gpuq_job *job, int priority) {
 
         if (priority < -JOB_PRIORITY_MAX || priority > JOB_PRIORITY_MAX)
                 return client_leave(job->client,
-                                    error_set(GPUQ_E_INVALID, "priority %d is not in %d to %d",
-                                              priority, -JOB_PRIORITY_MAX, JOB_PRIORITY_MAX));
+                                    error_set(GPUQ_E_INVALID,
+                                              "priority %d is out of range: %d to %d", priority,
+                                              -JOB_PRIORITY_MAX, JOB_PRIORITY_MAX));
 
         job->settings.priority = priority;
         return client_leave(job->client, 0);
@@ -237,7 +238,7 @@ int gpuq_job_set_callback(gpuq_job *job, gpuq_job_func func, void *userdata) {
         if (r < 0)
                 return r;
         if (job->state > GPUQ_PENDING)
-                return client_leave(client, error_set(GPUQ_E_INVALID, "the job has ended already"));
+                return client_leave(client, error_set(GPUQ_E_INVALID, "the job has already ended"));
 
         job->func = func;
         job->userdata = userdata;
@@ -386,7 +387,7 @@ int gpuq_job_get_result(const gpuq_job *job, gpuq_result *ret_result) {
         if (job->state == GPUQ_PENDING && job_is_done(job)) /* the rest is on its way */
                 client_wait(client, job_is_told, (void *)job, CLIENT_FOREVER, false);
         if (job->state <= GPUQ_PENDING)
-                return client_leave(client, error_set(GPUQ_E_AGAIN, "the job has not ended"));
+                return client_leave(client, error_set(GPUQ_E_AGAIN, "the job has not ended yet"));
 
         *ret_result = (gpuq_result){
                 .state = job->state,

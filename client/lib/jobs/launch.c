@@ -31,7 +31,7 @@ static const char *launch_kind_name(unsigned kind) {
                 [GPUQ_WORD64] = "a buffer or a 64-bit integer",
         };
 
-        return kind < ARRAY_SIZE(names) ? names[kind] : "something unknown";
+        return kind < ARRAY_SIZE(names) ? names[kind] : "of an unknown kind";
 }
 
 static bool launch_kind_fits(unsigned wanted, unsigned given) {
@@ -47,17 +47,18 @@ static int launch_check_arg(const Gpuq__V1__KernelInfo *kernel, size_t i, const 
         const Gpuq__V1__Parameter *wanted = kernel->parameters[i];
 
         if (arg->kind == GPUQ_POINTER && !arg->buffer)
-                return error_set(GPUQ_E_INVALID, "%s: argument %zu has no buffer", kernel->name, i);
+                return error_set(GPUQ_E_INVALID, "%s: argument %zu is a NULL buffer", kernel->name,
+                                 i + 1);
 
         if (arg->size != wanted->size)
                 return error_set(GPUQ_E_INVALID,
-                                 "%s: argument %zu has %u bytes, %s; given are %zu, %s",
-                                 kernel->name, i, wanted->size, launch_kind_name(wanted->kind),
+                                 "%s: argument %zu must have %u bytes (%s), not %zu (%s)",
+                                 kernel->name, i + 1, wanted->size, launch_kind_name(wanted->kind),
                                  arg->size, launch_kind_name(arg->kind));
 
         if (kernel->kinds_known && !launch_kind_fits(wanted->kind, arg->kind))
-                return error_set(GPUQ_E_INVALID, "%s: argument %zu is %s; given is %s",
-                                 kernel->name, i, launch_kind_name(wanted->kind),
+                return error_set(GPUQ_E_INVALID, "%s: argument %zu must be %s, not %s",
+                                 kernel->name, i + 1, launch_kind_name(wanted->kind),
                                  launch_kind_name(arg->kind));
         return 0;
 }
@@ -67,7 +68,7 @@ static int launch_check_args(const Gpuq__V1__KernelInfo *kernel, const gpuq_arg 
         int r;
 
         if (n_args != kernel->n_parameters)
-                return error_set(GPUQ_E_INVALID, "%s takes %zu arguments; given are %zu",
+                return error_set(GPUQ_E_INVALID, "%s takes %zu arguments, but %zu were given",
                                  kernel->name, kernel->n_parameters, n_args);
 
         for (size_t i = 0; i < n_args; i++) {
@@ -163,7 +164,7 @@ static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
 
         if (!module || !name || !config || (!args && n_args > 0))
                 return error_set(GPUQ_E_INVALID,
-                                 "a launch without module, kernel, config or arguments");
+                                 "gpuq_job_launch(): module, kernel, config or arguments is NULL");
 
         r = module_find(module, name, &kernel);
         if (r < 0)

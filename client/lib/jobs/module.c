@@ -9,8 +9,10 @@
 #include "module.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "call.h"
 #include "error.h"
@@ -173,11 +175,34 @@ static int module_load_image(gpuq_client *client, Gpuq__V1__ModuleLoad *load, co
         return r;
 }
 
+static bool module_is_path(const char *image, size_t n_image) {
+        static const char *const endings[] = {".cu", ".ptx", ".cubin", ".fatbin"};
+        char path[PATH_MAX];
+
+        if (n_image >= sizeof(path) || memchr(image, '\n', n_image))
+                return false;
+        memcpy(path, image, n_image);
+        path[n_image] = '\0';
+        if (strlen(path) < n_image || strpbrk(path, "{;#"))
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(endings); i++)
+                if (n_image > strlen(endings[i]) &&
+                    strcmp(path + n_image - strlen(endings[i]), endings[i]) == 0)
+                        return true;
+        return access(path, F_OK) == 0;
+}
+
 static int module_check(gpuq_format format, const void *image, size_t n_image, const char *name) {
         if ((unsigned)format > GPUQ_FORMAT_FATBIN)
-                return error_set(GPUQ_E_INVALID, "no module format has the number %d", (int)format);
+                return error_set(GPUQ_E_INVALID, "unknown module format %d", (int)format);
         if (!image || n_image == 0)
-                return error_set(GPUQ_E_INVALID, "the module's image is empty");
+                return error_set(GPUQ_E_INVALID, "the module's code is empty: pass CUDA C++ "
+                                                 "source, PTX, a cubin or a fatbin");
+        if (module_is_path(image, n_image))
+                return error_set(GPUQ_E_INVALID,
+                                 "the module's code is \"%.*s\", which is a file name: read the "
+                                 "file and pass its contents",
+                                 (int)n_image, (const char *)image);
         if (name && strlen(name) > MODULE_NAME_MAX)
                 return error_set(GPUQ_E_INVALID, "the module's name is longer than %d bytes",
                                  MODULE_NAME_MAX);
@@ -244,7 +269,7 @@ static int module_not_found(const gpuq_module *module, const char *name) {
         if (fclose(file) != 0)
                 return error_memory();
 
-        return error_set(GPUQ_E_NOT_FOUND, "no kernel \"%s\" in the module; it has: %s", name,
+        return error_set(GPUQ_E_NOT_FOUND, "the module has no kernel \"%s\"; it has: %s", name,
                          names);
 }
 
@@ -274,7 +299,7 @@ int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel_info *re
 
         if (i >= module->ready->n_kernels)
                 return error_set(GPUQ_E_NOT_FOUND,
-                                 "the module has %zu kernels, none has the index %zu",
+                                 "the module has %zu kernels; there is no kernel with index %zu",
                                  module->ready->n_kernels, i);
 
         kernel = module->ready->kernels[i];

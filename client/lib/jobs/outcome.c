@@ -22,13 +22,14 @@ static int wait_job(gpuq_client *client, gpuq_job *job, int timeout_ms) {
         int r;
 
         if (job->state == GPUQ_BUILDING)
-                return error_set(GPUQ_E_INVALID, "the job is not submitted");
+                return error_set(GPUQ_E_INVALID,
+                                 "the job was not submitted; call gpuq_submit() first");
 
         client_flush(client);
         r = client_wait_word(client, wait_job_done, job, client_deadline_us(timeout_ms), false,
                              job->func ? NULL : word_at(&client->jobs->words, job->word), job->tag);
         if (r == GPUQ_E_AGAIN)
-                return error_set(r, "job %s has not ended within %d ms",
+                return error_set(r, "job %s has not ended within %d ms and goes on",
                                  gpuq_id_format(job->id, id), timeout_ms);
 
         job_is_seen(job);
@@ -97,15 +98,16 @@ static int wait_id(gpuq_client *client, uint64_t id, int timeout_ms, gpuq_result
 
         r = call_wait_id(client, id, client_deadline_us(timeout_ms), &reply);
         if (r == GPUQ_E_AGAIN)
-                return error_set(r, "job %s has not ended within %d ms", gpuq_id_format(id, text),
-                                 timeout_ms);
+                return error_set(r, "job %s has not ended within %d ms and goes on",
+                                 gpuq_id_format(id, text), timeout_ms);
         if (r < 0)
                 return r;
 
         if (reply->completions->n_completions != 1 ||
             reply->completions->completions[0]->id != id) {
-                client_fail(client, GPUQ_E_PROTOCOL,
-                            "gpuqd told of another job than was asked for");
+                client_fail(
+                        client, GPUQ_E_PROTOCOL,
+                        "protocol error: gpuqd answered for another job than the requested one");
                 return client_error(client);
         }
 
@@ -152,7 +154,9 @@ int gpuq_cancel(gpuq_job *job) {
         if (r < 0)
                 return r;
         if (job->state == GPUQ_BUILDING)
-                return client_leave(client, error_set(GPUQ_E_INVALID, "the job is not submitted"));
+                return client_leave(
+                        client, error_set(GPUQ_E_INVALID,
+                                          "the job was not submitted; call gpuq_submit() first"));
         if (job->state != GPUQ_PENDING)
                 return client_leave(client, 0);
 

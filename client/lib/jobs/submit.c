@@ -99,7 +99,7 @@ int submit_pack(const gpuq_job *job, uint32_t tag, Kept **ret_kept) {
 
         if (n_max > WIRE_FRAME_MAX - SUBMIT_OVERHEAD)
                 return error_set(GPUQ_E_INVALID,
-                                 "the job is too large: %zu bytes, and a message has at most %u",
+                                 "the job is too large: its message has %zu bytes, the limit is %u",
                                  n_max, WIRE_FRAME_MAX);
 
         r = kept_new(&job->client->jobs->kept, n_max, &kept);
@@ -196,13 +196,15 @@ int submit_say(gpuq_client *client, gpuq_job *const *jobs, size_t n_jobs, size_t
 int submit_check(const gpuq_client *client, const gpuq_job *job, size_t n_jobs) {
         if (!job || job->client != client)
                 return error_set(GPUQ_E_INVALID,
-                                 "a submission with a job that is NULL or another connection's");
+                                 "a job to submit is NULL or belongs to another connection");
         if (job->state != GPUQ_BUILDING)
-                return error_set(GPUQ_E_INVALID, "the job is submitted already");
+                return error_set(GPUQ_E_INVALID, "the job was already submitted");
         if (job->n_operations == 0)
-                return error_set(GPUQ_E_INVALID, "the job has no operation");
+                return error_set(GPUQ_E_INVALID, "the job has no operation; add a launch, copy or "
+                                                 "fill before submitting it");
         if (client->jobs->tag > UINT32_MAX - n_jobs)
-                return error_set(GPUQ_E_INVALID, "this session has used up its job numbers");
+                return error_set(GPUQ_E_INVALID,
+                                 "this session has no job numbers left; connect again");
         return 0;
 }
 
@@ -284,7 +286,7 @@ static int submission_send_all(Submission *submission) {
                                submission->n_jobs - first, &n);
                 if (r < 0 && first > 0)
                         client_fail(submission->client, GPUQ_E_CLOSED,
-                                    "out of memory in the midst of a submission");
+                                    "this process ran out of memory while it submitted jobs");
                 if (r < 0)
                         return r;
         }

@@ -89,8 +89,9 @@ static int call_check(gpuq_client *client, Call *call, Gpuq__V1__Reply__BodyCase
                 return error_set(error_from_code(reply->error->code), "%s", reply->error->text);
 
         if (reply->body_case != expected || (call->fd >= 0) > with_fd) {
-                client_fail(client, GPUQ_E_PROTOCOL,
-                            "gpuqd answered a request with another's reply");
+                client_fail(
+                        client, GPUQ_E_PROTOCOL,
+                        "protocol error: gpuqd answered a request with the reply to another one");
                 return client_error(client);
         }
         return 0;

@@ -112,8 +112,8 @@ int client_enter(gpuq_client *client) {
                 return error_set(GPUQ_E_INVALID, "a handle is NULL");
         if (client_forked(client))
                 return error_set(GPUQ_E_FORKED,
-                                 "this handle was inherited through fork() and is the "
-                                 "parent's; call gpuq_connect() in the child");
+                                 "this handle belongs to the parent process and cannot be used "
+                                 "after fork(); call gpuq_connect() in the child");
 
         client_ref(client);
         pthread_mutex_lock(&client->lock);
@@ -209,7 +209,7 @@ void client_fill_request(const gpuq_client *client, Gpuq__V1__Request__BodyCase 
 int client_not_queued(int r) {
         if (r == -EMSGSIZE)
                 return error_set(GPUQ_E_INVALID,
-                                 "the request is larger than a message may be, %u MiB",
+                                 "the request is larger than a message may be: the limit is %u MiB",
                                  WIRE_FRAME_MAX >> 20);
 
         return error_memory();

@@ -17,6 +17,13 @@ static void client_fail_to_send(gpuq_client *client) {
         client_fail(client, GPUQ_E_SYSTEM, text);
 }
 
+static void client_fail_protocol(gpuq_client *client) {
+        char text[128];
+
+        snprintf(text, sizeof(text), "protocol error: gpuqd sent %s", wire_problem(client->wire));
+        client_fail(client, GPUQ_E_PROTOCOL, text);
+}
+
 static void receive_problem(gpuq_client *client, int r) {
         bool ended = (r == WIRE_E_CLOSED || r == WIRE_E_PROTOCOL) && wire_has_ended(client->wire);
 
@@ -25,7 +32,7 @@ static void receive_problem(gpuq_client *client, int r) {
         else if (ended && resume_lost(client))
                 return;
         else if (r == WIRE_E_PROTOCOL)
-                client_fail(client, GPUQ_E_PROTOCOL, wire_problem(client->wire));
+                client_fail_protocol(client);
         else if (r == WIRE_E_CLOSED)
                 client_fail(client, GPUQ_E_CLOSED, "gpuqd closed the connection");
         else if (r < 0)

@@ -44,8 +44,7 @@ static int64_t resume_delay_us(const Resume *resume) {
 static void resume_give_up(gpuq_client *client, const char *why) {
         char text[256];
 
-        snprintf(text, sizeof(text), RESUME_LOST ", and this session could not be taken over: %s",
-                 why);
+        snprintf(text, sizeof(text), RESUME_LOST ", and this session could not reconnect: %s", why);
         client_fail(client, GPUQ_E_CLOSED, text);
 }
 
@@ -189,7 +188,8 @@ void resume_answered(gpuq_client *client, const Gpuq__V1__Reply *reply) {
         }
         if (!resume_is_ours(client, reply)) {
                 client_fail(client, GPUQ_E_SHUTDOWN,
-                            "gpuqd was started again, and does not know this session any more");
+                            "gpuqd was restarted and no longer knows this session; connect and "
+                            "submit again");
                 return;
         }
 
@@ -200,9 +200,9 @@ void resume_answered(gpuq_client *client, const Gpuq__V1__Reply *reply) {
         client_set_spin(client, reply->welcome->poll_us);
         ringing_init(client, reply->welcome);
         if (client->events->resumed(client) < 0)
-                client_fail(client, GPUQ_E_SYSTEM,
-                            "this process is out of memory, with gpuqd started again and to be "
-                            "told anew what is unfinished");
+                client_fail(
+                        client, GPUQ_E_SYSTEM,
+                        "this process ran out of memory while it reconnected to a restarted gpuqd");
         else
                 client_flush(client);
 }

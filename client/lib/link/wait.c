@@ -258,8 +258,9 @@ int client_make_room(gpuq_client *client, size_t n_bytes, int timeout_ms) {
                                         client_deadline_us(timeout_ms), false);
                 while (r == GPUQ_E_AGAIN && !client_is_connected(client));
                 if (r == GPUQ_E_AGAIN)
-                        return error_set(r, "gpuqd has not read for %d ms; nothing was sent",
-                                         timeout_ms);
+                        return error_set(
+                                r, "gpuqd has not read this connection for %d ms; nothing was sent",
+                                timeout_ms);
         }
 
         return client->error != 0 ? client_error(client) : 0;

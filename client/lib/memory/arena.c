@@ -17,7 +17,8 @@ static int arena_map(Arena *arena, int fd) {
 
         if (fd < 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size < arena->size)
                 return error_set(GPUQ_E_PROTOCOL,
-                                 "gpuqd sent no descriptor with arena %llu, or one too small",
+                                 "protocol error: gpuqd sent arena %llu without its memory, or "
+                                 "with less than it asked for",
                                  (unsigned long long)arena->id);
 
         data = mmap(NULL, arena->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -88,7 +89,8 @@ int arena_create(gpuq_client *client, uint64_t size, int device, Arena **ret_are
                 return r;
 
         if (reply->arena->place != create.place || reply->arena->size < size) {
-                client_fail(client, GPUQ_E_PROTOCOL, "gpuqd made another arena than was asked for");
+                client_fail(client, GPUQ_E_PROTOCOL,
+                            "protocol error: gpuqd created another arena than the requested one");
                 return client_error(client);
         }
 
@@ -129,7 +131,7 @@ int arena_open(gpuq_client *client, uint64_t id, Arena **ret_arena) {
 
         if (reply->arena->arena != id || reply->arena->place == GPUQ__V1__PLACE__IMAGE) {
                 client_fail(client, GPUQ_E_PROTOCOL,
-                            "gpuqd opened another arena than was asked for");
+                            "protocol error: gpuqd opened another arena than the requested one");
                 return client_error(client);
         }
 
@@ -153,7 +155,8 @@ int arena_create_image(gpuq_client *client, uint64_t size, uint64_t *ret_id, int
                 return r;
 
         if (fd < 0) {
-                client_fail(client, GPUQ_E_PROTOCOL, "gpuqd sent no descriptor for an image");
+                client_fail(client, GPUQ_E_PROTOCOL,
+                            "protocol error: gpuqd sent no descriptor for a module's image");
                 return client_error(client);
         }
 

@@ -54,7 +54,7 @@ static int buffer_take(gpuq_client *client, size_t size, int device, bool clear,
         int r;
 
         if (size == 0)
-                return error_set(GPUQ_E_INVALID, "a buffer has at least one byte");
+                return error_set(GPUQ_E_INVALID, "a buffer must have at least one byte");
 
         r = place_take(client, size, device, clear, &arena, &extent);
         if (r < 0)
@@ -107,9 +107,11 @@ static int buffer_slice(gpuq_buffer *buffer, size_t offset, size_t size, gpuq_bu
         int r;
 
         if (size == 0 || offset > buffer->size || size > buffer->size - offset)
-                return error_set(GPUQ_E_INVALID,
-                                 "no slice of %zu bytes at %zu in a buffer of %" PRIu64 " bytes",
-                                 size, offset, buffer->size);
+                return error_set(
+                        GPUQ_E_INVALID,
+                        "a slice of %zu bytes at offset %zu does not fit in a buffer of %" PRIu64
+                        " bytes",
+                        size, offset, buffer->size);
 
         r = buffer_new(buffer->client, buffer->arena, buffer->offset + offset, size, &slice);
         if (r < 0)
@@ -159,8 +161,8 @@ static int buffer_open(gpuq_client *client, const gpuq_buffer_ref *ref, gpuq_buf
         if (ref->length == 0 || ref->offset > arena->size ||
             ref->length > arena->size - ref->offset)
                 r = error_set(GPUQ_E_INVALID,
-                              "no buffer of %" PRIu64 " bytes at %" PRIu64 " in arena %" PRIu64
-                              " of %" PRIu64 " bytes",
+                              "a buffer of %" PRIu64 " bytes at offset %" PRIu64
+                              " does not fit in arena %" PRIu64 ", which has %" PRIu64 " bytes",
                               ref->length, ref->offset, ref->arena, arena->size);
         else
                 r = buffer_new(client, arena, ref->offset, ref->length, ret_buffer);
@@ -184,7 +186,8 @@ void *gpuq_buffer_data(gpuq_buffer *buffer) {
         if (!buffer)
                 return NULL;
         if (client_forked(buffer->client)) {
-                error_remember("this buffer was inherited through fork() and is the parent's");
+                error_remember("this buffer belongs to the parent process and cannot be used after "
+                               "fork()");
                 return NULL;
         }
 

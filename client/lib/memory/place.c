@@ -14,6 +14,7 @@
 
 #include "error.h"
 #include "spare.h"
+#include "util/human.h"
 
 #define PLACE_SHARED_MIN                                                                           \
         (UINT64_C(1) << 20) /* the first shared host arena; from here on a buffer has its own */
@@ -146,8 +147,8 @@ static int place_make(gpuq_client *client, uint64_t size, int device, Arena **re
         int r;
 
         if (size > INT64_MAX - PLACE_PAGE)
-                return error_set(GPUQ_E_INVALID, "no memory is that large: %llu bytes",
-                                 (unsigned long long)size);
+                return error_set(GPUQ_E_INVALID, "a buffer of %s is larger than any memory",
+                                 human_bytes(size).text);
 
         if (shared)
                 size = MAX(size, place_next_shared_size(client, device));

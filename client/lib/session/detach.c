@@ -63,9 +63,9 @@ int gpuq_job_detach(gpuq_job *job, const void *note, size_t n_note, uint64_t *re
         job_ref(job);
         r = submit_check(client, job, 1);
         if (r == 0 && job->n_after)
-                r = error_set(GPUQ_E_INVALID, "a detached job can come after no other");
+                r = error_set(GPUQ_E_INVALID, "a detached job cannot depend on other jobs");
         if (r == 0 && n_note > GPUQ_NOTE_MAX)
-                r = error_set(GPUQ_E_INVALID, "a note of %zu bytes, at most %u", n_note,
+                r = error_set(GPUQ_E_INVALID, "the note has %zu bytes, the limit is %u", n_note,
                               GPUQ_NOTE_MAX);
         if (r == 0)
                 r = detach_call(job, note, n_note, ret_id);
@@ -83,7 +83,8 @@ static int fetched_map(Fetched *fetched, int fd) {
         if (!reply->arena)
                 return 0;
         if (fd < 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size < reply->size || !reply->size)
-                return error_set(GPUQ_E_PROTOCOL, "gpuqd sent no outputs with the outputs");
+                return error_set(GPUQ_E_PROTOCOL,
+                                 "protocol error: gpuqd sent a job's outputs without their memory");
         map = mmap(NULL, reply->size, PROT_READ, MAP_SHARED, fd, 0);
         if (map == MAP_FAILED)
                 return error_system("cannot map the outputs");
@@ -104,7 +105,8 @@ static int fetched_outputs(Fetched *fetched) {
 
                 if (output->offset > fetched->n_map ||
                     output->length > fetched->n_map - output->offset)
-                        return error_set(GPUQ_E_PROTOCOL, "gpuqd sent an output that is not there");
+                        return error_set(GPUQ_E_PROTOCOL, "protocol error: gpuqd sent an output "
+                                                          "outside of the outputs' memory");
                 fetched->outputs[i] = (gpuq_output){
                         .data = (const uint8_t *)fetched->map + output->offset,
                         .size = output->length,
@@ -120,7 +122,8 @@ static int fetched_result(Fetched *fetched) {
         const Gpuq__V1__Completion *completion = reply->completion;
 
         if (!completion)
-                return error_set(GPUQ_E_PROTOCOL, "gpuqd did not say how the job ended");
+                return error_set(GPUQ_E_PROTOCOL,
+                                 "protocol error: gpuqd sent outputs without the job's result");
         fetched->view.result = (gpuq_result){
                 .state = (gpuq_state)completion->state,
                 .error = completion->state == GPUQ__V1__STATE__DONE ? 0

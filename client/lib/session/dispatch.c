@@ -29,7 +29,7 @@ static void dispatch_completions(gpuq_client *client, const Gpuq__V1__Completion
         for (size_t i = 0; i < completions->n_completions; i++)
                 if (!dispatch_completion(client, completions->completions[i])) {
                         client_fail(client, GPUQ_E_PROTOCOL,
-                                    "gpuqd told an end of a job that is none");
+                                    "protocol error: gpuqd reported an invalid end of a job");
                         return;
                 }
         ringing_consider(client, client->jobs->n_ended);
@@ -47,14 +47,15 @@ static void dispatch_event(gpuq_client *client, const Gpuq__V1__Reply *reply) {
                         break;
                 default:
                         client_fail(client, GPUQ_E_PROTOCOL,
-                                    "gpuqd sent a message that nobody asked for");
+                                    "protocol error: gpuqd sent an unexpected message");
         }
 }
 
 /* Return: whether a call took reply and descriptor. */
 static bool dispatch_reply(gpuq_client *client, Gpuq__V1__Reply *reply, int fd) {
         if (reply->body_case == GPUQ__V1__REPLY__BODY__NOT_SET) {
-                client_fail(client, GPUQ_E_PROTOCOL, "gpuqd sent a reply without a body");
+                client_fail(client, GPUQ_E_PROTOCOL,
+                            "protocol error: gpuqd sent a reply without a body");
                 return false;
         }
         if (reply->serial == 0) {
@@ -95,7 +96,8 @@ void dispatch_frame(gpuq_client *client, const WireFrame *frame) {
 
         reply = gpuq__v1__reply__unpack(NULL, frame->n_data, frame->data);
         if (!reply) {
-                client_fail(client, GPUQ_E_PROTOCOL, "gpuqd sent a frame that is no message");
+                client_fail(client, GPUQ_E_PROTOCOL,
+                            "protocol error: gpuqd sent a frame that is not a message");
                 if (frame->fd >= 0)
                         close(frame->fd);
                 return;

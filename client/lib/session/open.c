@@ -116,8 +116,8 @@ static const char *connect_default_path(char memory[static PATH_MAX]) {
 
 static int connect_error(const char *path, const char *why) {
         return error_set(GPUQ_E_CONNECT,
-                         "cannot connect to gpuqd at %s: %s (is gpuqd running? systemctl status "
-                         "gpuqd.socket; or start your own: gpuqd --private)",
+                         "cannot connect to gpuqd at %s: %s; check the service with 'systemctl "
+                         "status gpuqd.socket', or start your own with 'gpuqd --private'",
                          path, why);
 }
 
@@ -126,9 +126,10 @@ static int connect_socket(const char *path, int *ret_fd) {
 
         r = connect_open(path, CONNECT_TIMEOUT_MS, ret_fd);
         if (r == -ENAMETOOLONG)
-                return connect_error(path, "the path is too long for a socket");
+                return connect_error(path, "the path is too long for a Unix socket");
         if (r < 0)
-                return connect_error(path, r == -EAGAIN ? "it accepts nobody" : strerror(-r));
+                return connect_error(path, r == -EAGAIN ? "its queue of connections is full"
+                                                        : strerror(-r));
 
         return 0;
 }
@@ -161,8 +162,8 @@ static int connect_hello(gpuq_client *client, const char *path) {
 
         if (reply->welcome->version != CONNECT_VERSION)
                 return error_set(GPUQ_E_VERSION,
-                                 "gpuqd at %s (%s) speaks version %u of the protocol, libgpuq %s "
-                                 "speaks %u",
+                                 "gpuqd at %s (version %s) speaks protocol version %u, but libgpuq "
+                                 "%s speaks version %u: install the same version of both",
                                  path, reply->welcome->daemon, reply->welcome->version,
                                  gpuq_version(), CONNECT_VERSION);
 
@@ -246,7 +247,7 @@ void gpuq_client_free(gpuq_client *client) {
 
         siblings_remove(client);
         pthread_mutex_lock(&client->lock);
-        client_fail(client, GPUQ_E_CLOSED, "the client was freed");
+        client_fail(client, GPUQ_E_CLOSED, "the client was closed");
         jobs_run_callbacks(client);
 
         client->freed = true;

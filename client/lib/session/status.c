@@ -270,7 +270,7 @@ int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue) {
         if (r < 0)
                 return r;
         if (uid > UINT32_MAX)
-                return client_leave(client, error_set(GPUQ_E_INVALID, "no user has such a uid"));
+                return client_leave(client, error_set(GPUQ_E_INVALID, "the uid is out of range"));
 
         return client_leave(client, queue_get(client, uid, ret_queue));
 }

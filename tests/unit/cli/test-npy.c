@@ -186,7 +186,7 @@ static void files_that_are_something_else_are_refused(void **state) {
 
 static void the_data_must_be_as_long_as_promised(void **state) {
         REFUSED(FILE_1_0 "\x01\x00\xfe", "it holds 3 bytes of data, but its header declares 4");
-        REFUSED(FILE_1_0, "0 bytes of data found");
+        REFUSED(FILE_1_0, "it holds 0 bytes");
         REFUSED(FILE_1_0 "\x01\x00\xfe\xff\x00", "it holds 5 bytes");
 }
 

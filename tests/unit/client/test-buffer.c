@@ -261,7 +261,7 @@ static void buffers_outlive_their_client(void **state) {
         gpuq_client_free(TAKE_PTR(session->client));
         strcpy(gpuq_buffer_data(buffer), "ours until freed");
         assert_int_equal(gpuq_buffer_slice(buffer, 0, 10, &slice), GPUQ_E_CLOSED);
-        assert_text("freed");
+        assert_text("closed");
         gpuq_buffer_free(buffer);
 }
 

@@ -106,19 +106,19 @@ static void wrong_arguments_are_told_one_by_one(void **state) {
 
         assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, number, 2),
                          GPUQ_E_INVALID);
-        assert_text("takes 3 arguments; given are 2");
+        assert_text("takes 3 arguments, but 2 were given");
         assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, size, 3),
                          GPUQ_E_INVALID);
-        assert_text("argument 2 has 8 bytes");
+        assert_text("argument 3 must have 8 bytes");
         assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, kind, 3),
                          GPUQ_E_INVALID);
-        assert_text("argument 2 is a 64-bit integer; given is a double");
+        assert_text("argument 3 must be a 64-bit integer, not a double");
         assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, scalar, 3),
                          GPUQ_E_INVALID);
-        assert_text("argument 0 is a buffer");
+        assert_text("argument 1 must be a buffer");
         assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, none, 3),
                          GPUQ_E_INVALID);
-        assert_text("argument 0 has no buffer");
+        assert_text("argument 1 is a NULL buffer");
         assert_int_equal(gpuq_submit(job), GPUQ_E_INVALID);
         assert_text("no operation");
         gpuq_job_free(job);

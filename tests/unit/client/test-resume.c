@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A daemon whose supervisor dies and is started again: what the client says to the
+ * A daemon whose supervisor dies and is no longer knows this session: what the client says to the
  * next one, and that nobody who waits notices.
  */
 
@@ -644,7 +644,7 @@ static void a_daemon_that_knows_nothing_of_it_ends_it_clearly(void **state) {
         fake_set(session->fake, (FakeManners){HOLDING, .forgetful = true});
         fake_die(session->fake, false);
         assert_int_equal(gpuq_wait(trial.job, -1), GPUQ_E_SHUTDOWN);
-        assert_text("started again");
+        assert_text("no longer knows this session");
         trial_free(&trial);
 }
 

@@ -211,7 +211,7 @@ static void frame_too_long_is_told_from_its_header(void **state) {
         Pair pair = pair_new(false);
 
         peer_send(&pair, bytes, sizeof(bytes));
-        assert_problem(&pair, "a frame too long");
+        assert_problem(&pair, "a frame that is too long");
         pair_end(&pair);
 }
 
@@ -242,7 +242,7 @@ static void reserved_bytes_are_a_protocol_error(void **state) {
 
                 bytes[i] = 1;
                 peer_send(&pair, bytes, sizeof(bytes));
-                assert_problem(&pair, "reserved bytes are not zero");
+                assert_problem(&pair, "reserved bytes that are not zero");
                 pair_end(&pair);
         }
 }
@@ -258,7 +258,7 @@ static void frame_cut_short_is_a_protocol_error(void **state) {
                 assert_int_equal(wire_receive_and_next(pair.wire, &frame), WIRE_E_AGAIN);
                 close(pair.peer);
                 pair.peer = -1;
-                assert_problem(&pair, "a frame cut short");
+                assert_problem(&pair, "a truncated frame");
                 pair_end(&pair);
         }
 }
@@ -313,13 +313,13 @@ static void descriptor_of_a_client_is_refused_and_never_installed(void **state) 
         int fd = 0;
 
         peer_send_with_fds(&pair, plain, sizeof(plain), &fd, 1);
-        assert_problem(&pair, "a descriptor where none belongs");
+        assert_problem(&pair, "an unexpected descriptor");
         assert_int_equal(count_fds(), n_before + 2);
         pair_end(&pair);
 
         pair = pair_new(false);
         peer_send(&pair, announced, sizeof(announced));
-        assert_problem(&pair, "a descriptor where none belongs");
+        assert_problem(&pair, "an unexpected descriptor");
         pair_end(&pair);
 }
 
@@ -332,7 +332,7 @@ static void descriptors_and_frames_out_of_step_are_a_protocol_error(void **state
         Pair pair = pair_new(true);
 
         peer_send(&pair, announced, sizeof(announced));
-        assert_problem(&pair, "a descriptor is missing");
+        assert_problem(&pair, "a missing descriptor");
         pair_end(&pair);
 
         pair = pair_new(true);
@@ -344,7 +344,7 @@ static void descriptors_and_frames_out_of_step_are_a_protocol_error(void **state
 
         pair = pair_new(true);
         peer_send_with_fds(&pair, announced, sizeof(announced), fds, 20);
-        assert_problem(&pair, "too many descriptors at once, or none free");
+        assert_problem(&pair, "too many descriptors at once, or no free descriptor");
         pair_end(&pair);
         assert_int_equal(count_fds(), n_before);
 }

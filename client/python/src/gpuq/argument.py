@@ -125,7 +125,7 @@ class Packer:
         self.dtype = known.dtype if known is not None and known.pointer else None
         self.takes_buffer = (kind in (native.POINTER_KIND, native.WORD64)) if kinds_known else size == 8
         what = f"`{known.text}`" if known is not None else f"{size} bytes, {native.KIND_NAMES[kind]}"
-        self.where = f"{kernel}: argument {index} ({what})"
+        self.where = f"{kernel}: argument {index + 1} ({what})"
         self.name = known.name if known is not None and known.name else f"arg{index}"
         self.passed_dtype = None  # of the last array that passed all checks
         self.passed = [False] * len(native.DIRECTIONS)  # by direction, with that dtype
@@ -177,13 +177,13 @@ class Packer:
 
     def _mismatch(self, given: str) -> TypeError:
         if self.kind == native.POINTER_KIND:
-            return TypeError(f"{self.where} is an array; given is a {given}: wrap an array, as in gpuq.Out(a)")
+            return TypeError(f"{self.where} must be an array, not a {given}: wrap an array, as in gpuq.Out(a)")
         advice = _ADVICE.get(self.kind) if self.kinds_known else f"a numpy scalar of {self.size} bytes"
-        return TypeError(f"{self.where}: given is a {given}" + (f"; use {advice}" if advice else ""))
+        return TypeError(f"{self.where} cannot be a {given}" + (f"; use {advice}" if advice else ""))
 
     def _int(self, value: int) -> bytes:
         if not self.kinds_known:
-            raise TypeError(f"{self.where}: this kernel's image does not tell its parameters' types, so a Python "
+            raise TypeError(f"{self.where}: this kernel's image does not record its parameters' types, so a Python "
                             "int has no width: use numpy.int32(x), numpy.int64(x), …")
         bits = _BOUNDS.get(self.kind)
         if bits is not None:
@@ -204,22 +204,22 @@ class Packer:
         try:
             return packed.pack(0, 0, kind, size, value)
         except struct.error:
-            raise OverflowError(f"{self.where}: {value} does not fit") from None
+            raise OverflowError(f"{self.where}: {value} is out of range") from None
 
     def _float(self, value: float) -> bytes:
         if self.kinds_known and self.kind in _LARGEST_EXACT:
             return self._typed(value, "f" if self.kind == native.F32 else "d")
         if not self.kinds_known:
-            raise TypeError(f"{self.where}: this kernel's image does not tell its parameters' types, so a Python "
+            raise TypeError(f"{self.where}: this kernel's image does not record its parameters' types, so a Python "
                             "float has no width: use numpy.float32(x) or numpy.float64(x)")
         if self.kind in _BOUNDS and self.kind != native.WORD64:
-            raise TypeError(f"{self.where} is an integer; given is the float {value!r}: use int(x), or "
-                            f"{_ADVICE[self.kind]} if that is what is meant")
+            raise TypeError(f"{self.where} must be an integer, not the float {value!r}: use int(x), or "
+                            f"{_ADVICE[self.kind]} if that is intended")
         raise self._mismatch("Python float")
 
     def _null(self) -> bytes:
         if self.kinds_known and self.kind == native.POINTER_KIND:
-            raise TypeError(f"{self.where}: None is no array: give one of at least one element")
+            raise TypeError(f"{self.where} must be an array, not None: pass an array with at least one element")
         if self.size != 8 or not self.takes_buffer:
             raise self._mismatch("None")
         return _BY_LETTER["Q"][2].pack(0, 0, native.I64, 8, 0)
@@ -230,7 +230,7 @@ class Packer:
             raise self._mismatch(_describe(value))
         raw = bytes(value) if isinstance(value, (ctypes.Structure, ctypes.Union, bytes)) else value.tobytes()
         if len(raw) != self.size:
-            raise TypeError(f"{self.where}: given are {len(raw)} bytes, {type(value).__name__}")
+            raise TypeError(f"{self.where} must have {self.size} bytes, but the {type(value).__name__} has {len(raw)}")
         held = ctypes.create_string_buffer(raw, len(raw))
         keep.append(held)
         return _BUFFER.pack(0, 0, native.BYTES, len(raw), ctypes.addressof(held))
@@ -246,18 +246,18 @@ class Packer:
         if known is None or known.writes is None:
             return
         if known.must_write and direction == native.IN:
-            raise TypeError(f"{self.where} is written by the kernel; it is given as In: use gpuq."
-                            f"{'InOut' if known.text.startswith('inout') else 'Out'}(a), or its result is lost")
+            raise TypeError(f"{self.where} is written by the kernel, but was passed as In: use gpuq."
+                            f"{'InOut' if known.text.startswith('inout') else 'Out'}(a), or its result would be lost")
         if not known.writes and direction in (native.OUT, native.OUT_WHOLE):
-            raise TypeError(f"{self.where} is only read by the kernel; it is given as Out, which the kernel would write: "
+            raise TypeError(f"{self.where} is only read by the kernel, but was passed as Out: "
                             "use gpuq.In(a)")
 
     def bare(self, value) -> int:
         """The direction of an array without In, Out or InOut: a GPU's is InOut; a host's must be known as const."""
         if self.known is not None and self.known.writes is False:
             return native.IN
-        raise TypeError(f"{self.where}: is this array read or written? Wrap it: gpuq.In(a) to read it, gpuq.Out(a) to "
-                        f"have the result in it, gpuq.InOut(a) for both; given is a bare {_describe(value)}")
+        raise TypeError(f"{self.where}: wrap the array to say whether it is read or written: gpuq.In(a) to read it, "
+                        f"gpuq.Out(a) to receive the result, gpuq.InOut(a) for both; it is a bare {_describe(value)}")
 
     def check_dtype(self, dtype: np.dtype) -> None:
         wanted = self.dtype
@@ -265,8 +265,8 @@ class Packer:
             return
         if wanted.itemsize == dtype.itemsize and wanted.kind in "iub" and dtype.kind in "iubSV":
             return  # the same bits, counted otherwise
-        raise TypeError(f"{self.where} is of {wanted}; given is an array of {dtype}: convert it, "
-                        f"a.astype(numpy.{wanted}), or take its bits as they are, a.view(numpy.{wanted})")
+        raise TypeError(f"{self.where} must be {wanted}, not an array of {dtype}: convert it, "
+                        f"a.astype(numpy.{wanted}), or reinterpret its bits, a.view(numpy.{wanted})")
 
 
 def pack_buffer(handle: int, direction: int) -> bytes:
@@ -279,8 +279,8 @@ def pack_buffer(handle: int, direction: int) -> bytes:
 def check_array(array: np.ndarray, direction: int, where: str) -> np.ndarray:
     """Check that a job can use the array without conversion. Raises TypeError or ValueError with what to do."""
     if not array.flags.c_contiguous:
-        raise ValueError(f"{where}: the array is not contiguous, row by row (strides {array.strides}): "
-                         "numpy.ascontiguousarray(a) makes a copy that is" +
+        raise ValueError(f"{where}: the array is not C-contiguous (strides {array.strides}): "
+                         "pass a contiguous copy, numpy.ascontiguousarray(a)" +
                          ("" if direction == native.IN else "; copy the result back from it"))
     dtype = array.dtype
     if dtype.hasobject or not dtype.isnative or dtype.itemsize == 0:
@@ -289,5 +289,5 @@ def check_array(array: np.ndarray, direction: int, where: str) -> np.ndarray:
         except TypeError as error:
             raise TypeError(f"{where}: {error}") from None
     if direction != native.IN and not array.flags.writeable:
-        raise ValueError(f"{where}: the array is read-only, and the job would write it: give a writable copy, a.copy()")
+        raise ValueError(f"{where}: the array is read-only, but the job writes it: pass a writable copy, a.copy()")
     return array

@@ -79,17 +79,17 @@ def check_shape(shape) -> tuple[int, ...]:
     except TypeError:
         shape = tuple(map(operator.index, shape))
     if any(length < 0 for length in shape):
-        raise ValueError(f"a shape has no negative length; given is {shape}")
+        raise ValueError(f"a shape cannot have a negative length: {shape}")
     return shape
 
 
 def check_dtype(dtype) -> np.dtype:
     dtype = np.dtype(dtype)
     if dtype.hasobject:
-        raise TypeError("an array of Python objects cannot go to a GPU: give it a numeric dtype, "
+        raise TypeError("an array of Python objects cannot be sent to a GPU: convert it to a numeric dtype, "
                         "such as a.astype(numpy.float64)")
     if not dtype.isnative:
-        raise TypeError(f"dtype {dtype} is of the other byte order: a.astype(a.dtype.newbyteorder('='))")
+        raise TypeError(f"dtype {dtype} has the wrong byte order: convert it with a.astype(a.dtype.newbyteorder('='))")
     if dtype.itemsize == 0:
         raise TypeError(f"dtype {dtype} has no size")
     return dtype

@@ -73,8 +73,8 @@ class Client:
             if self._closed:
                 raise errors.ClosedError("this client is closed: use gpuq.connect() for a new one", errors.CLOSED)
             if self._forked and not self._follows:
-                raise errors.ForkedError("this client was made before fork() and is the parent's: call gpuq.connect() in "
-                                         "the child, or use the default client, which connects there by itself",
+                raise errors.ForkedError("this client belongs to the parent process and cannot be used after fork(): "
+                                         "call gpuq.connect() in the child, or use the default client, which connects there by itself",
                                          errors.FORKED)
             if self._was_told and not self._follows:
                 raise errors.ClosedError(f"{self._was_told}; use gpuq.connect() for a new connection", errors.CLOSED)
@@ -260,9 +260,9 @@ class Client:
         told = native.Cancelled()
         self._check(native.cancel_ids(self._connection(), numbers, len(ids), byref(told)))
         if told.n_denied:
-            raise errors.DeniedError(f"{told.n_denied} of these jobs are another user's")
+            raise errors.DeniedError(f"permission denied: {told.n_denied} of these jobs belong to another user")
         if told.n_unknown:
-            raise errors.NotFoundError(f"{told.n_unknown} of these jobs do not exist, or ended long ago")
+            raise errors.NotFoundError(f"{told.n_unknown} of these jobs do not exist or ended too long ago")
         return told.n_ended
 
     def wait_id(self, id, timeout: float | None = None):
@@ -289,9 +289,9 @@ def job_id(job) -> int:
         return value.value
     number = getattr(job, "id", job)
     if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(f"a job is wanted, or its id; given is {job!r}")
+        raise TypeError(f"expected a job or a job id, not {job!r}")
     if number == 0:
-        raise ValueError("this job is not submitted yet, so it has no id: submit it first")
+        raise ValueError("this job was not submitted, so it has no id: submit it first")
     return number
 
 

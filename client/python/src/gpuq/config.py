@@ -27,12 +27,12 @@ class LaunchConfig:
         fill(self, "shmem_size", operator.index(shmem_size))
         fill(self, "cooperative_launch", bool(cooperative_launch))
         if not 0 <= self.shmem_size < 1 << 32:
-            raise ValueError(f"shmem_size is bytes, 0 or more; given is {shmem_size}")
+            raise ValueError(f"shmem_size must be a number of bytes, 0 or more, not {shmem_size}")
         fill(self, "_packed", _PACKED.pack(*self.grid, *self.block, self.shmem_size, *(self.cluster or (0, 0, 0)),
                                            self.cooperative_launch))
 
     def __setattr__(self, name, value):
-        raise AttributeError("a LaunchConfig does not change: make another one")
+        raise AttributeError("a LaunchConfig is immutable: create another one")
 
     def __eq__(self, other) -> bool:
         return isinstance(other, LaunchConfig) and self._packed == other._packed
@@ -56,11 +56,11 @@ def _three(value, name: str) -> tuple[int, int, int]:
         try:
             lengths = tuple(map(operator.index, value))
         except TypeError:
-            raise TypeError(f"{name} is an int or a tuple of up to three ints; given is {value!r}") from None
+            raise TypeError(f"{name} must be an int or a tuple of up to three ints, not {value!r}") from None
     if not 1 <= len(lengths) <= 3:
-        raise ValueError(f"{name} has one to three lengths; given is {value!r}")
+        raise ValueError(f"{name} must have one to three lengths, not {value!r}")
     if not all(0 < length < 1 << 32 for length in lengths):
-        raise ValueError(f"{name}: each length is 1 or more; given is {value!r}")
+        raise ValueError(f"{name}: each length must be 1 or more, not {value!r}")
     return (*lengths, *(1,) * (3 - len(lengths)))
 
 
@@ -70,4 +70,4 @@ def as_config(config) -> LaunchConfig:
         return config
     if isinstance(config, tuple) and 2 <= len(config) <= 4:
         return LaunchConfig(*config)
-    raise TypeError(f"a gpuq.LaunchConfig(grid=, block=) is wanted first, or a tuple (grid, block); given is {config!r}")
+    raise TypeError(f"the first argument must be a gpuq.LaunchConfig(grid=, block=) or a tuple (grid, block), not {config!r}")

@@ -19,8 +19,8 @@ class _Pointer:
 def _from_dlpack(a, writes: bool) -> np.ndarray:
     kind = a.__dlpack_device__()[0]
     if kind != _DL_CPU:
-        raise TypeError(f"{type(a).__name__} is in a GPU's memory, of a context of its own, which gpuqd cannot reach: "
-                        "give its CPU copy (t.cpu() of a torch tensor), or keep data on the GPU with gpuq.to_device()")
+        raise TypeError(f"{type(a).__name__} is in GPU memory of this process's own context, which gpuqd cannot access: "
+                        "pass a CPU copy (t.cpu() of a torch tensor), or keep data on the GPU with gpuq.to_device()")
     if getattr(a, "requires_grad", False):
         a = a.detach()
     array = np.from_dlpack(a)
@@ -39,8 +39,8 @@ def as_numpy(a, writes: bool = False, sequences: bool = False) -> np.ndarray:
     if hasattr(a, "__dlpack_device__"):
         return _from_dlpack(a, writes)
     if hasattr(a, "__cuda_array_interface__"):
-        raise TypeError(f"{type(a).__name__} is in a GPU's memory, of a context of its own, which gpuqd cannot reach: "
-                        "give a CPU copy, or keep data on the GPU with gpuq.to_device()")
+        raise TypeError(f"{type(a).__name__} is in GPU memory of this process's own context, which gpuqd cannot access: "
+                        "pass a CPU copy, or keep data on the GPU with gpuq.to_device()")
     if hasattr(a, "__array_interface__"):
         return np.asarray(a)
     try:
@@ -49,5 +49,5 @@ def as_numpy(a, writes: bool = False, sequences: bool = False) -> np.ndarray:
         pass
     if sequences:
         return np.asarray(a)
-    raise TypeError(f"a numpy array, a buffer or a DLPack CPU tensor is wanted; given is {type(a).__name__}: "
-                    "numpy.asarray(x, dtype=...) makes one")
+    raise TypeError(f"expected a numpy array, a buffer or a DLPack CPU tensor, not {type(a).__name__}: "
+                    "convert it with numpy.asarray(x, dtype=...)")

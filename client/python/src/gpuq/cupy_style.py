@@ -20,9 +20,10 @@ class RawModule:
                  translate_cucomplex: bool = False, enable_cooperative_groups: bool = False, name_expressions=None,
                  jitify: bool = False, client=None):
         if (code is None) == (path is None):
-            raise TypeError("RawModule: give code or path, one of them")
+            raise TypeError("RawModule: pass either code or path")
         if translate_cucomplex or jitify:
-            raise NotImplementedError("RawModule: translate_cucomplex and jitify are not there; use cuda/std/complex in the source")
+            raise NotImplementedError("RawModule: translate_cucomplex and jitify are not supported; "
+                                      "use cuda/std/complex in the source")
         self.code = code
         self.path = path
         self.options = tuple(options)

@@ -69,7 +69,7 @@ class DeviceArray:
         if out is None:
             return to
         if out.shape != self.shape:
-            raise ValueError(f"out has shape {out.shape}; the array has {self.shape}")
+            raise ValueError(f"out has shape {out.shape}, but the array has shape {self.shape}")
         out[...] = to
         return out
 
@@ -96,7 +96,7 @@ class DeviceArray:
 
     def _copy_from(self, a: "DeviceArray") -> "DeviceArray":
         if (a.shape, a.dtype) != (self.shape, self.dtype):
-            raise ValueError(f"shape and dtype differ: {a.shape} {a.dtype}, {self.shape} {self.dtype}")
+            raise ValueError(f"shape or dtype differs: {a.shape} {a.dtype} instead of {self.shape} {self.dtype}")
         if self.size:
             self._memory.client.job().copy(self, a).run()
         return self
@@ -127,23 +127,24 @@ class DeviceArray:
         """A view of the same memory with another dtype of the same size."""
         dtype = arrays.check_dtype(dtype)
         if dtype.itemsize != self.dtype.itemsize:
-            raise ValueError(f"view: {dtype} is not as wide as {self.dtype}")
+            raise ValueError(f"view: {dtype} must have the same size as {self.dtype}")
         return DeviceArray(self._memory, self.shape, dtype, self._offset)
 
     def __getitem__(self, key) -> "DeviceArray":
         """A view of a contiguous part: an index, or a slice with step 1, of the first axis."""
         if not self.shape:
-            raise IndexError("a DeviceArray without axes has no parts")
+            raise IndexError("a DeviceArray without axes cannot be indexed")
         row = self.dtype.itemsize * arrays._count(self.shape[1:])
         if isinstance(key, slice):
             start, stop, step = key.indices(self.shape[0])
             if step != 1:
-                raise IndexError("a DeviceArray is sliced with step 1 only: .get() it for the rest")
+                raise IndexError("a DeviceArray can be sliced with step 1 only: copy it to the host with .get() for more")
             return DeviceArray(self._memory, (max(0, stop - start), *self.shape[1:]), self.dtype, self._offset + start * row)
         try:
             i = operator.index(key)
         except TypeError:
-            raise IndexError("a DeviceArray is indexed by an int or a slice of its first axis: .get() it for the rest") from None
+            raise IndexError("a DeviceArray can be indexed by an int or a slice of its first axis only: "
+                             "copy it to the host with .get() for more") from None
         if not -self.shape[0] <= i < self.shape[0]:
             raise IndexError(f"index {i} is out of bounds for length {self.shape[0]}")
         return DeviceArray(self._memory, self.shape[1:], self.dtype, self._offset + (i % self.shape[0]) * row)

@@ -91,7 +91,7 @@ class Job:
         check, handle = self._client._check, self._handle
         if timeout is not None:
             if not timeout > 0:
-                raise ValueError(f"timeout is seconds, more than 0; given is {timeout!r}")
+                raise ValueError(f"timeout must be a number of seconds above 0, not {timeout!r}")
             check(native.job_set_timeout(handle, min(math.ceil(timeout * 1000), 0xFFFFFFFF)))
         if priority:
             check(native.job_set_priority(handle, priority))
@@ -130,15 +130,15 @@ class Job:
 
     def _building(self) -> int:
         if self._submitted:
-            raise errors.InvalidError("this job is submitted already: make another one")
+            raise errors.InvalidError("this job was already submitted: create another one")
         if self._epoch != self._client._epoch or self._client._handle is None:
             self._stale()
         return self._handle
 
     def _stale(self) -> None:
         self._client._connection()
-        raise errors.ForkedError("this job was made in another connection, before fork() or before the daemon went "
-                                 "away: make it anew", errors.FORKED)
+        raise errors.ForkedError("this job was created on another connection, before fork() or before gpuqd "
+                                 "ended: create it again", errors.FORKED)
 
     def launch(self, kernel, config, *args) -> "Job":
         """Append a launch. `config` and `args`: as for `Kernel.submit`."""
@@ -167,7 +167,7 @@ class Job:
         to_handle, to_bytes = self._place(to, native.OUT, "copy, to")
         from_handle, from_bytes = self._place(from_, native.IN, "copy, from")
         if to_bytes != from_bytes:
-            raise ValueError(f"copy: from has {from_bytes} bytes, to has {to_bytes}")
+            raise ValueError(f"copy: from has {from_bytes} bytes, but to has {to_bytes}")
         self._client._check(native.job_copy(self._handle, to_handle, 0, from_handle, 0, to_bytes))
         self._record(("to", to, native.OUT, "copy, to"), ("from_", from_, native.IN, "copy, from"))
         return self
@@ -181,7 +181,7 @@ class Job:
         dtype = np.dtype(getattr(a, "dtype", np.uint8))
         one = np.asarray(value, dtype)
         if one.ndim:
-            raise ValueError(f"fill: one value is wanted; given is one of shape {one.shape}")
+            raise ValueError(f"fill: expected a single value, not an array of shape {one.shape}")
         raw = one.tobytes()
         for width in (1, 2, 4):
             if dtype.itemsize % width == 0 and raw == raw[:width] * (dtype.itemsize // width):
@@ -248,7 +248,7 @@ class Job:
             if packed is not None:
                 return packed
         if not packer.takes_buffer:
-            raise TypeError(f"{packer.where} is no array; given is {type(value).__name__}: give a scalar")
+            raise TypeError(f"{packer.where} must be a scalar, not {type(value).__name__}")
         packer.check_direction(direction)
         handle = self._handle_of(packer, value, direction)[0]
         dtype = getattr(value, "dtype", None)
@@ -350,7 +350,7 @@ class Job:
         """
         if not self._ended:
             if not self._submitted:
-                raise errors.InvalidError("this job is not submitted: call submit(), or run()")
+                raise errors.InvalidError("this job was not submitted: call submit() or run()")
             try:
                 self._wait(timeout)
             except KeyboardInterrupt:
@@ -376,7 +376,8 @@ class Job:
             elif r != errors.AGAIN:
                 self._finish()
             elif 0 <= left_ms <= SLICE_MS:
-                raise errors.from_code(r, f"{self._words()} has not ended within {timeout} s; it goes on: wait again, or cancel() it")
+                raise errors.from_code(r, f"{self._words()} has not ended within {timeout} s; it goes on: "
+                                          "wait again or cancel() it")
 
     def _alive(self) -> int:
         if self._handle is None or self._epoch != self._client._epoch or self._client._handle is None:
@@ -399,7 +400,7 @@ class Job:
         dispatcher.watch(self)
         left = None if end is None else max(0.0, end - time.monotonic())
         if not self._event.wait(left) and not self._ended:
-            raise errors.from_code(errors.AGAIN, f"{self._words()} has not ended in the time given; it goes on")
+            raise errors.from_code(errors.AGAIN, f"{self._words()} has not ended within the timeout; it goes on")
 
     def _give_up(self) -> None:
         try:
@@ -489,7 +490,8 @@ class Job:
             return
         futures, self._futures = self._futures, None
         for future in futures or ():
-            future._tell(errors.ForkedError(f"{self._words()} is another process's to wait for", errors.FORKED))
+            future._tell(errors.ForkedError(f"{self._words()} was submitted by another process, which alone can "
+                                            "wait for it", errors.FORKED))
 
     def future(self):
         """A concurrent.futures.Future for the Result.

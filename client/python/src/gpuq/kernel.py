@@ -66,7 +66,8 @@ class Kernel:
         """The packed arguments and their number. `keep`: objects that must live until the call."""
         packers = self._packers
         if len(args) != len(packers):
-            raise TypeError(f"{self.name} takes {len(packers)} arguments ({', '.join(self.parameters)}); given are {len(args)}")
+            raise TypeError(f"{self.name} takes {len(packers)} arguments ({', '.join(self.parameters)}), "
+                            f"but {len(args)} were given")
         parts = []
         for packer, arg in zip(packers, args):
             if isinstance(arg, Argument):

@@ -84,16 +84,16 @@ class Memory:
 
     def _open_for(self, client) -> int:
         if self.client._closed:
-            raise errors.ClosedError("this array's client is closed, and its memory with it: make the array anew, "
+            raise errors.ClosedError("this array's client is closed, and its memory is released: create the array again, "
                                      "with gpuq.array(numpy.array(a)) of what it still holds", errors.CLOSED)
         if self.ref is None and self.epoch != self.client._epoch:
-            raise errors.ClosedError("this array's connection to gpuqd has ended, and its memory with it: make the "
-                                     "array anew, with gpuq.array(numpy.array(a)) of what it still holds", errors.CLOSED)
+            raise errors.ClosedError("this array's connection to gpuqd has ended, and its memory is released: create the "
+                                     "array again, with gpuq.array(numpy.array(a)) of what it still holds", errors.CLOSED)
         try:
             return open_handle(client, self.name())
         except errors.NotFoundError as error:
-            raise errors.ClosedError(f"this array's memory is gone, with the process or connection that made it: {error}; "
-                                     "make the array anew", errors.CLOSED) from None
+            raise errors.ClosedError(f"this array's memory was released with the process or connection that created it: {error}; "
+                                     "create the array again", errors.CLOSED) from None
 
 
 def open_handle(client, name: tuple[int, int, int]) -> int:
@@ -257,7 +257,7 @@ def receive(client, name: tuple[int, int, int], ticket, nbytes: int) -> Memory:
         raise errors.ReceiveError(f"the process that sent this array has ended or closed its client: {error}; keep it "
                                   "alive until the array is received") from None
     except errors.Error as error:
-        raise errors.ReceiveError(f"an array that was sent cannot be had: {error}", error.code) from error
+        raise errors.ReceiveError(f"cannot open an array that was sent: {error}", error.code) from error
     memory = Memory(client, handle, nbytes, device=native.buffer_device(handle) >= 0)
     memory.ref = name
     if ticket is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import numpy as np
@@ -20,8 +21,9 @@ def _bytes_of(code) -> bytes:
     try:
         return bytes(memoryview(code))
     except TypeError:
-        raise TypeError("code: source or PTX as str, or the bytes of PTX, a cubin or a fatbin are wanted; "
-                        f"given is {type(code).__name__}") from None
+        raise TypeError("code must be source or PTX as str, or the bytes of PTX, a cubin or a fatbin, "
+                        f"not {type(code).__name__}" +
+                        (": read the file and pass its contents" if isinstance(code, os.PathLike) else "")) from None
 
 
 class Module:
@@ -84,7 +86,7 @@ class Module:
         symbols = [name] if name in self._facts else [symbol for symbol in self._facts if self._name_of(symbol) == name]
         if len(symbols) == 1:
             return self._kernels.get(symbols[0]) or self._kernel(symbols[0])
-        raise errors.NotFoundError(f'no kernel "{name}" in the module; it has: {", ".join(self._facts) or "none"}'
+        raise errors.NotFoundError(f'the module has no kernel "{name}"; it has: {", ".join(self._facts) or "none"}'
                                    f"{self._meant(name)}")
 
     def _meant(self, name: str) -> str:
@@ -142,7 +144,7 @@ class Variable:
         client = self.module.client
         if not isinstance(value, (np.ndarray, np.generic)):
             if dtype is None and isinstance(value, (int, float, list, tuple)):
-                raise TypeError(f"{self.name}: a Python {type(value).__name__} has no width: give dtype=, such as "
+                raise TypeError(f"{self.name}: a Python {type(value).__name__} has no width: pass dtype=, such as "
                                 "dtype=numpy.float32")
             value = np.asarray(value, dtype) if dtype is not None else np.asarray(as_numpy(value))
         if dtype is not None:
@@ -158,7 +160,7 @@ def _type_of(code_type: str | None) -> str | None:
         return None
     name = {"cuda": "c++", "source": "c++", "cu": "c++"}.get(code_type.lower(), code_type.lower())
     if name not in native.FORMATS:
-        raise ValueError(f'code_type is "c++", "ptx", "cubin" or "fatbin", or None to tell it from the code; given is {code_type!r}')
+        raise ValueError(f'code_type must be "c++", "ptx", "cubin", "fatbin", or None to detect it, not {code_type!r}')
     return name
 
 

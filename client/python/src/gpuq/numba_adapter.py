@@ -57,12 +57,13 @@ class NumbaKernel(Kernel):
         wanted = sum(1 if spec.ndim < 0 else 5 + 2 * spec.ndim for spec in self._specs)
         given = len(inner._packers)
         if wanted != given:
-            raise TypeError(f"{name}: its PTX has {given} parameters where Numba's ABI has {wanted}; this version of Numba "
-                            "passes some of its types in another way")
+            raise TypeError(f"{name}: its PTX has {given} parameters, but Numba's ABI should give it {wanted}; "
+                            "this version of Numba passes some types differently")
 
     def _pack(self, job, args, keep: list) -> tuple[bytes, int]:
         if len(args) != len(self._specs):
-            raise TypeError(f"{self.name} takes {len(self._specs)} arguments ({', '.join(self.parameters)}); given are {len(args)}")
+            raise TypeError(f"{self.name} takes {len(self._specs)} arguments ({', '.join(self.parameters)}), "
+                            f"but {len(args)} were given")
         parts = []
         for spec, packer, arg in zip(self._specs, self._packers, args):
             if spec.ndim < 0:
@@ -76,7 +77,7 @@ class NumbaKernel(Kernel):
         if not isinstance(array, (np.ndarray, DeviceArray)):
             array = as_numpy(array, writes=direction != native.IN)
         if array.ndim != spec.ndim:
-            raise ValueError(f"{packer.where} has {spec.ndim} axes; given is an array of shape {tuple(array.shape)}")
+            raise ValueError(f"{packer.where} must have {spec.ndim} axes, not the shape {tuple(array.shape)}")
         size = array.dtype.itemsize
         strides = [size] * spec.ndim
         for axis in range(spec.ndim - 2, -1, -1):
@@ -121,7 +122,7 @@ def _spec(kind, name: str) -> Spec:
         return Spec(text, _dtype(kind.dtype, text).str, kind.ndim, not kind.mutable)
     dtype = _dtype(kind, text)
     if dtype.str[1:] not in _KINDS:
-        raise TypeError(f"{text}: Numba passes this type in parts; give arrays, integers, floats and booleans")
+        raise TypeError(f"{text}: Numba passes this type in parts; use arrays, integers, floats and booleans")
     return Spec(text, dtype.str)
 
 
@@ -131,7 +132,7 @@ def _dtype(kind, text: str) -> np.dtype:
     try:
         return np.dtype(name.rstrip("_"))
     except TypeError:
-        raise TypeError(f"{text}: from_numba takes arrays and scalars of integers, floats and booleans") from None
+        raise TypeError(f"{text}: from_numba accepts arrays and scalars of integers, floats and booleans") from None
 
 
 def _normalised(cuda, signature):
@@ -144,7 +145,7 @@ def _normalised(cuda, signature):
             continue
     arguments, result = sigutils.normalize_signature(signature)
     if result is not None and str(result) != "none":
-        raise TypeError(f"a kernel returns nothing; the signature's result is {result}: use void(...)")
+        raise TypeError(f"a kernel returns nothing, but the signature returns {result}: use void(...)")
     return arguments
 
 
@@ -160,7 +161,7 @@ def compile_ptx(function, signature, cc=None, fastmath: bool = False) -> tuple[s
     arguments = _normalised(cuda, signature)
     names = list(inspect.signature(function).parameters)
     if len(names) != len(arguments):
-        raise TypeError(f"{function.__name__} has {len(names)} parameters, the signature {len(arguments)}")
+        raise TypeError(f"{function.__name__} has {len(names)} parameters, but the signature has {len(arguments)}")
     specs = [_spec(kind, name) for kind, name in zip(arguments, names)]
     options = {} if cc is None else {"cc": cc}
     ptx, _ = cuda.compile(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, **options)
@@ -179,5 +180,5 @@ def from_numba(function, signature, *, cc=None, fastmath: bool = False, client=N
     function = getattr(function, "py_func", function)
     module = Module(ptx, "ptx", (), f"{function.__name__}.ptx", client=client)
     if len(module.kernels) != 1:
-        raise TypeError(f"{function.__name__}: one kernel is expected in Numba's PTX; there are {len(module.kernels)}")
+        raise TypeError(f"{function.__name__}: expected one kernel in Numba's PTX, found {len(module.kernels)}")
     return NumbaKernel(module, module.kernels[0], function.__name__, function.__doc__ or "", specs)

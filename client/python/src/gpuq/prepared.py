@@ -48,12 +48,12 @@ class Slot:
         """Check a replacement array, and unwrap it from In, Out or InOut."""
         if isinstance(value, Argument):
             if _WORDS[value.direction] != _WORDS[self.direction]:
-                raise TypeError(f"{self.packer.where} was prepared as {_WORDS[self.direction]}, and stays so; given is {value!r}")
+                raise TypeError(f"{self.packer.where} was prepared as {_WORDS[self.direction]} and cannot become {value!r}")
             value = value.value
         if self.shape is not None and tuple(np.shape(value)) != self.shape:
-            raise ValueError(f"{self.packer.where} was prepared with an array of shape {self.shape}; given is one of {np.shape(value)}")
+            raise ValueError(f"{self.packer.where} was prepared with an array of shape {self.shape}, not {np.shape(value)}")
         if self.nbytes is not None and _nbytes(value) != self.nbytes:
-            raise ValueError(f"{self.packer.where} was prepared with {self.nbytes} bytes; given are {_nbytes(value)}")
+            raise ValueError(f"{self.packer.where} was prepared with an array of {self.nbytes} bytes, not {_nbytes(value)}")
         return value
 
 
@@ -176,8 +176,8 @@ class Prepared:
 
     def _stale(self):
         self._client._connection()
-        raise errors.ForkedError("this job was prepared in another connection, before fork() or before the daemon went away: "
-                                 "prepare it anew", errors.FORKED)
+        raise errors.ForkedError("this job was prepared on another connection, before fork() or before gpuqd ended: "
+                                 "prepare it again", errors.FORKED)
 
     # ---- replaced arguments ----
 
@@ -199,13 +199,13 @@ class Prepared:
         value = slot.checked(value)
         there = arrays.setdefault(slot.handle, value)
         if not _is_same(there, value):
-            raise ValueError(f"{slot.packer.where}: two arrays are given for one of the prepared job's")
+            raise ValueError(f"{slot.packer.where}: two different arrays were passed for one array of the prepared job")
 
     def _slot_of(self, array) -> Slot:
         for slot in self._arrays:
             if _is_same(slot.array, array):
                 return slot
-        raise ValueError("the prepared job does not use the array to swap")
+        raise ValueError("the prepared job does not use the array that is to be swapped")
 
     def _named(self, name: str) -> list[Slot]:
         operation, dot, rest = name.partition(".")
@@ -216,8 +216,8 @@ class Prepared:
         if not slots:
             raise TypeError(f"the prepared job has no argument {name!r}; it has: {', '.join(self.names) or 'none'}")
         if any(slot.handle != slots[0].handle for slot in slots):
-            raise ValueError(f"{name!r} is not one and the same in the prepared job: name its operation, as in "
-                             f"**{{\"{slots[0].operation}.{slots[0].name}\": a}}, or give a pair (was, now)")
+            raise ValueError(f"{name!r} is ambiguous in the prepared job: name its operation, as in "
+                             f"**{{\"{slots[0].operation}.{slots[0].name}\": a}}, or pass a pair (was, now)")
         self._names[name] = slots
         return slots
 

@@ -21,7 +21,8 @@ class SourceModule:
     def __init__(self, source: str, nvcc: str = "nvcc", options=None, keep: bool = False, no_extern_c: bool = False,
                  arch=None, code=None, cache_dir=None, include_dirs=(), client=None):
         if include_dirs:
-            raise TypeError("SourceModule: include_dirs are not read, since another process compiles: put the text in the source")
+            raise TypeError("SourceModule: include_dirs are not supported, because another process compiles: "
+                            "put the text in the source")
         if not no_extern_c:
             source = f'extern "C" {{\n#line 1\n{source}\n}}\n'
         self.module = Module(source, "c++", options or (), "kernel.cu", client=client)

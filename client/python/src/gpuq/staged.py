@@ -49,5 +49,5 @@ def stage(staged: dict, client, array: np.ndarray, direction: int, where: str) -
 def _check_overlap(staged: dict, new: Staged, direction: int, where: str) -> None:
     for other in staged.values():
         if new.start < other.end and other.start < new.end and (other.writes or direction != native.IN):
-            raise ValueError(f"{where}: the array overlaps another one of this job, and one of them is written; copies "
-                             "would part them: put them in one gpuq.array() and give slices of it")
+            raise ValueError(f"{where}: the array overlaps another array of this job, and the job writes one of them; copies "
+                             "would separate them: put them in one gpuq.array() and pass slices of it")

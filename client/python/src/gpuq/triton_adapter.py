@@ -58,7 +58,7 @@ class TritonKernel(Kernel):
         sizes = [packer.size for packer in inner._packers]
         runtime = [(text, kind) for text, kind in self._types if kind is not None]
         if len(sizes) < len(runtime):
-            raise TypeError(f"{name}: its cubin has {len(sizes)} parameters, its signature {len(runtime)}")
+            raise TypeError(f"{name}: its cubin has {len(sizes)} parameters, but its signature has {len(runtime)}")
         self._packers = [_packer(name, i, text, kind, sizes[i]) for i, (text, kind) in enumerate(runtime)]
         self._hidden = sizes[len(runtime):]
 
@@ -122,7 +122,7 @@ def _types(compiled) -> list[tuple[str, str | None]]:
     for i, (key, kind) in enumerate(source.signature.items()):
         at = key if isinstance(key, int) else names.index(key) if key in names else i
         if not isinstance(kind, str):
-            raise TypeError(f"parameter {key}: tuples are not supported by from_triton: give their parts one by one")
+            raise TypeError(f"parameter {key}: from_triton does not support tuples: pass their elements one by one")
         is_constant = kind == "constexpr" or any(name in constants for name in (key, at, (at,)))
         types.append((names[at] if at < len(names) else str(key), None if is_constant else kind))
     return types

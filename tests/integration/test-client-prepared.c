@@ -41,8 +41,8 @@ static void fire_wrongly(gpuq_prepared *prepared, gpuq_buffer *stranger, gpuq_bu
         check_refused(prepared, (gpuq_fire_args){.swaps = &swap, .n_swaps = 1}, "does not use");
         check_refused(prepared, (gpuq_fire_args){.swaps = &nothing, .n_swaps = 1}, "NULL");
         check_refused(prepared, (gpuq_fire_args){.sets = &kind, .n_sets = 1}, "kind");
-        check_refused(prepared, (gpuq_fire_args){.sets = &buffer, .n_sets = 1}, "no scalar");
-        check_refused(prepared, (gpuq_fire_args){.sets = &operation, .n_sets = 1}, "no scalar");
+        check_refused(prepared, (gpuq_fire_args){.sets = &buffer, .n_sets = 1}, "not a scalar");
+        check_refused(prepared, (gpuq_fire_args){.sets = &operation, .n_sets = 1}, "not a scalar");
         check_refused(prepared, (gpuq_fire_args){.sets = many, .n_sets = 9}, "9 scalars");
 }
 

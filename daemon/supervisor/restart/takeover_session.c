@@ -33,16 +33,18 @@ static Failure *takeover_claim(Takeover *takeover, Session *session, uint32_t id
 
         if (!expected || expected->is_claimed)
                 return failure_new(FAILURE_SHUTDOWN,
-                                   "gpuqd was restarted, and session %u could not be taken over: "
+                                   "gpuqd was restarted, and session %u could not reconnect: "
                                    "connect and submit again",
                                    id);
         if (!takeover_is_same(expected, &session->peer))
                 return failure_new(FAILURE_SHUTDOWN,
-                                   "gpuqd was restarted, and session %u was another process's", id);
+                                   "gpuqd was restarted, and session %u belongs to another process",
+                                   id);
         r = session_rename(session, id);
         if (r < 0)
-                return failure_new(FAILURE_SHUTDOWN, "gpuqd was restarted: no session %u: %s", id,
-                                   strerror(-r));
+                return failure_new(FAILURE_SHUTDOWN,
+                                   "gpuqd was restarted, and session %u could not reconnect: %s",
+                                   id, strerror(-r));
 
         expected->is_claimed = true;
         takeover_wake_session(expected);

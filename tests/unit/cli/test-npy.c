@@ -180,7 +180,7 @@ static void files_that_are_something_else_are_refused(void **state) {
         REFUSED("PK\x03\x04 a zip file, as numpy's savez makes", "does not start with");
         REFUSED("\x93NUMPY\x04\x00\x3a\x00" DICTIONARY, "version 4.0");
         REFUSED("\x93NUMPY\x01\x01\x3a\x00" DICTIONARY, "version 1.1");
-        REFUSED("\x93NUMPY\x01\x00\xff\x00" DICTIONARY, "cut short");
+        REFUSED("\x93NUMPY\x01\x00\xff\x00" DICTIONARY, "truncated");
         REFUSED("\x93NUMPY\x02\x00\xff\xff\xff\xff" DICTIONARY, "the limit is");
 }
 

@@ -3,15 +3,16 @@
 #define GPUQ_SUPERVISOR_SUPERVISOR_H
 
 /*
- * Supervisor
+ * Loop: the room's public header, and the Supervisor
  *
- * Owns the loop and every table. One turn of the loop: events change objects;
- * then, before it sleeps, doomed jobs end, what can be dispatched is, and what
- * came together goes out together, one message to each worker and each session.
+ * Owns the event loop and one object of each other room; the only room that knows all of them,
+ * and the one that connects their tables of callbacks. It promises an order: in one turn events
+ * change objects; before the loop sleeps, doomed jobs end, what can be dispatched is dispatched,
+ * and each worker and each session gets one message with all that came together.
  *
- * For poll_us after a job came or ended, and less with none in flight, it does not
- * sleep, or for a nap: workers, seeing it awake, ring no bell. Nor do sessions with a
- * ring from which something came lately; the others are not looked at.
+ * For poll_us after a job came or ended the loop polls instead of sleeping, with short naps.
+ * Workers see that it is awake and do not ring their bell, nor do sessions whose ring brought
+ * something recently. With nothing in flight the loop sleeps sooner (util/pace.h).
  */
 
 #include <stdbool.h>
@@ -37,7 +38,6 @@
 #define SUPERVISOR_QUIT_STEP_MS 10u
 
 typedef struct Supervisor Supervisor;
-typedef struct Takeover Takeover;
 
 typedef struct SupervisorOptions {
         int config_fd;   /* sealed, read at start; stays the caller's */
@@ -54,7 +54,7 @@ struct Supervisor {
         uv_loop_t loop;
         Stall stall;
         uv_prepare_t prepare;
-        uv_idle_t idle; /* runs while a worker has more to say */
+        uv_idle_t idle; /* runs while the loop must not sleep */
         uv_timer_t tick;
         uv_timer_t quit_timer;
         SupervisorOptions options;
@@ -62,12 +62,12 @@ struct Supervisor {
         Takeover *takeover;      /* NULL: without a keeper, for tests */
         Handover handover;
 
-        uint64_t status_ns; /* when the keeper last heard of us */
+        uint64_t status_ns; /* when the keeper was last told the status */
         Pace pace;          /* an event is a job that came or ended */
-        uint64_t polled_ns; /* when it last thought of looking again rather than sleeping */
+        uint64_t polled_ns; /* when it last decided whether to poll */
         uint64_t quit_ns;   /* when the keeper told us to end */
         int r;              /* how the run ended */
-        bool is_polling;    /* it looks again rather than sleep */
+        bool is_polling;    /* instead of sleeping */
         bool is_started;    /* the keeper has handed over what it held */
 };
 
@@ -84,22 +84,17 @@ void supervisor_quit(Supervisor *supervisor);
 /** supervisor_reload() - another configuration holds, sealed in @fd, which stays the caller's. */
 void supervisor_reload(Supervisor *supervisor, int fd);
 
-/** supervisor_listen() - let clients in, if all is known that they may ask for. */
+/** supervisor_listen() - let clients in, once what they may ask for is known. */
 void supervisor_listen(Supervisor *supervisor);
-/** supervisor_of() - whose engine it is. */
-static inline Supervisor *supervisor_of(const Engine *engine) {
-        return container_of(engine, Supervisor, engine);
-}
-
 /* for supervisor.c, which registers them */
 
 /** supervisor_on_prepare() - the end of a turn of the loop, see supervisor_turn.c. */
 void supervisor_on_prepare(uv_prepare_t *prepare);
 /** supervisor_on_tick() - each SUPERVISOR_TICK_MS, see supervisor_tick.c. */
 void supervisor_on_tick(uv_timer_t *timer);
-/** supervisor_on_keeper() - it said this, see supervisor_keeper.c; @fds are consumed. */
+/** supervisor_on_keeper() - a message of the keeper, see supervisor_keeper.c; @fds are consumed. */
 void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, void *userdata);
-/** supervisor_on_keeper_end() - it is gone, and so shall we be. */
+/** supervisor_on_keeper_end() - the keeper is gone: so must the supervisor be. */
 void supervisor_on_keeper_end(void *userdata);
 
 #endif

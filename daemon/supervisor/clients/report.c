@@ -74,7 +74,7 @@ static void report_job(ReportQueue *report, const Job *job, bool is_open) {
         if (job->state == JOB_RUNNING) {
                 entry->ran_us = (report->now_ns - job->started_ns) / 1000;
         } else {
-                scheduler_reason(job, job->n_before, reason, REPORT_REASON_MAX);
+                reason_write(job, job->n_before, reason, REPORT_REASON_MAX);
                 entry->reason = reason;
         }
         report->list[report->n++] = entry;
@@ -286,7 +286,7 @@ static int report_fill(ReportStatus *report) {
         int r;
 
         report->status.daemon = (char *)GPUQ_VERSION;
-        report->status.driver = (char *)engine_driver(engine);
+        report->status.driver = (char *)device_driver(engine);
         if (engine->driver_version)
                 report->status.driver_version = engine->driver_version;
         report->status.state = (char *)engine_state(engine);

@@ -114,7 +114,7 @@ static const HistoryEntry *session_find_history(const Session *session, uint64_t
 
 static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         const Clients *clients = session->clients;
-        Job *job = engine_find_job(session->engine, id);
+        Job *job = job_find(session->engine, id);
         const HistoryEntry *entry;
         const SessionWatch *watch;
         unsigned n = 0;

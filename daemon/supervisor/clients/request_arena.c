@@ -40,11 +40,11 @@ static void session_make_device_arena(Session *session, Arena *arena, uint32_t d
 
         slot = slot_get(engine, session->submitter.user,
                         device ? &engine->devices[device - 1]
-                               : device_choose(engine, session->submitter.user));
+                               : choice_device(engine, session->submitter.user));
         arena->may_move = !device;
-        submitter_ask_arena(&session->submitter, arena);
+        arena_wait_for(arena, &session->submitter);
         if (slot)
-                slot_make_arena(slot, arena);
+                provision_arena(slot, arena);
         else
                 arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory for a worker"));
 }
@@ -66,9 +66,10 @@ const char *session_on_arena_create(Session *session, uint32_t serial,
                       create->size, &arena);
         if (r) {
                 failure = r == ARENA_E_QUOTA
-                                  ? limit_failure(session->submitter.user,
-                                                  on_device ? USER_DEVICE_BYTES : USER_ARENA_BYTES,
-                                                  create->size)
+                                  ? user_quota_failure(session->submitter.user,
+                                                       on_device ? USER_DEVICE_BYTES
+                                                                 : USER_ARENA_BYTES,
+                                                       create->size)
                                   : failure_new(FAILURE_MEMORY, "no arena of %llu bytes: %s",
                                                 (unsigned long long)create->size, strerror(-r));
                 session_fail_request(session, serial, failure);
@@ -92,7 +93,7 @@ const char *session_on_arena_open(Session *session, uint32_t serial,
                                   const Gpuq__V1__Request *request) {
         bool is_resumed = request->arena_open->resume && session->is_resuming;
         uint64_t id = request->arena_open->arena;
-        Arena *arena = engine_find_arena(session->engine, id);
+        Arena *arena = arena_find(session->engine, id);
 
         if (!arena || arena->fd < 0) {
                 session_fail_request(session, serial,

@@ -15,7 +15,7 @@ static Failure *session_cancelled(const Session *session) {
 }
 
 static void session_cancel_job(const Session *session, Job *job) {
-        ending_doom(job, JOB_CANCELLED, session_cancelled(session));
+        place_end_soon(job, JOB_CANCELLED, session_cancelled(session));
 }
 
 /* Return: false: it is none. */
@@ -42,7 +42,7 @@ static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
                                Gpuq__V1__Cancelled *cancelled) {
         for (size_t i = 0; i < cancel->n_ids; ++i) {
                 uint64_t id = cancel->ids[i];
-                Job *job = engine_find_job(session->engine, id);
+                Job *job = job_find(session->engine, id);
 
                 if (session_cancel_detached(session, id, cancelled))
                         continue;

@@ -40,7 +40,7 @@ static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad 
 /* The image is not an arena of the session any more, but the daemon kept it. */
 static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoad *load,
                                      ModuleSpec *spec) {
-        Arena *image = engine_find_arena(session->engine, load->image);
+        Arena *image = arena_find(session->engine, load->image);
 
         if (load->format != GPUQ__V1__FORMAT__BUILTIN &&
             (!image || image->place != ARENA_IMAGE || image->user != session->submitter.user ||
@@ -107,7 +107,7 @@ const char *session_on_module_load(Session *session, uint32_t serial,
         r = module_new(&session->submitter, &spec, &module);
         if (r) {
                 failure = r == MODULE_E_QUOTA
-                                  ? limit_failure(session->submitter.user, USER_MODULES, 1)
+                                  ? user_quota_failure(session->submitter.user, USER_MODULES, 1)
                                   : failure_new(FAILURE_MEMORY, "no memory for a module");
                 session_fail_request(session, serial, failure);
                 return NULL;
@@ -115,13 +115,13 @@ const char *session_on_module_load(Session *session, uint32_t serial,
 
         if (spec.image) /* consumed: the module holds it now */
                 session_close_arena(session, spec.image->id);
-        module_load(module);
+        provision_module(module);
         return NULL;
 }
 
 const char *session_on_module_unload(Session *session, uint32_t serial,
                                      const Gpuq__V1__Request *request) {
-        Module *module = engine_find_module(session->engine, request->module_unload->module);
+        Module *module = module_find(session->engine, request->module_unload->module);
 
         if (module && module->submitter == &session->submitter)
                 module_detach(module);

@@ -39,12 +39,12 @@ static Failure *session_enter(Session *session) {
         User *user;
         int r;
 
-        r = engine_get_user(session->engine, session->peer.uid, session->peer.gid, &user);
+        r = user_get(session->engine, session->peer.uid, session->peer.gid, &user);
         if (r < 0)
                 return failure_new(FAILURE_INTERNAL, "no user: %s", strerror(-r));
         r = user_charge(user, &session->charge, USER_SESSIONS, 1);
         if (r == USER_E_QUOTA)
-                return limit_failure(user, USER_SESSIONS, 1);
+                return user_quota_failure(user, USER_SESSIONS, 1);
         r = submitter_init(&session->submitter, session->engine, user, session->submitter.id,
                            &session_submitter_ops);
         if (r < 0)
@@ -228,7 +228,7 @@ void session_close(Session *session) {
         if (session->hh.tbl) /* NULL after a session_rename() that found no memory */
                 HASH_DEL(session->clients->sessions, session);
         session_drop_deferred(session);
-        submitter_close(&session->submitter);
+        submission_close(&session->submitter);
         session_drop_ended(session);
         session_drop_watches(session);
         session->clients->detached_ops->forget(session);

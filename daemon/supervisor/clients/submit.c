@@ -59,7 +59,7 @@ static Failure *submit_check_buffer(const Submitter *submitter, size_t index,
                                     JobBuffer *ret_buffer) {
         Arena *arena = before && before->id == buffer->arena
                                ? before
-                               : engine_find_arena(submitter->engine, buffer->arena);
+                               : arena_find(submitter->engine, buffer->arena);
 
         if (!arena || arena->fd < 0 || arena->place == ARENA_IMAGE)
                 return failure_new(FAILURE_NOT_FOUND, "buffer %zu: there is no arena %llu", index,
@@ -128,7 +128,7 @@ static Failure *submit_check_word(const Submitter *submitter, const Gpuq__V1__Jo
         if (!job->word_arena)
                 return NULL;
 
-        arena = engine_find_arena(submitter->engine, job->word_arena);
+        arena = arena_find(submitter->engine, job->word_arena);
         if (!arena || arena->place != ARENA_HOST)
                 return failure_new(FAILURE_NOT_FOUND, "its word: there is no host arena %llu",
                                    (unsigned long long)job->word_arena);
@@ -151,7 +151,7 @@ static Failure *submit_check_kernels(const Submitter *submitter, const Gpuq__V1_
                                      JobKernel *kernels, JobSpec *spec) {
         for (size_t i = 0; i < job->n_kernels; ++i) {
                 const Gpuq__V1__Kernel *kernel = job->kernels[i];
-                Module *module = engine_find_module(submitter->engine, kernel->module);
+                Module *module = module_find(submitter->engine, kernel->module);
 
                 if (!module || module->submitter != submitter ||
                     !(module->state == MODULE_READY || module->is_resumed))
@@ -199,7 +199,7 @@ static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own
                                    "it depends on job " JOB_ID_FORMAT ", which is detached: no "
                                    "job can come after one",
                                    JOB_ID_PARTS(id));
-        job = engine_find_job(submitter->engine, id);
+        job = job_find(submitter->engine, id);
         if (!job)
                 return submit_check_ended(submitter, id);
         if (job->user != submitter->user)
@@ -300,7 +300,7 @@ static JobSpec submit_spec(const Submitter *submitter, const Gpuq__V1__Job *job)
 
 /* Without memory even for its error the session is closed, for a job that never ends is worse. */
 static void submit_fail(Session *session, uint64_t id, Failure *failure) {
-        if (submitter_refuse(&session->submitter, id, failure) < 0)
+        if (submission_refuse(&session->submitter, id, failure) < 0)
                 session->is_broken = true;
 }
 
@@ -308,7 +308,7 @@ static void submit_fail(Session *session, uint64_t id, Failure *failure) {
 static void submit_tell_end(Session *session, const LedgerJob *known) {
         ledger_job_told(session->engine->ledger, known->slot,
                         &session->told); /* it is not reused */
-        if (submitter_recall(&session->submitter, known) < 0)
+        if (submission_recall(&session->submitter, known) < 0)
                 session->is_broken = true;
 }
 
@@ -354,7 +354,7 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepare
         }
         failure = submit_check(&session->submitter, job, &spec);
         if (!failure)
-                failure = submitter_submit(&session->submitter, &spec, &known);
+                failure = submission_accept(&session->submitter, &spec, &known);
         if (failure)
                 submit_fail(session, spec.id, failure);
 }

@@ -237,7 +237,7 @@ static void fetch_begin(DetachedAsk *ask) {
         r = arena_new(detached->table->engine, user, ARENA_HOST, n_bytes, &ask->arena);
         if (r) {
                 ask_fail(ask, r == ARENA_E_QUOTA
-                                      ? limit_failure(user, USER_ARENA_BYTES, n_bytes)
+                                      ? user_quota_failure(user, USER_ARENA_BYTES, n_bytes)
                                       : failure_new(FAILURE_MEMORY, "no arena for the outputs: %s",
                                                     strerror(-r)));
                 return;

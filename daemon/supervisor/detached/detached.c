@@ -117,8 +117,8 @@ int detached_own(Detached *detached) {
 
         HASH_FIND(hh, table->owners, &detached->stored.uid, sizeof(detached->stored.uid), owner);
         if (!owner) {
-                r = engine_get_user(table->engine, detached->stored.uid,
-                                    detached->stored.record->gid, &user);
+                r = user_get(table->engine, detached->stored.uid, detached->stored.record->gid,
+                             &user);
                 if (r == 0)
                         r = owner_new(table, user, &owner);
                 if (r < 0)
@@ -397,7 +397,7 @@ void detached_stop(DetachedTable *table) {
                 return;
         table->is_stopped = true;
         for (owner = table->owners; owner; owner = owner->hh.next)
-                submitter_close(&owner->submitter);
+                submission_close(&owner->submitter);
         for (detached = table->jobs; detached; detached = detached->hh.next)
                 detached_release_modules(detached); /* no thread touches them */
 }
@@ -417,7 +417,7 @@ DetachedTable *detached_free(DetachedTable *table) {
                 detached_destroy(detached);
         HASH_ITER (hh, table->owners, owner, next_owner) {
                 HASH_DEL(table->owners, owner);
-                submitter_close(&owner->submitter);
+                submission_close(&owner->submitter);
                 submitter_fini(&owner->submitter);
                 free(owner);
         }

@@ -96,7 +96,7 @@ static int draft_hold(Detached *detached, const Draft *draft, Gpuq__V1__Job *job
 
         n = extents_of(job, extents);
         for (size_t i = 0; i < n; ++i) {
-                Arena *arena = engine_find_arena(detached->table->engine, extents[i].arena);
+                Arena *arena = arena_find(detached->table->engine, extents[i].arena);
 
                 if (!extents[i].read)
                         continue;
@@ -122,10 +122,10 @@ static Failure *draft_charge(Detached *detached) {
         uint64_t n_bytes = detached_bytes(detached);
 
         if (user_charge(user, &detached->jobs_charge, USER_DETACHED_JOBS, 1) == USER_E_QUOTA)
-                return limit_failure(user, USER_DETACHED_JOBS, 1);
+                return user_quota_failure(user, USER_DETACHED_JOBS, 1);
         if (user_charge(user, &detached->bytes_charge, USER_DETACHED_BYTES, n_bytes) ==
             USER_E_QUOTA)
-                return limit_failure(user, USER_DETACHED_BYTES, n_bytes);
+                return user_quota_failure(user, USER_DETACHED_BYTES, n_bytes);
         return NULL;
 }
 

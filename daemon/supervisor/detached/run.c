@@ -270,7 +270,7 @@ static void detached_submit(Detached *detached) {
         failure = submit_check_job(submitter, detached_job(detached), &spec);
         submit_name(detached, false);
         if (!failure)
-                failure = submitter_submit(submitter, &spec, &known);
+                failure = submission_accept(submitter, &spec, &known);
         if (failure)
                 detached_fail(detached, JOB_FAILED, failure);
 }
@@ -375,7 +375,7 @@ static void detached_link(Detached *detached) {
         if (n == 0)
                 detached_submit(detached);
         for (size_t i = 0; i < n && detached->state == DETACHED_LINKING; ++i)
-                module_load(detached->modules[i]);
+                provision_module(detached->modules[i]);
 }
 
 /* ---- load ------------------------------------------------------------------ */
@@ -499,11 +499,11 @@ bool detached_cancel(Detached *detached, uid_t by) {
                 case DETACHED_SUBMITTED:
                         id = (uint64_t)detached->owner->submitter.id << 32 |
                              detached->stored.number;
-                        job = engine_find_job(detached->table->engine, id);
+                        job = job_find(detached->table->engine, id);
                         if (job)
-                                ending_doom(job, JOB_CANCELLED,
-                                            failure_new(FAILURE_CANCELLED, "cancelled by uid %u",
-                                                        (unsigned)by));
+                                place_end_soon(job, JOB_CANCELLED,
+                                               failure_new(FAILURE_CANCELLED, "cancelled by uid %u",
+                                                           (unsigned)by));
                         break;
                 default: /* the thread's or the clock's next step sees it */
                         break;

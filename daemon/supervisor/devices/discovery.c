@@ -66,8 +66,8 @@ static void discovery_serve_waiting(Engine *engine) {
         Module *module;
 
         while ((module = TAILQ_FIRST(&engine->unplaced_modules)))
-                module_load(module);
-        scheduler_place_all(engine);
+                provision_module(module);
+        place_consider_all(engine);
 }
 
 void discovery_found(DeviceMonitor *monitor, const ProbeResult *result) {

@@ -121,7 +121,7 @@ static void drain_move(Device *device) {
 
         HASH_ITER (hh, device->engine->slots, slot, next)
                 if (slot->device == device)
-                        slot_offer(slot);
+                        offer_slot(slot);
 }
 
 static void drain_poke(Device *device) {
@@ -129,7 +129,7 @@ static void drain_poke(Device *device) {
 
         HASH_ITER (hh, device->engine->slots, slot, next)
                 if (slot->device == device)
-                        slot_poke(slot);
+                        provision_slot(slot);
         device->is_dirty = true;
 }
 
@@ -229,7 +229,7 @@ static void drain_clear(Device *device) {
 
         HASH_ITER (hh, device->engine->slots, slot, next)
                 if (slot->device == device)
-                        slot_device_is_well(slot, device->health.reason);
+                        provision_device_is_well(slot, device->health.reason);
 }
 
 void drain_looked(Device *device, HealthFinding finding, const char *why) {

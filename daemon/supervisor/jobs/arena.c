@@ -7,12 +7,9 @@
 #include <sys/mman.h>
 
 #include "device.h"
-#include "base.h"
-#include "util/list.h"
-#include "slot.h"
-#include "submitter.h"
 #include "engine.h"
 #include "executor.h"
+#include "util/list.h"
 
 static int arena_make_memfd(Arena *arena) {
         int seals = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -95,7 +92,7 @@ int arena_restore(Engine *engine, const LedgerArena *record, uint32_t slot, Devi
         User *user;
         int r;
 
-        r = engine_get_user(engine, record->uid, record->gid, &user);
+        r = user_get(engine, record->uid, record->gid, &user);
         if (r < 0)
                 return r;
         arena = arena_alloc(engine, user, (ArenaPlace)record->place, record->id, record->size);
@@ -161,6 +158,17 @@ static void arena_forget_fd(Arena *arena) {
         close(arena->fd);
 }
 
+void mapping_forget(Mapping *mapping) {
+        LIST_REMOVE(mapping, link);
+        HASH_DEL(mapping->executor->mappings, mapping);
+        free(mapping);
+}
+
+static void mapping_drop(Mapping *mapping) {
+        mapping->executor->engine->executor_ops->drop_arena(mapping->executor, mapping->id);
+        mapping_forget(mapping);
+}
+
 static void arena_free(Arena *arena) {
         Mapping *mapping;
 
@@ -174,6 +182,13 @@ static void arena_free(Arena *arena) {
         arena_forget_fd(arena);
         user_uncharge(&arena->charge);
         free(arena);
+}
+
+Arena *arena_find(const Engine *engine, uint64_t id) {
+        Arena *arena;
+
+        HASH_FIND(hh, engine->arenas, &id, sizeof(id), arena);
+        return arena;
 }
 
 Arena *arena_ref(Arena *arena) {
@@ -196,11 +211,63 @@ static Submitter *arena_take_maker(Arena *arena) {
         return maker;
 }
 
-void arena_made(Arena *arena) {
-        Submitter *maker = arena_take_maker(arena);
+static int arena_map(Arena *arena, Executor *executor) {
+        Mapping *mapping;
 
+        mapping = calloc(1, sizeof(*mapping));
+        if (!mapping)
+                return -ENOMEM;
+
+        mapping->id = arena->id;
+        mapping->executor = executor;
+        HASH_ADD(hh, executor->mappings, id, sizeof(mapping->id), mapping);
+        if (!mapping->hh.tbl) {
+                free(mapping);
+                return -ENOMEM;
+        }
+        LIST_INSERT_HEAD(&arena->mappings, mapping, link);
+        return 0;
+}
+
+int arena_give(Arena *arena, Executor *executor) {
+        Mapping *mapping = LIST_FIRST(&arena->mappings);
+        int r;
+
+        /* Most arenas are in one executor alone. */
+        if (mapping && mapping->executor == executor)
+                return 0;
+        HASH_FIND(hh, executor->mappings, &arena->id, sizeof(arena->id), mapping);
+        if (mapping)
+                return 0;
+
+        r = executor->engine->executor_ops->push_arena(executor, arena, false);
+        if (r < 0)
+                return r;
+        return arena_map(arena, executor);
+}
+
+int arena_ask(Arena *arena, Executor *executor) {
+        int r;
+
+        if (arena->asked_worker == executor->id)
+                return 0;
+        r = executor->engine->executor_ops->push_arena(executor, arena, true);
+        if (r == 0)
+                arena->asked_worker = executor->id;
+        return r;
+}
+
+int arena_made(Arena *arena, Executor *executor, int fd) {
+        Submitter *maker = arena_take_maker(arena);
+        int r;
+
+        arena->device = executor->device;
+        executor->device->arena_bytes += arena->size;
+        arena_adopt_fd(arena, fd);
+        r = arena_map(arena, executor);
         if (maker)
                 maker->ops->arena_ready(maker, arena);
+        return r;
 }
 
 void arena_failed(Arena *arena, Failure *failure) {
@@ -209,6 +276,11 @@ void arena_failed(Arena *arena, Failure *failure) {
         if (maker)
                 maker->ops->arena_failed(maker, arena, failure);
         failure_free(failure);
+}
+
+void arena_wait_for(Arena *arena, Submitter *submitter) {
+        arena->maker = submitter;
+        LIST_INSERT_HEAD(&submitter->making, arena, maker_link);
 }
 
 bool arena_is_sealed_image(const Arena *arena) {

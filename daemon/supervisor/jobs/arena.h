@@ -17,6 +17,7 @@
 
 #include "proto/gpuq.pb-c.h"
 #include "base.h"
+#include "submitter.h"
 #include "user.h"
 #include "util/macro.h"
 #include "util/table.h"
@@ -31,12 +32,21 @@ typedef struct Mapping Mapping;
 typedef struct Slot Slot;
 typedef struct Submitter Submitter;
 typedef struct Engine Engine;
+typedef struct Executor Executor;
 
 typedef enum ArenaPlace {
         ARENA_HOST = GPUQ__V1__PLACE__HOST,
         ARENA_DEVICE = GPUQ__V1__PLACE__DEVICE,
         ARENA_IMAGE = GPUQ__V1__PLACE__IMAGE,
 } ArenaPlace;
+
+/* An arena that an executor was given. */
+struct Mapping {
+        uint64_t id; /* of the arena */
+        Executor *executor;
+        LIST_ENTRY(Mapping) link; /* arena->mappings */
+        UT_hash_handle hh;        /* executor->mappings */
+};
 
 enum {
         _ARENA_E_SUCCESS,
@@ -86,6 +96,8 @@ int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena
  */
 int arena_restore(Engine *engine, const LedgerArena *record, uint32_t slot, Device *device, int fd,
                   Arena **ret_arena);
+/** arena_find() - Return: NULL: there is none of that id. */
+Arena *arena_find(const Engine *engine, uint64_t id);
 /** arena_ref() - Return: the arena. */
 Arena *arena_ref(Arena *arena);
 /** arena_note_session() - it has the arena open: the ledger says for whom to keep it. */
@@ -95,10 +107,18 @@ Arena *arena_unref(Arena *arena);
 DEFINE_CLEANUP(Arena, arena_unref)
 /** arena_adopt_fd() - device memory that a worker made; consumed. The keeper holds it too from now on. */
 void arena_adopt_fd(Arena *arena, int fd);
-/** arena_made() - a worker made it: its maker is told. */
-void arena_made(Arena *arena);
+/** arena_give() - the executor may use it; it is told unless it was. Return: 0, or -ENOMEM. */
+int arena_give(Arena *arena, Executor *executor);
+/** arena_ask() - have the executor make it, unless it was asked already. Return: 0, or -ENOMEM. */
+int arena_ask(Arena *arena, Executor *executor);
+/** arena_made() - the executor made it, @fd is consumed: its maker is told. Return: 0, or -ENOMEM: the executor does not know that it may use it. */
+int arena_made(Arena *arena, Executor *executor, int fd);
 /** arena_failed() - it was not made: its maker is told. Consumes @failure. */
 void arena_failed(Arena *arena, Failure *failure);
+/** arena_wait_for() - the submitter is told when it is made. */
+void arena_wait_for(Arena *arena, Submitter *submitter);
+/** mapping_forget() - the executor could not use the arena, or is gone. */
+void mapping_forget(Mapping *mapping);
 /** arena_is_sealed_image() - written, and never to change again. */
 bool arena_is_sealed_image(const Arena *arena);
 

@@ -4,19 +4,12 @@
 #include <assert.h>
 
 #include "arena.h"
-#include "ending.h"
-#include "util/list.h"
 #include "module.h"
-#include "policy.h"
-#include "scheduler.h"
 #include "submitter.h"
-#include "engine.h"
-#include "executor.h"
+#include "util/list.h"
 
 #define DEPENDENCY_ON_STACK  32u
 #define DEPENDENCY_VARIABLES (1ull << 63) /* marks a module among the arenas */
-
-/* ---- order ----------------------------------------------------------------- */
 
 static size_t dependency_accesses(const Job *job, OrderAccess *accesses) {
         size_t n = 0;
@@ -59,7 +52,7 @@ static int dependency_set_order(Job *job, const uint64_t *ids, size_t n_ids) {
                 return -ENOMEM;
 
         for (size_t i = 0; i < n_ids; ++i) {
-                Job *before = engine_find_job(job->engine, ids[i]);
+                Job *before = job_find(job->engine, ids[i]);
                 JobEdge *edge = &job->order[job->n_order];
 
                 if (!before)
@@ -102,28 +95,30 @@ int dependency_derive(Job *job) {
         return r;
 }
 
-/* One before it ended while others before that one have not: it is behind those now. */
-static void dependency_rederive(Job *job) {
+int dependency_derive_again(Job *job) {
         _cleanup_(freep) uint64_t *ids = NULL;
         size_t n_ids = 0;
         int r;
 
         if (!job->submitter || job_is_ended(job))
-                return;
+                return 0;
 
         r = order_predecessors(job->submitter->order, job->order_node, &ids, &n_ids);
-        if (r >= 0) {
-                dependency_drop_order(job);
-                r = dependency_set_order(job, ids, n_ids);
-        }
         if (r < 0)
-                ending_doom(job, JOB_FAILED,
-                            failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+                return r;
+        dependency_drop_order(job);
+        return dependency_set_order(job, ids, n_ids);
 }
 
-/* ---- edges ----------------------------------------------------------------- */
+bool dependency_block(JobEdge *edge) {
+        if (edge->is_blocking)
+                return false;
+        edge->is_blocking = true;
+        edge->after->n_blocking++;
+        return true;
+}
 
-static void dependency_unblock(JobEdge *edge) {
+void dependency_unblock(JobEdge *edge) {
         if (!edge->is_blocking)
                 return;
         assert(edge->after->n_blocking > 0);
@@ -131,28 +126,10 @@ static void dependency_unblock(JobEdge *edge) {
         edge->after->n_blocking--;
 }
 
-void dependency_started(Job *job) {
-        JobEdge *edge;
-
-        LIST_FOREACH (edge, &job->successors, link) {
-                if (!edge->is_order)
-                        continue;
-                dependency_unblock(edge);
-                scheduler_consider(edge->after);
-        }
-}
-
-void dependency_returned(Job *job) {
-        JobEdge *edge;
-
-        LIST_FOREACH (edge, &job->successors, link) {
-                if (!edge->is_order || edge->is_blocking)
-                        continue;
-                edge->is_blocking = true;
-                edge->after->n_blocking++;
-                if (edge->after->state == JOB_WAITING && edge->after->place != JOB_DOOMED)
-                        scheduler_withdraw(edge->after);
-        }
+void dependency_end(JobEdge *edge) {
+        LIST_REMOVE(edge, link);
+        edge->before = NULL;
+        dependency_unblock(edge);
 }
 
 bool dependency_is_behind(const Job *job) {
@@ -160,38 +137,4 @@ bool dependency_is_behind(const Job *job) {
                 if (job->order[i].before)
                         return true;
         return false;
-}
-
-static void dependency_fail_dependent(Job *dependent, const Job *job) {
-        const Failure *failure = job->failure;
-
-        ending_doom(dependent, JOB_FAILED,
-                    failure_depends(job->id, job->state == JOB_CANCELLED, failure->code,
-                                    failure->root, failure->text));
-}
-
-/* It was doomed while it was in flight behind others, which its end would have cost their work. */
-static void dependency_stop_for(Job *job) {
-        if (job->state == JOB_RUNNING && job->doom && !dependency_is_behind(job))
-                job->engine->executor_ops->stop_soon(job->executor);
-}
-
-void dependency_ended(Job *job) {
-        bool out_of_turn = dependency_is_behind(job);
-        JobEdge *edge;
-
-        while ((edge = LIST_FIRST(&job->successors))) {
-                Job *after = edge->after;
-                bool is_order = edge->is_order;
-
-                LIST_REMOVE(edge, link);
-                edge->before = NULL;
-                dependency_unblock(edge);
-                if (!is_order && job->state != JOB_DONE)
-                        dependency_fail_dependent(after, job);
-                else if (is_order && out_of_turn)
-                        dependency_rederive(after);
-                dependency_stop_for(after);
-                scheduler_consider(after);
-        }
 }

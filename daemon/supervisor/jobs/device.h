@@ -5,11 +5,9 @@
 /*
  * Device
  *
- * One GPU: who shares it, how much is expected to run on it, the quanta in which
- * one trust domain after the other runs on it, and the gate that bounds what is in
- * flight on it by expected time, whichever user's it is, so that the next pick
- * counts. A job that outlasts its time holds neither any longer: others then run
- * beside it.
+ * One GPU: its health, the users that share it, and the time that its jobs are
+ * expected to take. A Lane is one user on one device. gate.h decides what may be in
+ * flight on a device, choice.h which device a job gets.
  */
 
 #include <stdbool.h>
@@ -19,15 +17,11 @@
 #include <uv.h>
 
 #include "policy.h"
-#include "job.h"
-
-#define DEVICE_GRACE_MAX_NS 50000000ull /* how long a long job may hold the gate */
-#define DEVICE_START_NS     20000000ull /* what starting a worker counts when a device is chosen */
-#define DEVICE_BROKEN_NS    86400000000000ull /* and what a device counts on which none started */
-#define DEVICE_DRAINED_NS   (366 * DEVICE_BROKEN_NS) /* and one that takes no jobs, if none does */
 
 typedef struct Device Device;
+typedef struct Lane Lane;
 typedef struct Slot Slot;
+typedef struct User User;
 typedef struct Engine Engine;
 
 /* One user on one device. */
@@ -81,19 +75,12 @@ const char *device_state(const Device *device);
 /** device_set_problem() - NULL: it is well. */
 void device_set_problem(Device *device, const char *problem);
 
-/** device_choose() - the least loaded that takes jobs, seen by this user; if none does, one that will. */
-Device *device_choose(Engine *engine, User *user);
-/** device_lane() - this user's; made when missing. Return: NULL: no memory. */
-Lane *device_lane(Device *device, User *user);
+/** device_driver() - "cuda" or "cpu", as far as is known. */
+const char *device_driver(const Engine *engine);
+/** device_is_on_cpu() - the devices are those of the CPU driver, as far as is known. */
+bool device_is_on_cpu(const Engine *engine);
 
-/** device_gate_is_open() - may one more job go? Else the gate will say when. */
-bool device_gate_is_open(Device *device);
-/** device_turn() - whose job goes next: @pick's, to whom fair share points and who has one that
- * could go now, or that of the user whose quantum it is. Return: NULL: nobody's; it will be said when. */
-Lane *device_turn(Device *device, Lane *pick, uint64_t now_ns);
-/** device_enter() - a job is dispatched. */
-void device_enter(Device *device, Job *job);
-/** device_leave() - it ended, or went back. Twice is harmless. */
-void device_leave(Device *device, Job *job, uint64_t now_ns);
+/** lane_wake() - its user may have something to dispatch there. */
+void lane_wake(Lane *lane);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ending.h"
 
-#include "dependency.h"
-#include "util/list.h"
-#include "module.h"
-#include "policy.h"
-#include "scheduler.h"
-#include "submitter.h"
 #include "engine.h"
-#include "executor.h"
+#include "inflight.h"
+#include "module.h"
+#include "place.h"
+#include "policy.h"
+#include "submitter.h"
+#include "util/list.h"
+
+#define ENDING_OUTPUT_MAX (64u << 10) /* bytes of kernels' output kept for a job */
 
 static LedgerEnd ending_of(const Job *job) {
         return (LedgerEnd){
@@ -64,7 +65,7 @@ static void ending_learn(const Job *job, JobState state) {
 
 /* Out of every table; what is left is what its client will be told. */
 static void ending_unlink(Job *job) {
-        if (!job->is_made)
+        if (!job_is_made(job))
                 return;
 
         HASH_DEL(job->engine->jobs, job);
@@ -75,9 +76,9 @@ static void ending_unlink(Job *job) {
 
 static void ending_leave(Job *job) {
         if (job->state == JOB_RUNNING)
-                scheduler_leave_worker(job);
+                place_leave(job);
         else
-                scheduler_withdraw(job);
+                place_withdraw(job);
 }
 
 static void ending_report(Job *job) {
@@ -87,9 +88,9 @@ static void ending_report(Job *job) {
                 job_unwatch(watch);
                 watch->ended(watch, job);
         }
-        job->place = JOB_ENDED;
+        job_set_place(job, JOB_ENDED);
         if (job->submitter) {
-                if (job->is_made)
+                if (job_is_made(job))
                         TAILQ_REMOVE(&job->submitter->jobs, job, submitter_link);
                 job->submitter->ops->job_ended(job->submitter, job);
                 return;
@@ -115,7 +116,7 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         ending_remember(job, &end);
         ending_record(job, &end);
         ending_unlink(job);
-        dependency_ended(job);
+        place_let_go(job);
         job_release(job);
         user_uncharge(&job->charge);
         ending_report(job);
@@ -133,45 +134,34 @@ void ending_cancel(Job *job, Failure *failure) {
         ending_finish(job, JOB_CANCELLED, failure);
 }
 
-void ending_doom(Job *job, JobState state, Failure *failure) {
-        if (job->doom || job_is_ended(job)) {
-                failure_free(failure);
-                return;
-        }
+void ending_result(Job *job, const ExecutorResult *result) {
+        uint64_t elapsed_us = (engine_now(job->engine) - job->started_ns) / 1000;
 
-        job->doom = failure;
-        job->doom_state = state;
-        if (job->is_held) /* the takeover goes on from here */
-                return;
-        if (job->state == JOB_RUNNING && !job->delivery.is_queued) {
-                if (!dependency_is_behind(job))
-                        job->engine->executor_ops->stop_soon(job->executor);
-                return;
-        }
-        if (job->state == JOB_RUNNING)
-                scheduler_return(job, job->is_alone);
-        scheduler_withdraw(job);
-        job->place = JOB_DOOMED;
-        TAILQ_INSERT_TAIL(&job->engine->doomed, job, link);
+        job->ran_us = MIN(result->ran_us, elapsed_us);
+        job->gpu_ns = job->timed ? result->gpu_ns : 0;
+        if (*result->output)
+                job_set_output(job, result->output, ENDING_OUTPUT_MAX);
+        inflight_note_variables(job->executor, job);
+        if (result->failure)
+                ending_fail(job, result->failure);
+        else
+                ending_done(job);
 }
 
-bool ending_doom_late(Job *job) {
-        char names[256];
+void ending_drop_orphans(Executor *executor, uint64_t now_ns) {
+        Job *job;
 
-        if (job->doom)
-                return false;
-        job_kernel_names(job, names, sizeof(names));
-        job->doom_state = JOB_FAILED;
-        job->doom = failure_new(FAILURE_TIMEOUT, "%s ran longer than its timeout of %.3f s", names,
-                                (double)job->timeout_ms / 1000);
-        return true;
+        TAILQ_FOREACH (job, &executor->inflight, link)
+                if (job->orphan_ns && now_ns - job->orphan_ns > ENDING_ORPHAN_MS * 1000000ull)
+                        place_end_soon(job, JOB_CANCELLED,
+                                       failure_new(FAILURE_CANCELLED, "its client is gone"));
 }
 
 void ending_run(Engine *engine) {
         Job *job;
 
-        while ((job = TAILQ_FIRST(&engine->doomed))) {
-                scheduler_withdraw(job);
-                ending_finish(job, job->doom_state, TAKE_PTR(job->doom));
+        while ((job = TAILQ_FIRST(&engine->ending))) {
+                place_withdraw(job);
+                ending_finish(job, job->verdict_state, TAKE_PTR(job->verdict));
         }
 }

@@ -5,14 +5,16 @@
 /*
  * Ending
  *
- * The one way a job ends, and all that follows from it: its place, charges,
- * arenas and modules go back, its client is told, those that wait for it go on,
- * those that depend on its success fail.
+ * The one way a job ends, and all that follows from it: its charges, arenas and
+ * modules go back, its submitter is told, the jobs that wait for it go on, and those
+ * that depend on its success fail.
  */
 
+#include "executor.h"
 #include "job.h"
 
-typedef struct Engine Engine;
+#define ENDING_ORPHAN_MS                                                                           \
+        2000u /* so long the running job of a client that died may take to end by itself */
 
 /** ending_done() - it ran and is well. */
 void ending_done(Job *job);
@@ -20,11 +22,11 @@ void ending_done(Job *job);
 void ending_fail(Job *job, Failure *failure);
 /** ending_cancel() - CANCELLED; consumes @failure. */
 void ending_cancel(Job *job, Failure *failure);
-/** ending_doom() - ends so, or by itself, soon: a RUNNING job that its client or its timeout ends. */
-void ending_doom(Job *job, JobState state, Failure *failure);
-/** ending_doom_late() - a RUNNING job exceeded its timeout: it ends so when its worker has stopped. Return: false: it is doomed already. */
-bool ending_doom_late(Job *job);
-/** ending_run() - the dependents of those that failed. */
+/** ending_result() - its worker says so. */
+void ending_result(Job *job, const ExecutorResult *result);
+/** ending_drop_orphans() - cancel the jobs in it whose submitter has been gone for ENDING_ORPHAN_MS. */
+void ending_drop_orphans(Executor *executor, uint64_t now_ns);
+/** ending_run() - those that place_end_soon() told to end. */
 void ending_run(Engine *engine);
 
 #endif

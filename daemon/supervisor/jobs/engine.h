@@ -18,14 +18,19 @@
 #include <uv.h>
 
 #include "base.h"
-#include "device.h"
-#include "device_ops.h"
-#include "job.h"
 #include "limit.h"
 #include "util/config.h"
 
+typedef struct Arena Arena;
+typedef struct Device Device;
+typedef struct DeviceMonitor DeviceMonitor;
+typedef struct DeviceOps DeviceOps;
 typedef struct Engine Engine;
 typedef struct ExecutorOps ExecutorOps;
+typedef struct Job Job;
+typedef struct Module Module;
+typedef struct Slot Slot;
+typedef struct User User;
 typedef struct Workers Workers;
 
 TAILQ_HEAD(EngineJobs, Job);
@@ -54,7 +59,7 @@ struct Engine {
         Module *modules;
         Job *jobs; /* unfinished */
         Slot *slots;
-        struct EngineJobs doomed;   /* to be ended by ending_run() */
+        struct EngineJobs ending;   /* to be ended by ending_run() */
         struct EngineJobs unplaced; /* wait for devices */
         struct EngineModules unplaced_modules;
         uint64_t last_arena;
@@ -71,28 +76,13 @@ struct Engine {
 
 /** engine_init() - empty; the handles are set by the caller. */
 void engine_init(Engine *engine);
-/** engine_fini() - asserts that no job, arena or module is left. */
-void engine_fini(Engine *engine);
-/** engine_configure() - another configuration holds, which stays the caller's. */
-void engine_configure(Engine *engine, const Config *config);
-
 /** engine_now() - of this turn of the loop, in which the clock is read once. */
 uint64_t engine_now(Engine *engine);
+/** engine_inflight_ns() - of expected time, so much may be in flight at once. */
+uint64_t engine_inflight_ns(const Engine *engine);
 /** engine_event() - a job came or ended: the next may come soon. */
 void engine_event(Engine *engine);
 
-/** engine_get_user() - found or made. Return: 0, or a negative errno. */
-int engine_get_user(Engine *engine, uid_t uid, gid_t gid, User **ret_user);
-/** engine_find_job() - unfinished. Return: NULL: none of that id. */
-Job *engine_find_job(const Engine *engine, uint64_t id);
-/** engine_find_arena() - Return: NULL: none of that id. */
-Arena *engine_find_arena(const Engine *engine, uint64_t id);
-/** engine_find_module() - Return: NULL: none of that id. */
-Module *engine_find_module(const Engine *engine, uint64_t id);
-/** engine_is_on_cpu() - its devices are the CPU driver's, as far as is known. */
-bool engine_is_on_cpu(const Engine *engine);
-/** engine_driver() - "cuda" or "cpu". */
-const char *engine_driver(const Engine *engine);
 /** engine_state() - "ready", or what it waits for. */
 const char *engine_state(const Engine *engine);
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arena.h"
 #include "util/list.h"
 #include "module.h"
 #include "engine.h"
@@ -66,12 +65,6 @@ static void job_copy_buffers(Job *job, const JobSpec *spec) {
         for (size_t i = 0; i < spec->n_buffers; ++i) {
                 job->buffers[i] = spec->buffers[i];
                 arena_ref(job->buffers[i].arena);
-                if (spec->buffers[i].direction != JOB_INOUT)
-                        continue;
-                if (spec->buffers[i].arena->place == ARENA_DEVICE)
-                        job->has_device_inout = true;
-                else
-                        job->has_host_inout = true;
         }
 }
 
@@ -159,6 +152,13 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
         return 0;
 }
 
+Job *job_find(const Engine *engine, uint64_t id) {
+        Job *job;
+
+        HASH_FIND(hh, engine->jobs, &id, sizeof(id), job);
+        return job;
+}
+
 void job_release(Job *job) {
         for (size_t i = 0; i < job->n_buffers; ++i)
                 arena_unref(job->buffers[i].arena);
@@ -188,7 +188,7 @@ Job *job_free(Job *job) {
         job_release(job);
         free(job->order);
         free(job->output);
-        failure_free(job->doom);
+        failure_free(job->verdict);
         failure_free(job->failure);
         if (job->is_pooled)
                 pool_put(&job_pool, job);
@@ -218,7 +218,7 @@ bool job_may_move(JobState from, JobState to) {
 }
 
 static void job_count(Job *job, int by) {
-        if (!job->is_made)
+        if (!job_is_made(job))
                 return;
         if (job->state == JOB_WAITING)
                 job->user->n_waiting += by;
@@ -234,6 +234,27 @@ void job_set_state(Job *job, JobState next) {
         job_count(job, 1);
 }
 
+void job_set_place(Job *job, JobPlace next) {
+        static const bool moves[_JOB_PLACE_N][_JOB_PLACE_N] = {
+                [JOB_NOWHERE] = {[JOB_UNPLACED] = true,
+                                 [JOB_QUEUED] = true,
+                                 [JOB_ALONE] = true,
+                                 [JOB_PARKED] = true,
+                                 [JOB_INFLIGHT] = true,
+                                 [JOB_ENDING] = true,
+                                 [JOB_ENDED] = true},
+                [JOB_UNPLACED] = {[JOB_NOWHERE] = true},
+                [JOB_QUEUED] = {[JOB_NOWHERE] = true, [JOB_ALONE] = true},
+                [JOB_ALONE] = {[JOB_NOWHERE] = true},
+                [JOB_PARKED] = {[JOB_NOWHERE] = true},
+                [JOB_INFLIGHT] = {[JOB_NOWHERE] = true},
+                [JOB_ENDING] = {[JOB_NOWHERE] = true},
+        };
+
+        assert(moves[job->place][next]);
+        job->place = next;
+}
+
 void job_set_output(Job *job, const char *output, size_t n_max) {
         free(job->output);
         job->output = strndup(output, n_max);
@@ -246,6 +267,18 @@ void job_note_retries(Job *job, unsigned retries) {
         job->record = ledger_job_waits(job->engine->ledger, job->record, &owner, retries);
 }
 
+bool job_time_out(Job *job) {
+        char names[256];
+
+        if (job->verdict)
+                return false;
+        job_kernel_names(job, names, sizeof(names));
+        job->verdict_state = JOB_FAILED;
+        job->verdict = failure_new(FAILURE_TIMEOUT, "%s ran longer than its timeout of %.3f s",
+                                   names, (double)job->timeout_ms / 1000);
+        return true;
+}
+
 LedgerOwner job_owner(const Job *job) {
         return (LedgerOwner){
                 .id = job->id,
@@ -256,6 +289,13 @@ LedgerOwner job_owner(const Job *job) {
 
 bool job_is_ended(const Job *job) {
         return job->state >= JOB_DONE;
+}
+
+bool job_changes_in_place(const Job *job, ArenaPlace place) {
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                if (job->buffers[i].direction == JOB_INOUT && job->buffers[i].arena->place == place)
+                        return true;
+        return false;
 }
 
 bool job_has_variables(const Job *job) {

@@ -15,9 +15,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "arena.h"
 #include "base.h"
 #include "policy.h"
 #include "delivery.h"
+#include "device.h"
 #include "user.h"
 #include "util/macro.h"
 #include "util/table.h"
@@ -26,11 +28,11 @@ typedef struct Arena Arena;
 typedef struct Device Device;
 typedef struct Executor Executor;
 typedef struct Instance Instance;
+typedef struct Job Job;
 typedef struct Module Module;
 typedef struct OrderNode OrderNode;
 typedef struct Submitter Submitter;
 typedef struct Engine Engine;
-typedef struct Executor Executor;
 
 /*
  *     WAITING <--> RUNNING --> DONE
@@ -50,7 +52,10 @@ typedef enum JobState {
         _JOB_STATE_N,
 } JobState;
 
-/* Which list job->link is in. */
+/*
+ * Which list job->link is in. From NOWHERE to any other and back, but that none leaves
+ * ENDED; and from QUEUED to ALONE.
+ */
 typedef enum JobPlace {
         JOB_NOWHERE,  /* waits for other jobs */
         JOB_UNPLACED, /* engine->unplaced: there is no device yet */
@@ -58,8 +63,9 @@ typedef enum JobPlace {
         JOB_ALONE,    /* its slot's list of jobs to run alone */
         JOB_PARKED,   /* an instance's list, until the module is loaded there */
         JOB_INFLIGHT, /* its worker's list */
-        JOB_DOOMED,   /* engine->doomed: ends as soon as the stack is shallow */
+        JOB_ENDING,   /* engine->ending: ends as soon as the stack is shallow */
         JOB_ENDED,    /* its submitter has been told */
+        _JOB_PLACE_N,
 } JobPlace;
 
 typedef enum JobDirection {
@@ -153,8 +159,8 @@ struct Job {
         Executor *executor; /* while RUNNING */
         Instance *instance; /* while PARKED */
         Failure *failure;   /* of FAILED and CANCELLED */
-        Failure *doom;      /* RUNNING: what it ends with when its worker stops because of it */
-        JobState doom_state;
+        Failure *verdict;   /* how it is to end as soon as it may; NULL: not decided */
+        JobState verdict_state;
         char *output; /* what its kernels printed */
         unsigned retries;
         size_t n_before; /* QUEUED: jobs whose turn comes first, as last counted for a listing */
@@ -192,18 +198,14 @@ struct Job {
         UserCharge charge;
         uint32_t record; /* in the ledger, or LEDGER_NONE */
 
-        bool is_made : 1; /* in the tables; else it failed its checks and only reports that */
         bool is_held : 1; /* was in a worker that ended with the supervisor before us; its session has not said all */
         bool was_overtaken : 1; /* job_is_overtaken() when its worker ended */
         bool is_alone : 1;      /* after a fault: runs with nothing beside it */
         bool is_bounding : 1;   /* counted in executor->short_ns, unless it is long */
         bool is_long : 1;       /* expected to outlast the quantum */
-        bool is_loaded : 1;     /* in its device's load */
         bool is_pooled : 1;     /* its memory */
         bool repeatable : 1;
         bool timed : 1;
-        bool has_device_inout : 1;
-        bool has_host_inout : 1;
 };
 
 /** job_texts() - of @spec's label and kernels. */
@@ -213,6 +215,8 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job);
 /** job_free() - of one that is in no list. NULL is fine. Return: NULL. */
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job, job_free)
+/** job_find() - unfinished. Return: NULL: there is none of that id. */
+Job *job_find(const Engine *engine, uint64_t id);
 /** job_release() - let arenas and modules go: it ended. Twice is harmless. */
 void job_release(Job *job);
 
@@ -224,15 +228,29 @@ void job_unwatch(JobWatch *watch);
 bool job_may_move(JobState from, JobState to);
 /** job_set_state() - asserts the move and counts it for its user. */
 void job_set_state(Job *job, JobState next);
+/** job_set_place() - asserts the move; the lists are the caller's. */
+void job_set_place(Job *job, JobPlace next);
+/** job_is_made() - it is, or was, in the tables; else it failed its checks and only reports that. */
+static inline bool job_is_made(const Job *job) {
+        return job->hh.tbl != NULL;
+}
 /** job_set_output() - what its kernels printed, cut to @n_max bytes. */
 void job_set_output(Job *job, const char *output, size_t n_max);
 /** job_note_retries() - it waits again, after so many. */
 void job_note_retries(Job *job, unsigned retries);
+/** job_time_out() - a RUNNING job exceeded its timeout: it ends so when its worker has stopped. Return: false: it is to end otherwise already. */
+bool job_time_out(Job *job);
+/** job_lane() - of a job that has a device: its user there. */
+static inline Lane *job_lane(const Job *job) {
+        return job->user->lanes[job->device->index];
+}
 /** job_owner() - as the ledger names it. */
 LedgerOwner job_owner(const Job *job);
 /** job_is_ended() - DONE, FAILED or CANCELLED. */
 bool job_is_ended(const Job *job);
 
+/** job_changes_in_place() - one of its INOUT buffers is in such memory. */
+bool job_changes_in_place(const Job *job, ArenaPlace place);
 /** job_has_variables() - one of its modules has writable variables. */
 bool job_has_variables(const Job *job);
 /** job_is_overtaken() - one behind it, in flight as well, writes what it reads: it may find other input when it runs again. */

@@ -11,22 +11,42 @@
  * Submitter and a worker process as an Executor, and reaches the rooms above through tables of
  * callbacks: SubmitterOps, ExecutorOps, DeviceOps. It promises that only this room changes a
  * job, that every job ends exactly once, and that every charge is undone.
+ *
+ * Its modules from the bottom, each of which includes only those before it:
+ *
+ *     limit, history, delivery, device_ops
+ *     engine: what all share      device and lane       user      submitter
+ *     executor: a worker          arena      slot       module    job
+ *     dependency: edges           inflight   gate       choice: a device
+ *     place: where a job is       ending     provision: workers, arenas, modules of a slot
+ *     recovery                    offer      scheduler  submission           reason
  */
 
 #include "arena.h"
-#include "dependency.h"
+#include "choice.h"
 #include "device.h"
 #include "device_ops.h"
 #include "ending.h"
 #include "engine.h"
 #include "executor.h"
+#include "inflight.h"
 #include "job.h"
 #include "limit.h"
 #include "module.h"
+#include "offer.h"
+#include "place.h"
+#include "provision.h"
+#include "reason.h"
 #include "recovery.h"
 #include "scheduler.h"
 #include "slot.h"
+#include "submission.h"
 #include "submitter.h"
 #include "user.h"
+
+/** jobs_configure() - another configuration holds, which stays the caller's. */
+void jobs_configure(Engine *engine, const Config *config);
+/** jobs_fini() - asserts that no job, arena or module is left. */
+void jobs_fini(Engine *engine);
 
 #endif

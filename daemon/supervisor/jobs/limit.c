@@ -5,6 +5,8 @@
 
 #include <uv.h>
 
+#include "util/macro.h"
+
 bool limit_log(LimitLog *limit) {
         uint64_t now_ns = uv_hrtime(), full_ns = LIMIT_LOG_BURST * LIMIT_LOG_NS;
         uint64_t credit_ns = limit->last_ns ? limit->credit_ns + now_ns - limit->last_ns : full_ns;
@@ -15,17 +17,6 @@ bool limit_log(LimitLog *limit) {
                 return false;
         limit->credit_ns -= LIMIT_LOG_NS;
         return true;
-}
-
-Failure *limit_failure(const User *user, UserResource resource, uint64_t asked) {
-        const char *key = user_resource_key(resource);
-
-        return failure_new(FAILURE_QUOTA,
-                           "over the limit %s of user %s: the limit is %llu, %llu are used, %llu "
-                           "were asked for; see %s in gpuqd.conf",
-                           key, user->name, (unsigned long long)user_limit(user, resource),
-                           (unsigned long long)user->used[resource], (unsigned long long)asked,
-                           key);
 }
 
 bool limit_is_text(const char *text, size_t max) {

@@ -5,15 +5,12 @@
 /*
  * Limit
  *
- * What a client may ask of one request, how often it may make us log, and the
- * words when it asks for too much.
+ * What a client may ask of one request, and how often it may make the supervisor log.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "base.h"
-#include "user.h"
+#include <stdint.h>
 
 #define LIMIT_JOB_BUFFERS    4096u
 #define LIMIT_JOB_KERNELS    4096u
@@ -35,8 +32,6 @@ typedef struct LimitLog {
 
 /** limit_log() - may one more line be written that a peer caused? */
 bool limit_log(LimitLog *limit);
-/** limit_failure() - E_QUOTA with the limit, what is used, what was asked, and the key to change. */
-Failure *limit_failure(const User *user, UserResource resource, uint64_t asked);
 /** limit_is_text() - printable, at most @max bytes. */
 bool limit_is_text(const char *text, size_t max);
 

@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include "arena.h"
-#include "device.h"
-#include "util/list.h"
-#include "submitter.h"
-#include "slot.h"
 #include "engine.h"
 #include "executor.h"
+#include "slot.h"
+#include "util/list.h"
 
 static int module_copy_options(Module *module, const ModuleSpec *spec) {
         module->options = calloc(spec->n_options + 1, sizeof(char *));
@@ -103,7 +101,7 @@ int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module
         return 0;
 }
 
-static void module_stop_waiting(Module *module) {
+void module_stop_waiting(Module *module) {
         if (!module->is_waiting)
                 return;
         if (module->slot)
@@ -112,6 +110,56 @@ static void module_stop_waiting(Module *module) {
                 TAILQ_REMOVE(&module->engine->unplaced_modules, module, wait_link);
         module->is_waiting = false;
 }
+
+/* ---- instances ------------------------------------------------------------- */
+
+Instance *module_find_instance(const Module *module, const Executor *executor) {
+        Instance *instance = LIST_FIRST(&module->instances); /* most modules have but one */
+
+        if (instance && instance->executor == executor)
+                return instance;
+        HASH_FIND(hh, executor->instances, &module->id, sizeof(module->id), instance);
+        return instance;
+}
+
+void instance_free(Instance *instance) {
+        assert(TAILQ_EMPTY(&instance->parked));
+        LIST_REMOVE(instance, link);
+        HASH_DEL(instance->executor->instances, instance);
+        free(instance);
+}
+
+Instance *module_add_instance(Module *module, Executor *executor) {
+        Instance *instance;
+
+        instance = calloc(1, sizeof(*instance));
+        if (!instance)
+                return NULL;
+
+        instance->id = module->id;
+        instance->module = module;
+        instance->executor = executor;
+        TAILQ_INIT(&instance->parked);
+        HASH_ADD(hh, executor->instances, id, sizeof(instance->id), instance);
+        if (!instance->hh.tbl) {
+                free(instance);
+                return NULL;
+        }
+        LIST_INSERT_HEAD(&module->instances, instance, link);
+        if (executor->engine->executor_ops->push_module(executor, module) == 0)
+                return instance;
+        instance_free(instance);
+        return NULL;
+}
+
+void instance_drop(Instance *instance) {
+        if (instance->state != INSTANCE_FAILED)
+                instance->executor->engine->executor_ops->drop_module(instance->executor,
+                                                                      instance->id);
+        instance_free(instance);
+}
+
+/* ---- references ------------------------------------------------------------ */
 
 static void module_free(Module *module) {
         Instance *instance;
@@ -132,6 +180,13 @@ static void module_free(Module *module) {
         free(module);
 }
 
+Module *module_find(const Engine *engine, uint64_t id) {
+        Module *module;
+
+        HASH_FIND(hh, engine->modules, &id, sizeof(id), module);
+        return module;
+}
+
 Module *module_ref(Module *module) {
         module->n_refs++;
         return module;
@@ -143,66 +198,13 @@ Module *module_unref(Module *module) {
         return NULL;
 }
 
-static void module_wait(Module *module, Slot *slot) {
+void module_wait(Module *module, Slot *slot) {
         module->slot = slot;
         module->is_waiting = true;
         if (slot)
                 TAILQ_INSERT_TAIL(&slot->loading, module, wait_link);
         else
                 TAILQ_INSERT_TAIL(&module->engine->unplaced_modules, module, wait_link);
-}
-
-/* Where it may be loaded still. */
-static Device *module_find_home(const Module *module) {
-        Engine *engine = module->engine;
-
-        if (module->home)
-                return module->home;
-        for (size_t i = 0; i < engine->n_devices; ++i) {
-                const Slot *slot = slot_find(engine, module->user, &engine->devices[i]);
-
-                if (slot && slot->executor)
-                        return &engine->devices[i];
-        }
-        return NULL;
-}
-
-static Failure *module_choose_slot(Module *module, Slot **ret_slot) {
-        Engine *engine = module->engine;
-        int wanted = module->wanted_device;
-        Device *device;
-
-        if (wanted >= (int)engine->n_devices)
-                return failure_new(FAILURE_NOT_FOUND, "device %d: there are %zu", wanted,
-                                   engine->n_devices);
-
-        /* Where it is loaded first is told for the compiler's word: jobs find it anywhere. */
-        device = wanted >= 0 ? &engine->devices[wanted] : NULL;
-        if (!device && module->is_resumed)
-                device = module_find_home(module);
-        if (!device || !health_takes_jobs(&device->health))
-                device = device_choose(engine, module->user);
-        *ret_slot = slot_get(engine, module->user, device);
-        return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "no memory for a worker");
-}
-
-void module_load(Module *module) {
-        Failure *failure;
-        Slot *slot = NULL;
-
-        module_stop_waiting(module);
-        if (!module->engine->n_devices) {
-                module_wait(module, NULL);
-                return;
-        }
-
-        failure = module_choose_slot(module, &slot);
-        if (failure) {
-                module_failed(module, failure);
-                return;
-        }
-        module_wait(module, slot);
-        slot_poke(slot);
 }
 
 void module_loaded(Module *module, const ModuleReport *report) {

@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 
 #include "base.h"
+#include "submitter.h"
 #include "user.h"
 #include "util/macro.h"
 #include "util/table.h"
@@ -41,6 +42,26 @@ typedef enum ModuleState {
         MODULE_FAILED,
 } ModuleState;
 
+typedef enum InstanceState {
+        INSTANCE_ADDING,
+        INSTANCE_READY,
+        INSTANCE_FAILED, /* told, about to be forgotten */
+} InstanceState;
+
+TAILQ_HEAD(InstanceJobs, Job);
+
+/* A module that an executor was given. */
+struct Instance {
+        uint64_t id; /* of the module */
+        Module *module;
+        Executor *executor;
+        InstanceState state;
+        bool is_used;               /* a job may have changed its variables */
+        struct InstanceJobs parked; /* wait until it is READY */
+        LIST_ENTRY(Instance) link;  /* module->instances */
+        UT_hash_handle hh;          /* executor->instances */
+};
+
 enum {
         _MODULE_E_SUCCESS,
         MODULE_E_QUOTA,
@@ -62,12 +83,12 @@ typedef struct ModuleSpec {
 } ModuleSpec;
 
 /* What a worker says about a module: passed on to the client unread. */
-typedef struct ModuleReport {
+struct ModuleReport {
         bool has_variables;
         const char *log;
         Gpuq__V1__KernelInfo **kernels;
         size_t n_kernels;
-} ModuleReport;
+};
 
 struct Module {
         uint64_t id;
@@ -108,13 +129,17 @@ struct Module {
 
 /** module_new() - LOADING, with its submitter's reference. Return: 0, MODULE_E_QUOTA, or -ENOMEM. */
 int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module);
+/** module_find() - Return: NULL: there is none of that id. */
+Module *module_find(const Engine *engine, uint64_t id);
 /** module_ref() - Return: the module. */
 Module *module_ref(Module *module);
 /** module_unref() - the last one unloads it everywhere. NULL is fine. Return: NULL. */
 Module *module_unref(Module *module);
 DEFINE_CLEANUP(Module, module_unref)
-/** module_load() - find it a device and a executor, then have it loaded; the session hears of the end. */
-void module_load(Module *module);
+/** module_wait() - until its worker, or for @slot NULL a device, is there. */
+void module_wait(Module *module, Slot *slot);
+/** module_stop_waiting() - no more. */
+void module_stop_waiting(Module *module);
 /** module_loaded() - a worker loaded it: READY, and the session is answered. */
 void module_loaded(Module *module, const ModuleReport *report);
 /** module_failed() - the first load came to nothing: the session is told. Consumes @failure. */
@@ -123,6 +148,14 @@ void module_failed(Module *module, Failure *failure);
 void module_note_use(Module *module);
 /** module_forget_use() - they are as they were loaded again. */
 void module_forget_use(Module *module);
+/** module_find_instance() - in this executor. Return: NULL: it has none. */
+Instance *module_find_instance(const Module *module, const Executor *executor);
+/** module_add_instance() - have the executor load it: ADDING. Return: NULL: no memory. */
+Instance *module_add_instance(Module *module, Executor *executor);
+/** instance_drop() - the executor is to unload it; no job waits for it. */
+void instance_drop(Instance *instance);
+/** instance_free() - the same of one whose executor is gone. */
+void instance_free(Instance *instance);
 /** module_detach() - its session lets go of it. */
 void module_detach(Module *module);
 

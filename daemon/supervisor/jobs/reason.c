@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Why a WAITING job waits, in words for `gpuq queue`: of several reasons, the one that
- * has to go first.
- */
+#include "reason.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "util/list.h"
-#include "scheduler.h"
-#include "slot.h"
 #include "engine.h"
 #include "executor.h"
+#include "module.h"
+#include "slot.h"
+#include "util/list.h"
 
 static bool reason_edges(const Job *job, char *text, size_t n_text) {
         for (size_t i = 0; i < job->n_after; ++i) {
@@ -53,7 +50,7 @@ static void reason_turn(const Job *job, const Executor *executor, size_t n_befor
 }
 
 static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_text) {
-        const Slot *slot = job->user->lanes[job->device->index]->slot;
+        const Slot *slot = job_lane(job)->slot;
         const Executor *executor = slot->executor;
 
         if (!health_takes_jobs(&slot->device->health))
@@ -80,7 +77,7 @@ static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_
                 reason_turn(job, executor, n_before, text, n_text);
 }
 
-void scheduler_reason(const Job *job, size_t n_before, char *text, size_t n_text) {
+void reason_write(const Job *job, size_t n_before, char *text, size_t n_text) {
         switch (job->place) {
                 case JOB_UNPLACED:
                         snprintf(text, n_text, "device: %s", job->engine->problem);

@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arena.h"
 #include "ending.h"
-#include "util/list.h"
-#include "module.h"
-#include "scheduler.h"
 #include "engine.h"
+#include "module.h"
+#include "place.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #define RECOVERY_NAMED_MAX 16u /* buffers named in one text */
@@ -20,12 +19,12 @@ static FaultJob recovery_describe(Job *job) {
                 .phase = job->phase,
                 .retries = job->retries,
                 .repeatable = job->repeatable,
-                .device_inout = job->has_device_inout,
-                .host_inout = job->has_host_inout,
+                .device_inout = job_changes_in_place(job, ARENA_DEVICE),
+                .host_inout = job_changes_in_place(job, ARENA_HOST),
                 .variables = job_has_variables(job),
                 .alone = job->is_alone,
                 .overtaken = job->was_overtaken,
-                .doomed = job->doom != NULL,
+                .doomed = job->verdict != NULL,
         };
 }
 
@@ -110,13 +109,13 @@ static void recovery_punish(Job *job, const Failure *failure, const char *output
         ending_fail(job, recovery_guilty(job, failure, alone));
 }
 
-static void recovery_end_doomed(Job *job) {
-        Failure *doom = TAKE_PTR(job->doom);
+static void recovery_end_as_told(Job *job) {
+        Failure *verdict = TAKE_PTR(job->verdict);
 
-        if (job->doom_state == JOB_CANCELLED)
-                ending_cancel(job, doom);
+        if (job->verdict_state == JOB_CANCELLED)
+                ending_cancel(job, verdict);
         else
-                ending_fail(job, doom);
+                ending_fail(job, verdict);
 }
 
 static void recovery_apply(Job *job, FaultVerdict verdict, const Failure *failure,
@@ -130,7 +129,7 @@ static void recovery_apply(Job *job, FaultVerdict verdict, const Failure *failur
                         recovery_punish(job, failure, output, verdict == FAULT_GUILTY_ALONE);
                         break;
                 case FAULT_DOOMED:
-                        recovery_end_doomed(job);
+                        recovery_end_as_told(job);
                         break;
                 case FAULT_HALF_WRITTEN:
                         ending_fail(job, recovery_half_written(job));
@@ -146,7 +145,7 @@ static void recovery_return(Job *job, FaultVerdict verdict) {
         if (verdict != FAULT_AGAIN && verdict != FAULT_AGAIN_ALONE)
                 return;
         job->was_overtaken = false;
-        scheduler_return(job, verdict == FAULT_AGAIN_ALONE || job->is_alone);
+        place_return(job, verdict == FAULT_AGAIN_ALONE || job->is_alone);
 }
 
 void recovery_run(Executor *executor, FaultCause cause, const Failure *failure,
@@ -194,5 +193,5 @@ void recovery_run_unattached(Job *job) {
                 return;
         }
         job_note_retries(job, job->retries + 1);
-        scheduler_consider(job);
+        place_consider(job);
 }

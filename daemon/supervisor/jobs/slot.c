@@ -2,13 +2,11 @@
 #include "slot.h"
 
 #include <assert.h>
+#include <string.h>
 
-#include "ending.h"
-#include "util/list.h"
-#include "scheduler.h"
+#include "arena.h"
 #include "engine.h"
-#include "executor.h"
-#include "util/log.h"
+#include "util/list.h"
 
 static SlotKey slot_key(const Engine *engine, const User *user, const Device *device) {
         return (SlotKey){
@@ -94,6 +92,48 @@ void slot_abandon(Slot *slot) {
                 slot_forget_arena(slot, arena);
 }
 
+static int slot_grow_lanes(Device *device, User *user) {
+        size_t n_lanes = device->engine->n_devices;
+        Lane **lanes;
+
+        if (user->n_lanes >= n_lanes)
+                return 0;
+        lanes = realloc(user->lanes, n_lanes * sizeof(*lanes));
+        if (!lanes)
+                return -ENOMEM;
+
+        memset(lanes + user->n_lanes, 0, (n_lanes - user->n_lanes) * sizeof(*lanes));
+        user->lanes = lanes;
+        user->n_lanes = n_lanes;
+        return 0;
+}
+
+Lane *slot_lane(Device *device, User *user) {
+        Slot *slot;
+        Lane *lane;
+
+        if (slot_grow_lanes(device, user) < 0)
+                return NULL;
+        if (user->lanes[device->index])
+                return user->lanes[device->index];
+
+        slot = slot_get(device->engine, user, device);
+        if (!slot)
+                return NULL;
+        lane = calloc(1, sizeof(*lane));
+        if (!lane)
+                return NULL;
+
+        lane->user = user;
+        lane->device = device;
+        lane->slot = slot;
+        queue_init(&lane->queue);
+        shareuser_init(&lane->share, user->limits.weight);
+        LIST_INSERT_HEAD(&slot->lanes, lane, slot_link);
+        user->lanes[device->index] = lane;
+        return lane;
+}
+
 /* ---- work ------------------------------------------------------------------ */
 
 bool slot_has_work(const Slot *slot) {
@@ -114,58 +154,7 @@ void slot_wake(Slot *slot) {
         slot->device->is_dirty = true;
         LIST_FOREACH (lane, &slot->lanes, slot_link)
                 if (lane->queue.n_entries || !TAILQ_EMPTY(&slot->alone))
-                        scheduler_wake(lane);
-}
-
-static void slot_serve_arenas(Slot *slot) {
-        Arena *arena, *next;
-
-        TAILQ_FOREACH_SAFE (arena, &slot->making, slot_link, next) {
-                if (executor_make_arena(slot->executor, arena) == 0)
-                        continue;
-                arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory to ask for the arena"));
-                slot_forget_arena(slot, arena);
-        }
-}
-
-static void slot_serve_modules(Slot *slot) {
-        Module *module, *next;
-
-        TAILQ_FOREACH_SAFE (module, &slot->loading, wait_link, next)
-                if (!executor_find_instance(slot->executor, module) &&
-                    !executor_add_instance(slot->executor, module))
-                        module_failed(module, failure_new(FAILURE_MEMORY, "no memory to load %s",
-                                                          module->name));
-}
-
-static void slot_on_retry(uv_timer_t *timer) {
-        slot_poke(timer->data);
-}
-
-/* One that failed there does not try again before it is known whether the device is well. */
-static bool slot_may_start(const Slot *slot) {
-        const Health *health = &slot->device->health;
-
-        if (slot->engine->is_closing || slot->engine->is_paused || !slot_has_work(slot))
-                return false;
-        return !(health->state == HEALTH_DOUBTED && slot->n_failures);
-}
-
-static void slot_start(Slot *slot) {
-        uint64_t now_ns = uv_hrtime(), from_ns;
-        int r;
-
-        if (!slot_may_start(slot))
-                return;
-        from_ns = MAX(slot->retry_ns, crashes_until(&slot->crashes, now_ns));
-        if (now_ns < from_ns) {
-                uv_timer_start(&slot->retry, slot_on_retry, (from_ns - now_ns) / 1000000 + 1, 0);
-                return;
-        }
-
-        r = slot->engine->executor_ops->start(slot->engine->workers, slot, &slot->executor);
-        if (r < 0)
-                slot_worker_failed(slot, strerror(-r));
+                        lane_wake(lane);
 }
 
 double slot_crash_wait_s(const Slot *slot) {
@@ -174,109 +163,18 @@ double slot_crash_wait_s(const Slot *slot) {
         return until_ns > now_ns ? (double)(until_ns - now_ns) / 1e9 : 0;
 }
 
-void slot_poke(Slot *slot) {
-        if (!health_takes_jobs(&slot->device->health))
-                return;
-        if (!slot->executor) {
-                slot_start(slot);
-                return;
-        }
-        if (!slot->executor->is_ready)
-                return;
-
-        slot_serve_arenas(slot);
-        slot_serve_modules(slot);
-        slot_wake(slot);
-}
-
 bool slot_is_making(const Slot *slot, const Arena *arena) {
         return slot->executor && arena->asked_worker == slot->executor->id;
 }
 
-void slot_make_arena(Slot *slot, Arena *arena) {
+void slot_add_arena(Slot *slot, Arena *arena) {
         arena->slot = slot;
         arena_ref(arena);
         TAILQ_INSERT_TAIL(&slot->making, arena, slot_link);
-        slot_poke(slot);
 }
 
 void slot_forget_arena(Slot *slot, Arena *arena) {
         TAILQ_REMOVE(&slot->making, arena, slot_link);
         arena->slot = NULL;
         arena_unref(arena);
-}
-
-/* ---- workers come and go --------------------------------------------------- */
-
-void slot_worker_ready(Slot *slot) {
-        pressure_clear(&slot->pressure);
-        device_set_problem(slot->device, NULL);
-        slot_poke(slot);
-}
-
-void slot_worker_lost(Slot *slot, bool crashed) {
-        slot->executor = NULL;
-        if (crashed)
-                crashes_add(&slot->crashes, uv_hrtime());
-        slot_poke(slot);
-}
-
-static void slot_give_up_jobs(Slot *slot, const char *why) {
-        QueueEntry *entry;
-        Lane *lane;
-        Job *job;
-
-        while ((job = TAILQ_FIRST(&slot->alone)))
-                ending_fail(job, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
-                                             slot->device->index, why));
-        LIST_FOREACH (lane, &slot->lanes, slot_link)
-                while ((entry = queue_pick(&lane->queue, NULL, NULL)))
-                        ending_fail(container_of(entry, Job, entry),
-                                    failure_new(FAILURE_NO_DEVICE, "device %u: %s",
-                                                slot->device->index, why));
-}
-
-static void slot_give_up(Slot *slot, const char *why) {
-        Arena *arena;
-        Module *module;
-
-        log_warning("device %u, uid %u: no worker after %u tries: %s", slot->device->index,
-                    slot->key.domain, slot->n_failures, why);
-        device_set_problem(slot->device, why);
-
-        while ((arena = TAILQ_FIRST(&slot->making))) {
-                arena_failed(arena, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
-                                                slot->device->index, why));
-                slot_forget_arena(slot, arena);
-        }
-        while ((module = TAILQ_FIRST(&slot->loading)))
-                module_failed(module, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
-                                                  slot->device->index, why));
-        slot_give_up_jobs(slot, why);
-}
-
-static bool slot_is_hopeless(const Slot *slot) {
-        return slot->n_failures >= SLOT_TRIES_MAX && health_takes_jobs(&slot->device->health);
-}
-
-void slot_worker_failed(Slot *slot, const char *why) {
-        uint64_t delay_ms = SLOT_RETRY_MS;
-
-        slot->executor = NULL;
-        slot->n_failures++;
-        pressure_clear(&slot->pressure);
-        for (unsigned i = 1; i < slot->n_failures && delay_ms < SLOT_RETRY_MAX_MS; ++i)
-                delay_ms *= 2;
-        slot->retry_ns = uv_hrtime() + MIN(delay_ms, (uint64_t)SLOT_RETRY_MAX_MS) * 1000000;
-
-        /* Where the device is to blame, what is to be done there waits for it. */
-        if (slot_is_hopeless(slot) && slot->device->health.state == HEALTH_WELL)
-                slot_give_up(slot, why);
-        slot_poke(slot);
-}
-
-void slot_device_is_well(Slot *slot, const char *why) {
-        if (slot_is_hopeless(slot))
-                slot_give_up(slot, why);
-        slot_poke(slot);
 }

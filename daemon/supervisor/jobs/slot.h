@@ -6,8 +6,7 @@
  * Slot
  *
  * The place of one trust domain on one device: what its worker is to do, while
- * workers come and go. Starts one when there is something to do, tries again
- * later when that fails, and gives the work up when it keeps failing.
+ * workers come and go. provision.h starts the workers.
  */
 
 #include <stdint.h>
@@ -15,16 +14,11 @@
 
 #include <uv.h>
 
-#include "arena.h"
-#include "policy.h"
 #include "device.h"
-#include "module.h"
+#include "executor.h"
 #include "policy.h"
+#include "user.h"
 #include "util/table.h"
-
-#define SLOT_TRIES_MAX    3u   /* workers that fail to start before the work is given up */
-#define SLOT_RETRY_MS     250u /* before the second try; doubles */
-#define SLOT_RETRY_MAX_MS 30000u
 
 typedef struct SlotKey {
         uint32_t
@@ -66,29 +60,17 @@ void slot_close(Slot *slot);
 
 /** slot_has_work() - there is something for a worker to do that it was not given yet. */
 bool slot_has_work(const Slot *slot);
-/** slot_poke() - it has something to do: start a executor, or hand it over. */
-void slot_poke(Slot *slot);
 /** slot_wake() - jobs may be dispatched to it again. */
 void slot_wake(Slot *slot);
-/** slot_make_arena() - have a DEVICE arena made; takes a reference until it is. */
-void slot_make_arena(Slot *slot, Arena *arena);
+/** slot_add_arena() - a DEVICE arena that its worker is to make; takes a reference until it is made. */
+void slot_add_arena(Slot *slot, Arena *arena);
 /** slot_forget_arena() - made, or given up: lets the reference go. */
 void slot_forget_arena(Slot *slot, Arena *arena);
-
-/** slot_offer() - what waits in it, and may run on another device that takes jobs, goes there. */
-void slot_offer(Slot *slot);
 /** slot_is_making() - a worker that lives was asked for this arena. */
 bool slot_is_making(const Slot *slot, const Arena *arena);
+/** slot_lane() - this user's on the device; made when missing. Return: NULL: no memory. */
+Lane *slot_lane(Device *device, User *user);
 /** slot_crash_wait_s() - until its next worker may start, for those before it died too often; 0: now. */
 double slot_crash_wait_s(const Slot *slot);
-
-/** slot_worker_ready() - its worker came up. */
-void slot_worker_ready(Slot *slot);
-/** slot_worker_lost() - its worker is gone, or as good as. @crashed: by a job of it. */
-void slot_worker_lost(Slot *slot, bool crashed);
-/** slot_device_is_well() - what its workers said of the device, @why, was their own trouble. */
-void slot_device_is_well(Slot *slot, const char *why);
-/** slot_worker_failed() - the same, and it never came up: @why. */
-void slot_worker_failed(Slot *slot, const char *why);
 
 #endif

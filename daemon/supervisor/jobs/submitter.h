@@ -5,20 +5,24 @@
 /*
  * Submitter
  *
- * Who submits jobs, loads modules and asks for device memory: a client's session,
- * or the daemon itself for detached jobs. Embedded in its owner, which is told what
- * became of all that through a table of callbacks.
+ * Submits jobs, loads modules and asks for device memory: a client's session, or the
+ * daemon itself for detached jobs. Embedded in its owner, which is told what became of
+ * all that through a table of callbacks. submission.h has what it may do.
  */
 
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "base.h"
-#include "job.h"
-#include "module.h"
 #include "policy.h"
 
+typedef struct Arena Arena;
+typedef struct Engine Engine;
+typedef struct Job Job;
+typedef struct Module Module;
+typedef struct ModuleReport ModuleReport;
 typedef struct Submitter Submitter;
+typedef struct User User;
 
 /* May end other jobs, but must not close the submitter. */
 typedef struct SubmitterOps {
@@ -47,26 +51,7 @@ struct Submitter {
 /** submitter_init() - in zeroed memory. Return: 0, or -ENOMEM. */
 int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id,
                    const SubmitterOps *ops);
-/** submitter_close() - its jobs are cancelled and its modules unloaded, and it is told nothing. Twice is harmless. */
-void submitter_close(Submitter *submitter);
 /** submitter_fini() - of one that was closed, or whose init failed. */
 void submitter_fini(Submitter *submitter);
-
-/**
- * submitter_submit() - a job that was checked: it is in the tables, and queued when nothing has to run before it
- * @known: what the ledger says of it; its slot is LEDGER_NONE for a job that is new
- *
- * Return: NULL, or why not.
- */
-Failure *submitter_submit(Submitter *submitter, const JobSpec *spec, const LedgerJob *known);
-/** submitter_settle() - all was submitted again: jobs that were in workers of the supervisor before run again, or end. */
-void submitter_settle(Submitter *submitter);
-/** submitter_refuse() - job @id failed its checks: it ends so. Consumes @failure. Return: 0, or -ENOMEM: nobody is told. */
-int submitter_refuse(Submitter *submitter, uint64_t id, Failure *failure);
-/** submitter_recall() - a job that ended under a supervisor before this one is told again. Return: 0, or -ENOMEM. */
-int submitter_recall(Submitter *submitter, const LedgerJob *known);
-
-/** submitter_ask_arena() - it waits for this device arena to be made. */
-void submitter_ask_arena(Submitter *submitter, Arena *arena);
 
 #endif

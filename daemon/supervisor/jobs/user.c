@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device.h"
+#include "engine.h"
+#include "util/list.h"
 #include "util/log.h"
 #include "util/names.h"
 
@@ -86,6 +89,31 @@ void user_configure(User *user, const Config *config) {
         user->window_ns = config->gpu_window_s * 1000000000ull;
         /* ln 2 windows make a steady use count as much as it is in one window. */
         user->half_life_ns = (uint64_t)((double)user->window_ns * M_LN2);
+        for (size_t i = 0; i < user->n_lanes; ++i)
+                if (user->lanes[i])
+                        fairshare_set_weight(user->lanes[i]->device->share, &user->lanes[i]->share,
+                                             user->limits.weight);
+}
+
+int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
+        User *user;
+        int r;
+
+        HASH_FIND(hh, engine->users, &uid, sizeof(uid), user);
+        if (!user) {
+                r = user_new(uid, gid, engine->config, &user);
+                if (r < 0)
+                        return r;
+                HASH_ADD(hh, engine->users, uid, sizeof(user->uid), user);
+                if (!user->hh.tbl) {
+                        user_free(user);
+                        return -ENOMEM;
+                }
+        } else if (user_look_up_again(user, engine_now(engine))) {
+                user_configure(user, engine->config);
+        }
+        *ret_user = user;
+        return 0;
 }
 
 uint64_t user_limit(const User *user, UserResource resource) {
@@ -151,6 +179,17 @@ void user_uncharge(UserCharge *charge) {
         assert(charge->user->used[charge->resource] >= charge->amount);
         charge->user->used[charge->resource] -= charge->amount;
         *charge = (UserCharge){};
+}
+
+Failure *user_quota_failure(const User *user, UserResource resource, uint64_t asked) {
+        const char *key = user_resource_key(resource);
+
+        return failure_new(FAILURE_QUOTA,
+                           "over the limit %s of user %s: the limit is %llu, %llu are used, %llu "
+                           "were asked for; see %s in gpuqd.conf",
+                           key, user->name, (unsigned long long)user_limit(user, resource),
+                           (unsigned long long)user->used[resource], (unsigned long long)asked,
+                           key);
 }
 
 void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns) {

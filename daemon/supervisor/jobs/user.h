@@ -18,8 +18,9 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "policy.h"
+#include "base.h"
 #include "history.h"
+#include "policy.h"
 #include "util/config.h"
 #include "util/macro.h"
 #include "util/table.h"
@@ -29,6 +30,7 @@
 #define USER_BUFFERS_MAX  (64u << 20) /* bytes held for all connections of one user */
 #define USER_LOOK_UP_NS   10000000000ull
 
+typedef struct Engine Engine;
 typedef struct User User;
 typedef struct Lane Lane;
 typedef struct Job Job;
@@ -92,6 +94,8 @@ struct User {
         UT_hash_handle hh; /* engine->users */
 };
 
+/** user_get() - of this uid, made when missing. Return: 0, or a negative errno. */
+int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user);
 /** user_new() - @gid: of its first session, for when the system does not know the uid. Return: 0, or -ENOMEM. */
 int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user);
 /** user_free() - NULL is fine. Asserts that nothing is charged. Return: NULL. */
@@ -103,7 +107,7 @@ DEFINE_CLEANUP(User, user_free)
  * Return: whether it was found, and user_configure() is due.
  */
 bool user_look_up_again(User *user, uint64_t now_ns);
-/** user_configure() - take limits and weight from a configuration; what is used already stays. */
+/** user_configure() - take limits and weight from a configuration, for its lanes too; what is used already stays. */
 void user_configure(User *user, const Config *config);
 
 /**
@@ -115,6 +119,8 @@ void user_configure(User *user, const Config *config);
 int user_charge(User *user, UserCharge *charge, UserResource resource, uint64_t amount);
 /** user_uncharge() - twice is harmless. */
 void user_uncharge(UserCharge *charge);
+/** user_quota_failure() - E_QUOTA with the limit, what is used, what was asked, and the key to change. */
+Failure *user_quota_failure(const User *user, UserResource resource, uint64_t asked);
 /** user_limit() - of a resource. */
 uint64_t user_limit(const User *user, UserResource resource);
 /** user_resource_key() - its key in gpuqd.conf; NULL: its limit is fixed. */

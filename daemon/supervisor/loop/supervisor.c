@@ -30,7 +30,7 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
                 log_warning("isolation changes with the next start");
                 config->isolation_shared = supervisor->config->isolation_shared;
         }
-        engine_configure(&supervisor->engine, config);
+        jobs_configure(&supervisor->engine, config);
         config_free(supervisor->config);
         supervisor->config = config;
         listener_configure(supervisor->clients.listener);
@@ -42,7 +42,7 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
 static void supervisor_on_devices(void *userdata) {
         Supervisor *supervisor = userdata;
 
-        pace_init(&supervisor->pace, engine_is_on_cpu(&supervisor->engine));
+        pace_init(&supervisor->pace, device_is_on_cpu(&supervisor->engine));
         if (supervisor->takeover)
                 takeover_on_devices(supervisor->takeover);
 }
@@ -114,8 +114,8 @@ static int supervisor_init(Supervisor *supervisor) {
                 log_error("no configuration from the keeper: %s", strerror(-r));
                 return r;
         }
-        engine_configure(&supervisor->engine, supervisor->config);
-        pace_init(&supervisor->pace, engine_is_on_cpu(&supervisor->engine));
+        jobs_configure(&supervisor->engine, supervisor->config);
+        pace_init(&supervisor->pace, device_is_on_cpu(&supervisor->engine));
         r = workers_init(&supervisor->workers, &supervisor->engine);
         if (r < 0)
                 return r;
@@ -248,7 +248,7 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         supervisor->clients.detached = detached_free(supervisor->clients.detached);
         monitor_fini(&supervisor->monitor);
         clients_fini(&supervisor->clients);
-        engine_fini(&supervisor->engine);
+        jobs_fini(&supervisor->engine);
         workers_fini(&supervisor->workers);
         ledger_free(supervisor->engine.ledger);
         config_free(supervisor->config);

@@ -7,7 +7,7 @@
  *
  * Owns the event loop and one object of each other room; the only room that knows all of them,
  * and the one that connects their tables of callbacks. It promises an order: in one turn events
- * change objects; before the loop sleeps, doomed jobs end, what can be dispatched is dispatched,
+ * change objects; before the loop sleeps, jobs that are to end do, what can be dispatched is dispatched,
  * and each worker and each session gets one message with all that came together.
  *
  * For poll_us after a job came or ended the loop polls instead of sleeping, with short naps.

@@ -21,7 +21,7 @@ static void supervisor_settle(Supervisor *supervisor) {
         for (unsigned i = 0; i < SUPERVISOR_ROUNDS_MAX; ++i) {
                 ending_run(&supervisor->engine);
                 scheduler_run(&supervisor->engine);
-                if (TAILQ_EMPTY(&supervisor->engine.doomed))
+                if (TAILQ_EMPTY(&supervisor->engine.ending))
                         return;
         }
 }
@@ -108,7 +108,7 @@ static void supervisor_nap(const Supervisor *supervisor) {
 }
 
 static bool supervisor_has_work(const Supervisor *supervisor) {
-        return supervisor->engine.is_stirred || !TAILQ_EMPTY(&supervisor->engine.doomed) ||
+        return supervisor->engine.is_stirred || !TAILQ_EMPTY(&supervisor->engine.ending) ||
                (!TAILQ_EMPTY(&supervisor->clients.deferring) &&
                 supervisor_may_serve_deferred(supervisor));
 }

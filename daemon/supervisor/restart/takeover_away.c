@@ -40,7 +40,7 @@ int takeover_add_session(Takeover *takeover, const LedgerSession *record, uint32
         User *user;
         int r;
 
-        r = engine_get_user(takeover->engine, record->uid, record->gid, &user);
+        r = user_get(takeover->engine, record->uid, record->gid, &user);
         if (r < 0)
                 return r;
         session = calloc(1, sizeof(*session));
@@ -109,7 +109,7 @@ static void takeover_drop_jobs(Takeover *takeover, uint32_t session) {
         LedgerJob known;
 
         while (ledger_next_job_of(engine->ledger, session, &i, &known)) {
-                job = engine_find_job(engine, known.owner.id);
+                job = job_find(engine, known.owner.id);
                 if (known.state != LEDGER_ENDED && (!job || job->record != known.slot))
                         ledger_job_dropped(engine->ledger, known.slot);
         }

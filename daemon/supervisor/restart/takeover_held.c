@@ -93,7 +93,7 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
         _cleanup_(closep) int fd = -1;
         Device *device = NULL;
         char key[KEEPER_KEY_MAX];
-        Arena *other = engine_find_arena(takeover->engine, record->id);
+        Arena *other = arena_find(takeover->engine, record->id);
 
         if (other) { /* the one before us died as it wrote that it is another's too */
                 other->session = LEDGER_SHARED;

@@ -50,7 +50,7 @@ static int takeover_read_end(Takeover *takeover, const LedgerJob *job) {
         User *user;
         int r;
 
-        r = engine_get_user(takeover->engine, job->owner.uid, job->owner.gid, &user);
+        r = user_get(takeover->engine, job->owner.uid, job->owner.gid, &user);
         if (r < 0)
                 return r;
         history_add(user->history, &(HistoryEntry){

@@ -59,7 +59,7 @@ static void takeover_let_go(Takeover *takeover, Session *session) {
         TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
 
         session->is_resuming = false;
-        submitter_settle(&session->submitter);
+        submission_settle(&session->submitter);
         takeover_leave_session(takeover, expected);
 }
 

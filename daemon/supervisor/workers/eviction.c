@@ -78,7 +78,7 @@ static Worker *eviction_choose(const Slot *slot, uint64_t now_ns) {
                         continue;
                 if (eviction_is_under_way(worker, now_ns))
                         return NULL;
-                if (executor_is_spare(&worker->executor) &&
+                if (provision_is_spare(&worker->executor) &&
                     !eviction_is_wanted(worker->executor.slot, now_ns) &&
                     (!best || worker->executor.idle_ns < best->executor.idle_ns))
                         best = worker;
@@ -106,7 +106,7 @@ void eviction_begin(Slot *slot, const char *why) {
         uint64_t now_ns = uv_hrtime();
 
         if (!n_others) { /* programs that are not ours have it */
-                slot_worker_failed(slot, why);
+                provision_worker_failed(slot, why);
                 return;
         }
 
@@ -114,10 +114,10 @@ void eviction_begin(Slot *slot, const char *why) {
         pressure_note(&slot->pressure, n_others, now_ns);
         slot->retry_ns = now_ns + pressure_delay_ns(&slot->pressure);
         if (eviction_has_alternative(slot, now_ns))
-                slot_offer(slot);
+                offer_slot(slot);
         if (eviction_is_wanted(slot, now_ns))
                 eviction_carry_out(slot, now_ns);
-        slot_poke(slot);
+        provision_slot(slot);
 }
 
 void eviction_freed(Device *device) {
@@ -136,5 +136,5 @@ void eviction_freed(Device *device) {
 
         first->pressure.was_woken = true;
         first->retry_ns = 0;
-        slot_poke(first);
+        provision_slot(first);
 }

@@ -110,7 +110,8 @@ static Worker *worker_alloc(Workers *workers, Slot *slot, Device *look) {
         if (!worker)
                 return NULL;
 
-        executor_init(&worker->executor, workers->engine, ++workers->last_id, slot);
+        executor_init(&worker->executor, workers->engine, ++workers->last_id, slot,
+                      slot ? slot->device : NULL);
         worker->workers = workers;
         worker->look = look;
         worker->domain = slot ? slot->key.domain : 0;
@@ -178,7 +179,7 @@ void worker_ready(Worker *worker) {
         worker->executor.idle_ns = engine_now(worker->executor.engine);
         if (worker->pid)
                 worker_log_ready(worker);
-        slot_worker_ready(worker->executor.slot);
+        provision_worker_ready(worker->executor.slot);
 }
 
 bool worker_may_move(WorkerState from, WorkerState to) {

@@ -123,7 +123,7 @@ void worker_read(Worker *worker);
 void worker_stop(Worker *worker);
 /** worker_kill() - at once. */
 void worker_kill(Worker *worker);
-/** worker_stop_soon() - a job in it is doomed: stop after a moment, unless that ends by itself. */
+/** worker_stop_soon() - a job in it is to end: stop after a moment, unless that ends by itself. */
 void worker_stop_soon(Worker *worker);
 /** worker_overdue() - a job of it is far beyond its timeout and it did not say so: kill it. */
 void worker_overdue(Worker *worker, Job *job);
@@ -145,7 +145,7 @@ void worker_break(Worker *worker, const char *why);
 void worker_ready(Worker *worker);
 /** worker_proved() - it did something useful. */
 void worker_proved(Worker *worker);
-/** worker_late() - a job ran past its timeout: it is doomed, and the worker stops for it. */
+/** worker_late() - a job ran past its timeout: it is to end, and the worker stops for it. */
 void worker_late(Worker *worker, Job *job);
 /** worker_dying() - it has nothing more to say; worker_lost() with this once its process has ended. */
 void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, const char *output);

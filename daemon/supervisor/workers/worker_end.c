@@ -77,11 +77,11 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         worker->executor.slot = NULL;
         /* The fault that it told was one of a job's: it named some that ran. */
         blames_modules = fault_has_culprit(cause) &&
-                         !(cause == FAULT_DEVICE && executor_has_begun(&worker->executor));
+                         !(cause == FAULT_DEVICE && inflight_has_begun(&worker->executor));
         uv_timer_start(&worker->timer, worker_on_timer, WORKER_STOP_MS, 0); /* if it stays */
         outbox_clear(&worker->outbox);
         recovery_run(&worker->executor, cause, explained ? explained : failure, output);
-        executor_forget(&worker->executor, blames_modules);
+        provision_forget(&worker->executor, blames_modules);
         if (worker->cause == FAULT_HARDWARE)
                 engine->device_ops->doubt(worker->executor.device,
                                           was_useless ? HEALTH_NO_START : HEALTH_FAULT,
@@ -94,9 +94,10 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         else if (worker->lacked_memory)
                 eviction_begin(slot, failure->text);
         else if (was_useless)
-                slot_worker_failed(slot, failure ? failure->text : "the worker died as it started");
+                provision_worker_failed(slot,
+                                        failure ? failure->text : "the worker died as it started");
         else
-                slot_worker_lost(slot, fault_has_culprit(worker->cause));
+                provision_worker_lost(slot, fault_has_culprit(worker->cause));
 }
 
 void worker_break(Worker *worker, const char *why) {
@@ -114,7 +115,7 @@ void worker_stop(Worker *worker) {
         }
 
         worker_set_state(worker, WORKER_STOPPING);
-        executor_recall(&worker->executor); /* what was not written to it yet did not reach it */
+        place_recall(&worker->executor); /* what was not written to it yet did not reach it */
         outbox_clear(&worker->outbox);
         if (outbox_push_id(&worker->outbox, TO_WORKER_STOP, 0) < 0) {
                 worker_kill(worker);
@@ -140,12 +141,12 @@ static void worker_on_timer(uv_timer_t *timer) {
 
         if (worker->state >= WORKER_STOPPING)
                 worker_kill(worker);
-        else if (worker->state == WORKER_READY && executor_has_doomed(&worker->executor))
+        else if (worker->state == WORKER_READY && inflight_waits_for_stop(&worker->executor))
                 worker_stop(worker);
 }
 
 void worker_late(Worker *worker, Job *job) {
-        if (ending_doom_late(job))
+        if (job_time_out(job))
                 worker_stop(worker);
 }
 
@@ -153,7 +154,7 @@ void worker_overdue(Worker *worker, Job *job) {
         if (worker->state != WORKER_READY)
                 return;
         log_warning("worker %d does not keep time, killed", worker->pid);
-        ending_doom_late(job);
+        job_time_out(job);
         worker_kill(worker);
 }
 

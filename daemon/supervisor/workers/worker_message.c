@@ -64,7 +64,7 @@ static bool worker_is_device_memory(int fd) {
 static const char *worker_on_arena_made(Worker *worker, const WorkerMessage *made) {
         bool has_failed = made->head.code != 0;
         _cleanup_(closep) int fd = has_failed ? -1 : channel_take_fd(worker->channel);
-        Arena *arena = engine_find_arena(worker->executor.engine, made->head.id);
+        Arena *arena = arena_find(worker->executor.engine, made->head.id);
 
         if (!has_failed && fd < 0)
                 return "an arena without its descriptor";
@@ -78,7 +78,7 @@ static const char *worker_on_arena_made(Worker *worker, const WorkerMessage *mad
         if (has_failed) {
                 arena_failed(arena, worker_failure(made));
         } else {
-                if (executor_made_arena(&worker->executor, arena, TAKE_FD(fd)) < 0)
+                if (arena_made(arena, &worker->executor, TAKE_FD(fd)) < 0)
                         worker_kill(worker);
         }
         slot_forget_arena(worker->executor.slot, arena);
@@ -97,7 +97,7 @@ static const char *worker_on_module_added(Worker *worker, const WorkerMessage *a
                 return "a module added twice";
         if (added->head.code) {
                 worker_proved(worker);
-                instance_failed(instance, worker_failure(added));
+                provision_module_failed(instance, worker_failure(added));
                 return NULL;
         }
 
@@ -106,31 +106,30 @@ static const char *worker_on_module_added(Worker *worker, const WorkerMessage *a
         if (!ready)
                 return "a module whose kernels are not protobuf";
         worker_proved(worker);
-        instance_loaded(instance, &(ModuleReport){
-                                          .has_variables = ready->has_variables,
-                                          .log = ready->log,
-                                          .kernels = ready->kernels,
-                                          .n_kernels = ready->n_kernels,
-                                  });
+        provision_module_loaded(instance, &(ModuleReport){
+                                                  .has_variables = ready->has_variables,
+                                                  .log = ready->log,
+                                                  .kernels = ready->kernels,
+                                                  .n_kernels = ready->n_kernels,
+                                          });
         return NULL;
 }
 
 /* @told: the message that it came in, whose error and output are its own. */
 static const char *worker_on_end(Worker *worker, const WorkerEnd *end, const WorkerMessage *told) {
-        Job *job = executor_find_job(&worker->executor, end->id);
+        Job *job = inflight_find(&worker->executor, end->id);
 
         if (!job)
                 return "the end of a job it does not have";
 
         worker->n_jobs++;
         worker_proved(worker);
-        executor_ended(&worker->executor, job,
-                       &(ExecutorResult){
-                               .ran_us = end->ran_us,
-                               .gpu_ns = end->gpu_ns,
-                               .output = told->more,
-                               .failure = worker_failure(told),
-                       });
+        ending_result(job, &(ExecutorResult){
+                                   .ran_us = end->ran_us,
+                                   .gpu_ns = end->gpu_ns,
+                                   .output = told->more,
+                                   .failure = worker_failure(told),
+                           });
         return NULL;
 }
 
@@ -151,7 +150,7 @@ static const char *worker_on_ends(Worker *worker, const WorkerMessage *told) {
 }
 
 static const char *worker_on_late(Worker *worker, const WorkerMessage *late) {
-        Job *job = executor_find_job(&worker->executor, late->head.id);
+        Job *job = inflight_find(&worker->executor, late->head.id);
 
         /* It may have ended in the same moment. */
         if (job && job->timeout_ms)
@@ -172,14 +171,14 @@ static const char *worker_on_stopped(Worker *worker, const WorkerMessage *stoppe
 
         /* What it does not name is still in its ring, unread. */
         TAILQ_FOREACH (job, &worker->executor.inflight, link)
-                executor_set_phase(&worker->executor, job, FAULT_QUEUED);
+                inflight_set_phase(&worker->executor, job, FAULT_QUEUED);
         for (uint32_t i = 0; i < stopped->head.n_items; ++i) {
-                job = executor_find_job(&worker->executor, list[i].id);
+                job = inflight_find(&worker->executor, list[i].id);
                 if (!job)
                         return "stopped with a job it does not have";
                 if (list[i].phase >= ARRAY_SIZE(phases))
                         return "stopped with an unknown phase";
-                executor_set_phase(&worker->executor, job, phases[list[i].phase]);
+                inflight_set_phase(&worker->executor, job, phases[list[i].phase]);
         }
 
         if (failure)

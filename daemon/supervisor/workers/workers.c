@@ -126,7 +126,7 @@ static void workers_check_idle(Worker *worker, uint64_t now_ns) {
         if (executor->device && !health_takes_jobs(&executor->device->health))
                 idle_ns = 0;
 
-        if (executor_is_spare(executor) && now_ns - executor->idle_ns > idle_ns)
+        if (provision_is_spare(executor) && now_ns - executor->idle_ns > idle_ns)
                 worker_stop(worker);
 }
 
@@ -134,7 +134,7 @@ void workers_tick(Workers *workers, uint64_t now_ns) {
         Worker *worker, *next;
 
         HASH_ITER (hh, workers->table, worker, next) {
-                executor_drop_orphans(&worker->executor, now_ns);
+                ending_drop_orphans(&worker->executor, now_ns);
                 workers_check_backstop(worker, now_ns);
                 workers_check_idle(worker, now_ns);
                 worker_tick(worker, now_ns);

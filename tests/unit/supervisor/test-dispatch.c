@@ -50,7 +50,7 @@ static void a_job_runs_and_its_end_is_told_once(void **state) {
         assert_int_equal(worker->n_arenas, 1);
         fake_end(worker, id, 0);
         fake_expect_end(client, id, DONE, 0, NULL);
-        assert_null(engine_find_job(&fake->supervisor->engine, id));
+        assert_null(job_find(&fake->supervisor->engine, id));
         fake_client_close(client);
         assert_int_equal(worker->n_dropped, 1);
         fake_free(fake);
@@ -115,14 +115,14 @@ static FakeWorker *worker_that_is_busy(Fake *fake) {
                 FakeWorker *worker = &fake->workers[i];
 
                 if (worker->n_jobs &&
-                    engine_find_job(&fake->supervisor->engine, worker->jobs[worker->n_jobs - 1]))
+                    job_find(&fake->supervisor->engine, worker->jobs[worker->n_jobs - 1]))
                         return worker;
         }
         return NULL;
 }
 
 static User *user_of(FakeClient *client) {
-        return engine_find_module(&client->fake->supervisor->engine, client->module)->user;
+        return module_find(&client->fake->supervisor->engine, client->module)->user;
 }
 
 /* By time, whatever each job took: apart by no more than a few of the longest. One at

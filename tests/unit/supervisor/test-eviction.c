@@ -5,7 +5,7 @@
 #include "supervisor.h"
 #include "worker.h"
 
-#define N_TRIES (SLOT_TRIES_MAX + 1)
+#define N_TRIES (PROVISION_TRIES_MAX + 1)
 
 static const Slot *slot_of(Fake *fake, uint32_t domain) {
         Slot *slot;

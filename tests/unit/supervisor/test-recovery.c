@@ -43,7 +43,7 @@ static void the_guilty_job_fails_and_names_its_kernel(void **state) {
 }
 
 static bool is_running(Fake *fake, uint64_t id) {
-        const Job *job = engine_find_job(&fake->supervisor->engine, id);
+        const Job *job = job_find(&fake->supervisor->engine, id);
 
         return job && job->state == JOB_RUNNING;
 }
@@ -78,7 +78,7 @@ static void one_that_cannot_be_ended_is_not_waited_for_for_ever(void **state) {
         before_ns = uv_hrtime();
         fake_last_word(fake_worker(fake, 0, 2), ILLEGAL_ADDRESS, false, ids, phases, 2);
         fake_turn(fake);
-        worker = worker_of(engine_find_job(&fake->supervisor->engine, ids[0])->executor);
+        worker = worker_of(job_find(&fake->supervisor->engine, ids[0])->executor);
         worker_tick(worker, before_ns + (WORKER_DYING_MS - 1000) * 1000000ull);
         assert_true(is_running(fake, ids[0]));
         worker_tick(worker, uv_hrtime() + (WORKER_DYING_MS + 1000) * 1000000ull);
@@ -231,7 +231,7 @@ static void another_user_notices_nothing(void **state) {
 
         fake_die(fake, worker);
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT, "killed by signal 9");
-        assert_non_null(engine_find_job(&fake->supervisor->engine, theirs));
+        assert_non_null(job_find(&fake->supervisor->engine, theirs));
         fake_end(beside, theirs, 0);
         fake_expect_end(other, theirs, DONE, 0, NULL);
         fake_client_close(client);

@@ -232,7 +232,7 @@ static void an_arena_lives_while_anybody_has_it_open(void **state) {
         assert_int_equal(fake_receive(late)->body_case, GPUQ__V1__REPLY__BODY_ARENA);
         fake_client_close(other);
         fake_client_close(late);
-        assert_null(engine_find_arena(&fake->supervisor->engine, arena));
+        assert_null(arena_find(&fake->supervisor->engine, arena));
         fake_free(fake);
 }
 
@@ -259,7 +259,7 @@ static void a_device_arena_is_made_by_the_users_worker(void **state) {
         assert_int_equal(client->fd, -1);
         assert_int_equal(fake->supervisor->engine.devices[0].arena_bytes, 1 << 20);
         fake_client_close(client);
-        assert_null(engine_find_arena(&fake->supervisor->engine, arena));
+        assert_null(arena_find(&fake->supervisor->engine, arena));
         assert_int_equal(fake->workers[0].n_dropped, 1);
         assert_int_equal(fake->supervisor->engine.devices[0].arena_bytes, 0);
         fake_free(fake);
@@ -346,7 +346,7 @@ static void an_image_must_be_sealed_before_it_is_a_module(void **state) {
         assert_int_equal(fake->n_held, 1);
         fake_release_modules(fake, &fake->workers[0], GPUQ__V1__CODE__E_COMPILE);
         fake_expect_error(client, GPUQ__V1__CODE__E_COMPILE, "line 1: nonsense");
-        assert_null(engine_find_arena(&fake->supervisor->engine, image));
+        assert_null(arena_find(&fake->supervisor->engine, image));
         fake_client_close(client);
         fake_free(fake);
 }
@@ -498,8 +498,8 @@ static Job *prepare_and_fire(FakeClient *client, uint64_t arena, uint64_t length
         request.fires = &fires;
         fake_send(client, &request);
         fake_turn(client->fake);
-        return engine_find_job(&client->fake->supervisor->engine,
-                               (uint64_t)client->session << 32 | fire.tag);
+        return job_find(&client->fake->supervisor->engine,
+                        (uint64_t)client->session << 32 | fire.tag);
 }
 
 /* Though its texts were looked at when it was prepared, and the length is that of the slice. */
@@ -513,7 +513,7 @@ static void a_fired_job_is_as_one_that_was_sent_whole(void **state) {
         arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
         id = fake_submit(client, (FakeJob){.arena = arena, .length = 1024, .label = "a label"});
         fake_turn(fake);
-        sent = engine_find_job(&fake->supervisor->engine, id);
+        sent = job_find(&fake->supervisor->engine, id);
         fired = prepare_and_fire(client, arena, 1024, "add");
         assert_string_equal(fired->label, sent->label);
         assert_string_equal(fired->kernels[0].name, sent->kernels[0].name);

@@ -255,7 +255,7 @@ static void job_that_was_in_a_worker_runs_again(void **state) {
         say_that_this_is_all(scene.client);
         worker = fake_worker(scene.fake, 0, 1);
         assert_int_equal(worker->jobs[0], id);
-        assert_int_equal(engine_find_job(&scene.fake->supervisor->engine, id)->retries, 1);
+        assert_int_equal(job_find(&scene.fake->supervisor->engine, id)->retries, 1);
         fake_end(worker, id, 0);
         fake_expect_end(scene.client, id, DONE, 0, NULL);
         scene_end(&scene);
@@ -383,7 +383,7 @@ static void what_one_had_who_is_away_is_kept_until_its_process_ends(void **state
         note_sent(ledger, 1);
         fake = fake_taking_over(ledger, memory, false);
         assert_true(is_awaited(fake));
-        assert_non_null(engine_find_arena(&fake->supervisor->engine, ARENA));
+        assert_non_null(arena_find(&fake->supervisor->engine, ARENA));
 
         /* Others are served meanwhile. */
         other = fake_client(fake, FAKE_UID + 1);
@@ -395,7 +395,7 @@ static void what_one_had_who_is_away_is_kept_until_its_process_ends(void **state
         kill(child, SIGKILL);
         fake_wait(fake, is_gone, fake);
         assert_int_equal(waitpid(child, NULL, 0), child);
-        assert_null(engine_find_arena(&fake->supervisor->engine, ARENA));
+        assert_null(arena_find(&fake->supervisor->engine, ARENA));
         assert_false(takeover_is_awaiting(fake->supervisor->takeover));
         fake_client_close(other);
         fake_free(fake);

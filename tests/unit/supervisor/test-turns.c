@@ -51,7 +51,7 @@ static void end_all(Two *two, FakeWorker *worker, uint64_t first, size_t n) {
 }
 
 static User *user_of(FakeClient *client) {
-        return engine_find_module(&client->fake->supervisor->engine, client->module)->user;
+        return module_find(&client->fake->supervisor->engine, client->module)->user;
 }
 
 static void another_user_waits_until_the_holder_has_drained(void **state) {

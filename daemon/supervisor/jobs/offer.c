@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Moving what waits in a slot to another device.
- */
+#include "offer.h"
 
-#include "slot.h"
-
+#include "arena.h"
+#include "choice.h"
 #include "engine.h"
-#include "scheduler.h"
+#include "module.h"
+#include "place.h"
+#include "provision.h"
 #include "util/list.h"
 
 static bool offer_any_takes_jobs(const Engine *engine) {
@@ -20,7 +20,7 @@ static bool offer_is_waiting(const Job *job, const Slot *slot) {
         if (job->device != slot->device ||
             (job->place != JOB_QUEUED && job->place != JOB_ALONE && job->place != JOB_PARKED))
                 return false;
-        return job->user->lanes[slot->device->index]->slot == slot;
+        return job_lane(job)->slot == slot;
 }
 
 /* Those that cannot go elsewhere come back to where they were. */
@@ -30,19 +30,19 @@ static void offer_move_jobs(Slot *slot) {
         HASH_ITER (hh, slot->engine->jobs, job, next) {
                 if (!offer_is_waiting(job, slot))
                         continue;
-                scheduler_withdraw(job);
-                scheduler_consider(job);
+                place_withdraw(job);
+                place_consider(job);
         }
 }
 
 static void offer_move_arena(Slot *slot, Arena *arena) {
-        Slot *to = slot_get(slot->engine, arena->user, device_choose(slot->engine, arena->user));
+        Slot *to = slot_get(slot->engine, arena->user, choice_device(slot->engine, arena->user));
 
         if (!to)
                 return; /* without memory it stays where it is */
         arena_ref(arena);
         slot_forget_arena(slot, arena);
-        slot_make_arena(to, arena);
+        provision_arena(to, arena);
         arena_unref(arena);
 }
 
@@ -67,10 +67,10 @@ static void offer_move_modules(Slot *slot) {
         TAILQ_FOREACH (module, &slot->loading, wait_link)
                 ++n;
         for (; n > 0 && (module = TAILQ_FIRST(&slot->loading)); --n)
-                module_load(module);
+                provision_module(module);
 }
 
-void slot_offer(Slot *slot) {
+void offer_slot(Slot *slot) {
         if (slot->engine->n_devices < 2 || !offer_any_takes_jobs(slot->engine))
                 return;
         offer_move_arenas(slot);

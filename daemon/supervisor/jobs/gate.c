@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate.h"
+
+#include <assert.h>
+
+#include "engine.h"
+#include "inflight.h"
+#include "slot.h"
+#include "util/list.h"
+
+#define GATE_GRACE_MAX_NS 50000000ull /* how long a long job may hold the gate */
+
+static void gate_on_timer(uv_timer_t *timer) {
+        Device *device = timer->data;
+
+        device->is_dirty = true;
+}
+
+static uint64_t gate_grace_ns(const Device *device, const Job *job) {
+        uint64_t grace_ns = MAX(engine_inflight_ns(device->engine), 2 * job->expected_ns);
+
+        return MIN(grace_ns, GATE_GRACE_MAX_NS);
+}
+
+static void gate_uncount(Device *device, Job *job) {
+        device->counted_ns -= job->counted_ns;
+        job->counted_ns = 0;
+}
+
+/* Lets those of one slot out that are overdue. Return: when the next one will be, UINT64_MAX: none. */
+static uint64_t gate_age_slot(Device *device, const Slot *slot, uint64_t now_ns) {
+        uint64_t next_ns = UINT64_MAX;
+        Job *job;
+
+        TAILQ_FOREACH (job, &slot->executor->inflight, link) {
+                uint64_t due_ns = job->started_ns + gate_grace_ns(device, job);
+
+                if (!job->counted_ns)
+                        continue;
+                if (due_ns > now_ns) {
+                        next_ns = MIN(next_ns, due_ns);
+                        continue;
+                }
+                /* Nor does it keep its own user's other jobs out. */
+                gate_uncount(device, job);
+                inflight_unbound(slot->executor, job);
+        }
+        return next_ns;
+}
+
+static uint64_t gate_age(Device *device, uint64_t now_ns) {
+        uint64_t next_ns = UINT64_MAX;
+        const Slot *slot;
+
+        for (slot = device->engine->slots; slot; slot = slot->hh.next)
+                if (slot->device == device && slot->executor)
+                        next_ns = MIN(next_ns, gate_age_slot(device, slot, now_ns));
+        return next_ns;
+}
+
+bool gate_is_open(Device *device) {
+        uint64_t now_ns, next_ns;
+
+        if (device->counted_ns < engine_inflight_ns(device->engine))
+                return true;
+        /* Armed: somebody asked before, and nobody in there is overdue yet. */
+        if (uv_is_active((uv_handle_t *)&device->gate))
+                return false;
+
+        now_ns = uv_hrtime();
+        next_ns = gate_age(device, now_ns);
+        if (device->counted_ns < engine_inflight_ns(device->engine))
+                return true;
+        uv_timer_start(&device->gate, gate_on_timer, (next_ns - now_ns) / 1000000 + 1, 0);
+        return false;
+}
+
+/* ---- quanta ---------------------------------------------------------------- */
+
+static Slot *gate_slot_of(QuantaDomain *domain) {
+        return container_of(domain, Slot, domain);
+}
+
+/* There is more than one lane in a slot only where all are in one, and no quanta. */
+static Lane *gate_lane_of(QuantaDomain *domain) {
+        return LIST_FIRST(&gate_slot_of(domain)->lanes);
+}
+
+static bool gate_holder_works(const Device *device) {
+        QuantaDomain *holder = device->quanta.holder;
+
+        return holder && shareuser_is_awake(&gate_lane_of(holder)->share);
+}
+
+/* What overran its quantum keeps nobody out, its own user's other jobs neither. */
+static void gate_let_by(Device *device, QuantaDomain *domain) {
+        Executor *executor = gate_slot_of(domain)->executor;
+        Job *job;
+
+        if (!executor)
+                return;
+        TAILQ_FOREACH (job, &executor->inflight, link) {
+                gate_uncount(device, job);
+                inflight_unbound(executor, job);
+        }
+}
+
+static void gate_ask_again(Device *device, uint64_t until_ns, uint64_t now_ns) {
+        if (uv_is_active((uv_handle_t *)&device->turn) && device->turn_ns <= until_ns)
+                return;
+        device->turn_ns = until_ns;
+        uv_timer_start(&device->turn, gate_on_timer, (until_ns - now_ns) / 1000000 + 1, 0);
+}
+
+Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns) {
+        bool is_contended = fairshare_n_awake(device->share) > 1;
+        QuantaTurn turn = quanta_turn(&device->quanta, &pick->slot->domain,
+                                      gate_holder_works(device), is_contended, now_ns);
+
+        if (turn.overran)
+                gate_let_by(device, turn.overran);
+        if (turn.domain == &pick->slot->domain)
+                return pick;
+        if (turn.domain)
+                return gate_lane_of(turn.domain);
+        gate_ask_again(device, turn.until_ns, now_ns);
+        return NULL;
+}
+
+/* ---- jobs ------------------------------------------------------------------ */
+
+/* One that nobody waits for at a quantum's end keeps nobody out of the gate either. */
+void gate_enter(Device *device, Job *job) {
+        assert(!job->counted_ns);
+        if (!quanta_enter(&device->quanta, &job_lane(job)->slot->domain, &job->quantum,
+                          job->expected_ns, job->started_ns))
+                return;
+        job->counted_ns = MAX(MIN(job->expected_ns, engine_inflight_ns(device->engine)), 1u);
+        device->counted_ns += job->counted_ns;
+}
+
+void gate_leave(Device *device, Job *job, uint64_t now_ns) {
+        gate_uncount(device, job);
+        quanta_leave(&job_lane(job)->slot->domain, &job->quantum, now_ns);
+}

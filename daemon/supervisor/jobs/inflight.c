@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inflight.h"
+
+#include "arena.h"
+#include "dependency.h"
+#include "engine.h"
+#include "module.h"
+#include "util/list.h"
+
+static int inflight_give_arenas(Executor *executor, const Job *job) {
+        Arena *last = NULL; /* most buffers of a job are in one arena */
+        int r;
+
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                if (job->buffers[i].arena == last)
+                        continue;
+                last = job->buffers[i].arena;
+                r = arena_give(last, executor);
+                if (r < 0)
+                        return r;
+        }
+        return job->word && job->word != last ? arena_give(job->word, executor) : 0;
+}
+
+static void inflight_enter(Executor *executor, Job *job) {
+        TAILQ_INSERT_TAIL(&executor->inflight, job, link);
+        executor->n_inflight++;
+        if (job->is_long) {
+                executor->n_long++;
+                return;
+        }
+        job->is_bounding = true;
+        executor->short_ns += job->expected_ns;
+}
+
+int inflight_send(Executor *executor, Job *job) {
+        LedgerSent sent = {.is_sent = true, .retries = job->retries};
+        LedgerOwner owner;
+        int r;
+
+        r = inflight_give_arenas(executor, job);
+        if (r < 0)
+                return r;
+
+        owner = job_owner(job);
+        job->record = ledger_job_sent(executor->engine->ledger, job->record, &owner, &sent);
+        executor->engine->executor_ops->push_job(executor, job);
+        inflight_enter(executor, job);
+        return 0;
+}
+
+void inflight_unbound(Executor *executor, Job *job) {
+        if (!job->is_bounding)
+                return;
+        job->is_bounding = false;
+        executor->short_ns -= job->expected_ns;
+}
+
+void inflight_remove(Executor *executor, Job *job) {
+        executor->engine->executor_ops->pull_job(executor, job);
+        TAILQ_REMOVE(&executor->inflight, job, link);
+        executor->n_inflight--;
+        if (job->is_long)
+                executor->n_long--;
+        else
+                inflight_unbound(executor, job);
+        if (!executor->n_inflight)
+                executor->idle_ns = engine_now(executor->engine);
+}
+
+/* Most jobs end in the order in which they were given. */
+Job *inflight_find(const Executor *executor, uint64_t id) {
+        Job *job = TAILQ_FIRST(&executor->inflight);
+
+        if (!job || job->id != id)
+                job = job_find(executor->engine, id);
+        return job && job->executor == executor && !job->delivery.is_queued ? job : NULL;
+}
+
+void inflight_note_variables(Executor *executor, const Job *job) {
+        for (size_t i = 0; i < job->n_kernels; ++i) {
+                Module *module = job->kernels[i].module;
+                Instance *instance;
+
+                if (!module->has_variables)
+                        continue;
+                module_note_use(module);
+                instance = module_find_instance(module, executor);
+                if (instance)
+                        instance->is_used = true;
+        }
+}
+
+void inflight_set_phase(Executor *executor, Job *job, FaultPhase phase) {
+        job->phase = phase;
+        if (phase != FAULT_QUEUED)
+                inflight_note_variables(executor, job);
+}
+
+bool inflight_has_begun(const Executor *executor) {
+        const Job *job;
+
+        TAILQ_FOREACH (job, &executor->inflight, link)
+                if (job->phase != FAULT_QUEUED)
+                        return true;
+        return false;
+}
+
+/* A job that waits behind others in the worker is no reason to stop those. */
+bool inflight_waits_for_stop(const Executor *executor) {
+        const Job *job;
+
+        TAILQ_FOREACH (job, &executor->inflight, link)
+                if (job->verdict && !dependency_is_behind(job))
+                        return true;
+        return false;
+}

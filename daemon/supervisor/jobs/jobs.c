@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs.h"
+
+#include <assert.h>
+
+void jobs_configure(Engine *engine, const Config *config) {
+        User *user;
+
+        engine->config = config;
+        for (size_t i = 0; i < engine->n_devices; ++i)
+                device_configure(&engine->devices[i]);
+        for (user = engine->users; user; user = user->hh.next) {
+                (void)user_look_up_again(user, engine_now(engine));
+                user_configure(user, config);
+        }
+}
+
+void jobs_fini(Engine *engine) {
+        User *user, *next;
+
+        for (size_t i = 0; i < engine->n_devices; ++i)
+                device_fini(&engine->devices[i]);
+        free(engine->devices);
+        HASH_ITER (hh, engine->users, user, next) {
+                HASH_DEL(engine->users, user);
+                user_free(user);
+        }
+        assert(!engine->jobs && !engine->arenas && !engine->modules);
+        free(engine->problem);
+        free(engine->driver_version);
+}

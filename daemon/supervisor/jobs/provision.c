@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provision.h"
+
+#include <string.h>
+
+#include "arena.h"
+#include "choice.h"
+#include "ending.h"
+#include "engine.h"
+#include "place.h"
+#include "util/list.h"
+#include "util/log.h"
+
+#define PROVISION_RETRY_MS     250u /* before the second try; doubles */
+#define PROVISION_RETRY_MAX_MS 30000u
+
+/* ---- slots ----------------------------------------------------------------- */
+
+static void provision_serve_arenas(Slot *slot) {
+        Arena *arena, *next;
+
+        TAILQ_FOREACH_SAFE (arena, &slot->making, slot_link, next) {
+                if (arena_ask(arena, slot->executor) == 0)
+                        continue;
+                arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory to ask for the arena"));
+                slot_forget_arena(slot, arena);
+        }
+}
+
+static void provision_serve_modules(Slot *slot) {
+        Module *module, *next;
+
+        TAILQ_FOREACH_SAFE (module, &slot->loading, wait_link, next)
+                if (!module_find_instance(module, slot->executor) &&
+                    !module_add_instance(module, slot->executor))
+                        module_failed(module, failure_new(FAILURE_MEMORY, "no memory to load %s",
+                                                          module->name));
+}
+
+static void provision_on_retry(uv_timer_t *timer) {
+        provision_slot(timer->data);
+}
+
+/* One that failed there does not try again before it is known whether the device is well. */
+static bool provision_may_start(const Slot *slot) {
+        const Health *health = &slot->device->health;
+
+        if (slot->engine->is_closing || slot->engine->is_paused || !slot_has_work(slot))
+                return false;
+        return !(health->state == HEALTH_DOUBTED && slot->n_failures);
+}
+
+static void provision_start(Slot *slot) {
+        uint64_t now_ns = uv_hrtime(), from_ns;
+        int r;
+
+        if (!provision_may_start(slot))
+                return;
+        from_ns = MAX(slot->retry_ns, crashes_until(&slot->crashes, now_ns));
+        if (now_ns < from_ns) {
+                uv_timer_start(&slot->retry, provision_on_retry, (from_ns - now_ns) / 1000000 + 1,
+                               0);
+                return;
+        }
+
+        r = slot->engine->executor_ops->start(slot->engine->workers, slot, &slot->executor);
+        if (r < 0)
+                provision_worker_failed(slot, strerror(-r));
+}
+
+void provision_slot(Slot *slot) {
+        if (!health_takes_jobs(&slot->device->health))
+                return;
+        if (!slot->executor) {
+                provision_start(slot);
+                return;
+        }
+        if (!slot->executor->is_ready)
+                return;
+
+        provision_serve_arenas(slot);
+        provision_serve_modules(slot);
+        slot_wake(slot);
+}
+
+void provision_arena(Slot *slot, Arena *arena) {
+        slot_add_arena(slot, arena);
+        provision_slot(slot);
+}
+
+/* ---- modules --------------------------------------------------------------- */
+
+/* Where it may be loaded still. */
+static Device *provision_find_home(const Module *module) {
+        Engine *engine = module->engine;
+
+        if (module->home)
+                return module->home;
+        for (size_t i = 0; i < engine->n_devices; ++i) {
+                const Slot *slot = slot_find(engine, module->user, &engine->devices[i]);
+
+                if (slot && slot->executor)
+                        return &engine->devices[i];
+        }
+        return NULL;
+}
+
+static Failure *provision_choose_slot(Module *module, Slot **ret_slot) {
+        Engine *engine = module->engine;
+        int wanted = module->wanted_device;
+        Device *device;
+
+        if (wanted >= (int)engine->n_devices)
+                return failure_new(FAILURE_NOT_FOUND, "device %d: there are %zu", wanted,
+                                   engine->n_devices);
+
+        /* Where it is loaded first is told for the compiler's word: jobs find it anywhere. */
+        device = wanted >= 0 ? &engine->devices[wanted] : NULL;
+        if (!device && module->is_resumed)
+                device = provision_find_home(module);
+        if (!device || !health_takes_jobs(&device->health))
+                device = choice_device(engine, module->user);
+        *ret_slot = slot_get(engine, module->user, device);
+        return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "no memory for a worker");
+}
+
+void provision_module(Module *module) {
+        Failure *failure;
+        Slot *slot = NULL;
+
+        module_stop_waiting(module);
+        if (!module->engine->n_devices) {
+                module_wait(module, NULL);
+                return;
+        }
+
+        failure = provision_choose_slot(module, &slot);
+        if (failure) {
+                module_failed(module, failure);
+                return;
+        }
+        module_wait(module, slot);
+        provision_slot(slot);
+}
+
+/* In reverse, so that each goes to the front of its session's queue. */
+static void provision_unpark(Instance *instance) {
+        Job *job;
+
+        while ((job = TAILQ_LAST(&instance->parked, InstanceJobs))) {
+                place_withdraw(job);
+                place_consider(job);
+        }
+}
+
+static void provision_fail_parked(Instance *instance, const Failure *failure) {
+        Job *job;
+
+        while ((job = TAILQ_FIRST(&instance->parked)))
+                ending_fail(job, failure_copy(failure));
+}
+
+void provision_module_loaded(Instance *instance, const ModuleReport *report) {
+        _cleanup_(module_unrefp) Module *module = module_ref(instance->module);
+
+        module->n_tries = 0;
+        instance->state = INSTANCE_READY;
+        provision_unpark(instance);
+        module_loaded(module, report);
+}
+
+/* It is forgotten, as the worker has done: a module that loaded once loads again with its next job. */
+void provision_module_failed(Instance *instance, Failure *failure) {
+        _cleanup_(module_unrefp) Module *module = module_ref(instance->module);
+
+        module->n_tries = 0;
+        instance->state = INSTANCE_FAILED;
+        provision_fail_parked(instance, failure);
+        instance_drop(instance);
+        module_failed(module, failure);
+}
+
+/* ---- workers come and go --------------------------------------------------- */
+
+void provision_worker_ready(Slot *slot) {
+        pressure_clear(&slot->pressure);
+        device_set_problem(slot->device, NULL);
+        provision_slot(slot);
+}
+
+void provision_worker_lost(Slot *slot, bool crashed) {
+        slot->executor = NULL;
+        if (crashed)
+                crashes_add(&slot->crashes, uv_hrtime());
+        provision_slot(slot);
+}
+
+static void provision_give_up_jobs(Slot *slot, const char *why) {
+        QueueEntry *entry;
+        Lane *lane;
+        Job *job;
+
+        while ((job = TAILQ_FIRST(&slot->alone)))
+                ending_fail(job, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                             slot->device->index, why));
+        LIST_FOREACH (lane, &slot->lanes, slot_link)
+                while ((entry = queue_pick(&lane->queue, NULL, NULL)))
+                        ending_fail(container_of(entry, Job, entry),
+                                    failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                                slot->device->index, why));
+}
+
+static void provision_give_up(Slot *slot, const char *why) {
+        Arena *arena;
+        Module *module;
+
+        log_warning("device %u, uid %u: no worker after %u tries: %s", slot->device->index,
+                    slot->key.domain, slot->n_failures, why);
+        device_set_problem(slot->device, why);
+
+        while ((arena = TAILQ_FIRST(&slot->making))) {
+                arena_failed(arena, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                                slot->device->index, why));
+                slot_forget_arena(slot, arena);
+        }
+        while ((module = TAILQ_FIRST(&slot->loading)))
+                module_failed(module, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                                  slot->device->index, why));
+        provision_give_up_jobs(slot, why);
+}
+
+static bool provision_is_hopeless(const Slot *slot) {
+        return slot->n_failures >= PROVISION_TRIES_MAX && health_takes_jobs(&slot->device->health);
+}
+
+void provision_worker_failed(Slot *slot, const char *why) {
+        uint64_t delay_ms = PROVISION_RETRY_MS;
+
+        slot->executor = NULL;
+        slot->n_failures++;
+        pressure_clear(&slot->pressure);
+        for (unsigned i = 1; i < slot->n_failures && delay_ms < PROVISION_RETRY_MAX_MS; ++i)
+                delay_ms *= 2;
+        slot->retry_ns = uv_hrtime() + MIN(delay_ms, (uint64_t)PROVISION_RETRY_MAX_MS) * 1000000;
+
+        /* Where the device is to blame, what is to be done there waits for it. */
+        if (provision_is_hopeless(slot) && slot->device->health.state == HEALTH_WELL)
+                provision_give_up(slot, why);
+        provision_slot(slot);
+}
+
+void provision_device_is_well(Slot *slot, const char *why) {
+        if (provision_is_hopeless(slot))
+                provision_give_up(slot, why);
+        provision_slot(slot);
+}
+
+static bool provision_holds_variables(const Executor *executor) {
+        const Instance *instance;
+
+        for (instance = executor->instances; instance; instance = instance->hh.next)
+                if (instance->is_used && instance->module->submitter)
+                        return true;
+        return false;
+}
+
+/* A module or an arena was asked for and is not there yet. */
+static bool provision_is_loading(const Executor *executor) {
+        const Instance *instance;
+
+        if (!TAILQ_EMPTY(&executor->slot->making))
+                return true;
+        for (instance = executor->instances; instance; instance = instance->hh.next)
+                if (instance->state == INSTANCE_ADDING)
+                        return true;
+        return false;
+}
+
+bool provision_is_spare(const Executor *executor) {
+        return executor->is_ready && !executor->n_inflight && !provision_is_loading(executor) &&
+               !provision_holds_variables(executor);
+}
+
+/* A module that kills the worker that loads it again and again is given up. */
+static void provision_blame(Instance *instance) {
+        Module *module = instance->module;
+        Failure *failure;
+
+        if (instance->state != INSTANCE_ADDING || ++module->n_tries < MODULE_TRIES_MAX)
+                return;
+
+        module->n_tries = 0;
+        failure = failure_new(FAILURE_INTERNAL, "the worker died while it loaded %s", module->name);
+        provision_fail_parked(instance, failure);
+        module_failed(module, failure);
+}
+
+static void provision_forget_instance(Instance *instance, bool is_blamed) {
+        _cleanup_(module_unrefp) Module *module = module_ref(instance->module);
+
+        if (is_blamed)
+                provision_blame(instance);
+        provision_unpark(instance);
+        if (instance->is_used)
+                module->variables_lost = true;
+        if (module->home == instance->executor->device)
+                module->home = NULL;
+        instance_free(instance);
+}
+
+void provision_forget(Executor *executor, bool blames_modules) {
+        while (executor->instances)
+                provision_forget_instance(executor->instances, blames_modules);
+        while (executor->mappings)
+                mapping_forget(executor->mappings);
+}

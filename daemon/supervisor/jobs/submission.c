@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "submission.h"
+
+#include "arena.h"
+#include "dependency.h"
+#include "ending.h"
+#include "engine.h"
+#include "module.h"
+#include "place.h"
+#include "recovery.h"
+#include "util/list.h"
+
+/* The last first, so that none starts because one before it ended. */
+static void submission_abandon_jobs(Submitter *submitter) {
+        uint64_t now_ns = engine_now(submitter->engine);
+        Job *job;
+
+        while ((job = TAILQ_LAST(&submitter->jobs, SubmitterJobs))) {
+                TAILQ_REMOVE(&submitter->jobs, job, submitter_link);
+                job->submitter = NULL;
+                job->orphan_ns = now_ns;
+                if (job->state == JOB_WAITING || job->delivery.is_queued)
+                        place_end_soon(job, JOB_CANCELLED,
+                                       failure_new(FAILURE_CANCELLED, "its client is gone"));
+        }
+}
+
+static void submission_abandon_arenas(Submitter *submitter) {
+        Arena *arena;
+
+        while ((arena = LIST_FIRST(&submitter->making))) {
+                LIST_REMOVE(arena, maker_link);
+                arena->maker = NULL;
+        }
+}
+
+void submission_close(Submitter *submitter) {
+        Module *module;
+
+        if (!submitter->order)
+                return;
+        submission_abandon_jobs(submitter);
+        while ((module = LIST_FIRST(&submitter->modules)))
+                module_detach(module);
+        submission_abandon_arenas(submitter);
+}
+
+static int submission_enter(Submitter *submitter, Job *job) {
+        Engine *engine = submitter->engine;
+
+        HASH_ADD(hh, engine->jobs, id, sizeof(job->id), job);
+        if (!job->hh.tbl)
+                return -ENOMEM;
+        TAILQ_INSERT_TAIL(&submitter->user->jobs, job, user_link);
+        TAILQ_INSERT_TAIL(&submitter->jobs, job, submitter_link);
+        submitter->user->n_waiting++;
+        return 0;
+}
+
+static Failure *submission_no_memory(void) {
+        return failure_new(FAILURE_MEMORY, "no memory for a job");
+}
+
+Failure *submission_accept(Submitter *submitter, const JobSpec *spec, const LedgerJob *known) {
+        _cleanup_(job_freep) Job *job = NULL;
+
+        if (job_new(submitter->engine, spec, submitter->user, &job) < 0)
+                return submission_no_memory();
+        if (user_charge(submitter->user, &job->charge, USER_JOBS, 1) == USER_E_QUOTA)
+                return user_quota_failure(submitter->user, USER_JOBS, 1);
+
+        job->submitter = submitter;
+        job->record = known->slot;
+        job->is_held = known->state == LEDGER_SENT;
+        job->retries = known->sent.retries;
+        job->submitted_ns = engine_now(submitter->engine);
+        if (dependency_derive(job) < 0)
+                return submission_no_memory();
+
+        if (submission_enter(submitter, job) < 0) {
+                order_remove(submitter->order, job->order_node);
+                return submission_no_memory();
+        }
+        place_consider(job);
+        (void)TAKE_PTR(job);
+        return NULL;
+}
+
+static void submission_settle_job(Job *job) {
+        Failure *verdict = TAKE_PTR(job->verdict);
+
+        job->is_held = false;
+        if (verdict)
+                place_end_soon(job, job->verdict_state, verdict);
+        else
+                recovery_run_unattached(job);
+}
+
+void submission_settle(Submitter *submitter) {
+        Job *job, *next;
+
+        TAILQ_FOREACH (job, &submitter->jobs, submitter_link)
+                job->was_overtaken = job->is_held && job_is_overtaken(job);
+        TAILQ_FOREACH_SAFE (job, &submitter->jobs, submitter_link, next)
+                if (job->is_held)
+                        submission_settle_job(job);
+}
+
+/* It never enters a table: it exists to be told. */
+static Job *submission_make_ended(Submitter *submitter, uint64_t id) {
+        JobSpec spec = {.id = id, .label = "", .device = -1};
+        Job *job;
+
+        if (job_new(submitter->engine, &spec, submitter->user, &job) < 0)
+                return NULL;
+        job->submitter = submitter;
+        return job;
+}
+
+int submission_refuse(Submitter *submitter, uint64_t id, Failure *failure) {
+        Job *job = submission_make_ended(submitter, id);
+
+        if (!job) {
+                failure_free(failure);
+                return -ENOMEM;
+        }
+        job->submitted_ns = engine_now(submitter->engine);
+        ending_fail(job, failure);
+        return 0;
+}
+
+int submission_recall(Submitter *submitter, const LedgerJob *known) {
+        Job *job = submission_make_ended(submitter, known->owner.id);
+        Engine *engine = submitter->engine;
+
+        if (!job)
+                return -ENOMEM;
+        job->record = known->slot;
+        job->state = (JobState)known->end.state;
+        job_set_place(job, JOB_ENDED);
+        job->failure = known->end.code ? failure_new(known->end.code, "%s", known->text) : NULL;
+        job->device =
+                known->end.device < engine->n_devices ? &engine->devices[known->end.device] : NULL;
+        job->submitted_ns = 1;
+        job->started_ns = 1 + known->end.waited_us * 1000;
+        job->ran_us = known->end.ran_us;
+        job->gpu_ns = known->end.gpu_ns;
+        submitter->ops->job_ended(submitter, job);
+        return 0;
+}

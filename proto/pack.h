@@ -6,9 +6,10 @@
  * Pack
  *
  * Writes protobuf fields one after the other into room that the caller has
- * measured, for the few messages that go by with every job: protobuf-c measures
- * each field twice and wants a tree of structs first, which took a fifth of the
- * supervisor's time. What is written here protobuf-c reads.
+ * measured, for the few messages that go by with every job. protobuf-c measures
+ * each field twice and wants a tree of structs first: with it for the completions
+ * alone, a job costs the supervisor 8,200 instructions instead of 7,100
+ * (tests/unit/supervisor/load.c under callgrind). What is written here protobuf-c reads.
  *
  * Each function returns where the next field goes; a field that is 0 or empty is
  * left out, as proto3 has it.

@@ -135,18 +135,4 @@ static inline bool scan_skip(Scan *scan) {
         }
 }
 
-/** scan_is_over() - whether nothing is left but fields with numbers above @last, which are not known here. */
-static inline bool scan_is_over(Scan scan, unsigned last) {
-        uint64_t tag;
-
-        while (scan.p < scan.end) {
-                Scan ahead = scan;
-
-                if (!scan_varint(&ahead, &tag) || tag > UINT32_MAX || tag >> 3 <= last ||
-                    !scan_skip(&scan))
-                        return false;
-        }
-        return true;
-}
-
 #endif

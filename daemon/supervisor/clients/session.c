@@ -264,19 +264,13 @@ void session_tick(Session *session, uint64_t now_ns) {
 /* ---- modules, jobs --------------------------------------------------------- */
 
 static void session_on_module_ready(Submitter *submitter, const Module *module,
-                                    const ModuleReport *report) {
+                                    Gpuq__V1__ModuleReady *report) {
         Session *session = session_of(submitter);
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
-        Gpuq__V1__ModuleReady ready = GPUQ__V1__MODULE_READY__INIT;
 
-        ready.module = module->id;
-        ready.has_variables = report->has_variables;
-        ready.log = (char *)report->log;
-        ready.kernels = report->kernels;
-        ready.n_kernels = report->n_kernels;
         reply.serial = module->serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_MODULE;
-        reply.module = &ready;
+        reply.module = report;
         session_reply(session, &reply, -1);
 }
 

@@ -313,7 +313,7 @@ static Detached *owner_find_linking(Submitter *submitter, const Module *module) 
 }
 
 static void owner_on_module_ready(Submitter *submitter, const Module *module,
-                                  const ModuleReport *report) {
+                                  Gpuq__V1__ModuleReady *report) {
         Detached *detached = owner_find_linking(submitter, module);
 
         if (detached && --detached->n_linking == 0)

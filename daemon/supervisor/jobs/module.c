@@ -207,13 +207,14 @@ void module_wait(Module *module, Slot *slot) {
                 TAILQ_INSERT_TAIL(&module->engine->unplaced_modules, module, wait_link);
 }
 
-void module_loaded(Module *module, const ModuleReport *report) {
+void module_loaded(Module *module, Gpuq__V1__ModuleReady *report) {
         if (module->state != MODULE_LOADING)
                 return;
 
         module_stop_waiting(module);
         module->state = MODULE_READY;
         module->slot = NULL;
+        report->module = module->id;
         if (module->has_variables != report->has_variables) {
                 module->has_variables = report->has_variables;
                 module_record(module);

@@ -82,14 +82,6 @@ typedef struct ModuleSpec {
         bool is_used;
 } ModuleSpec;
 
-/* What a worker says about a module: passed on to the client unread. */
-struct ModuleReport {
-        bool has_variables;
-        const char *log;
-        Gpuq__V1__KernelInfo **kernels;
-        size_t n_kernels;
-};
-
 struct Module {
         uint64_t id;
         Engine *engine;
@@ -140,8 +132,8 @@ DEFINE_CLEANUP(Module, module_unref)
 void module_wait(Module *module, Slot *slot);
 /** module_stop_waiting() - no more. */
 void module_stop_waiting(Module *module);
-/** module_loaded() - a worker loaded it: READY, and the session is answered. */
-void module_loaded(Module *module, const ModuleReport *report);
+/** module_loaded() - a worker loaded it: READY. @report: what it told, passed on to the client. */
+void module_loaded(Module *module, Gpuq__V1__ModuleReady *report);
 /** module_failed() - the first load came to nothing: the session is told. Consumes @failure. */
 void module_failed(Module *module, Failure *failure);
 /** module_note_use() - a job ran that may have changed its variables. */

@@ -160,7 +160,7 @@ static void provision_fail_parked(Instance *instance, const Failure *failure) {
                 ending_fail(job, failure_copy(failure));
 }
 
-void provision_module_loaded(Instance *instance, const ModuleReport *report) {
+void provision_module_loaded(Instance *instance, Gpuq__V1__ModuleReady *report) {
         _cleanup_(module_unrefp) Module *module = module_ref(instance->module);
 
         module->n_tries = 0;

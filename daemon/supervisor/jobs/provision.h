@@ -23,7 +23,7 @@ void provision_arena(Slot *slot, Arena *arena);
 /** provision_module() - choose a slot, then have the module loaded there; its submitter hears of the end. */
 void provision_module(Module *module);
 /** provision_module_loaded() - jobs that waited for it go on; the module is told. */
-void provision_module_loaded(Instance *instance, const ModuleReport *report);
+void provision_module_loaded(Instance *instance, Gpuq__V1__ModuleReady *report);
 /** provision_module_failed() - jobs that waited for it end; the module is told. Consumes @failure. */
 void provision_module_failed(Instance *instance, Failure *failure);
 

@@ -20,7 +20,6 @@ typedef struct Arena Arena;
 typedef struct Engine Engine;
 typedef struct Job Job;
 typedef struct Module Module;
-typedef struct ModuleReport ModuleReport;
 typedef struct Submitter Submitter;
 typedef struct User User;
 
@@ -28,7 +27,7 @@ typedef struct User User;
 typedef struct SubmitterOps {
         void (*job_ended)(Submitter *submitter, Job *job); /* the callee's, for job_free() */
         void (*module_ready)(Submitter *submitter, const Module *module,
-                             const ModuleReport *report);
+                             Gpuq__V1__ModuleReady *report);
         void (*module_failed)(Submitter *submitter, const Module *module, const Failure *failure);
         void (*arena_ready)(Submitter *submitter, Arena *arena); /* NULL: it never asks for one */
         void (*arena_failed)(Submitter *submitter, const Arena *arena, const Failure *failure);

@@ -86,7 +86,7 @@ static const char *worker_on_arena_made(Worker *worker, const WorkerMessage *mad
 }
 
 static const char *worker_on_module_added(Worker *worker, const WorkerMessage *added) {
-        const Gpuq__V1__ModuleReady *ready;
+        Gpuq__V1__ModuleReady *ready;
         uint64_t id = added->head.id;
         Instance *instance;
 
@@ -106,12 +106,7 @@ static const char *worker_on_module_added(Worker *worker, const WorkerMessage *a
         if (!ready)
                 return "a module whose kernels are not protobuf";
         worker_proved(worker);
-        provision_module_loaded(instance, &(ModuleReport){
-                                                  .has_variables = ready->has_variables,
-                                                  .log = ready->log,
-                                                  .kernels = ready->kernels,
-                                                  .n_kernels = ready->n_kernels,
-                                          });
+        provision_module_loaded(instance, ready);
         return NULL;
 }
 

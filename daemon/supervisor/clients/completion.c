@@ -17,15 +17,15 @@ void completion_fill(Gpuq__V1__Completion *completion, Gpuq__V1__Error *error, c
         gpuq__v1__completion__init(completion);
         completion->id = job->id;
         completion->state = (Gpuq__V1__State)job->state;
-        if (job->failure) {
-                *error = failure_to_proto(job->failure);
+        if (job->outcome.failure) {
+                *error = failure_to_proto(job->outcome.failure);
                 completion->error = error;
         }
-        if (job->output)
-                completion->output = job->output;
-        completion->waited_us = job_waited_us(job, job->ended_ns);
-        completion->ran_us = job->ran_us;
-        completion->gpu_ns = job->gpu_ns;
+        if (job->outcome.output)
+                completion->output = job->outcome.output;
+        completion->waited_us = job_waited_us(job, job->clock.ended_ns);
+        completion->ran_us = job->outcome.ran_us;
+        completion->gpu_ns = job->outcome.gpu_ns;
         completion->device = job->device ? job->device->index : 0;
 }
 
@@ -48,10 +48,11 @@ void session_send_completions(Session *session, uint32_t serial, Gpuq__V1__Compl
 static size_t completion_n_bytes(const Job *job) {
         size_t n_bytes = PACK_PREFIX_BYTES + 6 * PACK_FIELD_BYTES;
 
-        if (job->failure)
-                n_bytes += 2 * PACK_PREFIX_BYTES + PACK_FIELD_BYTES + strlen(job->failure->text);
-        if (job->output)
-                n_bytes += PACK_PREFIX_BYTES + strlen(job->output);
+        if (job->outcome.failure)
+                n_bytes += 2 * PACK_PREFIX_BYTES + PACK_FIELD_BYTES +
+                           strlen(job->outcome.failure->text);
+        if (job->outcome.output)
+                n_bytes += PACK_PREFIX_BYTES + strlen(job->outcome.output);
         return n_bytes;
 }
 
@@ -70,13 +71,13 @@ static uint8_t *completion_pack(uint8_t *p, const Job *job) {
 
         p = pack_number(p, 1, job->id);
         p = pack_number(p, 2, (uint64_t)job->state);
-        if (job->failure)
-                p = completion_pack_failure(p, job->failure);
-        if (job->output)
-                p = pack_bytes(p, 4, job->output, strlen(job->output));
-        p = pack_number(p, 5, job_waited_us(job, job->ended_ns));
-        p = pack_number(p, 6, job->ran_us);
-        p = pack_number(p, 7, job->gpu_ns);
+        if (job->outcome.failure)
+                p = completion_pack_failure(p, job->outcome.failure);
+        if (job->outcome.output)
+                p = pack_bytes(p, 4, job->outcome.output, strlen(job->outcome.output));
+        p = pack_number(p, 5, job_waited_us(job, job->clock.ended_ns));
+        p = pack_number(p, 6, job->outcome.ran_us);
+        p = pack_number(p, 7, job->outcome.gpu_ns);
         p = pack_number(p, 8, job->device ? job->device->index : 0);
         return pack_close(begin, p);
 }

@@ -37,16 +37,6 @@ static bool report_wants(const Session *session, const Gpuq__V1__QueueGet *get, 
         return get->all_users || user == session->submitter.user;
 }
 
-static void report_count(QueueEntry *entry, size_t n_before, void *userdata) {
-        container_of(entry, Job, entry)->n_before = n_before;
-}
-
-static void report_count_user(User *user) {
-        for (size_t i = 0; i < user->n_lanes; ++i)
-                if (user->lanes[i])
-                        queue_visit(&user->lanes[i]->queue, report_count, NULL);
-}
-
 /* A detached job has its own number, and the one that runs for it another. */
 static uint64_t report_id(const Job *job) {
         return job->submitter && job->submitter->ops != &session_submitter_ops ? (uint32_t)job->id
@@ -63,8 +53,8 @@ static void report_job(ReportQueue *report, const Job *job, bool is_open) {
         entry->user = job->user->name;
         if (is_open) {
                 entry->label = job->label;
-                if (job->n_kernels)
-                        entry->kernel = (char *)job->kernels[0].name;
+                if (job->work.n_kernels)
+                        entry->kernel = (char *)job->work.kernels[0].name;
         }
         entry->state = (Gpuq__V1__State)job->state;
         entry->waited_us = job_waited_us(job, report->now_ns);
@@ -72,9 +62,9 @@ static void report_job(ReportQueue *report, const Job *job, bool is_open) {
         entry->device = job->device ? job->device->index + 1 : 0;
         entry->retries = job->retries;
         if (job->state == JOB_RUNNING) {
-                entry->ran_us = (report->now_ns - job->started_ns) / 1000;
+                entry->ran_us = (report->now_ns - job->clock.started_ns) / 1000;
         } else {
-                reason_write(job, job->n_before, reason, REPORT_REASON_MAX);
+                reason_write(job, reason, REPORT_REASON_MAX);
                 entry->reason = reason;
         }
         report->list[report->n++] = entry;
@@ -85,7 +75,7 @@ static void report_user(ReportQueue *report, User *user) {
         bool is_open = report->session->peer.is_admin || report->session->submitter.user == user;
         const Job *job;
 
-        report_count_user(user);
+        reason_count(user);
         TAILQ_FOREACH (job, &user->jobs, user_link) {
                 if (report->n >= report->n_max || report->n_bytes > REPORT_BYTES_MAX)
                         return;

@@ -277,7 +277,7 @@ static void detached_submit(Detached *detached) {
 
 /* Another's fault took it along, and it cannot go on with what it half wrote: but from the start. */
 static bool detached_may_rerun(Detached *detached, const Job *job) {
-        int code = job->failure ? job->failure->code : 0;
+        int code = job->outcome.failure ? job->outcome.failure->code : 0;
 
         return (code == FAILURE_HALF_WRITTEN || code == FAILURE_VARIABLES_LOST) &&
                detached->n_reruns++ < DETACHED_RERUNS_MAX;

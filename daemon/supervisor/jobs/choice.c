@@ -30,7 +30,7 @@ static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
 
         executor = slot->executor;
         if (!TAILQ_EMPTY(&executor->inflight))
-                cost_ns += now_ns - TAILQ_FIRST(&executor->inflight)->started_ns;
+                cost_ns += now_ns - TAILQ_FIRST(&executor->inflight)->clock.started_ns;
         return cost_ns;
 }
 

@@ -14,17 +14,17 @@
 static size_t dependency_accesses(const Job *job, OrderAccess *accesses) {
         size_t n = 0;
 
-        for (size_t i = 0; i < job->n_buffers; ++i)
+        for (size_t i = 0; i < job->work.n_buffers; ++i)
                 accesses[n++] = (OrderAccess){
-                        .object = job->buffers[i].arena->id,
-                        .offset = job->buffers[i].offset,
-                        .length = job->buffers[i].length,
-                        .write = job->buffers[i].direction != JOB_IN,
+                        .object = job->work.buffers[i].arena->id,
+                        .offset = job->work.buffers[i].offset,
+                        .length = job->work.buffers[i].length,
+                        .write = job->work.buffers[i].direction != JOB_IN,
                 };
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                if (job->kernels[i].module->has_variables)
+        for (size_t i = 0; i < job->work.n_kernels; ++i)
+                if (job->work.kernels[i].module->has_variables)
                         accesses[n++] = (OrderAccess){
-                                .object = job->kernels[i].module->id | DEPENDENCY_VARIABLES,
+                                .object = job->work.kernels[i].module->id | DEPENDENCY_VARIABLES,
                                 .length = 1,
                                 .write = true,
                         };
@@ -32,28 +32,28 @@ static size_t dependency_accesses(const Job *job, OrderAccess *accesses) {
 }
 
 static void dependency_drop_order(Job *job) {
-        for (size_t i = 0; i < job->n_order; ++i) {
-                if (!job->order[i].before)
+        for (size_t i = 0; i < job->edges.n_order; ++i) {
+                if (!job->edges.order[i].before)
                         continue;
-                LIST_REMOVE(&job->order[i], link);
-                job->n_blocking -= job->order[i].is_blocking;
+                LIST_REMOVE(&job->edges.order[i], link);
+                job->edges.n_blocking -= job->edges.order[i].is_blocking;
         }
-        free(job->order);
-        job->order = NULL;
-        job->n_order = 0;
+        free(job->edges.order);
+        job->edges.order = NULL;
+        job->edges.n_order = 0;
 }
 
 static int dependency_set_order(Job *job, const uint64_t *ids, size_t n_ids) {
         if (!n_ids)
                 return 0;
 
-        job->order = calloc(n_ids, sizeof(*job->order));
-        if (!job->order)
+        job->edges.order = calloc(n_ids, sizeof(*job->edges.order));
+        if (!job->edges.order)
                 return -ENOMEM;
 
         for (size_t i = 0; i < n_ids; ++i) {
                 Job *before = job_find(job->engine, ids[i]);
-                JobEdge *edge = &job->order[job->n_order];
+                JobEdge *edge = &job->edges.order[job->edges.n_order];
 
                 if (!before)
                         continue;
@@ -63,9 +63,9 @@ static int dependency_set_order(Job *job, const uint64_t *ids, size_t n_ids) {
                         .is_order = true,
                         .is_blocking = before->state == JOB_WAITING,
                 };
-                LIST_INSERT_HEAD(&before->successors, edge, link);
-                job->n_blocking += edge->is_blocking;
-                job->n_order++;
+                LIST_INSERT_HEAD(&before->edges.successors, edge, link);
+                job->edges.n_blocking += edge->is_blocking;
+                job->edges.n_order++;
         }
         return 0;
 }
@@ -74,7 +74,7 @@ int dependency_derive(Job *job) {
         OrderAccess on_stack[DEPENDENCY_ON_STACK], *accesses = on_stack;
         _cleanup_(freep) OrderAccess *on_heap = NULL;
         _cleanup_(freep) uint64_t *ids = NULL;
-        size_t n_max = job->n_buffers + job->n_kernels, n_ids = 0;
+        size_t n_max = job->work.n_buffers + job->work.n_kernels, n_ids = 0;
         int r;
 
         if (n_max > DEPENDENCY_ON_STACK) {
@@ -84,14 +84,14 @@ int dependency_derive(Job *job) {
         }
 
         r = order_add(job->submitter->order, job->id, accesses, dependency_accesses(job, accesses),
-                      &job->order_node);
+                      &job->edges.node);
         if (r < 0)
                 return r;
-        r = order_predecessors(job->submitter->order, job->order_node, &ids, &n_ids);
+        r = order_predecessors(job->submitter->order, job->edges.node, &ids, &n_ids);
         if (r >= 0)
                 r = dependency_set_order(job, ids, n_ids);
         if (r < 0)
-                order_remove(job->submitter->order, job->order_node);
+                order_remove(job->submitter->order, job->edges.node);
         return r;
 }
 
@@ -103,7 +103,7 @@ int dependency_derive_again(Job *job) {
         if (!job->submitter || job_is_ended(job))
                 return 0;
 
-        r = order_predecessors(job->submitter->order, job->order_node, &ids, &n_ids);
+        r = order_predecessors(job->submitter->order, job->edges.node, &ids, &n_ids);
         if (r < 0)
                 return r;
         dependency_drop_order(job);
@@ -114,16 +114,16 @@ bool dependency_block(JobEdge *edge) {
         if (edge->is_blocking)
                 return false;
         edge->is_blocking = true;
-        edge->after->n_blocking++;
+        edge->after->edges.n_blocking++;
         return true;
 }
 
 void dependency_unblock(JobEdge *edge) {
         if (!edge->is_blocking)
                 return;
-        assert(edge->after->n_blocking > 0);
+        assert(edge->after->edges.n_blocking > 0);
         edge->is_blocking = false;
-        edge->after->n_blocking--;
+        edge->after->edges.n_blocking--;
 }
 
 void dependency_end(JobEdge *edge) {
@@ -133,8 +133,8 @@ void dependency_end(JobEdge *edge) {
 }
 
 bool dependency_is_behind(const Job *job) {
-        for (size_t i = 0; i < job->n_order; ++i)
-                if (job->order[i].before)
+        for (size_t i = 0; i < job->edges.n_order; ++i)
+                if (job->edges.order[i].before)
                         return true;
         return false;
 }

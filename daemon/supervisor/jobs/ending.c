@@ -14,26 +14,27 @@
 static LedgerEnd ending_of(const Job *job) {
         return (LedgerEnd){
                 .state = (int32_t)job->state,
-                .code = job->failure ? job->failure->code : 0,
-                .root = job->failure ? job->failure->root : 0,
+                .code = job->outcome.failure ? job->outcome.failure->code : 0,
+                .root = job->outcome.failure ? job->outcome.failure->root : 0,
                 .device = job->device ? job->device->index : 0,
-                .waited_us = job_waited_us(job, job->ended_ns),
-                .ran_us = job->ran_us,
-                .gpu_ns = job->gpu_ns,
+                .waited_us = job_waited_us(job, job->clock.ended_ns),
+                .ran_us = job->outcome.ran_us,
+                .gpu_ns = job->outcome.gpu_ns,
         };
 }
 
 static void ending_remember(const Job *job, const LedgerEnd *end) {
-        history_add(job->user->history, &(HistoryEntry){
-                                                .id = job->id,
-                                                .state = job->state,
-                                                .code = end->code,
-                                                .root = end->root,
-                                                .device = end->device,
-                                                .waited_us = end->waited_us,
-                                                .ran_us = end->ran_us,
-                                                .text = job->failure ? job->failure->text : NULL,
-                                        });
+        history_add(job->user->history,
+                    &(HistoryEntry){
+                            .id = job->id,
+                            .state = job->state,
+                            .code = end->code,
+                            .root = end->root,
+                            .device = end->device,
+                            .waited_us = end->waited_us,
+                            .ran_us = end->ran_us,
+                            .text = job->outcome.failure ? job->outcome.failure->text : NULL,
+                    });
 }
 
 /* Before anybody is told: one who takes over tells the same, and does not run it again. */
@@ -41,26 +42,26 @@ static void ending_record(Job *job, const LedgerEnd *end) {
         LedgerOwner owner = job_owner(job);
 
         job->record = ledger_job_ended(job->engine->ledger, job->record, &owner, end,
-                                       job->failure ? job->failure->text : NULL);
+                                       job->outcome.failure ? job->outcome.failure->text : NULL);
 }
 
 /* Its kernels behaved. */
 static void ending_trust(const Job *job) {
         Suspects *suspects = &job->user->suspects;
 
-        for (size_t i = 0; suspects->n_keys && i < job->n_kernels; ++i)
-                suspects_clear(suspects,
-                               suspects_key(job->kernels[i].module->name, job->kernels[i].name));
+        for (size_t i = 0; suspects->n_keys && i < job->work.n_kernels; ++i)
+                suspects_clear(suspects, suspects_key(job->work.kernels[i].module->name,
+                                                      job->work.kernels[i].name));
 }
 
 static void ending_learn(const Job *job, JobState state) {
-        bool was_late = job->failure && job->failure->code == FAILURE_TIMEOUT;
+        bool was_late = job->outcome.failure && job->outcome.failure->code == FAILURE_TIMEOUT;
 
         if (state == JOB_DONE)
                 ending_trust(job);
         if (state == JOB_DONE || was_late)
-                duration_learn(job->user->duration, job->duration_class, job->ran_us * 1000,
-                               job->n_beside, job->busy_ns);
+                duration_learn(job->user->duration, job->cost.class, job->outcome.ran_us * 1000,
+                               job->cost.n_beside, job->cost.busy_ns);
 }
 
 /* Out of every table; what is left is what its client will be told. */
@@ -71,7 +72,7 @@ static void ending_unlink(Job *job) {
         HASH_DEL(job->engine->jobs, job);
         TAILQ_REMOVE(&job->user->jobs, job, user_link);
         if (job->submitter)
-                order_remove(job->submitter->order, job->order_node);
+                order_remove(job->submitter->order, job->edges.node);
 }
 
 static void ending_leave(Job *job) {
@@ -103,10 +104,10 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         bool was_running = job->state == JOB_RUNNING;
         LedgerEnd end;
 
-        job->ended_ns = engine_now(job->engine);
-        job->failure = failure;
-        if (was_running && !job->ran_us)
-                job->ran_us = (job->ended_ns - job->started_ns) / 1000;
+        job->clock.ended_ns = engine_now(job->engine);
+        job->outcome.failure = failure;
+        if (was_running && !job->outcome.ran_us)
+                job->outcome.ran_us = (job->clock.ended_ns - job->clock.started_ns) / 1000;
 
         ending_leave(job);
         if (was_running)
@@ -135,10 +136,10 @@ void ending_cancel(Job *job, Failure *failure) {
 }
 
 void ending_result(Job *job, const ExecutorResult *result) {
-        uint64_t elapsed_us = (engine_now(job->engine) - job->started_ns) / 1000;
+        uint64_t elapsed_us = (engine_now(job->engine) - job->clock.started_ns) / 1000;
 
-        job->ran_us = MIN(result->ran_us, elapsed_us);
-        job->gpu_ns = job->timed ? result->gpu_ns : 0;
+        job->outcome.ran_us = MIN(result->ran_us, elapsed_us);
+        job->outcome.gpu_ns = job->work.timed ? result->gpu_ns : 0;
         if (*result->output)
                 job_set_output(job, result->output, ENDING_OUTPUT_MAX);
         inflight_note_variables(job->executor, job);
@@ -152,7 +153,8 @@ void ending_drop_orphans(Executor *executor, uint64_t now_ns) {
         Job *job;
 
         TAILQ_FOREACH (job, &executor->inflight, link)
-                if (job->orphan_ns && now_ns - job->orphan_ns > ENDING_ORPHAN_MS * 1000000ull)
+                if (job->clock.orphan_ns &&
+                    now_ns - job->clock.orphan_ns > ENDING_ORPHAN_MS * 1000000ull)
                         place_end_soon(job, JOB_CANCELLED,
                                        failure_new(FAILURE_CANCELLED, "its client is gone"));
 }
@@ -162,6 +164,6 @@ void ending_run(Engine *engine) {
 
         while ((job = TAILQ_FIRST(&engine->ending))) {
                 place_withdraw(job);
-                ending_finish(job, job->verdict_state, TAKE_PTR(job->verdict));
+                ending_finish(job, job->verdict.state, TAKE_PTR(job->verdict.failure));
         }
 }

@@ -13,10 +13,6 @@ uint64_t engine_now(Engine *engine) {
         return engine->now_ns;
 }
 
-uint64_t engine_inflight_ns(const Engine *engine) {
-        return MAX(engine->config->inflight_ms, 1u) * 1000000ull;
-}
-
 void engine_event(Engine *engine) {
         engine->is_eventful = true;
 }

@@ -20,6 +20,7 @@
 #include "base.h"
 #include "limit.h"
 #include "util/config.h"
+#include "util/macro.h"
 
 typedef struct Arena Arena;
 typedef struct Device Device;
@@ -79,7 +80,9 @@ void engine_init(Engine *engine);
 /** engine_now() - of this turn of the loop, in which the clock is read once. */
 uint64_t engine_now(Engine *engine);
 /** engine_inflight_ns() - of expected time, so much may be in flight at once. */
-uint64_t engine_inflight_ns(const Engine *engine);
+static inline uint64_t engine_inflight_ns(const Engine *engine) {
+        return MAX(engine->config->inflight_ms, 1u) * 1000000ull;
+}
 /** engine_event() - a job came or ended: the next may come soon. */
 void engine_event(Engine *engine);
 

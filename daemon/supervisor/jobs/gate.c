@@ -17,14 +17,14 @@ static void gate_on_timer(uv_timer_t *timer) {
 }
 
 static uint64_t gate_grace_ns(const Device *device, const Job *job) {
-        uint64_t grace_ns = MAX(engine_inflight_ns(device->engine), 2 * job->expected_ns);
+        uint64_t grace_ns = MAX(engine_inflight_ns(device->engine), 2 * job->cost.expected_ns);
 
         return MIN(grace_ns, GATE_GRACE_MAX_NS);
 }
 
 static void gate_uncount(Device *device, Job *job) {
-        device->counted_ns -= job->counted_ns;
-        job->counted_ns = 0;
+        device->counted_ns -= job->cost.counted_ns;
+        job->cost.counted_ns = 0;
 }
 
 /* Lets those of one slot out that are overdue. Return: when the next one will be, UINT64_MAX: none. */
@@ -33,9 +33,9 @@ static uint64_t gate_age_slot(Device *device, const Slot *slot, uint64_t now_ns)
         Job *job;
 
         TAILQ_FOREACH (job, &slot->executor->inflight, link) {
-                uint64_t due_ns = job->started_ns + gate_grace_ns(device, job);
+                uint64_t due_ns = job->clock.started_ns + gate_grace_ns(device, job);
 
-                if (!job->counted_ns)
+                if (!job->cost.counted_ns)
                         continue;
                 if (due_ns > now_ns) {
                         next_ns = MIN(next_ns, due_ns);
@@ -131,15 +131,16 @@ Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns) {
 
 /* One that nobody waits for at a quantum's end keeps nobody out of the gate either. */
 void gate_enter(Device *device, Job *job) {
-        assert(!job->counted_ns);
-        if (!quanta_enter(&device->quanta, &job_lane(job)->slot->domain, &job->quantum,
-                          job->expected_ns, job->started_ns))
+        assert(!job->cost.counted_ns);
+        if (!quanta_enter(&device->quanta, &job_lane(job)->slot->domain, &job->cost.quantum,
+                          job->cost.expected_ns, job->clock.started_ns))
                 return;
-        job->counted_ns = MAX(MIN(job->expected_ns, engine_inflight_ns(device->engine)), 1u);
-        device->counted_ns += job->counted_ns;
+        job->cost.counted_ns =
+                MAX(MIN(job->cost.expected_ns, engine_inflight_ns(device->engine)), 1u);
+        device->counted_ns += job->cost.counted_ns;
 }
 
 void gate_leave(Device *device, Job *job, uint64_t now_ns) {
         gate_uncount(device, job);
-        quanta_leave(&job_lane(job)->slot->domain, &job->quantum, now_ns);
+        quanta_leave(&job_lane(job)->slot->domain, &job->cost.quantum, now_ns);
 }

@@ -11,26 +11,26 @@ static int inflight_give_arenas(Executor *executor, const Job *job) {
         Arena *last = NULL; /* most buffers of a job are in one arena */
         int r;
 
-        for (size_t i = 0; i < job->n_buffers; ++i) {
-                if (job->buffers[i].arena == last)
+        for (size_t i = 0; i < job->work.n_buffers; ++i) {
+                if (job->work.buffers[i].arena == last)
                         continue;
-                last = job->buffers[i].arena;
+                last = job->work.buffers[i].arena;
                 r = arena_give(last, executor);
                 if (r < 0)
                         return r;
         }
-        return job->word && job->word != last ? arena_give(job->word, executor) : 0;
+        return job->work.word && job->work.word != last ? arena_give(job->work.word, executor) : 0;
 }
 
 static void inflight_enter(Executor *executor, Job *job) {
         TAILQ_INSERT_TAIL(&executor->inflight, job, link);
         executor->n_inflight++;
-        if (job->is_long) {
+        if (job->cost.is_long) {
                 executor->n_long++;
                 return;
         }
-        job->is_bounding = true;
-        executor->short_ns += job->expected_ns;
+        job->cost.is_bounding = true;
+        executor->short_ns += job->cost.expected_ns;
 }
 
 int inflight_send(Executor *executor, Job *job) {
@@ -50,17 +50,17 @@ int inflight_send(Executor *executor, Job *job) {
 }
 
 void inflight_unbound(Executor *executor, Job *job) {
-        if (!job->is_bounding)
+        if (!job->cost.is_bounding)
                 return;
-        job->is_bounding = false;
-        executor->short_ns -= job->expected_ns;
+        job->cost.is_bounding = false;
+        executor->short_ns -= job->cost.expected_ns;
 }
 
 void inflight_remove(Executor *executor, Job *job) {
         executor->engine->executor_ops->pull_job(executor, job);
         TAILQ_REMOVE(&executor->inflight, job, link);
         executor->n_inflight--;
-        if (job->is_long)
+        if (job->cost.is_long)
                 executor->n_long--;
         else
                 inflight_unbound(executor, job);
@@ -78,8 +78,8 @@ Job *inflight_find(const Executor *executor, uint64_t id) {
 }
 
 void inflight_note_variables(Executor *executor, const Job *job) {
-        for (size_t i = 0; i < job->n_kernels; ++i) {
-                Module *module = job->kernels[i].module;
+        for (size_t i = 0; i < job->work.n_kernels; ++i) {
+                Module *module = job->work.kernels[i].module;
                 Instance *instance;
 
                 if (!module->has_variables)
@@ -111,7 +111,7 @@ bool inflight_waits_for_stop(const Executor *executor) {
         const Job *job;
 
         TAILQ_FOREACH (job, &executor->inflight, link)
-                if (job->verdict && !dependency_is_behind(job))
+                if (job->verdict.failure && !dependency_is_behind(job))
                         return true;
         return false;
 }

@@ -61,31 +61,31 @@ static char *job_copy_name(char **cursor, const char *name) {
 }
 
 static void job_copy_buffers(Job *job, const JobSpec *spec) {
-        job->n_buffers = spec->n_buffers;
+        job->work.n_buffers = spec->n_buffers;
         for (size_t i = 0; i < spec->n_buffers; ++i) {
-                job->buffers[i] = spec->buffers[i];
-                arena_ref(job->buffers[i].arena);
+                job->work.buffers[i] = spec->buffers[i];
+                arena_ref(job->work.buffers[i].arena);
         }
 }
 
 static void job_copy_kernels(Job *job, const JobSpec *spec, char **names) {
-        job->n_kernels = spec->n_kernels;
+        job->work.n_kernels = spec->n_kernels;
         for (size_t i = 0; i < spec->n_kernels; ++i) {
-                job->kernels[i].module = module_ref(spec->kernels[i].module);
-                job->kernels[i].name = job_copy_name(names, spec->kernels[i].name);
-                job->kernels[i].n_name = (size_t)(*names - 1 - job->kernels[i].name);
+                job->work.kernels[i].module = module_ref(spec->kernels[i].module);
+                job->work.kernels[i].name = job_copy_name(names, spec->kernels[i].name);
+                job->work.kernels[i].n_name = (size_t)(*names - 1 - job->work.kernels[i].name);
         }
 }
 
 static void job_copy_after(Job *job, const JobSpec *spec) {
-        job->n_after = job->n_blocking = spec->n_after;
+        job->edges.n_after = job->edges.n_blocking = spec->n_after;
         for (size_t i = 0; i < spec->n_after; ++i) {
-                job->after[i] = (JobEdge){
+                job->edges.after[i] = (JobEdge){
                         .before = spec->after[i],
                         .after = job,
                         .is_blocking = true,
                 };
-                LIST_INSERT_HEAD(&spec->after[i]->successors, &job->after[i], link);
+                LIST_INSERT_HEAD(&spec->after[i]->edges.successors, &job->edges.after[i], link);
         }
 }
 
@@ -94,8 +94,8 @@ static uint64_t job_duration_class(const Job *job, const JobTexts *texts) {
         uint64_t n_bytes = 1;
         uint8_t size;
 
-        for (size_t i = 0; i < job->n_buffers; ++i)
-                n_bytes += job->buffers[i].length;
+        for (size_t i = 0; i < job->work.n_buffers; ++i)
+                n_bytes += job->work.buffers[i].length;
         size = (uint8_t)(63 - __builtin_clzll(n_bytes | 1));
         return duration_key(texts->key, &size, sizeof(size));
 }
@@ -103,17 +103,17 @@ static uint64_t job_duration_class(const Job *job, const JobTexts *texts) {
 static void job_copy(Job *job, const JobSpec *spec, const JobLayout *layout) {
         char *base = (char *)job, *names = base + layout->names;
 
-        job->buffers = (JobBuffer *)(base + layout->buffers);
-        job->kernels = (JobKernel *)(base + layout->kernels);
-        job->after = (JobEdge *)(base + layout->after);
-        job->operations = (uint8_t *)(base + layout->operations);
+        job->work.buffers = (JobBuffer *)(base + layout->buffers);
+        job->work.kernels = (JobKernel *)(base + layout->kernels);
+        job->edges.after = (JobEdge *)(base + layout->after);
+        job->work.operations = (uint8_t *)(base + layout->operations);
         job->label = job_copy_name(&names, spec->label);
         job_copy_buffers(job, spec);
         job_copy_kernels(job, spec, &names);
         job_copy_after(job, spec);
-        job->n_operations = spec->n_operations;
+        job->work.n_operations = spec->n_operations;
         if (spec->n_operations)
-                memcpy(job->operations, spec->operations, spec->n_operations);
+                memcpy(job->work.operations, spec->operations, spec->n_operations);
 }
 
 int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
@@ -130,13 +130,13 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .id = spec->id,
                 .engine = engine,
                 .user = user,
-                .wanted_device = spec->device,
-                .timeout_ms = spec->timeout_ms,
-                .repeatable = spec->repeatable,
-                .timed = spec->timed,
+                .work.device = spec->device,
+                .work.timeout_ms = spec->timeout_ms,
+                .work.repeatable = spec->repeatable,
+                .work.timed = spec->timed,
                 .is_pooled = is_pooled,
-                .word = spec->word ? arena_ref(spec->word) : NULL,
-                .word_offset = spec->word_offset,
+                .work.word = spec->word ? arena_ref(spec->word) : NULL,
+                .work.word_offset = spec->word_offset,
                 .record = LEDGER_NONE,
         };
         job->entry = (QueueEntry){
@@ -144,10 +144,10 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .session = (uint32_t)(spec->id >> 32),
                 .priority = spec->priority,
         };
-        LIST_INIT(&job->successors);
+        LIST_INIT(&job->edges.successors);
         LIST_INIT(&job->watches);
         job_copy(job, spec, &layout);
-        job->duration_class = job_duration_class(job, &texts);
+        job->cost.class = job_duration_class(job, &texts);
         *ret_job = job;
         return 0;
 }
@@ -160,12 +160,12 @@ Job *job_find(const Engine *engine, uint64_t id) {
 }
 
 void job_release(Job *job) {
-        for (size_t i = 0; i < job->n_buffers; ++i)
-                arena_unref(job->buffers[i].arena);
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                module_unref(job->kernels[i].module);
-        job->word = arena_unref(job->word);
-        job->n_buffers = job->n_kernels = 0;
+        for (size_t i = 0; i < job->work.n_buffers; ++i)
+                arena_unref(job->work.buffers[i].arena);
+        for (size_t i = 0; i < job->work.n_kernels; ++i)
+                module_unref(job->work.kernels[i].module);
+        job->work.word = arena_unref(job->work.word);
+        job->work.n_buffers = job->work.n_kernels = 0;
 }
 
 static void job_drop_edges(JobEdge *edges, size_t n_edges) {
@@ -179,17 +179,17 @@ Job *job_free(Job *job) {
                 return NULL;
 
         assert(!job->entry.turn);
-        assert(LIST_EMPTY(&job->successors));
+        assert(LIST_EMPTY(&job->edges.successors));
         assert(LIST_EMPTY(&job->watches));
 
         user_uncharge(&job->charge);
-        job_drop_edges(job->after, job->n_after);
-        job_drop_edges(job->order, job->n_order);
+        job_drop_edges(job->edges.after, job->edges.n_after);
+        job_drop_edges(job->edges.order, job->edges.n_order);
         job_release(job);
-        free(job->order);
-        free(job->output);
-        failure_free(job->verdict);
-        failure_free(job->failure);
+        free(job->edges.order);
+        free(job->outcome.output);
+        failure_free(job->verdict.failure);
+        failure_free(job->outcome.failure);
         if (job->is_pooled)
                 pool_put(&job_pool, job);
         else
@@ -234,30 +234,23 @@ void job_set_state(Job *job, JobState next) {
         job_count(job, 1);
 }
 
-void job_set_place(Job *job, JobPlace next) {
-        static const bool moves[_JOB_PLACE_N][_JOB_PLACE_N] = {
-                [JOB_NOWHERE] = {[JOB_UNPLACED] = true,
-                                 [JOB_QUEUED] = true,
-                                 [JOB_ALONE] = true,
-                                 [JOB_PARKED] = true,
-                                 [JOB_INFLIGHT] = true,
-                                 [JOB_ENDING] = true,
-                                 [JOB_ENDED] = true},
-                [JOB_UNPLACED] = {[JOB_NOWHERE] = true},
-                [JOB_QUEUED] = {[JOB_NOWHERE] = true, [JOB_ALONE] = true},
-                [JOB_ALONE] = {[JOB_NOWHERE] = true},
-                [JOB_PARKED] = {[JOB_NOWHERE] = true},
-                [JOB_INFLIGHT] = {[JOB_NOWHERE] = true},
-                [JOB_ENDING] = {[JOB_NOWHERE] = true},
-        };
+#define MOVE(to) (1u << (to))
+#define MOVE_ALL ((1u << _JOB_PLACE_N) - 1)
 
-        assert(moves[job->place][next]);
-        job->place = next;
-}
+const uint16_t job_place_moves[_JOB_PLACE_N] = {
+        [JOB_NOWHERE] = MOVE_ALL & ~MOVE(JOB_NOWHERE),
+        [JOB_UNPLACED] = MOVE(JOB_NOWHERE),
+        [JOB_QUEUED] = MOVE(JOB_NOWHERE) | MOVE(JOB_ALONE),
+        [JOB_ALONE] = MOVE(JOB_NOWHERE),
+        [JOB_PARKED] = MOVE(JOB_NOWHERE),
+        [JOB_INFLIGHT] = MOVE(JOB_NOWHERE),
+        [JOB_ENDING] = MOVE(JOB_NOWHERE),
+        [JOB_ENDED] = 0,
+};
 
 void job_set_output(Job *job, const char *output, size_t n_max) {
-        free(job->output);
-        job->output = strndup(output, n_max);
+        free(job->outcome.output);
+        job->outcome.output = strndup(output, n_max);
 }
 
 void job_note_retries(Job *job, unsigned retries) {
@@ -270,12 +263,13 @@ void job_note_retries(Job *job, unsigned retries) {
 bool job_time_out(Job *job) {
         char names[256];
 
-        if (job->verdict)
+        if (job->verdict.failure)
                 return false;
         job_kernel_names(job, names, sizeof(names));
-        job->verdict_state = JOB_FAILED;
-        job->verdict = failure_new(FAILURE_TIMEOUT, "%s ran longer than its timeout of %.3f s",
-                                   names, (double)job->timeout_ms / 1000);
+        job->verdict.state = JOB_FAILED;
+        job->verdict.failure =
+                failure_new(FAILURE_TIMEOUT, "%s ran longer than its timeout of %.3f s", names,
+                            (double)job->work.timeout_ms / 1000);
         return true;
 }
 
@@ -292,22 +286,23 @@ bool job_is_ended(const Job *job) {
 }
 
 bool job_changes_in_place(const Job *job, ArenaPlace place) {
-        for (size_t i = 0; i < job->n_buffers; ++i)
-                if (job->buffers[i].direction == JOB_INOUT && job->buffers[i].arena->place == place)
+        for (size_t i = 0; i < job->work.n_buffers; ++i)
+                if (job->work.buffers[i].direction == JOB_INOUT &&
+                    job->work.buffers[i].arena->place == place)
                         return true;
         return false;
 }
 
 bool job_has_variables(const Job *job) {
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                if (job->kernels[i].module->has_variables)
+        for (size_t i = 0; i < job->work.n_kernels; ++i)
+                if (job->work.kernels[i].module->has_variables)
                         return true;
         return false;
 }
 
 static bool job_reads(const Job *job, const JobBuffer *written) {
-        for (size_t i = 0; i < job->n_buffers; ++i) {
-                const JobBuffer *read = &job->buffers[i];
+        for (size_t i = 0; i < job->work.n_buffers; ++i) {
+                const JobBuffer *read = &job->work.buffers[i];
 
                 if (job_is_read(read) && read->arena == written->arena &&
                     read->offset < written->offset + written->length &&
@@ -318,8 +313,9 @@ static bool job_reads(const Job *job, const JobBuffer *written) {
 }
 
 static bool job_overwrites(const Job *job, const Job *before) {
-        for (size_t i = 0; i < job->n_buffers; ++i)
-                if (job->buffers[i].direction != JOB_IN && job_reads(before, &job->buffers[i]))
+        for (size_t i = 0; i < job->work.n_buffers; ++i)
+                if (job->work.buffers[i].direction != JOB_IN &&
+                    job_reads(before, &job->work.buffers[i]))
                         return true;
         return false;
 }
@@ -327,7 +323,7 @@ static bool job_overwrites(const Job *job, const Job *before) {
 bool job_is_overtaken(const Job *job) {
         const JobEdge *edge;
 
-        LIST_FOREACH (edge, &job->successors, link)
+        LIST_FOREACH (edge, &job->edges.successors, link)
                 if (edge->is_order && (edge->after->state == JOB_RUNNING || edge->after->is_held) &&
                     job_overwrites(edge->after, job))
                         return true;
@@ -337,19 +333,19 @@ bool job_is_overtaken(const Job *job) {
 void job_kernel_names(const Job *job, char *text, size_t n_text) {
         size_t n;
 
-        if (!job->n_kernels) {
+        if (!job->work.n_kernels) {
                 snprintf(text, n_text, "job " JOB_ID_FORMAT, JOB_ID_PARTS(job->id));
                 return;
         }
 
-        n = snprintf(text, n_text, job->n_kernels > 1 ? "kernels %s" : "kernel %s",
-                     job->kernels[0].name);
-        for (size_t i = 1; i < job->n_kernels && n < n_text; ++i)
-                n += snprintf(text + n, n_text - n, ", %s", job->kernels[i].name);
+        n = snprintf(text, n_text, job->work.n_kernels > 1 ? "kernels %s" : "kernel %s",
+                     job->work.kernels[0].name);
+        for (size_t i = 1; i < job->work.n_kernels && n < n_text; ++i)
+                n += snprintf(text + n, n_text - n, ", %s", job->work.kernels[i].name);
 }
 
 uint64_t job_waited_us(const Job *job, uint64_t now_ns) {
-        uint64_t until_ns = job->started_ns ? job->started_ns : now_ns;
+        uint64_t until_ns = job->clock.started_ns ? job->clock.started_ns : now_ns;
 
-        return until_ns > job->submitted_ns ? (until_ns - job->submitted_ns) / 1000 : 0;
+        return until_ns > job->clock.submitted_ns ? (until_ns - job->clock.submitted_ns) / 1000 : 0;
 }

@@ -10,6 +10,7 @@
  * the scheduler's; what an end entails is in ending.h.
  */
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,10 +53,7 @@ typedef enum JobState {
         _JOB_STATE_N,
 } JobState;
 
-/*
- * Which list job->link is in. From NOWHERE to any other and back, but that none leaves
- * ENDED; and from QUEUED to ALONE.
- */
+/* Which list job->link is in; job_place_moves has the legal moves. */
 typedef enum JobPlace {
         JOB_NOWHERE,  /* waits for other jobs */
         JOB_UNPLACED, /* engine->unplaced: there is no device yet */
@@ -137,6 +135,67 @@ typedef struct JobSpec {
         size_t n_after;
 } JobSpec;
 
+/* What it asks for; all of it in the job's own allocation, but for references. */
+typedef struct JobWork {
+        JobBuffer *buffers;
+        JobKernel *kernels;
+        uint8_t *operations;
+        size_t n_buffers;
+        size_t n_kernels;
+        size_t n_operations;
+        Arena *word; /* where its worker stores that it is done; NULL: nowhere */
+        uint64_t word_offset;
+        uint64_t timeout_ms; /* 0: none */
+        int device;          /* named, or that of its buffers; -1: any */
+        bool repeatable;
+        bool timed;
+} JobWork;
+
+/* The jobs before and behind it. */
+typedef struct JobEdges {
+        JobEdge *after;  /* what its client put before it */
+        JobEdge *order;  /* what its buffers put before it; an allocation of its own */
+        OrderNode *node; /* in submitter->order, until it ends */
+        size_t n_after;
+        size_t n_order;
+        size_t n_blocking; /* that keep it from running */
+        LIST_HEAD(, JobEdge) successors;
+} JobEdges;
+
+/* Moments of its life; 0: not yet. */
+typedef struct JobClock {
+        uint64_t submitted_ns;
+        uint64_t started_ns; /* handed to an executor, the last time */
+        uint64_t ended_ns;
+        uint64_t orphan_ns; /* when its session went while it ran */
+} JobClock;
+
+/* What it is expected to take of its device's time, where that is counted, and what it took. */
+typedef struct JobCost {
+        uint64_t class; /* of durations learnt together */
+        uint64_t expected_ns;
+        uint64_t counted_ns; /* in its device's gate; 0: not in it */
+        uint64_t busy_ns;    /* once it is in flight no more */
+        QuantaJob quantum;   /* of its domain's quanta */
+        uint32_t n_beside;   /* the most that were in its worker at its start and its end */
+        bool is_long;        /* expected to outlast the quantum */
+        bool is_bounding;    /* counted in executor->short_ns */
+} JobCost;
+
+/* How it is to end as soon as it may. */
+typedef struct JobVerdict {
+        Failure *failure; /* NULL: there is no verdict */
+        JobState state;
+} JobVerdict;
+
+/* What it came to. */
+typedef struct JobOutcome {
+        Failure *failure; /* of FAILED and CANCELLED */
+        char *output;     /* what its kernels printed */
+        uint64_t ran_us;
+        uint64_t gpu_ns;
+} JobOutcome;
+
 struct Job {
         uint64_t id;
         Engine *engine;
@@ -154,58 +213,26 @@ struct Job {
         JobState state;
         JobPlace place;
         Device *device;     /* where it runs; NULL: not chosen */
-        int wanted_device;  /* named, or that of its buffers; -1: any */
-        FaultPhase phase;   /* when its worker ends */
         Executor *executor; /* while RUNNING */
         Instance *instance; /* while PARKED */
-        Failure *failure;   /* of FAILED and CANCELLED */
-        Failure *verdict;   /* how it is to end as soon as it may; NULL: not decided */
-        JobState verdict_state;
-        char *output; /* what its kernels printed */
-        unsigned retries;
-        size_t n_before; /* QUEUED: jobs whose turn comes first, as last counted for a listing */
+        size_t n_before;    /* QUEUED: jobs whose turn comes first, as last counted for a listing */
 
-        JobBuffer *buffers;
-        JobKernel *kernels;
-        uint8_t *operations;
-        Arena *word; /* where its worker stores that it is done; NULL: nowhere */
-        uint64_t word_offset;
-        JobEdge *after;        /* what it depends on */
-        JobEdge *order;        /* what its buffers put before it; an allocation of its own */
-        OrderNode *order_node; /* in submitter->order, until it ends */
-        size_t n_buffers;
-        size_t n_kernels;
-        size_t n_operations;
-        size_t n_after;
-        size_t n_order;
-        size_t n_blocking; /* edges that keep it from running */
-        LIST_HEAD(, JobEdge) successors;
+        JobWork work;
+        JobEdges edges;
+        JobClock clock;
+        JobCost cost;
+        JobVerdict verdict;
+        JobOutcome outcome;
         LIST_HEAD(, JobWatch) watches;
-
-        uint64_t submitted_ns;
-        uint64_t started_ns; /* handed to a executor, the last time */
-        uint64_t ended_ns;
-        uint64_t orphan_ns; /* when its session went while it ran; 0: it is still there */
-        uint64_t ran_us;
-        uint64_t gpu_ns;
-        uint64_t duration_class;
-        uint64_t expected_ns;
-        uint64_t busy_ns;    /* of its device's time, once it is in flight no more */
-        uint64_t counted_ns; /* in its device's gate; 0: not in it */
-        QuantaJob quantum;   /* of its domain's quanta */
-        uint32_t n_beside;   /* the most that were in its worker at its start and its end */
-        uint64_t timeout_ms; /* 0: none */
         UserCharge charge;
         uint32_t record; /* in the ledger, or LEDGER_NONE */
 
-        bool is_held : 1; /* was in a worker that ended with the supervisor before us; its session has not said all */
+        unsigned retries;
+        FaultPhase phase; /* when its worker ends */
+        bool is_held : 1; /* was in a worker of the supervisor before this one; its session has not said all */
         bool was_overtaken : 1; /* job_is_overtaken() when its worker ended */
         bool is_alone : 1;      /* after a fault: runs with nothing beside it */
-        bool is_bounding : 1;   /* counted in executor->short_ns, unless it is long */
-        bool is_long : 1;       /* expected to outlast the quantum */
         bool is_pooled : 1;     /* its memory */
-        bool repeatable : 1;
-        bool timed : 1;
 };
 
 /** job_texts() - of @spec's label and kernels. */
@@ -228,8 +255,13 @@ void job_unwatch(JobWatch *watch);
 bool job_may_move(JobState from, JobState to);
 /** job_set_state() - asserts the move and counts it for its user. */
 void job_set_state(Job *job, JobState next);
+/** job_place_moves - a bit for each place that a job may go to from this one. */
+extern const uint16_t job_place_moves[_JOB_PLACE_N];
 /** job_set_place() - asserts the move; the lists are the caller's. */
-void job_set_place(Job *job, JobPlace next);
+static inline void job_set_place(Job *job, JobPlace next) {
+        assert(job_place_moves[job->place] & 1u << next);
+        job->place = next;
+}
 /** job_is_made() - it is, or was, in the tables; else it failed its checks and only reports that. */
 static inline bool job_is_made(const Job *job) {
         return job->hh.tbl != NULL;

@@ -14,14 +14,14 @@
 
 static Failure *place_wanted_device(const Job *job, int *ret_wanted) {
         size_t n_devices = job->engine->n_devices;
-        int wanted = job->wanted_device;
+        int wanted = job->work.device;
 
         if (wanted >= (int)n_devices)
                 return failure_new(FAILURE_NOT_FOUND, "device %d: there are %zu", wanted,
                                    n_devices);
 
-        for (size_t i = 0; i < job->n_kernels; ++i) {
-                const Module *module = job->kernels[i].module;
+        for (size_t i = 0; i < job->work.n_kernels; ++i) {
+                const Module *module = job->work.kernels[i].module;
 
                 if (!module->has_variables || !module->home)
                         continue;
@@ -39,8 +39,8 @@ static Failure *place_wanted_device(const Job *job, int *ret_wanted) {
 /* Jobs before it that are still in flight must be in the same worker, which keeps
  * the order. Return: false: they are elsewhere, wait for them. */
 static bool place_follow_order(const Job *job, int *wanted) {
-        for (size_t i = 0; i < job->n_order; ++i) {
-                const Job *before = job->order[i].before;
+        for (size_t i = 0; i < job->edges.n_order; ++i) {
+                const Job *before = job->edges.order[i].before;
 
                 if (!before)
                         continue;
@@ -56,14 +56,14 @@ static bool place_follow_order(const Job *job, int *wanted) {
 
 static void place_load(Job *job, Device *device) {
         job->device = device;
-        job->expected_ns = duration_expected(job->user->duration, job->duration_class);
-        job->is_long = job->expected_ns > engine_inflight_ns(job->engine);
-        device->load_ns += job->expected_ns;
+        job->cost.expected_ns = duration_expected(job->user->duration, job->cost.class);
+        job->cost.is_long = job->cost.expected_ns > engine_inflight_ns(job->engine);
+        device->load_ns += job->cost.expected_ns;
         device->n_queued++;
 }
 
 static void place_unload(Job *job) {
-        job->device->load_ns -= job->expected_ns;
+        job->device->load_ns -= job->cost.expected_ns;
         job->device->n_queued--;
 }
 
@@ -108,7 +108,7 @@ void place_consider(Job *job) {
         int wanted = -1;
         Lane *lane;
 
-        if (job->state != JOB_WAITING || job->place != JOB_NOWHERE || job->n_blocking ||
+        if (job->state != JOB_WAITING || job->place != JOB_NOWHERE || job->edges.n_blocking ||
             job->is_held)
                 return;
         if (!job->engine->n_devices) {
@@ -193,9 +193,9 @@ void place_park(Job *job, Instance *instance) {
 /* ---- running --------------------------------------------------------------- */
 
 static void place_claim_variables(Job *job) {
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                if (job->kernels[i].module->has_variables)
-                        job->kernels[i].module->home = job->device;
+        for (size_t i = 0; i < job->work.n_kernels; ++i)
+                if (job->work.kernels[i].module->has_variables)
+                        job->work.kernels[i].module->home = job->device;
 }
 
 static void place_unqueue(Job *job) {
@@ -214,14 +214,14 @@ static void place_started(Job *job, Executor *executor) {
 
         job_set_place(job, JOB_INFLIGHT);
         job->executor = executor;
-        job->n_beside = executor->n_inflight;
+        job->cost.n_beside = executor->n_inflight;
         job->phase = FAULT_UNKNOWN;
-        job->started_ns = engine_now(job->engine);
+        job->clock.started_ns = engine_now(job->engine);
         job_set_state(job, JOB_RUNNING);
         device->n_running++;
-        device->load_ns += job->expected_ns;
+        device->load_ns += job->cost.expected_ns;
         gate_enter(device, job);
-        fairshare_charge(device->share, &lane->share, job->expected_ns, job->started_ns);
+        fairshare_charge(device->share, &lane->share, job->cost.expected_ns, job->clock.started_ns);
         place_claim_variables(job);
 }
 
@@ -229,7 +229,7 @@ static void place_started(Job *job, Executor *executor) {
 static void place_let_follow(Job *job) {
         JobEdge *edge;
 
-        LIST_FOREACH (edge, &job->successors, link) {
+        LIST_FOREACH (edge, &job->edges.successors, link) {
                 if (!edge->is_order)
                         continue;
                 dependency_unblock(edge);
@@ -253,7 +253,7 @@ int place_run(Job *job, Executor *executor) {
  * one ended, so that jobs side by side count once together. */
 static uint64_t place_settle(const Job *job, uint64_t now_ns) {
         Executor *executor = job->executor;
-        uint64_t busy_ns = now_ns - MAX(job->started_ns, executor->last_end_ns);
+        uint64_t busy_ns = now_ns - MAX(job->clock.started_ns, executor->last_end_ns);
 
         if (job->delivery.is_queued)
                 return 0;
@@ -266,12 +266,12 @@ void place_leave(Job *job) {
         Device *device = job->device;
         Lane *lane = job_lane(job);
 
-        fairshare_settle(device->share, &lane->share, job->expected_ns, busy_ns, now_ns);
+        fairshare_settle(device->share, &lane->share, job->cost.expected_ns, busy_ns, now_ns);
         user_add_gpu_time(job->user, busy_ns, now_ns);
-        job->busy_ns = busy_ns;
-        job->n_beside = MAX(job->n_beside, job->executor->n_inflight);
+        job->cost.busy_ns = busy_ns;
+        job->cost.n_beside = MAX(job->cost.n_beside, job->executor->n_inflight);
         device->gpu_ns += busy_ns;
-        device->load_ns -= job->expected_ns;
+        device->load_ns -= job->cost.expected_ns;
         device->n_running--;
         gate_leave(device, job, now_ns);
         inflight_remove(job->executor, job);
@@ -284,7 +284,7 @@ void place_leave(Job *job) {
 static void place_hold_back(Job *job) {
         JobEdge *edge;
 
-        LIST_FOREACH (edge, &job->successors, link) {
+        LIST_FOREACH (edge, &job->edges.successors, link) {
                 Job *after = edge->after;
 
                 if (edge->is_order && dependency_block(edge) && after->state == JOB_WAITING &&
@@ -299,8 +299,8 @@ static void place_go_back(Job *job, bool alone) {
         place_leave(job);
         job_note_retries(job, job->retries + was_sent);
         job->is_alone = alone;
-        job->started_ns = 0;
-        job->ran_us = 0;
+        job->clock.started_ns = 0;
+        job->outcome.ran_us = 0;
         job_set_state(job, JOB_WAITING);
         place_hold_back(job);
 }
@@ -318,7 +318,8 @@ void place_recall(Executor *executor) {
         Job *job, *next;
 
         TAILQ_FOREACH_SAFE (job, &executor->inflight, link, next)
-                if (!job->verdict && executor->engine->executor_ops->pull_job(executor, job))
+                if (!job->verdict.failure &&
+                    executor->engine->executor_ops->pull_job(executor, job))
                         place_return(job, job->is_alone);
 }
 
@@ -331,13 +332,13 @@ static void place_stop(Job *job) {
 }
 
 void place_end_soon(Job *job, JobState state, Failure *failure) {
-        if (job->verdict || job_is_ended(job)) {
+        if (job->verdict.failure || job_is_ended(job)) {
                 failure_free(failure);
                 return;
         }
 
-        job->verdict = failure;
-        job->verdict_state = state;
+        job->verdict.failure = failure;
+        job->verdict.state = state;
         if (job->is_held) /* submission_settle() goes on from here */
                 return;
         if (job->state == JOB_RUNNING && !job->delivery.is_queued) {
@@ -352,7 +353,7 @@ void place_end_soon(Job *job, JobState state, Failure *failure) {
 }
 
 static void place_fail_dependent(Job *dependent, const Job *job) {
-        const Failure *failure = job->failure;
+        const Failure *failure = job->outcome.failure;
 
         place_end_soon(dependent, JOB_FAILED,
                        failure_depends(job->id, job->state == JOB_CANCELLED, failure->code,
@@ -370,7 +371,7 @@ void place_let_go(Job *job) {
         bool out_of_turn = dependency_is_behind(job);
         JobEdge *edge;
 
-        while ((edge = LIST_FIRST(&job->successors))) {
+        while ((edge = LIST_FIRST(&job->edges.successors))) {
                 Job *after = edge->after;
                 bool is_order = edge->is_order;
 
@@ -379,7 +380,7 @@ void place_let_go(Job *job) {
                         place_fail_dependent(after, job);
                 else if (is_order && out_of_turn)
                         place_derive_again(after);
-                if (after->state == JOB_RUNNING && after->verdict)
+                if (after->state == JOB_RUNNING && after->verdict.failure)
                         place_stop(after);
                 place_consider(after);
         }

@@ -10,19 +10,29 @@
 #include "slot.h"
 #include "util/list.h"
 
+static void reason_count_entry(QueueEntry *entry, size_t n_before, void *userdata) {
+        container_of(entry, Job, entry)->n_before = n_before;
+}
+
+void reason_count(User *user) {
+        for (size_t i = 0; i < user->n_lanes; ++i)
+                if (user->lanes[i])
+                        queue_visit(&user->lanes[i]->queue, reason_count_entry, NULL);
+}
+
 static bool reason_edges(const Job *job, char *text, size_t n_text) {
-        for (size_t i = 0; i < job->n_after; ++i) {
-                if (!job->after[i].before)
+        for (size_t i = 0; i < job->edges.n_after; ++i) {
+                if (!job->edges.after[i].before)
                         continue;
                 snprintf(text, n_text, "waits for job " JOB_ID_FORMAT,
-                         JOB_ID_PARTS(job->after[i].before->id));
+                         JOB_ID_PARTS(job->edges.after[i].before->id));
                 return true;
         }
-        for (size_t i = 0; i < job->n_order; ++i) {
-                if (!job->order[i].before)
+        for (size_t i = 0; i < job->edges.n_order; ++i) {
+                if (!job->edges.order[i].before)
                         continue;
                 snprintf(text, n_text, "job " JOB_ID_FORMAT " runs first (same buffers)",
-                         JOB_ID_PARTS(job->order[i].before->id));
+                         JOB_ID_PARTS(job->edges.order[i].before->id));
                 return true;
         }
         return false;
@@ -34,22 +44,21 @@ static bool reason_runs_alone(const Executor *executor) {
         return job && job->is_alone;
 }
 
-static void reason_turn(const Job *job, const Executor *executor, size_t n_before, char *text,
-                        size_t n_text) {
+static void reason_turn(const Job *job, const Executor *executor, char *text, size_t n_text) {
         const Slot *slot = executor->slot;
 
-        if (job->is_long && executor->n_long)
+        if (job->cost.is_long && executor->n_long)
                 snprintf(text, n_text, "another long job of its user runs");
         else if (quanta_is_shut(&slot->device->quanta, &slot->domain))
                 snprintf(text, n_text, "another user's quantum (%zu jobs of its user before it)",
-                         n_before);
-        else if (n_before)
-                snprintf(text, n_text, "its turn (%zu jobs before it)", n_before);
+                         job->n_before);
+        else if (job->n_before)
+                snprintf(text, n_text, "its turn (%zu jobs before it)", job->n_before);
         else
                 snprintf(text, n_text, "its turn (%u jobs in flight)", slot->device->n_running);
 }
 
-static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_text) {
+static void reason_queued(const Job *job, char *text, size_t n_text) {
         const Slot *slot = job_lane(job)->slot;
         const Executor *executor = slot->executor;
 
@@ -74,10 +83,10 @@ static void reason_queued(const Job *job, size_t n_before, char *text, size_t n_
                 snprintf(text, n_text, "over gpu_seconds: its user has some again in about %.0f s",
                          ceil(user_over_seconds(job->user, engine_now(job->engine))));
         else
-                reason_turn(job, executor, n_before, text, n_text);
+                reason_turn(job, executor, text, n_text);
 }
 
-void reason_write(const Job *job, size_t n_before, char *text, size_t n_text) {
+void reason_write(const Job *job, char *text, size_t n_text) {
         switch (job->place) {
                 case JOB_UNPLACED:
                         snprintf(text, n_text, "device: %s", job->engine->problem);
@@ -90,7 +99,7 @@ void reason_write(const Job *job, size_t n_before, char *text, size_t n_text) {
                         return;
                 case JOB_QUEUED:
                 case JOB_ALONE:
-                        reason_queued(job, n_before, text, n_text);
+                        reason_queued(job, text, n_text);
                         return;
                 default:
                         if (!reason_edges(job, text, n_text))

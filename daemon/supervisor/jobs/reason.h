@@ -11,7 +11,9 @@
 
 #include "job.h"
 
-/** reason_write() - @n_before: jobs whose turn comes first, if QUEUED. */
-void reason_write(const Job *job, size_t n_before, char *text, size_t n_text);
+/** reason_count() - for reason_write(): the jobs whose turn comes before each of this user's. */
+void reason_count(User *user);
+/** reason_write() - of a job that reason_count() has counted. */
+void reason_write(const Job *job, char *text, size_t n_text);
 
 #endif

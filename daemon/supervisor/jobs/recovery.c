@@ -18,13 +18,13 @@ static FaultJob recovery_describe(Job *job) {
         return (FaultJob){
                 .phase = job->phase,
                 .retries = job->retries,
-                .repeatable = job->repeatable,
+                .repeatable = job->work.repeatable,
                 .device_inout = job_changes_in_place(job, ARENA_DEVICE),
                 .host_inout = job_changes_in_place(job, ARENA_HOST),
                 .variables = job_has_variables(job),
                 .alone = job->is_alone,
                 .overtaken = job->was_overtaken,
-                .doomed = job->verdict != NULL,
+                .doomed = job->verdict.failure != NULL,
         };
 }
 
@@ -44,17 +44,18 @@ static void recovery_name_buffers(const Job *job, JobDirection direction, char *
         size_t n = 0, n_named = 0;
 
         *text = '\0';
-        for (size_t i = 0; i < job->n_buffers && n < n_text; ++i) {
-                if (job->buffers[i].direction != direction)
+        for (size_t i = 0; i < job->work.n_buffers && n < n_text; ++i) {
+                if (job->work.buffers[i].direction != direction)
                         continue;
                 if (n_named++ == RECOVERY_NAMED_MAX) {
                         snprintf(text + n, n_text - n, ", and more");
                         return;
                 }
                 n += snprintf(text + n, n_text - n, "%sbytes %llu to %llu of arena %llu",
-                              n ? ", " : "", (unsigned long long)job->buffers[i].offset,
-                              (unsigned long long)(job->buffers[i].offset + job->buffers[i].length),
-                              (unsigned long long)job->buffers[i].arena->id);
+                              n ? ", " : "", (unsigned long long)job->work.buffers[i].offset,
+                              (unsigned long long)(job->work.buffers[i].offset +
+                                                   job->work.buffers[i].length),
+                              (unsigned long long)job->work.buffers[i].arena->id);
         }
         if (job_has_variables(job) && n < n_text)
                 snprintf(text + n, n_text - n, "%sits modules' variables", n ? ", " : "");
@@ -89,9 +90,9 @@ static Failure *recovery_given_up(const Job *job, const Failure *failure) {
 /* ---- deeds ----------------------------------------------------------------- */
 
 static void recovery_suspect(const Job *job) {
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                suspects_add(&job->user->suspects,
-                             suspects_key(job->kernels[i].module->name, job->kernels[i].name));
+        for (size_t i = 0; i < job->work.n_kernels; ++i)
+                suspects_add(&job->user->suspects, suspects_key(job->work.kernels[i].module->name,
+                                                                job->work.kernels[i].name));
 }
 
 static void recovery_punish(Job *job, const Failure *failure, const char *output, bool alone) {
@@ -110,9 +111,9 @@ static void recovery_punish(Job *job, const Failure *failure, const char *output
 }
 
 static void recovery_end_as_told(Job *job) {
-        Failure *verdict = TAKE_PTR(job->verdict);
+        Failure *verdict = TAKE_PTR(job->verdict.failure);
 
-        if (job->verdict_state == JOB_CANCELLED)
+        if (job->verdict.state == JOB_CANCELLED)
                 ending_cancel(job, verdict);
         else
                 ending_fail(job, verdict);

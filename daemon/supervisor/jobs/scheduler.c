@@ -15,7 +15,7 @@ static bool scheduler_fits(QueueEntry *entry, void *userdata) {
         const Job *job = container_of(entry, Job, entry);
         const Executor *executor = userdata;
 
-        if (job->is_long)
+        if (job->cost.is_long)
                 return executor->n_long == 0;
         return executor->short_ns < engine_inflight_ns(executor->engine);
 }
@@ -38,9 +38,9 @@ static bool scheduler_is_suspect(const Job *job) {
 
         if (!suspects->n_keys)
                 return false;
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                if (suspects_has(suspects,
-                                 suspects_key(job->kernels[i].module->name, job->kernels[i].name)))
+        for (size_t i = 0; i < job->work.n_kernels; ++i)
+                if (suspects_has(suspects, suspects_key(job->work.kernels[i].module->name,
+                                                        job->work.kernels[i].name)))
                         return true;
         return false;
 }
@@ -69,8 +69,8 @@ static Job *scheduler_next(Lane *lane, Executor *executor) {
 /* ---- start ----------------------------------------------------------------- */
 
 static bool scheduler_tell_lost_variables(Job *job) {
-        for (size_t i = 0; i < job->n_kernels; ++i) {
-                Module *module = job->kernels[i].module;
+        for (size_t i = 0; i < job->work.n_kernels; ++i) {
+                Module *module = job->work.kernels[i].module;
 
                 if (!module->variables_lost)
                         continue;
@@ -88,8 +88,8 @@ static bool scheduler_tell_lost_variables(Job *job) {
 static bool scheduler_has_modules(Job *job, Executor *executor) {
         Instance *adding = NULL;
 
-        for (size_t i = 0; i < job->n_kernels; ++i) {
-                Module *module = job->kernels[i].module;
+        for (size_t i = 0; i < job->work.n_kernels; ++i) {
+                Module *module = job->work.kernels[i].module;
                 Instance *instance = module_find_instance(module, executor);
 
                 if (!instance)

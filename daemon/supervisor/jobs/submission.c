@@ -18,7 +18,7 @@ static void submission_abandon_jobs(Submitter *submitter) {
         while ((job = TAILQ_LAST(&submitter->jobs, SubmitterJobs))) {
                 TAILQ_REMOVE(&submitter->jobs, job, submitter_link);
                 job->submitter = NULL;
-                job->orphan_ns = now_ns;
+                job->clock.orphan_ns = now_ns;
                 if (job->state == JOB_WAITING || job->delivery.is_queued)
                         place_end_soon(job, JOB_CANCELLED,
                                        failure_new(FAILURE_CANCELLED, "its client is gone"));
@@ -73,12 +73,12 @@ Failure *submission_accept(Submitter *submitter, const JobSpec *spec, const Ledg
         job->record = known->slot;
         job->is_held = known->state == LEDGER_SENT;
         job->retries = known->sent.retries;
-        job->submitted_ns = engine_now(submitter->engine);
+        job->clock.submitted_ns = engine_now(submitter->engine);
         if (dependency_derive(job) < 0)
                 return submission_no_memory();
 
         if (submission_enter(submitter, job) < 0) {
-                order_remove(submitter->order, job->order_node);
+                order_remove(submitter->order, job->edges.node);
                 return submission_no_memory();
         }
         place_consider(job);
@@ -87,11 +87,11 @@ Failure *submission_accept(Submitter *submitter, const JobSpec *spec, const Ledg
 }
 
 static void submission_settle_job(Job *job) {
-        Failure *verdict = TAKE_PTR(job->verdict);
+        Failure *verdict = TAKE_PTR(job->verdict.failure);
 
         job->is_held = false;
         if (verdict)
-                place_end_soon(job, job->verdict_state, verdict);
+                place_end_soon(job, job->verdict.state, verdict);
         else
                 recovery_run_unattached(job);
 }
@@ -124,7 +124,7 @@ int submission_refuse(Submitter *submitter, uint64_t id, Failure *failure) {
                 failure_free(failure);
                 return -ENOMEM;
         }
-        job->submitted_ns = engine_now(submitter->engine);
+        job->clock.submitted_ns = engine_now(submitter->engine);
         ending_fail(job, failure);
         return 0;
 }
@@ -138,13 +138,14 @@ int submission_recall(Submitter *submitter, const LedgerJob *known) {
         job->record = known->slot;
         job->state = (JobState)known->end.state;
         job_set_place(job, JOB_ENDED);
-        job->failure = known->end.code ? failure_new(known->end.code, "%s", known->text) : NULL;
+        job->outcome.failure =
+                known->end.code ? failure_new(known->end.code, "%s", known->text) : NULL;
         job->device =
                 known->end.device < engine->n_devices ? &engine->devices[known->end.device] : NULL;
-        job->submitted_ns = 1;
-        job->started_ns = 1 + known->end.waited_us * 1000;
-        job->ran_us = known->end.ran_us;
-        job->gpu_ns = known->end.gpu_ns;
+        job->clock.submitted_ns = 1;
+        job->clock.started_ns = 1 + known->end.waited_us * 1000;
+        job->outcome.ran_us = known->end.ran_us;
+        job->outcome.gpu_ns = known->end.gpu_ns;
         submitter->ops->job_ended(submitter, job);
         return 0;
 }

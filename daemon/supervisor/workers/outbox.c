@@ -146,44 +146,45 @@ static int outbox_send_one(Channel *channel, Delivery *delivery) {
 static uint8_t *outbox_write_buffers(uint8_t *p, const Job *job) {
         WorkerBuffer *buffers = (WorkerBuffer *)p;
 
-        for (size_t i = 0; i < job->n_buffers; ++i)
+        for (size_t i = 0; i < job->work.n_buffers; ++i)
                 buffers[i] = (WorkerBuffer){
-                        .arena = job->buffers[i].arena->id,
-                        .offset = job->buffers[i].offset,
-                        .length = job->buffers[i].length,
-                        .direction = job->buffers[i].direction,
+                        .arena = job->work.buffers[i].arena->id,
+                        .offset = job->work.buffers[i].offset,
+                        .length = job->work.buffers[i].length,
+                        .direction = job->work.buffers[i].direction,
                 };
-        return (uint8_t *)(buffers + job->n_buffers);
+        return (uint8_t *)(buffers + job->work.n_buffers);
 }
 
 static uint8_t *outbox_write_modules(uint8_t *p, const Job *job) {
         uint64_t *modules = (uint64_t *)p;
 
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                modules[i] = job->kernels[i].module->id;
-        return (uint8_t *)(modules + job->n_kernels);
+        for (size_t i = 0; i < job->work.n_kernels; ++i)
+                modules[i] = job->work.kernels[i].module->id;
+        return (uint8_t *)(modules + job->work.n_kernels);
 }
 
 /* Whoever goes before it by its buffers and has not ended is in this worker. */
 static uint8_t *outbox_write_after(uint8_t *p, const Job *job) {
         uint64_t *after = (uint64_t *)p;
 
-        for (size_t i = 0; i < job->n_order; ++i)
-                if (job->order[i].before)
-                        *after++ = job->order[i].before->id;
+        for (size_t i = 0; i < job->edges.n_order; ++i)
+                if (job->edges.order[i].before)
+                        *after++ = job->edges.order[i].before->id;
         return (uint8_t *)after;
 }
 
 static uint8_t *outbox_write_texts(uint8_t *p, const Job *job, uint32_t *ret_n_names) {
         uint8_t *begin = p;
 
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                p = (uint8_t *)memcpy(p, job->kernels[i].name, job->kernels[i].n_name + 1) +
-                    job->kernels[i].n_name + 1;
+        for (size_t i = 0; i < job->work.n_kernels; ++i)
+                p = (uint8_t *)memcpy(p, job->work.kernels[i].name,
+                                      job->work.kernels[i].n_name + 1) +
+                    job->work.kernels[i].n_name + 1;
         *ret_n_names = (uint32_t)(p - begin);
-        if (job->n_operations)
-                memcpy(p, job->operations, job->n_operations);
-        p += job->n_operations;
+        if (job->work.n_operations)
+                memcpy(p, job->work.operations, job->work.n_operations);
+        p += job->work.n_operations;
         while ((p - begin) % 8)
                 *p++ = 0;
         return p;
@@ -196,13 +197,13 @@ static uint8_t *outbox_write_job(uint8_t *p, const Job *job) {
         *to = (WorkerJob){
                 .priority = job->entry.priority,
                 .id = job->id,
-                .word_arena = job->word ? job->word->id : 0,
-                .word_offset = job->word ? job->word_offset : 0,
-                .timeout_ms = (uint32_t)MIN(job->timeout_ms, (uint64_t)UINT32_MAX),
-                .n_buffers = (uint32_t)job->n_buffers,
-                .n_kernels = (uint32_t)job->n_kernels,
-                .n_operations = (uint32_t)job->n_operations,
-                .timed = job->timed,
+                .word_arena = job->work.word ? job->work.word->id : 0,
+                .word_offset = job->work.word ? job->work.word_offset : 0,
+                .timeout_ms = (uint32_t)MIN(job->work.timeout_ms, (uint64_t)UINT32_MAX),
+                .n_buffers = (uint32_t)job->work.n_buffers,
+                .n_kernels = (uint32_t)job->work.n_kernels,
+                .n_operations = (uint32_t)job->work.n_operations,
+                .timed = job->work.timed,
                 .alone = job->is_alone,
         };
         p = outbox_write_buffers((uint8_t *)(to + 1), job);
@@ -216,12 +217,13 @@ static uint8_t *outbox_write_job(uint8_t *p, const Job *job) {
 
 /* No less than it takes. */
 static size_t outbox_job_bytes(const Job *job) {
-        size_t n_texts = job->n_operations;
+        size_t n_texts = job->work.n_operations;
 
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                n_texts += job->kernels[i].n_name + 1;
-        return sizeof(WorkerJob) + job->n_buffers * sizeof(WorkerBuffer) +
-               (job->n_kernels + job->n_order) * sizeof(uint64_t) + WORKER_ALIGN(n_texts);
+        for (size_t i = 0; i < job->work.n_kernels; ++i)
+                n_texts += job->work.kernels[i].n_name + 1;
+        return sizeof(WorkerJob) + job->work.n_buffers * sizeof(WorkerBuffer) +
+               (job->work.n_kernels + job->edges.n_order) * sizeof(uint64_t) +
+               WORKER_ALIGN(n_texts);
 }
 
 /* How many of the jobs at the front go as one message. */

@@ -148,7 +148,7 @@ static const char *worker_on_late(Worker *worker, const WorkerMessage *late) {
         Job *job = inflight_find(&worker->executor, late->head.id);
 
         /* It may have ended in the same moment. */
-        if (job && job->timeout_ms)
+        if (job && job->work.timeout_ms)
                 worker_late(worker, job);
         return NULL;
 }

@@ -83,9 +83,9 @@ bool workers_flush(Workers *workers, bool may_sleep) {
 
 /* Counted from the last end in its worker: jobs beside it may have held it up. */
 static bool workers_is_overdue(const Job *job, uint64_t now_ns, uint64_t grace_ms) {
-        uint64_t ran_ns = now_ns - MAX(job->started_ns, job->executor->last_end_ns);
+        uint64_t ran_ns = now_ns - MAX(job->clock.started_ns, job->executor->last_end_ns);
 
-        return job->timeout_ms && ran_ns / 1000000 > job->timeout_ms * 2 + grace_ms;
+        return job->work.timeout_ms && ran_ns / 1000000 > job->work.timeout_ms * 2 + grace_ms;
 }
 
 /* Any job of a silent worker; of one that speaks the oldest alone, since others may wait in it. */

@@ -26,6 +26,15 @@ static void only_the_drawn_moves_are_legal(void **state) {
         }
 }
 
+static void a_job_that_has_ended_goes_nowhere(void **state) {
+        assert_int_equal(job_place_moves[JOB_ENDED], 0);
+        for (int from = 0; from < JOB_ENDED; ++from) {
+                assert_false(job_place_moves[from] & 1u << from);
+                assert_true(from == JOB_NOWHERE || job_place_moves[from] & 1u << JOB_NOWHERE);
+                assert_true(from == JOB_NOWHERE || !(job_place_moves[from] & 1u << JOB_ENDED));
+        }
+}
+
 static void an_unknown_code_of_a_worker_becomes_internal(void **state) {
         Failure *failure = failure_from_worker(77, "strange");
 
@@ -41,14 +50,14 @@ static void an_unknown_code_of_a_worker_becomes_internal(void **state) {
 static void names_of_kernels_fit_their_room(void **state) {
         char small[12], large[64];
         JobKernel kernels[] = {{.name = "add"}, {.name = "scale"}};
-        Job job = {.id = 1ull << 32 | 2, .kernels = kernels};
+        Job job = {.id = 1ull << 32 | 2, .work.kernels = kernels};
 
         job_kernel_names(&job, large, sizeof(large));
         assert_string_equal(large, "job 1.2");
-        job.n_kernels = 1;
+        job.work.n_kernels = 1;
         job_kernel_names(&job, large, sizeof(large));
         assert_string_equal(large, "kernel add");
-        job.n_kernels = 2;
+        job.work.n_kernels = 2;
         job_kernel_names(&job, large, sizeof(large));
         assert_string_equal(large, "kernels add, scale");
         job_kernel_names(&job, small, sizeof(small));
@@ -58,6 +67,7 @@ static void names_of_kernels_fit_their_room(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(only_the_drawn_moves_are_legal),
+                cmocka_unit_test(a_job_that_has_ended_goes_nowhere),
                 cmocka_unit_test(an_unknown_code_of_a_worker_becomes_internal),
                 cmocka_unit_test(names_of_kernels_fit_their_room),
         };

@@ -63,18 +63,18 @@ static void place_fill(Place *place, size_t n_name) {
 
         *job = (Job){
                 .id = random_number(),
-                .buffers = place->buffers,
-                .n_buffers = random_next() % (N_BUFFERS + 1),
-                .kernels = &place->kernel,
-                .n_kernels = 1,
-                .operations = place->operations,
-                .n_operations = random_next() % sizeof(place->operations),
-                .order = &place->order,
-                .n_order = random_next() % 2,
-                .timed = random_next() % 2,
-                .timeout_ms = (uint32_t)random_number(),
-                .word = random_next() % 2 ? &place->word : NULL,
-                .word_offset = random_number(),
+                .work.buffers = place->buffers,
+                .work.n_buffers = random_next() % (N_BUFFERS + 1),
+                .work.kernels = &place->kernel,
+                .work.n_kernels = 1,
+                .work.operations = place->operations,
+                .work.n_operations = random_next() % sizeof(place->operations),
+                .edges.order = &place->order,
+                .edges.n_order = random_next() % 2,
+                .work.timed = random_next() % 2,
+                .work.timeout_ms = (uint32_t)random_number(),
+                .work.word = random_next() % 2 ? &place->word : NULL,
+                .work.word_offset = random_number(),
                 .is_alone = random_next() % 2,
         };
         job->entry.priority = (int)(random_next() % 5) - 2;
@@ -83,25 +83,25 @@ static void place_fill(Place *place, size_t n_name) {
 static void assert_job(const WorkerJob *message, const WorkerJobParts *parts, const Job *job) {
         assert_int_equal(message->id, job->id);
         assert_int_equal(message->priority, job->entry.priority);
-        assert_int_equal(message->n_buffers, job->n_buffers);
-        for (size_t i = 0; i < job->n_buffers; ++i) {
-                assert_int_equal(parts->buffers[i].arena, job->buffers[i].arena->id);
-                assert_int_equal(parts->buffers[i].offset, job->buffers[i].offset);
-                assert_int_equal(parts->buffers[i].length, job->buffers[i].length);
-                assert_int_equal(parts->buffers[i].direction, job->buffers[i].direction);
+        assert_int_equal(message->n_buffers, job->work.n_buffers);
+        for (size_t i = 0; i < job->work.n_buffers; ++i) {
+                assert_int_equal(parts->buffers[i].arena, job->work.buffers[i].arena->id);
+                assert_int_equal(parts->buffers[i].offset, job->work.buffers[i].offset);
+                assert_int_equal(parts->buffers[i].length, job->work.buffers[i].length);
+                assert_int_equal(parts->buffers[i].direction, job->work.buffers[i].direction);
         }
         assert_int_equal(message->n_kernels, 1);
-        assert_int_equal(parts->modules[0], job->kernels[0].module->id);
-        assert_string_equal(parts->names, job->kernels[0].name);
-        assert_int_equal(message->n_operations, job->n_operations);
-        assert_memory_equal(parts->operations, job->operations, job->n_operations);
-        assert_int_equal(message->n_after, job->n_order);
-        if (job->n_order)
-                assert_int_equal(parts->after[0], job->order[0].before->id);
-        assert_int_equal(message->timed, job->timed);
-        assert_int_equal(message->timeout_ms, job->timeout_ms);
-        assert_int_equal(message->word_arena, job->word ? job->word->id : 0);
-        assert_int_equal(message->word_offset, job->word ? job->word_offset : 0);
+        assert_int_equal(parts->modules[0], job->work.kernels[0].module->id);
+        assert_string_equal(parts->names, job->work.kernels[0].name);
+        assert_int_equal(message->n_operations, job->work.n_operations);
+        assert_memory_equal(parts->operations, job->work.operations, job->work.n_operations);
+        assert_int_equal(message->n_after, job->edges.n_order);
+        if (job->edges.n_order)
+                assert_int_equal(parts->after[0], job->edges.order[0].before->id);
+        assert_int_equal(message->timed, job->work.timed);
+        assert_int_equal(message->timeout_ms, job->work.timeout_ms);
+        assert_int_equal(message->word_arena, job->work.word ? job->work.word->id : 0);
+        assert_int_equal(message->word_offset, job->work.word ? job->work.word_offset : 0);
         assert_int_equal(message->alone, job->is_alone);
 }
 

@@ -351,7 +351,7 @@ static void fake_age(Fake *fake, const FakeWorker *worker, uint64_t ms, bool is_
         HASH_FIND(hh, fake->supervisor->workers.table, &worker->id, sizeof(worker->id), aged);
         assert_non_null(aged);
         TAILQ_FOREACH (job, &aged->executor.inflight, link)
-                job->started_ns -= ms * 1000000;
+                job->clock.started_ns -= ms * 1000000;
         aged->executor.last_end_ns = 0;
         if (is_silent)
                 aged->heard_ms -= ms;

@@ -516,13 +516,13 @@ static void a_fired_job_is_as_one_that_was_sent_whole(void **state) {
         sent = job_find(&fake->supervisor->engine, id);
         fired = prepare_and_fire(client, arena, 1024, "add");
         assert_string_equal(fired->label, sent->label);
-        assert_string_equal(fired->kernels[0].name, sent->kernels[0].name);
-        assert_ptr_equal(fired->kernels[0].module, sent->kernels[0].module);
-        assert_int_equal(fired->duration_class, sent->duration_class);
-        assert_int_not_equal(prepare_and_fire(client, arena, 1024, "scale")->duration_class,
-                             sent->duration_class);
-        assert_int_not_equal(prepare_and_fire(client, arena, 64, "add")->duration_class,
-                             sent->duration_class);
+        assert_string_equal(fired->work.kernels[0].name, sent->work.kernels[0].name);
+        assert_ptr_equal(fired->work.kernels[0].module, sent->work.kernels[0].module);
+        assert_int_equal(fired->cost.class, sent->cost.class);
+        assert_int_not_equal(prepare_and_fire(client, arena, 1024, "scale")->cost.class,
+                             sent->cost.class);
+        assert_int_not_equal(prepare_and_fire(client, arena, 64, "add")->cost.class,
+                             sent->cost.class);
         fake_client_close(client);
         fake_free(fake);
 }

@@ -32,9 +32,8 @@ typedef struct DetachedEntry {
         uint64_t id;
         const User *user;
         const Gpuq__V1__Job *job;
-        uint64_t made_s; /* since 1970 */
-        const char *
-                reason; /* why it waits; NULL: it has ended, or is a job in memory and listed as such */
+        uint64_t made_s;    /* since 1970 */
+        const char *reason; /* why it waits; NULL: it has ended, or is listed as a job in memory */
 } DetachedEntry;
 
 typedef void (*DetachedVisit)(const DetachedEntry *entry, void *userdata);

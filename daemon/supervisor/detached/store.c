@@ -179,7 +179,7 @@ static int store_put(Store *store, const StoredJob *job, bool output,
                 return -ENOMEM;
         n = protobuf_c_message_pack(message, data);
         return store_run(store,
-                         output ? "INSERT INTO ends VALUES (?1, ?3, ?4)"
+                         output ? "INSERT OR REPLACE INTO ends VALUES (?1, ?3, ?4)"
                                 : "INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, NULL)",
                          job, data, n);
 }
@@ -362,7 +362,8 @@ static int store_prepare(Store *store) {
         int r;
 
         r = store_exec(store, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = PERSIST; "
-                              "PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF");
+                              "PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF; "
+                              "PRAGMA temp_store = MEMORY");
         if (r == 0)
                 r = store_exec(store, sqlite3_db_readonly(store->db, "main") ? "BEGIN"
                                                                              : "BEGIN EXCLUSIVE");

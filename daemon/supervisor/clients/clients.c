@@ -45,8 +45,8 @@ static Session *clients_next_ring(Clients *clients) {
         Session *session = TAILQ_FIRST(&clients->looking);
 
         if (session) {
-                TAILQ_REMOVE(&clients->looking, session, look_link);
-                TAILQ_INSERT_TAIL(&clients->looking, session, look_link);
+                TAILQ_REMOVE(&clients->looking, session, ring.link);
+                TAILQ_INSERT_TAIL(&clients->looking, session, ring.link);
         }
         return session;
 }
@@ -61,7 +61,7 @@ void clients_look(Clients *clients, void (*pass_on)(void *userdata), void *userd
         Session *session;
         size_t n = 0;
 
-        TAILQ_FOREACH (session, &clients->looking, look_link)
+        TAILQ_FOREACH (session, &clients->looking, ring.link)
                 n++;
         while (n-- && (session = clients_next_ring(clients))) {
                 n_heard += session_look(session);
@@ -78,10 +78,10 @@ bool clients_rest(Clients *clients, bool may_sleep, uint64_t now_ns) {
         bool all_rest = may_sleep;
         Session *session, *next;
 
-        TAILQ_FOREACH_SAFE (session, &clients->looking, look_link, next) {
-                if (!session->looked_ns)
-                        session->looked_ns = now_ns;
-                if (may_sleep || now_ns > session->looked_ns + look_ns)
+        TAILQ_FOREACH_SAFE (session, &clients->looking, ring.link, next) {
+                if (!session->ring.looked_ns)
+                        session->ring.looked_ns = now_ns;
+                if (may_sleep || now_ns > session->ring.looked_ns + look_ns)
                         all_rest &= session_rest(session);
         }
         return all_rest;
@@ -108,7 +108,7 @@ void clients_flush(Clients *clients) {
 void clients_serve_deferred(Clients *clients) {
         Session *session, *next;
 
-        TAILQ_FOREACH_SAFE (session, &clients->deferring, deferred_link, next)
-                if (clients->turn >= session->deferred_turn + 2)
+        TAILQ_FOREACH_SAFE (session, &clients->deferring, deferred.link, next)
+                if (clients->turn >= session->deferred.turn + 2)
                         session_serve_deferred(session);
 }

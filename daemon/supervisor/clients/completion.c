@@ -87,7 +87,7 @@ static size_t session_count_batch(const Session *session, size_t *ret_n_bytes) {
         size_t n = 0, n_bytes = PACK_PREFIX_BYTES;
         const Job *job;
 
-        TAILQ_FOREACH (job, &session->ended, link) {
+        TAILQ_FOREACH (job, &session->ends.list, link) {
                 size_t n_more = completion_n_bytes(job);
 
                 if (n == COMPLETIONS_MAX || (n && n_bytes + n_more > SESSION_REPLY_BYTES))
@@ -100,7 +100,7 @@ static size_t session_count_batch(const Session *session, size_t *ret_n_bytes) {
 }
 
 static void session_pack_batch(Session *session, size_t n, size_t n_bytes) {
-        const Job *job = TAILQ_FIRST(&session->ended);
+        const Job *job = TAILQ_FIRST(&session->ends.list);
         uint8_t *payload, *begin, *p;
 
         if (!session_reply_begin(session, n_bytes, &payload))
@@ -118,16 +118,16 @@ static void session_report_batch(Session *session) {
 
         session_pack_batch(session, n, n_bytes);
         while (n--) {
-                job = TAILQ_FIRST(&session->ended);
-                TAILQ_REMOVE(&session->ended, job, link);
-                session->n_ended--;
-                ledger_job_told(session->engine->ledger, job->record, &session->told);
+                job = TAILQ_FIRST(&session->ends.list);
+                TAILQ_REMOVE(&session->ends.list, job, link);
+                session->ends.n--;
+                ledger_job_told(session->engine->ledger, job->record, &session->ends.told);
                 job_free(job);
         }
 }
 
 void session_report_ended(Session *session) {
-        while (!TAILQ_EMPTY(&session->ended) && !session->is_resuming)
+        while (!TAILQ_EMPTY(&session->ends.list) && !session->is_resuming)
                 session_report_batch(session);
 }
 

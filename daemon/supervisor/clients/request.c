@@ -309,7 +309,7 @@ static bool session_is_ahead(const Session *session, uint64_t id) {
 
         if (clients->resume_ops->is_ahead(clients->takeover, session->submitter.user, id))
                 return !other || (other != session && (uint32_t)id > other->last_tag);
-        return !session->is_second_try && other && other != session &&
+        return !session->deferred.is_second_try && other && other != session &&
                other->submitter.user == session->submitter.user && (uint32_t)id > other->last_tag;
 }
 

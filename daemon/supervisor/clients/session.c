@@ -66,8 +66,8 @@ static int session_alloc(Clients *clients, const Peer *peer, Session **ret_sessi
         session->engine = clients->engine;
         session->peer = *peer;
         session->record = LEDGER_NONE;
-        ledger_told_init(&session->told);
-        TAILQ_INIT(&session->ended);
+        ledger_told_init(&session->ends.told);
+        TAILQ_INIT(&session->ends.list);
         LIST_INIT(&session->watches);
         LIST_INIT(&session->asks);
         *ret_session = session;
@@ -170,9 +170,9 @@ static void session_on_close(uv_handle_t *handle) {
 static void session_drop_ended(Session *session) {
         Job *job;
 
-        while ((job = TAILQ_FIRST(&session->ended))) {
-                TAILQ_REMOVE(&session->ended, job, link);
-                session->n_ended--;
+        while ((job = TAILQ_FIRST(&session->ends.list))) {
+                TAILQ_REMOVE(&session->ends.list, job, link);
+                session->ends.n--;
                 ledger_job_forgone(session->engine->ledger, job->record);
                 job_free(job);
         }
@@ -194,17 +194,17 @@ static void session_drop_prepared(Session *session) {
 }
 
 static void session_drop_deferred(Session *session) {
-        if (!session->deferred)
+        if (!session->deferred.data)
                 return;
-        TAILQ_REMOVE(&session->clients->deferring, session, deferred_link);
-        free(session->deferred);
-        session->deferred = NULL;
+        TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
+        free(session->deferred.data);
+        session->deferred.data = NULL;
 }
 
 static void session_leave(Session *session) {
         Ledger *ledger = session->engine->ledger;
 
-        ledger_told_close(ledger, &session->told);
+        ledger_told_close(ledger, &session->ends.told);
         ledger_drop(ledger, LEDGER_SESSION, session->record);
         if (!session->submitter.user)
                 return;
@@ -223,8 +223,8 @@ void session_close(Session *session) {
         session->engine->is_stirred = true;
         if (session->is_flushing)
                 TAILQ_REMOVE(&session->clients->flushing, session, flush_link);
-        if (session->is_looked_at)
-                TAILQ_REMOVE(&session->clients->looking, session, look_link);
+        if (session->ring.is_looked_at)
+                TAILQ_REMOVE(&session->clients->looking, session, ring.link);
         if (session->hh.tbl) /* NULL after a session_rename() that found no memory */
                 HASH_DEL(session->clients->sessions, session);
         session_drop_deferred(session);
@@ -238,7 +238,7 @@ void session_close(Session *session) {
         submitter_fini(&session->submitter);
         user_uncharge(&session->charge);
         user_uncharge(&session->buffered);
-        user_uncharge(&session->ring);
+        user_uncharge(&session->ring.charge);
         session->process = process_watch_free(session->process);
         uv_close((uv_handle_t *)&session->poll, session_on_close);
 }
@@ -282,8 +282,8 @@ static void session_on_module_failed(Submitter *submitter, const Module *module,
 static void session_on_job_ended(Submitter *submitter, Job *job) {
         Session *session = session_of(submitter);
 
-        TAILQ_INSERT_TAIL(&session->ended, job, link);
-        session->n_ended++;
+        TAILQ_INSERT_TAIL(&session->ends.list, job, link);
+        session->ends.n++;
         session_flush_later(session);
 }
 
@@ -298,7 +298,7 @@ const SubmitterOps session_submitter_ops = {
 void session_seen(Session *session, uint32_t n_seen) {
         if (n_seen &&
             !session->is_resuming) /* until it has said all, it counts what another told it */
-                ledger_told_seen(session->engine->ledger, &session->told, n_seen);
+                ledger_told_seen(session->engine->ledger, &session->ends.told, n_seen);
 }
 
 static void session_on_watched_end(JobWatch *watched, const Job *job) {

@@ -79,6 +79,31 @@ typedef struct SessionWatch {
 
 TAILQ_HEAD(SessionJobs, Job);
 
+/* What is looked at in each turn of the loop instead of its socket. */
+typedef struct SessionRing {
+        TAILQ_ENTRY(Session) link; /* clients->looking */
+        bool is_looked_at;         /* it is in that list */
+        uint64_t looked_ns;        /* when something last came by it; 0: in this turn */
+        UserCharge charge;         /* of its memory */
+} SessionRing;
+
+/* Jobs that ended. */
+typedef struct SessionEnds {
+        struct SessionJobs list; /* to be reported */
+        size_t n;
+        LedgerTold told; /* ends that its client has not said to have read of */
+} SessionEnds;
+
+/* A request that names what another session has yet to say, or that came before anybody is served. */
+typedef struct SessionDeferred {
+        uint8_t *data; /* NULL: none */
+        size_t n_data;
+        uint64_t turn;
+        TAILQ_ENTRY(Session) link; /* clients->deferring */
+        bool is_second_try;        /* it is served: now or never */
+        bool is_early;             /* it came before anybody is served */
+} SessionDeferred;
+
 struct Session {
         Submitter submitter; /* its user is NULL where it was turned away at the door */
         Engine *engine;
@@ -88,8 +113,6 @@ struct Session {
 
         LIST_ENTRY(Session) user_link;   /* user->sessions */
         TAILQ_ENTRY(Session) flush_link; /* clients->flushing */
-        TAILQ_ENTRY(Session) look_link;  /* clients->looking */
-        uint64_t looked_ns;              /* when something last came by its ring; 0: in this turn */
         UT_hash_handle hh;               /* clients->sessions */
 
         SessionState state;
@@ -104,30 +127,20 @@ struct Session {
         uint32_t last_prepared;
         LIST_HEAD(, SessionWatch) watches;
         LIST_HEAD(, DetachedAsk) asks;
-        struct SessionJobs ended; /* to be reported */
-        size_t n_ended;
+        SessionRing ring;
+        SessionEnds ends;
+        SessionDeferred deferred;
         uint32_t last_tag;
         UserCharge charge;
-        UserCharge ring;     /* of its memory */
         UserCharge buffered; /* what its buffers were when last looked at */
 
         uint32_t record; /* in the ledger, or LEDGER_NONE */
-        LedgerTold told; /* ends that it has not said to have read of */
 
-        uint8_t *
-                deferred; /* a request that names what another session has yet to say; NULL: none */
-        size_t n_deferred;
-        uint64_t deferred_turn;
-        TAILQ_ENTRY(Session) deferred_link; /* clients->deferring */
-
-        bool is_resuming : 1;   /* it says again what it had, and is told nothing of ends yet */
-        bool is_second_try : 1; /* the deferred request is served: now or never */
-        bool is_early : 1;      /* the deferred request came before anybody is served */
-        bool is_flushing : 1;   /* in clients->flushing */
-        bool is_looked_at : 1;  /* in clients->looking */
-        bool is_broken : 1;     /* it does not read, or cannot be written to: close it */
-        bool is_held_up : 1;    /* requests wait until it has read more */
-        bool is_shut : 1;       /* CLOSING: all was written */
+        bool is_resuming : 1; /* it says again what it had, and is told nothing of ends yet */
+        bool is_flushing : 1; /* in clients->flushing */
+        bool is_broken : 1;   /* it does not read, or cannot be written to: close it */
+        bool is_held_up : 1;  /* requests wait until it has read more */
+        bool is_shut : 1;     /* CLOSING: all was written */
 };
 
 /** session_next_id() - for a new session, or a submitter of the daemon's own. */

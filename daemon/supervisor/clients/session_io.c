@@ -43,7 +43,8 @@ static void session_account(Session *session) {
         if (session->state == SESSION_CLOSING)
                 wire_drop_input(session->wire);
 
-        n_bytes = wire_buffered(session->wire) + (session->deferred ? session->n_deferred : 0);
+        n_bytes = wire_buffered(session->wire) +
+                  (session->deferred.data ? session->deferred.n_data : 0);
         if (n_bytes <= SESSION_BUFFER_FREE)
                 n_bytes = 0;
         if (n_bytes == session->buffered.amount)
@@ -68,16 +69,16 @@ static void session_protocol_error(Session *session, const char *problem) {
 int session_defer(Session *session, const uint8_t *data, size_t n_data) {
         Clients *clients = session->clients;
 
-        session->deferred = malloc(n_data);
-        if (!session->deferred)
+        session->deferred.data = malloc(n_data);
+        if (!session->deferred.data)
                 return -ENOMEM;
 
-        memcpy(session->deferred, data, n_data);
-        session->n_deferred = n_data;
-        session->deferred_turn = clients->turn;
-        if (!session->is_second_try)
+        memcpy(session->deferred.data, data, n_data);
+        session->deferred.n_data = n_data;
+        session->deferred.turn = clients->turn;
+        if (!session->deferred.is_second_try)
                 clients->news_turn = clients->turn + 2; /* it may be on its way */
-        TAILQ_INSERT_TAIL(&clients->deferring, session, deferred_link);
+        TAILQ_INSERT_TAIL(&clients->deferring, session, deferred.link);
         return 0;
 }
 
@@ -86,7 +87,7 @@ void session_hold(Session *session, const uint8_t *data, size_t n_data) {
                 session_refuse(session, failure_new(FAILURE_MEMORY, "no memory to let it wait"));
                 return;
         }
-        session->is_early = true;
+        session->deferred.is_early = true;
         session_flush_later(session);
 }
 
@@ -99,7 +100,7 @@ static bool session_waits_for_keeper(const Session *session) {
  * nothing until it has said all, and so is heard. */
 static bool session_is_behind(const Session *session) {
         return wire_pending(session->wire) > SESSION_UNREAD_MAX ||
-               (!session->is_resuming && session->n_ended >= SESSION_ENDED_MAX) ||
+               (!session->is_resuming && session->ends.n >= SESSION_ENDED_MAX) ||
                session_waits_for_keeper(session);
 }
 
@@ -110,7 +111,7 @@ static void session_serve(Session *session) {
         int r;
 
         session->is_held_up = false;
-        while (session->state < SESSION_CLOSING && !session->is_broken && !session->deferred) {
+        while (session->state < SESSION_CLOSING && !session->is_broken && !session->deferred.data) {
                 if (session_is_behind(session)) {
                         session->is_held_up = true;
                         if (session_waits_for_keeper(session))
@@ -128,15 +129,15 @@ static void session_serve(Session *session) {
 }
 
 void session_serve_deferred(Session *session) {
-        _cleanup_(freep) uint8_t *data = session->deferred;
+        _cleanup_(freep) uint8_t *data = session->deferred.data;
         const char *problem;
 
-        TAILQ_REMOVE(&session->clients->deferring, session, deferred_link);
-        session->deferred = NULL;
-        session->is_second_try = !session->is_early;
-        session->is_early = false;
-        problem = session_request(session, data, session->n_deferred);
-        session->is_second_try = false;
+        TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
+        session->deferred.data = NULL;
+        session->deferred.is_second_try = !session->deferred.is_early;
+        session->deferred.is_early = false;
+        problem = session_request(session, data, session->deferred.n_data);
+        session->deferred.is_second_try = false;
         if (problem)
                 session_protocol_error(session, problem);
         session_serve(session);
@@ -180,10 +181,10 @@ static void session_read(Session *session) {
 
 bool session_look(Session *session) {
         if (session->state >= SESSION_CLOSING || !wire_has_input(session->wire) ||
-            session->is_held_up || session->deferred)
+            session->is_held_up || session->deferred.data)
                 return false;
 
-        session->looked_ns = 0;
+        session->ring.looked_ns = 0;
         session_received(session, wire_look(session->wire));
         return true;
 }
@@ -281,7 +282,7 @@ static void session_poll(Session *session) {
         int events = wire_wants_socket(session->wire) ? UV_WRITABLE : 0;
 
         if (session->state == SESSION_CLOSING || wire_is_ringed(session->wire) ||
-            (n_pending <= SESSION_UNREAD_MAX && !session->is_early))
+            (n_pending <= SESSION_UNREAD_MAX && !session->deferred.is_early))
                 events |= UV_READABLE;
         if (events == session->events)
                 return;

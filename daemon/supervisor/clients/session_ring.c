@@ -21,26 +21,26 @@ bool session_can_ring(const Session *session) {
 
 void session_look_at(Session *session) {
 
-        if (session->is_looked_at || session->state >= SESSION_CLOSING ||
+        if (session->ring.is_looked_at || session->state >= SESSION_CLOSING ||
             !wire_is_ringed(session->wire))
                 return;
 
         wire_wake(session->wire);
-        session->looked_ns = 0;
-        session->is_looked_at = true;
-        TAILQ_INSERT_TAIL(&session->clients->looking, session, look_link);
+        session->ring.looked_ns = 0;
+        session->ring.is_looked_at = true;
+        TAILQ_INSERT_TAIL(&session->clients->looking, session, ring.link);
 }
 
 /* One that is not served now is not waited for: whoever serves it again looks there too. */
 bool session_rest(Session *session) {
         bool is_served =
-                session->state < SESSION_CLOSING && !session->is_held_up && !session->deferred;
+                session->state < SESSION_CLOSING && !session->is_held_up && !session->deferred.data;
 
         if (!wire_sleep(session->wire) && is_served)
                 return false;
 
-        session->is_looked_at = false;
-        TAILQ_REMOVE(&session->clients->looking, session, look_link);
+        session->ring.is_looked_at = false;
+        TAILQ_REMOVE(&session->clients->looking, session, ring.link);
         return true;
 }
 
@@ -55,7 +55,7 @@ static Failure *session_make_ring(Session *session, int *ret_fd) {
                                                     "poll_us in gpuqd.conf");
         if (wire_has_ring(session->wire))
                 return failure_new(FAILURE_INVALID, "this session has a ring");
-        if (user_charge(session->submitter.user, &session->ring, USER_RING_BYTES,
+        if (user_charge(session->submitter.user, &session->ring.charge, USER_RING_BYTES,
                         2 * SESSION_RING_BYTES) == USER_E_QUOTA)
                 return failure_new(FAILURE_QUOTA,
                                    "all connections of user %s together have %u MiB of rings; "
@@ -65,7 +65,7 @@ static Failure *session_make_ring(Session *session, int *ret_fd) {
         r = wire_make_ring(session->wire, SESSION_RING_BYTES, ret_fd);
         if (r == 0)
                 return NULL;
-        user_uncharge(&session->ring);
+        user_uncharge(&session->ring.charge);
         return failure_new(FAILURE_MEMORY, "no memory for a ring: %s", strerror(-r));
 }
 

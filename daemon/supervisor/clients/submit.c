@@ -307,7 +307,7 @@ static void submit_fail(Session *session, uint64_t id, Failure *failure) {
 /* It ended under a supervisor before us, and its client may not have heard of it. */
 static void submit_tell_end(Session *session, const LedgerJob *known) {
         ledger_job_told(session->engine->ledger, known->slot,
-                        &session->told); /* it is not reused */
+                        &session->ends.told); /* it is not reused */
         if (submission_recall(&session->submitter, known) < 0)
                 session->is_broken = true;
 }

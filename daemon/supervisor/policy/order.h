@@ -21,19 +21,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "order_access.h"
 #include "util/macro.h"
 
 #define ORDER_DIRECT_MAX 1024
 
 typedef struct Order Order;
 typedef struct OrderNode OrderNode; /* a job in it, until it is removed */
-
-typedef struct OrderAccess {
-        uint64_t object;
-        uint64_t offset;
-        uint64_t length; /* 0: nothing, orders nothing; offset + length does not overflow */
-        bool write;
-} OrderAccess;
 
 /** order_new() - no jobs. Return: 0, or -ENOMEM. */
 int order_new(Order **ret_order);

@@ -5,12 +5,12 @@
 /*
  * Order object
  *
- * Who wrote and read which bytes of one object last: disjoint segments, each
- * with its last writer and the readers since then. An access is covered by segments
- * of its own, which changes no history; then it is looked at who is in them, and noted.
+ * The history of one object: disjoint segments of bytes, each with its last writer and
+ * the readers since then. A new access first splits segments at its bounds, which changes
+ * no history. Then the jobs named in its segments become its predecessors.
  *
- * Most accesses are to a slice that was used before: one segment, which is found
- * beside the one of the access before it.
+ * Most accesses are to a slice that was used before: that is one segment, found beside
+ * the one of the access before it.
  */
 
 #include <stddef.h>
@@ -18,9 +18,9 @@
 
 #include <uv/tree.h>
 
-#include "util/list.h"
-#include "order.h"
+#include "order_access.h"
 #include "order_node.h"
+#include "util/list.h"
 
 typedef struct OrderSegment OrderSegment;
 

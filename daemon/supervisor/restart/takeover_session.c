@@ -66,7 +66,7 @@ static void takeover_let_go(Takeover *takeover, Session *session) {
 static void takeover_resumed(Takeover *takeover, Session *session, uint32_t n_seen) {
         TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
 
-        session->told.n_told = n_seen;
+        session->ends.told.n_told = n_seen;
         session->last_tag = MAX(session->last_tag, expected->last_tag);
         takeover_let_go(takeover, session);
 }

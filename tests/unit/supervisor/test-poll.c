@@ -179,7 +179,7 @@ static void while_it_polls_a_ring_is_looked_at_without_a_bell(void **state) {
         fake_ring(client);
         id = fake_submit(client, (FakeJob){});
         fake_worker(fake, 0, 1);
-        assert_true(fake_session(client)->is_looked_at);
+        assert_true(fake_session(client)->ring.is_looked_at);
         assert_false(supervisor_sleeps(fake));
         ask_status(client);
         assert_false(session_is_rung(client));
@@ -196,7 +196,7 @@ static void a_ring_from_which_nothing_comes_is_looked_at_no_more(void **state) {
 
         fake_ring(client);
         fake_wait(fake, supervisor_sleeps, fake);
-        assert_false(fake_session(client)->is_looked_at);
+        assert_false(fake_session(client)->ring.is_looked_at);
         assert_true(TAILQ_EMPTY(&fake->supervisor->clients.looking));
         ask_status(client);
         assert_true(session_is_rung(client));
@@ -253,7 +253,7 @@ static void a_ring_whose_client_does_not_read_keeps_nobody_awake(void **state) {
         n_asked++;
         fake_wait(fake, supervisor_sleeps, fake);
         assert_true(fake_session(client)->is_held_up);
-        assert_false(fake_session(client)->is_looked_at);
+        assert_false(fake_session(client)->ring.is_looked_at);
 
         for (; n_told < n_asked; n_told++)
                 assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);

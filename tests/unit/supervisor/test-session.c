@@ -549,9 +549,9 @@ static void requests_wait_until_the_ends_before_them_were_told(void **state) {
         assert_int_equal(send(wire_fd(client->wire), data + WIRE_HEADER_BYTES + LONG - 1,
                               (size_t)(p - data) - WIRE_HEADER_BYTES - LONG + 1, MSG_NOSIGNAL),
                          (size_t)(p - data) - WIRE_HEADER_BYTES - LONG + 1);
-        for (size_t n_max = 0; n_max < WIRE_JOBS_MAX || session->n_ended;) {
+        for (size_t n_max = 0; n_max < WIRE_JOBS_MAX || session->ends.n;) {
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
-                n_max = MAX(n_max, session->n_ended);
+                n_max = MAX(n_max, session->ends.n);
                 assert_in_range(n_max, 0, WIRE_JOBS_MAX);
         }
 

@@ -93,7 +93,7 @@ def test_an_idle_users_context_makes_room(service):
     alice.run_well(Job().fill(kept, 4096, 0x11))
     alices = worker_of(service, ALICE)
     job_right(bob, bob.load(kernels.BASIC))
-    assert not processes.is_alive(alices) and f"the idle one of uid {ALICE} ends" in service.log()
+    assert not processes.is_alive(alices) and f"the idle worker of uid {ALICE} is stopped" in service.log()
     alice.run_well(Job().copy(host, kept, 4096))
     assert host.map[:] == b"\x11" * 4096
 
@@ -131,7 +131,7 @@ def test_who_pauses_makes_room(service):
         assert out.map[:] == b"\x07" * 8
         before = one.n_done, two.n_done
         until(lambda: one.n_done > before[0] + 100 and two.n_done > before[1] + 100, "both to go on")
-    assert 1 <= service.log().count("the idle one of uid") <= 10, service.log()
+    assert 1 <= service.log().count("the idle worker of uid") <= 10, service.log()
 
 
 @pytest.mark.cpu

@@ -518,6 +518,13 @@ void fake_stop(Fake *fake) {
         fake->supervisor = NULL;
         close(fake->keeper);
         fake->is_ready = false;
+        for (size_t i = 0; i < fake->n_workers; ++i) {
+                FakeWorker *worker = &fake->workers[i];
+
+                worker->channel = channel_free(worker->channel);
+                worker->is_ended = true;
+                worker->id = 0; /* the next supervisor may give its number again */
+        }
 }
 
 void fake_restart(Fake *fake, const char *key, const char *text) {

@@ -107,7 +107,7 @@ void fake_start(Fake *fake, char **settings);
 void fake_begin(Fake *fake);
 /** fake_hand_over() - the keeper held this. */
 void fake_hand_over(Fake *fake, const char *key, int fd);
-/** fake_stop() - the supervisor ends as if it had been killed; the keeper and its workers stay. */
+/** fake_stop() - the supervisor ends as if it had been killed; the keeper kills its workers. */
 void fake_stop(Fake *fake);
 /** fake_free() - also asserts that nothing is left charged. */
 void fake_free(Fake *fake);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job is what its message says, or is refused: nothing behind the message is read. */
-#include "../supervisor/scan_lists.h"
+#include "tests/unit/supervisor/scan_lists.h"
 
 #include "job_message.h"
 #include "same_job.h"

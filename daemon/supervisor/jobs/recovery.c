@@ -24,7 +24,7 @@ static FaultJob recovery_describe(Job *job) {
                 .variables = job_has_variables(job),
                 .alone = job->is_alone,
                 .overtaken = job->was_overtaken,
-                .doomed = job->verdict.failure != NULL,
+                .terminated = job->verdict.failure != NULL,
         };
 }
 
@@ -129,7 +129,7 @@ static void recovery_apply(Job *job, FaultVerdict verdict, const Failure *failur
                 case FAULT_GUILTY_ALONE:
                         recovery_punish(job, failure, output, verdict == FAULT_GUILTY_ALONE);
                         break;
-                case FAULT_DOOMED:
+                case FAULT_TERMINATED:
                         recovery_end_as_told(job);
                         break;
                 case FAULT_HALF_WRITTEN:

@@ -32,8 +32,8 @@ static bool fault_is_hopeless(FaultCause cause, const FaultJob *job) {
 }
 
 static FaultVerdict fault_judge(FaultCause cause, const FaultJob *job, size_t n_suspects) {
-        if (job->doomed)
-                return FAULT_DOOMED;
+        if (job->terminated)
+                return FAULT_TERMINATED;
         if (fault_is_hopeless(cause, job))
                 return FAULT_GIVEN_UP;
         if (job->phase == FAULT_QUEUED)

@@ -38,7 +38,7 @@ typedef struct FaultJob {
         bool variables;    /* runs on module variables, which died with the worker */
         bool alone;        /* ran alone after an earlier fault */
         bool overtaken;    /* a job behind it that was in flight too writes what it reads */
-        bool doomed;       /* the worker was stopped because of it */
+        bool terminated;   /* the worker was stopped because of it */
 } FaultJob;
 
 typedef enum FaultVerdict {
@@ -46,7 +46,7 @@ typedef enum FaultVerdict {
         FAULT_AGAIN_ALONE,  /* back, to run with nothing beside it */
         FAULT_GUILTY,       /* it did it: the only one in flight */
         FAULT_GUILTY_ALONE, /* it did it: again, when alone */
-        FAULT_DOOMED,       /* ends as it was doomed to */
+        FAULT_TERMINATED,   /* ends with the failure it was terminated for */
         FAULT_HALF_WRITTEN, /* innocent, but cannot run twice */
         FAULT_GIVEN_UP, /* no worker ever came to run it, or each time the device failed under it */
 } FaultVerdict;

@@ -90,11 +90,11 @@ static void a_stop_makes_nobody_guilty(void **state) {
                          FAULT_AGAIN_ALONE);
 }
 
-static void the_doomed_end_as_doomed(void **state) {
-        FaultJob job = {.phase = FAULT_UNKNOWN, .doomed = true, .device_inout = true};
+static void a_terminated_job_ends_as_terminated(void **state) {
+        FaultJob job = {.phase = FAULT_UNKNOWN, .terminated = true, .device_inout = true};
 
-        assert_int_equal(judge_one(FAULT_STOPPED, job), FAULT_DOOMED);
-        assert_int_equal(judge_one(FAULT_CRASH, job), FAULT_DOOMED);
+        assert_int_equal(judge_one(FAULT_STOPPED, job), FAULT_TERMINATED);
+        assert_int_equal(judge_one(FAULT_CRASH, job), FAULT_TERMINATED);
 }
 
 static void a_job_that_never_gets_to_run_is_given_up(void **state) {
@@ -115,7 +115,7 @@ int main(void) {
                 cmocka_unit_test(a_job_on_module_variables_does_not_run_twice),
                 cmocka_unit_test(alone_and_dead_again_is_guilty_whatever_the_reason),
                 cmocka_unit_test(a_stop_makes_nobody_guilty),
-                cmocka_unit_test(the_doomed_end_as_doomed),
+                cmocka_unit_test(a_terminated_job_ends_as_terminated),
                 cmocka_unit_test(a_job_that_never_gets_to_run_is_given_up),
         };
 

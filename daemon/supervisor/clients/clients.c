@@ -9,7 +9,7 @@ int clients_init(Clients *clients, Engine *engine) {
         clients->engine = engine;
         TAILQ_INIT(&clients->flushing);
         TAILQ_INIT(&clients->deferring);
-        TAILQ_INIT(&clients->looking);
+        TAILQ_INIT(&clients->polled);
         return bump_new(&clients->bump);
 }
 
@@ -42,11 +42,11 @@ void clients_tick(Clients *clients, uint64_t now_ns) {
 /* ---- rings ----------------------------------------------------------------- */
 
 static Session *clients_next_ring(Clients *clients) {
-        Session *session = TAILQ_FIRST(&clients->looking);
+        Session *session = TAILQ_FIRST(&clients->polled);
 
         if (session) {
-                TAILQ_REMOVE(&clients->looking, session, ring.link);
-                TAILQ_INSERT_TAIL(&clients->looking, session, ring.link);
+                TAILQ_REMOVE(&clients->polled, session, ring.link);
+                TAILQ_INSERT_TAIL(&clients->polled, session, ring.link);
         }
         return session;
 }
@@ -56,15 +56,15 @@ static Session *clients_next_ring(Clients *clients) {
  * are read: clients with one job each would else all be served in step, and supervisor, worker and device would
  * take turns where they could work side by side. Sessions may end meanwhile, hence always the first one.
  */
-void clients_look(Clients *clients, void (*pass_on)(void *userdata), void *userdata) {
+void clients_read_rings(Clients *clients, void (*pass_on)(void *userdata), void *userdata) {
         unsigned n_heard = 0;
         Session *session;
         size_t n = 0;
 
-        TAILQ_FOREACH (session, &clients->looking, ring.link)
+        TAILQ_FOREACH (session, &clients->polled, ring.link)
                 n++;
         while (n-- && (session = clients_next_ring(clients))) {
-                n_heard += session_look(session);
+                n_heard += session_read_ring(session);
                 if (n_heard >= CLIENTS_SLICE) {
                         n_heard = 0;
                         pass_on(userdata);
@@ -73,18 +73,18 @@ void clients_look(Clients *clients, void (*pass_on)(void *userdata), void *userd
         clients_next_ring(clients); /* the next call begins with another ring */
 }
 
-bool clients_rest(Clients *clients, bool may_sleep, uint64_t now_ns) {
-        uint64_t look_ns = MAX(SESSION_LOOK_NS, clients->engine->config->poll_us * 1000ull);
-        bool all_rest = may_sleep;
+bool clients_unpoll_rings(Clients *clients, bool may_sleep, uint64_t now_ns) {
+        uint64_t poll_ns = MAX(SESSION_POLL_NS, clients->engine->config->poll_us * 1000ull);
+        bool all_unpolled = may_sleep;
         Session *session, *next;
 
-        TAILQ_FOREACH_SAFE (session, &clients->looking, ring.link, next) {
-                if (!session->ring.looked_ns)
-                        session->ring.looked_ns = now_ns;
-                if (may_sleep || now_ns > session->ring.looked_ns + look_ns)
-                        all_rest &= session_rest(session);
+        TAILQ_FOREACH_SAFE (session, &clients->polled, ring.link, next) {
+                if (!session->ring.received_ns)
+                        session->ring.received_ns = now_ns;
+                if (may_sleep || now_ns > session->ring.received_ns + poll_ns)
+                        all_unpolled &= session_unpoll_ring(session);
         }
-        return all_rest;
+        return all_unpolled;
 }
 
 /* ---- turns ----------------------------------------------------------------- */

@@ -31,10 +31,10 @@ void clients_refuse(Clients *clients, int code, const char *why);
 
 /** clients_serve_deferred() - serve the requests that waited until all connections were read. */
 void clients_serve_deferred(Clients *clients);
-/** clients_look() - serve what is in the rings. @pass_on: called when some rings brought jobs, so that those start before the others are read. */
-void clients_look(Clients *clients, void (*pass_on)(void *userdata), void *userdata);
-/** clients_rest() - rings that brought nothing of late ring from now on; all of them if the loop @may_sleep. Return: false: something came meanwhile. */
-bool clients_rest(Clients *clients, bool may_sleep, uint64_t now_ns);
+/** clients_read_rings() - serve what is in the rings. @pass_on: called when some rings brought jobs, so that those start before the others are read. */
+void clients_read_rings(Clients *clients, void (*pass_on)(void *userdata), void *userdata);
+/** clients_unpoll_rings() - rings that brought nothing of late ring from now on; all of them if the loop @may_sleep. Return: false: something came meanwhile. */
+bool clients_unpoll_rings(Clients *clients, bool may_sleep, uint64_t now_ns);
 /** clients_flush() - send what waits. */
 void clients_flush(Clients *clients);
 /** clients_tick() - now and then: closing sessions do not linger for ever. */

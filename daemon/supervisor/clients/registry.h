@@ -42,7 +42,7 @@ struct Clients {
         uint32_t last_session;
         struct Sessions flushing;  /* have something to send */
         struct Sessions deferring; /* have a deferred request */
-        struct Sessions looking;   /* their rings are looked at */
+        struct Sessions polled;    /* their rings are looked at */
         uint64_t turn;             /* of the loop */
         uint64_t news_turn; /* clients are awaited: what is deferred is looked at until then */
 };

@@ -223,8 +223,8 @@ void session_close(Session *session) {
         session->engine->is_stirred = true;
         if (session->is_flushing)
                 TAILQ_REMOVE(&session->clients->flushing, session, flush_link);
-        if (session->ring.is_looked_at)
-                TAILQ_REMOVE(&session->clients->looking, session, ring.link);
+        if (session->ring.is_polled)
+                TAILQ_REMOVE(&session->clients->polled, session, ring.link);
         if (session->hh.tbl) /* NULL after a session_rename() that found no memory */
                 HASH_DEL(session->clients->sessions, session);
         session_drop_deferred(session);

@@ -39,7 +39,7 @@
 #define SESSION_LINGER_MS   1000u       /* to read the last words */
 #define SESSION_REPLY_BYTES (1u << 20)  /* of completions in one message */
 #define SESSION_RING_BYTES  (32u << 10) /* each way; all of it is memory in use once it went round */
-#define SESSION_LOOK_NS                                                                            \
+#define SESSION_POLL_NS                                                                            \
         2000000ull /* its ring is looked at for so long after something came, or for poll_us */
 #define SESSION_GROUPS_MAX 65536u
 #define SESSION_CLIENT_MAX 64u
@@ -81,9 +81,9 @@ TAILQ_HEAD(SessionJobs, Job);
 
 /* What is looked at in each turn of the loop instead of its socket. */
 typedef struct SessionRing {
-        TAILQ_ENTRY(Session) link; /* clients->looking */
-        bool is_looked_at;         /* it is in that list */
-        uint64_t looked_ns;        /* when something last came by it; 0: in this turn */
+        TAILQ_ENTRY(Session) link; /* clients->polled */
+        bool is_polled;            /* it is in that list */
+        uint64_t received_ns;      /* when something last came by it; 0: in this turn */
         UserCharge charge;         /* of its memory */
 } SessionRing;
 
@@ -166,12 +166,12 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data);
 void session_hold(Session *session, const uint8_t *data, size_t n_data);
 /** session_serve_deferred() - it has been: serve it, then what came behind it. */
 void session_serve_deferred(Session *session);
-/** session_look_at() - something may come by its ring now; without one nothing happens. */
-void session_look_at(Session *session);
-/** session_look() - serve what is in its ring. Return: whether anything was. */
-bool session_look(Session *session);
-/** session_rest() - look at its ring no more, it rings. Return: false: something is in there. */
-bool session_rest(Session *session);
+/** session_poll_ring() - something may come by its ring now; without one nothing happens. */
+void session_poll_ring(Session *session);
+/** session_read_ring() - serve what is in its ring. Return: whether anything was. */
+bool session_read_ring(Session *session);
+/** session_unpoll_ring() - look at its ring no more, it rings. Return: false: something is in there. */
+bool session_unpoll_ring(Session *session);
 /** session_can_ring() - is a ring to be had? */
 bool session_can_ring(const Session *session);
 /** session_open_ring() - make one, and answer. */

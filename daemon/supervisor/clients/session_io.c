@@ -141,7 +141,7 @@ void session_serve_deferred(Session *session) {
         if (problem)
                 session_protocol_error(session, problem);
         session_serve(session);
-        session_look_at(session);
+        session_poll_ring(session);
         session_flush_later(session);
 }
 
@@ -176,15 +176,15 @@ static void session_read(Session *session) {
 
         session_received(session, session->is_held_up ? wire_hear(session->wire)
                                                       : wire_receive(session->wire));
-        session_look_at(session);
+        session_poll_ring(session);
 }
 
-bool session_look(Session *session) {
+bool session_read_ring(Session *session) {
         if (session->state >= SESSION_CLOSING || !wire_has_input(session->wire) ||
             session->is_held_up || session->deferred.data)
                 return false;
 
-        session->ring.looked_ns = 0;
+        session->ring.received_ns = 0;
         session_received(session, wire_look(session->wire));
         return true;
 }
@@ -305,7 +305,7 @@ void session_flush(Session *session) {
         if (session->is_held_up && !session_is_behind(session)) {
                 session->engine->is_stirred = true;
                 session_serve(session);
-                session_look_at(session);
+                session_poll_ring(session);
         }
         session_account(session);
         if (session->state != SESSION_DEAD)

@@ -19,28 +19,28 @@ bool session_can_ring(const Session *session) {
 
 /* ---- looking --------------------------------------------------------------- */
 
-void session_look_at(Session *session) {
+void session_poll_ring(Session *session) {
 
-        if (session->ring.is_looked_at || session->state >= SESSION_CLOSING ||
+        if (session->ring.is_polled || session->state >= SESSION_CLOSING ||
             !wire_is_ringed(session->wire))
                 return;
 
         wire_wake(session->wire);
-        session->ring.looked_ns = 0;
-        session->ring.is_looked_at = true;
-        TAILQ_INSERT_TAIL(&session->clients->looking, session, ring.link);
+        session->ring.received_ns = 0;
+        session->ring.is_polled = true;
+        TAILQ_INSERT_TAIL(&session->clients->polled, session, ring.link);
 }
 
 /* One that is not served now is not waited for: whoever serves it again looks there too. */
-bool session_rest(Session *session) {
+bool session_unpoll_ring(Session *session) {
         bool is_served =
                 session->state < SESSION_CLOSING && !session->is_held_up && !session->deferred.data;
 
         if (!wire_sleep(session->wire) && is_served)
                 return false;
 
-        session->ring.is_looked_at = false;
-        TAILQ_REMOVE(&session->clients->looking, session, ring.link);
+        session->ring.is_polled = false;
+        TAILQ_REMOVE(&session->clients->polled, session, ring.link);
         return true;
 }
 
@@ -103,6 +103,6 @@ const char *session_begin_ring(Session *session, uint32_t serial) {
         session_reply(session, &reply, -1);
         wire_ring_output(session->wire);
         wire_ring_input(session->wire);
-        session_look_at(session);
+        session_poll_ring(session);
         return NULL;
 }

@@ -15,7 +15,7 @@
 
 #define SUPERVISOR_ROUNDS_MAX 64u /* of ending and dispatching in one turn */
 #define SUPERVISOR_NAP_MAX_NS 100000ull
-#define SUPERVISOR_LOOKS_MAX  8u /* at workers and rings in one turn, as long as each finds jobs */
+#define SUPERVISOR_POLLS_MAX  8u /* at workers and rings in one turn, as long as each finds jobs */
 
 static void supervisor_settle(Supervisor *supervisor) {
         for (unsigned i = 0; i < SUPERVISOR_ROUNDS_MAX; ++i) {
@@ -54,13 +54,13 @@ static void supervisor_pass_on(void *userdata) {
 }
 
 /* At whoever is awake. Return: a job came or ended. */
-static bool supervisor_look(Supervisor *supervisor) {
+static bool supervisor_poll(Supervisor *supervisor) {
         bool was_eventful = supervisor->engine.is_eventful, found;
 
         supervisor->engine.is_eventful = false;
         supervisor->engine.now_ns = 0;
         workers_read(&supervisor->workers);
-        clients_look(&supervisor->clients, supervisor_pass_on, supervisor);
+        clients_read_rings(&supervisor->clients, supervisor_pass_on, supervisor);
 
         found = supervisor->engine.is_eventful;
         supervisor->engine.is_eventful |= was_eventful;
@@ -71,8 +71,8 @@ static bool supervisor_look(Supervisor *supervisor) {
 static void supervisor_on_idle(uv_idle_t *idle) {
         Supervisor *supervisor = idle->data;
 
-        for (unsigned i = 1; supervisor_look(supervisor) && i < SUPERVISOR_LOOKS_MAX; ++i) {
-                if (TAILQ_EMPTY(&supervisor->clients.looking))
+        for (unsigned i = 1; supervisor_poll(supervisor) && i < SUPERVISOR_POLLS_MAX; ++i) {
+                if (TAILQ_EMPTY(&supervisor->clients.polled))
                         return;
                 supervisor_settle(supervisor);
                 workers_flush(&supervisor->workers, false);
@@ -123,7 +123,7 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         supervisor_settle(supervisor);
         supervisor->is_polling = supervisor_may_poll(supervisor);
         may_sleep = !supervisor->is_polling;
-        may_sleep = clients_rest(&supervisor->clients, may_sleep, supervisor->polled_ns);
+        may_sleep = clients_unpoll_rings(&supervisor->clients, may_sleep, supervisor->polled_ns);
         may_sleep = workers_flush(&supervisor->workers, may_sleep);
         clients_flush(&supervisor->clients);
         if (may_sleep && !supervisor_has_work(supervisor))

@@ -170,7 +170,7 @@ static bool session_is_rung(const FakeClient *client) {
         return poll(&fd, 1, 0) == 1;
 }
 
-static void while_it_polls_a_ring_is_looked_at_without_a_bell(void **state) {
+static void while_it_polls_a_ring_is_read_without_a_bell(void **state) {
         Fake *fake = fake_that_polls();
         FakeClient *client = client_with_module(fake);
         FakeWorker *worker = fake_worker(fake, 0, 0);
@@ -179,7 +179,7 @@ static void while_it_polls_a_ring_is_looked_at_without_a_bell(void **state) {
         fake_ring(client);
         id = fake_submit(client, (FakeJob){});
         fake_worker(fake, 0, 1);
-        assert_true(fake_session(client)->ring.is_looked_at);
+        assert_true(fake_session(client)->ring.is_polled);
         assert_false(supervisor_sleeps(fake));
         ask_status(client);
         assert_false(session_is_rung(client));
@@ -190,14 +190,14 @@ static void while_it_polls_a_ring_is_looked_at_without_a_bell(void **state) {
         fake_free(fake);
 }
 
-static void a_ring_from_which_nothing_comes_is_looked_at_no_more(void **state) {
+static void an_idle_ring_is_no_longer_polled(void **state) {
         Fake *fake = fake_new(1, (char *[]){"poll_us=1000", NULL});
         FakeClient *client = client_with_module(fake);
 
         fake_ring(client);
         fake_wait(fake, supervisor_sleeps, fake);
-        assert_false(fake_session(client)->ring.is_looked_at);
-        assert_true(TAILQ_EMPTY(&fake->supervisor->clients.looking));
+        assert_false(fake_session(client)->ring.is_polled);
+        assert_true(TAILQ_EMPTY(&fake->supervisor->clients.polled));
         ask_status(client);
         assert_true(session_is_rung(client));
         assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
@@ -253,7 +253,7 @@ static void a_ring_whose_client_does_not_read_keeps_nobody_awake(void **state) {
         n_asked++;
         fake_wait(fake, supervisor_sleeps, fake);
         assert_true(fake_session(client)->is_held_up);
-        assert_false(fake_session(client)->ring.is_looked_at);
+        assert_false(fake_session(client)->ring.is_polled);
 
         for (; n_told < n_asked; n_told++)
                 assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
@@ -269,8 +269,8 @@ int main(void) {
                 cmocka_unit_test(while_it_polls_in_vain_it_naps),
                 cmocka_unit_test(it_sleeps_some_time_after_the_last_job),
                 cmocka_unit_test(without_polling_it_sleeps_at_once),
-                cmocka_unit_test(while_it_polls_a_ring_is_looked_at_without_a_bell),
-                cmocka_unit_test(a_ring_from_which_nothing_comes_is_looked_at_no_more),
+                cmocka_unit_test(while_it_polls_a_ring_is_read_without_a_bell),
+                cmocka_unit_test(an_idle_ring_is_no_longer_polled),
                 cmocka_unit_test(what_some_rings_brought_goes_on_before_the_others_are_read),
                 cmocka_unit_test(a_ring_whose_client_does_not_read_keeps_nobody_awake),
         };

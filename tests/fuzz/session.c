@@ -458,9 +458,9 @@ static void play_change_manners(World *world) {
         fake->start_broken = flags & 8;
         fake->look_error = flags & 16 ? "broken" : NULL;
         fake->hold_modules = flags & 32;
-        fake->hold_looks = flags & 64;
-        if (!fake->hold_looks && fake->look)
-                fake_release_look(fake);
+        fake->hold_checks = flags & 64;
+        if (!fake->hold_checks && fake->look)
+                fake_release_check(fake);
 }
 
 static void play_release(World *world) {

@@ -9,7 +9,7 @@
 
 /* ---- what workers say ------------------------------------------------------ */
 
-static void monitor_on_probed(DeviceMonitor *monitor, Device *look, const ProbeResult *result) {
+static void monitor_on_probed(DeviceMonitor *monitor, Device *check, const ProbeResult *result) {
         HealthFinding finding = HEALTH_FOUND_WELL;
 
         if (!look) {
@@ -18,13 +18,13 @@ static void monitor_on_probed(DeviceMonitor *monitor, Device *look, const ProbeR
         }
         if (result->error)
                 finding = result->device_failed ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING;
-        drain_looked(look, finding, result->error ? result->error : "");
+        drain_checked(look, finding, result->error ? result->error : "");
 }
 
-static void monitor_on_probe_failed(DeviceMonitor *monitor, Device *look, bool has_started,
+static void monitor_on_probe_failed(DeviceMonitor *monitor, Device *check, bool has_started,
                                     const char *why) {
         if (look)
-                drain_look_failed(look, has_started, why);
+                drain_check_failed(look, has_started, why);
         else
                 discovery_failed(monitor, why);
 }

@@ -185,21 +185,22 @@ bool drain_release(Device *device) {
 
 /* ---- by itself ------------------------------------------------------------- */
 
-static void drain_look(Device *device) {
+static void drain_check(Device *device) {
         Engine *engine = device->engine;
         int r;
 
         if (engine->is_closing)
                 return;
-        health_look(&device->health);
+        health_begin_check(&device->health);
         r = engine->executor_ops->probe(engine->workers, device);
         if (r < 0)
-                drain_looked(device, HEALTH_FOUND_NOTHING, strerror(-r));
+                drain_checked(device, HEALTH_FOUND_NOTHING, strerror(-r));
 }
 
-void drain_look_failed(Device *device, bool has_started, const char *why) {
+void drain_check_failed(Device *device, bool has_started, const char *why) {
         if (!device->engine->is_closing)
-                drain_looked(device, has_started ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING, why);
+                drain_checked(device, has_started ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING,
+                              why);
 }
 
 /* A user's own daemon serves nobody else. */
@@ -211,8 +212,8 @@ void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *wh
         log_warning("device %u: a worker says that it is broken: %s", device->index, why);
         if (health_sign(&device->health, sign, drain_domain(domain), why, uv_hrtime()))
                 drain_begin(device);
-        else if (health_wants_look(&device->health, uv_hrtime()))
-                drain_look(device);
+        else if (health_wants_check(&device->health, uv_hrtime()))
+                drain_check(device);
 }
 
 void drain_condemn(Device *device, const char *why) {
@@ -232,8 +233,8 @@ static void drain_clear(Device *device) {
                         provision_device_is_well(slot, device->health.reason);
 }
 
-void drain_looked(Device *device, HealthFinding finding, const char *why) {
-        if (!health_found(&device->health, finding, why, uv_hrtime())) {
+void drain_checked(Device *device, HealthFinding finding, const char *why) {
+        if (!health_end_check(&device->health, finding, why, uv_hrtime())) {
                 if (finding == HEALTH_FOUND_WELL)
                         drain_clear(device);
                 return;
@@ -248,6 +249,6 @@ void drain_looked(Device *device, HealthFinding finding, const char *why) {
 
 void drain_tick(Engine *engine, uint64_t now_ns) {
         for (size_t i = 0; i < engine->n_devices; ++i)
-                if (health_wants_look(&engine->devices[i].health, now_ns))
-                        drain_look(&engine->devices[i]);
+                if (health_wants_check(&engine->devices[i].health, now_ns))
+                        drain_check(&engine->devices[i]);
 }

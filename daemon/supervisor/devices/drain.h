@@ -34,10 +34,10 @@ bool drain_release(Device *device);
 void drain_condemn(Device *device, const char *why);
 /** drain_sign() - a worker of @domain says that the device is broken. */
 void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *why);
-/** drain_looked() - a look at it has ended. */
-void drain_looked(Device *device, HealthFinding finding, const char *why);
-/** drain_look_failed() - the probe of a device ended without a word. A probe that hung, or that the driver took with it, says enough. */
-void drain_look_failed(Device *device, bool has_started, const char *why);
+/** drain_checked() - a look at it has ended. */
+void drain_checked(Device *device, HealthFinding finding, const char *why);
+/** drain_check_failed() - the probe of a device ended without a word. A probe that hung, or that the driver took with it, says enough. */
+void drain_check_failed(Device *device, bool has_started, const char *why);
 /** drain_tick() - now and then: has the looks that are due. */
 void drain_tick(Engine *engine, uint64_t now_ns);
 

@@ -35,9 +35,9 @@ typedef struct ProbeResult {
 
 typedef struct DeviceOps {
         /** probed() - a probe of @look, or of all devices if NULL, said this. */
-        void (*probed)(DeviceMonitor *monitor, Device *look, const ProbeResult *result);
+        void (*probed)(DeviceMonitor *monitor, Device *check, const ProbeResult *result);
         /** probe_failed() - it ended without a word. @has_started: it was a process. */
-        void (*probe_failed)(DeviceMonitor *monitor, Device *look, bool has_started,
+        void (*probe_failed)(DeviceMonitor *monitor, Device *check, bool has_started,
                              const char *why);
         /** doubt() - a worker of @domain says that the device failed. */
         void (*doubt)(Device *device, HealthSign sign, uint32_t domain, const char *why);

@@ -13,7 +13,7 @@ static void health_doubt(Health *health, const char *why, uint64_t now_ns) {
         if (health->state == HEALTH_DOUBTED)
                 return;
         health->state = HEALTH_DOUBTED;
-        health->look_ns = now_ns;
+        health->check_ns = now_ns;
         health_say(health->reason, why);
 }
 
@@ -26,8 +26,8 @@ static void health_break(Health *health, const char *why, uint64_t now_ns) {
         bool goes_on = health->state == HEALTH_BROKEN || health_is_relapse(health, now_ns);
 
         health->delay_ns =
-                goes_on ? MIN(2 * health->delay_ns, HEALTH_LOOK_MAX_NS) : HEALTH_LOOK_MIN_NS;
-        health->look_ns = now_ns + health->delay_ns;
+                goes_on ? MIN(2 * health->delay_ns, HEALTH_CHECK_MAX_NS) : HEALTH_CHECK_MIN_NS;
+        health->check_ns = now_ns + health->delay_ns;
         health->state = HEALTH_BROKEN;
         health->n_faults = 0;
         snprintf(health->reason, sizeof(health->reason), "drained by itself: %s", why);
@@ -57,13 +57,13 @@ bool health_sign(Health *health, HealthSign sign, uint32_t domain, const char *w
         return false;
 }
 
-bool health_wants_look(const Health *health, uint64_t now_ns) {
-        return health->state != HEALTH_WELL && !health->is_condemned && !health->is_looking &&
-               now_ns >= health->look_ns;
+bool health_wants_check(const Health *health, uint64_t now_ns) {
+        return health->state != HEALTH_WELL && !health->is_condemned && !health->is_checking &&
+               now_ns >= health->check_ns;
 }
 
-void health_look(Health *health) {
-        health->is_looking = true;
+void health_begin_check(Health *health) {
+        health->is_checking = true;
 }
 
 static bool health_found_well(Health *health, uint64_t now_ns) {
@@ -75,10 +75,10 @@ static bool health_found_well(Health *health, uint64_t now_ns) {
         return was_broken;
 }
 
-bool health_found(Health *health, HealthFinding finding, const char *why, uint64_t now_ns) {
+bool health_end_check(Health *health, HealthFinding finding, const char *why, uint64_t now_ns) {
         bool was_broken = health->state == HEALTH_BROKEN;
 
-        health->is_looking = false;
+        health->is_checking = false;
         if (health->is_condemned)
                 return false;
         switch (finding) {
@@ -91,7 +91,7 @@ bool health_found(Health *health, HealthFinding finding, const char *why, uint64
                 case HEALTH_FOUND_NOTHING:
                         break;
         }
-        health->look_ns = now_ns + MAX(health->delay_ns, HEALTH_LOOK_MIN_NS);
+        health->check_ns = now_ns + MAX(health->delay_ns, HEALTH_CHECK_MIN_NS);
         return false;
 }
 

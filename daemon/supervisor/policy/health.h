@@ -26,12 +26,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HEALTH_REASON_MAX  256u /* bytes, with the end */
-#define HEALTH_LOOK_MIN_NS 2000000000ull
-#define HEALTH_LOOK_MAX_NS 600000000000ull
-#define HEALTH_WINDOW_NS   600000000000ull /* in which faults count together */
-#define HEALTH_FAULTS_MAX  3u
-#define HEALTH_TRUSTED     0u /* domain of root, and of users who share one: its word is enough */
+#define HEALTH_REASON_MAX   256u /* bytes, with the end */
+#define HEALTH_CHECK_MIN_NS 2000000000ull
+#define HEALTH_CHECK_MAX_NS 600000000000ull
+#define HEALTH_WINDOW_NS    600000000000ull /* in which faults count together */
+#define HEALTH_FAULTS_MAX   3u
+#define HEALTH_TRUSTED      0u /* domain of root, and of users who share one: its word is enough */
 
 typedef enum HealthState {
         HEALTH_WELL,
@@ -55,8 +55,8 @@ typedef struct Health {
         HealthState state;
         bool is_held;      /* by an administrator */
         bool is_condemned; /* BROKEN, whatever a look finds */
-        bool is_looking;
-        uint64_t look_ns;  /* the next look is due */
+        bool is_checking;
+        uint64_t check_ns; /* the next look is due */
         uint64_t delay_ns; /* between looks */
         uint64_t well_ns;  /* when it was found well after it was broken; 0: never broken */
         uint64_t fault_ns; /* when the first of n_faults was */
@@ -70,12 +70,12 @@ typedef struct Health {
 /** health_sign() - a worker of @domain says that the device is broken: @why. Return: true: now it is. */
 bool health_sign(Health *health, HealthSign sign, uint32_t domain, const char *why,
                  uint64_t now_ns);
-/** health_wants_look() - one is due, and none is under way. */
-bool health_wants_look(const Health *health, uint64_t now_ns);
-/** health_look() - one is under way from now on. */
-void health_look(Health *health);
-/** health_found() - what it found. @why: of BROKEN. Return: true: BROKEN begins or ends with it. */
-bool health_found(Health *health, HealthFinding finding, const char *why, uint64_t now_ns);
+/** health_wants_check() - one is due, and none is under way. */
+bool health_wants_check(const Health *health, uint64_t now_ns);
+/** health_begin_check() - one is under way from now on. */
+void health_begin_check(Health *health);
+/** health_end_check() - what it found. @why: of BROKEN. Return: true: BROKEN begins or ends with it. */
+bool health_end_check(Health *health, HealthFinding finding, const char *why, uint64_t now_ns);
 
 /** health_condemn() - the driver says that it is broken: @why. Return: true: now it is. */
 bool health_condemn(Health *health, const char *why, uint64_t now_ns);

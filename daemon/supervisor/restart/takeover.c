@@ -147,13 +147,13 @@ int takeover_begin(Takeover *takeover) {
         r = takeover_read(takeover);
         if (r < 0)
                 return r;
-        takeover->state = TAKEOVER_LOOKING;
+        takeover->state = TAKEOVER_DISCOVERING;
         uv_timer_start(&takeover->timer, takeover_on_tick, TAKEOVER_TICK_MS, TAKEOVER_TICK_MS);
         return 0;
 }
 
 void takeover_on_devices(Takeover *takeover) {
-        if (takeover->state != TAKEOVER_LOOKING)
+        if (takeover->state != TAKEOVER_DISCOVERING)
                 return;
         takeover_restore(takeover);
         log_notice("took over after %.3f s: %u sessions may come back",

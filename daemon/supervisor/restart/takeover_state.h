@@ -17,7 +17,7 @@ typedef struct Arena Arena;
 
 typedef enum TakeoverState {
         TAKEOVER_COLLECTING,
-        TAKEOVER_LOOKING,
+        TAKEOVER_DISCOVERING,
         TAKEOVER_SERVING,
 } TakeoverState;
 

@@ -96,14 +96,14 @@ static int worker_spawn(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
                 .device = worker->executor.device ? worker->executor.device->index : 0,
                 .probe = !worker->executor.slot,
         };
-        const Device *device = worker->look ? worker->look : worker->executor.device;
+        const Device *device = worker->check ? worker->check : worker->executor.device;
 
         if (device)
                 snprintf(message.text, sizeof(message.text), "%s", device->uuid);
         return keeper_link_send(worker->executor.engine->keeper, &message, fds, CHANNEL_N_FDS);
 }
 
-static Worker *worker_alloc(Workers *workers, Slot *slot, Device *look) {
+static Worker *worker_alloc(Workers *workers, Slot *slot, Device *check) {
         Worker *worker;
 
         worker = calloc(1, sizeof(*worker));
@@ -113,7 +113,7 @@ static Worker *worker_alloc(Workers *workers, Slot *slot, Device *look) {
         executor_init(&worker->executor, workers->engine, ++workers->last_id, slot,
                       slot ? slot->device : NULL);
         worker->workers = workers;
-        worker->look = look;
+        worker->check = check;
         worker->domain = slot ? slot->key.domain : 0;
         worker->cause = FAULT_CRASH;
         worker->is_awake = true;
@@ -121,11 +121,11 @@ static Worker *worker_alloc(Workers *workers, Slot *slot, Device *look) {
         return worker;
 }
 
-int worker_new(Workers *workers, Slot *slot, Device *look, Worker **ret_worker) {
+int worker_new(Workers *workers, Slot *slot, Device *check, Worker **ret_worker) {
         int fds[CHANNEL_N_FDS], r;
         Worker *worker;
 
-        worker = worker_alloc(workers, slot, look);
+        worker = worker_alloc(workers, slot, check);
         if (!worker)
                 return -ENOMEM;
 

@@ -60,7 +60,7 @@ struct Worker {
         Executor
                 executor; /* what the scheduler knows of it; its slot is NULL for a probe, and once LOST */
         Workers *workers;
-        Device *look; /* of a probe: at this device alone */
+        Device *check; /* of a probe: at this device alone */
         uint32_t domain;
         int32_t pid;
         UT_hash_handle hh; /* workers->table */
@@ -107,7 +107,7 @@ static inline Worker *worker_of(Executor *executor) {
         return container_of(executor, Worker, executor);
 }
 /** worker_new() - have the keeper start one; @slot NULL: a probe, @look: at one device alone. Return: 0, or a negative errno. */
-int worker_new(Workers *workers, Slot *slot, Device *look, Worker **ret_worker);
+int worker_new(Workers *workers, Slot *slot, Device *check, Worker **ret_worker);
 /** worker_tick() - now and then: does it not start, or was it killed and does not end? */
 void worker_tick(Worker *worker, uint64_t now_ns);
 /** worker_flush() - write what waits for it. */

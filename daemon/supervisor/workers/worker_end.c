@@ -87,7 +87,7 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
                                           was_useless ? HEALTH_NO_START : HEALTH_FAULT,
                                           worker->domain, failure ? failure->text : "no word");
         if (!slot)
-                engine->device_ops->probe_failed(engine->monitor, worker->look, worker->pid != 0,
+                engine->device_ops->probe_failed(engine->monitor, worker->check, worker->pid != 0,
                                                  failure ? failure->text : "it said nothing");
         else if (slot->executor != &worker->executor) /* another is in its place */
                 return;

@@ -235,7 +235,7 @@ static const char *worker_on_probed(Worker *worker, const WorkerMessage *probed)
                         return "a device whose texts have no end";
 
         worker_set_state(worker, WORKER_LOST);
-        engine->device_ops->probed(engine->monitor, worker->look, &result);
+        engine->device_ops->probed(engine->monitor, worker->check, &result);
         return NULL;
 }
 

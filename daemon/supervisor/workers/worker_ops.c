@@ -16,10 +16,10 @@ static int worker_ops_start(Workers *workers, Slot *slot, Executor **ret_executo
         return r;
 }
 
-static int worker_ops_probe(Workers *workers, Device *look) {
+static int worker_ops_probe(Workers *workers, Device *check) {
         Worker *worker;
 
-        return worker_new(workers, NULL, look, &worker);
+        return worker_new(workers, NULL, check, &worker);
 }
 
 static void worker_ops_stop_soon(Executor *executor) {

@@ -50,7 +50,7 @@ static void fake_probe(Fake *fake, FakeWorker *worker) {
         fake_exit(fake, worker, 0);
 }
 
-static void fake_hold_look(Fake *fake, const FakeWorker *look) {
+static void fake_hold_check(Fake *fake, const FakeWorker *look) {
         assert_null(fake->look);
         fake->look = look->channel;
         fake->look_id = look->id;
@@ -66,7 +66,7 @@ void fake_release_probe(Fake *fake) {
         fake_turn(fake);
 }
 
-static void fake_answer_look(Fake *fake, FakeWorker *look) {
+static void fake_answer_check(Fake *fake, FakeWorker *look) {
         WorkerMessage probed = {{.kind = FROM_WORKER_PROBED}, .text = fake->look_error};
 
         if (fake->look_error) {
@@ -77,22 +77,22 @@ static void fake_answer_look(Fake *fake, FakeWorker *look) {
         fake_exit(fake, look, 0);
 }
 
-static void fake_look(Fake *fake, FakeWorker *look) {
-        fake->n_looks++;
-        if (!fake->hold_looks || (fake->is_lax && fake->look)) {
-                fake_answer_look(fake, look);
+static void fake_check(Fake *fake, FakeWorker *look) {
+        fake->n_checks++;
+        if (!fake->hold_checks || (fake->is_lax && fake->look)) {
+                fake_answer_check(fake, look);
                 return;
         }
-        fake_hold_look(fake, look);
+        fake_hold_check(fake, look);
 }
 
-void fake_release_look(Fake *fake) {
+void fake_release_check(Fake *fake) {
         FakeWorker look = {.id = fake->look_id, .channel = fake->look};
 
         assert_non_null(fake->look);
         fake->look = NULL;
-        fake->hold_looks = false;
-        fake_answer_look(fake, &look);
+        fake->hold_checks = false;
+        fake_answer_check(fake, &look);
         fake_turn(fake);
 }
 
@@ -154,9 +154,9 @@ static void keeper_spawn(Fake *fake, const KeeperMessage *message, const int *fd
         assert_int_equal(channel_adopt(fds, &worker->channel), 0);
         keeper_say(fake, (KeeperMessage){.kind = KEEPER_SPAWNED, .id = message->id, .pid = 1000});
         if (message->probe && message->text[0])
-                fake_look(fake, worker);
+                fake_check(fake, worker);
         else if (message->probe && fake->hold_probe)
-                fake_hold_look(fake, worker);
+                fake_hold_check(fake, worker);
         else if (message->probe)
                 fake_probe(fake, worker);
         else

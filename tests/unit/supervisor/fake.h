@@ -70,11 +70,11 @@ struct Fake {
         bool start_broken;       /* and say that it is the device */
         bool start_crowded;      /* or that it has no room */
         const char *look_error;  /* what a look at one device finds broken; NULL: it is well */
-        bool hold_looks;         /* looks stay unanswered, until fake_release_look() */
+        bool hold_checks;        /* looks stay unanswered, until fake_release_check() */
         bool hold_probe;         /* the look for devices does, until fake_release_probe() */
         Channel *look;           /* one that was held */
         uint32_t look_id;
-        unsigned n_looks;
+        unsigned n_checks;
         uint64_t held[FAKE_JOBS]; /* modules that wait for fake_release_modules() */
         size_t n_held;
         unsigned n_spawned;
@@ -179,8 +179,8 @@ void fake_stopped(Fake *fake, FakeWorker *worker, const char *fault, const uint6
 /** fake_broke() - its last word: the device failed under it. Then it exits. */
 void fake_broke(Fake *fake, FakeWorker *worker, const char *why, const uint64_t *jobs,
                 const WorkerPhase *phases, size_t n_jobs);
-/** fake_release_look() - answer the one that was held. */
-void fake_release_look(Fake *fake);
+/** fake_release_check() - answer the one that was held. */
+void fake_release_check(Fake *fake);
 /** fake_release_probe() - show the devices. */
 void fake_release_probe(Fake *fake);
 /** fake_die() - it exits without a word, by signal 9. */

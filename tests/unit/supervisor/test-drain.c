@@ -259,22 +259,22 @@ static void a_supervisor_that_follows_knows_what_was_drained(void **state) {
 
 /* ---- by itself ------------------------------------------------------------- */
 
-static void a_look_confirms_and_the_job_goes_elsewhere(void **state) {
+static void a_check_confirms_and_the_job_goes_elsewhere(void **state) {
         Fake *fake = *state;
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t id;
 
         fake->start_error = "CUDA_ERROR_NO_DEVICE";
-        fake->start_broken = fake->hold_looks = true;
+        fake->start_broken = fake->hold_checks = true;
         fake->look_error = "the driver does not find it any more";
         id = fake_submit(client, (FakeJob){});
         fake_turn(fake);
-        assert_int_equal(fake->n_looks, 1);
+        assert_int_equal(fake->n_checks, 1);
         assert_int_equal(fake->n_workers, 1);
         assert_string_equal(fake_device_status(client, 0)->state, "ready");
 
         fake->start_error = NULL;
-        fake_release_look(fake);
+        fake_release_check(fake);
         assert_int_equal(fake_worker(fake, 1, 1)->device, 1);
         fake_end(fake_worker(fake, 1, 1), id, 0);
         fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
@@ -315,7 +315,7 @@ static void one_users_trouble_is_not_the_devices(void **state) {
         id = fake_submit(client, (FakeJob){});
         fake_expect_end(client, id, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_NO_DEVICE,
                         "no right");
-        assert_true(fake->n_looks >= 1);
+        assert_true(fake->n_checks >= 1);
         assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__NOBODY);
         fake_client_close(client);
 }
@@ -427,7 +427,7 @@ int main(void) {
                 TEST(modules_and_device_arenas_that_wait_move_too),
                 TEST(an_idle_worker_of_it_goes),
                 TEST(a_supervisor_that_follows_knows_what_was_drained),
-                TEST(a_look_confirms_and_the_job_goes_elsewhere),
+                TEST(a_check_confirms_and_the_job_goes_elsewhere),
                 TEST_ONE(alone_on_the_machine_its_jobs_wait_until_it_is_well),
                 TEST_ONE(one_users_trouble_is_not_the_devices),
                 TEST_ONE(when_the_hardware_fails_no_job_is_to_blame),

@@ -11,44 +11,44 @@
 
 /* As its owner does: looks when one is due. Return: whether it was drained or came back. */
 static bool look(Health *health, HealthFinding finding, uint64_t now_ns) {
-        assert_true(health_wants_look(health, now_ns));
-        health_look(health);
-        assert_false(health_wants_look(health, now_ns));
-        return health_found(health, finding, "found broken", now_ns);
+        assert_true(health_wants_check(health, now_ns));
+        health_begin_check(health);
+        assert_false(health_wants_check(health, now_ns));
+        return health_end_check(health, finding, "found broken", now_ns);
 }
 
 static void a_sign_alone_drains_nothing(void **state) {
         Health health = {};
 
-        assert_false(health_wants_look(&health, 1 * S));
+        assert_false(health_wants_check(&health, 1 * S));
         assert_false(health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S));
         assert_true(health_takes_jobs(&health));
         assert_null(health_reason(&health));
         assert_false(look(&health, HEALTH_FOUND_WELL, 1 * S));
         assert_true(health_takes_jobs(&health));
-        assert_false(health_wants_look(&health, 900 * S));
+        assert_false(health_wants_check(&health, 900 * S));
 }
 
-static void what_the_driver_says_needs_no_look_and_none_gives_it_back(void **state) {
+static void what_the_driver_says_needs_no_check_and_none_gives_it_back(void **state) {
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
-        health_look(&health);
+        health_begin_check(&health);
         assert_true(health_condemn(&health, "Xid 95", 2 * S));
         assert_false(health_condemn(&health, "Xid 154", 2 * S));
         assert_string_equal(health_reason(&health), "drained by itself: Xid 95");
-        assert_false(health_found(&health, HEALTH_FOUND_WELL, "", 3 * S));
-        assert_false(health_wants_look(&health, 9000 * S));
+        assert_false(health_end_check(&health, HEALTH_FOUND_WELL, "", 3 * S));
+        assert_false(health_wants_check(&health, 9000 * S));
         assert_false(health_sign(&health, HEALTH_FAULT, 0, "they say", 9000 * S));
         assert_false(health_takes_jobs(&health));
 
         assert_true(health_release(&health));
         assert_true(health_takes_jobs(&health));
-        assert_false(health_wants_look(&health, 9000 * S));
+        assert_false(health_wants_check(&health, 9000 * S));
         assert_true(health_condemn(&health, "Xid 79", 9000 * S));
 }
 
-static void a_look_that_finds_it_broken_drains_it_with_what_it_found(void **state) {
+static void a_check_that_finds_it_broken_drains_it_with_what_it_found(void **state) {
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
@@ -57,36 +57,36 @@ static void a_look_that_finds_it_broken_drains_it_with_what_it_found(void **stat
         assert_string_equal(health_reason(&health), "drained by itself: found broken");
 }
 
-static void a_look_that_comes_to_nothing_is_had_again_and_decides_nothing(void **state) {
+static void a_check_that_fails_is_repeated_and_decides_nothing(void **state) {
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
         assert_false(look(&health, HEALTH_FOUND_NOTHING, 1 * S));
         assert_true(health_takes_jobs(&health));
-        assert_false(health_wants_look(&health, 1 * S + HEALTH_LOOK_MIN_NS - 1));
-        assert_true(look(&health, HEALTH_FOUND_BROKEN, 1 * S + HEALTH_LOOK_MIN_NS));
+        assert_false(health_wants_check(&health, 1 * S + HEALTH_CHECK_MIN_NS - 1));
+        assert_true(look(&health, HEALTH_FOUND_BROKEN, 1 * S + HEALTH_CHECK_MIN_NS));
         assert_false(look(&health, HEALTH_FOUND_NOTHING, 60 * S));
         assert_false(health_takes_jobs(&health));
 }
 
-static void a_broken_device_is_looked_at_at_a_falling_rate_until_it_is_well(void **state) {
-        uint64_t now_ns = 1 * S, delay_ns = HEALTH_LOOK_MIN_NS;
+static void a_broken_device_is_checked_with_backoff_until_it_is_well(void **state) {
+        uint64_t now_ns = 1 * S, delay_ns = HEALTH_CHECK_MIN_NS;
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", now_ns);
         look(&health, HEALTH_FOUND_BROKEN, now_ns);
         for (unsigned i = 0; i < 20; ++i) {
-                assert_false(health_wants_look(&health, now_ns + delay_ns - 1));
+                assert_false(health_wants_check(&health, now_ns + delay_ns - 1));
                 now_ns += delay_ns;
                 assert_false(look(&health, HEALTH_FOUND_BROKEN, now_ns));
-                delay_ns = MIN(2 * delay_ns, HEALTH_LOOK_MAX_NS);
+                delay_ns = MIN(2 * delay_ns, HEALTH_CHECK_MAX_NS);
         }
         now_ns += delay_ns;
         assert_true(look(&health, HEALTH_FOUND_WELL, now_ns));
         assert_true(health_takes_jobs(&health));
 }
 
-static void one_that_breaks_again_soon_is_looked_at_more_rarely(void **state) {
+static void a_device_that_breaks_again_soon_is_checked_more_rarely(void **state) {
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
@@ -94,15 +94,15 @@ static void one_that_breaks_again_soon_is_looked_at_more_rarely(void **state) {
         look(&health, HEALTH_FOUND_WELL, 10 * S);
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 20 * S);
         look(&health, HEALTH_FOUND_BROKEN, 20 * S);
-        assert_false(health_wants_look(&health, 20 * S + 2 * HEALTH_LOOK_MIN_NS - 1));
-        look(&health, HEALTH_FOUND_WELL, 20 * S + 2 * HEALTH_LOOK_MIN_NS);
+        assert_false(health_wants_check(&health, 20 * S + 2 * HEALTH_CHECK_MIN_NS - 1));
+        look(&health, HEALTH_FOUND_WELL, 20 * S + 2 * HEALTH_CHECK_MIN_NS);
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 5000 * S);
         look(&health, HEALTH_FOUND_BROKEN, 5000 * S);
-        assert_true(health_wants_look(&health, 5000 * S + HEALTH_LOOK_MIN_NS));
+        assert_true(health_wants_check(&health, 5000 * S + HEALTH_CHECK_MIN_NS));
 }
 
-static void faults_of_the_hardware_drain_it_whatever_looks_find(void **state) {
+static void faults_of_the_hardware_drain_it_whatever_checks_find(void **state) {
         Health health = {};
 
         for (unsigned i = 1; i < HEALTH_FAULTS_MAX; ++i) {
@@ -166,7 +166,7 @@ static void workers_that_do_not_come_up_never_add_up(void **state) {
         assert_true(health_takes_jobs(&health));
 }
 
-static void what_an_administrator_holds_no_look_gives_back(void **state) {
+static void what_an_administrator_holds_no_check_gives_back(void **state) {
         Health health = {};
 
         health_hold(&health, "a new fan");
@@ -188,7 +188,7 @@ static void an_administrator_gives_back_what_was_drained_by_itself(void **state)
         look(&health, HEALTH_FOUND_BROKEN, 1 * S);
         assert_true(health_release(&health));
         assert_true(health_takes_jobs(&health));
-        assert_false(health_wants_look(&health, 900 * S));
+        assert_false(health_wants_check(&health, 900 * S));
 }
 
 static void a_long_reason_is_cut(void **state) {
@@ -204,18 +204,18 @@ static void a_long_reason_is_cut(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_sign_alone_drains_nothing),
-                cmocka_unit_test(what_the_driver_says_needs_no_look_and_none_gives_it_back),
-                cmocka_unit_test(a_look_that_finds_it_broken_drains_it_with_what_it_found),
-                cmocka_unit_test(a_look_that_comes_to_nothing_is_had_again_and_decides_nothing),
-                cmocka_unit_test(a_broken_device_is_looked_at_at_a_falling_rate_until_it_is_well),
-                cmocka_unit_test(one_that_breaks_again_soon_is_looked_at_more_rarely),
-                cmocka_unit_test(faults_of_the_hardware_drain_it_whatever_looks_find),
+                cmocka_unit_test(what_the_driver_says_needs_no_check_and_none_gives_it_back),
+                cmocka_unit_test(a_check_that_finds_it_broken_drains_it_with_what_it_found),
+                cmocka_unit_test(a_check_that_fails_is_repeated_and_decides_nothing),
+                cmocka_unit_test(a_broken_device_is_checked_with_backoff_until_it_is_well),
+                cmocka_unit_test(a_device_that_breaks_again_soon_is_checked_more_rarely),
+                cmocka_unit_test(faults_of_the_hardware_drain_it_whatever_checks_find),
                 cmocka_unit_test(faults_that_only_one_user_tells_of_never_drain_it),
                 cmocka_unit_test(another_users_fault_of_long_ago_does_not_count),
                 cmocka_unit_test(the_word_of_a_domain_that_is_trusted_is_enough),
                 cmocka_unit_test(faults_far_apart_do_not_add_up),
                 cmocka_unit_test(workers_that_do_not_come_up_never_add_up),
-                cmocka_unit_test(what_an_administrator_holds_no_look_gives_back),
+                cmocka_unit_test(what_an_administrator_holds_no_check_gives_back),
                 cmocka_unit_test(an_administrator_gives_back_what_was_drained_by_itself),
                 cmocka_unit_test(a_long_reason_is_cut),
         };

@@ -183,7 +183,7 @@ static void a_fatal_one_drains_the_device_until_an_administrator_gives_it_back(v
         /* No look gives it back. */
         drain_tick(&fake->supervisor->engine, UINT64_MAX);
         fake_turn(fake);
-        assert_int_equal(fake->n_looks, 0);
+        assert_int_equal(fake->n_checks, 0);
         assert_true(drain_release(&fake->supervisor->engine.devices[0]));
         assert_string_equal(fake_device_status(client, 0)->state, "ready");
         fake_client_close(client);

@@ -101,7 +101,7 @@ void clients_flush(Clients *clients) {
         while (n-- && (session = TAILQ_FIRST(&clients->flushing)))
                 session_flush(session);
         if (!TAILQ_EMPTY(&clients->flushing))
-                clients->engine->is_stirred = true;
+                clients->engine->has_new_work = true;
 }
 
 /* A request deferred in one turn is served when every connection was read in the next. */

@@ -220,7 +220,7 @@ void session_close(Session *session) {
         session->state = SESSION_DEAD;
         if (session->is_resuming)
                 session->clients->resume_ops->closed(session->clients->takeover, session);
-        session->engine->is_stirred = true;
+        session->engine->has_new_work = true;
         if (session->is_flushing)
                 TAILQ_REMOVE(&session->clients->flushing, session, flush_link);
         if (session->ring.is_polled)

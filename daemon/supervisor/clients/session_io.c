@@ -303,7 +303,7 @@ void session_flush(Session *session) {
         if (!session_write(session))
                 return;
         if (session->is_held_up && !session_is_behind(session)) {
-                session->engine->is_stirred = true;
+                session->engine->has_new_work = true;
                 session_serve(session);
                 session_poll_ring(session);
         }

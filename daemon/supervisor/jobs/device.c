@@ -109,5 +109,5 @@ void lane_wake(Lane *lane) {
         if (fairshare_wake(lane->device->share, &lane->share) == 0)
                 return;
         log_warning("no memory to wake a user on device %u", lane->device->index);
-        lane->device->engine->has_slept_in = true;
+        lane->device->engine->has_missed_wake = true;
 }

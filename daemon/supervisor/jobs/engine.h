@@ -66,13 +66,13 @@ struct Engine {
         uint64_t last_arena;
         uint64_t last_module;
 
-        LimitLog log_limit; /* of lines that a peer can cause */
-        uint64_t now_ns;    /* what the clock said in this turn of the loop; 0: not asked yet */
-        bool is_eventful;   /* a job came or ended in this turn */
-        bool is_paused;     /* nothing is dispatched: the next supervisor takes over soon */
-        bool is_closing;    /* the program ends: no worker is started any more */
-        bool is_stirred;    /* there is new work: one more turn before the loop sleeps */
-        bool has_slept_in;  /* without memory a user with work was not woken: the next tick does */
+        LimitLog log_limit;   /* of lines that a peer can cause */
+        uint64_t now_ns;      /* what the clock said in this turn of the loop; 0: not asked yet */
+        bool is_eventful;     /* a job came or ended in this turn */
+        bool is_paused;       /* nothing is dispatched: the next supervisor takes over soon */
+        bool is_closing;      /* the program ends: no worker is started any more */
+        bool has_new_work;    /* there is new work: one more turn before the loop sleeps */
+        bool has_missed_wake; /* without memory a user with work was not woken: the next tick does */
 };
 
 /** engine_init() - empty; the handles are set by the caller. */

@@ -177,9 +177,9 @@ static void scheduler_release(User *user) {
 static void scheduler_wake_again(Engine *engine) {
         Slot *slot;
 
-        if (!engine->has_slept_in)
+        if (!engine->has_missed_wake)
                 return;
-        engine->has_slept_in = false;
+        engine->has_missed_wake = false;
         for (slot = engine->slots; slot; slot = slot->hh.next)
                 slot_wake(slot);
 }

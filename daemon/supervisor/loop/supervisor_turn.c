@@ -108,7 +108,7 @@ static void supervisor_nap(const Supervisor *supervisor) {
 }
 
 static bool supervisor_has_work(const Supervisor *supervisor) {
-        return supervisor->engine.is_stirred || !TAILQ_EMPTY(&supervisor->engine.ending) ||
+        return supervisor->engine.has_new_work || !TAILQ_EMPTY(&supervisor->engine.ending) ||
                (!TAILQ_EMPTY(&supervisor->clients.deferring) &&
                 supervisor_may_serve_deferred(supervisor));
 }
@@ -117,7 +117,7 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         Supervisor *supervisor = prepare->data;
         bool may_sleep;
 
-        supervisor->engine.is_stirred = false;
+        supervisor->engine.has_new_work = false;
         supervisor->engine.now_ns = 0;
         supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);

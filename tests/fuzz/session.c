@@ -456,10 +456,10 @@ static void play_change_manners(World *world) {
         fake->has_variables = flags & 1;
         fake->start_error = flags & 2 && flags & 4 ? "no context" : NULL;
         fake->start_broken = flags & 8;
-        fake->look_error = flags & 16 ? "broken" : NULL;
+        fake->check_error = flags & 16 ? "broken" : NULL;
         fake->hold_modules = flags & 32;
         fake->hold_checks = flags & 64;
-        if (!fake->hold_checks && fake->look)
+        if (!fake->hold_checks && fake->check)
                 fake_release_check(fake);
 }
 

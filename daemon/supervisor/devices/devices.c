@@ -12,19 +12,19 @@
 static void monitor_on_probed(DeviceMonitor *monitor, Device *check, const ProbeResult *result) {
         HealthFinding finding = HEALTH_FOUND_WELL;
 
-        if (!look) {
+        if (!check) {
                 discovery_found(monitor, result);
                 return;
         }
         if (result->error)
                 finding = result->device_failed ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING;
-        drain_checked(look, finding, result->error ? result->error : "");
+        drain_checked(check, finding, result->error ? result->error : "");
 }
 
 static void monitor_on_probe_failed(DeviceMonitor *monitor, Device *check, bool has_started,
                                     const char *why) {
-        if (look)
-                drain_check_failed(look, has_started, why);
+        if (check)
+                drain_check_failed(check, has_started, why);
         else
                 discovery_failed(monitor, why);
 }

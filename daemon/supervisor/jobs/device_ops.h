@@ -34,7 +34,7 @@ typedef struct ProbeResult {
 } ProbeResult;
 
 typedef struct DeviceOps {
-        /** probed() - a probe of @look, or of all devices if NULL, said this. */
+        /** probed() - a probe of @check, or of all devices if NULL, said this. */
         void (*probed)(DeviceMonitor *monitor, Device *check, const ProbeResult *result);
         /** probe_failed() - it ended without a word. @has_started: it was a process. */
         void (*probe_failed)(DeviceMonitor *monitor, Device *check, bool has_started,

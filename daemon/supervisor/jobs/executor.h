@@ -63,7 +63,7 @@ typedef struct ExecutorResult {
 typedef struct ExecutorOps {
         /** start() - a worker for this slot. Return: 0, or a negative errno. */
         int (*start)(Workers *workers, Slot *slot, Executor **ret_executor);
-        /** probe() - a process that looks at @look, or for all devices if NULL; DeviceEvents tell what it found. Return: 0, or a negative errno. */
+        /** probe() - a process that looks at @check, or for all devices if NULL; DeviceEvents tell what it found. Return: 0, or a negative errno. */
         int (*probe)(Workers *workers, Device *check);
         /** report() - all workers, for `gpuq status`. Return: 0, or -ENOMEM. */
         int (*report)(const Workers *workers, ProtobufCAllocator *allocator,

@@ -106,7 +106,7 @@ extern const ExecutorOps worker_executor_ops;
 static inline Worker *worker_of(Executor *executor) {
         return container_of(executor, Worker, executor);
 }
-/** worker_new() - have the keeper start one; @slot NULL: a probe, @look: at one device alone. Return: 0, or a negative errno. */
+/** worker_new() - have the keeper start one; @slot NULL: a probe, @check: at one device alone. Return: 0, or a negative errno. */
 int worker_new(Workers *workers, Slot *slot, Device *check, Worker **ret_worker);
 /** worker_tick() - now and then: does it not start, or was it killed and does not end? */
 void worker_tick(Worker *worker, uint64_t now_ns);

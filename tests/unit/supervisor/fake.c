@@ -50,49 +50,49 @@ static void fake_probe(Fake *fake, FakeWorker *worker) {
         fake_exit(fake, worker, 0);
 }
 
-static void fake_hold_check(Fake *fake, const FakeWorker *look) {
-        assert_null(fake->look);
-        fake->look = look->channel;
-        fake->look_id = look->id;
+static void fake_hold_check(Fake *fake, const FakeWorker *check) {
+        assert_null(fake->check);
+        fake->check = check->channel;
+        fake->check_id = check->id;
 }
 
 void fake_release_probe(Fake *fake) {
-        FakeWorker probe = {.id = fake->look_id, .channel = fake->look};
+        FakeWorker probe = {.id = fake->check_id, .channel = fake->check};
 
-        assert_non_null(fake->look);
-        fake->look = NULL;
+        assert_non_null(fake->check);
+        fake->check = NULL;
         fake->hold_probe = false;
         fake_probe(fake, &probe);
         fake_turn(fake);
 }
 
-static void fake_answer_check(Fake *fake, FakeWorker *look) {
-        WorkerMessage probed = {{.kind = FROM_WORKER_PROBED}, .text = fake->look_error};
+static void fake_answer_check(Fake *fake, FakeWorker *check) {
+        WorkerMessage probed = {{.kind = FROM_WORKER_PROBED}, .text = fake->check_error};
 
-        if (fake->look_error) {
+        if (fake->check_error) {
                 probed.head.code = GPUQ__V1__CODE__E_NO_DEVICE;
                 probed.head.detail = 1;
         }
-        fake_say(look, probed, -1);
-        fake_exit(fake, look, 0);
+        fake_say(check, probed, -1);
+        fake_exit(fake, check, 0);
 }
 
-static void fake_check(Fake *fake, FakeWorker *look) {
+static void fake_check(Fake *fake, FakeWorker *check) {
         fake->n_checks++;
-        if (!fake->hold_checks || (fake->is_lax && fake->look)) {
-                fake_answer_check(fake, look);
+        if (!fake->hold_checks || (fake->is_lax && fake->check)) {
+                fake_answer_check(fake, check);
                 return;
         }
-        fake_hold_check(fake, look);
+        fake_hold_check(fake, check);
 }
 
 void fake_release_check(Fake *fake) {
-        FakeWorker look = {.id = fake->look_id, .channel = fake->look};
+        FakeWorker check = {.id = fake->check_id, .channel = fake->check};
 
-        assert_non_null(fake->look);
-        fake->look = NULL;
+        assert_non_null(fake->check);
+        fake->check = NULL;
         fake->hold_checks = false;
-        fake_answer_check(fake, &look);
+        fake_answer_check(fake, &check);
         fake_turn(fake);
 }
 
@@ -544,7 +544,7 @@ void fake_free(Fake *fake) {
         supervisor_free(fake->supervisor);
         for (size_t i = 0; i < fake->n_workers; ++i)
                 channel_free(fake->workers[i].channel);
-        channel_free(fake->look);
+        channel_free(fake->check);
         close(fake->keeper);
         free(fake);
 }

@@ -69,11 +69,11 @@ struct Fake {
         const char *start_error; /* workers do not come up */
         bool start_broken;       /* and say that it is the device */
         bool start_crowded;      /* or that it has no room */
-        const char *look_error;  /* what a look at one device finds broken; NULL: it is well */
-        bool hold_checks;        /* looks stay unanswered, until fake_release_check() */
-        bool hold_probe;         /* the look for devices does, until fake_release_probe() */
-        Channel *look;           /* one that was held */
-        uint32_t look_id;
+        const char *check_error; /* what a check of one device finds broken; NULL: it is well */
+        bool hold_checks;        /* checks stay unanswered, until fake_release_check() */
+        bool hold_probe;         /* the probe for devices does, until fake_release_probe() */
+        Channel *check;          /* one that was held */
+        uint32_t check_id;
         unsigned n_checks;
         uint64_t held[FAKE_JOBS]; /* modules that wait for fake_release_modules() */
         size_t n_held;

@@ -266,7 +266,7 @@ static void a_check_confirms_and_the_job_goes_elsewhere(void **state) {
 
         fake->start_error = "CUDA_ERROR_NO_DEVICE";
         fake->start_broken = fake->hold_checks = true;
-        fake->look_error = "the driver does not find it any more";
+        fake->check_error = "the driver does not find it any more";
         id = fake_submit(client, (FakeJob){});
         fake_turn(fake);
         assert_int_equal(fake->n_checks, 1);
@@ -292,13 +292,13 @@ static void alone_on_the_machine_its_jobs_wait_until_it_is_well(void **state) {
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t id;
 
-        fake->start_error = fake->look_error = "CUDA_ERROR_NO_DEVICE";
+        fake->start_error = fake->check_error = "CUDA_ERROR_NO_DEVICE";
         fake->start_broken = true;
         id = fake_submit(client, (FakeJob){});
         fake_turn(fake);
         assert_says(fake_reason(client, id), "CUDA_ERROR_NO_DEVICE");
         assert_false(is_well(fake));
-        fake->start_error = fake->look_error = NULL;
+        fake->start_error = fake->check_error = NULL;
         fake_wait(fake, is_well, fake);
         fake_end(fake_worker(fake, 1, 1), id, 0);
         fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);

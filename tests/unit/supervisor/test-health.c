@@ -10,7 +10,7 @@
 #define BOB   1001u
 
 /* As its owner does: looks when one is due. Return: whether it was drained or came back. */
-static bool look(Health *health, HealthFinding finding, uint64_t now_ns) {
+static bool check(Health *health, HealthFinding finding, uint64_t now_ns) {
         assert_true(health_wants_check(health, now_ns));
         health_begin_check(health);
         assert_false(health_wants_check(health, now_ns));
@@ -24,7 +24,7 @@ static void a_sign_alone_drains_nothing(void **state) {
         assert_false(health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S));
         assert_true(health_takes_jobs(&health));
         assert_null(health_reason(&health));
-        assert_false(look(&health, HEALTH_FOUND_WELL, 1 * S));
+        assert_false(check(&health, HEALTH_FOUND_WELL, 1 * S));
         assert_true(health_takes_jobs(&health));
         assert_false(health_wants_check(&health, 900 * S));
 }
@@ -52,7 +52,7 @@ static void a_check_that_finds_it_broken_drains_it_with_what_it_found(void **sta
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
-        assert_true(look(&health, HEALTH_FOUND_BROKEN, 1 * S));
+        assert_true(check(&health, HEALTH_FOUND_BROKEN, 1 * S));
         assert_false(health_takes_jobs(&health));
         assert_string_equal(health_reason(&health), "drained by itself: found broken");
 }
@@ -61,11 +61,11 @@ static void a_check_that_fails_is_repeated_and_decides_nothing(void **state) {
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
-        assert_false(look(&health, HEALTH_FOUND_NOTHING, 1 * S));
+        assert_false(check(&health, HEALTH_FOUND_NOTHING, 1 * S));
         assert_true(health_takes_jobs(&health));
         assert_false(health_wants_check(&health, 1 * S + HEALTH_CHECK_MIN_NS - 1));
-        assert_true(look(&health, HEALTH_FOUND_BROKEN, 1 * S + HEALTH_CHECK_MIN_NS));
-        assert_false(look(&health, HEALTH_FOUND_NOTHING, 60 * S));
+        assert_true(check(&health, HEALTH_FOUND_BROKEN, 1 * S + HEALTH_CHECK_MIN_NS));
+        assert_false(check(&health, HEALTH_FOUND_NOTHING, 60 * S));
         assert_false(health_takes_jobs(&health));
 }
 
@@ -74,15 +74,15 @@ static void a_broken_device_is_checked_with_backoff_until_it_is_well(void **stat
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", now_ns);
-        look(&health, HEALTH_FOUND_BROKEN, now_ns);
+        check(&health, HEALTH_FOUND_BROKEN, now_ns);
         for (unsigned i = 0; i < 20; ++i) {
                 assert_false(health_wants_check(&health, now_ns + delay_ns - 1));
                 now_ns += delay_ns;
-                assert_false(look(&health, HEALTH_FOUND_BROKEN, now_ns));
+                assert_false(check(&health, HEALTH_FOUND_BROKEN, now_ns));
                 delay_ns = MIN(2 * delay_ns, HEALTH_CHECK_MAX_NS);
         }
         now_ns += delay_ns;
-        assert_true(look(&health, HEALTH_FOUND_WELL, now_ns));
+        assert_true(check(&health, HEALTH_FOUND_WELL, now_ns));
         assert_true(health_takes_jobs(&health));
 }
 
@@ -90,15 +90,15 @@ static void a_device_that_breaks_again_soon_is_checked_more_rarely(void **state)
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
-        look(&health, HEALTH_FOUND_BROKEN, 1 * S);
-        look(&health, HEALTH_FOUND_WELL, 10 * S);
+        check(&health, HEALTH_FOUND_BROKEN, 1 * S);
+        check(&health, HEALTH_FOUND_WELL, 10 * S);
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 20 * S);
-        look(&health, HEALTH_FOUND_BROKEN, 20 * S);
+        check(&health, HEALTH_FOUND_BROKEN, 20 * S);
         assert_false(health_wants_check(&health, 20 * S + 2 * HEALTH_CHECK_MIN_NS - 1));
-        look(&health, HEALTH_FOUND_WELL, 20 * S + 2 * HEALTH_CHECK_MIN_NS);
+        check(&health, HEALTH_FOUND_WELL, 20 * S + 2 * HEALTH_CHECK_MIN_NS);
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 5000 * S);
-        look(&health, HEALTH_FOUND_BROKEN, 5000 * S);
+        check(&health, HEALTH_FOUND_BROKEN, 5000 * S);
         assert_true(health_wants_check(&health, 5000 * S + HEALTH_CHECK_MIN_NS));
 }
 
@@ -107,12 +107,12 @@ static void faults_of_the_hardware_drain_it_whatever_checks_find(void **state) {
 
         for (unsigned i = 1; i < HEALTH_FAULTS_MAX; ++i) {
                 assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "ECC", i * S));
-                look(&health, HEALTH_FOUND_WELL, i * S);
+                check(&health, HEALTH_FOUND_WELL, i * S);
         }
         assert_true(health_sign(&health, HEALTH_FAULT, BOB, "ECC", 10 * S));
         assert_string_equal(health_reason(&health), "drained by itself: ECC");
         assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "ECC", 11 * S));
-        assert_true(look(&health, HEALTH_FOUND_WELL, 12 * S));
+        assert_true(check(&health, HEALTH_FOUND_WELL, 12 * S));
 }
 
 static void faults_that_only_one_user_tells_of_never_drain_it(void **state) {
@@ -120,7 +120,7 @@ static void faults_that_only_one_user_tells_of_never_drain_it(void **state) {
 
         for (unsigned i = 1; i < 100; ++i) {
                 assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "made up", i * S));
-                look(&health, HEALTH_FOUND_WELL, i * S);
+                check(&health, HEALTH_FOUND_WELL, i * S);
         }
         assert_true(health_takes_jobs(&health));
         assert_true(health_sign(&health, HEALTH_FAULT, BOB, "ECC", 100 * S));
@@ -152,7 +152,7 @@ static void faults_far_apart_do_not_add_up(void **state) {
 
                 assert_false(
                         health_sign(&health, HEALTH_FAULT, i % 2 ? ALICE : BOB, "ECC", now_ns));
-                look(&health, HEALTH_FOUND_WELL, now_ns);
+                check(&health, HEALTH_FOUND_WELL, now_ns);
         }
 }
 
@@ -161,7 +161,7 @@ static void workers_that_do_not_come_up_never_add_up(void **state) {
 
         for (unsigned i = 1; i < 100; ++i) {
                 assert_false(health_sign(&health, HEALTH_NO_START, ALICE, "not allowed", i * S));
-                look(&health, HEALTH_FOUND_WELL, i * S);
+                check(&health, HEALTH_FOUND_WELL, i * S);
         }
         assert_true(health_takes_jobs(&health));
 }
@@ -172,9 +172,9 @@ static void what_an_administrator_holds_no_check_gives_back(void **state) {
         health_hold(&health, "a new fan");
         assert_string_equal(health_reason(&health), "a new fan");
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
-        look(&health, HEALTH_FOUND_BROKEN, 1 * S);
+        check(&health, HEALTH_FOUND_BROKEN, 1 * S);
         assert_string_equal(health_reason(&health), "a new fan");
-        look(&health, HEALTH_FOUND_WELL, 10 * S);
+        check(&health, HEALTH_FOUND_WELL, 10 * S);
         assert_false(health_takes_jobs(&health));
         assert_true(health_release(&health));
         assert_true(health_takes_jobs(&health));
@@ -185,7 +185,7 @@ static void an_administrator_gives_back_what_was_drained_by_itself(void **state)
         Health health = {};
 
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
-        look(&health, HEALTH_FOUND_BROKEN, 1 * S);
+        check(&health, HEALTH_FOUND_BROKEN, 1 * S);
         assert_true(health_release(&health));
         assert_true(health_takes_jobs(&health));
         assert_false(health_wants_check(&health, 900 * S));

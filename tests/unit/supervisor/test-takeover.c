@@ -89,7 +89,7 @@ static Fake *fake_taking_over(Ledger *ledger, int memory, bool is_slow) {
 static Fake *fake_with_a_slow_driver(void) {
         Fake *fake = fake_taking_over(ledger_of(1), -1, true);
 
-        assert_non_null(fake->look);
+        assert_non_null(fake->check);
         return fake;
 }
 

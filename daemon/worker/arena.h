@@ -19,7 +19,7 @@
 
 #include "util/table.h"
 #include "worker/context.h"
-#include "worker/drain.h"
+#include "worker/quiesce.h"
 #include "worker/stream.h"
 
 typedef enum ArenaState {
@@ -38,7 +38,7 @@ struct Arena {
         UT_hash_handle hh;      /* arenas->by_id */
         LIST_ENTRY(Arena) link; /* arenas->zeroing */
         struct Arenas *arenas;
-        DrainTask task; /* frees it */
+        QuiesceTask task; /* frees it */
         Gpuq__V1__Place place;
         uint64_t size; /* bytes, as its users see it */
         ArenaState state;
@@ -93,8 +93,8 @@ void arena_poll(Arena *arena);
 static inline bool arena_is_zeroing(const Arena *arena) {
         return arena->zeroing.stream != NULL;
 }
-/** arena_needs_drain() - whether freeing it waits for running kernels. */
-static inline bool arena_needs_drain(const Arena *arena) {
+/** arena_needs_quiesce() - whether freeing it waits for running kernels. */
+static inline bool arena_needs_quiesce(const Arena *arena) {
         return arena->registered;
 }
 /** arena_free() - not while it is prepared; NULL is fine. Return: NULL. */

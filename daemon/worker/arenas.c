@@ -4,11 +4,11 @@
  */
 #include "worker/arenas.h"
 
-void arenas_init(Arenas *arenas, Context *context, Streams *streams, Drain *drain, uv_loop_t *loop,
-                 ArenaFunc func, void *userdata) {
+void arenas_init(Arenas *arenas, Context *context, Streams *streams, Quiesce *quiesce,
+                 uv_loop_t *loop, ArenaFunc func, void *userdata) {
         arenas->context = context;
         arenas->streams = streams;
-        arenas->drain = drain;
+        arenas->drain = quiesce;
         arenas->loop = loop;
         arenas->func = func;
         arenas->userdata = userdata;
@@ -22,7 +22,7 @@ Arena *arenas_find(Arenas *arenas, uint64_t id) {
         return arena;
 }
 
-static int arenas_on_free(DrainTask *task, void *userdata) {
+static int arenas_on_free(QuiesceTask *task, void *userdata) {
         arena_free(userdata);
         return 0;
 }
@@ -30,7 +30,7 @@ static int arenas_on_free(DrainTask *task, void *userdata) {
 static void arenas_maybe_free(Arena *arena) {
         if (!arena->dropped || arena->n_uses > 0 || arena->state == ARENA_PREPARING)
                 return;
-        if (!arena_needs_drain(arena)) {
+        if (!arena_needs_quiesce(arena)) {
                 arena_free(arena);
                 return;
         }
@@ -38,7 +38,7 @@ static void arenas_maybe_free(Arena *arena) {
         arena->task.func = arenas_on_free;
         arena->task.userdata = arena;
         arena->task.what = "unregistering memory";
-        drain_add(arena->arenas->drain, &arena->task);
+        quiesce_add(arena->arenas->quiesce, &arena->task);
 }
 
 static void arenas_on_end(Arena *arena, void *userdata) {

@@ -6,7 +6,7 @@
  * Arenas
  *
  * Every arena of this worker, by id. One that is dropped leaves the table at
- * once; its memory goes when no job uses it, at a drain point where CUDA would
+ * once; its memory goes when no job uses it, at a quiesce point where CUDA would
  * otherwise make running kernels wait.
  */
 
@@ -15,7 +15,7 @@
 typedef struct Arenas {
         Context *context;
         Streams *streams;
-        Drain *drain;
+        Quiesce *quiesce;
         uv_loop_t *loop;
         ArenaFunc func; /* when one is ready or has failed, unless it was dropped */
         void *userdata;
@@ -24,8 +24,8 @@ typedef struct Arenas {
 } Arenas;
 
 /** arenas_init() - into zeroed @arenas. */
-void arenas_init(Arenas *arenas, Context *context, Streams *streams, Drain *drain, uv_loop_t *loop,
-                 ArenaFunc func, void *userdata);
+void arenas_init(Arenas *arenas, Context *context, Streams *streams, Quiesce *quiesce,
+                 uv_loop_t *loop, ArenaFunc func, void *userdata);
 /** arenas_find() - by id, or NULL. */
 Arena *arenas_find(Arenas *arenas, uint64_t id);
 /**

@@ -6,18 +6,18 @@
  *          \-----------\----> FAILED
  *
  * A dropped module leaves the table at once; its memory goes when it has
- * reached an end, nothing uses it and, if it has an image, at a drain point.
+ * reached an end, nothing uses it and, if it has an image, at a quiesce point.
  */
 #include "worker/module.h"
 
 #include <string.h>
 
-void modules_init(Modules *modules, Context *context, Compilers *compilers, Drain *drain,
+void modules_init(Modules *modules, Context *context, Compilers *compilers, Quiesce *quiesce,
                   ModuleFunc func, ModuleBuiltinFunc builtin_func, ModuleUnloadFunc unload_func,
                   void *userdata) {
         modules->context = context;
         modules->compilers = compilers;
-        modules->drain = drain;
+        modules->drain = quiesce;
         modules->func = func;
         modules->builtin_func = builtin_func;
         modules->unload_func = unload_func;
@@ -66,7 +66,7 @@ static void module_free(Module *module) {
         free(module);
 }
 
-static int module_on_unload(DrainTask *task, void *userdata) {
+static int module_on_unload(QuiesceTask *task, void *userdata) {
         module_free(userdata);
         return 0;
 }
@@ -75,14 +75,14 @@ static void module_maybe_free(Module *module) {
         if (!module->dropped || module->n_uses > 0)
                 return;
 
-        drain_remove(module->modules->drain, &module->task);
+        quiesce_remove(module->modules->quiesce, &module->task);
         if (!module->image || module->image->n_refs > 1) {
                 module_free(module);
                 return;
         }
         module->task.func = module_on_unload;
         module->task.what = "unloading a module";
-        drain_add(module->modules->drain, &module->task);
+        quiesce_add(module->modules->quiesce, &module->task);
 }
 
 void module_drop(Module *module) {
@@ -141,7 +141,7 @@ static void module_share(Module *module, Image *image) {
         module_finish(module, MODULE_READY);
 }
 
-static int module_on_load(DrainTask *task, void *userdata) {
+static int module_on_load(QuiesceTask *task, void *userdata) {
         Module *module = userdata;
         Modules *modules = module->modules;
         Image *image;
@@ -200,7 +200,7 @@ static void module_on_compiled(void *userdata, Compiled *compiled, void *data,
         module->state = MODULE_LOADING;
         module->task.func = module_on_load;
         module->task.what = "loading a module";
-        drain_add(module->modules->drain, &module->task);
+        quiesce_add(module->modules->quiesce, &module->task);
 }
 
 static int module_new(Modules *modules, uint64_t id, Module **ret_module) {

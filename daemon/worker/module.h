@@ -6,14 +6,14 @@
  * Module
  *
  * A session's module in this worker: compiled in a child, then loaded at a
- * drain point. Modules that compile to the same share an image, unless it has
+ * quiesce point. Modules that compile to the same share an image, unless it has
  * variables; then each module has its own. The built-in kernels are compiled and
  * loaded once in the worker's life, however many sessions ask for them.
  */
 
 #include "util/table.h"
 #include "worker/compile.h"
-#include "worker/drain.h"
+#include "worker/quiesce.h"
 #include "worker/image.h"
 
 typedef struct Modules Modules;
@@ -21,7 +21,7 @@ typedef struct Module Module;
 
 typedef enum ModuleState {
         MODULE_COMPILING,
-        MODULE_LOADING, /* compiled, waits for a drain point */
+        MODULE_LOADING, /* compiled, waits for a quiesce point */
         MODULE_READY,
         MODULE_FAILED, /* failure says why */
 } ModuleState;
@@ -40,7 +40,7 @@ struct Module {
         Compiled *compiled; /* while it waits to be loaded */
         void *data;
         Image *image;
-        DrainTask task; /* loads or unloads */
+        QuiesceTask task; /* loads or unloads */
 };
 
 /* Called when a module is ready or has failed. */
@@ -53,7 +53,7 @@ typedef void (*ModuleUnloadFunc)(void *userdata);
 struct Modules {
         Context *context;
         Compilers *compilers;
-        Drain *drain;
+        Quiesce *quiesce;
         ModuleFunc func;
         ModuleBuiltinFunc builtin_func;
         ModuleUnloadFunc unload_func;
@@ -64,7 +64,7 @@ struct Modules {
 };
 
 /** modules_init() - into zeroed @modules. */
-void modules_init(Modules *modules, Context *context, Compilers *compilers, Drain *drain,
+void modules_init(Modules *modules, Context *context, Compilers *compilers, Quiesce *quiesce,
                   ModuleFunc func, ModuleBuiltinFunc builtin_func, ModuleUnloadFunc unload_func,
                   void *userdata);
 /** modules_load_builtin() - for the worker's own use; builtin_func tells. Return: 0 or -ENOMEM. */

@@ -7,11 +7,11 @@
 #define RUNNER_QUERY_FIRST_NS UINT64_C(1000000)
 #define RUNNER_QUERY_LAST_NS  UINT64_C(20000000)
 
-int runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain, Output *output,
-                const JobTables *tables, const RunnerSettings *settings) {
+int runner_init(Runner *runner, Context *context, Streams *streams, Quiesce *quiesce,
+                Output *output, const JobTables *tables, const RunnerSettings *settings) {
         runner->context = context;
         runner->streams = streams;
-        runner->drain = drain;
+        runner->drain = quiesce;
         runner->output = output;
         runner->tables = *tables;
         runner->settings = *settings;
@@ -259,14 +259,14 @@ static int runner_watch(Runner *runner, uint64_t now_ns) {
         return result == CUDA_SUCCESS ? 0 : FAILURE_E_FAULT;
 }
 
-/* Ends are told first: what is done at a drain point can take long. */
-static int runner_drain(Runner *runner, bool *ret_any) {
+/* Ends are told first: what is done at a quiesce point can take long. */
+static int runner_quiesce(Runner *runner, bool *ret_any) {
         int r;
 
         if (runner->streams->n_busy > 0 || !TAILQ_EMPTY(&runner->ended) ||
-            !drain_waiting(runner->drain))
+            !quiesce_waiting(runner->quiesce))
                 return 0;
-        r = drain_run(runner->drain);
+        r = quiesce_run(runner->quiesce);
         if (r)
                 return r;
         runner->dirty = true;
@@ -279,7 +279,7 @@ bool runner_is_quiet(const Runner *runner, uint64_t now_ns) {
 }
 
 static bool runner_may_issue(const Runner *runner, uint64_t now_ns) {
-        if (!runner->open || runner->alone || drain_waiting(runner->drain) ||
+        if (!runner->open || runner->alone || quiesce_waiting(runner->quiesce) ||
             (runner_is_quiet(runner, now_ns) && !runner->is_urgent))
                 return false;
         return runner->dirty || runner_is_holding(runner) ||
@@ -289,7 +289,7 @@ static bool runner_may_issue(const Runner *runner, uint64_t now_ns) {
 int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any) {
         int r;
 
-        r = runner_drain(runner, ret_any);
+        r = runner_quiesce(runner, ret_any);
         if (r)
                 return r;
 
@@ -348,7 +348,7 @@ bool runner_is_holding(const Runner *runner) {
 }
 
 const char *runner_waiting(const Runner *runner) {
-        const char *waiting = drain_waiting(runner->drain);
+        const char *waiting = quiesce_waiting(runner->quiesce);
         const Job *job = TAILQ_FIRST(&runner->waiting);
 
         if (waiting)

@@ -26,7 +26,7 @@ typedef struct RunnerSettings {
 typedef struct Runner {
         Context *context;
         Streams *streams;
-        Drain *drain;
+        Quiesce *quiesce;
         Output *output;
         RunnerSettings settings;
         Issuer issuer;
@@ -55,8 +55,8 @@ typedef struct Runner {
 } Runner;
 
 /** runner_init() - into zeroed @runner. Return: 0 or -ENOMEM. */
-int runner_init(Runner *runner, Context *context, Streams *streams, Drain *drain, Output *output,
-                const JobTables *tables, const RunnerSettings *settings);
+int runner_init(Runner *runner, Context *context, Streams *streams, Quiesce *quiesce,
+                Output *output, const JobTables *tables, const RunnerSettings *settings);
 /** runner_add() - a new job. Return: as job_new(). */
 int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *parts);
 /** runner_changed() - an arena or a module is ready, or has failed. */
@@ -83,7 +83,7 @@ int runner_collect(Runner *runner, uint64_t now_ns, bool *ret_any);
  * runner_turn() - issue what may be, once all that is done has been collected
  * @ret_any: set to true where anything happened
  *
- * What waits for a drain point is done as soon as nothing is in flight and all ends have been told. Jobs that are
+ * What waits for a quiesce point is done as soon as nothing is in flight and all ends have been told. Jobs that are
  * refused are in runner->ended. Return: 0, or FAILURE_E_FAULT.
  */
 int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any);

@@ -455,15 +455,15 @@ static int worker_init_objects(Worker *worker) {
         };
         int r;
 
-        drain_init(&worker->drain);
+        quiesce_init(&worker->quiesce);
         compilers_init(&worker->compilers, &worker->loop, &settings);
-        modules_init(&worker->modules, worker->context, &worker->compilers, &worker->drain,
+        modules_init(&worker->modules, worker->context, &worker->compilers, &worker->quiesce,
                      worker_on_module, worker_on_builtin, worker_on_unload, worker);
-        arenas_init(&worker->arenas, worker->context, &worker->streams, &worker->drain,
+        arenas_init(&worker->arenas, worker->context, &worker->streams, &worker->quiesce,
                     &worker->loop, worker_on_arena, worker);
         memory_init(&worker->memory, worker->context, &worker->loop, worker_on_memory, worker);
         pace_init(&worker->pace, worker->driver->cpu);
-        r = runner_init(&worker->runner, worker->context, &worker->streams, &worker->drain,
+        r = runner_init(&worker->runner, worker->context, &worker->streams, &worker->quiesce,
                         &worker->output, &tables, &runner);
         if (r < 0)
                 return r;

@@ -48,7 +48,7 @@ typedef struct Worker {
         unsigned ordinal; /* of the device, in this process */
         Context *context;
         Streams streams;
-        Drain drain;
+        Quiesce quiesce;
         Compilers compilers;
         Modules modules;
         Arenas arenas;

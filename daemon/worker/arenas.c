@@ -8,7 +8,7 @@ void arenas_init(Arenas *arenas, Context *context, Streams *streams, Quiesce *qu
                  uv_loop_t *loop, ArenaFunc func, void *userdata) {
         arenas->context = context;
         arenas->streams = streams;
-        arenas->drain = quiesce;
+        arenas->quiesce = quiesce;
         arenas->loop = loop;
         arenas->func = func;
         arenas->userdata = userdata;

@@ -17,7 +17,7 @@ void modules_init(Modules *modules, Context *context, Compilers *compilers, Quie
                   void *userdata) {
         modules->context = context;
         modules->compilers = compilers;
-        modules->drain = quiesce;
+        modules->quiesce = quiesce;
         modules->func = func;
         modules->builtin_func = builtin_func;
         modules->unload_func = unload_func;

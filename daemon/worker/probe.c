@@ -9,7 +9,7 @@
 
 #include "util/log.h"
 #include "worker/device.h"
-#include "worker/look.h"
+#include "worker/check.h"
 
 #define PROBE_DEVICES_MAX 256
 
@@ -122,7 +122,7 @@ int probe_run(const WorkerOptions *options, Channel *channel) {
 
         /* Its failure is what is sent. */
         if (options->uuid)
-                (void)look_run(options, &probe.driver, &probe.failure);
+                (void)check_run(options, &probe.driver, &probe.failure);
         else
                 (void)probe_ask(&probe, options);
         r = probe_send(&probe, channel);

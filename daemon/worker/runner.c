@@ -11,7 +11,7 @@ int runner_init(Runner *runner, Context *context, Streams *streams, Quiesce *qui
                 Output *output, const JobTables *tables, const RunnerSettings *settings) {
         runner->context = context;
         runner->streams = streams;
-        runner->drain = quiesce;
+        runner->quiesce = quiesce;
         runner->output = output;
         runner->tables = *tables;
         runner->settings = *settings;

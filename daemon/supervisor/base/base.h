@@ -5,11 +5,11 @@
 /*
  * Base: the room's public header
  *
- * Owns what every other room needs: typed failures, the link to the keeper, the ledger
- * (what the next supervisor must know, in memory that the keeper holds too), watches over
- * processes, and the watch over calls that stall the loop. It calls policy/, util/ and proto/
- * only. It promises that a failure can always be made, that what was sent to the keeper
- * arrives in order without blocking the loop, and that a damaged ledger is never used.
+ * Owns what every other room needs: typed failures, the link to the keeper, the ledger, watches
+ * over processes, and the bound on system calls that stall the loop. The ledger holds what the
+ * next supervisor must know, in memory that the keeper holds too. The room calls policy/, util/
+ * and proto/ only. It promises that making a failure never fails, that messages to the keeper
+ * arrive in order without blocking the loop, and that a damaged ledger is never used.
  */
 
 #include "failure.h"

@@ -5,7 +5,7 @@
 /*
  * Failure
  *
- * What went wrong for a client: a code of the protocol and a text for a person.
+ * An error as a client receives it: a code of the protocol and a text for a person.
  * Making one never fails: without memory it is a constant that says so.
  */
 
@@ -41,19 +41,23 @@ enum {
 
 typedef struct Failure {
         int code;
-        uint32_t root; /* of DEPENDENCY: where the text tells the job that failed first */
+        uint32_t root; /* of DEPENDENCY: where the text names the job that failed first */
         char text[];
 } Failure;
 
 /** failure_new() - Return: the caller's failure, never NULL. */
 Failure *failure_new(int code, const char *format, ...) _printf_(2, 3);
 /**
- * failure_depends() - DEPENDENCY, on the job @id, which did not end well
- * @code, @root, @text: of that job's failure; a chain names its first job, not every one between
+ * failure_depends() - DEPENDENCY: job @id, on which this job depends, did not succeed
+ * @code, @root, @text: of that job's failure; a chain names its first job, not each one between
  */
 Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t root,
                          const char *text);
-/** failure_from_worker() - a copy of what a worker told; NULL if @code is 0. Unknown codes become INTERNAL. */
+/**
+ * failure_from_worker() - copy the failure that a worker reported;
+ *
+ * NULL if @code is 0. Unknown codes become INTERNAL.
+ */
 Failure *failure_from_worker(uint32_t code, const char *text);
 /** failure_copy() - NULL stays NULL. */
 Failure *failure_copy(const Failure *failure);
@@ -61,7 +65,7 @@ Failure *failure_copy(const Failure *failure);
 Failure *failure_free(Failure *failure);
 DEFINE_CLEANUP(Failure, failure_free)
 
-/** failure_to_proto() - a view of it; valid as long as the failure. */
+/** failure_to_proto() - a view of the failure, valid as long as the failure is. */
 Gpuq__V1__Error failure_to_proto(const Failure *failure);
 
 #endif

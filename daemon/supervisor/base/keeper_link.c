@@ -25,7 +25,7 @@ struct KeeperLink {
         KeeperLinkEnd end;
         void *userdata;
         STAILQ_HEAD(, KeeperItem) items;
-        size_t n_keeps; /* of them KEEP */
+        size_t n_keeps; /* how many of them are KEEP */
 };
 
 static void keeper_link_on_event(uv_poll_t *poll, int status, int events);
@@ -94,7 +94,7 @@ KeeperLink *keeper_link_close(KeeperLink *link) {
 
 /* ---- out ------------------------------------------------------------------- */
 
-/* Nothing is lost, and the loop brings us back: as the keeper has it (keeper/link.c). */
+/* The message stays queued and the loop calls again: keeper/link.c does the same. */
 static bool keeper_link_may_pass(int r) {
         return r == -EAGAIN || r == -ENOMEM || r == -ENOBUFS || r == -ETOOMANYREFS;
 }
@@ -194,7 +194,7 @@ void keeper_link_kill(KeeperLink *link, uint32_t worker) {
 
 /* ---- in -------------------------------------------------------------------- */
 
-/* Return: 0, -EAGAIN, or another negative errno: the keeper is gone. */
+/* Return: 0, -EAGAIN, or another negative errno: the connection has ended. */
 static int keeper_link_read(KeeperLink *link) {
         KeeperMessage message;
         int fds[KEEPER_LINK_FDS_MAX];

@@ -114,7 +114,8 @@ void ledger_put_slot(Ledger *ledger, unsigned kind, uint32_t slot) {
         LedgerTable *table = &ledger->tables[kind];
 
         ledger_begin(ledger, kind, slot);
-        ledger_slot(ledger, kind, slot)->check = 0; /* a job's begins with its check as well */
+        ledger_slot(ledger, kind, slot)->check =
+                0; /* a job's slot begins with its checksum as well */
         ledger_end(ledger);
         table->free[table->n_free++] = slot;
 }
@@ -221,7 +222,7 @@ static int ledger_counts_repair(Ledger *ledger) {
         return r;
 }
 
-/* One that was being written counts as free: nobody was told of it. */
+/* The record being written counts as free: no client was told of it. */
 static int ledger_table_open(Ledger *ledger, unsigned kind) {
         LedgerTable *table = &ledger->tables[kind];
         size_t n_bytes = table->n_bytes - sizeof(LedgerSlot);
@@ -272,7 +273,7 @@ static int ledger_alloc_tables(Ledger *ledger) {
                         return -ENOMEM;
                 slots += (size_t)table->n_bytes * table->n_slots;
         }
-        /* Zeros that take no memory until they are touched. */
+        /* The file's zeros take no memory until they are touched. */
         ledger->nodes = calloc(LEDGER_JOBS, sizeof(*ledger->nodes));
         return ledger->nodes ? 0 : -ENOMEM;
 }

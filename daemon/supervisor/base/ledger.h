@@ -5,20 +5,18 @@
 /*
  * Ledger
  *
- * What must be known when this supervisor has been killed and the next one takes
- * over: which sessions, arenas and modules there were, which jobs were
- * handed to a worker, and how jobs ended. It is a memfd that the keeper holds
- * too, mapped here; a job costs it a few stores, no system call and no allocation.
+ * What the next supervisor must know when this one is killed: which sessions, arenas and modules
+ * existed, which jobs were handed to a worker, and how jobs ended. The ledger is a memfd that the
+ * keeper holds too, mapped here. A job costs a few stores, no system call and no allocation.
  *
- * A job has a record from when it is handed to a worker, or from its end if it
- * never was. The record of its end stays until the client said that it has read of
- * it, and then as long as there is no better use for the room: `after` and Wait go
- * on finding it. If clients never say so, the oldest ends make room. What kernels printed
- * is not kept.
+ * A job's record is created when the job is handed to a worker, or at its end if it never was.
+ * The record of an end stays until the client acknowledges it, and after that until its space
+ * is needed: `after` and Wait still find it. If clients never acknowledge, the oldest ends are
+ * overwritten. The output of kernels is not kept.
  *
- * Every record carries a check of itself. The one being written when the writer
- * was killed is known (`writing`) and counts as it was before; any other that does
- * not fit its check is damage, and a damaged ledger is not used at all.
+ * Every record carries a checksum. The record that was being written when the writer was killed
+ * is known (`writing`) and counts as it was before. Any other record that does not match its
+ * checksum is damage, and a damaged ledger is not used at all.
  */
 
 #include <stdbool.h>
@@ -39,8 +37,8 @@
 
 enum {
         _LEDGER_E_SUCCESS,
-        LEDGER_E_VERSION, /* of another version: not for us */
-        LEDGER_E_DAMAGED, /* cut short, or something in it does not fit its check */
+        LEDGER_E_VERSION, /* written by another version of the supervisor */
+        LEDGER_E_DAMAGED, /* truncated, or a record does not match its checksum */
 };
 
 typedef enum LedgerKind {
@@ -50,24 +48,24 @@ typedef enum LedgerKind {
         _LEDGER_KIND_N,
 } LedgerKind;
 
-/* One client process that said Hello. */
+/* One client process that sent Hello. */
 typedef struct LedgerSession {
         uint32_t id;
         uint32_t uid;
         uint32_t gid;
-        int32_t pid;    /* 0: in a namespace that we do not see into */
-        uint64_t start; /* when that process began, in the kernel's ticks; 0: unknown */
+        int32_t pid;    /* 0: in a namespace that the supervisor cannot see into */
+        uint64_t start; /* when that process started, in the kernel's ticks; 0: unknown */
         char client[LEDGER_CLIENT_MAX];
 } LedgerSession;
 
-/* Its descriptor is the keeper's "arena-<id>". */
+/* The keeper holds its descriptor as "arena-<id>". */
 typedef struct LedgerArena {
         uint64_t id;
         uint64_t size;
         uint32_t uid;
         uint32_t gid;
-        uint32_t place;                 /* an ArenaPlace */
-        uint32_t session;               /* which has it; LEDGER_SHARED: several had; 0: none yet */
+        uint32_t place;   /* an ArenaPlace */
+        uint32_t session; /* the session that has it; LEDGER_SHARED: several had; 0: none yet */
         char device[LEDGER_DEVICE_MAX]; /* uuid, of a device arena */
 } LedgerArena;
 
@@ -76,21 +74,22 @@ typedef struct LedgerModule {
         uint64_t image; /* arena; 0: built-in */
         uint32_t session;
         uint32_t has_variables;
-        uint32_t is_used; /* a job may have changed them; they live in its worker alone */
-        uint32_t spare;   /* 0 */
+        uint32_t
+                is_used; /* a job may have changed the variables, which exist in its worker alone */
+        uint32_t spare;  /* 0 */
 } LedgerModule;
 
-/* Whose job it is. */
+/* The owner of a job. */
 typedef struct LedgerOwner {
         uint64_t id; /* of the job */
         uint32_t uid;
         uint32_t gid;
 } LedgerOwner;
 
-/* Where it is. */
+/* Where the job is. */
 typedef struct LedgerSent {
         uint32_t is_sent; /* to a worker */
-        uint32_t retries; /* as often was it handed to others before */
+        uint32_t retries; /* how often the job was handed to other workers before */
 } LedgerSent;
 
 /* How a job ended. */
@@ -105,19 +104,19 @@ typedef struct LedgerEnd {
 } LedgerEnd;
 
 typedef enum LedgerJobState {
-        LEDGER_UNKNOWN, /* no record: it was in no worker, and has not ended */
-        LEDGER_WAITING, /* it was in one that ended, and waits again */
+        LEDGER_UNKNOWN, /* no record: the job was in no worker and has not ended */
+        LEDGER_WAITING, /* its worker ended, and the job waits again */
         LEDGER_SENT,    /* handed to a worker */
         LEDGER_ENDED,
 } LedgerJobState;
 
-/* What the ledger says of a job. */
+/* The ledger's record of a job. */
 typedef struct LedgerJob {
         LedgerOwner owner;
         uint32_t slot;
         LedgerJobState state;
-        LedgerSent sent;  /* the last time */
-        uint64_t order;   /* of what was handed to workers, and of ends */
+        LedgerSent sent;  /* the latest hand-over */
+        uint64_t order;   /* of hand-overs to workers and of ends */
         LedgerEnd end;    /* ENDED */
         const char *text; /* of its failure; "" if there is none */
 } LedgerJob;
@@ -125,9 +124,9 @@ typedef struct LedgerJob {
 typedef struct LedgerNode LedgerNode;
 TAILQ_HEAD(LedgerNodes, LedgerNode);
 
-/* Ends that one session was told, until it said that it has read them. */
+/* Ends that were sent to one session and that it has not acknowledged. */
 typedef struct LedgerTold {
-        struct LedgerNodes nodes; /* in the order in which they were told */
+        struct LedgerNodes nodes; /* in the order in which they were sent */
         uint32_t n_told;
 } LedgerTold;
 
@@ -136,102 +135,111 @@ typedef struct Ledger Ledger;
 /** ledger_new() - empty. Return: 0, or a negative errno. */
 int ledger_new(Ledger **ret_ledger);
 /**
- * ledger_open() - what another supervisor left; @fd is consumed in any case
+ * ledger_open() - open what another supervisor left; @fd is consumed in any case
  *
  * Return: 0, LEDGER_E_VERSION, LEDGER_E_DAMAGED, or a negative errno.
  */
 int ledger_open(int fd, Ledger **ret_ledger);
-/** ledger_free() - what is written stays written, for whoever holds the memfd; NULL is fine. Return: NULL. */
+/** ledger_free() - records stay as they are for other holders of the memfd; NULL is fine. Return: NULL. */
 Ledger *ledger_free(Ledger *ledger);
 DEFINE_CLEANUP(Ledger, ledger_free)
 /**
- * ledger_leave() - what is written from now on nobody sees: the next supervisor finds it as it is
+ * ledger_leave() - detach from the memfd: later writes are private, so the next supervisor finds it
+ * unchanged
  *
  * Return: 0, or a negative errno.
  */
 int ledger_leave(Ledger *ledger);
-/** ledger_fd() - the memfd; stays the ledger's. */
+/** ledger_fd() - the memfd, owned by the ledger. */
 int ledger_fd(const Ledger *ledger);
 
 /* ---- numbers ---- */
 
-/** ledger_last_id() - the last number that was given to one of this kind. */
+/** ledger_last_id() - the last number that was given to an object of this kind. */
 uint64_t ledger_last_id(const Ledger *ledger, LedgerKind kind);
-/** ledger_note_id() - that number is used up, whatever becomes of it. */
+/** ledger_note_id() - mark that number as used. */
 void ledger_note_id(Ledger *ledger, LedgerKind kind, uint64_t id);
 
 /* ---- sessions, arenas, modules ---- */
 
-/** ledger_add() - @record: a LedgerSession, … of that @kind. Return: its slot, or LEDGER_NONE: there is no room. */
+/** ledger_add() - @record: a LedgerSession, … of that @kind. Return: its slot, or LEDGER_NONE: the table is full. */
 uint32_t ledger_add(Ledger *ledger, LedgerKind kind, const void *record);
 /**
- * ledger_change() - write it again; LEDGER_NONE is fine
+ * ledger_change() - replace the record; LEDGER_NONE is fine
  *
- * Killed meanwhile, it leaves the old one, the new one, or both.
+ * If the supervisor is killed meanwhile, the old record, the new one or both remain.
  *
- * Return: its slot from now on.
+ * Return: its new slot.
  */
 uint32_t ledger_change(Ledger *ledger, LedgerKind kind, uint32_t slot, const void *record);
-/** ledger_drop() - no more; LEDGER_NONE is fine. */
+/** ledger_drop() - delete the record; LEDGER_NONE is fine. */
 void ledger_drop(Ledger *ledger, LedgerKind kind, uint32_t slot);
 /**
  * ledger_next() - walk over the records of a kind
- * @slot: LEDGER_NONE to begin; set to the one returned. Dropping that one meanwhile is fine.
+ * @slot: LEDGER_NONE to begin; set to the slot returned. The caller may drop that record.
  *
- * Return: a LedgerSession, …, or NULL: no more.
+ * Return: a LedgerSession, …, or NULL at the end.
  */
 const void *ledger_next(const Ledger *ledger, LedgerKind kind, uint32_t *slot);
 
 /* ---- jobs ---- */
 
 /**
- * ledger_job_sent() - it is about to be handed to a worker; before it is written to the ring
+ * ledger_job_sent() - record that the job is handed to a worker; call it before the job is written
+ * to the ring
  * @slot: the job's record, or LEDGER_NONE: it has none yet
  *
- * Return: its record, or LEDGER_NONE: every record is of a job in a worker.
+ * Return: its record, or LEDGER_NONE: all records belong to jobs in workers.
  */
 uint32_t ledger_job_sent(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
                          const LedgerSent *sent);
 /**
- * ledger_job_waits() - it is in no worker any more, and waits again; a record that says no more goes
+ * ledger_job_waits() - the job left its worker and waits again; a record that says nothing more is
+ * deleted
  * @slot: its record, or LEDGER_NONE
  *
- * Return: its record from now on, or LEDGER_NONE.
+ * Return: its new record, or LEDGER_NONE.
  */
 uint32_t ledger_job_waits(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
                           uint32_t retries);
-/** ledger_job_dropped() - there is no such job any more: its record goes. LEDGER_NONE is fine. */
+/** ledger_job_dropped() - the job no longer exists: delete its record. LEDGER_NONE is fine. */
 void ledger_job_dropped(Ledger *ledger, uint32_t slot);
 /**
- * ledger_job_ended() - before anybody is told
+ * ledger_job_ended() - record the end; call it before any client is told
  * @slot: its record, or LEDGER_NONE: it was in no worker
  * @text: of its failure, or NULL
  *
- * Return: its record, or LEDGER_NONE: there is no room, the end will not be remembered.
+ * Return: its record, or LEDGER_NONE: the table is full and the end is not remembered.
  */
 uint32_t ledger_job_ended(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
                           const LedgerEnd *end, const char *text);
-/** ledger_job_forgone() - nobody is there to be told of this end: the record may go. LEDGER_NONE is fine. */
+/** ledger_job_forgone() - no client is left to receive this end: its record may be reused. LEDGER_NONE is fine. */
 void ledger_job_forgone(Ledger *ledger, uint32_t slot);
 
-/** ledger_told_init() - of a session that was told nothing yet. */
+/** ledger_told_init() - for a session that was sent no end yet. */
 void ledger_told_init(LedgerTold *told);
-/** ledger_job_told() - its session was told of the end that this record has, LEDGER_NONE if none has. */
+/** ledger_job_told() - the end in this record was sent to its session; LEDGER_NONE if the end has no record. */
 void ledger_job_told(Ledger *ledger, uint32_t slot, LedgerTold *told);
-/** ledger_told_seen() - the session has read of so many ends, in all: their records may go. */
+/** ledger_told_seen() - the session acknowledged @n_seen ends in all: their records may be reused. */
 void ledger_told_seen(Ledger *ledger, LedgerTold *told, uint32_t n_seen);
-/** ledger_told_close() - the session is gone: all may go. */
+/** ledger_told_close() - the session is gone: all its records may be reused. */
 void ledger_told_close(Ledger *ledger, LedgerTold *told);
 
 /* ---- taking over ---- */
 
-/** ledger_find_job() - as it was when the ledger was opened. Return: false: UNKNOWN, and *ret_job says so. */
+/** ledger_find_job() - the job as it was when the ledger was opened. Return: false: UNKNOWN, and *ret_job says so. */
 bool ledger_find_job(const Ledger *ledger, uint64_t id, LedgerJob *ret_job);
-/** ledger_next_job() - every record there was when the ledger was opened, by @LedgerJob.order. @i: from 0. Return: false: no more. */
+/**
+ * ledger_next_job() - walk over all records found at opening, by LedgerJob.order
+ *
+ * @i: from 0.
+ *
+ * Return: false at the end.
+ */
 bool ledger_next_job(const Ledger *ledger, size_t *i, LedgerJob *ret_job);
-/** ledger_first_job_of() - Return: what ledger_next_job_of() begins with. */
+/** ledger_first_job_of() - Return: the initial index for ledger_next_job_of(). */
 size_t ledger_first_job_of(const Ledger *ledger, uint32_t session);
-/** ledger_next_job_of() - the same for the jobs of one session alone. */
+/** ledger_next_job_of() - the same for the jobs of one session. */
 bool ledger_next_job_of(const Ledger *ledger, uint32_t session, size_t *i, LedgerJob *ret_job);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "ledger_layout.h"
 
-/* What sent_check and end_check are of. */
+/* The bytes that sent_check and end_check cover. */
 #define LEDGER_SENT_AT    offsetof(LedgerJobSlot, owner)
 #define LEDGER_SENT_BYTES (offsetof(LedgerJobSlot, end_check) - LEDGER_SENT_AT)
 #define LEDGER_END_AT     offsetof(LedgerJobSlot, end_order)
@@ -21,7 +21,7 @@ static uint64_t ledger_sent_check(uint32_t slot, const LedgerJobSlot *job) {
                             LEDGER_SENT_BYTES);
 }
 
-/* Of the text no more than there is of it. It holds for this job's record alone. */
+/* Covers only the bytes that the text has. It includes sent_check, so it fits this record alone. */
 static uint64_t ledger_end_check(uint32_t slot, const LedgerJobSlot *job) {
         size_t n_text = MIN(job->n_text, LEDGER_TEXT_MAX);
         size_t n_bytes = offsetof(LedgerJobSlot, text) - LEDGER_END_AT + n_text;
@@ -58,7 +58,7 @@ static void ledger_node_seen(Ledger *ledger, LedgerNode *node) {
         node->place = LEDGER_SEEN;
 }
 
-/* The oldest end first, but some are kept as long as there is room. */
+/* Acknowledged ends before the others, the oldest first. */
 static LedgerNode *ledger_oldest(const Ledger *ledger) {
         if (!TAILQ_EMPTY(&ledger->seen))
                 return TAILQ_FIRST(&ledger->seen);
@@ -180,12 +180,12 @@ void ledger_job_told(Ledger *ledger, uint32_t slot, LedgerTold *told) {
         TAILQ_INSERT_TAIL(&told->nodes, node, told_link);
 }
 
-/* Counts go round after 2^32. */
+/* Counts wrap after 2^32. */
 void ledger_told_seen(Ledger *ledger, LedgerTold *told, uint32_t n_seen) {
         LedgerNode *node;
 
         if ((int32_t)(told->n_told - n_seen) < 0)
-                return; /* more than it was told */
+                return; /* more than was sent */
         while ((node = TAILQ_FIRST(&told->nodes)) && (int32_t)(n_seen - node->number) >= 0)
                 ledger_node_seen(ledger, node);
 }
@@ -199,7 +199,7 @@ void ledger_told_close(Ledger *ledger, LedgerTold *told) {
 
 /* ---- open ------------------------------------------------------------------ */
 
-/* Return: 0, or LEDGER_E_DAMAGED. One that was being written is as it was before. */
+/* Return: 0, or LEDGER_E_DAMAGED. A record that was being written counts as it was before. */
 static int ledger_job_repair(const Ledger *ledger, uint32_t slot, LedgerJobSlot *job) {
         bool is_half = ledger->head->writing == LEDGER_WRITING(LEDGER_JOB, slot);
 
@@ -232,7 +232,7 @@ static int ledger_found_by_order(const void *a, const void *b) {
         return one->order < other->order ? -1 : one->order > other->order;
 }
 
-/* Those that have ended may be used for others, the oldest first; those in workers are held. */
+/* Records of ended jobs may be reused, oldest first; those of jobs in workers are held. */
 static int ledger_index(Ledger *ledger, size_t n_found) {
         size_t n_bytes = n_found * sizeof(*ledger->by_id);
 
@@ -295,7 +295,7 @@ static bool ledger_describe(const Ledger *ledger, const LedgerFound *found, Ledg
         const LedgerJobSlot *job = ledger_job(ledger, found->slot);
 
         if (!job->sent_check || job->owner.id != found->id)
-                return false; /* made room for another meanwhile */
+                return false; /* its slot was reused meanwhile */
         *ret_job = (LedgerJob){
                 .owner = job->owner,
                 .slot = found->slot,

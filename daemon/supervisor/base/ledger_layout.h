@@ -3,10 +3,10 @@
 #define GPUQ_SUPERVISOR_LEDGER_LAYOUT_H
 
 /*
- * How a ledger lies in memory: for ledger.c and ledger_job.c alone.
+ * The ledger's layout in memory; for ledger.c and ledger_job.c alone.
  *
- * One writer, who may be killed between any two stores. It says which record it is
- * at before it touches it, and the check is the last word it writes.
+ * There is one writer, which may be killed between any two stores. It marks a record before
+ * touching it, and writes the record's checksum last.
  */
 
 #include "ledger.h"
@@ -18,7 +18,7 @@
 #define LEDGER_TEXT_PAD   8u /* zeros behind a text: its end, and up to the next word */
 #define LEDGER_CHECK_SEED 0x9e3779b97f4a7c15ull
 
-/* A number that grows; written twice, so that a flipped bit shows. */
+/* A number that only grows; written twice, so that a flipped bit shows. */
 typedef struct LedgerCount {
         uint64_t value;
         uint64_t inverse;
@@ -30,30 +30,30 @@ typedef struct LedgerHead {
         uint32_t n_bytes[LEDGER_KINDS]; /* of one record */
         uint32_t n_slots[LEDGER_KINDS];
         uint32_t spare;
-        uint64_t check; /* of all above, which never changes */
+        uint64_t check; /* of the fields above, which never change */
 
-        uint64_t writing; /* LEDGER_WRITING() of what is being written; 0: nothing */
+        uint64_t writing; /* LEDGER_WRITING() of the record being written; 0: none */
         LedgerCount last_id[_LEDGER_KIND_N];
-        LedgerCount n_touched[LEDGER_KINDS]; /* slots that ever had a record: those before are 0 */
+        LedgerCount n_touched[LEDGER_KINDS]; /* slots from here on never had a record and are 0 */
 } LedgerHead;
 
 #define LEDGER_WRITING(kind, slot) (((uint64_t)(kind) + 1) << 32 | (slot))
 #define LEDGER_WRITING_COUNT       (((uint64_t)LEDGER_KINDS + 1) << 32)
 
-/* What every record but a job's begins with. */
+/* The start of every record except a job's. */
 typedef struct LedgerSlot {
         uint64_t check; /* 0: free */
         uint64_t record[];
 } LedgerSlot;
 
-/* Two checks, so that what was there before the end is still there when the end is half written. */
+/* Two checksums, so that the hand-over stays valid while the end is half written. */
 typedef struct LedgerJobSlot {
-        uint64_t sent_check; /* of what is up to end_check; 0: free */
+        uint64_t sent_check; /* of the fields before end_check; 0: free */
         LedgerOwner owner;
         uint64_t order;
         LedgerSent sent;
 
-        uint64_t end_check; /* of all but sent_check; 0: it has not ended */
+        uint64_t end_check; /* of all fields but sent_check; 0: the job has not ended */
         uint64_t end_order;
         LedgerEnd end;
         uint32_t n_text;
@@ -63,14 +63,14 @@ typedef struct LedgerJobSlot {
 
 typedef enum LedgerPlace {
         LEDGER_FREE,
-        LEDGER_HELD,   /* by a job that knows of it */
-        LEDGER_UNSEEN, /* ledger->unseen: its session was told */
-        LEDGER_SEEN,   /* ledger->seen: may be used for another */
+        LEDGER_HELD,   /* a job refers to it */
+        LEDGER_UNSEEN, /* ledger->unseen: the end was sent to its session */
+        LEDGER_SEEN,   /* ledger->seen: may be reused */
 } LedgerPlace;
 
-/* Of one job's record; not shared. */
+/* The supervisor's own state of one job's record, outside the shared memory. */
 struct LedgerNode {
-        TAILQ_ENTRY(LedgerNode) link;      /* see place */
+        TAILQ_ENTRY(LedgerNode) link;      /* the list that `place` names */
         TAILQ_ENTRY(LedgerNode) told_link; /* told->nodes */
         LedgerTold *told;                  /* NULL: none */
         uint32_t number;                   /* of told->n_told */
@@ -83,11 +83,11 @@ typedef struct LedgerTable {
         uint32_t n_bytes; /* of one */
         uint32_t n_slots;
         uint32_t n_touched;
-        uint32_t *free; /* of the touched ones */
+        uint32_t *free; /* of the slots touched so far */
         uint32_t n_free;
 } LedgerTable;
 
-/* What there was when the ledger was opened. */
+/* A record that existed when the ledger was opened. */
 typedef struct LedgerFound {
         uint64_t id;
         uint64_t order;
@@ -108,23 +108,25 @@ struct Ledger {
         size_t n_found;
 };
 
-/** ledger_check() - of @n_bytes, a multiple of 8, at slot @slot of @kind. Return: never 0. */
+/** ledger_check() - checksum of @n_bytes, a multiple of 8, at slot @slot of @kind. Return: never 0. */
 uint64_t ledger_check(unsigned kind, uint32_t slot, const void *data, size_t n_bytes);
-/** ledger_begin() - this record is being written from now on. */
+/** ledger_begin() - mark this record as being written. */
 void ledger_begin(Ledger *ledger, unsigned kind, uint32_t slot);
-/** ledger_end() - no more. */
+/** ledger_end() - no record is being written. */
 void ledger_end(Ledger *ledger);
-/** ledger_set_count() - of the head. */
+/** ledger_set_count() - store a count in the header. */
 void ledger_set_count(Ledger *ledger, LedgerCount *count, uint64_t value);
-/** ledger_take_slot() - a free one. Return: LEDGER_NONE: there is none. */
+/** ledger_take_slot() - take a free slot. Return: LEDGER_NONE: there is none. */
 uint32_t ledger_take_slot(Ledger *ledger, unsigned kind);
-/** ledger_put_slot() - it is free again, and says so. */
+/** ledger_put_slot() - mark the slot as free. */
 void ledger_put_slot(Ledger *ledger, unsigned kind, uint32_t slot);
-/** ledger_jobs_open() - check all records of jobs, find those that there are. Return: as ledger_open(). */
+/** ledger_jobs_open() - check all job records and index those in use. Return: as ledger_open(). */
 int ledger_jobs_open(Ledger *ledger);
 
-/* Stores before it are made before those after it, as whoever comes next will see them: it is this
- * process alone that stops, not the machine. */
+/*
+ * Orders stores as the next supervisor sees them. A compiler barrier is enough: only this process
+ * can stop, not the machine.
+ */
 static inline void ledger_barrier(void) {
         __asm__ __volatile__("" ::: "memory");
 }

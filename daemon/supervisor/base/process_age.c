@@ -26,7 +26,7 @@ uint64_t process_age_start(pid_t pid) {
                 return 0;
 
         text[n] = '\0';
-        field = strrchr(text, ')'); /* a name may hold anything else */
+        field = strrchr(text, ')'); /* the name may contain any character */
         for (unsigned i = 0; field && i < PROCESS_AGE_FIELD; ++i)
                 field = strchr(field + 1, ' ');
         return field ? strtoull(field, NULL, 10) : 0;

@@ -13,7 +13,7 @@
 #endif
 
 struct ProcessWatch {
-        uv_poll_t poll; /* libuv lets go of it after process_watch_free() */
+        uv_poll_t poll; /* libuv releases it after process_watch_free() */
         int fd;
         ProcessWatchFunc func;
         void *userdata;
@@ -35,7 +35,7 @@ ProcessWatch *process_watch_free(ProcessWatch *watch) {
 static void process_watch_on_exit(uv_poll_t *poll, int status, int events) {
         ProcessWatch *watch = poll->data;
 
-        uv_poll_stop(poll); /* the descriptor stays readable */
+        uv_poll_stop(poll); /* the descriptor stays readable for ever */
         watch->func(watch->userdata);
 }
 
@@ -69,7 +69,7 @@ static int process_watch_new(uv_loop_t *loop, int fd, ProcessWatchFunc func, voi
 static int process_open(pid_t pid) {
         int fd = pid > 0 ? pidfd_open(pid, 0) : -1;
 
-        if (pid <= 0) /* of a process namespace that is not below ours */
+        if (pid <= 0) /* of a process namespace that is not below the supervisor's */
                 return -ENODATA;
         return fd < 0 ? -errno : fd;
 }

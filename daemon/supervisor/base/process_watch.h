@@ -5,8 +5,8 @@
 /*
  * Process watch
  *
- * Calls back when a process has exited. A socket cannot tell that: a forked child may hold a copy
- * of it. Each watch is a pidfd in the loop.
+ * Calls back when a process has exited. Watching its socket is not enough: a forked child may hold
+ * a copy of it. Each watch is a pidfd in the loop.
  */
 
 #include <stdint.h>
@@ -29,13 +29,14 @@ int process_watch_peer(uv_loop_t *loop, int socket, pid_t pid, ProcessWatchFunc 
                        void *userdata, ProcessWatch **ret_watch);
 /**
  * process_watch_pid() - watch the process with this number
- * @start: of process_age_start(), so that a later process with the same number is not taken for it
+ * @start: from process_age_start(), so that a later process with the same number is not mistaken
+ * for it
  *
  * Return: 0; -ESRCH: it has exited; or another negative errno.
  */
 int process_watch_pid(uv_loop_t *loop, pid_t pid, uint64_t start, ProcessWatchFunc func,
                       void *userdata, ProcessWatch **ret_watch);
-/** process_watch_free() - no call comes after this; NULL is fine. Return: NULL. */
+/** process_watch_free() - no callback comes after this; NULL is fine. Return: NULL. */
 ProcessWatch *process_watch_free(ProcessWatch *watch);
 
 #endif

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 
-/* That it came is enough: the call that waited has ended. */
+/* Empty: the arrival of the signal has ended the blocked call. */
 static void stall_on_signal(int number) {
         (void)number;
 }
@@ -16,7 +16,7 @@ int stall_start(Stall *stall, uv_loop_t *loop) {
         const struct timespec each = {.tv_nsec = STALL_MS * 1000000L};
         const struct itimerspec always = {.it_interval = each, .it_value = each};
         struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
-        /* Without SA_RESTART: calls are to end. */
+        /* Without SA_RESTART, so that calls end. */
         struct sigaction action = {.sa_handler = stall_on_signal};
         int r;
 

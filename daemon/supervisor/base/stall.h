@@ -5,21 +5,19 @@
 /*
  * Stall
  *
- * Bounds how long a system call can hold up the loop. A descriptor that somebody
- * else made can take long to close: a TCP socket with SO_LINGER waits for its peer.
- * One comes with any message of a worker that a user has taken over, and with a
- * client's where the kernel cannot refuse descriptors (before Linux 6.16); even one
- * that is not taken is closed in the name of its receiver. Such a wait ends at a
- * signal: one comes each STALL_MS, whatever the loop is at, so that nothing has to know
- * which kinds of callbacks there are and in what order they are called.
+ * Bounds how long a system call can stall the loop. Closing a descriptor that another process made
+ * can take long: a TCP socket with SO_LINGER waits for its peer. Such a descriptor can come with
+ * any message of a worker that a user has taken over, and with a client's message where the
+ * kernel cannot refuse descriptors (before Linux 6.16). The kernel closes even a descriptor that is
+ * not accepted in the name of its receiver. A signal ends such a wait. One is sent every STALL_MS,
+ * whatever the loop is doing, so this module need not know the kinds and order of callbacks.
  *
- * It is SIGPROF, the signal that libuv can block for just as long as the loop sleeps: a
- * sleep does not end for it. The first that comes meanwhile waits, the timer behind it
- * stands still (timer_getoverrun(2): one signal a timer waits at most), and it is
- * delivered when the sleep ends, ahead of all callbacks, which starts the timer again. So
- * an idle loop pays nothing, and one that slept however long has its next signal within
- * STALL_MS. A timer of one shot would have to be armed anew by its handler, which might run when
- * the timer is no more.
+ * The signal is SIGPROF, which libuv can block exactly while the loop sleeps, so that it does not
+ * end the sleep. While the first signal is pending the timer stands still (timer_getoverrun(2): at
+ * most one signal of a timer is pending). The signal is delivered when the sleep ends, before all
+ * callbacks, and that restarts the timer. An idle loop therefore pays nothing, and after a sleep of
+ * any length the next signal comes within STALL_MS. A one-shot timer would have to be armed
+ * again by its handler, which might run after the timer was deleted.
  */
 
 #include <time.h>
@@ -33,12 +31,12 @@ typedef struct Stall {
 } Stall;
 
 /**
- * stall_start() - from now on, in this thread, which is the loop's
+ * stall_start() - start sending the signal to this thread, which runs the loop
  *
  * All other threads block the signal. Return: 0 or a negative errno.
  */
 int stall_start(Stall *stall, uv_loop_t *loop);
-/** stall_stop() - calls may take as long as they like again. */
+/** stall_stop() - stop: calls may block for any time again. */
 void stall_stop(Stall *stall);
 
 #endif

@@ -5,10 +5,9 @@
 /*
  * Crashes
  *
- * How often the workers of one trust domain may end by a fault before the next has
- * to wait: some at once, then one a while. Each costs the machine the start of a
- * process and of a context, which everybody on that device feels. Pure: time comes in
- * as an argument.
+ * Limits how often the workers of one trust domain may end by a fault before the next start has to
+ * wait: a burst at once, then one per interval. Each fault costs the start of a process and of a
+ * context, which slows all users of that device. Pure: time comes in as an argument.
  */
 
 #include <stdint.h>
@@ -16,9 +15,9 @@
 #define CRASHES_FREE     8u            /* at once */
 #define CRASHES_EVERY_NS 1000000000ull /* and then one in so long */
 
-/* Zeroed: none. Touched only by this module. */
+/* Zeroed: no crash yet. Touched only by this module. */
 typedef struct Crashes {
-        uint64_t paid_ns; /* by when those so far are paid for */
+        uint64_t paid_ns; /* the crashes so far are paid for by then */
 } Crashes;
 
 /** crashes_add() - a worker ended by a fault. */

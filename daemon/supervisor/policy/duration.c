@@ -6,13 +6,13 @@
 
 #include "util/table.h"
 
-/* A job that took so many times what is expected is doubted once. */
+/* A job that takes this many times the expected time is not believed at first. */
 #define DURATION_DOUBTED 8u
 
 typedef struct DurationClass {
         uint64_t key;
         uint64_t ns;
-        uint64_t last_ns; /* what the last one said */
+        uint64_t last_ns; /* the latest sample */
         UT_hash_handle hh;
 } DurationClass;
 
@@ -48,7 +48,7 @@ Duration *duration_free(Duration *duration) {
 uint64_t duration_key(uint64_t key, const void *data, size_t n_data) {
         const uint8_t *bytes = data;
 
-        /* FNV-1a: two classes that meet by chance only share an estimate. */
+        /* FNV-1a: classes that collide only share an estimate. */
         key = key ? key : 0xcbf29ce484222325ull;
         for (size_t i = 0; i < n_data; ++i)
                 key = (key ^ bytes[i]) * 0x100000001b3ull;
@@ -76,9 +76,9 @@ static void duration_forget_oldest(Duration *duration) {
 }
 
 /*
- * With n in flight each takes n times its part. But one that was stuck behind a long one is
- * not long for that: more than before is believed only if nothing else ended meanwhile. Nor
- * are those short that end in one moment with others.
+ * With n jobs in flight each takes n times its part. A job that was stuck behind a long one is not
+ * long itself: a sample above the average counts in full only if no other job ended meanwhile. Nor
+ * are jobs short that end at the same moment as others.
  */
 static uint64_t duration_part(const DurationClass *class, uint64_t said_ns, uint64_t busy_ns) {
         uint64_t known_ns = class ? class->ns : 0;
@@ -87,9 +87,9 @@ static uint64_t duration_part(const DurationClass *class, uint64_t said_ns, uint
 }
 
 /*
- * Where the driver stood still for a while it was not the job's doing, and a short one that is
- * taken for long waits for those that are. So it is believed when the next one says it too. That
- * is none of which only a part is believed for what ended with it, as all of a batch but the first.
+ * A pause of the driver is not the job's doing, and a short job that is taken for long has to wait
+ * for truly long ones. So an outlier counts only when the next sample confirms it. A sample that
+ * counts only in part, because other jobs ended with it, as in a batch, is no outlier.
  */
 static void duration_move(DurationClass *class, uint64_t part_ns, bool is_whole) {
         uint64_t most_ns = MAX(class->ns, class->last_ns);

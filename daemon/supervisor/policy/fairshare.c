@@ -17,7 +17,7 @@ struct FairShare {
         double virtual;     /* tag of the latest dispatch; never goes back */
         double finish_max;
         uint64_t half_life_ns;
-        double usage_full; /* of an ordinary user who had the device to himself for ever */
+        double usage_full; /* the use of an ordinary user who has the device alone for ever */
         uint64_t turns;
         uint64_t n_compared;
 };
@@ -136,10 +136,10 @@ void fairshare_set_weight(FairShare *fs, ShareUser *user, double weight) {
 /* ---- the past -------------------------------------------------------------- */
 
 /*
- * Only the ratio of two users' rates matters. It is that of their weights when they used
- * the same for their weights, which is where competing leads: who used more gets less.
- * It does not depend on who is awake, or a user with one job at a time, asleep between
- * them, would be judged by another measure than one who always waits.
+ * Only the ratio of two users' rates matters. It equals the ratio of their weights when both used
+ * the same per weight, and competition leads there: a user who used more gets less. The rate does
+ * not depend on which users are backlogged. Otherwise a user with one job at a time, without a
+ * backlog between them, would be measured differently from a user who always waits.
  */
 static void fairshare_rate(FairShare *fs, ShareUser *user, uint64_t now_ns) {
         double used;
@@ -158,8 +158,8 @@ static void fairshare_rate(FairShare *fs, ShareUser *user, uint64_t now_ns) {
 /* ---- the virtual clock ---- */
 
 /*
- * When nobody waits and nothing runs, the clock jumps to the end of everything
- * that was charged: whoever comes next competes with nobody's past.
+ * When no user is backlogged and no job runs, the clock jumps to the end of everything that was
+ * charged: the next user competes with no other user's past.
  */
 static void fairshare_end_busy_period(FairShare *fs) {
         if (fs->n_heap == 0 && fs->n_in_flight == 0)
@@ -220,9 +220,9 @@ void fairshare_charge(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint
 
         fairshare_rate(fs, user, now_ns);
 
-        /* Only those who compete move the clock: a job run again for a sleeping user does not.
-         * Nor does one who goes before his turn, in a quantum of his, move it past those who wait:
-         * who wakes then would come after his whole quantum. */
+        /* Only backlogged users move the clock: a job run again for another user does not. Nor does
+         * a user who runs before their turn, in their quantum, move it past the waiting users. A user
+         * who became backlogged then would have to wait for that whole quantum. */
         if (shareuser_is_awake(user))
                 fs->virtual = MAX(fs->virtual, fs->heap[0]->start);
         else

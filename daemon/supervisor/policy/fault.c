@@ -8,7 +8,7 @@ static bool fault_job_can_run_again(const FaultJob *job) {
                 return false;
         if (job->device_inout && !job->repeatable)
                 return false;
-        /* A worker that could still say how far it was let nobody pass it any more. */
+        /* A worker that could report the phase let no job overtake another any more. */
         if (job->overtaken && job->phase == FAULT_UNKNOWN)
                 return false;
         return !(job->host_inout && committing);
@@ -45,7 +45,7 @@ static FaultVerdict fault_judge(FaultCause cause, const FaultJob *job, size_t n_
         if (!fault_job_can_run_again(job))
                 return FAULT_HALF_WRITTEN;
 
-        /* Whoever was alone stays so: the fault that made it so is not yet explained. */
+        /* A job that was to run alone still is: the fault that caused it is not explained yet. */
         return !fault_has_culprit(cause) && !job->alone ? FAULT_AGAIN : FAULT_AGAIN_ALONE;
 }
 

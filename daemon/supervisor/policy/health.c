@@ -17,7 +17,7 @@ static void health_doubt(Health *health, const char *why, uint64_t now_ns) {
         health_say(health->reason, why);
 }
 
-/* It did not stay well for long: the looks go on as rarely as they were. */
+/* The device broke again soon: the checks continue at the interval reached before. */
 static bool health_is_relapse(const Health *health, uint64_t now_ns) {
         return health->well_ns && now_ns - health->well_ns < HEALTH_WINDOW_NS;
 }
@@ -33,7 +33,7 @@ static void health_break(Health *health, const char *why, uint64_t now_ns) {
         snprintf(health->reason, sizeof(health->reason), "drained by itself: %s", why);
 }
 
-/* Return: true: it is one too many. */
+/* Return: true: this is one fault too many. */
 static bool health_count_fault(Health *health, uint32_t domain, uint64_t now_ns) {
         if (!health->n_faults || now_ns - health->fault_ns > HEALTH_WINDOW_NS) {
                 health->n_faults = 0;
@@ -83,7 +83,7 @@ bool health_end_check(Health *health, HealthFinding finding, const char *why, ui
                 return false;
         switch (finding) {
                 case HEALTH_FOUND_BROKEN:
-                        /* Whoever released it meanwhile was wrong. */
+                        /* The administrator who released it meanwhile was wrong. */
                         health_break(health, why, now_ns);
                         return !was_broken;
                 case HEALTH_FOUND_WELL:
@@ -98,7 +98,7 @@ bool health_end_check(Health *health, HealthFinding finding, const char *why, ui
 bool health_condemn(Health *health, const char *why, uint64_t now_ns) {
         bool was_broken = health->state == HEALTH_BROKEN;
 
-        /* The first word says most: what follows, follows from it. */
+        /* The first reason says most: later errors follow from it. */
         if (health->is_condemned)
                 return false;
         health_break(health, why, now_ns);

@@ -13,9 +13,9 @@ LIST_HEAD(OrderNodeList, OrderNode);
 struct Order {
         struct OrderNodeList nodes; /* live */
         struct OrderObjectTree objects;
-        struct OrderObjectList idle; /* of them, those that no live job uses; the last one last */
+        struct OrderObjectList idle; /* objects that no live job uses; the most recent one last */
         unsigned n_idle;
-        bool has_gaps; /* a job ended before those that it had to run after, some of which live */
+        bool has_gaps; /* a job ended before its predecessors, some of which live */
         size_t n_nodes;
         uint64_t marks;
 };
@@ -35,7 +35,7 @@ static void order_wake_object(Order *order, OrderObject *object) {
         order->n_idle--;
 }
 
-/* Its job is to use it from here on. */
+/* The node's job uses the object from here on. */
 static int order_take_object(Order *order, uint64_t id, OrderObject **ret_object) {
         OrderObject *object, key = {.id = id};
         int r;
@@ -62,8 +62,8 @@ static void order_drop_object(Order *order, OrderObject *object) {
 }
 
 /*
- * It orders nothing when no live job uses it and none that did stands for others (has_gaps),
- * but whoever comes next is likely to use the same slices.
+ * An object orders nothing when no live job uses it and none of its ended jobs stands for others
+ * (has_gaps). It is kept because the next job is likely to use the same slices.
  */
 static void order_release_object(Order *order, OrderObject *object) {
         TAILQ_INSERT_TAIL(&order->idle, object, idle_link);
@@ -136,7 +136,7 @@ static void order_leave(Order *order, OrderNode *node) {
         node->n_uses = 0;
 }
 
-/* One whose accesses were noted in part is as one that was cancelled at once. */
+/* A job whose accesses were noted in part counts as cancelled at once. */
 int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_accesses,
               OrderNode **ret_node) {
         OrderNode *node;

@@ -5,16 +5,14 @@
 /*
  * Order
  *
- * Order within one session: which unfinished earlier jobs a job must run after,
- * because an access of theirs overlaps one of its own and one of both writes.
- * Pure; knows ids and ranges only. Objects are whatever the caller numbers:
- * arenas by bytes, a module's variables as one byte.
+ * Order within one session: which unfinished earlier jobs a job must run after, because their
+ * accesses overlap and at least one of the two writes. Pure; knows ids and ranges only. The caller
+ * numbers the objects: arenas by bytes, a module's variables as one byte.
  *
- * It tells the necessary ones: with the last writer and the readers since then,
- * whatever those wait for is waited for too. Two things keep the cost near
- * O(log n) a job, both only ever more cautious: a job with more than
- * ORDER_DIRECT_MAX predecessors counts as a writer of all it touches, and an
- * object that splinters is seen as a whole again.
+ * It reports the necessary predecessors only: waiting for the last writer and the readers since
+ * then implies waiting for their predecessors too. Two simplifications keep the cost near
+ * O(log n) per job, and both only add order. A job with more than ORDER_DIRECT_MAX predecessors
+ * counts as a writer of all it touches. An object with too many segments is treated as one again.
  */
 
 #include <stdbool.h>
@@ -31,12 +29,12 @@ typedef struct OrderNode OrderNode; /* a job in it, until it is removed */
 
 /** order_new() - no jobs. Return: 0, or -ENOMEM. */
 int order_new(Order **ret_order);
-/** order_free() - whatever it still holds; NULL is fine. Return: NULL. */
+/** order_free() - frees all remaining jobs too; NULL is fine. Return: NULL. */
 Order *order_free(Order *order);
 DEFINE_CLEANUP(Order, order_free)
 
 /**
- * order_add() - a job, behind all that were added before
+ * order_add() - add a job behind all jobs added before
  * @job: its id
  *
  * Return: 0, or -ENOMEM: nothing was added.
@@ -44,18 +42,18 @@ DEFINE_CLEANUP(Order, order_free)
 int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_accesses,
               OrderNode **ret_node);
 /**
- * order_remove() - it ended: done, failed or cancelled; NULL is fine
+ * order_remove() - the job ended: done, failed or cancelled; NULL is fine
  *
- * A job may end before its predecessors did (cancelled while it waited). Those
- * that were behind it are then behind its predecessors, so do not count down
- * what order_predecessors() told: ask it again when it matters.
+ * A job may end before its predecessors (cancelled while it waited). Its successors then follow its
+ * predecessors, so do not count down the result of order_predecessors(): call it again when it
+ * matters.
  */
 void order_remove(Order *order, OrderNode *node);
 
 /** order_is_free() - no predecessor of this job is left. Cheap. */
 bool order_is_free(Order *order, OrderNode *node);
 /**
- * order_predecessors() - those it has to run after now
+ * order_predecessors() - the jobs that this job has to run after now
  * @ret_predecessors: a fresh array of ids, no duplicates, the caller's to free(); NULL: there are none
  *
  * Return: 0, or -ENOMEM.

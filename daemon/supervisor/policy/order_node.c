@@ -10,7 +10,7 @@
 
 /* ---- sets ---- */
 
-/* Out of the set itself, or larger. */
+/* Moves the nodes out of the set itself, or into a larger array. */
 int ordernodeset_grow(OrderNodeSet *set, size_t n_more) {
         size_t room = MAX(set->room, ORDERNODE_FEW);
         OrderNode **nodes;
@@ -60,7 +60,7 @@ static void ordernode_free(OrderNode *node) {
         pool_put(&ordernode_pool, node);
 }
 
-/* Not by recursion: jobs cancelled last to first leave long chains. */
+/* Not by recursion: jobs cancelled from last to first leave long chains. */
 void ordernode_destroy(OrderNode *node) {
         node->next = NULL;
         while (node) {
@@ -91,7 +91,7 @@ int ordernode_new(uint64_t id, OrderNode **ret_node) {
         return 0;
 }
 
-/* Places double, so those there are are full when their number is a power of two. */
+/* The capacity doubles, so the set is full when its number of nodes is a power of two. */
 int ordernode_reserve_use(OrderNode *node) {
         bool is_few = node->uses == node->few_uses;
         uint32_t n = node->n_uses;
@@ -167,7 +167,7 @@ int ordernode_resolve(OrderNode *node, uint64_t *marks) {
         return 0;
 }
 
-/* Looked at from the end; most of the time one look is enough. */
+/* Walks from the end; usually the first node decides. */
 bool ordernode_is_behind(OrderNode *node, uint64_t *marks) {
         OrderNodeSet *set = &node->predecessors;
 

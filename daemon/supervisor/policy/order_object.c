@@ -5,7 +5,7 @@
 
 #include "util/pool.h"
 
-#define CELLS_MIN        1024 /* below that an object is never seen as a whole */
+#define CELLS_MIN        1024 /* with fewer cells an object is never merged into one segment */
 #define CELLS_PER_ACCESS 64
 #define SEGMENTS_FEW     256
 #define SEGMENT_SPARES   4096
@@ -15,7 +15,8 @@
 struct OrderSegment {
         uint64_t start, end;
         RB_ENTRY(OrderSegment) entry; /* object->segments, disjoint */
-        OrderNodeSet writers; /* the last one; several once the object was seen as a whole */
+        OrderNodeSet
+                writers; /* the last writer; several once the object was merged into one segment */
         OrderNodeSet readers; /* since then */
 };
 
@@ -25,7 +26,7 @@ static int ordersegment_compare(OrderSegment *a, OrderSegment *b) {
 
 RB_GENERATE_STATIC(OrderSegmentTree, OrderSegment, entry, ordersegment_compare)
 
-/* RB_NEXT takes three arguments or two, by the version of libuv; what it calls takes one. */
+/* RB_NEXT takes three arguments or two, depending on libuv's version; the macro it calls takes one. */
 static OrderSegment *ordersegment_next(OrderSegment *segment) {
         return OrderSegmentTree_RB_NEXT(segment);
 }
@@ -82,7 +83,7 @@ static void orderobject_drop_segment(OrderObject *object, OrderSegment *segment)
         ordersegment_free(segment);
 }
 
-/* The first that ends behind @offset, or NULL. */
+/* The first segment that ends behind @offset, or NULL. */
 static OrderSegment *orderobject_find(OrderObject *object, uint64_t offset) {
         OrderSegment *segment = RB_ROOT(&object->segments), *found = NULL;
 
@@ -97,7 +98,7 @@ static OrderSegment *orderobject_find(OrderObject *object, uint64_t offset) {
         return found;
 }
 
-/* Its neighbours within an access that is covered: those leave no gap. */
+/* The neighbours of a segment within an access that is covered; they leave no gap. */
 static OrderSegment *orderobject_next(OrderSegment *segment, uint64_t end) {
         if (segment->end >= end)
                 return NULL;
@@ -119,7 +120,7 @@ static int orderobject_split(OrderObject *object, uint64_t at) {
         return 0;
 }
 
-/* Whoever repeats his slices comes to the same one again, or to the one behind it. */
+/* A job that repeats its slices comes to the same segment again, or to the next one. */
 static OrderSegment *orderobject_find_repeated(OrderObject *object, uint64_t start) {
         OrderSegment *segment = object->recent;
 
@@ -128,7 +129,7 @@ static OrderSegment *orderobject_find_repeated(OrderObject *object, uint64_t sta
         return segment && segment->start == start ? segment : orderobject_find(object, start);
 }
 
-/* Those there are between the ends, and new ones in the gaps. */
+/* The existing segments between the ends, and new ones in the gaps. */
 static int orderobject_cover_gaps(OrderObject *object, uint64_t start, uint64_t end) {
         uint64_t at = start;
         OrderSegment *added;
@@ -157,7 +158,7 @@ static int orderobject_cover_gaps(OrderObject *object, uint64_t start, uint64_t 
         return 0;
 }
 
-/* Return: 0, with the first segment of those that are the access, as a rule its only one; or -ENOMEM. */
+/* Return: 0, with the first (usually the only) segment of the access; or -ENOMEM. */
 static int orderobject_cover(OrderObject *object, uint64_t start, uint64_t end,
                              OrderSegment **ret_first) {
         OrderSegment *segment = orderobject_find_repeated(object, start);
@@ -222,7 +223,7 @@ static void orderobject_sweep(OrderObject *object, uint64_t *marks) {
         }
 }
 
-/* One segment in which everybody who is left counts as a writer. */
+/* Merges the object into one segment, with all remaining jobs as its writers. */
 static void orderobject_unite(OrderObject *object, uint64_t *marks) {
         uint64_t mark = ++*marks;
         OrderNodeSet all = {0};
@@ -251,9 +252,10 @@ static void orderobject_unite(OrderObject *object, uint64_t *marks) {
 }
 
 /*
- * Whoever comes to a segment again drops the ended jobs there that one look tells. All others are dropped
- * only here, when there are twice as many cells, which costs O(1) a job. What is left may still be many
- * cells for few jobs: thousands of readers of all of it, then thousands of slices of it.
+ * A job that comes to a segment again drops ended jobs that cost one check. All other ended jobs are
+ * dropped here alone, when the number of cells has doubled, which costs O(1) per job. The rest may
+ * still be many cells for few jobs: thousands of readers of the whole object, then thousands of its
+ * slices.
  */
 void orderobject_tidy(OrderObject *object, uint64_t *marks) {
         if (object->n_cells < object->sweep_at)
@@ -284,7 +286,7 @@ static int ordersegment_read(OrderSegment *segment, OrderNode *node) {
         return ordernodeset_append(&segment->readers, node);
 }
 
-/* The writer of all up to @end, which becomes one segment. */
+/* Makes the node the writer of everything up to @end, which becomes one segment. */
 static void orderobject_write(OrderObject *object, OrderSegment *segment, uint64_t end,
                               OrderNode *node) {
         OrderSegment *other;

@@ -5,12 +5,12 @@
 /*
  * Order object
  *
- * The history of one object: disjoint segments of bytes, each with its last writer and
- * the readers since then. A new access first splits segments at its bounds, which changes
- * no history. Then the jobs named in its segments become its predecessors.
+ * The history of one object: disjoint segments of bytes, each with its last writer and the readers
+ * since then. A new access first splits segments at its bounds, which changes no history. Then the
+ * jobs named in its segments become its predecessors.
  *
- * Most accesses are to a slice that was used before: that is one segment, found beside
- * the one of the access before it.
+ * Most accesses are to a slice that was used before: that is one segment, next to the segment of
+ * the preceding access.
  */
 
 #include <stddef.h>
@@ -31,35 +31,35 @@ struct OrderObject {
         RB_ENTRY(OrderObject) entry;        /* order->objects */
         TAILQ_ENTRY(OrderObject) idle_link; /* order->idle, when no live job uses it */
         struct OrderSegmentTree segments;
-        OrderSegment *recent; /* that the last access was found in; NULL: none, or it is gone */
+        OrderSegment *recent; /* the last access's segment; NULL: none, or it was freed */
         size_t n_segments;
-        size_t n_accesses; /* of live jobs; its owner counts */
-        size_t n_cells;    /* segments, and jobs that they name */
-        size_t sweep_at;   /* how many of them ask for a sweep */
+        size_t n_accesses; /* of live jobs; the owner counts them */
+        size_t n_cells;    /* segments, and the jobs that they name */
+        size_t sweep_at;   /* the number of cells that triggers a sweep */
 };
 
-/** orderobject_new() - nobody touched it. Return: 0, or -ENOMEM. */
+/** orderobject_new() - an object without history. Return: 0, or -ENOMEM. */
 int orderobject_new(uint64_t id, OrderObject **ret_object);
 /** orderobject_free() - NULL is fine. Return: NULL. */
 OrderObject *orderobject_free(OrderObject *object);
 
-/** orderobject_is_small() - few segments, and few jobs that have ended in them. */
+/** orderobject_is_small() - it has few segments, and few ended jobs in them. */
 bool orderobject_is_small(const OrderObject *object);
 /**
- * orderobject_tidy() - forget ended jobs, when it is time; not between accesses of one job
+ * orderobject_tidy() - drop ended jobs when due; must not be called between accesses of one job
  *
- * Without memory it forgets less.
+ * Without memory it drops fewer.
  */
 void orderobject_tidy(OrderObject *object, uint64_t *marks);
 /**
- * orderobject_add() - note an access of this node, and add those that it has to follow to its predecessors
+ * orderobject_add() - note an access of this node, and add the jobs it must follow to its predecessors
  *
- * The node has a mark of its own, and its predecessors so far have that too.
+ * The node has a mark of its own, which its predecessors so far carry too.
  *
- * Return: 0, or -ENOMEM: a part of it is noted.
+ * Return: 0, or -ENOMEM: part of the access is noted.
  */
 int orderobject_add(OrderObject *object, const OrderAccess *access, OrderNode *node);
-/** orderobject_own() - an access that was added counts as a write. */
+/** orderobject_own() - an access that was added now counts as a write. */
 void orderobject_own(OrderObject *object, const OrderAccess *access, OrderNode *node);
 
 #endif

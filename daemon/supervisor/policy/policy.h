@@ -5,12 +5,12 @@
 /*
  * Policy: the room's public header
  *
- * Owns the decisions: who runs next (fair share, queue, quanta), what a job is expected to
- * take (duration), which jobs a session's buffers put in order (order), whether a device may be
- * used (health), which job is to blame for a fault (fault, suspects, crashes), and when to try
- * for memory again (pressure). All of it is pure: time is an argument, and nothing here does I/O,
- * logs, or knows another room. It promises a cost per decision that grows at most with the
- * logarithm of users and jobs. tests/unit/policy tests it on a simulated clock.
+ * Owns the decisions: which user and job run next (fair share, queue, quanta), a job's expected
+ * time (duration), the order that a session's buffers impose (order), whether a device may be used
+ * (health), which job caused a fault (fault, suspects, crashes), and when to retry for memory
+ * (pressure). All of it is pure: time is an argument, and nothing here does I/O, logs, or knows
+ * another room. The cost of a decision grows at most with the logarithm of users and jobs.
+ * tests/unit/policy tests it on a simulated clock.
  */
 
 #include "crashes.h"

@@ -3,7 +3,7 @@
 
 #define MS_NS UINT64_C(1000000)
 
-/* @now_ns may be that of the turn's begin, before the try. */
+/* @now_ns may be the start of the turn, before the try. */
 bool pressure_is_on(const Pressure *pressure, uint64_t now_ns) {
         return pressure->n_others && now_ns < pressure->tried_ns + PRESSURE_FORGET_MS * MS_NS;
 }

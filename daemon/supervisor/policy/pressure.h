@@ -5,8 +5,8 @@
 /*
  * Memory pressure
  *
- * What one slot knows of a device that had no memory for its context: when it tried,
- * and when to try again. Pure: time comes in as an argument.
+ * Tracks, for one slot, a device without memory for the slot's context: when the slot tried, and
+ * when to retry. Pure: time comes in as an argument.
  */
 
 #include <stdbool.h>
@@ -19,18 +19,18 @@
 /* Of a slot. Zeroed: its contexts always found memory. */
 typedef struct Pressure {
         unsigned n_others; /* other contexts on the device at the last try; 0: no pressure */
-        unsigned n_tries;  /* in a row that failed */
-        uint64_t since_ns; /* the first of them, */
-        uint64_t tried_ns; /* and the last */
-        bool was_woken;    /* the next try is because another worker ended */
-        bool was_in_vain;  /* the last one was, and failed: the next one waits for its time */
+        unsigned n_tries;  /* consecutive failed tries */
+        uint64_t since_ns; /* the first of these tries */
+        uint64_t tried_ns; /* the last of these tries */
+        bool was_woken;    /* the next try is due because another worker ended */
+        bool was_in_vain;  /* the last such try failed: the next one waits for its time */
 } Pressure;
 
-/** pressure_note() - a try failed, with so many other contexts on the device. */
+/** pressure_note() - a try failed while the device had @n_others other contexts. */
 void pressure_note(Pressure *pressure, unsigned n_others, uint64_t now_ns);
-/** pressure_clear() - the context was made, or failed for another reason. */
+/** pressure_clear() - the context was created, or failed for another reason. */
 void pressure_clear(Pressure *pressure);
-/** pressure_is_on() - a try failed lately. */
+/** pressure_is_on() - a recent try failed. */
 bool pressure_is_on(const Pressure *pressure, uint64_t now_ns);
 /** pressure_delay_ns() - from the last try to the next. */
 uint64_t pressure_delay_ns(const Pressure *pressure);

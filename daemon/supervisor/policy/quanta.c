@@ -32,7 +32,7 @@ static uint64_t quanta_end_ns(const Quanta *quanta, const QuantaDomain *pick) {
         return quanta->granted_ns + (is_light ? part_ns : quanta->quantum_ns);
 }
 
-/* Two, whatever they take, so that the device does not wait for us between them. */
+/* Two jobs of any length, so that the device does not wait for the supervisor between them. */
 static bool quanta_is_full(const Quanta *quanta) {
         const QuantaDomain *holder = quanta->holder;
 
@@ -44,9 +44,9 @@ static bool quanta_is_shared(const Quanta *quanta, uint64_t now_ns) {
         return quanta->is_handed && now_ns < quanta->handed_ns + QUANTA_SHARED * quanta->quantum_ns;
 }
 
-/* By the end of the quantum, or by when it was expected to, all that is in flight should
- * have ended. What is expected shrinks with each job that ends, so a stuck one is found
- * even when it is asked about for the first time long after it began. */
+/* By the end of the quantum, or by their expected end, all jobs in flight should have ended. The
+ * expected time shrinks with each job that ends, so a stuck job is found even when the first
+ * question comes long after it began. */
 static uint64_t quanta_due_ns(const QuantaDomain *holder, uint64_t end_ns) {
         return MAX(end_ns, holder->progress_ns + holder->in_flight_ns);
 }
@@ -86,8 +86,8 @@ static QuantaTurn quanta_drain(Quanta *quanta, QuantaDomain *pick, uint64_t end_
         return (QuantaTurn){.until_ns = overrun_ns};
 }
 
-/* Its own turn again: the quantum is renewed without waiting for anything. Not while it
- * is alone, so that whoever comes then finds a quantum that is over. */
+/* The holder has the next turn too: the quantum is renewed without waiting for jobs in flight. A
+ * holder without competitors is not renewed, so a newcomer finds a quantum that is over. */
 static QuantaTurn quanta_go_on(Quanta *quanta, bool is_contended, uint64_t now_ns) {
         uint64_t end_ns = quanta_end_ns(quanta, quanta->holder);
 

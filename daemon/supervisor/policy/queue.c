@@ -14,7 +14,7 @@
 
 typedef struct QueueBand {
         int priority;
-        TAILQ_HEAD(, QueueTurn) turns; /* whose turn it is first */
+        TAILQ_HEAD(, QueueTurn) turns; /* in the order of turns */
         TAILQ_ENTRY(QueueBand) link;   /* queue->bands */
 } QueueBand;
 
@@ -116,8 +116,8 @@ static void queue_drop_turn(Queue *queue, QueueTurn *turn) {
         queue_drop_band(queue, band);
 }
 
-/* New jobs go last, and those that come back go among the first, in any order: looked
- * for from both ends at once, either is found in a few steps. */
+/* New jobs go last, and jobs that come back go among the first, in any order: a search from both
+ * ends at once finds either in a few steps. */
 static void queue_turn_insert(Queue *queue, QueueTurn *turn, QueueEntry *entry) {
         QueueEntry *above = TAILQ_FIRST(&turn->entries);
         QueueEntry *below = TAILQ_LAST(&turn->entries, QueueEntryList);
@@ -193,7 +193,7 @@ void queue_remove(Queue *queue, QueueEntry *entry) {
 
 STAILQ_HEAD(QueueRound, QueueTurn);
 
-/* Round by round as they will be taken; who has no more drops out of the next round. */
+/* Round by round, as they will be taken; a session without more jobs drops out of the next round. */
 static void queue_visit_rounds(Queue *queue, struct QueueRound *round, size_t *n_before,
                                QueueVisit visit, void *userdata) {
         QueueTurn *turn;

@@ -5,10 +5,10 @@
 /*
  * Queue
  *
- * The jobs of one user that could run on one device now: bands of priority, in a
- * band the sessions in turn, in a session first come first served. Pure; what it costs
- * to add, pick and remove one does not grow with the number of jobs or sessions; visiting
- * costs the same for each.
+ * The jobs of one user that could run on one device now. Bands of priority; within a band the
+ * sessions take turns; within a session first come, first served. Pure. The cost of adding, picking
+ * and removing a job does not grow with the number of jobs or sessions. Visiting costs the same for
+ * each job.
  */
 
 #include <stdbool.h>
@@ -35,9 +35,9 @@ TAILQ_HEAD(QueueEntryList, QueueEntry);
 typedef struct Queue {
         struct QueueBandList bands; /* highest priority first */
         QueueTurn *turns;           /* by session and priority */
-        QueueTurn *last; /* where the last one was added, most often the next one's too */
+        QueueTurn *last; /* the turn of the entry added last, likely that of the next one too */
         size_t n_entries;
-        uint64_t n_steps; /* of all searches so far: what adding, picking and visiting has cost */
+        uint64_t n_steps; /* of all searches so far: a measure of the cost */
 } Queue;
 
 typedef bool (*QueueFits)(QueueEntry *entry, void *userdata);
@@ -45,15 +45,19 @@ typedef void (*QueueVisit)(QueueEntry *entry, size_t n_before, void *userdata);
 
 /** queue_init() - empty. */
 void queue_init(Queue *queue);
-/** queue_push() - by its key among those of its session: one that comes back goes where it was. Return: 0, or -ENOMEM. */
+/**
+ * queue_push() - sorted by key within its session: a job that comes back goes where it was
+ *
+ * Return: 0, or -ENOMEM.
+ */
 int queue_push(Queue *queue, QueueEntry *entry);
-/** queue_pick() - the first whose turn it is and that fits; it stays. Return: the entry, or NULL. */
+/** queue_pick() - the first entry in turn that fits; it stays in the queue. Return: the entry, or NULL. */
 QueueEntry *queue_pick(Queue *queue, QueueFits fits, void *userdata);
-/** queue_take() - remove it because it runs: its session's turn is over. */
+/** queue_take() - remove an entry that runs: its session's turn is over. */
 void queue_take(Queue *queue, QueueEntry *entry);
-/** queue_remove() - remove it, wherever it is. */
+/** queue_remove() - remove an entry at any position. */
 void queue_remove(Queue *queue, QueueEntry *entry);
-/** queue_visit() - every entry in the order of their turns, with how many go before it as things are now. */
+/** queue_visit() - visit every entry in the order of turns, with the number of entries before it at present. */
 void queue_visit(Queue *queue, QueueVisit visit, void *userdata);
 
 #endif

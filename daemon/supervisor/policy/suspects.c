@@ -8,7 +8,7 @@
 uint64_t suspects_key(const char *module, const char *kernel) {
         uint64_t key;
 
-        /* With the end of the text: "a", "bc" is not "ab", "c". */
+        /* Includes the end of the text: "a", "bc" differs from "ab", "c". */
         key = duration_key(0, module, strlen(module) + 1);
         return duration_key(key, kernel, strlen(kernel) + 1);
 }

@@ -5,10 +5,10 @@
 /*
  * Suspects
  *
- * The kernels of one user that have faulted and not behaved since: jobs that launch
- * them run with nothing beside them, so that the next fault costs nobody a retry. By
- * the names of module and kernel, for a client that starts again loads the same module
- * anew. Pure, and bounded: the one that faulted longest ago is forgotten first.
+ * The kernels of one user that have faulted and not run well since. Jobs that launch them run
+ * alone, so that the next fault costs no other job a retry. Kernels are known by the
+ * names of module and kernel, because a restarted client loads the same module anew. Pure, and
+ * bounded: the kernel whose fault is oldest is forgotten first.
  */
 
 #include <stdbool.h>
@@ -23,13 +23,13 @@ typedef struct Suspects {
         size_t n_keys;
 } Suspects;
 
-/** suspects_key() - of a kernel. */
+/** suspects_key() - the key of a kernel. */
 uint64_t suspects_key(const char *module, const char *kernel);
-/** suspects_add() - it faulted. */
+/** suspects_add() - the kernel faulted. */
 void suspects_add(Suspects *suspects, uint64_t key);
 /** suspects_has() */
 bool suspects_has(const Suspects *suspects, uint64_t key);
-/** suspects_clear() - it ran well. */
+/** suspects_clear() - the kernel ran well. */
 void suspects_clear(Suspects *suspects, uint64_t key);
 
 #endif

@@ -225,7 +225,7 @@ def test_an_administrators_drain_is_not_taken_back_by_a_look(breakable):
     until(lambda: broken.state().drained == pb.ITSELF, "it to be drained")
     broken.daemon.run("drain", "--reason", "out for repair", 0)
     broken.breaks()
-    until(lambda: "is well again" in broken.daemon.log(), "the look")
+    until(lambda: "is healthy again" in broken.daemon.log(), "the look")
     assert broken.state().drained == pb.ADMIN
     waits_for(client, pinned, "out for repair")
     broken.daemon.run("resume", 0)
@@ -270,7 +270,7 @@ def test_who_crashes_in_a_loop_is_slowed_down_and_nobody_else(service):
     job_right(theirs, their_module)
     data = mine.arena(4)
     jobs = mine.submit(*[Job().launch(module, "wild", [InOut(data), u64(FAR)]) for _ in range(100)])
-    until(lambda: any("died too often" in entry.reason for entry in mine.queue().values()), "it to be slowed down")
+    until(lambda: any("crashed repeatedly" in entry.reason for entry in mine.queue().values()), "it to be slowed down")
     for _ in range(5):
         job_right(theirs, their_module)
     assert mine.queue(), "they did not have to wait"

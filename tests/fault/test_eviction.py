@@ -106,7 +106,7 @@ def test_where_all_are_at_work_another_waits(service):
     alices = worker_of(service, ALICE)
     out = bob.arena(8)
     job = bob.submit(Job().fill(out, 8, 7))
-    until(lambda: "room for its user's context on device 0 (others there: 1)" in bob.queue()[job].reason, "it to wait for room")
+    until(lambda: "device 0 has no memory for this user's context" in bob.queue()[job].reason, "it to wait for room")
     assert worker_of(service, ALICE) == alices
     gate.open()
     assert bob.wait(job).state == pb.DONE and out.map[:] == b"\x07" * 8

@@ -84,7 +84,7 @@ class Crowd:
         self.load.progress(2)
         self.load.assert_only(set(), self.others)
         # In flight in the same worker: an innocent one may be told that its data is half written.
-        self.load.assert_only(FAULT_OR_HALF, self.load.of(GUILTY), ["GPUQ_E_INTERNAL kind 6: the worker died while it loaded"])
+        self.load.assert_only(FAULT_OR_HALF, self.load.of(GUILTY), ["GPUQ_E_INTERNAL kind 6: the worker process died while it loaded"])
 
 
 @pytest.fixture(scope="module")
@@ -312,6 +312,6 @@ def test_retries_are_seen_in_the_queue_alone(gpuqd):
     os.kill(gpuqd.workers()[0], signal.SIGKILL)
     until(lambda: [entry.retries for entry in other.queue().values()] == [1, 1], "their retries")
     assert gpuqd.run("resume", 0).returncode == 0
-    assert_failed(client.wait(bad), pb.E_FAULT, "wild", "run alone after a fault")
+    assert_failed(client.wait(bad), pb.E_FAULT, "wild", "it failed again when it ran alone")
     assert other.wait(victim).state == pb.DONE
     numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * values)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.whole_machine
 # What a job may end with when its own user's worker is killed: alone in flight it is taken for the guilty one.
 KILLED = {pb.E_FAULT, pb.E_HALF_WRITTEN}
 # So is a module that three workers in turn were killed over while they loaded it, whichever kind of job asked for it.
-KILLED_LOADING = [f"GPUQ_E_INTERNAL kind {kind}: the worker died while it loaded" for kind in range(7)]
+KILLED_LOADING = [f"GPUQ_E_INTERNAL kind {kind}: the worker process died while it loaded" for kind in range(7)]
 # And when the daemon goes: the connection ends, with a last word or without.
 GONE = {pb.E_SHUTDOWN, E_CLOSED, E_CONNECT}
 NO_SYSTEMD = why_not()

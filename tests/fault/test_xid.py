@@ -87,7 +87,7 @@ def test_the_guilty_jobs_error_names_it(gpuqd, client, module, log):
     log.xid(0, 31, "Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS", pid)
     log.xid(0, 31, "Ch 00000009, of another", pid + 1)
     completion = client.run(wild_job(client, module, device=1))
-    assert_failed(completion, pb.E_FAULT, "wild: ", "found: it was the only job in flight",
+    assert_failed(completion, pb.E_FAULT, "wild: ", "no other job was in flight",
                   "; Xid 31 (GPU memory page fault): Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS; ")
     assert [device["xids"] for device in devices(gpuqd)] == [3, 0]
     assert not is_drained(gpuqd)
@@ -102,7 +102,7 @@ def test_of_a_record_without_a_process_the_number_alone(gpuqd, client, module, l
     own_pid(gpuqd, client, module, device=1)
     log.says("NVRM: Xid (PCI:ffff:00:00): 13, pid='<unknown>', name=<unknown>, Graphics Exception: ESR 0x57c730=0xc04000b")
     completion = client.run(wild_job(client, module, device=1))
-    assert_failed(completion, pb.E_FAULT, "Xid 13 (graphics engine exception), for which the kernel's log names no process")
+    assert_failed(completion, pb.E_FAULT, "Xid 13 (graphics engine exception), for which the kernel log names no process")
     assert "ESR" not in completion.error.text
 
 
@@ -113,7 +113,7 @@ def test_a_fatal_one_drains_the_device_until_it_is_given_back(gpuqd, client, mod
     reason = "Xid 79, GPU has fallen off the bus: restart the machine"
     state = devices(gpuqd)
     assert [device["drained"] for device in state] == ["itself", None]
-    assert state[0]["state"] == f"drained by itself: {reason}" and "Xid 79" in gpuqd.run("status").stdout
+    assert state[0]["state"] == f"drained automatically: {reason}" and "Xid 79" in gpuqd.run("status").stdout
 
     # What left the choice goes to the other one, what named it waits and says why.
     named = client.submit(Job(device=1).launch(module, "nothing"))

@@ -380,9 +380,9 @@ def test_a_reload_leaves_them_where_they_are(gpuqd, tmp_path):
     job, result = small_job(client, module, gate_address=gate.address(module))
     running = message(client, job)
     gate.wait_for()
-    before, n_read = gpuqd.settings["state_dir"], gpuqd.log().count("configuration read again")
+    before, n_read = gpuqd.settings["state_dir"], gpuqd.log().count("configuration reloaded")
     gpuqd.configure(state_dir=tmp_path, detached_jobs=1)
-    until(lambda: gpuqd.log().count("configuration read again") > n_read, "the supervisor to have read it")
+    until(lambda: gpuqd.log().count("configuration reloaded") > n_read, "the supervisor to have read it")
     assert refused(client, detach=pb.Detach(job=small_job(client, module)[0].message)).code == pb.E_QUOTA
     gate.open()
     assert fetched(client, running)[1] == [result]
@@ -406,7 +406,7 @@ def test_a_reload_while_another_gpuqd_has_the_folder(start_gpuqd, tmp_path):
     error = refused(client, fetch=pb.Fetch(id=job_id))
     assert error.code == pb.E_NO_DEVICE and f"{tmp_path}/jobs: another gpuqd" in error.text
     assert first.stop() == 0
-    until(lambda: "1 detached jobs are on disk" in second.log(), "the second to have the folder")
+    until(lambda: "found 1 detached job on disk" in second.log(), "the second to have the folder")
     assert fetched(client, job_id)[1] == outputs
 
 

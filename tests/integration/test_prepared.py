@@ -91,8 +91,8 @@ def test_a_fired_job_has_a_word(client, prepared):
     ({"slices": [2, 1, 0, 4]}, ["buffer 2", "has 2"]),
     ({"slices": [1 << 63, 1, 0, 4]}, ["buffer", 1 << 63]),
     ({"patches": [1]}, ["twos", 1]),
-    ({"patches": [0, 8]}, ["without values"]),
-    ({"patches": [0, 8], "values": b"1234567"}, ["without values"]),
+    ({"patches": [0, 8]}, ["have no values"]),
+    ({"patches": [0, 8], "values": b"1234567"}, ["have no values"]),
     ({"patches": [0xffffffff, 8], "values": bytes(8)}, ["patch", 0xffffffff]),
     ({"patches": [0, 0xffffffff], "values": bytes(8)}, ["patch", 0xffffffff]),
 ])
@@ -147,7 +147,7 @@ def test_it_goes_on_after_its_workers_death(client, module, prepared):
 
 @pytest.mark.parametrize("fields, code, words", [
     ({"tag": 5}, pb.E_INVALID, ["no tag"]),
-    ({"after": [1]}, pb.E_INVALID, ["come after"]),
+    ({"after": [1]}, pb.E_INVALID, ["dependencies"]),
     ({"word_arena": 1}, pb.E_INVALID, ["no word"]),
     ({"operations": bytes(16385)}, pb.E_INVALID, [16384]),
     ({"buffers": [pb.Buffer(length=1)] * 257}, pb.E_INVALID, [256]),
@@ -167,7 +167,7 @@ def test_a_kernel_without_a_good_name_cannot_be_prepared(client, module):
     for name in "", "add\n", 1025 * "a":
         with pytest.raises(Refused) as refused:
             client.call(prepare=pb.Prepare(job=pb.Job(kernels=[pb.Kernel(module=module.module, name=name)])))
-        assert refused.value.code == pb.E_INVALID and "a name has" in refused.value.text
+        assert refused.value.code == pb.E_INVALID and "a name must have" in refused.value.text
 
 
 def test_there_is_an_end_to_what_a_session_and_a_user_may_prepare(gpuqd, client, module):

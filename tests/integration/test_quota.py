@@ -117,7 +117,7 @@ def test_jobs_that_wait_are_held_over_gpu_seconds(start_gpuqd):
     long, waiting = client.submit(Job(timeout_ms=2500).launch(module, "forever", [kernels.Out(client.arena(4))]),
                                   Job().launch(module, "nothing"))
     assert client.wait(long).error.code == pb.E_TIMEOUT
-    until(lambda: "over gpu_seconds" in client.queue()[waiting].reason, "another worker, and it to be held")
+    until(lambda: "over the limit gpu_seconds" in client.queue()[waiting].reason, "another worker, and it to be held")
     (user,) = client.status().users
     assert 2 < user.window_seconds and 2 < user.usage_seconds
     daemon.write_config(gpu_seconds=1000)

@@ -191,7 +191,7 @@ def is_running(machine):
 def test_a_restart_does_not_wait_for_a_kernel_without_end(machine):
     client = start_forever(machine)
     machine.run("systemctl", "restart", "gpuqd")
-    assert "1 jobs in flight: they did not end within" in machine.log()
+    assert "1 jobs in flight, which did not end within" in machine.log()
     assert machine.show("gpuqd.service", "Result") == "success" and is_active(machine)
     assert client.poll() is None or "E_HALF_WRITTEN" in client.stdout.read()
     machine.run("gpuq", "kernels", uid=USER + 1)
@@ -203,7 +203,7 @@ def test_a_stop_is_told_to_clients_and_is_the_end(machine):
     client = start_forever(machine)
     machine.run("systemctl", "stop", "gpuqd.service")
     told, _ = client.communicate()
-    assert client.returncode and "gpuqd ends" in told
+    assert client.returncode and "gpuqd is shutting down" in told
     assert machine.show("gpuqd.service", "ActiveState") == "inactive"
     assert machine.show("gpuqd.service", "Job") == ""
 

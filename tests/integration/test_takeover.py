@@ -332,7 +332,7 @@ def test_jobs_of_one_who_is_away_are_waited_for_no_longer_than_that(start_gpuqd)
     other.resume()
     with pytest.raises(Refused):
         other.call(wait=pb.Wait(id=job))
-    assert "did not come back yet" in daemon.log()
+    assert "has not reconnected" in daemon.log()
     late.resume()
     until(lambda: late.queue()[job].state == pb.RUNNING, "it to run again")
     assert late.queue()[job].retries == 1
@@ -397,7 +397,7 @@ def test_its_job_runs_again_when_it_is_back(start_gpuqd):
     then = late.submit(add_one(module, target, after=[job]))
     gate.wait_for()
     kill_supervisor(daemon)
-    until(lambda: "did not come back yet" in daemon.log(), "it not to be waited for any more")
+    until(lambda: "has not reconnected" in daemon.log(), "it not to be waited for any more")
     serve_another(daemon)
     late.resume()
     assert {late.wait(job).state, late.wait(then).state} == {pb.DONE}

@@ -11,7 +11,7 @@ static Failure *failure_out_of_memory(void) {
                 char text[48];
         } constant = {
                 .failure = {.code = FAILURE_INTERNAL},
-                .text = "the daemon is out of memory",
+                .text = "gpuqd is out of memory",
         };
 
         return &constant.failure;
@@ -43,7 +43,7 @@ Failure *failure_new(int code, const char *format, ...) {
         return failure;
 }
 
-static const char failure_depends_on[] = "it depends on ";
+static const char failure_depends_on[] = "the job depends on ";
 
 Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t root,
                          const char *text) {
@@ -52,9 +52,9 @@ Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t roo
         char between[64];
 
         if (code != FAILURE_DEPENDENCY || !root || root >= strlen(text)) {
-                failure = failure_new(FAILURE_DEPENDENCY, "%sjob %u.%u, which %s: %s",
+                failure = failure_new(FAILURE_DEPENDENCY, "%sjob %u.%u, which %s%s",
                                       failure_depends_on, session, tag,
-                                      was_cancelled ? "was cancelled" : "failed", text);
+                                      was_cancelled ? "was " : "failed: ", text);
                 root = sizeof(failure_depends_on) - 1;
         } else {
                 snprintf(between, sizeof(between), "job %u.%u, which depends on ", session, tag);

@@ -168,7 +168,7 @@ static void keeper_link_send_key(KeeperLink *link, KeeperKind kind, const char *
         snprintf(message.text, sizeof(message.text), "%s", key);
         r = keeper_link_send(link, &message, fds, n_fds);
         if (r < 0)
-                log_warning("the keeper was not told about %s: %s", key, strerror(-r));
+                log_warning("cannot tell the keeper about %s: %s", key, strerror(-r));
 }
 
 void keeper_link_keep(KeeperLink *link, const char *key, int fd) {
@@ -189,7 +189,7 @@ void keeper_link_kill(KeeperLink *link, uint32_t worker) {
 
         r = keeper_link_send(link, &message, NULL, 0);
         if (r < 0)
-                log_warning("the keeper was not told to kill worker %u: %s", worker, strerror(-r));
+                log_warning("cannot tell the keeper to kill worker %u: %s", worker, strerror(-r));
 }
 
 /* ---- in -------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ static gid_t admission_look_up(Admission *admission, const char *name) {
 
         r = names_find_group(name, &gid);
         if (r < 0) {
-                log_warning("the lookup of group %s failed: %s", name, strerror(-r));
+                log_warning("cannot look up group %s: %s", name, strerror(-r));
                 admission->is_incomplete = true;
         }
         return r ? GROUP_NONE : gid;
@@ -107,7 +107,8 @@ Failure *admission_check(Admission *admission, const Config *config, int fd, Pee
                 return NULL;
         r = peer_groups(fd, &groups, &n_groups);
         if (r < 0)
-                return failure_new(FAILURE_INTERNAL, "your groups are unknown: %s", strerror(-r));
+                return failure_new(FAILURE_INTERNAL, "cannot look up your groups: %s",
+                                   strerror(-r));
         if (admission->is_incomplete && now_ns >= admission->look_up_ns)
                 admission_configure(admission, config, now_ns);
 
@@ -117,10 +118,13 @@ Failure *admission_check(Admission *admission, const Config *config, int fd, Pee
                 return NULL;
         if (admission->is_incomplete)
                 return failure_new(FAILURE_INTERNAL,
-                                   "only members of these groups may use gpuqd, and the lookup of "
-                                   "one of them failed; try again in %u s: %s",
+                                   "only members of allow_groups may use gpuqd, and one of these "
+                                   "groups cannot be looked up; try again in %u s: %s",
                                    (unsigned)(ADMISSION_LOOK_UP_NS / 1000000000u),
                                    config->allow_groups);
-        return failure_new(FAILURE_DENIED, "only members of these groups may use gpuqd: %s",
+        return failure_new(FAILURE_DENIED,
+                           "only members of these groups may use gpuqd: %s; ask an administrator "
+                           "to add you to one; ask an administrator "
+                           "to add you to one",
                            config->allow_groups);
 }

@@ -90,7 +90,8 @@ static Failure *peer_check(Listener *listener, int fd, Peer *ret_peer) {
         socklen_t n_bytes = sizeof(credentials);
 
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &n_bytes) < 0)
-                return failure_new(FAILURE_INTERNAL, "you are unknown: %s", strerror(errno));
+                return failure_new(FAILURE_INTERNAL, "cannot read your credentials: %s",
+                                   strerror(errno));
 
         *ret_peer = (Peer){
                 .uid = credentials.uid,
@@ -101,7 +102,9 @@ static Failure *peer_check(Listener *listener, int fd, Peer *ret_peer) {
         if (clients->is_private)
                 return credentials.uid == clients->private_uid
                                ? NULL
-                               : failure_new(FAILURE_DENIED, "this gpuqd serves uid %u alone",
+                               : failure_new(FAILURE_DENIED,
+                                             "this gpuqd was started with --private and serves "
+                                             "only uid %u",
                                              (unsigned)clients->private_uid);
         if (ret_peer->is_admin)
                 return NULL;
@@ -123,7 +126,7 @@ static void listener_on_pause_over(uv_timer_t *timer) {
 static void listener_pause(Listener *listener) {
         int fd;
 
-        log_warning("no descriptor left: accepting nobody for a moment");
+        log_warning("out of file descriptors: new connections wait for a moment");
         closep(&listener->reserve);
         fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         closep(&fd);
@@ -140,7 +143,8 @@ static void listener_welcome(Listener *listener, int fd) {
         refusal = peer_check(listener, fd, &peer);
         r = session_new(listener->clients, fd, &peer, refusal);
         if (r < 0) {
-                log_warning("no session for uid %u: %s", (unsigned)peer.uid, strerror(-r));
+                log_warning("rejected a connection of uid %u: %s", (unsigned)peer.uid,
+                            strerror(-r));
                 close(fd);
         }
 }

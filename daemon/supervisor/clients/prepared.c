@@ -14,8 +14,9 @@ static Failure *prepared_check(const Gpuq__V1__Job *job) {
                         "operations",
                         PREPARED_BUFFERS_MAX, PREPARED_KERNELS_MAX, PREPARED_OPERATIONS_MAX);
         if (job->n_after || job->word_arena || job->tag)
-                return failure_new(FAILURE_INVALID,
-                                   "a prepared job has no tag, no word and no jobs to come after");
+                return failure_new(
+                        FAILURE_INVALID,
+                        "a prepared job cannot have a tag, a completion word or dependencies");
         return NULL;
 }
 
@@ -52,17 +53,17 @@ Failure *prepared_new(User *user, uint32_t id, const Gpuq__V1__Job *job, const J
         if (failure)
                 return failure;
         if (!prepared)
-                return failure_new(FAILURE_MEMORY, "no memory for a prepared job");
+                return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a prepared job");
         if (user_charge(user, &prepared->charge, USER_PREPARED_BYTES, n_bytes) == USER_E_QUOTA)
-                return failure_new(
-                        FAILURE_QUOTA,
-                        "a prepared job of %zu bytes: those of user %s have %llu already, "
-                        "at most %u together; this limit is fixed",
-                        n_bytes, user->name, (unsigned long long)user->used[USER_PREPARED_BYTES],
-                        USER_PREPARED_MAX);
+                return failure_new(FAILURE_QUOTA,
+                                   "the prepared job has %zu bytes, and those of user %s already "
+                                   "have %llu; the limit is %u together and is fixed",
+                                   n_bytes, user->name,
+                                   (unsigned long long)user->used[USER_PREPARED_BYTES],
+                                   USER_PREPARED_MAX);
         prepared->job = prepared_copy(job);
         if (!prepared->job)
-                return failure_new(FAILURE_MEMORY, "no memory for a prepared job");
+                return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a prepared job");
 
         prepared->id = id;
         prepared->texts = *texts;
@@ -101,7 +102,7 @@ static Failure *prepared_set_slices(Gpuq__V1__Job *job, const Gpuq__V1__Fire *fi
 
         if (fire->n_slices % 4)
                 return failure_new(FAILURE_INVALID,
-                                   "slices come by fours, and there are %zu numbers",
+                                   "the slices have %zu numbers, which is not a multiple of 4",
                                    fire->n_slices);
         if (!fire->n_slices)
                 return NULL;
@@ -115,9 +116,10 @@ static Failure *prepared_set_slices(Gpuq__V1__Job *job, const Gpuq__V1__Fire *fi
                 Gpuq__V1__Buffer *buffer;
 
                 if (slice[0] >= job->n_buffers)
-                        return failure_new(FAILURE_INVALID,
-                                           "a slice for buffer %llu of a prepared job that has %zu",
-                                           (unsigned long long)slice[0], job->n_buffers);
+                        return failure_new(
+                                FAILURE_INVALID,
+                                "slice of buffer %llu, but the prepared job has %zu buffers",
+                                (unsigned long long)slice[0] + 1, job->n_buffers);
                 buffer = &scratch->buffers[slice[0]];
                 *buffer = *job->buffers[slice[0]];
                 buffer->arena = slice[1];
@@ -135,12 +137,12 @@ static Failure *prepared_patch(Gpuq__V1__Job *job, const Gpuq__V1__Fire *fire) {
                 uint32_t offset = fire->patches[i], n = fire->patches[i + 1];
 
                 if (n > job->operations.len || offset > job->operations.len - n)
-                        return failure_new(FAILURE_INVALID,
-                                           "a patch of bytes %u to %llu of operations of %zu bytes",
-                                           offset, (unsigned long long)offset + n,
-                                           job->operations.len);
+                        return failure_new(
+                                FAILURE_INVALID,
+                                "patch of bytes %u to %llu, but the operations have %zu bytes",
+                                offset, (unsigned long long)offset + n, job->operations.len);
                 if (n > fire->values.len - n_used)
-                        return failure_new(FAILURE_INVALID, "patches without values for them");
+                        return failure_new(FAILURE_INVALID, "patches have no values");
                 if (n)
                         memcpy(job->operations.data + offset, fire->values.data + n_used, n);
                 n_used += n;
@@ -153,7 +155,7 @@ static Failure *prepared_set_values(Gpuq__V1__Job *job, const Gpuq__V1__Fire *fi
 
         if (fire->n_patches % 2)
                 return failure_new(FAILURE_INVALID,
-                                   "patches come by twos, and there are %zu numbers",
+                                   "the patches have %zu numbers, which is not a multiple of 2",
                                    fire->n_patches);
         if (!fire->n_patches)
                 return NULL;

@@ -141,8 +141,9 @@ void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__Que
 
         if (report_alloc(&report) < 0) {
                 report_free(&report);
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_MEMORY, "no memory for a listing"));
+                session_fail_request(
+                        session, serial,
+                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for the list of jobs"));
                 return;
         }
 
@@ -300,8 +301,9 @@ void session_report_status(Session *session, uint32_t serial) {
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
 
         if (report_fill(&report) < 0) {
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_MEMORY, "no memory for the status"));
+                session_fail_request(
+                        session, serial,
+                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for the status"));
                 return;
         }
 

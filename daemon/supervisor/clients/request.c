@@ -63,17 +63,18 @@ static const char *session_on_hello(Session *session, uint32_t serial,
         Failure *failure;
 
         if (session->state != SESSION_HELLO)
-                return "a second handshake";
+                return "the client sent a second handshake";
         if (!limit_is_text(hello->client, SESSION_CLIENT_MAX))
-                return "a client name that is too long or not printable";
+                return "the client sent a client name that is too long or not printable";
         if (hello->version_min > hello->version_max || hello->version_max < SESSION_VERSION_MIN ||
             hello->version_min > SESSION_VERSION_MAX) {
-                session_refuse(session,
-                               failure_new(FAILURE_VERSION,
-                                           "the client speaks protocol versions %u to %u, this "
-                                           "daemon %u to %u",
-                                           hello->version_min, hello->version_max,
-                                           SESSION_VERSION_MIN, SESSION_VERSION_MAX));
+                session_refuse(
+                        session,
+                        failure_new(FAILURE_VERSION,
+                                    "the client speaks protocol versions %u to %u, but gpuqd "
+                                    "speaks %u to %u: install the same version of both",
+                                    hello->version_min, hello->version_max, SESSION_VERSION_MIN,
+                                    SESSION_VERSION_MAX));
                 return NULL;
         }
 
@@ -124,20 +125,22 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         if (!job) {
                 entry = session_find_history(session, id);
                 if (!entry)
-                        return failure_new(FAILURE_NOT_FOUND, "there is no job " JOB_ID_FORMAT,
+                        return failure_new(FAILURE_NOT_FOUND, "no job " JOB_ID_FORMAT,
                                            JOB_ID_PARTS(id));
                 session_report_history(session, serial, entry);
                 return NULL;
         }
         if (!session_may_touch(session, job))
-                return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " is somebody else's",
+                return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " belongs to another user",
                                    JOB_ID_PARTS(id));
         LIST_FOREACH (watch, &session->watches, link)
                 n++;
         if (n >= LIMIT_WATCHES)
-                return failure_new(FAILURE_QUOTA, "%u waits at once, at most %u", n, LIMIT_WATCHES);
+                return failure_new(FAILURE_QUOTA, "%u concurrent waits; the limit is %u", n,
+                                   LIMIT_WATCHES);
         if (session_watch(session, job, serial) < 0)
-                return failure_new(FAILURE_MEMORY, "no memory to wait");
+                return failure_new(FAILURE_MEMORY,
+                                   "gpuqd has no memory to wait for the job");
         return NULL;
 }
 
@@ -146,8 +149,9 @@ static const char *session_on_prepare(Session *session, uint32_t serial,
         if (request->prepare->job)
                 session_prepare(session, serial, request->prepare);
         else
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_INVALID, "there is no job to prepare"));
+                session_fail_request(
+                        session, serial,
+                        failure_new(FAILURE_INVALID, "the request has no job to prepare"));
         return NULL;
 }
 
@@ -191,12 +195,11 @@ static Device *session_device_to_drain(Session *session, uint32_t serial, uint32
 
         if (!session->peer.is_admin)
                 failure = failure_new(FAILURE_DENIED,
-                                      "only root and the admin group drain and resume devices");
+                                      "only root and the admin group may drain and resume devices");
         else if (!engine->n_devices)
                 failure = failure_new(FAILURE_NO_DEVICE, "%s", engine_state(engine));
         else if (index >= engine->n_devices)
-                failure = failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", index,
-                                      engine->n_devices);
+                failure = engine_no_device(engine, index);
         if (!failure)
                 return &engine->devices[index];
         session_fail_request(session, serial, failure);
@@ -226,7 +229,7 @@ static const char *session_on_drain(Session *session, uint32_t serial,
         if (!limit_is_text(reason, LIMIT_DRAIN_REASON)) {
                 session_fail_request(session, serial,
                                      failure_new(FAILURE_INVALID,
-                                                 "a reason has at most %u printable bytes",
+                                                 "the reason must have at most %u printable bytes",
                                                  LIMIT_DRAIN_REASON));
                 return NULL;
         }
@@ -277,7 +280,7 @@ static const char *session_on_discard(Session *session, uint32_t serial,
 static const char *session_on_resumed(Session *session, uint32_t serial,
                                       const Gpuq__V1__Request *request) {
         if (!session->is_resuming)
-                return "a session that was not interrupted is resumed";
+                return "the client resumed a session that was not interrupted";
         session->clients->resume_ops->resumed(session->clients->takeover, session,
                                               request->resumed->seen);
         session_flush_later(session);
@@ -369,9 +372,9 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
         size_t body = request->body_case;
 
         if (body >= ARRAY_SIZE(entries) || !entries[body].handle)
-                return "an unknown request";
+                return "the client sent an unknown request";
         if (session->state == SESSION_HELLO && body != GPUQ__V1__REQUEST__BODY_HELLO)
-                return "a message before the handshake";
+                return "the client sent a message before the handshake";
         return entries[body].handle(session, request->serial, request);
 }
 
@@ -384,7 +387,7 @@ const char *session_request(Session *session, const uint8_t *data, size_t n_data
         if (!request)
                 request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
         if (!request)
-                problem = "a message that is not protobuf";
+                problem = "the client sent a message that is not protobuf";
         else if (session_has_to_wait(session, request))
                 session_hold(session, data, n_data);
         else if (session_names_what_is_ahead(session, request) &&

@@ -6,6 +6,7 @@
 #include "request.h"
 
 #include "jobs.h"
+#include "util/human.h"
 #include "util/list.h"
 
 static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate *create) {
@@ -13,15 +14,15 @@ static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate 
 
         if (create->place != GPUQ__V1__PLACE__HOST && create->place != GPUQ__V1__PLACE__DEVICE &&
             create->place != GPUQ__V1__PLACE__IMAGE)
-                return failure_new(FAILURE_INVALID, "an arena of unknown place %d", create->place);
+                return failure_new(FAILURE_INVALID, "unknown place %d of an arena", create->place);
         if (create->size == 0)
-                return failure_new(FAILURE_INVALID, "an arena of 0 bytes");
+                return failure_new(FAILURE_INVALID, "an arena must have at least one byte");
         if (create->place == GPUQ__V1__PLACE__IMAGE && create->size > ARENA_IMAGE_MAX)
-                return failure_new(FAILURE_INVALID, "a module image of %llu bytes, at most %llu",
-                                   (unsigned long long)create->size,
-                                   (unsigned long long)ARENA_IMAGE_MAX);
+                return failure_new(FAILURE_INVALID,
+                                   "the module image is too large: the limit is %s",
+                                   human_bytes(ARENA_IMAGE_MAX).text);
         if (session->submitter.user->n_arenas >= LIMIT_USER_ARENAS)
-                return failure_new(FAILURE_QUOTA, "user %s has %u arenas, at most %u",
+                return failure_new(FAILURE_QUOTA, "user %s already has %u arenas; the limit is %u",
                                    session->submitter.user->name, session->submitter.user->n_arenas,
                                    LIMIT_USER_ARENAS);
         if (create->place != GPUQ__V1__PLACE__DEVICE)
@@ -29,8 +30,7 @@ static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate 
         if (!engine->n_devices)
                 return failure_new(FAILURE_NO_DEVICE, "%s", engine_state(engine));
         if (create->device > engine->n_devices)
-                return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu",
-                                   create->device - 1, engine->n_devices);
+                return engine_no_device(engine, create->device - 1);
         return NULL;
 }
 
@@ -46,7 +46,8 @@ static void session_make_device_arena(Session *session, Arena *arena, uint32_t d
         if (slot)
                 provision_arena(slot, arena);
         else
-                arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory for a worker"));
+                arena_failed(arena,
+                             failure_new(FAILURE_MEMORY, "gpuqd has no memory for a worker"));
 }
 
 const char *session_on_arena_create(Session *session, uint32_t serial,
@@ -70,8 +71,8 @@ const char *session_on_arena_create(Session *session, uint32_t serial,
                                                        on_device ? USER_DEVICE_BYTES
                                                                  : USER_ARENA_BYTES,
                                                        create->size)
-                                  : failure_new(FAILURE_MEMORY, "no arena of %llu bytes: %s",
-                                                (unsigned long long)create->size, strerror(-r));
+                                  : failure_new(FAILURE_MEMORY, "cannot create an arena of %s: %s",
+                                                human_bytes(create->size).text, strerror(-r));
                 session_fail_request(session, serial, failure);
                 return NULL;
         }
@@ -82,8 +83,9 @@ const char *session_on_arena_create(Session *session, uint32_t serial,
                 return NULL;
         }
         if (session_open_arena(session, arena) < 0)
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_MEMORY, "no memory for an arena"));
+                session_fail_request(
+                        session, serial,
+                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for an arena"));
         else
                 session_reply_arena(session, serial, arena, false);
         return NULL;
@@ -96,21 +98,23 @@ const char *session_on_arena_open(Session *session, uint32_t serial,
         Arena *arena = arena_find(session->engine, id);
 
         if (!arena || arena->fd < 0) {
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_NOT_FOUND, "there is no arena %llu",
-                                                 (unsigned long long)id));
+                session_fail_request(
+                        session, serial,
+                        failure_new(FAILURE_NOT_FOUND, "no arena %llu", (unsigned long long)id));
                 return NULL;
         }
         if (arena->user != session->submitter.user ||
             (arena->place == ARENA_IMAGE && !is_resumed)) {
                 session_fail_request(session, serial,
-                                     failure_new(FAILURE_DENIED, "arena %llu is not yours to open",
+                                     failure_new(FAILURE_DENIED,
+                                                 "permission denied: arena %llu cannot be opened",
                                                  (unsigned long long)id));
                 return NULL;
         }
         if (session_open_arena(session, arena) < 0) {
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_MEMORY, "no memory for an arena"));
+                session_fail_request(
+                        session, serial,
+                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for an arena"));
                 return NULL;
         }
 

@@ -10,12 +10,8 @@
 #include "registry.h"
 #include "util/list.h"
 
-static Failure *session_cancelled(const Session *session) {
-        return failure_new(FAILURE_CANCELLED, "cancelled by uid %u", (unsigned)session->peer.uid);
-}
-
 static void session_cancel_job(const Session *session, Job *job) {
-        place_end_soon(job, JOB_CANCELLED, session_cancelled(session));
+        place_end_soon(job, JOB_CANCELLED, ending_cancelled(job->user, session->submitter.user));
 }
 
 /* Return: false: it is none. */
@@ -115,8 +111,9 @@ const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1_
         }
         ids = calloc(3 * n_max + 1, sizeof(*ids));
         if (!ids) {
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_MEMORY, "no memory to cancel"));
+                session_fail_request(
+                        session, serial,
+                        failure_new(FAILURE_MEMORY, "gpuqd has no memory to cancel jobs"));
                 return NULL;
         }
 

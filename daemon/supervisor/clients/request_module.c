@@ -17,20 +17,21 @@ static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad 
 
         if (load->format == GPUQ__V1__FORMAT__BUILTIN) {
                 *ret_image = NULL;
-                return id ? failure_new(FAILURE_INVALID, "the built-in module takes no image")
+                return id ? failure_new(FAILURE_INVALID, "the built-in module cannot have an image")
                           : NULL;
         }
 
         HASH_FIND(hh, session->openings, &id, sizeof(id), opening);
         if (!opening || opening->arena->place != ARENA_IMAGE)
-                return failure_new(FAILURE_NOT_FOUND, "arena %llu is no image of this session",
+                return failure_new(FAILURE_NOT_FOUND,
+                                   "arena %llu is not a module image of this session",
                                    (unsigned long long)id);
         if (!arena_is_sealed_image(opening->arena))
-                return failure_new(FAILURE_INVALID,
-                                   "the image is not sealed: it takes F_SEAL_WRITE, F_SEAL_SHRINK "
-                                   "and F_SEAL_GROW");
+                return failure_new(FAILURE_INVALID, "the module's image is not sealed: it needs "
+                                                    "F_SEAL_WRITE, F_SEAL_SHRINK and F_SEAL_GROW");
         if (!load->length || load->length > opening->arena->size)
-                return failure_new(FAILURE_INVALID, "an image of %llu bytes in an arena of %llu",
+                return failure_new(FAILURE_INVALID,
+                                   "the module's image has %llu bytes, but its arena has %llu",
                                    (unsigned long long)load->length,
                                    (unsigned long long)opening->arena->size);
         *ret_image = opening->arena;
@@ -45,11 +46,11 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
         if (load->format != GPUQ__V1__FORMAT__BUILTIN &&
             (!image || image->place != ARENA_IMAGE || image->user != session->submitter.user ||
              load->length > image->size))
-                return failure_new(FAILURE_NOT_FOUND, "arena %llu is no image that is still there",
+                return failure_new(FAILURE_NOT_FOUND, "arena %llu is no longer a module image",
                                    (unsigned long long)load->image);
         if (!session->clients->resume_ops->claim_module(session->clients->takeover, session,
                                                         load->module, spec))
-                return failure_new(FAILURE_NOT_FOUND, "there is no module %llu in this session",
+                return failure_new(FAILURE_NOT_FOUND, "this session has no module %llu",
                                    (unsigned long long)load->module);
         spec->image = load->format == GPUQ__V1__FORMAT__BUILTIN ? NULL : image;
         return NULL;
@@ -59,17 +60,16 @@ static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load,
         size_t n_devices = session->engine->n_devices;
 
         if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__BUILTIN)
-                return failure_new(FAILURE_INVALID, "a module of unknown format %d", load->format);
+                return failure_new(FAILURE_INVALID, "unknown module format %d", load->format);
         if (!limit_is_text(load->name, MODULE_NAME_MAX))
                 return failure_new(FAILURE_INVALID,
-                                   "a module's name has at most %u printable bytes",
+                                   "the module's name must have at most %u printable bytes",
                                    MODULE_NAME_MAX);
         if (load->n_options > MODULE_OPTIONS)
-                return failure_new(FAILURE_INVALID, "%zu compiler options, at most %u",
+                return failure_new(FAILURE_INVALID, "%zu compiler options; the limit is %u",
                                    load->n_options, MODULE_OPTIONS);
         if (n_devices && load->device > n_devices)
-                return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", load->device - 1,
-                                   n_devices);
+                return engine_no_device(session->engine, load->device - 1);
         if (load->module && session->is_resuming)
                 return module_check_resumed(session, load, spec);
         return module_check_image(session, load, &spec->image);
@@ -108,7 +108,7 @@ const char *session_on_module_load(Session *session, uint32_t serial,
         if (r) {
                 failure = r == MODULE_E_QUOTA
                                   ? user_quota_failure(session->submitter.user, USER_MODULES, 1)
-                                  : failure_new(FAILURE_MEMORY, "no memory for a module");
+                                  : failure_new(FAILURE_MEMORY, "gpuqd has no memory for a module");
                 session_fail_request(session, serial, failure);
                 return NULL;
         }

@@ -41,14 +41,14 @@ static Failure *session_enter(Session *session) {
 
         r = user_get(session->engine, session->peer.uid, session->peer.gid, &user);
         if (r < 0)
-                return failure_new(FAILURE_INTERNAL, "no user: %s", strerror(-r));
+                return failure_new(FAILURE_INTERNAL, "cannot look up your user: %s", strerror(-r));
         r = user_charge(user, &session->charge, USER_SESSIONS, 1);
         if (r == USER_E_QUOTA)
                 return user_quota_failure(user, USER_SESSIONS, 1);
         r = submitter_init(&session->submitter, session->engine, user, session->submitter.id,
                            &session_submitter_ops);
         if (r < 0)
-                return failure_new(FAILURE_INTERNAL, "no session: %s", strerror(-r));
+                return failure_new(FAILURE_INTERNAL, "cannot create a session: %s", strerror(-r));
 
         user->n_sessions++;
         LIST_INSERT_HEAD(&user->sessions, session, user_link);

@@ -58,8 +58,9 @@ void session_on_arena_ready(Submitter *submitter, Arena *arena) {
         Session *session = session_of(submitter);
 
         if (session_open_arena(session, arena) < 0)
-                session_fail_request(session, arena->serial,
-                                     failure_new(FAILURE_MEMORY, "no memory for an arena"));
+                session_fail_request(
+                        session, arena->serial,
+                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for an arena"));
         else
                 session_reply_arena(session, arena->serial, arena, false);
 }

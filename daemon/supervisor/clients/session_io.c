@@ -20,17 +20,17 @@
  * or each connection over the limit would keep its share of memory for that moment. */
 static void session_end_oversized(Session *session) {
         if (limit_log(&session->engine->log_limit))
-                log_notice("session %u of user %s is ended: over %u bytes of unfinished messages",
-                           session->submitter.id, session->submitter.user->name, USER_BUFFERS_MAX);
+                log_notice(
+                        "session %u of user %s closed: more than %u bytes of unfinished messages",
+                        session->submitter.id, session->submitter.user->name, USER_BUFFERS_MAX);
         if (wire_pending(session->wire) > SESSION_UNREAD_MAX) {
                 session_close(session);
                 return;
         }
-        session_refuse(session,
-                       failure_new(FAILURE_QUOTA,
-                                   "all connections of user %s together have more than %u MiB of "
-                                   "messages half sent or not read; this limit is fixed",
-                                   session->submitter.user->name, USER_BUFFERS_MAX >> 20));
+        session_refuse(session, failure_new(FAILURE_QUOTA,
+                                            "the connections of user %s have more than %u MiB of "
+                                            "unfinished and unread messages; this limit is fixed",
+                                            session->submitter.user->name, USER_BUFFERS_MAX >> 20));
         wire_drop_input(session->wire);
 }
 
@@ -61,9 +61,9 @@ static void session_account(Session *session) {
 
 static void session_protocol_error(Session *session, const char *problem) {
         if (limit_log(&session->engine->log_limit))
-                log_notice("session %u of uid %u broke the protocol: %s", session->submitter.id,
+                log_notice("session %u of uid %u closed: protocol error: %s", session->submitter.id,
                            (unsigned)session->peer.uid, problem);
-        session_refuse(session, failure_new(FAILURE_PROTOCOL, "%s", problem));
+        session_refuse(session, failure_new(FAILURE_PROTOCOL, "protocol error: %s", problem));
 }
 
 int session_defer(Session *session, const uint8_t *data, size_t n_data) {
@@ -84,7 +84,8 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
 
 void session_hold(Session *session, const uint8_t *data, size_t n_data) {
         if (session_defer(session, data, n_data) < 0) {
-                session_refuse(session, failure_new(FAILURE_MEMORY, "no memory to let it wait"));
+                session_refuse(session, failure_new(FAILURE_MEMORY,
+                                                    "gpuqd has no memory to postpone the session"));
                 return;
         }
         session->deferred.is_early = true;
@@ -219,9 +220,10 @@ static bool session_takes_replies(const Session *session) {
 /* @r: of queuing a reply. */
 static void session_queued(Session *session, int r) {
         if (r && limit_log(&session->engine->log_limit))
-                log_notice("session %u of uid %u is dropped: %s", session->submitter.id,
+                log_notice("session %u of uid %u closed: %s", session->submitter.id,
                            (unsigned)session->peer.uid,
-                           r == WIRE_E_OVERFLOW ? "it does not read" : strerror(-r));
+                           r == WIRE_E_OVERFLOW ? "it does not read its messages its messages"
+                                                : strerror(-r));
         session->is_broken = r != 0;
         session_flush_later(session);
 }

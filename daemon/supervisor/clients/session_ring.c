@@ -51,22 +51,22 @@ static Failure *session_make_ring(Session *session, int *ret_fd) {
         int r;
 
         if (!session_can_ring(session))
-                return failure_new(FAILURE_INVALID, "there are no rings here; see rings and "
-                                                    "poll_us in gpuqd.conf");
+                return failure_new(FAILURE_INVALID,
+                                   "rings are switched off; see rings and poll_us in gpuqd.conf");
         if (wire_has_ring(session->wire))
-                return failure_new(FAILURE_INVALID, "this session has a ring");
+                return failure_new(FAILURE_INVALID, "this session already has a ring");
         if (user_charge(session->submitter.user, &session->ring.charge, USER_RING_BYTES,
                         2 * SESSION_RING_BYTES) == USER_E_QUOTA)
                 return failure_new(FAILURE_QUOTA,
-                                   "all connections of user %s together have %u MiB of rings; "
-                                   "this limit is fixed",
+                                   "the connections of user %s already have %u MiB of rings; this "
+                                   "limit is fixed",
                                    session->submitter.user->name, USER_RINGS_MAX >> 20);
 
         r = wire_make_ring(session->wire, SESSION_RING_BYTES, ret_fd);
         if (r == 0)
                 return NULL;
         user_uncharge(&session->ring.charge);
-        return failure_new(FAILURE_MEMORY, "no memory for a ring: %s", strerror(-r));
+        return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a ring: %s", strerror(-r));
 }
 
 void session_open_ring(Session *session, uint32_t serial) {
@@ -93,9 +93,9 @@ const char *session_begin_ring(Session *session, uint32_t serial) {
         Gpuq__V1__RingBegun begun = GPUQ__V1__RING_BEGUN__INIT;
 
         if (!wire_has_ring(session->wire))
-                return "a ring is begun that is not there";
+                return "the client switched to a ring that was not created";
         if (wire_is_ringed(session->wire))
-                return "a ring is begun twice";
+                return "the client switched to its ring twice";
 
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_RING_BEGUN;

@@ -34,22 +34,25 @@ static bool submit_is_fired(const JobSpec *spec) {
 
 static Failure *submit_check_sizes(const Gpuq__V1__Job *job) {
         if (job->n_buffers > LIMIT_JOB_BUFFERS)
-                return failure_new(FAILURE_INVALID, "%zu buffers, at most %u", job->n_buffers,
-                                   LIMIT_JOB_BUFFERS);
+                return failure_new(FAILURE_INVALID, "the job has %zu buffers; the limit is %u",
+                                   job->n_buffers, LIMIT_JOB_BUFFERS);
         if (job->n_kernels > LIMIT_JOB_KERNELS)
-                return failure_new(FAILURE_INVALID, "%zu kernels, at most %u", job->n_kernels,
-                                   LIMIT_JOB_KERNELS);
+                return failure_new(FAILURE_INVALID, "the job has %zu kernels; the limit is %u",
+                                   job->n_kernels, LIMIT_JOB_KERNELS);
         if (job->n_after > LIMIT_JOB_AFTER)
-                return failure_new(FAILURE_INVALID, "depends on %zu jobs, at most %u", job->n_after,
-                                   LIMIT_JOB_AFTER);
+                return failure_new(FAILURE_INVALID, "the job depends on %zu jobs; the limit is %u",
+                                   job->n_after, LIMIT_JOB_AFTER);
         if (job->operations.len > LIMIT_JOB_OPERATIONS)
-                return failure_new(FAILURE_INVALID, "operations of %zu bytes, at most %u",
+                return failure_new(FAILURE_INVALID,
+                                   "the job's operations have %zu bytes; the limit is %u",
                                    job->operations.len, LIMIT_JOB_OPERATIONS);
         if (!limit_is_text(job->label, LIMIT_JOB_LABEL))
-                return failure_new(FAILURE_INVALID, "a label has at most %u printable bytes",
+                return failure_new(FAILURE_INVALID,
+                                   "the label must have at most %u printable bytes",
                                    LIMIT_JOB_LABEL);
         if (job->priority < -100 || job->priority > 100)
-                return failure_new(FAILURE_INVALID, "priority %d, from -100 to 100", job->priority);
+                return failure_new(FAILURE_INVALID, "priority %d is out of range: -100 to 100",
+                                   job->priority);
         return NULL;
 }
 
@@ -62,20 +65,21 @@ static Failure *submit_check_buffer(const Submitter *submitter, size_t index,
                                : arena_find(submitter->engine, buffer->arena);
 
         if (!arena || arena->fd < 0 || arena->place == ARENA_IMAGE)
-                return failure_new(FAILURE_NOT_FOUND, "buffer %zu: there is no arena %llu", index,
+                return failure_new(FAILURE_NOT_FOUND, "buffer %zu: no arena %llu", index + 1,
                                    (unsigned long long)buffer->arena);
         if (arena->user != submitter->user)
-                return failure_new(FAILURE_DENIED, "buffer %zu: arena %llu is somebody else's",
-                                   index, (unsigned long long)buffer->arena);
+                return failure_new(FAILURE_DENIED, "buffer %zu: arena %llu belongs to another user",
+                                   index + 1, (unsigned long long)buffer->arena);
         if (buffer->offset > arena->size || buffer->length > arena->size - buffer->offset)
                 return failure_new(FAILURE_INVALID,
-                                   "buffer %zu: bytes %llu to %llu of arena %llu, which has %llu",
-                                   index, (unsigned long long)buffer->offset,
+                                   "buffer %zu: bytes %llu to %llu are outside of arena %llu, "
+                                   "which has %llu bytes",
+                                   index + 1, (unsigned long long)buffer->offset,
                                    (unsigned long long)(buffer->offset + buffer->length),
                                    (unsigned long long)arena->id, (unsigned long long)arena->size);
         if (buffer->direction < GPUQ__V1__DIRECTION__IN ||
             buffer->direction > GPUQ__V1__DIRECTION__OUT_WHOLE)
-                return failure_new(FAILURE_INVALID, "buffer %zu: unknown direction %d", index,
+                return failure_new(FAILURE_INVALID, "buffer %zu: unknown direction %d", index + 1,
                                    buffer->direction);
 
         *ret_buffer = (JobBuffer){
@@ -97,8 +101,8 @@ static Failure *submit_check_place(const JobBuffer *buffer, size_t index, int *d
         if (*device >= 0 && *device != index_there)
                 return failure_new(
                         FAILURE_INVALID,
-                        "buffer %zu: arena %llu is on device %d, the job needs device %d", index,
-                        (unsigned long long)buffer->arena->id, index_there, *device);
+                        "buffer %zu: arena %llu is on device %d, but the job needs device %d",
+                        index + 1, (unsigned long long)buffer->arena->id, index_there, *device);
         *device = index_there;
         return NULL;
 }
@@ -130,17 +134,19 @@ static Failure *submit_check_word(const Submitter *submitter, const Gpuq__V1__Jo
 
         arena = arena_find(submitter->engine, job->word_arena);
         if (!arena || arena->place != ARENA_HOST)
-                return failure_new(FAILURE_NOT_FOUND, "its word: there is no host arena %llu",
+                return failure_new(FAILURE_NOT_FOUND, "completion word: no host arena %llu",
                                    (unsigned long long)job->word_arena);
         if (arena->user != submitter->user)
-                return failure_new(FAILURE_DENIED, "its word: arena %llu is somebody else's",
+                return failure_new(FAILURE_DENIED,
+                                   "completion word: arena %llu belongs to another user",
                                    (unsigned long long)job->word_arena);
         if (job->word_offset % JOB_WORD_BYTES || arena->size < JOB_WORD_BYTES ||
             job->word_offset > arena->size - JOB_WORD_BYTES)
-                return failure_new(FAILURE_INVALID,
-                                   "its word: byte %llu of arena %llu, which has %llu",
-                                   (unsigned long long)job->word_offset,
-                                   (unsigned long long)arena->id, (unsigned long long)arena->size);
+                return failure_new(
+                        FAILURE_INVALID,
+                        "completion word: byte %llu is outside of arena %llu, which has %llu bytes",
+                        (unsigned long long)job->word_offset, (unsigned long long)arena->id,
+                        (unsigned long long)arena->size);
 
         spec->word = arena;
         spec->word_offset = job->word_offset;
@@ -156,13 +162,13 @@ static Failure *submit_check_kernels(const Submitter *submitter, const Gpuq__V1_
                 if (!module || module->submitter != submitter ||
                     !(module->state == MODULE_READY || module->is_resumed))
                         return failure_new(FAILURE_NOT_FOUND,
-                                           "kernel %zu: there is no module %llu in this session", i,
+                                           "kernel %zu: this session has no module %llu", i + 1,
                                            (unsigned long long)kernel->module);
                 if (!submit_is_fired(spec) &&
                     (!*kernel->name || !limit_is_text(kernel->name, LIMIT_KERNEL_NAME)))
                         return failure_new(FAILURE_INVALID,
-                                           "kernel %zu: a name has 1 to %u printable bytes", i,
-                                           LIMIT_KERNEL_NAME);
+                                           "kernel %zu: a name must have 1 to %u printable bytes",
+                                           i + 1, LIMIT_KERNEL_NAME);
                 kernels[i] = (JobKernel){.module = module, .name = kernel->name};
         }
         spec->kernels = kernels;
@@ -175,7 +181,7 @@ static Failure *submit_check_ended(const Submitter *submitter, uint64_t id) {
 
         if (!entry)
                 return failure_new(FAILURE_DEPENDENCY,
-                                   "it depends on job " JOB_ID_FORMAT ", which is unknown",
+                                   "the job depends on job " JOB_ID_FORMAT ", which does not exist",
                                    JOB_ID_PARTS(id));
         if (entry->state == JOB_DONE)
                 return NULL;
@@ -196,15 +202,16 @@ static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own
 
         if (detached_is_id(id)) /* it may be no job at the moment, but wait on disk */
                 return failure_new(FAILURE_INVALID,
-                                   "it depends on job " JOB_ID_FORMAT ", which is detached: no "
-                                   "job can come after one",
+                                   "the job depends on job " JOB_ID_FORMAT
+                                   ", which is detached; jobs cannot depend on detached jobs",
                                    JOB_ID_PARTS(id));
         job = job_find(submitter->engine, id);
         if (!job)
                 return submit_check_ended(submitter, id);
         if (job->user != submitter->user)
                 return failure_new(FAILURE_DENIED,
-                                   "it depends on job " JOB_ID_FORMAT ", which is somebody else's",
+                                   "the job depends on job " JOB_ID_FORMAT
+                                   ", which belongs to another user",
                                    JOB_ID_PARTS(id));
         *ret_job = job;
         return NULL;
@@ -233,10 +240,10 @@ static Failure *submit_check_device(const Submitter *submitter, const Gpuq__V1__
         if (job->device <= (n_devices ? n_devices : LIMIT_JOB_DEVICE))
                 return NULL;
         if (!n_devices)
-                return failure_new(FAILURE_NOT_FOUND, "device %u, at most %u", job->device - 1,
+                return failure_new(FAILURE_NOT_FOUND,
+                                   "no device %u: the highest device number is %u", job->device - 1,
                                    LIMIT_JOB_DEVICE - 1);
-        return failure_new(FAILURE_NOT_FOUND, "device %u: there are %zu", job->device - 1,
-                           n_devices);
+        return engine_no_device(submitter->engine, job->device - 1);
 }
 
 static Failure *submit_check_gpu_time(const Submitter *submitter) {
@@ -248,11 +255,12 @@ static Failure *submit_check_gpu_time(const Submitter *submitter) {
         now_ns = engine_now(submitter->engine);
         if (user_over_seconds(user, now_ns) <= 0)
                 return NULL;
-        return failure_new(FAILURE_QUOTA,
-                           "over the limit gpu_seconds of user %s: the limit is %llu in %.0f s, "
-                           "%.0f are used; see gpu_seconds in gpuqd.conf",
-                           user->name, (unsigned long long)user->limits.gpu_seconds,
-                           (double)user->window_ns / 1e9, user_window_seconds(user, now_ns));
+        return failure_new(
+                FAILURE_QUOTA,
+                "over the limit gpu_seconds of user %s: %.0f s used of %llu s in the last "
+                "%.0f s; submit again later, or see gpu_seconds in gpuqd.conf",
+                user->name, user_window_seconds(user, now_ns),
+                (unsigned long long)user->limits.gpu_seconds, (double)user->window_ns / 1e9);
 }
 
 static Failure *submit_check(const Submitter *submitter, const Gpuq__V1__Job *job, JobSpec *spec) {
@@ -367,7 +375,7 @@ Failure *submit_check_job(const Submitter *submitter, const Gpuq__V1__Job *job, 
 /* Return: NULL, or what is wrong with the protocol. */
 static const char *submit_take_tag(Session *session, uint32_t tag) {
         if (tag <= session->last_tag)
-                return "a job's tag is not above the one before it";
+                return "the client sent a job whose tag is not above the previous one";
         session->last_tag = tag;
         return NULL;
 }
@@ -376,7 +384,7 @@ const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
         const char *problem;
 
         if (submit->n_jobs > WIRE_JOBS_MAX)
-                return "more jobs in one message than there may be";
+                return "the client sent too many jobs in one message";
 
         engine_event(session->engine);
         session_seen(session, submit->seen);
@@ -406,7 +414,7 @@ static Failure *submit_check_prepared(const Session *session, const Gpuq__V1__Jo
 
         if (HASH_COUNT(session->prepared) >= PREPARED_MAX)
                 return failure_new(FAILURE_QUOTA,
-                                   "this session has %u prepared jobs, the most there are",
+                                   "this session already has %u prepared jobs, which is the limit",
                                    PREPARED_MAX);
         failure = submit_check_sizes(job);
         if (!failure)
@@ -424,8 +432,9 @@ static void submit_welcome_prepared(Session *session, uint32_t serial, Prepared 
         HASH_ADD(hh, session->prepared, id, sizeof(prepared->id), prepared);
         if (!prepared->hh.tbl) {
                 prepared_free(prepared);
-                session_fail_request(session, serial,
-                                     failure_new(FAILURE_MEMORY, "no memory for a prepared job"));
+                session_fail_request(
+                        session, serial,
+                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for a prepared job"));
                 return;
         }
         message.prepared = prepared->id;
@@ -476,9 +485,8 @@ static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
         if (prepared)
                 failure = prepared_job(prepared, fire, &job);
         else
-                failure =
-                        failure_new(FAILURE_NOT_FOUND,
-                                    "there is no prepared job %u in this session", fire->prepared);
+                failure = failure_new(FAILURE_NOT_FOUND, "this session has no prepared job %u",
+                                      fire->prepared);
         if (failure)
                 submit_fail(session, (uint64_t)session->submitter.id << 32 | fire->tag, failure);
         else
@@ -489,7 +497,7 @@ const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {
         const char *problem;
 
         if (fires->n_fires > WIRE_JOBS_MAX)
-                return "more jobs in one message than there may be";
+                return "the client sent too many jobs in one message";
 
         engine_event(session->engine);
         session_seen(session, fires->seen);

@@ -31,10 +31,12 @@ static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, De
         LIST_FOREACH (ask, &session->asks, session_link)
                 n++;
         if (n >= LIMIT_WATCHES)
-                return failure_new(FAILURE_QUOTA, "%u waits at once, at most %u", n, LIMIT_WATCHES);
+                return failure_new(FAILURE_QUOTA, "%u concurrent waits; the limit is %u", n,
+                                   LIMIT_WATCHES);
         ask = calloc(1, sizeof(*ask));
         if (!ask)
-                return failure_new(FAILURE_MEMORY, "no memory to wait");
+                return failure_new(FAILURE_MEMORY,
+                                   "gpuqd has no memory to wait for the job");
 
         ask->what = what;
         ask->session = session;
@@ -111,8 +113,8 @@ static void answer_discard(DetachedAsk *ask) {
 
 static Failure *damage_failure(const Detached *detached, const char *damage) {
         return failure_new(FAILURE_INTERNAL,
-                           "the state of job " JOB_ID_FORMAT
-                           " on the daemon's disk is damaged and was set aside: %s",
+                           "job " JOB_ID_FORMAT
+                           " was set aside because its files are damaged: %s; submit it again",
                            JOB_ID_PARTS(detached_id(detached)), damage);
 }
 
@@ -169,8 +171,9 @@ static void answer_fetched(DetachedAsk *ask) {
         Gpuq__V1__Fetched fetched = GPUQ__V1__FETCHED__INIT;
 
         if (!outputs || !list || (ask->arena && session_open_arena(ask->session, ask->arena) < 0)) {
-                session_fail_request(ask->session, ask->serial,
-                                     failure_new(FAILURE_MEMORY, "no memory for the outputs"));
+                session_fail_request(
+                        ask->session, ask->serial,
+                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for the outputs"));
                 return;
         }
         fetched.completion = detached->stored.end->completion;
@@ -203,7 +206,7 @@ static void fetch_reply(DetachedAsk *ask) {
                                      ask->r == STORE_E_DAMAGED
                                              ? damage_failure(ask->detached, ask->damage)
                                              : failure_new(FAILURE_MEMORY,
-                                                           "the outputs cannot be read: %s",
+                                                           "cannot read the outputs: %s",
                                                            strerror(-ask->r)));
 }
 
@@ -238,7 +241,8 @@ static void fetch_begin(DetachedAsk *ask) {
         if (r) {
                 ask_fail(ask, r == ARENA_E_QUOTA
                                       ? user_quota_failure(user, USER_ARENA_BYTES, n_bytes)
-                                      : failure_new(FAILURE_MEMORY, "no arena for the outputs: %s",
+                                      : failure_new(FAILURE_MEMORY,
+                                                    "cannot create an arena for the outputs: %s",
                                                     strerror(-r)));
                 return;
         }
@@ -326,10 +330,10 @@ static Failure *ask_look_up(const DetachedTable *table, const Session *session, 
                 return failure;
         if (!detached || detached->state == DETACHED_STORING ||
             detached->state == DETACHED_REMOVING)
-                return failure_new(FAILURE_NOT_FOUND, "there is no detached job " JOB_ID_FORMAT,
+                return failure_new(FAILURE_NOT_FOUND, "no detached job " JOB_ID_FORMAT,
                                    JOB_ID_PARTS(id));
         if (detached->stored.uid != session->peer.uid && !(admin_may && session->peer.is_admin))
-                return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " is somebody else's",
+                return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " belongs to another user",
                                    JOB_ID_PARTS(id));
         *ret_detached = detached;
         return NULL;
@@ -342,8 +346,9 @@ static void ask(const DetachedTable *table, DetachedWhat what, Session *session,
 
         failure = ask_look_up(table, session, id, what == DETACHED_ASK_WAIT, &detached);
         if (!failure && what == DETACHED_ASK_DISCARD && detached->state < DETACHED_ENDED)
-                failure = failure_new(FAILURE_INVALID, "job " JOB_ID_FORMAT " has not ended",
-                                      JOB_ID_PARTS(id));
+                failure =
+                        failure_new(FAILURE_INVALID, "job " JOB_ID_FORMAT " has not ended yet yet",
+                                    JOB_ID_PARTS(id));
         if (!failure)
                 failure = ask_new(what, session, serial, detached);
         if (failure)
@@ -375,8 +380,8 @@ static DetachedCancel ops_cancel(DetachedTable *table, const Session *session, u
                 return DETACHED_CANCEL_NONE;
         if (!session->peer.is_admin && detached->stored.uid != session->peer.uid)
                 return DETACHED_CANCEL_DENIED;
-        return detached_cancel(detached, session->peer.uid) ? DETACHED_CANCEL_DONE
-                                                            : DETACHED_CANCEL_LATE;
+        return detached_cancel(detached, session->submitter.user) ? DETACHED_CANCEL_DONE
+                                                                  : DETACHED_CANCEL_LATE;
 }
 
 /* ---- listings -------------------------------------------------------------- */
@@ -392,13 +397,13 @@ static const char *entry_reason(const Detached *detached) {
                 case DETACHED_LINKING:
                         return "its modules are being loaded";
                 case DETACHED_LOADING:
-                        return "its input is being read from the disk";
+                        return "its input is being read from disk";
                 case DETACHED_ENDING:
                         return detached->stored.end
-                                       ? "its end is being written to the disk"
-                                       : "it runs again, because it may be half written";
+                                       ? "it has ended; its result is being written to disk"
+                                       : "it runs again because it may be half written";
                 default:
-                        return "on disk, behind other detached jobs";
+                        return "on disk, queued behind other detached jobs";
         }
 }
 
@@ -438,16 +443,16 @@ static Failure *detach_check_job(const Session *session, const Gpuq__V1__Job *jo
 
         if (job->n_after || job->word_arena)
                 return failure_new(FAILURE_INVALID,
-                                   "a detached job comes after no other, and has no word");
+                                   "a detached job cannot have dependencies or a completion word");
         failure = submit_check_job(&session->submitter, job, spec);
         if (failure)
                 return failure;
         for (size_t i = 0; i < spec->n_buffers; ++i)
                 if (spec->buffers[i].arena->place != ARENA_HOST)
                         return failure_new(FAILURE_INVALID,
-                                           "buffer %zu is device memory, which a detached job "
-                                           "cannot take along",
-                                           i);
+                                           "buffer %zu is device memory; a detached job can use "
+                                           "host memory only",
+                                           i + 1);
         return NULL;
 }
 
@@ -456,12 +461,13 @@ static Failure *detach_check(const DetachedTable *table, const Session *session,
         if (!table->store)
                 return failure_new(FAILURE_NO_DEVICE, "%s", table->problem);
         if (!detach->job)
-                return failure_new(FAILURE_INVALID, "there is no job to detach");
+                return failure_new(FAILURE_INVALID, "the request has no job to detach");
         if (detach->note.len > DETACHED_NOTE_MAX)
-                return failure_new(FAILURE_INVALID, "a note of %zu bytes, at most %u",
+                return failure_new(FAILURE_INVALID, "the note has %zu bytes; the limit is %u",
                                    detach->note.len, DETACHED_NOTE_MAX);
         if (table->last == UINT32_MAX)
-                return failure_new(FAILURE_INTERNAL, "all numbers of detached jobs are used up");
+                return failure_new(FAILURE_INTERNAL,
+                                   "there are no job numbers left for detached jobs");
         return detach_check_job(session, detach->job, spec);
 }
 
@@ -471,7 +477,7 @@ static Failure *detach_make(DetachedTable *table, Session *session, uint32_t ser
         Failure *failure;
 
         if (detached_make(table, table->last + 1, session->peer.uid, &detached) < 0)
-                return failure_new(FAILURE_MEMORY, "no memory for a detached job");
+                return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a detached job");
         failure = detached_fill(detached, session, detach, spec);
         if (!failure)
                 failure = ask_new(DETACHED_ASK_DETACH, session, serial, detached);

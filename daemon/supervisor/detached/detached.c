@@ -67,7 +67,7 @@ void detached_destroy(Detached *detached) {
         assert(!detached->n_readers);
 
         detached_refuse(detached, DETACHED_ASK_ANY,
-                        failure_new(FAILURE_NOT_FOUND, "there is no job " JOB_ID_FORMAT,
+                        failure_new(FAILURE_NOT_FOUND, "no job " JOB_ID_FORMAT,
                                     JOB_ID_PARTS(detached_id(detached))));
         if (detached->state == DETACHED_QUEUED)
                 TAILQ_REMOVE(&detached->owner->queued, detached, link);
@@ -198,13 +198,13 @@ static void table_add_all(DetachedTable *table, StoreContent *content) {
                 uint64_t id = job->number;
 
                 if (!job->damage && clients->is_private && job->uid != clients->private_uid) {
-                        log_warning("job " JOB_ID_FORMAT " on disk is of uid %u, and left there",
+                        log_warning("job " JOB_ID_FORMAT " on disk skipped: it belongs to uid %u",
                                     JOB_ID_PARTS(id), job->uid);
                         continue;
                 }
                 r = table_add(table, job);
                 if (r < 0)
-                        log_error("job " JOB_ID_FORMAT " stays on disk until the next start: %s",
+                        log_error("job " JOB_ID_FORMAT " on disk skipped until the next start: %s",
                                   JOB_ID_PARTS(id), strerror(-r));
         }
 }
@@ -217,12 +217,13 @@ static void table_take(DetachedTable *table, DetachedScan *scan) {
         table->store = TAKE_PTR(scan->store);
         table->last = content->last;
         if (content->n_old)
-                log_warning("%u detached jobs of an earlier gpuqd are in %s: this version cannot "
-                            "run them, and leaves them as they are",
+                log_warning("%u detached jobs of an earlier version of gpuqd in %s skipped: this "
+                            "version cannot run them",
                             content->n_old, table->folder);
         table_add_all(table, content);
         if (content->n_jobs || table->is_late)
-                log_info("%zu detached jobs are on disk", content->n_jobs);
+                log_info("found %zu detached job%s on disk", content->n_jobs,
+                         content->n_jobs == 1 ? "" : "s");
         for (owner = table->owners; owner; owner = owner->hh.next)
                 detached_admit(owner);
 }
@@ -240,9 +241,9 @@ static const char *table_words(int r) {
         if (r == STORE_E_BUSY)
                 return "another gpuqd uses it";
         if (r == STORE_E_VERSION)
-                return "the database there is of a newer gpuqd";
+                return "its database was written by a newer version of gpuqd";
         if (r == STORE_E_DAMAGED)
-                return "its database is damaged; sqlite3's .recover may mend it";
+                return "its database is damaged; try to repair it with sqlite3's .recover";
         return strerror(-r);
 }
 
@@ -252,7 +253,7 @@ static void table_miss(DetachedTable *table, int r) {
         char before[sizeof(table->problem)];
 
         memcpy(before, table->problem, sizeof(before));
-        snprintf(table->problem, sizeof(table->problem), "detached jobs cannot be kept in %s: %s",
+        snprintf(table->problem, sizeof(table->problem), "cannot store detached jobs in %s: %s",
                  table->folder, table_words(r));
         if (table->is_late && strcmp(before, table->problem) != 0)
                 log_warning("%s", table->problem);
@@ -313,7 +314,8 @@ static void table_sweep(DetachedTable *table) {
 
         HASH_ITER (hh, table->jobs, detached, next)
                 if (detached_is_old(detached, keep_s, now_s)) {
-                        log_info("job " JOB_ID_FORMAT " was not fetched in %llu s and is discarded",
+                        log_info("job " JOB_ID_FORMAT
+                                 " discarded: it was not fetched within %llu s",
                                  JOB_ID_PARTS(detached_id(detached)), (unsigned long long)keep_s);
                         detached_remove(detached);
                 }
@@ -359,8 +361,8 @@ static int table_start(DetachedTable *table) {
         }
         if (state_dir)
                 r = disk_new(table->engine->loop, &table->disk);
-        snprintf(table->problem, sizeof(table->problem), "detached jobs cannot be kept: %s",
-                 !state_dir ? "gpuqd has no state_dir"
+        snprintf(table->problem, sizeof(table->problem), "cannot store detached jobs: %s",
+                 !state_dir ? "state_dir is not set in gpuqd.conf"
                  : r < 0    ? strerror(-r)
                             : "the disk has not answered yet");
         table->is_known = !table->disk;

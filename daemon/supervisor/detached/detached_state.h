@@ -93,8 +93,7 @@ struct Detached {
         char reason[160];  /* why it is not further; "" */
         UserCharge jobs_charge;
         UserCharge bytes_charge;
-        bool is_cancelled;
-        uid_t cancelled_by;
+        const User *cancelled_by; /* NULL: not cancelled */
 };
 
 /* One user's detached jobs. */
@@ -167,7 +166,7 @@ void detached_admit(DetachedOwner *owner);
 /** detached_retry() - write its end once more, or run it again. */
 void detached_retry(Detached *detached);
 /** detached_cancel() - Return: false: it has ended already. */
-bool detached_cancel(Detached *detached, uid_t by);
+bool detached_cancel(Detached *detached, const User *by);
 /** detached_remove() - from the disk; it is ENDED and nobody reads it. */
 void detached_remove(Detached *detached);
 /** detached_damaged() - tell everybody. */

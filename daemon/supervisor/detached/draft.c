@@ -138,6 +138,6 @@ Failure *detached_fill(Detached *detached, const Session *session, const Gpuq__V
                 record = detached->stored.record = draft_record(&draft, session, detach, spec);
         if (!record || detached_own(detached) < 0 ||
             draft_hold(detached, &draft, record->detach->job) != 0)
-                return failure_new(FAILURE_MEMORY, "no memory for a detached job");
+                return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a detached job");
         return draft_charge(detached);
 }

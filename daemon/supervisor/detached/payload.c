@@ -141,7 +141,7 @@ int payload_read(int folder, const char *name, const PayloadPart *parts, size_t 
         if (!S_ISREG(st.st_mode))
                 return damaged(damage, name, "is not a file");
         if ((uint64_t)st.st_size != n_bytes)
-                return damaged(damage, name, "is cut short or too long");
+                return damaged(damage, name, "is truncated or too long");
         r = payload_copy(fd, parts, n_bytes, false, &check, &from_file);
         if (r < 0)
                 return from_file ? damaged(damage, name, strerror(-r)) : r;

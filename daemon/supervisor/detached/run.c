@@ -84,11 +84,11 @@ static void store_failed(Detached *detached) {
         const char *words = strerror(-detached->r);
 
         if (limit_log(&detached->table->engine->log_limit))
-                log_warning("a detached job of user %s cannot be stored: %s",
+                log_warning("cannot store a detached job of user %s: %s",
                             detached->owner->user->name, words);
-        detached_refuse(detached, DETACHED_ASK_DETACH,
-                        failure_new(FAILURE_INTERNAL,
-                                    "the job cannot be kept on the daemon's disk: %s", words));
+        detached_refuse(
+                detached, DETACHED_ASK_DETACH,
+                failure_new(FAILURE_INTERNAL, "gpuqd cannot store the job on disk: %s", words));
         detached_destroy(detached);
 }
 
@@ -158,11 +158,11 @@ static void end_on_done(void *userdata) {
 
         if (detached->r < 0) {
                 snprintf(detached->reason, sizeof(detached->reason),
-                         "it has ended, which cannot be written to the disk: %s",
+                         "it has ended, but gpuqd cannot write its result to disk: %s",
                          strerror(-detached->r));
                 if (limit_log(&detached->table->engine->log_limit))
-                        log_warning("how job " JOB_ID_FORMAT " ended cannot be written, and is "
-                                    "tried again: %s",
+                        log_warning("cannot write the result of job " JOB_ID_FORMAT
+                                    " to disk, trying again: %s",
                                     JOB_ID_PARTS(detached_id(detached)), strerror(-detached->r));
                 detached->retry_ns = detached_later_ns(detached);
                 return;
@@ -217,8 +217,8 @@ static void detached_fail(Detached *detached, JobState state, const Failure *fai
 }
 
 static void detached_finish_cancelled(Detached *detached) {
-        _cleanup_(failure_freep) Failure *failure = failure_new(
-                FAILURE_CANCELLED, "cancelled by uid %u", (unsigned)detached->cancelled_by);
+        _cleanup_(failure_freep) Failure *failure =
+                ending_cancelled(detached->owner->user, detached->cancelled_by);
 
         detached_fail(detached, JOB_CANCELLED, failure);
 }
@@ -229,7 +229,7 @@ void detached_retry(Detached *detached) {
                 return;
         }
         detached->retry_ns = 0;
-        if (detached->is_cancelled) {
+        if (detached->cancelled_by) {
                 detached_finish_cancelled(detached);
                 return;
         }
@@ -365,8 +365,8 @@ static void detached_link(Detached *detached) {
                 r = link_module(detached, i);
         if (r) {
                 detached_postpone(detached, r == MODULE_E_QUOTA
-                                                    ? "its user is at the limit modules"
-                                                    : "there is no memory for its modules");
+                                                    ? "its user has reached the limit modules"
+                                                    : "gpuqd has no memory for its modules");
                 return;
         }
 
@@ -395,10 +395,10 @@ static void load_on_done(void *userdata) {
                 detached_release(detached);
         else if (detached->r == STORE_E_DAMAGED)
                 detached_damaged(detached, detached->damage);
-        else if (detached->is_cancelled)
+        else if (detached->cancelled_by)
                 detached_finish_cancelled(detached);
         else if (detached->r < 0)
-                detached_postpone(detached, "there is no memory for its data");
+                detached_postpone(detached, "gpuqd has no memory for its data");
         else
                 detached_link(detached);
         detached_admit(owner);
@@ -449,8 +449,8 @@ static void detached_load(Detached *detached) {
         r = load_make_room(detached);
         if (r)
                 detached_postpone(detached, r == ARENA_E_QUOTA
-                                                    ? "its user is at the limit arena_bytes"
-                                                    : "there is no memory for its data");
+                                                    ? "its user has reached the limit arena_bytes"
+                                                    : "gpuqd has no memory for its data");
         else
                 detached_call(detached, load_in_thread, load_on_done);
 }
@@ -479,14 +479,13 @@ void detached_admit(DetachedOwner *owner) {
 
 /* ---- cancel, remove, damage ------------------------------------------------ */
 
-bool detached_cancel(Detached *detached, uid_t by) {
+bool detached_cancel(Detached *detached, const User *by) {
         uint64_t id;
         Job *job;
 
         if (detached->state > DETACHED_ENDING || detached->stored.end)
                 return false;
 
-        detached->is_cancelled = true;
         detached->cancelled_by = by;
         switch (detached->state) {
                 case DETACHED_QUEUED:
@@ -501,9 +500,7 @@ bool detached_cancel(Detached *detached, uid_t by) {
                              detached->stored.number;
                         job = job_find(detached->table->engine, id);
                         if (job)
-                                place_end_soon(job, JOB_CANCELLED,
-                                               failure_new(FAILURE_CANCELLED, "cancelled by uid %u",
-                                                           (unsigned)by));
+                                place_end_soon(job, JOB_CANCELLED, ending_cancelled(job->user, by));
                         break;
                 default: /* the thread's or the clock's next step sees it */
                         break;
@@ -527,7 +524,7 @@ static void remove_on_done(void *userdata) {
         }
         detached->state = DETACHED_ENDED;
         detached_refuse(detached, DETACHED_ASK_DISCARD,
-                        failure_new(FAILURE_INTERNAL, "it cannot be removed from the disk: %s",
+                        failure_new(FAILURE_INTERNAL, "cannot remove the job from disk: %s",
                                     strerror(-detached->r)));
         detached_answer(detached);
 }
@@ -539,8 +536,7 @@ void detached_remove(Detached *detached) {
 
 void detached_damaged(Detached *detached, const char *what) {
         log_error("job " JOB_ID_FORMAT
-                  " of uid %u: its state on disk is damaged: %s; what there is "
-                  "of it stays in %s",
+                  " of uid %u set aside: its files are damaged: %s; they stay in %s",
                   JOB_ID_PARTS(detached_id(detached)), detached->stored.uid, what,
                   detached->table->folder);
         detached->state = DETACHED_DAMAGED;

@@ -279,7 +279,7 @@ static int scan_row(Store *store, sqlite3_stmt *statement, StoredJob *job) {
         stored_job_clear(job);
         store->is_doubtful |= !damage;
         if (!damage)
-                damage = STORE_DATABASE ": the checksum of its row does not match";
+                damage = STORE_DATABASE ": its row's checksum does not match";
         job->damage = strdup(damage);
         return job->damage ? 0 : -ENOMEM;
 }

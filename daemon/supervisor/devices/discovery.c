@@ -36,7 +36,7 @@ void discovery_failed(DeviceMonitor *monitor, const char *why) {
         if (strcmp(engine_state(engine), why) != 0) {
                 free(engine->problem);
                 engine->problem = strdup(why);
-                log_warning("no device yet: %s", engine_state(engine));
+                log_warning("no device found yet: %s", engine_state(engine));
         }
         uv_timer_start(&monitor->retry, discovery_on_timer, DISCOVERY_RETRY_MS, 0);
 }
@@ -81,7 +81,7 @@ void discovery_found(DeviceMonitor *monitor, const ProbeResult *result) {
                 return;
         }
         if (!result->n_devices || result->n_devices > DISCOVERY_DEVICES_MAX) {
-                discovery_failed(monitor, "the driver shows no device");
+                discovery_failed(monitor, "the GPU driver lists no device");
                 return;
         }
 

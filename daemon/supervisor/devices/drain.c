@@ -36,8 +36,8 @@ static void drain_keep(const Device *device, const char *prefix, const char *rea
         char key[KEEPER_KEY_MAX + 1];
 
         if (fd < 0 || pwrite(fd, reason, n_reason, 0) != (ssize_t)n_reason) {
-                log_warning("device %u: that it is drained is forgotten at a restart: %s",
-                            device->index, strerror(errno));
+                log_warning("device %u: the drain will not survive a restart: %s", device->index,
+                            strerror(errno));
                 return;
         }
         drain_key(device, prefix, key);
@@ -154,7 +154,7 @@ static void drain_begin(Device *device) {
 static void drain_end(Device *device) {
         Engine *engine = device->engine;
 
-        drain_log(device, "takes jobs");
+        drain_log(device, "accepts jobs again");
         drain_poke(device);
         /* What waits for others and left the choice finds this one. */
         for (size_t i = 0; i < engine->n_devices; ++i)
@@ -166,8 +166,7 @@ bool drain_hold(Device *device, const char *by, const char *reason) {
         bool was_well = health_takes_jobs(&device->health);
         char text[HEALTH_REASON_MAX];
 
-        snprintf(text, sizeof(text), "drained by %s: %s", by,
-                 *reason ? reason : "no reason was given");
+        snprintf(text, sizeof(text), "drained by %s: %s", by, *reason ? reason : "no reason given");
         health_hold(&device->health, text);
         drain_keep(device, DRAIN_KEY_HELD, device->health.hold_reason);
         drain_begin(device);
@@ -209,7 +208,7 @@ static uint32_t drain_domain(uint32_t domain) {
 }
 
 void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *why) {
-        log_warning("device %u: a worker says that it is broken: %s", device->index, why);
+        log_warning("device %u: a worker reported that it is broken: %s", device->index, why);
         if (health_sign(&device->health, sign, drain_domain(domain), why, uv_hrtime()))
                 drain_begin(device);
         else if (health_wants_check(&device->health, uv_hrtime()))
@@ -242,7 +241,7 @@ void drain_checked(Device *device, HealthFinding finding, const char *why) {
         if (health_takes_jobs(&device->health))
                 drain_end(device);
         else if (device->health.state == HEALTH_WELL)
-                drain_log(device, "is well again, and stays drained");
+                drain_log(device, "is healthy again but stays drained");
         else if (device->health.state == HEALTH_BROKEN)
                 drain_begin(device);
 }

@@ -103,7 +103,8 @@ static void xid_log_count_lost(XidLog *log) {
         uint64_t n_lost = kmsg_n_lost(log->kmsg);
 
         if (n_lost != log->n_lost)
-                log_warning("the kernel's log was written faster than read: some of it is lost");
+                log_warning(
+                        "part of the kernel log was lost: it was written faster than it was read");
         log->n_lost = n_lost;
 }
 
@@ -126,7 +127,7 @@ void xid_log_read(DeviceMonitor *monitor) {
         log->is_reading = false;
         xid_log_count_lost(log);
         if (r < 0) {
-                log_warning("Xids are read no more: %s", strerror(-r));
+                log_warning("cannot read Xids from the kernel log any more: %s", strerror(-r));
                 monitor->xid_log = xid_log_free(log);
                 monitor->engine->reads_kernel_log = false;
         }
@@ -162,7 +163,7 @@ static const XidSeen *xid_log_find(XidLog *log, const Device *device, int32_t pi
 
 Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, FaultCause *cause,
                          const Failure *failure) {
-        const char *said = failure ? failure->text : "the worker died";
+        const char *said = failure ? failure->text : "the worker process died";
         int code = failure ? failure->code : FAILURE_INTERNAL;
         const XidSeen *found;
         bool is_own;
@@ -184,5 +185,5 @@ Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, FaultCa
                                    xid_meaning(&found->xid), found->xid.text);
         return failure_new(code, "%s; Xid %u (%s)%s", said, found->xid.number,
                            xid_meaning(&found->xid),
-                           is_own ? "" : ", for which the kernel's log names no process");
+                           is_own ? "" : ", for which the kernel log names no process");
 }

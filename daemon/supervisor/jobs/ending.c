@@ -131,6 +131,12 @@ void ending_fail(Job *job, Failure *failure) {
         ending_finish(job, JOB_FAILED, failure);
 }
 
+Failure *ending_cancelled(const User *owner, const User *by) {
+        if (by == owner)
+                return failure_new(FAILURE_CANCELLED, "cancelled");
+        return failure_new(FAILURE_CANCELLED, "cancelled by user %s", by->name);
+}
+
 void ending_cancel(Job *job, Failure *failure) {
         ending_finish(job, JOB_CANCELLED, failure);
 }
@@ -156,7 +162,8 @@ void ending_drop_orphans(Executor *executor, uint64_t now_ns) {
                 if (job->clock.orphan_ns &&
                     now_ns - job->clock.orphan_ns > ENDING_ORPHAN_MS * 1000000ull)
                         place_end_soon(job, JOB_CANCELLED,
-                                       failure_new(FAILURE_CANCELLED, "its client is gone"));
+                                       failure_new(FAILURE_CANCELLED,
+                                                   "cancelled: its client disconnected"));
 }
 
 void ending_run(Engine *engine) {

@@ -20,6 +20,8 @@
 void ending_done(Job *job);
 /** ending_fail() - FAILED; consumes @failure. */
 void ending_fail(Job *job, Failure *failure);
+/** ending_cancelled() - why a job was cancelled; names the user only if it is not the job's owner. */
+Failure *ending_cancelled(const User *owner, const User *by);
 /** ending_cancel() - CANCELLED; consumes @failure. */
 void ending_cancel(Job *job, Failure *failure);
 /** ending_result() - its worker says so. */

@@ -20,5 +20,14 @@ void engine_event(Engine *engine) {
 const char *engine_state(const Engine *engine) {
         if (engine->n_devices)
                 return "ready";
-        return engine->problem ? engine->problem : "looking for devices";
+        return engine->problem ? engine->problem : "gpuqd is looking for devices";
+}
+
+Failure *engine_no_device(const Engine *engine, unsigned index) {
+        if (engine->n_devices == 1)
+                return failure_new(FAILURE_NOT_FOUND,
+                                   "no device %u: this machine has one device, 0", index);
+        return failure_new(FAILURE_NOT_FOUND,
+                           "no device %u: this machine has %zu devices, 0 to %zu", index,
+                           engine->n_devices, engine->n_devices - 1);
 }

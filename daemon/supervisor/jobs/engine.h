@@ -88,5 +88,7 @@ void engine_event(Engine *engine);
 
 /** engine_state() - "ready", or what it waits for. */
 const char *engine_state(const Engine *engine);
+/** engine_no_device() - the failure of a request that names a device which does not exist. */
+Failure *engine_no_device(const Engine *engine, unsigned index);
 
 #endif

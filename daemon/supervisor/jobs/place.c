@@ -17,8 +17,7 @@ static Failure *place_wanted_device(const Job *job, int *ret_wanted) {
         int wanted = job->work.device;
 
         if (wanted >= (int)n_devices)
-                return failure_new(FAILURE_NOT_FOUND, "device %d: there are %zu", wanted,
-                                   n_devices);
+                return engine_no_device(job->engine, (unsigned)wanted);
 
         for (size_t i = 0; i < job->work.n_kernels; ++i) {
                 const Module *module = job->work.kernels[i].module;
@@ -27,8 +26,8 @@ static Failure *place_wanted_device(const Job *job, int *ret_wanted) {
                         continue;
                 if (wanted >= 0 && wanted != (int)module->home->index)
                         return failure_new(FAILURE_INVALID,
-                                           "the variables of module %s are on device %u, the job "
-                                           "needs device %d",
+                                           "the variables of module %s are on device %u, but the "
+                                           "job needs device %d",
                                            module->name, module->home->index, wanted);
                 wanted = (int)module->home->index;
         }
@@ -129,7 +128,7 @@ void place_consider(Job *job) {
         lane = slot_lane(device, job->user);
         if (!lane || place_enqueue(job, lane) < 0)
                 place_end_soon(job, JOB_FAILED,
-                               failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+                               failure_new(FAILURE_INTERNAL, "gpuqd is out of memory"));
 }
 
 void place_consider_all(Engine *engine) {
@@ -310,8 +309,9 @@ void place_return(Job *job, bool alone) {
         if (job->submitter)
                 place_consider(job);
         else
-                place_end_soon(job, JOB_CANCELLED,
-                               failure_new(FAILURE_CANCELLED, "its client is gone"));
+                place_end_soon(
+                        job, JOB_CANCELLED,
+                        failure_new(FAILURE_CANCELLED, "cancelled: its client disconnected"));
 }
 
 void place_recall(Executor *executor) {
@@ -364,7 +364,7 @@ static void place_fail_dependent(Job *dependent, const Job *job) {
 static void place_derive_again(Job *job) {
         if (dependency_derive_again(job) < 0)
                 place_end_soon(job, JOB_FAILED,
-                               failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+                               failure_new(FAILURE_INTERNAL, "gpuqd is out of memory"));
 }
 
 void place_let_go(Job *job) {

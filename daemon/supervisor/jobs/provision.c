@@ -22,7 +22,8 @@ static void provision_serve_arenas(Slot *slot) {
         TAILQ_FOREACH_SAFE (arena, &slot->making, slot_link, next) {
                 if (arena_ask(arena, slot->executor) == 0)
                         continue;
-                arena_failed(arena, failure_new(FAILURE_MEMORY, "no memory to ask for the arena"));
+                arena_failed(arena, failure_new(FAILURE_MEMORY,
+                                                "gpuqd has no memory to request the arena"));
                 slot_forget_arena(slot, arena);
         }
 }
@@ -33,8 +34,9 @@ static void provision_serve_modules(Slot *slot) {
         TAILQ_FOREACH_SAFE (module, &slot->loading, wait_link, next)
                 if (!module_find_instance(module, slot->executor) &&
                     !module_add_instance(module, slot->executor))
-                        module_failed(module, failure_new(FAILURE_MEMORY, "no memory to load %s",
-                                                          module->name));
+                        module_failed(module,
+                                      failure_new(FAILURE_MEMORY, "gpuqd has no memory to load %s",
+                                                  module->name));
 }
 
 static void provision_on_retry(uv_timer_t *timer) {
@@ -111,8 +113,7 @@ static Failure *provision_choose_slot(Module *module, Slot **ret_slot) {
         Device *device;
 
         if (wanted >= (int)engine->n_devices)
-                return failure_new(FAILURE_NOT_FOUND, "device %d: there are %zu", wanted,
-                                   engine->n_devices);
+                return engine_no_device(engine, (unsigned)wanted);
 
         /* Where it is loaded first is told for the compiler's word: jobs find it anywhere. */
         device = wanted >= 0 ? &engine->devices[wanted] : NULL;
@@ -121,7 +122,7 @@ static Failure *provision_choose_slot(Module *module, Slot **ret_slot) {
         if (!device || !health_takes_jobs(&device->health))
                 device = choice_device(engine, module->user);
         *ret_slot = slot_get(engine, module->user, device);
-        return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "no memory for a worker");
+        return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "gpuqd has no memory for a worker");
 }
 
 void provision_module(Module *module) {
@@ -214,8 +215,8 @@ static void provision_give_up(Slot *slot, const char *why) {
         Arena *arena;
         Module *module;
 
-        log_warning("device %u, uid %u: no worker after %u tries: %s", slot->device->index,
-                    slot->key.domain, slot->n_failures, why);
+        log_warning("device %u, uid %u: cannot start a worker after %u attempts: %s",
+                    slot->device->index, slot->key.domain, slot->n_failures, why);
         device_set_problem(slot->device, why);
 
         while ((arena = TAILQ_FIRST(&slot->making))) {
@@ -290,7 +291,8 @@ static void provision_blame(Instance *instance) {
                 return;
 
         module->n_tries = 0;
-        failure = failure_new(FAILURE_INTERNAL, "the worker died while it loaded %s", module->name);
+        failure = failure_new(FAILURE_INTERNAL, "the worker process died while it loaded %s",
+                              module->name);
         provision_fail_parked(instance, failure);
         module_failed(module, failure);
 }

@@ -24,14 +24,14 @@ static bool reason_edges(const Job *job, char *text, size_t n_text) {
         for (size_t i = 0; i < job->edges.n_after; ++i) {
                 if (!job->edges.after[i].before)
                         continue;
-                snprintf(text, n_text, "waits for job " JOB_ID_FORMAT,
+                snprintf(text, n_text, "depends on job " JOB_ID_FORMAT,
                          JOB_ID_PARTS(job->edges.after[i].before->id));
                 return true;
         }
         for (size_t i = 0; i < job->edges.n_order; ++i) {
                 if (!job->edges.order[i].before)
                         continue;
-                snprintf(text, n_text, "job " JOB_ID_FORMAT " runs first (same buffers)",
+                snprintf(text, n_text, "job " JOB_ID_FORMAT " runs first: it uses the same buffers",
                          JOB_ID_PARTS(job->edges.order[i].before->id));
                 return true;
         }
@@ -48,14 +48,16 @@ static void reason_turn(const Job *job, const Executor *executor, char *text, si
         const Slot *slot = executor->slot;
 
         if (job->cost.is_long && executor->n_long)
-                snprintf(text, n_text, "another long job of its user runs");
+                snprintf(text, n_text, "another long job of this user is running");
         else if (quanta_is_shut(&slot->device->quanta, &slot->domain))
-                snprintf(text, n_text, "another user's quantum (%zu jobs of its user before it)",
-                         job->n_before);
+                snprintf(text, n_text, "another user's quantum (%zu job%s of this user ahead)",
+                         job->n_before, job->n_before == 1 ? "" : "s");
         else if (job->n_before)
-                snprintf(text, n_text, "its turn (%zu jobs before it)", job->n_before);
+                snprintf(text, n_text, "queued (%zu job%s ahead)", job->n_before,
+                         job->n_before == 1 ? "" : "s");
         else
-                snprintf(text, n_text, "its turn (%u jobs in flight)", slot->device->n_running);
+                snprintf(text, n_text, "queued (%u job%s in flight)", slot->device->n_running,
+                         slot->device->n_running == 1 ? "" : "s");
 }
 
 static void reason_queued(const Job *job, char *text, size_t n_text) {
@@ -67,20 +69,23 @@ static void reason_queued(const Job *job, char *text, size_t n_text) {
                          health_reason(&slot->device->health));
         else if (!executor && slot_crash_wait_s(slot) > 0)
                 snprintf(text, n_text,
-                         "its user's workers died too often: the next starts in %.1f s",
+                         "this user's workers crashed repeatedly; the next one starts in %.1f s",
                          slot_crash_wait_s(slot));
         else if (slot->pressure.n_others)
-                snprintf(text, n_text,
-                         "room for its user's context on device %u (others there: %u)",
-                         slot->device->index, slot->pressure.n_others);
+                snprintf(
+                        text, n_text,
+                        "device %u has no memory for this user's context (%u other worker%s there)",
+                        slot->device->index, slot->pressure.n_others,
+                        slot->pressure.n_others == 1 ? "" : "s");
         else if (!executor && slot->n_failures && slot->device->problem)
-                snprintf(text, n_text, "device: %s", slot->device->problem);
+                snprintf(text, n_text, "device %u is unavailable: %s", slot->device->index,
+                         slot->device->problem);
         else if (!executor || !executor->is_ready)
-                snprintf(text, n_text, "worker starts");
+                snprintf(text, n_text, "the worker is starting");
         else if (!TAILQ_EMPTY(&slot->alone) || reason_runs_alone(executor))
-                snprintf(text, n_text, "a job runs alone after a fault");
+                snprintf(text, n_text, "a job is running alone after a fault");
         else if (job->user->is_held)
-                snprintf(text, n_text, "over gpu_seconds: its user has some again in about %.0f s",
+                snprintf(text, n_text, "over the limit gpu_seconds; more GPU time in about %.0f s",
                          ceil(user_over_seconds(job->user, engine_now(job->engine))));
         else
                 reason_turn(job, executor, text, n_text);
@@ -89,12 +94,12 @@ static void reason_queued(const Job *job, char *text, size_t n_text) {
 void reason_write(const Job *job, char *text, size_t n_text) {
         switch (job->place) {
                 case JOB_UNPLACED:
-                        snprintf(text, n_text, "device: %s", job->engine->problem);
+                        snprintf(text, n_text, "no device: %s", job->engine->problem);
                         return;
                 case JOB_PARKED:
                         snprintf(text, n_text, "%s",
                                  job->instance->executor->waiting
-                                         ? "module load waits for running jobs"
+                                         ? "its module is loaded once the running jobs have ended"
                                          : "its module is being compiled");
                         return;
                 case JOB_QUEUED:
@@ -103,6 +108,6 @@ void reason_write(const Job *job, char *text, size_t n_text) {
                         return;
                 default:
                         if (!reason_edges(job, text, n_text))
-                                snprintf(text, n_text, "its turn");
+                                snprintf(text, n_text, "queued");
         }
 }

@@ -34,9 +34,10 @@ static Failure *recovery_guilty(const Job *job, const Failure *failure, bool alo
         char names[256];
 
         job_kernel_names(job, names, sizeof(names));
-        return failure_new(FAILURE_FAULT, "%s: %s; found: %s", names,
-                           failure ? failure->text : "the worker died",
-                           alone ? "run alone after a fault" : "it was the only job in flight");
+        return failure_new(FAILURE_FAULT, "%s: %s (this job caused the fault: %s)", names,
+                           failure ? failure->text : "the worker process died",
+                           alone ? "it failed again when it ran alone"
+                                 : "no other job was in flight");
 }
 
 static void recovery_name_buffers(const Job *job, JobDirection direction, char *text,
@@ -58,7 +59,7 @@ static void recovery_name_buffers(const Job *job, JobDirection direction, char *
                               (unsigned long long)job->work.buffers[i].arena->id);
         }
         if (job_has_variables(job) && n < n_text)
-                snprintf(text + n, n_text - n, "%sits modules' variables", n ? ", " : "");
+                snprintf(text + n, n_text - n, "%sthe variables of its modules", n ? ", " : "");
 }
 
 static Failure *recovery_half_written(const Job *job) {
@@ -67,24 +68,25 @@ static Failure *recovery_half_written(const Job *job) {
         if (job->was_overtaken && job->phase == FAULT_UNKNOWN) {
                 recovery_name_buffers(job, JOB_IN, buffers, sizeof(buffers));
                 return failure_new(FAILURE_HALF_WRITTEN,
-                                   "in flight when its worker ended, and cannot run again: a job "
-                                   "behind it may have overwritten what it reads: %s",
+                                   "the job was in flight when its worker died, and cannot run "
+                                   "again: a later job may have overwritten its input: %s",
                                    buffers);
         }
 
         recovery_name_buffers(job, JOB_INOUT, buffers, sizeof(buffers));
         return failure_new(FAILURE_HALF_WRITTEN,
-                           "in flight when its worker ended and not repeatable; may be half "
-                           "written: %s",
+                           "the job was in flight when its worker died, and is not repeatable; "
+                           "these may be half written: %s",
                            buffers);
 }
 
 static Failure *recovery_given_up(const Job *job, const Failure *failure) {
         if (job->phase == FAULT_QUEUED)
-                return failure_new(FAILURE_INTERNAL, "%u workers ended before they came to run it",
+                return failure_new(FAILURE_INTERNAL, "%u workers died before they ran the job",
                                    job->retries + 1);
-        return failure_new(FAILURE_NO_DEVICE, "devices failed under it %u times; the last one: %s",
-                           job->retries + 1, failure ? failure->text : "no word");
+        return failure_new(FAILURE_NO_DEVICE,
+                           "devices failed %u times while they ran the job; last: %s",
+                           job->retries + 1, failure ? failure->text : "unknown reason");
 }
 
 /* ---- deeds ----------------------------------------------------------------- */
@@ -105,7 +107,7 @@ static void recovery_punish(Job *job, const Failure *failure, const char *output
                  JOB_ID_PARTS(job->id), (unsigned)job->user->uid, job->device->index);
         log_full(LOG_NOTICE, fields, "job " JOB_ID_FORMAT " of uid %u faulted: %s",
                  JOB_ID_PARTS(job->id), (unsigned)job->user->uid,
-                 failure ? failure->text : "its worker died");
+                 failure ? failure->text : "its worker process died");
         recovery_suspect(job);
         ending_fail(job, recovery_guilty(job, failure, alone));
 }
@@ -165,8 +167,7 @@ void recovery_run(Executor *executor, FaultCause cause, const Failure *failure,
         verdicts = calloc(n_jobs, sizeof(*verdicts));
         if (!jobs || !described || !verdicts) {
                 while ((job = TAILQ_FIRST(&executor->inflight)))
-                        ending_fail(job,
-                                    failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+                        ending_fail(job, failure_new(FAILURE_INTERNAL, "gpuqd is out of memory"));
                 return;
         }
 

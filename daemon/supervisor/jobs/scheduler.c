@@ -75,10 +75,12 @@ static bool scheduler_tell_lost_variables(Job *job) {
                 if (!module->variables_lost)
                         continue;
                 module_forget_use(module);
-                ending_fail(job, failure_new(FAILURE_VARIABLES_LOST,
-                                             "the variables of module %s died with a worker; the "
-                                             "next use starts from their initial values",
-                                             module->name));
+                ending_fail(
+                        job,
+                        failure_new(FAILURE_VARIABLES_LOST,
+                                    "the variables of module %s were lost with their worker; the "
+                                    "next job starts from their initial values",
+                                    module->name));
                 return true;
         }
         return false;
@@ -95,8 +97,7 @@ static bool scheduler_has_modules(Job *job, Executor *executor) {
                 if (!instance)
                         instance = module_add_instance(module, executor);
                 if (!instance) {
-                        ending_fail(job,
-                                    failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+                        ending_fail(job, failure_new(FAILURE_INTERNAL, "gpuqd is out of memory"));
                         return false;
                 }
                 if (instance->state == INSTANCE_ADDING)
@@ -112,7 +113,7 @@ static void scheduler_start(Executor *executor, Job *job) {
                 return;
 
         if (place_run(job, executor) < 0)
-                ending_fail(job, failure_new(FAILURE_INTERNAL, "the daemon is out of memory"));
+                ending_fail(job, failure_new(FAILURE_INTERNAL, "gpuqd is out of memory"));
 }
 
 /* Return: NULL: nothing of this user can go here now; something will wake it. */

@@ -21,7 +21,8 @@ static void submission_abandon_jobs(Submitter *submitter) {
                 job->clock.orphan_ns = now_ns;
                 if (job->state == JOB_WAITING || job->delivery.is_queued)
                         place_end_soon(job, JOB_CANCELLED,
-                                       failure_new(FAILURE_CANCELLED, "its client is gone"));
+                                       failure_new(FAILURE_CANCELLED,
+                                                   "cancelled: its client disconnected"));
         }
 }
 
@@ -58,7 +59,7 @@ static int submission_enter(Submitter *submitter, Job *job) {
 }
 
 static Failure *submission_no_memory(void) {
-        return failure_new(FAILURE_MEMORY, "no memory for a job");
+        return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a job");
 }
 
 Failure *submission_accept(Submitter *submitter, const JobSpec *spec, const LedgerJob *known) {

@@ -8,6 +8,7 @@
 
 #include "device.h"
 #include "engine.h"
+#include "util/human.h"
 #include "util/list.h"
 #include "util/log.h"
 #include "util/names.h"
@@ -20,8 +21,8 @@ static void user_look_up(User *user) {
         r = names_find_uid(user->uid, &name, &user->gid);
         user->is_nameless = r < 0;
         if (r < 0)
-                log_warning("the lookup of uid %u failed: %s; its [user NAME] section does not "
-                            "apply until a lookup succeeds",
+                log_warning("cannot look up the name of uid %u: %s; its [user NAME] section does "
+                            "not apply until a lookup succeeds",
                             (unsigned)user->uid, strerror(-r));
         if (r)
                 return;
@@ -181,15 +182,25 @@ void user_uncharge(UserCharge *charge) {
         *charge = (UserCharge){};
 }
 
+static Human user_amount(UserResource resource, uint64_t amount) {
+        Human human;
+
+        if (resource == USER_ARENA_BYTES || resource == USER_DEVICE_BYTES ||
+            resource == USER_DETACHED_BYTES)
+                return human_bytes(amount);
+        snprintf(human.text, sizeof(human.text), "%llu", (unsigned long long)amount);
+        return human;
+}
+
 Failure *user_quota_failure(const User *user, UserResource resource, uint64_t asked) {
         const char *key = user_resource_key(resource);
 
         return failure_new(FAILURE_QUOTA,
-                           "over the limit %s of user %s: the limit is %llu, %llu are used, %llu "
-                           "were asked for; see %s in gpuqd.conf",
-                           key, user->name, (unsigned long long)user_limit(user, resource),
-                           (unsigned long long)user->used[resource], (unsigned long long)asked,
-                           key);
+                           "over the limit %s of user %s: %s requested, %s of %s in use; see %s in "
+                           "gpuqd.conf",
+                           key, user->name, user_amount(resource, asked).text,
+                           user_amount(resource, user->used[resource]).text,
+                           user_amount(resource, user_limit(user, resource)).text, key);
 }
 
 void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns) {

@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
         log_open("gpuqd-supervisor", LOG_INFO);
         r = main_parse(argc, argv, &options);
         if (r < 0) {
-                fprintf(stderr, "gpuqd-supervisor is started by gpuqd, see gpuqd(8)\n");
+                fprintf(stderr, "gpuqd-supervisor is started by gpuqd; see gpuqd(8)\n");
                 return 2;
         }
         main_prepare_process();
@@ -75,6 +75,6 @@ int main(int argc, char **argv) {
 
         r = supervisor_run(supervisor);
         supervisor_free(supervisor);
-        log_info("ended: %s", r < 0 ? strerror(-r) : "as asked");
+        log_info("ended: %s", r < 0 ? strerror(-r) : "as requested");
         return r < 0 ? 1 : 0;
 }

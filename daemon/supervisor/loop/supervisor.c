@@ -21,20 +21,21 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
 
         r = config_unseal(fd, &config);
         if (r < 0) {
-                log_error("the configuration stays as it was: %s", strerror(-r));
+                log_error("cannot reload the configuration: %s; the old one stays in force",
+                          strerror(-r));
                 return;
         }
 
         /* Which worker serves whom cannot change under running jobs. */
         if (config->isolation_shared != supervisor->config->isolation_shared) {
-                log_warning("isolation changes with the next start");
+                log_warning("the change of isolation takes effect when gpuqd is restarted");
                 config->isolation_shared = supervisor->config->isolation_shared;
         }
         jobs_configure(&supervisor->engine, config);
         config_free(supervisor->config);
         supervisor->config = config;
         listener_configure(supervisor->clients.listener);
-        log_info("configuration read again");
+        log_info("configuration reloaded");
 }
 
 /* ---- life ------------------------------------------------------------------ */
@@ -111,7 +112,7 @@ static int supervisor_init(Supervisor *supervisor) {
 
         r = config_unseal(supervisor->options.config_fd, &supervisor->config);
         if (r < 0) {
-                log_error("no configuration from the keeper: %s", strerror(-r));
+                log_error("cannot read the keeper's configuration: %s", strerror(-r));
                 return r;
         }
         jobs_configure(&supervisor->engine, supervisor->config);
@@ -127,7 +128,7 @@ static int supervisor_init(Supervisor *supervisor) {
         supervisor->clients.private_uid = supervisor->options.private_uid;
         r = ledger_new(&supervisor->engine.ledger);
         if (r < 0) {
-                log_error("no ledger: %s", strerror(-r));
+                log_error("cannot open the ledger: %s", strerror(-r));
                 return r;
         }
         r = supervisor_init_detached(supervisor);
@@ -193,7 +194,7 @@ void supervisor_quit(Supervisor *supervisor) {
 
         supervisor->engine.is_closing = true;
         supervisor->quit_ns = uv_hrtime();
-        clients_refuse(&supervisor->clients, FAILURE_SHUTDOWN, "gpuqd ends");
+        clients_refuse(&supervisor->clients, FAILURE_SHUTDOWN, "gpuqd is shutting down");
         workers_stop(&supervisor->workers);
         uv_timer_start(&supervisor->quit_timer, supervisor_on_quit_timer, SUPERVISOR_QUIT_STEP_MS,
                        SUPERVISOR_QUIT_STEP_MS);

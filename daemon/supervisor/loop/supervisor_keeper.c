@@ -52,7 +52,8 @@ static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds
 
 void supervisor_listen(Supervisor *supervisor) {
         if (supervisor->clients.listener && !supervisor->engine.is_closing &&
-            takeover_lets_in(supervisor->takeover) && detached_is_known(supervisor->clients.detached))
+            takeover_lets_in(supervisor->takeover) &&
+            detached_is_known(supervisor->clients.detached))
                 listener_start(supervisor->clients.listener);
 }
 
@@ -65,7 +66,7 @@ static void supervisor_on_held_end(Supervisor *supervisor) {
         supervisor->is_started = true;
         r = takeover_begin(supervisor->takeover);
         if (r < 0) {
-                log_error("cannot take over: %s", strerror(-r));
+                log_error("cannot take over from the previous supervisor: %s", strerror(-r));
                 supervisor->r = r;
                 uv_stop(&supervisor->loop);
                 return;
@@ -116,7 +117,7 @@ void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, 
 void supervisor_on_keeper_end(void *userdata) {
         Supervisor *supervisor = userdata;
 
-        log_error("the keeper is gone");
+        log_error("the keeper process ended");
         supervisor->r = -EPIPE;
         uv_stop(&supervisor->loop);
 }

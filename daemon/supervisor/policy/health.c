@@ -30,7 +30,7 @@ static void health_break(Health *health, const char *why, uint64_t now_ns) {
         health->check_ns = now_ns + health->delay_ns;
         health->state = HEALTH_BROKEN;
         health->n_faults = 0;
-        snprintf(health->reason, sizeof(health->reason), "drained by itself: %s", why);
+        snprintf(health->reason, sizeof(health->reason), "drained automatically: %s", why);
 }
 
 /* Return: true: this is one fault too many. */

@@ -49,7 +49,7 @@ static void handover_on_timer(uv_timer_t *timer) {
                 return;
 
         if (handover->n_quiet < HANDOVER_CHECKS)
-                log_warning("handing over with %u jobs in flight: they did not end within %d s",
+                log_warning("handing over with %u jobs in flight, which did not end within %d s",
                             handover_count(handover), KEEPER_HANDOVER_S);
         handover->is_done = true;
         uv_timer_stop(timer);
@@ -60,7 +60,7 @@ void handover_begin(Handover *handover) {
         if (handover->engine->is_closing || handover->engine->is_paused)
                 return;
 
-        log_info("handing over: %u jobs are in flight", handover_count(handover));
+        log_info("handing over: waiting for %u jobs in flight", handover_count(handover));
         handover->engine->is_paused = true;
         handover->until_ns = uv_hrtime() + KEEPER_HANDOVER_S * 1000000000ull;
         uv_timer_start(&handover->timer, handover_on_timer, HANDOVER_STEP_MS, HANDOVER_STEP_MS);

@@ -138,8 +138,8 @@ int takeover_begin(Takeover *takeover) {
         takeover->began_ns = uv_hrtime();
         problem = takeover_open_ledger(takeover, fd);
         if (problem) {
-                log_error("the ledger of the supervisor before is %s: it is set aside, and its "
-                          "clients have to connect and submit again",
+                log_error("the previous supervisor's ledger is %s and was set aside: its clients "
+                          "must connect and submit again",
                           problem);
                 return takeover_begin_afresh(takeover);
         }
@@ -156,15 +156,15 @@ void takeover_on_devices(Takeover *takeover) {
         if (takeover->state != TAKEOVER_DISCOVERING)
                 return;
         takeover_restore(takeover);
-        log_notice("took over after %.3f s: %u sessions may come back",
+        log_notice("took over after %.3f s: %u sessions may reconnect",
                    (double)(uv_hrtime() - takeover->began_ns) / 1e9,
                    HASH_COUNT(takeover->sessions));
         takeover_serve(takeover);
 }
 
 static void takeover_let_in_late(Takeover *takeover) {
-        log_warning("the driver has not shown its devices for %u s: clients are let in, and wait "
-                    "for it",
+        log_warning("the GPU driver has not listed its devices for %u s: clients can connect, and "
+                    "their jobs wait",
                     TAKEOVER_LATE_MS / 1000);
         takeover->is_late = true;
         takeover->may_listen(takeover->userdata);
@@ -205,8 +205,8 @@ static void takeover_on_time(uv_timer_t *timer) {
                         takeover_end_session(takeover, session);
                         continue;
                 }
-                log_info("session %u of uid %u did not come back yet: it is kept as long as "
-                         "process %d lives",
+                log_info("session %u of uid %u has not reconnected: it is kept as long as process "
+                         "%d lives",
                          session->id, record->uid, record->pid);
         }
 }

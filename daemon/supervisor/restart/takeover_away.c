@@ -144,7 +144,7 @@ void takeover_leave_session(Takeover *takeover, TakeoverSession *session) {
 }
 
 void takeover_end_session(Takeover *takeover, TakeoverSession *session) {
-        log_info("session %u of uid %u did not come back: it ends", session->id,
+        log_info("session %u of uid %u closed: it did not reconnect", session->id,
                  session->record.uid);
         ledger_drop(takeover->engine->ledger, LEDGER_SESSION, session->slot);
         takeover_leave_session(takeover, session);

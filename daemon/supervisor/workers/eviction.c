@@ -64,7 +64,7 @@ static bool eviction_is_wanted(const Slot *slot, uint64_t now_ns) {
         return slot_has_work(slot) && !eviction_is_held(slot, now_ns);
 }
 
-/* One that was asked to, and does so yet: not one that the driver holds for ever. */
+/* One that was requested to, and does so yet: not one that the driver holds for ever. */
 static bool eviction_is_under_way(const Worker *worker, uint64_t now_ns) {
         return worker->evicted_ns && now_ns < worker->evicted_ns + EVICTION_ENDING_MS * MS_NS;
 }

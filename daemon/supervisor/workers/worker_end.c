@@ -83,25 +83,25 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         recovery_run(&worker->executor, cause, explained ? explained : failure, output);
         provision_forget(&worker->executor, blames_modules);
         if (worker->cause == FAULT_HARDWARE)
-                engine->device_ops->doubt(worker->executor.device,
-                                          was_useless ? HEALTH_NO_START : HEALTH_FAULT,
-                                          worker->domain, failure ? failure->text : "no word");
+                engine->device_ops->doubt(
+                        worker->executor.device, was_useless ? HEALTH_NO_START : HEALTH_FAULT,
+                        worker->domain, failure ? failure->text : "unknown reason");
         if (!slot)
                 engine->device_ops->probe_failed(engine->monitor, worker->check, worker->pid != 0,
-                                                 failure ? failure->text : "it said nothing");
+                                                 failure ? failure->text : "it ended without a message");
         else if (slot->executor != &worker->executor) /* another is in its place */
                 return;
         else if (worker->lacked_memory)
                 eviction_begin(slot, failure->text);
         else if (was_useless)
-                provision_worker_failed(slot,
-                                        failure ? failure->text : "the worker died as it started");
+                provision_worker_failed(slot, failure ? failure->text
+                                                      : "the worker process died while it started");
         else
                 provision_worker_lost(slot, fault_has_culprit(worker->cause));
 }
 
 void worker_break(Worker *worker, const char *why) {
-        log_warning("worker %d broke the rules, killed: %s", worker->pid, why);
+        log_warning("worker %d killed: protocol error: %s", worker->pid, why);
         keeper_link_kill(worker->executor.engine->keeper, worker->executor.id);
         worker_dying(worker, FAULT_CRASH, NULL, NULL);
 }
@@ -153,7 +153,7 @@ void worker_late(Worker *worker, Job *job) {
 void worker_overdue(Worker *worker, Job *job) {
         if (worker->state != WORKER_READY)
                 return;
-        log_warning("worker %d does not keep time, killed", worker->pid);
+        log_warning("worker %d killed: it did not answer in time", worker->pid);
         job_time_out(job);
         worker_kill(worker);
 }
@@ -162,9 +162,9 @@ static Failure *worker_describe_exit(int status, const char *text) {
         if (*text)
                 return failure_new(FAILURE_INTERNAL, "%s", text);
         if (WIFSIGNALED(status))
-                return failure_new(FAILURE_INTERNAL, "the worker was killed by signal %d",
+                return failure_new(FAILURE_INTERNAL, "the worker process was killed by signal %d",
                                    WTERMSIG(status));
-        return failure_new(FAILURE_INTERNAL, "the worker exited with status %d",
+        return failure_new(FAILURE_INTERNAL, "the worker process exited with status %d",
                            WEXITSTATUS(status));
 }
 
@@ -176,7 +176,7 @@ static void worker_check_start(Worker *worker, uint64_t now_ns) {
                 return;
 
         executor->idle_ns = now_ns; /* once is enough */
-        late = failure_new(FAILURE_NO_DEVICE, "the driver did not answer within %u s",
+        late = failure_new(FAILURE_NO_DEVICE, "the GPU driver did not answer within %u s",
                            WORKER_START_MS / 1000);
         worker_kill(worker);
         if (executor->device)
@@ -189,7 +189,8 @@ static void worker_check_start(Worker *worker, uint64_t now_ns) {
 static void worker_check_death(Worker *worker, uint64_t now_ns) {
         if (now_ns - worker->executor.idle_ns <= WORKER_DYING_MS * 1000000ull)
                 return;
-        log_warning("worker %d was killed and does not end: the driver holds it", worker->pid);
+        log_warning("worker %d was killed but has not ended: it hangs in the GPU driver",
+                    worker->pid);
         worker_lost(worker, worker->cause, worker->verdict, worker->last_output);
 }
 

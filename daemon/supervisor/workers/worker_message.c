@@ -25,11 +25,11 @@ static const char *worker_on_ready(Worker *worker, const WorkerMessage *ready) {
         _cleanup_(failure_freep) Failure *failure = worker_failure(ready);
 
         if (ready->head.number != WORKER_PROTOCOL)
-                return "ready, but of another build";
+                return "it is of another version";
         if (worker->state == WORKER_STOPPING)
                 return NULL;
         if (worker->state != WORKER_STARTING)
-                return "ready out of turn";
+                return "it reported ready twice";
 
         if (failure)
                 worker_lost(worker, ready->head.detail ? FAULT_HARDWARE : FAULT_CRASH, failure,
@@ -67,12 +67,12 @@ static const char *worker_on_arena_made(Worker *worker, const WorkerMessage *mad
         Arena *arena = arena_find(worker->executor.engine, made->head.id);
 
         if (!has_failed && fd < 0)
-                return "an arena without its descriptor";
+                return "it sent an arena without its descriptor";
         if (fd >= 0 && !worker_is_device_memory(fd))
-                return "an arena that is no device memory";
+                return "it sent an arena that is not device memory";
         if (!arena || !worker->executor.slot || arena->slot != worker->executor.slot ||
             arena->asked_worker != worker->executor.id)
-                return "an arena that was not asked for";
+                return "it sent an arena that was not requested";
 
         worker_proved(worker);
         if (has_failed) {
@@ -94,7 +94,7 @@ static const char *worker_on_module_added(Worker *worker, const WorkerMessage *a
         if (!instance)
                 return NULL; /* dropped meanwhile */
         if (instance->state != INSTANCE_ADDING)
-                return "a module added twice";
+                return "it added a module twice";
         if (added->head.code) {
                 worker_proved(worker);
                 provision_module_failed(instance, worker_failure(added));
@@ -104,7 +104,7 @@ static const char *worker_on_module_added(Worker *worker, const WorkerMessage *a
         ready = gpuq__v1__module_ready__unpack(bump_allocator(worker->workers->bump),
                                                added->head.n_items, added->items);
         if (!ready)
-                return "a module whose kernels are not protobuf";
+                return "it sent a module whose kernels are not protobuf";
         worker_proved(worker);
         provision_module_loaded(instance, ready);
         return NULL;
@@ -115,7 +115,7 @@ static const char *worker_on_end(Worker *worker, const WorkerEnd *end, const Wor
         Job *job = inflight_find(&worker->executor, end->id);
 
         if (!job)
-                return "the end of a job it does not have";
+                return "it reported the end of a job that it does not have";
 
         worker->n_jobs++;
         worker_proved(worker);
@@ -133,7 +133,7 @@ static const char *worker_on_ends(Worker *worker, const WorkerMessage *told) {
         const char *problem;
 
         if (told->head.n_items != 1 && (told->head.code || *told->more))
-                return "an error or output that is of no one job";
+                return "it sent an error or output of no particular job";
 
         engine_event(worker->executor.engine);
         for (uint32_t i = 0; i < told->head.n_items; ++i) {
@@ -170,9 +170,9 @@ static const char *worker_on_stopped(Worker *worker, const WorkerMessage *stoppe
         for (uint32_t i = 0; i < stopped->head.n_items; ++i) {
                 job = inflight_find(&worker->executor, list[i].id);
                 if (!job)
-                        return "stopped with a job it does not have";
+                        return "it stopped with a job that it does not have";
                 if (list[i].phase >= ARRAY_SIZE(phases))
-                        return "stopped with an unknown phase";
+                        return "it stopped with an unknown phase";
                 inflight_set_phase(&worker->executor, job, phases[list[i].phase]);
         }
 
@@ -187,7 +187,7 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
                 bump_allocator(worker->workers->bump), stats->head.n_items, stats->items);
 
         if (!counters)
-                return "counters that are not protobuf";
+                return "it sent counters that are not protobuf";
 
         worker->memory = stats->head.number;
         worker->counters = *counters;
@@ -227,12 +227,12 @@ static const char *worker_on_probed(Worker *worker, const WorkerMessage *probed)
         };
 
         if (probed->head.kind != FROM_WORKER_PROBED)
-                return "not what a probe says";
+                return "it sent a message that a probe does not send";
         if (result.n_devices > WORKER_DEVICES_MAX)
-                return "more devices than there may be";
+                return "it reported too many devices";
         for (size_t i = 0; i < result.n_devices; ++i)
                 if (!worker_take_device(&devices[i], &info[i]))
-                        return "a device whose texts have no end";
+                        return "it reported a device whose strings are not terminated";
 
         worker_set_state(worker, WORKER_LOST);
         engine->device_ops->probed(engine->monitor, worker->check, &result);
@@ -261,7 +261,7 @@ static const char *worker_on_message(Worker *worker, const WorkerMessage *messag
                 case FROM_WORKER_STATS:
                         return worker_on_stats(worker, message);
                 default:
-                        return "an unknown message";
+                        return "it sent an unknown message";
         }
 }
 
@@ -272,7 +272,7 @@ const char *worker_message(Worker *worker, const uint8_t *data, size_t n_data) {
 
         worker->heard_ms = uv_now(worker->executor.engine->loop);
         if (!protocol_read(data, n_data, &message))
-                return "a message that is not as long as it says";
+                return "it sent a message of the wrong length";
 
         problem = worker_on_message(worker, &message);
         bump_reset(bump);

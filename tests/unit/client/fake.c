@@ -595,7 +595,7 @@ static void fake_queue(Fake *fake, unsigned peer, uint32_t serial, const Gpuq__V
         entry.id = UINT64_C(3) << 32 | 4;
         entry.uid = get->one_user ? get->uid : 0;
         entry.user = "somebody";
-        entry.reason = "its turn";
+        entry.reason = "queued";
         entry.priority = -5;
         queue.n_entries = 1;
         queue.entries = entries;

@@ -208,7 +208,7 @@ static void status_and_queue_come_as_plain_structs(void **state) {
         assert_ok(gpuq_get_queue(session->client, 1000, &queue));
         assert_int_equal(queue->n_entries, 1);
         assert_int_equal(queue->entries[0].uid, 1000);
-        assert_string_equal(queue->entries[0].reason, "its turn");
+        assert_string_equal(queue->entries[0].reason, "queued");
         assert_string_equal(queue->entries[0].state, "waiting");
         assert_int_equal(queue->entries[0].priority, -5);
         assert_int_equal(queue->entries[0].device, -1);

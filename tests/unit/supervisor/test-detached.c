@@ -211,7 +211,7 @@ static void a_disk_that_is_mended_serves_again(void **state) {
 
         /* It is told once, and again when it is another failure. */
         look_again(fake);
-        assert_logged(fake, lets_in_without_it, "cannot be kept", 0);
+        assert_logged(fake, lets_in_without_it, "cannot store", 0);
         assert_int_equal(unlink(folder.jobs), 0);
         look_again(fake);
         assert_logged(fake, lets_in_without_it, "No such file", 1);
@@ -219,7 +219,7 @@ static void a_disk_that_is_mended_serves_again(void **state) {
 
         assert_int_equal(rename(away, folder.jobs), 0);
         look_again(fake);
-        assert_logged(fake, knows_the_disk, "1 detached jobs are on disk", 1);
+        assert_logged(fake, knows_the_disk, "found 1 detached job on disk", 1);
         assert_non_null(detached_find(fake->supervisor->clients.detached, 1));
         detach(client);
         fake_wait(fake, knows_two_jobs, fake);
@@ -272,7 +272,7 @@ static void jobs_of_an_earlier_version_are_told_and_left_alone(void **state) {
         snprintf(path, sizeof(path), "%s/7.1000", folder.jobs);
         assert_int_equal(mkdir(path, 0700), 0);
         fake = fake_new(1, folder.settings);
-        assert_logged(fake, knows_the_disk, "1 detached jobs of an earlier gpuqd", 1);
+        assert_logged(fake, knows_the_disk, "1 detached jobs of an earlier version of gpuqd", 1);
         assert_int_equal(access(path, F_OK), 0);
         fake_free(fake);
         folder_remove(&folder);

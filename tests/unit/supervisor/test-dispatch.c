@@ -191,7 +191,7 @@ static void a_dependency_waits_for_the_end(void **state) {
 
         fake_turn(fake);
         assert_int_equal(worker->n_jobs, 1);
-        assert_string_equal(fake_reason(other, second), "waits for job 1.1");
+        assert_string_equal(fake_reason(other, second), "depends on job 1.1");
         fake_end(worker, first, 0);
         worker = fake_worker(fake, 0, 2);
         fake_end(worker, second, 0);
@@ -221,7 +221,7 @@ static void a_dependency_may_be_read_before_what_it_names(void **state) {
         fake_expect_end(other, second, DONE, 0, NULL);
         third = fake_submit(other, (FakeJob){.after = first + 5});
         fake_expect_end(other, third, FAILED, GPUQ__V1__CODE__E_DEPENDENCY,
-                        "1.6, which is unknown");
+                        "1.6, which does not exist");
         fake_client_close(client);
         fake_client_close(other);
         fake_free(fake);
@@ -239,7 +239,7 @@ static void a_failure_travels_down_a_long_chain(void **state) {
         fake_end(worker, first, GPUQ__V1__CODE__E_LAUNCH);
         fake_expect_end(
                 client, last, FAILED, GPUQ__V1__CODE__E_DEPENDENCY,
-                "it depends on job 1.2000, which depends on job 1.1, which failed: refused");
+                "the job depends on job 1.2000, which depends on job 1.1, which failed: refused");
         fake_client_close(client);
         fake_free(fake);
 }
@@ -257,13 +257,13 @@ static void wrong_dependencies_are_told_apart(void **state) {
         fake_expect_end(client, mine, FAILED, GPUQ__V1__CODE__E_CYCLE, "the later job 1.77");
         mine = fake_submit(client, (FakeJob){.after = 99ull << 32 | 1});
         fake_expect_end(client, mine, FAILED, GPUQ__V1__CODE__E_DEPENDENCY,
-                        "99.1, which is unknown");
+                        "99.1, which does not exist");
         mine = fake_submit(client, (FakeJob){.after = theirs});
-        fake_expect_end(client, mine, FAILED, GPUQ__V1__CODE__E_DENIED, "somebody else's");
+        fake_expect_end(client, mine, FAILED, GPUQ__V1__CODE__E_DENIED, "another user");
         failed = mine;
         mine = fake_submit(client, (FakeJob){.after = failed});
         fake_expect_end(client, mine, FAILED, GPUQ__V1__CODE__E_DEPENDENCY,
-                        "which failed: it depends on job 2.1");
+                        "which failed: the job depends on job 2.1");
         fake_client_close(client);
         fake_client_close(other);
         fake_free(fake);
@@ -280,18 +280,19 @@ static void wrong_buffers_are_told_apart(void **state) {
 
         id = fake_submit(client, (FakeJob){.arena = arena, .offset = 4096, .length = 4096});
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_INVALID,
-                        "buffer 0: bytes 4096 to 8192 of arena 1, which has 6000");
+                        "buffer 1: bytes 4096 to 8192 are outside of arena 1, which has 6000");
         id = fake_submit(client, (FakeJob){.arena = arena, .offset = 8, .length = UINT64_MAX});
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_INVALID, "which has 6000");
         id = fake_submit(client, (FakeJob){.arena = theirs, .length = 1});
-        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_DENIED, "somebody else's");
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_DENIED, "another user");
         id = fake_submit(client, (FakeJob){.arena = 12345, .length = 1});
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_NOT_FOUND, "no arena 12345");
         id = fake_submit(client, (FakeJob){.arena = device, .length = 1, .device = 2});
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_INVALID,
-                        "on device 0, the job needs device 1");
+                        "on device 0, but the job needs device 1");
         id = fake_submit(client, (FakeJob){.device = 3});
-        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_NOT_FOUND, "device 2: there are 2");
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_NOT_FOUND,
+                        "no device 2: this machine has 2 devices, 0 to 1");
         id = fake_submit(client, (FakeJob){.priority = 101});
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_INVALID, "priority 101");
         id = fake_submit(client, (FakeJob){.label = "bell \a"});
@@ -341,7 +342,7 @@ static void a_waiting_job_is_cancelled_at_once(void **state) {
         send_cancel(other, first + 1, false);
         assert_int_equal(fake_receive(other)->cancelled->n_denied, 1);
         send_cancel(client, first + 1, false);
-        fake_expect_end(client, first + 1, CANCELLED, GPUQ__V1__CODE__E_CANCELLED, "by uid 4242");
+        fake_expect_end(client, first + 1, CANCELLED, GPUQ__V1__CODE__E_CANCELLED, "cancelled");
         send_cancel(client, first + 1, false);
         assert_int_equal(fake_receive(client)->cancelled->n_unknown, 1);
         fake_end(worker, first, 0);
@@ -395,7 +396,7 @@ static void another_process_can_wait_for_a_job(void **state) {
 
         send_wait(other, id);
         send_wait(stranger, id);
-        fake_expect_error(stranger, GPUQ__V1__CODE__E_DENIED, "somebody else's");
+        fake_expect_error(stranger, GPUQ__V1__CODE__E_DENIED, "another user");
         fake_end(worker, id, 0);
         fake_expect_end(other, id, DONE, 0, NULL);
         assert_int_equal(other->reply->serial, 7);

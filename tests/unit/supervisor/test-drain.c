@@ -364,7 +364,7 @@ static void a_kernel_that_faulted_runs_alone_until_it_behaved(void **state) {
         worker = fake_worker(fake, 1, 1);
         fake_turn(fake);
         assert_int_equal(worker->n_jobs, 1);
-        assert_says(fake_reason(client, again), "runs alone");
+        assert_says(fake_reason(client, again), "running alone");
         fake_end(worker, good, 0);
         fake_expect_end(client, good, GPUQ__V1__STATE__DONE, 0, NULL);
 
@@ -400,7 +400,7 @@ static void who_crashes_in_a_loop_is_slowed_down_and_nobody_else(void **state) {
         id = fake_submit(client, (FakeJob){});
         fake_turn(fake);
         assert_int_equal(fake->n_workers, CRASHES_FREE + 1);
-        assert_says(fake_reason(client, id), "died too often");
+        assert_says(fake_reason(client, id), "crashed repeatedly");
 
         theirs = fake_submit(other, (FakeJob){});
         fake_turn(fake);

@@ -47,8 +47,9 @@ static void tries_in_vain_beside_others_give_nothing_up(void **state) {
         id = fake_submit(waiting, (FakeJob){});
         fake_turn(fake);
         fake_wait(fake, has_tried, (void *)slot_of(fake, FAKE_UID + 1));
-        assert_string_equal(fake_reason(waiting, id),
-                            "room for its user's context on device 0 (others there: 1)");
+        assert_string_equal(
+                fake_reason(waiting, id),
+                "device 0 has no memory for this user's context (1 other worker there)");
         assert_false(worker->is_stopping);
 
         fake_die(fake, worker);
@@ -118,7 +119,7 @@ static void work_does_not_go_round_between_devices_without_room(void **state) {
         fake_turn(fake);
         fake_wait(fake, has_tried_thrice, fake);
         assert_true(fake->n_workers <= 2 + 1 + 3);
-        assert_non_null(strstr(fake_reason(clients[2], ids[2]), "room"));
+        assert_non_null(strstr(fake_reason(clients[2], ids[2]), "no memory"));
         for (unsigned i = 0; i < 2; ++i) {
                 fake_end(&fake->workers[i], ids[i], 0);
                 fake_expect_end(clients[i], ids[i], GPUQ__V1__STATE__DONE, 0, NULL);
@@ -213,7 +214,7 @@ static void work_goes_where_there_is_room(void **state) {
         fake_expect_end(waiting, id, GPUQ__V1__STATE__DONE, 0, NULL);
         fake_end(&fake->workers[0], first, 0);
         fake_expect_end(here, first, GPUQ__V1__STATE__DONE, 0, NULL);
-        assert_non_null(strstr(fake_reason(waiting, named), "room"));
+        assert_non_null(strstr(fake_reason(waiting, named), "no memory"));
         for (unsigned i = 0; i < 2; ++i)
                 fake_client_close(others[i]);
         fake_client_close(here);

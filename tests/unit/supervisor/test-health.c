@@ -36,7 +36,7 @@ static void what_the_driver_says_needs_no_check_and_none_gives_it_back(void **st
         health_begin_check(&health);
         assert_true(health_condemn(&health, "Xid 95", 2 * S));
         assert_false(health_condemn(&health, "Xid 154", 2 * S));
-        assert_string_equal(health_reason(&health), "drained by itself: Xid 95");
+        assert_string_equal(health_reason(&health), "drained automatically: Xid 95");
         assert_false(health_end_check(&health, HEALTH_FOUND_WELL, "", 3 * S));
         assert_false(health_wants_check(&health, 9000 * S));
         assert_false(health_sign(&health, HEALTH_FAULT, 0, "they say", 9000 * S));
@@ -54,7 +54,7 @@ static void a_check_that_finds_it_broken_drains_it_with_what_it_found(void **sta
         health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
         assert_true(check(&health, HEALTH_FOUND_BROKEN, 1 * S));
         assert_false(health_takes_jobs(&health));
-        assert_string_equal(health_reason(&health), "drained by itself: found broken");
+        assert_string_equal(health_reason(&health), "drained automatically: found broken");
 }
 
 static void a_check_that_fails_is_repeated_and_decides_nothing(void **state) {
@@ -110,7 +110,7 @@ static void faults_of_the_hardware_drain_it_whatever_checks_find(void **state) {
                 check(&health, HEALTH_FOUND_WELL, i * S);
         }
         assert_true(health_sign(&health, HEALTH_FAULT, BOB, "ECC", 10 * S));
-        assert_string_equal(health_reason(&health), "drained by itself: ECC");
+        assert_string_equal(health_reason(&health), "drained automatically: ECC");
         assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "ECC", 11 * S));
         assert_true(check(&health, HEALTH_FOUND_WELL, 12 * S));
 }

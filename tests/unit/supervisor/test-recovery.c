@@ -32,7 +32,8 @@ static void the_guilty_job_fails_and_names_its_kernel(void **state) {
 
         fake_stopped(fake, worker, ILLEGAL_ADDRESS, &id, (WorkerPhase[]){ISSUED}, 1);
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT,
-                        "kernel add: " ILLEGAL_ADDRESS "; found: it was the only job in flight");
+                        "kernel add: " ILLEGAL_ADDRESS
+                        " (this job caused the fault: no other job was in flight)");
         /* and the next one gets a fresh worker */
         id = fake_submit(client, (FakeJob){});
         worker = fake_worker(fake, 1, 1);
@@ -142,13 +143,13 @@ static void suspects_run_alone_one_by_one(void **state) {
         fake_turn(fake);
         assert_int_equal(worker->n_jobs, 1);
         assert_int_equal(worker->jobs[0], first);
-        assert_string_equal(fake_reason(client, first + 3), "a job runs alone after a fault");
+        assert_string_equal(fake_reason(client, first + 3), "a job is running alone after a fault");
         fake_end(worker, first, 0);
         worker = fake_worker(fake, 1, 2);
         assert_int_equal(worker->jobs[1], first + 1);
         fake_stopped(fake, worker, ILLEGAL_ADDRESS, &ids[1], phases, 1);
         fake_expect_end(client, first + 1, FAILED, GPUQ__V1__CODE__E_FAULT,
-                        "run alone after a fault");
+                        "it failed again when it ran alone");
         worker = fake_worker(fake, 2, 1);
         assert_int_equal(worker->jobs[0], first + 2);
         assert_int_equal(worker->n_jobs, 1);
@@ -247,7 +248,7 @@ static void a_worker_that_lies_is_killed(void **state) {
         FakeWorker *worker = fake_worker(fake, 0, 1), *beside = fake_worker(fake, 1, 1);
 
         fake_end(worker, theirs, 0);
-        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT, "only job in flight");
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT, "no other job was in flight");
         assert_true(worker->is_killed);
         fake_end(beside, theirs, 0);
         fake_expect_end(other, theirs, DONE, 0, NULL);
@@ -399,7 +400,7 @@ static void a_running_job_is_cancelled_by_stopping_its_worker(void **state) {
         request.body_case = GPUQ__V1__REQUEST__BODY_CANCEL;
         request.cancel = &cancel;
         fake_send(client, &request);
-        fake_expect_end(client, id, CANCELLED, GPUQ__V1__CODE__E_CANCELLED, "by uid");
+        fake_expect_end(client, id, CANCELLED, GPUQ__V1__CODE__E_CANCELLED, "cancelled");
         assert_true(worker->is_killed); /* it never answered */
         fake_client_close(client);
         fake_free(fake);
@@ -542,7 +543,7 @@ static void quitting_tells_clients_and_stops_workers(void **state) {
         fake_submit(client, (FakeJob){});
         worker = fake_worker(fake, 0, 1);
         supervisor_quit(fake->supervisor);
-        fake_expect_error(client, GPUQ__V1__CODE__E_SHUTDOWN, "gpuqd ends");
+        fake_expect_error(client, GPUQ__V1__CODE__E_SHUTDOWN, "gpuqd is shutting down");
         assert_null(fake_receive(client));
         fake_turn(fake);
         assert_true(worker->is_stopping);

@@ -84,7 +84,7 @@ static void a_version_that_is_not_common_names_both_ranges(void **state) {
         FakeClient *client = fake_client_raw(fake, FAKE_UID, false);
 
         send_hello(client, 8, 9);
-        fake_expect_error(client, GPUQ__V1__CODE__E_VERSION, "8 to 9, this daemon 1 to 1");
+        fake_expect_error(client, GPUQ__V1__CODE__E_VERSION, "8 to 9, but gpuqd speaks 1 to 1");
         assert_null(fake_receive(client));
         fake_client_close(client);
         fake_free(fake);
@@ -162,9 +162,9 @@ static void last_words_are_sent_however_long_the_turn_takes(void **state) {
 
         HASH_FIND(hh, fake->supervisor->clients.sessions, &client->session, sizeof(client->session),
                   session);
-        session_refuse(session, failure_new(FAILURE_SHUTDOWN, "gpuqd ends"));
+        session_refuse(session, failure_new(FAILURE_SHUTDOWN, "gpuqd is shutting down"));
         session_tick(session, uv_hrtime() + 2 * SESSION_LINGER_MS * 1000000ull);
-        fake_expect_error(client, GPUQ__V1__CODE__E_SHUTDOWN, "gpuqd ends");
+        fake_expect_error(client, GPUQ__V1__CODE__E_SHUTDOWN, "gpuqd is shutting down");
         assert_null(fake_receive(client));
         session_tick(session, uv_hrtime() + 2 * SESSION_LINGER_MS * 1000000ull);
         assert_null(fake->supervisor->clients.sessions);
@@ -207,12 +207,13 @@ static void an_arena_of_nothing_or_over_the_limit_is_refused(void **state) {
         FakeClient *client = fake_client(fake, FAKE_UID);
 
         send_create(client, GPUQ__V1__PLACE__HOST, 0);
-        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "0 bytes");
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "at least one byte");
         fake_arena(client, GPUQ__V1__PLACE__HOST, 1000000);
         send_create(client, GPUQ__V1__PLACE__HOST, 100000);
-        fake_expect_error(client, GPUQ__V1__CODE__E_QUOTA,
-                          "the limit is 1048576, 1000000 are used, 100000 were asked for; see "
-                          "arena_bytes in gpuqd.conf");
+        fake_expect_error(
+                client, GPUQ__V1__CODE__E_QUOTA,
+                "arena_bytes of user 4242: 97.7 KiB requested, 977 KiB of 1.00 MiB in use; see "
+                "arena_bytes in gpuqd.conf");
         send_create(client, GPUQ__V1__PLACE__IMAGE, (256u << 20) + 1);
         fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "module image");
         fake_client_close(client);
@@ -242,7 +243,7 @@ static void another_users_arena_cannot_be_opened(void **state) {
         uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
 
         send_open(other, arena);
-        fake_expect_error(other, GPUQ__V1__CODE__E_DENIED, "not yours");
+        fake_expect_error(other, GPUQ__V1__CODE__E_DENIED, "permission denied");
         send_open(other, arena + 1);
         fake_expect_error(other, GPUQ__V1__CODE__E_NOT_FOUND, "no arena");
         fake_client_close(client);
@@ -339,7 +340,7 @@ static void an_image_must_be_sealed_before_it_is_a_module(void **state) {
         assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
         close(fd);
         send_load(client, image, 101);
-        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "101 bytes in an arena of 100");
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "101 bytes, but its arena has 100");
         fake->hold_modules = true;
         send_load(client, image, 100);
         fake_turn(fake);
@@ -400,7 +401,8 @@ static void a_device_number_that_no_device_can_have_is_refused_before_there_are_
 
         for (size_t i = 0; i < ARRAY_SIZE(wrong); ++i)
                 fake_expect_end(client, fake_submit(client, (FakeJob){.device = wrong[i]}),
-                                GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_NOT_FOUND, "at most");
+                                GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_NOT_FOUND,
+                                "the highest device number is 4095");
         fake_submit(client, (FakeJob){.device = LIMIT_JOB_DEVICE});
         assert_int_equal(fake->supervisor->engine.users->used[USER_JOBS], 1);
         fake_client_close(client);
@@ -422,7 +424,7 @@ static void too_many_jobs_in_one_message_end_the_connection(void **state) {
         request.body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
         request.submit = &submit;
         fake_send(client, &request);
-        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "more jobs in one message");
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "too many jobs in one message");
         assert_null(fake_receive(client));
         fake_client_close(client);
         fake_free(fake);
@@ -459,7 +461,7 @@ static void too_many_fires_in_one_message_end_the_connection(void **state) {
         FakeClient *client = fake_client(fake, FAKE_UID);
 
         send_bytes(client, data, (size_t)(pack_fires(client, WIRE_JOBS_MAX + 1, data) - data));
-        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "more jobs in one message");
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "too many jobs in one message");
         assert_null(fake_receive(client));
         fake_client_close(client);
         fake_free(fake);
@@ -588,7 +590,8 @@ static void half_frames_count_for_their_user(void **state) {
         }
         assert_in_range(user->used[USER_BUFFER_BYTES], (uint64_t)N_FIT * WIRE_FRAME_MAX,
                         USER_BUFFERS_MAX - WIRE_FRAME_MAX / 2);
-        fake_expect_error(clients[N_FIT], GPUQ__V1__CODE__E_QUOTA, "half sent or not read");
+        fake_expect_error(clients[N_FIT], GPUQ__V1__CODE__E_QUOTA,
+                          "unfinished and unread messages");
         assert_null(fake_receive(clients[N_FIT]));
 
         /* The others go on, with whole frames too. */

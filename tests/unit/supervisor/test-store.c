@@ -397,7 +397,7 @@ static void input_that_is_not_what_was_written_is_told(void **state) {
         flip("1.1000.in", BYTES + 3); /* of the module's image */
         expect_damage(&content.jobs[0], "1.1000.in: its checksum does not match");
         assert_return_code(truncate(path_of("1.1000.in"), BYTES - 1), errno);
-        expect_damage(&content.jobs[0], "1.1000.in: is cut short or too long");
+        expect_damage(&content.jobs[0], "1.1000.in: is truncated or too long");
         assert_return_code(unlink(path_of("1.1000.in")), errno);
         expect_damage(&content.jobs[0], "1.1000.in: No such file or directory");
         assert_return_code(mkfifo(path_of("1.1000.in"), 0600), errno);

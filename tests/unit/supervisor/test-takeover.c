@@ -162,7 +162,7 @@ static void who_resumes_is_let_in_and_served_once_devices_are_known(void **state
         ask(client, GPUQ__V1__REQUEST__BODY_RESUMED, &resumed);
         other = fake_client(fake, FAKE_UID);
         assert_true(other->session > BEFORE);
-        expect_state(other, "looking for devices");
+        expect_state(other, "gpuqd is looking for devices");
         ask_for_an_arena(other);
         assert_null(fake->supervisor->engine.arenas);
         assert_false(takeover_serves(fake->supervisor->takeover));
@@ -322,7 +322,7 @@ static void job_cancelled_before_all_was_said_does_not_run_again(void **state) {
         ask(scene.client, GPUQ__V1__REQUEST__BODY_CANCEL, &cancel);
         say_that_this_is_all(scene.client);
         fake_expect_end(scene.client, id, GPUQ__V1__STATE__CANCELLED, GPUQ__V1__CODE__E_CANCELLED,
-                        "cancelled by");
+                        "cancelled");
         scene_end(&scene);
 }
 

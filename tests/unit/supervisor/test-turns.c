@@ -63,7 +63,7 @@ static void another_user_waits_until_the_holder_has_drained(void **state) {
         assert_int_equal(two.a_worker->n_jobs, 3);
         assert_int_equal(two.b_worker->n_jobs, 0);
         assert_string_equal(fake_reason(two.b, b + 1),
-                            "another user's quantum (1 jobs of its user before it)");
+                            "another user's quantum (1 job of this user ahead)");
 
         end_all(&two, two.a_worker, a, 2);
         assert_int_equal(two.b_worker->n_jobs, 0);
@@ -177,10 +177,10 @@ static void jobs_of_a_user_over_his_gpu_seconds_are_held(void **state) {
         end_all(&two, two.a_worker, first, 1);
         fake_expect_end(two.a, first, DONE, 0, NULL);
         assert_int_equal(two.a_worker->n_jobs, 1);
-        assert_non_null(strstr(fake_reason(two.a, first + 1), "over gpu_seconds"));
+        assert_non_null(strstr(fake_reason(two.a, first + 1), "over the limit gpu_seconds"));
         refused = fake_submit(two.a, (FakeJob){});
         fake_expect_end(two.a, refused, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_QUOTA,
-                        "the limit is 100 in 86400 s, 2"); /* and what the first took */
+                        "of 100 s in the last 86400 s"); /* and what the first took */
 
         b = fake_submit(two.b, (FakeJob){}); /* nobody else waits for that */
         fake_worker(two.fake, 1, 1);

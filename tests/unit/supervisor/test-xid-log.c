@@ -68,7 +68,7 @@ static void of_its_own_worker_it_is_told_whole(void **state) {
         assert_string_equal(
                 fault(*state, client, 0),
                 "job 1.1: CUDA_ERROR_ILLEGAL_ADDRESS; Xid 31 (GPU memory page fault): Ch "
-                "00000008. MMU Fault; found: it was the only job in flight");
+                "00000008. MMU Fault (this job caused the fault: no other job was in flight)");
         assert_int_equal(fake_device_status(client, 0)->xids, 1 + 1);
         assert_int_equal(fake_device_status(client, 1)->xids, 0 + 1);
         assert_string_equal(fake_device_status(client, 0)->state, "ready");
@@ -82,8 +82,8 @@ static void without_a_process_by_number_alone(void **state) {
         assert_string_equal(
                 fault(*state, client, 0),
                 "job 1.1: CUDA_ERROR_ILLEGAL_ADDRESS; Xid 13 (graphics engine exception), "
-                "for which the kernel's log names no process; found: it was the only "
-                "job in flight");
+                "for which the kernel log names no process (this job caused the fault: no "
+                "other job was in flight)");
         /* It explained that fault, and no other. */
         assert_null(strstr(fault(*state, client, 1), "Xid"));
         fake_client_close(client);
@@ -169,9 +169,10 @@ static void a_fatal_one_drains_the_device_until_an_administrator_gives_it_back(v
         log_says(OF_DEVICE_0 "79, GPU has fallen off the bus.\n");
         log_says(OF_DEVICE_0 "154, GPU recovery action changed from 0x0 (None) to 0x2 (Reboot)\n");
         fake_wait(fake, is_drained, fake);
-        assert_string_equal(fake_device_status(client, 0)->state,
-                            "drained by itself: Xid 79, GPU has fallen off the bus: restart the "
-                            "machine");
+        assert_string_equal(
+                fake_device_status(client, 0)->state,
+                "drained automatically: Xid 79, GPU has fallen off the bus: restart the "
+                "machine");
         assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__ITSELF);
         assert_true(fake->n_kept > n_kept);
 
@@ -196,8 +197,9 @@ static void the_next_supervisor_knows_it(void **state) {
         fake_restart(fake, "condemned-GPU-fake-1",
                      "Xid 95, uncontained memory error: reset the GPU");
         client = fake_client(fake, FAKE_UID);
-        assert_string_equal(fake_device_status(client, 1)->state,
-                            "drained by itself: Xid 95, uncontained memory error: reset the GPU");
+        assert_string_equal(
+                fake_device_status(client, 1)->state,
+                "drained automatically: Xid 95, uncontained memory error: reset the GPU");
         assert_int_equal(fake_device_status(client, 1)->drained, GPUQ__V1__DRAINED_BY__ITSELF);
         assert_string_equal(fake_device_status(client, 0)->state, "ready");
         fake_client_close(client);

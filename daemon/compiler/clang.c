@@ -109,8 +109,8 @@ int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {
                 return r;
         if (r > 0)
                 return result_fail(result, COMPILED_FAILED,
-                                   "%s\n(compiled by clang without the CUDA Toolkit: install NVRTC "
-                                   "for all of CUDA C++)",
+                                   "%s\n(compiled by clang without the CUDA Toolkit; install NVRTC "
+                                   "for full CUDA C++ support)",
                                    output);
 
         r = result_add_log(result, output);

@@ -26,8 +26,8 @@ static int compile_source(const Request *request, Result *result) {
                 r = clang_compile(request, result, &ptx);
         if (r == BACKEND_E_MISSING)
                 return result_fail(result, COMPILED_NO_COMPILER,
-                                   "no compiler for CUDA C++ on this machine: install NVRTC (part "
-                                   "of the CUDA Toolkit) or clang");
+                                   "cannot compile CUDA C++: no compiler found; install NVRTC "
+                                   "(part of the CUDA Toolkit) or clang");
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
 
@@ -56,14 +56,15 @@ static int take_cubin(const Request *request, Result *result, const void *image,
         r = cubin_scan(image, n_image, result->signature, &sm);
         if (r == CUBIN_E_BROKEN)
                 return result_fail(result, COMPILED_NOT_MODULE,
-                                   "%s: a damaged cubin: its tables do not fit into it",
+                                   "%s: the cubin is damaged: its tables are outside of the file",
                                    request->name);
         if (r < 0)
                 return r;
         if (!cubin_runs_on(sm, request->sm))
                 return result_fail(result, COMPILED_NO_BINARY,
-                                   "%s: built for sm_%u, this device is sm_%u", request->name, sm,
-                                   request->sm);
+                                   "%s was built for sm_%u, but this device is sm_%u: rebuild it "
+                                   "for this device",
+                                   request->name, sm, request->sm);
 
         return result_set_image(result, image, n_image);
 }
@@ -91,7 +92,7 @@ static int link_fatbin(const Request *request, Result *result, const void *image
 
         r = cubin_scan(result->image, result->n_image, result->signature, &sm);
         return r == CUBIN_E_BROKEN
-                       ? result_fail(result, COMPILED_INTERNAL, "the linker made no cubin")
+                       ? result_fail(result, COMPILED_INTERNAL, "the linker produced no cubin")
                        : r;
 }
 
@@ -103,7 +104,7 @@ static int take_fatbin(const Request *request, Result *result, const void *image
         r = fatbin_find(image, n_image, request->sm, &entry);
         if (r == FATBIN_E_BROKEN)
                 return result_fail(result, COMPILED_NOT_MODULE,
-                                   "%s: a damaged fatbin: an entry reaches beyond its end",
+                                   "%s: the fatbin is damaged: an entry ends outside of the file",
                                    request->name);
         if (r == 0 && !entry.compressed)
                 return take_cubin(request, result, entry.data, entry.n_data);
@@ -111,8 +112,9 @@ static int take_fatbin(const Request *request, Result *result, const void *image
                 return link_fatbin(request, result, image, n_image);
 
         fatbin_describe(image, n_image, contents, sizeof(contents));
-        return result_fail(result, COMPILED_NO_BINARY, "%s: has %s, this device is sm_%u",
-                           request->name, contents, request->sm);
+        return result_fail(result, COMPILED_NO_BINARY,
+                           "%s has code for %s, but this device is sm_%u", request->name, contents,
+                           request->sm);
 }
 
 int gpu_compile(const Request *request, Result *result) {

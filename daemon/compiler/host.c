@@ -99,7 +99,7 @@ static int run(Host *host, bool *ret_ok) {
         r = result_fail(host->result, COMPILED_FAILED, "%s", *output ? output : "");
         if (r == 0 && status >= 128)
                 r = result_fail(host->result, COMPILED_FAILED,
-                                "%sthe compiler was ended by signal %d: out of time or memory\n",
+                                "%sthe compiler was killed by signal %d: out of time or memory\n",
                                 output, status - 128);
         return r;
 }
@@ -182,7 +182,7 @@ static int take_image(Host *host) {
         r = cpu_image_scan(image, n_image, host->result->signature);
         if (r > 0)
                 return result_fail(host->result, COMPILED_INTERNAL,
-                                   "the compiler's output is not an image");
+                                   "the compiler's output is not a valid image");
         if (r < 0)
                 return r;
 
@@ -205,8 +205,9 @@ int host_compile(const Request *request, Result *result) {
 
         r = process_find(compilers, &host.compiler);
         if (r == -ENOENT)
-                return result_fail(result, COMPILED_NO_COMPILER,
-                                   "the CPU driver needs a C++ compiler for source: install g++");
+                return result_fail(
+                        result, COMPILED_NO_COMPILER,
+                        "cannot compile source for the CPU: no C++ compiler found; install g++");
         if (r < 0)
                 return r;
 

@@ -84,7 +84,8 @@ static int nvjitlink_failed(const NvJitLink *link, Linker linker, Result *result
         if (n > 0 && link->log(linker, log))
                 *log = '\0';
         if (!*log)
-                return result_fail(result, COMPILED_FAILED, "nvJitLink gave error %d", error);
+                return result_fail(result, COMPILED_FAILED, "nvJitLink failed with error %d",
+                                   error);
         return result_fail(result, COMPILED_FAILED, "%s", log);
 }
 
@@ -93,13 +94,13 @@ static int nvjitlink_take(const NvJitLink *link, Linker linker, Result *result) 
         size_t n = 0;
 
         if (link->cubin_size(linker, &n) || n == 0)
-                return result_fail(result, COMPILED_INTERNAL, "nvJitLink made no cubin");
+                return result_fail(result, COMPILED_INTERNAL, "nvJitLink produced no cubin");
 
         cubin = malloc(n);
         if (!cubin)
                 return -ENOMEM;
         if (link->cubin(linker, cubin))
-                return result_fail(result, COMPILED_INTERNAL, "nvJitLink gave no cubin");
+                return result_fail(result, COMPILED_INTERNAL, "nvJitLink returned no cubin");
 
         free(result->image);
         result->image = TAKE_PTR(cubin);
@@ -236,11 +237,13 @@ static int driver_run(const Request *request, Result *result, Format format, con
                 return r;
         if (r < 0)
                 return result_fail(result, COMPILED_NO_COMPILER,
-                                   "no linker for PTX: no nvJitLink, and no driver: %s", problem);
+                                   "cannot link PTX: nvJitLink is not installed, and the GPU "
+                                   "driver cannot be used: %s",
+                                   problem);
 
         error = driver_context(link, request->device);
         if (error)
-                r = driver_failed(link, result, "a context to link in", error);
+                r = driver_failed(link, result, "creating a context to link in", error);
         else
                 r = driver_link(link, request, result, format, image, n_image);
 
@@ -261,8 +264,8 @@ int link_image(const Request *request, Result *result, Format format, const void
                 return r;
         if (!request->cuda_driver)
                 return result_fail(result, COMPILED_NO_COMPILER,
-                                   "no linker for PTX: libnvJitLink.so is not on this machine, or "
-                                   "does not know sm_%u",
+                                   "cannot link PTX: libnvJitLink.so is not installed or does not "
+                                   "support sm_%u; install a newer CUDA Toolkit",
                                    request->sm);
 
         return driver_run(request, result, format, image, n_image);

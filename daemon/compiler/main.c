@@ -78,14 +78,14 @@ static int check_format(Request *request, Result *result) {
         found = format_detect(request->image, request->n_image);
         if (found == FORMAT_UNKNOWN) {
                 format_describe(request->image, request->n_image, start, sizeof(start));
-                return result_fail(result, COMPILED_NOT_MODULE, "%s is not a module: it %s",
+                return result_fail(result, COMPILED_NOT_MODULE, "%s is not a module: the file %s",
                                    request->name, start)
                                ?: 1;
         }
         if (found == FORMAT_HOST_ELF)
                 return result_fail(result, COMPILED_NOT_MODULE,
-                                   "%s is a program or library of this machine, not a module: "
-                                   "give its CUDA C++ source",
+                                   "%s is a program or library for the CPU, not a module: pass its "
+                                   "CUDA C++ source",
                                    request->name)
                                ?: 1;
         if (request->format == FORMAT_AUTO)
@@ -93,7 +93,8 @@ static int check_format(Request *request, Result *result) {
         if ((request->format == FORMAT_SOURCE || request->format == FORMAT_PTX) !=
                     (found == FORMAT_SOURCE || found == FORMAT_PTX) ||
             (request->format > FORMAT_PTX && request->format != found))
-                return result_fail(result, COMPILED_NOT_MODULE, "%s is not %s but %s",
+                return result_fail(result, COMPILED_NOT_MODULE,
+                                   "%s was loaded as %s, but it contains %s: load it as that",
                                    request->name, format_name(request->format), format_name(found))
                                ?: 1;
         return 0;
@@ -103,8 +104,8 @@ static int check_options(const Request *request, Result *result) {
         size_t bad = options_find_bad(request->options, request->n_options);
 
         if (request->n_options > OPTIONS_MAX)
-                return result_fail(result, COMPILED_BAD_OPTION, "more than %u compiler options",
-                                   OPTIONS_MAX)
+                return result_fail(result, COMPILED_BAD_OPTION,
+                                   "too many compiler options: the limit is %u", OPTIONS_MAX)
                                ?: 1;
         if (bad < request->n_options)
                 return result_fail(result, COMPILED_BAD_OPTION,
@@ -120,8 +121,8 @@ static int check_target(const Request *request, Result *result) {
                 return 0;
 
         return result_fail(result, COMPILED_NO_BINARY,
-                           "%s is %s, which runs on NVIDIA GPUs only: this device is the CPU, and "
-                           "takes CUDA C++ source",
+                           "%s is %s, which runs on NVIDIA GPUs only; this device is the CPU: pass "
+                           "CUDA C++ source",
                            request->name, format_name(request->format))
                        ?: 1;
 }
@@ -250,7 +251,7 @@ static int work(const Request *request) {
 static int write_error(const Request *request, int error) {
         char text[160];
 
-        snprintf(text, sizeof(text), "the compiler could not do its work: %s", strerror(error));
+        snprintf(text, sizeof(text), "the compiler failed: %s", strerror(error));
         return write_failure(request, COMPILED_INTERNAL, text);
 }
 
@@ -319,17 +320,18 @@ static int explain(const Request *request, int status, int why) {
         char text[160];
 
         if (why == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
-                snprintf(text, sizeof(text), "compiling took longer than %u s and was ended",
+                snprintf(text, sizeof(text), "the compiler was stopped after its timeout of %u s",
                          request->timeout_s);
                 return write_failure(request, COMPILED_FAILED, text);
         }
         if (WIFSIGNALED(status)) {
-                snprintf(text, sizeof(text), "the compiler was ended by signal %d (%s)%s",
+                snprintf(text, sizeof(text), "the compiler was killed by signal %d (%s)%s",
                          WTERMSIG(status), strsignal(WTERMSIG(status)),
-                         WTERMSIG(status) == SIGABRT ? ", as by one that is out of memory" : "");
+                         WTERMSIG(status) == SIGABRT ? ", probably because it ran out of memory"
+                                                     : "");
                 return write_failure(request, COMPILED_FAILED, text);
         }
-        return write_failure(request, COMPILED_INTERNAL, "the compiler could not do its work");
+        return write_failure(request, COMPILED_INTERNAL, "the compiler failed");
 }
 
 /* The crash may be of what twins add to a module: it is compiled again as it came. */
@@ -394,7 +396,8 @@ static int run(Request *request) {
 
         r = request_read(request);
         if (r == -EFBIG)
-                return write_failure(request, COMPILED_NOT_MODULE, "the image is over 256 MiB");
+                return write_failure(request, COMPILED_NOT_MODULE,
+                                     "the module image is too large: the limit is 256 MiB");
         if (r < 0)
                 return r;
 

@@ -138,8 +138,8 @@ static int parse(Request *request, int argc, char **argv) {
         while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
                 if (set(request, option, optarg) < 0) {
                         if (option != '?')
-                                fprintf(stderr, "%s: --%s %s: not a value for it\n",
-                                        COMPILER_PROGRAM, options[option].name, optarg);
+                                fprintf(stderr, "%s: --%s %s: invalid value\n", COMPILER_PROGRAM,
+                                        options[option].name, optarg);
                         return -EINVAL;
                 }
                 seen[option] = true;

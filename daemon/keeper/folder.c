@@ -51,7 +51,8 @@ static int folder_open_cache(const char *cache, char **ret_error) {
         if (fd < 0 || fstat(fd, &st) < 0)
                 return folder_fail(-errno, cache, strerror(errno), ret_error);
         if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-                return folder_fail(-EPERM, cache, "must be ours and writable for nobody else",
+                return folder_fail(-EPERM, cache,
+                                   "it must belong to gpuqd's user and be writable for nobody else",
                                    ret_error);
         return TAKE_FD(fd);
 }
@@ -92,10 +93,10 @@ static int folder_give(const char *parent, const char *name, uid_t uid, gid_t gi
         fd = r;
 
         if (st.st_uid != uid && st.st_uid != geteuid())
-                return folder_fail(-EPERM, name, "belongs to another user", ret_error);
+                return folder_fail(-EPERM, name, "it belongs to another user", ret_error);
         if (st.st_mode & (S_IRWXG | S_IRWXO))
-                return folder_fail(-EPERM, name, "is open to others; its mode must be 0700",
-                                   ret_error);
+                return folder_fail(-EPERM, name,
+                                   "it is accessible to others; its mode must be 0700", ret_error);
         if (st.st_uid != uid && fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
                 return folder_fail(-errno, name, strerror(errno), ret_error);
         return 0;
@@ -127,7 +128,8 @@ int folder_without_mps(const char *cache, char **ret_path, char **ret_error) {
         fd = r;
 
         if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-                return folder_fail(-EPERM, name, "must be ours and writable for nobody else",
+                return folder_fail(-EPERM, name,
+                                   "it must belong to gpuqd's user and be writable for nobody else",
                                    ret_error);
         return folder_path(cache, name, ret_path);
 }

@@ -39,7 +39,7 @@ static size_t held_raise_fd_limit(void) {
 
 static void held_take_back(const char *key, int fd, void *userdata) {
         if (store_keep(userdata, key, fd) != 0) {
-                log_warning("%s, which systemd held for us, is not taken back", key);
+                log_warning("%s: cannot take back this descriptor from systemd", key);
                 notify_drop(key);
                 close(fd);
         }
@@ -91,8 +91,8 @@ bool held_keep(Held *held, const char *key, int *fd) {
         }
 
         if (!held->is_full)
-                log_warning("cannot hold more than %zu descriptors; what is beyond them would not "
-                            "survive a restart of the supervisor",
+                log_warning("cannot hold more than %zu descriptors; further ones would not survive "
+                            "a restart of the supervisor",
                             store_count(held->store));
         held->is_full = true;
         return true;

@@ -86,7 +86,7 @@ int identity_by_uid(uid_t uid, gid_t gid, Identity **ret_identity) {
         /* Without an answer the user's jobs still run, with the group of its session alone. */
         r = names_find_uid(uid, &name, &gid);
         if (r < 0)
-                log_warning("uid %u gets a worker without supplementary groups: %s", (unsigned)uid,
+                log_warning("the worker of uid %u has no supplementary groups: %s", (unsigned)uid,
                             strerror(-r));
         return identity_new(uid, gid, name, ret_identity);
 }
@@ -102,12 +102,11 @@ static int identity_check_name(const char *key, const char *name, char **ret_err
 
         if (r == IDENTITY_E_UNKNOWN)
                 r = asprintf(ret_error,
-                             "%s = %s: no such user; run systemd-sysusers, set %s, or serve "
-                             "yourself alone with --private",
+                             "%s = %s: no such user; run systemd-sysusers, set %s, or serve only "
+                             "yourself with --private",
                              key, name, key);
         else if (r == IDENTITY_E_ROOT)
-                r = asprintf(ret_error, "%s = %s: has uid or gid 0, which it may not have", key,
-                             name);
+                r = asprintf(ret_error, "%s = %s: the user must not have uid or gid 0", key, name);
         else
                 r = asprintf(ret_error, "%s = %s: %s", key, name, strerror(-r));
         if (r < 0)
@@ -132,8 +131,8 @@ static bool name_check(int r, int level, const char *where, const char *what, un
                 log_full(level, NULL, "%s: this machine has no such %s", where, what);
                 ++*n_unknown;
         } else if (r < 0) {
-                log_warning("%s: the lookup of the %s failed: %s; further names were not checked",
-                            where, what, strerror(-r));
+                log_warning("%s: cannot look up the %s: %s; further names were not checked", where,
+                            what, strerror(-r));
         }
         return r >= 0;
 }

@@ -157,8 +157,8 @@ static void keeper_start_supervisor(Keeper *keeper) {
         int r;
 
         if (n_left)
-                log_warning("%zu workers were killed %u s ago and have not ended: going on without "
-                            "waiting for them",
+                log_warning("%zu workers were killed %u s ago but have not ended: not waiting for "
+                            "them any longer",
                             n_left, CLEAR_MS / 1000);
         r = succession_start(&keeper->supervisor);
         if (r == 0)
@@ -191,7 +191,7 @@ static void keeper_on_supervisor_exit(Keeper *keeper, int status) {
                 held_drop(keeper->held, KEEPER_KEY_LEDGER);
 
         describe_status(status, text, sizeof(text));
-        log_error("the supervisor %s; starting it again", text);
+        log_error("the supervisor %s: restarting it", text);
         if (succession_plan(&keeper->supervisor) == SUCCESSION_E_IN_VAIN)
                 keeper_give_up(keeper);
 }
@@ -203,7 +203,7 @@ static void keeper_on_ready(Keeper *keeper) {
                 log_info("serving at %s", listener_path(keeper->listener));
                 notify_ready();
         } else {
-                log_info("the supervisor is up again");
+                log_info("the supervisor is running again");
         }
         keeper->supervisor.is_ready = true;
 }
@@ -221,7 +221,8 @@ static bool keeper_on_spawn(Keeper *keeper, const KeeperMessage *message,
         if (r == 0) {
                 answer.pid = pid;
         } else {
-                log_error("no worker for uid %u: %s", message->uid, error ? error : strerror(-r));
+                log_error("cannot start a worker for uid %u: %s", message->uid,
+                          error ? error : strerror(-r));
                 answer.kind = KEEPER_EXITED;
                 answer.status = 127 << 8;
                 strncpy(answer.text, error ? error : strerror(-r), sizeof(answer.text) - 1);
@@ -323,10 +324,11 @@ static void keeper_reload(Keeper *keeper) {
 
         r = settings_reload(&keeper->settings, &error);
         if (r < 0) {
-                log_error("the configuration stays as it was: %s", error ? error : strerror(-r));
+                log_error("cannot reload the configuration: %s; the old one stays in force",
+                          error ? error : strerror(-r));
                 return;
         }
-        log_info("the configuration was read again");
+        log_info("configuration reloaded");
         keeper_tell(keeper, &(KeeperMessage){.kind = KEEPER_RELOAD}, keeper->settings.fd);
 }
 
@@ -335,7 +337,7 @@ static void keeper_reload(Keeper *keeper) {
  * supervisor that is just dead has handed over what it could.
  */
 static void keeper_hand_over(Keeper *keeper) {
-        log_info("handing over to the next one");
+        log_info("handing over to the next gpuqd");
         keeper->quit_at_ms = now_ms() + KEEPER_HANDOVER_S * 1000u + QUIT_MS;
         keeper_tell(keeper, &(KeeperMessage){.kind = KEEPER_HANDOVER}, -1);
 }
@@ -348,7 +350,7 @@ static void keeper_end(Keeper *keeper) {
 
 static void keeper_quit(Keeper *keeper) {
         if (keeper_is_quitting(keeper)) {
-                log_info("asked again: ending at once");
+                log_info("second signal: exiting at once");
                 keeper->quit_at_ms = now_ms();
                 keeper->is_hurried = true;
                 return;
@@ -400,7 +402,7 @@ static int keeper_timeout(const Keeper *keeper) {
 
 static void keeper_kill_all(Keeper *keeper, uint64_t now) {
         if (keeper->supervisor.pid)
-                log_warning("the supervisor has not ended %s, killed",
+                log_warning("supervisor killed: it had not exited %s",
                             keeper->is_hurried ? "yet" : "in time");
         workers_kill_all(keeper->workers);
         if (keeper->supervisor.pid)

@@ -59,7 +59,7 @@ int kernel_log_open(const Config *config, bool is_private) {
         if (fd >= 0)
                 return fd;
         if (strcmp(driver_choose(config->device), "cpu") != 0)
-                log_notice("Xids stay unknown, the kernel's log cannot be read: %s: %s",
+                log_notice("Xids are not reported: cannot read the kernel log: %s: %s",
                            config->kernel_log, strerror(-fd));
         return -1;
 }

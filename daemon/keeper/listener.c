@@ -72,15 +72,14 @@ static int listener_lock_folder(const char *path, char **ret_error) {
         fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return listener_fail(-errno, ret_error,
-                                     "no socket at %s: folder %s: %s; create it, or choose another "
-                                     "path with --socket",
+                                     "cannot create the socket %s: folder %s: %s; create the "
+                                     "folder, or choose another path with --socket",
                                      path, folder, strerror(errno));
         if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
-                return listener_fail(
-                        -errno, ret_error,
-                        "no socket at %s: folder %s is not writable for us: %s; choose "
-                        "another path with --socket",
-                        path, folder, strerror(errno));
+                return listener_fail(-errno, ret_error,
+                                     "cannot create the socket %s: folder %s is not writable: %s; "
+                                     "choose another path with --socket",
+                                     path, folder, strerror(errno));
         if (flock(fd, LOCK_EX) < 0)
                 return listener_fail(-errno, ret_error, "cannot lock folder %s: %s", folder,
                                      strerror(errno));
@@ -98,18 +97,17 @@ static int listener_remove_stale(const char *path, char **ret_error) {
                                ? 0
                                : listener_fail(-errno, ret_error, "%s: %s", path, strerror(errno));
         if (!S_ISSOCK(st.st_mode))
-                return listener_fail(
-                        -EEXIST, ret_error,
-                        "%s is there and is not a socket; remove it, or choose another "
-                        "path with --socket",
-                        path);
+                return listener_fail(-EEXIST, ret_error,
+                                     "%s exists and is not a socket; remove it, or choose another "
+                                     "path with --socket",
+                                     path);
 
         fd = listener_socket();
         if (fd < 0)
                 return fd;
         if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN)
                 return listener_fail(-EADDRINUSE, ret_error,
-                                     "socket path %s is in use by another gpuqd; end that one, or "
+                                     "socket path %s is in use by another gpuqd; stop that one, or "
                                      "choose another path with --socket",
                                      path);
         if (errno != ECONNREFUSED && errno != EPROTOTYPE)
@@ -155,20 +153,20 @@ static int listener_bind(Listener *listener, const char *path, bool is_private, 
         r = bind(listener->fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
         umask(mask);
         if (r < 0)
-                return listener_fail(r, ret_error, "cannot make the socket %s: %s", path,
+                return listener_fail(r, ret_error, "cannot create the socket %s: %s", path,
                                      strerror(-r));
 
         if (lstat(path, &st) < 0) {
                 r = -errno;
                 (void)unlink(path); /* ours still: the folder is locked */
-                return listener_fail(r, ret_error, "cannot look at the socket %s: %s", path,
+                return listener_fail(r, ret_error, "cannot inspect the socket %s: %s", path,
                                      strerror(-r));
         }
         listener->path = TAKE_PTR(own);
         listener->device = st.st_dev;
         listener->inode = st.st_ino;
         if (listen(listener->fd, SOMAXCONN) < 0)
-                return listener_fail(-errno, ret_error, "cannot listen at %s: %s", path,
+                return listener_fail(-errno, ret_error, "cannot listen on %s: %s", path,
                                      strerror(errno));
         return 0;
 }
@@ -203,8 +201,8 @@ int listener_new(const char *path, bool is_private, Listener **ret_listener, cha
                 r = listener_open(listener, path, is_private, ret_error);
         else if (r < 0)
                 return listener_fail(r, ret_error,
-                                     "systemd passed something else than one listening Unix stream "
-                                     "socket; see gpuqd.socket");
+                                     "systemd must pass exactly one listening Unix stream socket; "
+                                     "see gpuqd.socket");
         if (r < 0)
                 return r;
 

@@ -161,7 +161,7 @@ int options_parse(int argc, char **argv, Options **ret_options) {
                         return r;
         }
         if (optind < argc)
-                return options_usage("%s: no such argument", argv[optind]);
+                return options_usage("unexpected argument '%s'", argv[optind]);
         r = options_complete(options);
         if (r < 0)
                 return r;
@@ -192,8 +192,8 @@ static int options_set_private_socket(Options *options, char **ret_error) {
         const char *folder = getenv("XDG_RUNTIME_DIR");
 
         if (!folder || *folder != '/')
-                return options_fail(ret_error, "no place for the socket: XDG_RUNTIME_DIR is not "
-                                               "set; name one with --socket PATH");
+                return options_fail(ret_error, "no path for the socket: XDG_RUNTIME_DIR is not "
+                                               "set; choose one with --socket PATH");
         words_add(&options->settings, "socket=%s/gpuq.sock", folder);
         return 0;
 }
@@ -206,8 +206,8 @@ static int options_set_private_cache(Options *options, char **ret_error) {
         else if (home && *home == '/')
                 words_add(&options->settings, "cache_dir=%s/.cache/gpuq", home);
         else
-                return options_fail(ret_error, "no place for the compile cache: HOME is not set; "
-                                               "name one with --set cache_dir=PATH");
+                return options_fail(ret_error, "no folder for the compile cache: HOME is not set; "
+                                               "choose one with --set cache_dir=PATH");
         return 0;
 }
 

@@ -100,7 +100,7 @@ static _Noreturn void child_run(const ProcessPlan *plan, pid_t parent, int repor
 
         /* A change of uid clears it, so it comes last; the keeper may have died before. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-                child_fail(report, "tie itself to the keeper");
+                child_fail(report, "arrange to end with the keeper");
         if (getppid() != parent)
                 _exit(127);
 

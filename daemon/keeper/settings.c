@@ -67,8 +67,8 @@ static int settings_hold_fixed(const Settings *settings, Config *config) {
         if (r < 0)
                 return r;
         if (is_held)
-                log_warning("socket, device, cpu_devices, isolation, state_dir and supervisor_user "
-                            "stay as they were until a restart");
+                log_warning("changes of socket, device, cpu_devices, isolation, state_dir and "
+                            "supervisor_user take effect when gpuqd is restarted");
         config->device = old->device;
         config->cpu_devices = old->cpu_devices;
         config->isolation_shared = old->isolation_shared;

@@ -67,7 +67,7 @@ static int succession_try(Succession *succession) {
 
 int succession_plan(Succession *succession) {
         if (!succession->is_ready && ++succession->n_tries >= FIRST_TRIES) {
-                log_error("the supervisor does not come up: giving up");
+                log_error("gpuqd exits: the supervisor failed to start repeatedly");
                 return SUCCESSION_E_IN_VAIN;
         }
 
@@ -110,7 +110,8 @@ bool succession_doubts(Succession *succession, int status) {
         }
         if (++succession->n_doubts < LEDGER_TRIES)
                 return false;
-        log_error("%u supervisors ended as soon as they had taken over: the ledger is set aside",
+        log_error("ledger set aside: %u supervisors in a row ended right after they had taken it "
+                  "over",
                   LEDGER_TRIES);
         succession->n_doubts = 0;
         return true;
@@ -135,7 +136,7 @@ void succession_heard(Succession *succession) {
 void succession_kill(Succession *succession, const char *why) {
         if (!succession->pid)
                 return;
-        log_error("killing the supervisor: %s", why);
+        log_error("supervisor killed: %s", why);
         (void)kill(succession->pid, SIGKILL);
 }
 
@@ -144,7 +145,7 @@ void succession_unlink(Succession *succession, int r) {
         if (r == LINK_E_CLOSED)
                 succession->leave_by_ms = now_ms() + LEAVE_MS;
         else
-                succession_kill(succession, r < 0 ? strerror(-r) : "it sent nonsense");
+                succession_kill(succession, r < 0 ? strerror(-r) : "it sent an invalid message");
         succession->link = link_free(succession->link);
 }
 
@@ -157,8 +158,9 @@ uint64_t succession_due_at(const Succession *succession) {
 void succession_on_time(Succession *succession, uint64_t now) {
         if (now < succession_due_at(succession))
                 return;
-        succession_kill(succession, now >= succession->leave_by_ms ? "it did not end by itself"
-                                                                   : "it was silent for too long");
+        succession_kill(succession, now >= succession->leave_by_ms
+                                            ? "it did not exit in time"
+                                            : "it did not respond for too long");
         succession->heard_ms = now;
         succession->leave_by_ms = NEVER;
 }

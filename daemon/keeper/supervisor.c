@@ -46,12 +46,12 @@ static int supervisor_identity(const Config *config, Identity **ret_identity, ch
 
         if (r == IDENTITY_E_UNKNOWN)
                 r = asprintf(ret_error,
-                             "no user %s for the supervisor: run systemd-sysusers, set "
-                             "supervisor_user, or serve yourself alone with --private",
+                             "supervisor_user = %s: no such user; run systemd-sysusers, set "
+                             "supervisor_user, or serve only yourself with --private",
                              name);
         else
-                r = asprintf(ret_error,
-                             "supervisor_user = %s has uid or gid 0, which it may not have", name);
+                r = asprintf(ret_error, "supervisor_user = %s: the user must not have uid or gid 0",
+                             name);
         if (r < 0)
                 *ret_error = NULL;
         return -EINVAL;
@@ -67,7 +67,7 @@ static void supervisor_make_folder(const Config *config, const Identity *identit
         r = folder_for_jobs(config->state_dir, identity ? identity->uid : getuid(),
                             identity ? identity->gid : getgid(), &error);
         if (r < 0)
-                log_warning("no detached jobs: %s", error ? error : "out of memory");
+                log_warning("detached jobs are off: %s", error ? error : "out of memory");
 }
 
 int supervisor_start(const Options *options, const Config *config, int link_fd, int config_fd,

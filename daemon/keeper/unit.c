@@ -147,8 +147,8 @@ bool unit_is_restarting(void) {
                 r = unit_ask(bus, &is_restarting);
         sd_bus_unref(bus);
         if (r < 0)
-                log_warning("systemd does not say whether this is a restart, so clients are told "
-                            "that it is the end: %s",
+                log_warning("cannot ask systemd whether this is a restart; clients are told that "
+                            "gpuqd ends: %s",
                             strerror(-r));
         return r >= 0 && is_restarting;
 }

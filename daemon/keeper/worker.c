@@ -84,12 +84,13 @@ static int worker_system_identity(const char *name, Identity **ret_identity, cha
         int r = identity_by_name(name, true, ret_identity);
 
         if (r == IDENTITY_E_UNKNOWN)
-                return worker_fail(-ENOENT, ret_error,
-                                   "no user %s: run systemd-sysusers, or set worker_user", name);
+                return worker_fail(
+                        -ENOENT, ret_error,
+                        "worker_user = %s: no such user; run systemd-sysusers, or set worker_user",
+                        name);
         if (r == IDENTITY_E_ROOT)
                 return worker_fail(-EPERM, ret_error,
-                                   "worker_user = %s has uid or gid 0, which no worker may have",
-                                   name);
+                                   "worker_user = %s: the user must not have uid or gid 0", name);
         return r;
 }
 
@@ -102,7 +103,7 @@ static int worker_identity(const Workers *workers, const Config *config,
 
         if (workers->is_private) {
                 if (!message->probe && message->uid != getuid())
-                        return worker_fail(-EPERM, ret_error, "%s serves its own uid alone",
+                        return worker_fail(-EPERM, ret_error, "%s serves only its own uid",
                                            "a private gpuqd");
                 return 0;
         }
@@ -111,7 +112,7 @@ static int worker_identity(const Workers *workers, const Config *config,
 
         r = identity_by_uid(message->uid, message->gid, ret_identity);
         if (r > 0)
-                return worker_fail(-EPERM, ret_error, "no worker for a user with gid 0%s",
+                return worker_fail(-EPERM, ret_error, "a worker must not run with gid 0%s",
                                    " or an invalid uid");
         return r;
 }
@@ -210,7 +211,7 @@ static int worker_run(const Workers *workers, const Config *config, const Keeper
         int r;
 
         if (!worker_is_uuid(message->text))
-                return worker_fail(-EINVAL, ret_error, "%s is no device's uuid", "the text");
+                return worker_fail(-EINVAL, ret_error, "%s is not a device uuid", "the text");
         r = worker_identity(workers, config, message, &identity, ret_error);
         if (r < 0)
                 return r;
@@ -234,7 +235,7 @@ int workers_spawn(Workers *workers, const Config *config, const KeeperMessage *m
 
         *ret_error = NULL;
         if (workers->n_workers >= WORKERS_MAX)
-                return worker_fail(-EAGAIN, ret_error, "too many workers%s", "");
+                return worker_fail(-EAGAIN, ret_error, "too many workers are running%s", "");
         worker = calloc(1, sizeof(*worker));
         if (!worker)
                 return -ENOMEM;

@@ -211,10 +211,10 @@ static char *format_flag(const void *place) {
 
 #define AT(member)     .offset = offsetof(Config, member)
 #define RANGE(a, b)    .min = (a), .max = (b), .allowed = #a " to " #b
-#define NUMBER(member) .name = #member, .what = "a number of that range", AT(member)
+#define NUMBER(member) .name = #member, .what = "a number in this range", AT(member)
 #define LIMIT(member)  .name = #member, AT(limits.member), .user = true
 #define FLAG           .what = "a yes or no", .parse = parse_flag, .format = format_flag, .allowed = "yes, no"
-#define COUNT          .what = "a number of that range", .parse = parse_u64, .format = format_u64
+#define COUNT          .what = "a number in this range", .parse = parse_u64, .format = format_u64
 #define SIZE                                                                                       \
         .what = "a size", .parse = parse_size, .format = format_size,                              \
         .allowed = "bytes, with K, M, G or T, or unlimited"
@@ -226,14 +226,14 @@ static const ConfigKey config_keys[] = {
          .format = format_string,
          AT(socket),
          .max = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
-         .allowed = "a path from / on, 107 bytes at most",
+         .allowed = "an absolute path, 107 bytes at most",
          .initial = "/run/gpuq/gpuqd.sock"},
         {.name = "allow_groups",
          .what = "a list of groups",
          .parse = parse_words,
          .format = format_string,
          AT(allow_groups),
-         .allowed = "names with blanks between, or nothing",
+         .allowed = "names separated by blanks, or nothing",
          .initial = ""},
         {.name = "admin_group",
          .what = "a group",
@@ -262,7 +262,7 @@ static const ConfigKey config_keys[] = {
          .format = format_string,
          AT(cache_dir),
          .max = 3000,
-         .allowed = "a path from / on",
+         .allowed = "an absolute path",
          .initial = "/var/cache/gpuq"},
         {.name = "state_dir",
          .what = "a folder's path",
@@ -270,7 +270,7 @@ static const ConfigKey config_keys[] = {
          .format = format_string,
          AT(state_dir),
          .max = 3000,
-         .allowed = "a path from / on, or nothing",
+         .allowed = "an absolute path, or nothing",
          .initial = "/var/lib/gpuqd"},
         {.name = "kernel_log",
          .what = "a file's path",
@@ -278,7 +278,7 @@ static const ConfigKey config_keys[] = {
          .format = format_string,
          AT(kernel_log),
          .max = 4096,
-         .allowed = "a path from / on, or nothing",
+         .allowed = "an absolute path, or nothing",
          .initial = "/dev/kmsg"},
         {.name = "device",
          .what = "a driver",
@@ -295,7 +295,7 @@ static const ConfigKey config_keys[] = {
          .format = format_string,
          AT(cpu_broken),
          .max = 4096,
-         .allowed = "a path from / on, or nothing",
+         .allowed = "an absolute path, or nothing",
          .initial = ""},
         {NUMBER(cpu_threads), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 1024),
          .initial = "0"},

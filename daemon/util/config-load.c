@@ -112,8 +112,8 @@ static int parser_assign(Parser *parser, const char *section, const char *name, 
         if (!key) {
                 _cleanup_(freep) char *names = config_key_names(user);
 
-                parser_fail(parser, "%s: no such key%s; allowed: %s", name,
-                            user ? " of a user" : "", names ? names : "");
+                parser_fail(parser, "unknown key %s%s; allowed: %s", name,
+                            user ? " in a [user NAME] section" : "", names ? names : "");
                 return -EINVAL;
         }
 
@@ -135,13 +135,12 @@ static void parser_check_section(Parser *parser, const char *line) {
         size_t n = strcspn(line + 1, "]");
 
         if (line[1 + n] != ']') {
-                parser_fail(parser, "%s: no ] at the end of the section", line);
+                parser_fail(parser, "missing ] at the end of the section: %s", line);
                 return;
         }
         snprintf(section, sizeof(section), "%.*s", (int)n, line + 1);
         if (!section_is_right(section))
-                parser_fail(parser, "[%s]: no such section; allowed: [gpuqd], [user NAME]",
-                            section);
+                parser_fail(parser, "unknown section [%s]; allowed: [gpuqd], [user NAME]", section);
 }
 
 /*
@@ -185,7 +184,8 @@ static int parser_on_value(void *userdata, const char *section, const char *name
         if (parser->error)
                 return 0;
         if (!*section) {
-                parser_fail(parser, "%s: before any section; allowed: [gpuqd], [user NAME]", name);
+                parser_fail(parser, "%s is before any section; allowed: [gpuqd], [user NAME]",
+                            name);
                 return 0;
         }
         if ((section_user(section) ? PASS_USERS : PASS_GPUQD) != parser->pass)
@@ -233,7 +233,7 @@ static int config_parse_text(Config *config, ConfigPass pass, const char *file, 
         if (r > 0 && (!parser.error || (unsigned)r < parser.error_line)) {
                 free(TAKE_PTR(parser.error));
                 parser.line = (unsigned)r;
-                parser_fail(&parser, "not understood; allowed: [SECTION], KEY = VALUE, # COMMENT");
+                parser_fail(&parser, "syntax error; allowed: [SECTION], KEY = VALUE, # COMMENT");
         }
         if (parser.error) {
                 *ret_error = parser.error;
@@ -301,7 +301,7 @@ static int config_parse_settings(Config *config, char *const *settings, char **r
                 if (!name)
                         return -ENOMEM;
                 if (!value) {
-                        parser_fail(&parser, "%s: no value; allowed: KEY=VALUE", name);
+                        parser_fail(&parser, "%s has no value; allowed: KEY=VALUE", name);
                         r = -EINVAL;
                         break;
                 }

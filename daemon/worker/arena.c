@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "util/human.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -58,8 +60,8 @@ static int arena_check(Arena *arena, CUresult result, const char *what) {
 static int arena_check_size(Arena *arena) {
         if (arena->size > 0 && arena->size <= ARENA_SIZE_MAX)
                 return 0;
-        return failure_set(&arena->failure, GPUQ__V1__CODE__E_INVALID, "an arena of %llu bytes",
-                           (unsigned long long)arena->size);
+        return failure_set(&arena->failure, GPUQ__V1__CODE__E_INVALID,
+                           "invalid size of an arena: %s", human_bytes(arena->size).text);
 }
 
 /* ---- host ------------------------------------------------------------------- */
@@ -87,8 +89,8 @@ static void arena_register(Arena *arena) {
 
         if (arena->work_error) {
                 failure_set(&arena->failure, GPUQ__V1__CODE__E_MEMORY,
-                            "no memory for an arena of %llu bytes: %s",
-                            (unsigned long long)arena->size, strerror(-arena->work_error));
+                            "no memory for an arena of %s: %s", human_bytes(arena->size).text,
+                            strerror(-arena->work_error));
                 arena_fail(arena, FAILURE_E_SET);
                 return;
         }
@@ -161,8 +163,8 @@ int arena_map_host(Arena *arena, uv_loop_t *loop, int fd) {
         }
         if (r < 0) {
                 failure_set(&arena->failure, GPUQ__V1__CODE__E_MEMORY,
-                            "cannot map an arena of %llu bytes: %s",
-                            (unsigned long long)arena->size, strerror(-r));
+                            "cannot map an arena of %s: %s", human_bytes(arena->size).text,
+                            strerror(-r));
                 return arena_fail(arena, FAILURE_E_SET);
         }
         return 0;
@@ -261,7 +263,8 @@ static int arena_create(Arena *arena) {
         result = arena->context->cu->cuMemCreate(&handle, arena->n_mapped, &props, 0);
         if (result == CUDA_ERROR_OUT_OF_MEMORY)
                 return failure_set(&arena->failure, GPUQ__V1__CODE__E_MEMORY,
-                                   "the device has no %zu bytes left", arena->n_mapped);
+                                   "the device has less than %s of free memory",
+                                   human_bytes(arena->n_mapped).text);
         r = arena_check(arena, result, "cuMemCreate");
         if (r)
                 return r;

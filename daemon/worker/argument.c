@@ -72,11 +72,13 @@ static int argument_misfit(const Function *function, unsigned i, const char *giv
         const FunctionParameter *parameter = &function->parameters[i];
         char wants[32];
 
-        return failure_set(
-                failure, GPUQ__V1__CODE__E_INVALID, "argument %u of %s: wants %s, given %s%s",
-                i + 1, function->name,
-                kind_describe(parameter->kind, parameter->size, wants, sizeof(wants)), given,
-                function->kinds_known ? "" : " (this module tells sizes only, not kinds)");
+        return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
+                           "argument %u of %s must be %s, not %s%s", i + 1, function->name,
+                           kind_describe(parameter->kind, parameter->size, wants, sizeof(wants)),
+                           given,
+                           function->kinds_known
+                                   ? ""
+                                   : " (this module records sizes of parameters, not their types)");
 }
 
 int argument_check(const Function *function, unsigned i, const Gpuq__V1__Argument *argument,

@@ -46,7 +46,7 @@ static int check_write_and_read(const Context *context, CUdeviceptr memory, uint
 
         for (size_t i = 0; i < n_words; ++i)
                 if (words[i] != CHECK_PATTERN)
-                        return check_broken(failure, "its memory does not hold what is written");
+                        return check_broken(failure, "its memory does not keep what is written");
         return 0;
 }
 
@@ -56,7 +56,7 @@ static int check_memory(const Context *context, Failure *failure) {
         int r;
 
         if (!words)
-                return failure_set(failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
+                return failure_set(failure, GPUQ__V1__CODE__E_MEMORY, "the worker is out of memory");
         r = check_result(
                 context,
                 context->cu->cuMemAllocFromPoolAsync(&memory, CHECK_BYTES, context->pool, NULL),

@@ -119,8 +119,8 @@ static void compile_fail_ended(Compile *compile, Failure *failure) {
         if (compile->timed_out || compile->exit_signal == SIGXCPU ||
             compile->exit_signal == SIGALRM) {
                 failure_set(failure, GPUQ__V1__CODE__E_COMPILE,
-                            "compiling %s took longer than %u s", compile->name,
-                            compile->compilers->settings.timeout_s);
+                            "the compiler of %s was stopped after its timeout of %u s",
+                            compile->name, compile->compilers->settings.timeout_s);
                 return;
         }
 
@@ -168,9 +168,9 @@ static int compile_result(Compile *compile, Compiled **ret_compiled, void **ret_
         data = compile_read(compile->out, COMPILE_RESULT_MAX, &n_data);
         r = data ? compiled_parse(data, n_data, &compiled) : -ENOMEM;
         if (r)
-                return failure_set(
-                        failure, r < 0 ? GPUQ__V1__CODE__E_MEMORY : GPUQ__V1__CODE__E_INTERNAL,
-                        "gpuqd-compiler of %s gave no result that can be read", compile->name);
+                return failure_set(failure,
+                                   r < 0 ? GPUQ__V1__CODE__E_MEMORY : GPUQ__V1__CODE__E_INTERNAL,
+                                   "gpuqd-compiler of %s returned no valid result", compile->name);
         if (compiled->status != COMPILED_OK)
                 return failure_set(failure, compile_code(compiled->status), "%s",
                                    compiled->log[0] ? compiled->log

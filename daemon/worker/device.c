@@ -76,7 +76,8 @@ int device_find(const Driver *cu, const char *uuid, unsigned *ret_ordinal, Failu
                 }
         }
 
-        failure_set(failure, GPUQ__V1__CODE__E_NO_DEVICE, "the driver does not find it any more");
+        failure_set(failure, GPUQ__V1__CODE__E_NO_DEVICE,
+                    "the GPU driver no longer finds the device");
         failure->is_device = true;
         return FAILURE_E_SET;
 }
@@ -133,13 +134,13 @@ static const char *device_describe_action(unsigned action) {
                 case NVML_RECOVERY_DRAIN_P2P:
                         return NULL;
                 case NVML_RECOVERY_RESET:
-                        return "NVML: it needs a reset";
+                        return "NVML: the device needs a reset";
                 case NVML_RECOVERY_REBOOT:
-                        return "NVML: it needs a reboot of the machine";
+                        return "NVML: the device needs a reboot of the machine";
                 case NVML_RECOVERY_DRAIN_AND_RESET:
-                        return "NVML: it shall be drained and reset";
+                        return "NVML: the device must be drained and reset";
                 default:
-                        return "NVML: it needs more than a new process";
+                        return "NVML: the device needs a recovery action";
         }
 }
 
@@ -165,9 +166,9 @@ bool device_ask_nvml(const char *pci, const char **ret_problem) {
         if (r == 0)
                 r = nvml.memory(device, bytes);
         if (r == NVML_ERROR_GPU_IS_LOST)
-                problem = "NVML: the device is lost: it fell off the bus";
+                problem = "NVML: the device has fallen off the bus";
         else if (r == NVML_ERROR_NOT_FOUND)
-                problem = "NVML: it does not find the device";
+                problem = "NVML: device not found";
         else
                 problem = r == 0 ? device_ask_action(&nvml, device) : NULL;
 

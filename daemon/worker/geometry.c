@@ -41,11 +41,11 @@ static int geometry_check_axes(const ProgramLaunch *launch, const ContextLimits 
         for (unsigned i = 0; i < 3; ++i) {
                 if (launch->grid[i] > limits->max_grid[i])
                         return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                           "kernel %s: grid.%c is %u, the device's limit is %u",
+                                           "kernel %s: grid.%c is %u; the device's limit is %u",
                                            name, axes[i], launch->grid[i], limits->max_grid[i]);
                 if (launch->block[i] > limits->max_block[i])
                         return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                           "kernel %s: block.%c is %u, the device's limit is %u",
+                                           "kernel %s: block.%c is %u; the device's limit is %u",
                                            name, axes[i], launch->block[i], limits->max_block[i]);
         }
         return 0;
@@ -57,15 +57,15 @@ static int geometry_check_threads(const ProgramLaunch *launch, const ContextLimi
         uint64_t n_threads = product(launch->block);
 
         if (n_threads > limits->max_threads)
-                return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s: a block of %llu threads, the device's limit is %u",
-                                   function->name, (unsigned long long)n_threads,
-                                   limits->max_threads);
+                return failure_set(
+                        failure, GPUQ__V1__CODE__E_INVALID,
+                        "kernel %s: the block has %llu threads; the device's limit is %u",
+                        function->name, (unsigned long long)n_threads, limits->max_threads);
         if (n_threads > function->max_threads)
-                return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s: a block of %llu threads, this kernel's limit is %u",
-                                   function->name, (unsigned long long)n_threads,
-                                   function->max_threads);
+                return failure_set(
+                        failure, GPUQ__V1__CODE__E_INVALID,
+                        "kernel %s: the block has %llu threads; this kernel's limit is %u",
+                        function->name, (unsigned long long)n_threads, function->max_threads);
         return 0;
 }
 
@@ -77,8 +77,8 @@ static int geometry_check_shared(const ProgramLaunch *launch, const Context *con
 
         if (n_shared > context->limits.max_shared)
                 return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s: %zu bytes of shared memory in a block (%zu of its "
-                                   "own, %u asked for), the device's limit is %zu",
+                                   "kernel %s: a block needs %zu bytes of shared memory (%zu "
+                                   "static, %u dynamic); the device's limit is %zu",
                                    function->name, n_shared, function->static_shared,
                                    launch->shared_bytes, context->limits.max_shared);
         if (launch->shared_bytes <= function->dynamic_shared || n_shared <= GEOMETRY_SHARED_FREE)
@@ -105,19 +105,20 @@ static int geometry_check_cluster(const ProgramLaunch *launch, const ContextLimi
                 return 0;
         if (limits->max_cluster == 0)
                 return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s: the device has no clusters", name);
+                                   "kernel %s: the device does not support clusters", name);
         if (launch->cluster[0] > limits->max_cluster || launch->cluster[1] > limits->max_cluster ||
             launch->cluster[2] > limits->max_cluster || n_blocks > limits->max_cluster)
-                return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s: a cluster of %u x %u x %u blocks, the limit is %u "
-                                   "blocks",
-                                   name, launch->cluster[0], launch->cluster[1], launch->cluster[2],
-                                   limits->max_cluster);
+                return failure_set(
+                        failure, GPUQ__V1__CODE__E_INVALID,
+                        "kernel %s: the cluster has %u x %u x %u blocks; the limit is %u "
+                        "blocks",
+                        name, launch->cluster[0], launch->cluster[1], launch->cluster[2],
+                        limits->max_cluster);
 
         for (unsigned i = 0; i < 3; ++i)
                 if (launch->grid[i] % launch->cluster[i] != 0)
                         return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                           "kernel %s: grid.%c is %u, not a multiple of "
+                                           "kernel %s: grid.%c is %u, which is not a multiple of "
                                            "cluster.%c, %u",
                                            name, axes[i], launch->grid[i], axes[i],
                                            launch->cluster[i]);
@@ -135,7 +136,7 @@ static int geometry_check_cooperative(const ProgramLaunch *launch, const Context
                 return 0;
         if (!context->limits.cooperative)
                 return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s: the device has no cooperative launch",
+                                   "kernel %s: the device does not support cooperative launches",
                                    function->name);
 
         r = function_resident_blocks(function, context->cu, context->limits.n_multiprocessors,
@@ -145,8 +146,8 @@ static int geometry_check_cooperative(const ProgramLaunch *launch, const Context
         /* Divided, since three sizes of 32 bits can be more than 64. */
         if (launch->grid[0] > n_resident / grid_yz)
                 return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s: a cooperative grid of %u x %u x %u blocks, the "
-                                   "device holds %u of them at once",
+                                   "kernel %s: the cooperative grid has %u x %u x %u blocks; the "
+                                   "device can run %u of them at once",
                                    function->name, launch->grid[0], launch->grid[1],
                                    launch->grid[2], n_resident);
         return 0;

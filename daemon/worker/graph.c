@@ -402,7 +402,7 @@ static int graphs_make(Graphs *graphs, const Program *program, size_t n_key, siz
         int r;
 
         if (!graphs_make_room(graphs)) {
-                failure_set(failure, GPUQ__V1__CODE__E_LAUNCH, "all graphs are on their way");
+                failure_set(failure, GPUQ__V1__CODE__E_LAUNCH, "all graphs are in flight");
                 return FAILURE_E_SET;
         }
         graph = calloc(1, sizeof(*graph));
@@ -420,7 +420,7 @@ static int graphs_make(Graphs *graphs, const Program *program, size_t n_key, siz
         memcpy(graph->key, graphs->wanted, n_key + n_arguments);
 
         r = result_check(graphs->context->cu, graph_build(graphs->context, graph, program),
-                         GPUQ__V1__CODE__E_LAUNCH, "making a graph", failure);
+                         GPUQ__V1__CODE__E_LAUNCH, "creating a graph", failure);
         if (r) {
                 graph_free(graph, graphs->context->cu);
                 return r;

@@ -202,7 +202,7 @@ static int image_read_functions(Image *image, Failure *failure) {
                 return r;
         if (n_handles > IMAGE_FUNCTIONS_MAX)
                 return failure_set(failure, GPUQ__V1__CODE__E_IMAGE,
-                                   "the module has %u kernels, %u are taken", n_handles,
+                                   "the module has %u kernels; the limit is %u", n_handles,
                                    IMAGE_FUNCTIONS_MAX);
 
         handles = calloc(n_handles + 1, sizeof(*handles));
@@ -361,12 +361,13 @@ static int image_no_function(const Image *image, const char *name, bool ambiguou
 
         if (ambiguous)
                 return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
-                                   "several kernels are called %s: %s", name, list.text);
+                                   "kernel name %s is ambiguous; it may be one of %s", name,
+                                   list.text);
         if (image->n_functions == 0)
                 return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
-                                   "no kernel %s: the module has none", name);
+                                   "no kernel %s: the module has no kernels", name);
         return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
-                           "no kernel %s in the module, which has %s", name, list.text);
+                           "the module has no kernel %s; it has: %s", name, list.text);
 }
 
 int image_function(Image *image, const char *name, Function **ret_function, Failure *failure) {
@@ -423,9 +424,9 @@ static int image_no_variable(const Image *image, const char *name, Failure *fail
                 name_list_add(&list, image->variables[i].name);
         if (image->n_variables == 0)
                 return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
-                                   "no variable %s: the module has none", name);
+                                   "no variable %s: the module has no variables", name);
         return failure_set(failure, GPUQ__V1__CODE__E_NOT_FOUND,
-                           "no variable %s in the module, which has %s", name, list.text);
+                           "the module has no variable %s; it has: %s", name, list.text);
 }
 
 int image_variable(const Image *image, const char *name, bool write, Variable *ret_variable,

@@ -11,7 +11,7 @@
 
 /* A supervisor of our own build that breaks the rules is broken: end rather than guess. */
 static void __attribute__((noreturn)) worker_refuse(Worker *worker, const char *why) {
-        log_error("message of the supervisor: %s", why);
+        log_error("exiting: invalid message from the supervisor: %s", why);
         worker_exit(worker, EXIT_FAILURE);
 }
 
@@ -28,7 +28,7 @@ static int worker_on_arena_add(Worker *worker, const WorkerHead *add) {
         Arena *arena = arenas_find(&worker->arenas, add->id);
 
         if (arena && arena->state != ARENA_FAILED)
-                worker_refuse(worker, "an arena that is there already");
+                worker_refuse(worker, "an arena that already exists");
         if (arena) /* once more, for the next job that needs it */
                 arenas_drop(&worker->arenas, arena);
         return arenas_add(&worker->arenas, add->id, (Gpuq__V1__Place)add->detail, add->number, fd);
@@ -36,7 +36,7 @@ static int worker_on_arena_add(Worker *worker, const WorkerHead *add) {
 
 static int worker_on_arena_make(Worker *worker, const WorkerHead *make) {
         if (arenas_find(&worker->arenas, make->id))
-                worker_refuse(worker, "an arena that is there already");
+                worker_refuse(worker, "an arena that already exists");
         return arenas_make(&worker->arenas, make->id, make->number);
 }
 
@@ -78,7 +78,7 @@ static int worker_on_module_add(Worker *worker, const WorkerMessage *add) {
         };
 
         if (modules_find(&worker->modules, add->head.id))
-                worker_refuse(worker, "a module that is there already");
+                worker_refuse(worker, "a module that already exists");
         return module_add(&worker->modules, add->head.id, &request);
 }
 
@@ -127,7 +127,7 @@ static int worker_on_message(Worker *worker, const WorkerMessage *message) {
                 case TO_WORKER_STOP:
                         worker_stop(worker);
                 default:
-                        worker_refuse(worker, "of no known kind");
+                        worker_refuse(worker, "an unknown kind");
         }
 }
 
@@ -144,6 +144,6 @@ int worker_receive(Worker *worker, bool *ret_any) {
         if (r)
                 worker_refuse(worker, "the ring is corrupt");
         if (!protocol_read(data, n_data, &message))
-                worker_refuse(worker, "not as long as it says");
+                worker_refuse(worker, "a wrong length");
         return worker_on_message(worker, &message);
 }

@@ -338,7 +338,7 @@ static int issue_whole(Issuer *issuer, Batch *batch, Failure *failure) {
         if (r == FAILURE_E_FAULT)
                 return r;
         if (r < 0)
-                failure_set(failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
+                failure_set(failure, GPUQ__V1__CODE__E_MEMORY, "the worker is out of memory");
         return issue_tail(issuer, batch, failure);
 }
 

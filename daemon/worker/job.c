@@ -64,12 +64,14 @@ static void job_take_buffer(Job *job, const WorkerBuffer *from, const JobTables 
         };
         if (buffer->direction > STAGING_INOUT)
                 failure_set(&job->failure, GPUQ__V1__CODE__E_INVALID,
-                            "a buffer neither in, out nor inout");
+                            "a buffer is neither in, out nor inout");
         if (buffer->offset > arena->size || buffer->length > arena->size - buffer->offset)
-                failure_set(&job->failure, GPUQ__V1__CODE__E_INVALID,
-                            "a buffer of %llu bytes at %llu of an arena of %llu",
-                            (unsigned long long)buffer->length, (unsigned long long)buffer->offset,
-                            (unsigned long long)arena->size);
+                failure_set(
+                        &job->failure, GPUQ__V1__CODE__E_INVALID,
+                        "a buffer of %llu bytes at offset %llu does not fit in its arena of %llu "
+                        "bytes",
+                        (unsigned long long)buffer->length, (unsigned long long)buffer->offset,
+                        (unsigned long long)arena->size);
 }
 
 static void job_take_kernel(Job *job, uint64_t id, const char *name, const JobTables *tables) {

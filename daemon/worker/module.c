@@ -156,7 +156,8 @@ static int module_on_load(QuiesceTask *task, void *userdata) {
 
         r = image_load(modules->context, module->compiled, module->data, &image, &module->failure);
         if (r == -ENOMEM)
-                r = failure_set(&module->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
+                r = failure_set(&module->failure, GPUQ__V1__CODE__E_MEMORY,
+                                "the worker is out of memory");
         if (r == FAILURE_E_SET) {
                 module_fail(module);
                 return 0;

@@ -18,7 +18,7 @@
 #include "util/write_all.h"
 #include "worker/failure.h"
 
-#define OUTPUT_CUT "\n[more was printed than the MiB that is kept]\n"
+#define OUTPUT_CUT "\n[output truncated: only the first MiB is kept]\n"
 
 static int output_memfd(const char *name, int *ret_fd) {
         _cleanup_(closep) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -93,7 +93,7 @@ static int probe_ask(Probe *probe, const WorkerOptions *options) {
                 return r;
         if (n_devices == 0)
                 return failure_set(&probe->failure, GPUQ__V1__CODE__E_NO_DEVICE,
-                                   "the driver has no device");
+                                   "the GPU driver lists no device");
 
         for (unsigned i = 0; i < (unsigned)n_devices && i < PROBE_DEVICES_MAX; ++i) {
                 r = probe_device(probe, i);
@@ -130,7 +130,7 @@ int probe_run(const WorkerOptions *options, Channel *channel) {
         driver_close(probe.driver);
         channel_free(channel);
         if (r) {
-                log_error("cannot tell the supervisor what devices there are");
+                log_error("cannot send the list of devices to the supervisor");
                 return EXIT_FAILURE;
         }
         return EXIT_SUCCESS;

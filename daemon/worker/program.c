@@ -81,7 +81,7 @@ static int program_kernel(const ProgramBuilder *builder, uint32_t index, const c
                           const ProgramKernel **ret_kernel) {
         if (index >= builder->input->n_kernels)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "%s %u of a job that names %zu", what, index,
+                                   "%s %u does not exist: the job has %zu", what, index + 1,
                                    builder->input->n_kernels);
         *ret_kernel = &builder->input->kernels[index];
         return 0;
@@ -91,7 +91,7 @@ static int program_buffer(const ProgramBuilder *builder, uint32_t index, const c
                           const ProgramBuffer **ret_buffer) {
         if (index >= builder->input->n_buffers)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "%s: buffer %u of a job that has %zu", what, index,
+                                   "%s: buffer %u does not exist: the job has %zu", what, index + 1,
                                    builder->input->n_buffers);
         *ret_buffer = &builder->input->buffers[index];
         return 0;
@@ -129,9 +129,9 @@ static int program_arguments(ProgramBuilder *builder, ProgramLaunch *launch,
 
         if (message->n_arguments != function->n_parameters)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s takes %zu argument%s, %zu given", function->name,
-                                   function->n_parameters, function->n_parameters == 1 ? "" : "s",
-                                   message->n_arguments);
+                                   "kernel %s takes %zu argument%s, but %zu were given",
+                                   function->name, function->n_parameters,
+                                   function->n_parameters == 1 ? "" : "s", message->n_arguments);
 
         launch->values = builder->values;
         builder->values += message->n_arguments;
@@ -174,8 +174,9 @@ static int program_range(const ProgramBuilder *builder, const char *what, uint64
         if (offset <= size && length <= size - offset)
                 return 0;
         return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                           "%s: %llu bytes at %llu of %llu", what, (unsigned long long)length,
-                           (unsigned long long)offset, (unsigned long long)size);
+                           "%s: %llu bytes at offset %llu are outside of its %llu bytes", what,
+                           (unsigned long long)length, (unsigned long long)offset,
+                           (unsigned long long)size);
 }
 
 static int program_variable(ProgramBuilder *builder, const Gpuq__V1__Operand *operand,
@@ -211,13 +212,13 @@ static int program_slice(ProgramBuilder *builder, uint32_t index, uint64_t offse
         r = program_buffer(builder, index, what, &buffer);
         if (r)
                 return r;
-        snprintf(text, sizeof(text), "%s buffer %u", what, index);
+        snprintf(text, sizeof(text), "%s buffer %u", what, index + 1);
         r = program_range(builder, text, offset, length, buffer->length);
         if (r)
                 return r;
         if (write && !buffer->writable)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "%s, which the job declares as in", text);
+                                   "%s, which the job declared as in (read-only)", text);
 
         *ret_place = (ProgramPlace){.base = &builder->program->addresses[index], .offset = offset};
         return 0;
@@ -255,7 +256,7 @@ static int program_copy(ProgramBuilder *builder, const Gpuq__V1__Copy *message) 
             copy->from.offset < copy->to.offset + copy->length)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
                                    "copy within buffer %u: the ranges overlap",
-                                   message->to->buffer);
+                                   message->to->buffer + 1);
 
         ++builder->program->n_steps;
         return 0;
@@ -268,10 +269,10 @@ static int program_fill(ProgramBuilder *builder, const Gpuq__V1__Fill *message) 
 
         if (width != 1 && width != 2 && width != 4)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "fill: a value of %u bytes, wants 1, 2 or 4", width);
+                                   "fill: the value has %u bytes; it must have 1, 2 or 4", width);
         if (message->length % width != 0)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "fill: %llu bytes with a value of %u bytes",
+                                   "fill: %llu bytes are not a multiple of the value's %u bytes",
                                    (unsigned long long)message->length, width);
 
         *step = (Step){.kind = STEP_FILL};
@@ -282,8 +283,8 @@ static int program_fill(ProgramBuilder *builder, const Gpuq__V1__Fill *message) 
         if (message->offset % width != 0 ||
             builder->input->buffers[message->buffer].alignment % width != 0)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "fill of buffer %u: %llu is not aligned to %u bytes",
-                                   message->buffer, (unsigned long long)message->offset, width);
+                                   "fill of buffer %u: offset %llu is not aligned to %u bytes",
+                                   message->buffer + 1, (unsigned long long)message->offset, width);
         if (message->length == 0)
                 return 0;
 
@@ -308,7 +309,7 @@ static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation 
                         return program_fill(builder, operation->fill);
                 default:
                         return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                           "neither launch, copy nor fill");
+                                           "the operation is neither a launch, a copy nor a fill");
         }
 }
 

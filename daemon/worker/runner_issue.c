@@ -219,7 +219,7 @@ static int runner_place(Runner *runner, Job *job, uint64_t now_ns) {
 
         batch = batch_new(&runner->blocks, job, stream, now_ns);
         if (!batch) {
-                failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
+                failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "the worker is out of memory");
                 runner_end(runner, job);
                 return 0;
         }
@@ -252,7 +252,7 @@ static int runner_try(Runner *runner, Job *job, uint64_t now_ns) {
         if (r == FAILURE_E_FAULT)
                 return r;
         if (r < 0)
-                failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "out of memory");
+                failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "the worker is out of memory");
         if (r) {
                 runner_end(runner, job); /* refused */
                 return 0;

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "util/human.h"
+
 /* Zeros that this thread writes itself in less time than a launch takes it. */
 #define TRANSFER_CLEAR_MAX (64u << 10)
 
@@ -92,9 +94,10 @@ int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure) {
         if (result == CUDA_ERROR_OUT_OF_MEMORY && transfer->streams->n_busy > 0)
                 return FAILURE_E_WAIT;
         if (result == CUDA_ERROR_OUT_OF_MEMORY)
-                return failure_set(failure, GPUQ__V1__CODE__E_MEMORY,
-                                   "the device has no %zu bytes left for the job's buffers",
-                                   n_bytes);
+                return failure_set(
+                        failure, GPUQ__V1__CODE__E_MEMORY,
+                        "the device has less than %s of free memory for the job's buffers",
+                        human_bytes(n_bytes).text);
         if (result != CUDA_SUCCESS)
                 return transfer_check(transfer, result, "cuMemAllocFromPoolAsync", failure);
 
@@ -334,7 +337,7 @@ int transfer_in(Transfer *transfer, Batch *batch, Failure *failure) {
                 result = transfer_in_jobs(transfer, batch);
         if (result != CUDA_SUCCESS) {
                 move_forget(&transfer->move);
-                return transfer_check(transfer, result, "moving the job's data", failure);
+                return transfer_check(transfer, result, "copying the job's data", failure);
         }
 
         if (batch->way != BATCH_COPIED)
@@ -349,7 +352,7 @@ int transfer_out(Transfer *transfer, Batch *batch, Failure *failure) {
         if (batch->way == BATCH_MOVED)
                 result = transfer_out_jobs(transfer, batch);
         if (result != CUDA_SUCCESS && !transfer_falls_back(transfer, batch, had_move, result))
-                return transfer_check(transfer, result, "moving the job's data", failure);
+                return transfer_check(transfer, result, "copying the job's data", failure);
 
         if (batch->way != BATCH_COPIED)
                 return 0;

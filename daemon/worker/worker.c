@@ -40,7 +40,7 @@ static void worker_check_sent(Worker *worker, int r) {
         if (r == 0)
                 return;
         if (r != CHANNEL_E_CLOSED)
-                log_error("cannot tell the supervisor: %s",
+                log_error("cannot send a message to the supervisor: %s",
                           r < 0 ? strerror(-r) : "the ring is corrupt");
         worker_exit(worker, r == CHANNEL_E_CLOSED ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -141,7 +141,8 @@ static void worker_name_fault(Worker *worker, Failure *failure) {
                 if (job->failure.code == GPUQ__V1__CODE__E_FAULT)
                         failure_copy(failure, &job->failure);
         if (!failure_is_set(failure))
-                failure_set(failure, GPUQ__V1__CODE__E_FAULT, "the CUDA context is spent");
+                failure_set(failure, GPUQ__V1__CODE__E_FAULT,
+                            "the CUDA context cannot be used any more");
 }
 
 void worker_fault(Worker *worker) {
@@ -191,7 +192,8 @@ static void worker_on_builtin(const Image *image, void *userdata) {
         Worker *worker = userdata;
 
         if (!image)
-                log_warning("without gpuq's own kernels: jobs run one by one, by copies");
+                log_warning("gpuq's own kernels cannot be loaded: jobs run one by one and use copy "
+                            "engines");
         runner_open(&worker->runner, image);
 }
 
@@ -496,7 +498,8 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
         prctl(PR_SET_DUMPABLE, 0);
         worker_check_sent(&worker, report_ready(&worker.outbox, &failure));
         if (r) {
-                log_error("no context: %s", failure.text ? failure.text : "out of memory");
+                log_error("cannot create a CUDA context: %s",
+                          failure.text ? failure.text : "the worker is out of memory");
                 worker_exit(&worker, EXIT_FAILURE);
         }
         worker_loop(&worker);

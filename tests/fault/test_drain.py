@@ -210,7 +210,7 @@ def test_a_device_that_falls_off_takes_nobody_elses_place(breakable):
     kept = client.device_arena(4096, 1)
     client.run_well(Job().fill(kept, 4096, 7))
     pinned = client.submit(Job(device=1).launch(module, "nothing"))
-    waits_for(client, pinned, "does not find it")
+    waits_for(client, pinned, "no longer finds the device")
     assert broken.state(0).drained == pb.ITSELF and broken.state(1).state == "ready"
     broken.breaks()
     assert client.wait(pinned).state == pb.DONE

@@ -474,7 +474,7 @@ def test_a_full_disk_takes_no_detached_jobs_and_keeps_those_it_has(start_gpuqd, 
         assert refused.value.code == pb.E_INTERNAL and "space" in refused.value.text.lower(), refused.value
         gate.open()
         client.cancel(endless)
-        until(lambda: any("written to the disk: No space" in entry.reason for entry in client.queue().values()),
+        until(lambda: any("result to disk: No space" in entry.reason for entry in client.queue().values()),
               "the result to wait for room")
         filler.unlink()
         numpy.testing.assert_array_equal(fetched(client, running), result)

@@ -88,7 +88,7 @@ def test_the_guilty_jobs_error_names_it(gpuqd, client, module, log):
     log.xid(0, 31, "Ch 00000009, of another", pid + 1)
     completion = client.run(wild_job(client, module, device=1))
     assert_failed(completion, pb.E_FAULT, "wild: ", "no other job was in flight",
-                  "; Xid 31 (GPU memory page fault): Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS; ")
+                  "; Xid 31 (GPU memory page fault): Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS (this job")
     assert [device["xids"] for device in devices(gpuqd)] == [3, 0]
     assert not is_drained(gpuqd)
 

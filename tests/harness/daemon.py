@@ -118,10 +118,10 @@ class Daemon:
 
     def configure(self, **settings):
         """Returns once the keeper has read them; workers keep those that they were started with."""
-        before = self.log().count("the configuration was read again")
+        before = self.log().count("configuration reloaded")
         self.write_config(**settings)
         self.reload()
-        until(lambda: self.log().count("the configuration was read again") > before, "the configuration to be read")
+        until(lambda: self.log().count("configuration reloaded") > before, "the configuration to be read")
 
     @contextlib.contextmanager
     def configured(self, **settings):

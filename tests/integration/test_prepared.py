@@ -87,10 +87,10 @@ def test_a_fired_job_has_a_word(client, prepared):
 
 
 @pytest.mark.parametrize("fields, words", [
-    ({"slices": [0, 1, 0]}, ["fours", 3]),
-    ({"slices": [2, 1, 0, 4]}, ["buffer 2", "has 2"]),
-    ({"slices": [1 << 63, 1, 0, 4]}, ["buffer", 1 << 63]),
-    ({"patches": [1]}, ["twos", 1]),
+    ({"slices": [0, 1, 0]}, ["multiple of 4", 3]),
+    ({"slices": [2, 1, 0, 4]}, ["buffer", "has 2"]),
+    ({"slices": [1 << 63, 1, 0, 4]}, ["buffer", "has 2"]),
+    ({"patches": [1]}, ["multiple of 2", 1]),
     ({"patches": [0, 8]}, ["have no values"]),
     ({"patches": [0, 8], "values": b"1234567"}, ["have no values"]),
     ({"patches": [0xffffffff, 8], "values": bytes(8)}, ["patch", 0xffffffff]),
@@ -103,9 +103,9 @@ def test_a_wrong_fire_fails_alone(prepared, fields, words):
 
 def test_a_slice_outside_its_arena_or_of_none(prepared):
     arena = prepared.target.id
-    assert_failed(prepared.fire_one(slices=[1, arena, 4, 4 * N]), pb.E_INVALID, "buffer 1", arena)
-    assert_failed(prepared.fire_one(slices=[1, arena, (1 << 64) - 4, 8]), pb.E_INVALID, "buffer 1")
-    assert_failed(prepared.fire_one(slices=[1, 999999, 0, 4]), pb.E_NOT_FOUND, "buffer 1", 999999)
+    assert_failed(prepared.fire_one(slices=[1, arena, 4, 4 * N]), pb.E_INVALID, "buffer 2", arena)
+    assert_failed(prepared.fire_one(slices=[1, arena, (1 << 64) - 4, 8]), pb.E_INVALID, "buffer 2")
+    assert_failed(prepared.fire_one(slices=[1, 999999, 0, 4]), pb.E_NOT_FOUND, "buffer 2", 999999)
     assert prepared.fire_one().state == pb.DONE
 
 
@@ -132,7 +132,7 @@ def test_it_belongs_to_its_session(gpuqd, prepared):
 def test_an_arena_that_was_closed_and_a_module_that_was_unloaded(client, module):
     prepared = Prepared(client, module)
     prepared.source.close()
-    assert_failed(prepared.fire_one(), pb.E_NOT_FOUND, "buffer 0", prepared.source.id)
+    assert_failed(prepared.fire_one(), pb.E_NOT_FOUND, "buffer 1", prepared.source.id)
 
     prepared = Prepared(client, module)
     client.tell(module_unload=pb.ModuleUnload(module=module.module))
@@ -146,9 +146,9 @@ def test_it_goes_on_after_its_workers_death(client, module, prepared):
 
 
 @pytest.mark.parametrize("fields, code, words", [
-    ({"tag": 5}, pb.E_INVALID, ["no tag"]),
+    ({"tag": 5}, pb.E_INVALID, ["tag"]),
     ({"after": [1]}, pb.E_INVALID, ["dependencies"]),
-    ({"word_arena": 1}, pb.E_INVALID, ["no word"]),
+    ({"word_arena": 1}, pb.E_INVALID, ["completion word"]),
     ({"operations": bytes(16385)}, pb.E_INVALID, [16384]),
     ({"buffers": [pb.Buffer(length=1)] * 257}, pb.E_INVALID, [256]),
     ({"label": "\n"}, pb.E_INVALID, ["label"]),

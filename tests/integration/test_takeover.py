@@ -24,10 +24,10 @@ N = 256
 
 def kill_supervisor(daemon):
     """Returns once another one is up."""
-    before = daemon.log().count("the supervisor is up again")
+    before = daemon.log().count("the supervisor is running again")
     supervisor = daemon.supervisor()
     os.kill(supervisor, signal.SIGKILL)
-    until(lambda: daemon.log().count("the supervisor is up again") > before, "another supervisor")
+    until(lambda: daemon.log().count("the supervisor is running again") > before, "another supervisor")
     assert daemon.supervisor() != supervisor
 
 
@@ -74,7 +74,7 @@ def test_a_session_goes_on_with_its_arenas_and_modules(daemon, client, module, n
 
 
 def test_an_arena_that_was_answered_is_there_again_however_slow_the_keeper_was(daemon, client):
-    up = daemon.log().count("the supervisor is up again")
+    up = daemon.log().count("the supervisor is running again")
     with processes.stopped(daemon.process.pid):
         client.arena(4096).let_go()
         client.socket.settimeout(1)  # what is not answered by then is not looked for
@@ -82,7 +82,7 @@ def test_an_arena_that_was_answered_is_there_again_however_slow_the_keeper_was(d
             for _ in range(600):
                 client.arena(4096).let_go()
         os.kill(daemon.supervisor(), signal.SIGKILL)
-    until(lambda: daemon.log().count("the supervisor is up again") > up, "another supervisor")
+    until(lambda: daemon.log().count("the supervisor is running again") > up, "another supervisor")
     assert client.arenas
     client.resume()
 

@@ -118,8 +118,8 @@ static Failure *prepared_set_slices(Gpuq__V1__Job *job, const Gpuq__V1__Fire *fi
                 if (slice[0] >= job->n_buffers)
                         return failure_new(
                                 FAILURE_INVALID,
-                                "slice of buffer %llu, but the prepared job has %zu buffers",
-                                (unsigned long long)slice[0] + 1, job->n_buffers);
+                                "slice of a buffer that the prepared job does not have; it has %zu",
+                                job->n_buffers);
                 buffer = &scratch->buffers[slice[0]];
                 *buffer = *job->buffers[slice[0]];
                 buffer->arena = slice[1];

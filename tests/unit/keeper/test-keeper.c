@@ -305,15 +305,15 @@ static void the_next_supervisor_waits_until_the_workers_of_the_last_have_ended(v
                 return; /* it cannot be seen here */
         }
         (void)ask("killed");
-        assert_true(daemon_logs(&daemon_, "starting it again"));
+        assert_true(daemon_logs(&daemon_, "restarting it"));
         assert_ends(other);
         /* A reload, which the keeper reads after it would have started one. */
         usleep(500000); /* what must not happen has no event */
         kill(daemon_.pid, SIGHUP);
-        assert_true(daemon_logs(&daemon_, "the configuration was read again"));
+        assert_true(daemon_logs(&daemon_, "configuration reloaded"));
         assert_has_not(daemon_.text, "up again");
         let_go(worker);
-        assert_true(daemon_logs(&daemon_, "the supervisor is up again"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
         assert_has(ask("spawn 1 %u %u", getuid(), getgid()), "pid "); /* its number is free */
         assert_string_equal(ask("kill 1"), "id 1 status 9.");
         daemon_stop(&daemon_);
@@ -328,7 +328,7 @@ static void a_ledger_over_which_supervisors_end_by_themselves_is_set_aside(void 
         assert_string_equal(ask("held"), "ledger=bytes-of-ledger other=bytes-of-other .");
         for (unsigned i = 0; i < 3; i++)
                 (void)ask("die");
-        assert_true(daemon_logs(&daemon_, "the ledger is set aside"));
+        assert_true(daemon_logs(&daemon_, "ledger set aside"));
         assert_string_equal(ask("held"), "other=bytes-of-other .");
         daemon_stop(&daemon_);
 }
@@ -381,8 +381,8 @@ static void a_log_that_cannot_be_read_is_told_where_there_is_a_gpu(void **state)
                       devices[i], place.config);
                 daemon_start_serving(&daemon_, true);
                 if (i == 0)
-                        assert_has(daemon_.text, "Xids stay unknown, the kernel's log cannot be "
-                                                 "read: /nowhere/kmsg: No such file or directory");
+                        assert_has(daemon_.text, "Xids are not reported: cannot read the kernel "
+                                                 "log: /nowhere/kmsg: No such file or directory");
                 else
                         assert_has_not(daemon_.text, "Xid");
                 daemon_stop(&daemon_);
@@ -398,8 +398,8 @@ static void supervisor_comes_back_to_a_store_that_is_full(void **state) {
         assert_string_equal(ask("fill 1000"), ".");
         daemon_forget_log(&daemon_);
         (void)ask("die");
-        assert_true(daemon_logs(&daemon_, "is up again"));
-        assert_null(strstr(daemon_.text, "killing the supervisor"));
+        assert_true(daemon_logs(&daemon_, "is running again"));
+        assert_null(strstr(daemon_.text, "supervisor killed"));
         assert_has(ask("held"), "key-0=bytes-of-key-0 ");
         daemon_stop(&daemon_);
 }
@@ -407,8 +407,8 @@ static void supervisor_comes_back_to_a_store_that_is_full(void **state) {
 static void supervisor_that_sends_nonsense_is_replaced(void **state) {
         daemon_start_serving(&daemon_, true);
         assert_string_equal(ask("nonsense"), "");
-        assert_true(daemon_logs(&daemon_, "it sent nonsense"));
-        assert_true(daemon_logs(&daemon_, "the supervisor is up again"));
+        assert_true(daemon_logs(&daemon_, "it sent an invalid message"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
         daemon_forget_log(&daemon_);
 
         /* A key longer than allowed, and a worker without descriptors, are nonsense too. */
@@ -472,7 +472,7 @@ static void worker_that_cannot_start_is_told_with_the_reason(void **state) {
 static void private_gpuqd_starts_nothing_for_others(void **state) {
         daemon_start_serving(&daemon_, true);
         assert_string_equal(ask("spawn 1 %u 5", getuid() + 1),
-                            "status 32512: a private gpuqd serves its own uid alone.");
+                            "status 32512: a private gpuqd serves only its own uid.");
         daemon_stop(&daemon_);
 }
 
@@ -487,7 +487,7 @@ static void supervisor_that_never_comes_up_ends_gpuqd(void **state) {
 static void reload_with_a_right_file_reaches_the_supervisor(void **state) {
         daemon_start_serving(&daemon_, true);
         kill(daemon_.pid, SIGHUP);
-        assert_true(daemon_logs(&daemon_, "the configuration was read again"));
+        assert_true(daemon_logs(&daemon_, "configuration reloaded"));
         daemon_stop(&daemon_);
 }
 
@@ -501,7 +501,7 @@ static void reload_with_a_wrong_file_keeps_the_old_one(void **state) {
 
         shell("echo '[gpuqd]\ncompile_timeout_s = 4' > %s", place.config);
         kill(daemon_.pid, SIGHUP);
-        assert_true(daemon_logs(&daemon_, "the configuration was read again"));
+        assert_true(daemon_logs(&daemon_, "configuration reloaded"));
         assert_has(ask("spawn 2 %u %u", getuid(), getgid()), "--compile-timeout 4\n");
         daemon_stop(&daemon_);
 }
@@ -510,7 +510,7 @@ static void reload_leaves_the_devices_until_a_restart(void **state) {
         daemon_start_serving(&daemon_, true);
         shell("echo '[gpuqd]\ncpu_devices = 7' > %s", place.config);
         kill(daemon_.pid, SIGHUP);
-        assert_true(daemon_logs(&daemon_, "stay as they were until a restart"));
+        assert_true(daemon_logs(&daemon_, "take effect when gpuqd is restarted"));
         assert_has(ask("spawn 1 %u %u", getuid(), getgid()), "--cpu-devices 1 ");
         daemon_stop(&daemon_);
 }
@@ -554,7 +554,7 @@ static void supervisor_that_closes_the_link_ends_by_itself(void **state) {
         daemon_start_serving(&daemon_, true);
         assert_string_equal(ask("leave"), ".");
         kill(daemon_.pid, SIGHUP); /* looked at after the link */
-        assert_true(daemon_logs(&daemon_, "the configuration was read again"));
+        assert_true(daemon_logs(&daemon_, "configuration reloaded"));
         assert_string_equal(ask("die"), "");
         assert_true(daemon_logs(&daemon_, "the supervisor exited with status 9"));
         assert_has_not(daemon_.text, "killed by signal");
@@ -564,8 +564,8 @@ static void supervisor_that_closes_the_link_ends_by_itself(void **state) {
 static void supervisor_that_closes_the_link_and_stays_is_killed(void **state) {
         daemon_start_serving(&daemon_, true);
         assert_string_equal(ask("leave"), ".");
-        assert_true(daemon_logs(&daemon_, "it did not end by itself"));
-        assert_true(daemon_logs(&daemon_, "the supervisor is up again"));
+        assert_true(daemon_logs(&daemon_, "it did not exit in time"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
         daemon_stop(&daemon_);
 }
 
@@ -611,7 +611,7 @@ static void service_runs_everything_as_somebody_else(void **state) {
         snprintf(wanted, sizeof(wanted), "uid %u gid %u ", passwd->pw_uid, passwd->pw_gid);
         assert_has(ask("spawn 2 0 0"), wanted);
         assert_has(ask("probe 3"), wanted);
-        assert_has(ask("spawn 4 54321 0"), "no worker for a user with gid 0");
+        assert_has(ask("spawn 4 54321 0"), "a worker must not run with gid 0");
         assert_has(ask("spawn 5 4294967295 5"), "or an invalid uid");
         assert_has(ask("spawn 6 54321 4294967295"), "or an invalid uid");
         assert_string_equal(ask("kill 1"), "id 1 status 9.");

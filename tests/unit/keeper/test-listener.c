@@ -129,7 +129,7 @@ static void folder_that_is_missing_or_closed_is_named(void **state) {
 
 static void socket_that_cannot_be_looked_at_is_not_left_behind(void **state) {
         n_lstat_before_one_fails = 2; /* the first asks for a stale one */
-        assert_refused(path, -EIO, "cannot look at the socket");
+        assert_refused(path, -EIO, "cannot inspect the socket");
         assert_int_equal(n_lstat_before_one_fails, 0);
         assert_int_equal(access(path, F_OK), -1);
 }

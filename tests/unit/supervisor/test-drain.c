@@ -266,7 +266,7 @@ static void a_check_confirms_and_the_job_goes_elsewhere(void **state) {
 
         fake->start_error = "CUDA_ERROR_NO_DEVICE";
         fake->start_broken = fake->hold_checks = true;
-        fake->check_error = "the driver does not find it any more";
+        fake->check_error = "the GPU driver no longer finds the device";
         id = fake_submit(client, (FakeJob){});
         fake_turn(fake);
         assert_int_equal(fake->n_checks, 1);
@@ -278,7 +278,7 @@ static void a_check_confirms_and_the_job_goes_elsewhere(void **state) {
         assert_int_equal(fake_worker(fake, 1, 1)->device, 1);
         fake_end(fake_worker(fake, 1, 1), id, 0);
         fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
-        assert_says(fake_device_status(client, 0)->state, "does not find it");
+        assert_says(fake_device_status(client, 0)->state, "no longer finds the device");
         assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__ITSELF);
         fake_client_close(client);
 }

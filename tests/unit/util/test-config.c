@@ -172,11 +172,11 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                 {"[gpuqd]\narena_bytes = -1\n", "gpuqd.conf:2: arena_bytes = -1: not a size; "
                                                 "allowed: bytes, with K, M, G or T, or unlimited"},
                 {"[gpuqd]\ncpu_devices = 0\n",
-                 "gpuqd.conf:2: cpu_devices = 0: not a number of that range; allowed: 1 to 64"},
+                 "gpuqd.conf:2: cpu_devices = 0: not a number in this range; allowed: 1 to 64"},
                 {"[gpuqd]\ncpu_devices = 65\n",
-                 "gpuqd.conf:2: cpu_devices = 65: not a number of that range; allowed: 1 to 64"},
+                 "gpuqd.conf:2: cpu_devices = 65: not a number in this range; allowed: 1 to 64"},
                 {"[gpuqd]\ncpu_devices = 4 4\n",
-                 "gpuqd.conf:2: cpu_devices = 4 4: not a number of that range; allowed: 1 to 64"},
+                 "gpuqd.conf:2: cpu_devices = 4 4: not a number in this range; allowed: 1 to 64"},
                 {"[gpuqd]\ndevice = tpu\n",
                  "gpuqd.conf:2: device = tpu: not a driver; allowed: auto, gpu, cpu"},
                 {"[gpuqd]\nisolation = none\n",
@@ -186,30 +186,29 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                 {"[gpuqd]\nweight = nan\n",
                  "gpuqd.conf:2: weight = nan: not a weight; allowed: 0.001 to 1000"},
                 {"[gpuqd]\nsocket = here\n", "gpuqd.conf:2: socket = here: not a socket's path; "
-                                             "allowed: a path from / on, 107 bytes at "
+                                             "allowed: an absolute path, 107 bytes at "
                                              "most"},
                 {"[gpuqd]\nworker_user =\n",
                  "gpuqd.conf:2: worker_user = : not a user; allowed: one name"},
                 {"[gpuqd]\nwrong\n",
-                 "gpuqd.conf:2: not understood; allowed: [SECTION], KEY = VALUE, # COMMENT"},
-                {"[gpuqd\n", "gpuqd.conf:1: [gpuqd: no ] at the end of the section"},
-                {"[gpu]\n", "gpuqd.conf:1: [gpu]: no such section; allowed: [gpuqd], [user NAME]"},
-                {"[user]\n",
-                 "gpuqd.conf:1: [user]: no such section; allowed: [gpuqd], [user NAME]"},
+                 "gpuqd.conf:2: syntax error; allowed: [SECTION], KEY = VALUE, # COMMENT"},
+                {"[gpuqd\n", "gpuqd.conf:1: missing ] at the end of the section: [gpuqd"},
+                {"[gpu]\n", "gpuqd.conf:1: unknown section [gpu]; allowed: [gpuqd], [user NAME]"},
+                {"[user]\n", "gpuqd.conf:1: unknown section [user]; allowed: [gpuqd], [user NAME]"},
                 {"[user a b]\n",
-                 "gpuqd.conf:1: [user a b]: no such section; allowed: [gpuqd], [user NAME]"},
+                 "gpuqd.conf:1: unknown section [user a b]; allowed: [gpuqd], [user NAME]"},
                 {"jobs = 1\n",
-                 "gpuqd.conf:1: jobs: before any section; allowed: [gpuqd], [user NAME]"},
+                 "gpuqd.conf:1: jobs is before any section; allowed: [gpuqd], [user NAME]"},
                 {"[user a]\nsocket = /x\n",
                  "gpuqd.conf:2: socket: no such key of a user; allowed: "
                  "weight, sessions, jobs, arena_bytes, "
                  "device_bytes, modules, detached_jobs, detached_bytes, gpu_seconds"},
                 {"[user a]\nmodules = x\n",
-                 "gpuqd.conf:2: modules = x: not a number of that range; allowed: 1 to 1000000"},
+                 "gpuqd.conf:2: modules = x: not a number in this range; allowed: 1 to 1000000"},
                 {"wrong\n[gpuqd]\njobs = x\n",
-                 "gpuqd.conf:1: not understood; allowed: [SECTION], KEY = VALUE, # COMMENT"},
+                 "gpuqd.conf:1: syntax error; allowed: [SECTION], KEY = VALUE, # COMMENT"},
                 {"[gpuqd]\njobs = x\nwrong\n",
-                 "gpuqd.conf:2: jobs = x: not a number of that range; allowed: 1 to 1000000000"},
+                 "gpuqd.conf:2: jobs = x: not a number in this range; allowed: 1 to 1000000000"},
         };
 
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -249,7 +248,7 @@ static void fragments_come_after_the_file_by_name(void **state) {
         write_file("gpuqd.conf.d/20-b.conf", "\n[gpuqd]\njobs = -\n");
         assert_error(
                 "", NULL,
-                "gpuqd.conf.d/20-b.conf:3: jobs = -: not a number of that range; allowed: 1 to "
+                "gpuqd.conf.d/20-b.conf:3: jobs = -: not a number in this range; allowed: 1 to "
                 "1000000000");
 }
 
@@ -262,8 +261,8 @@ static void command_line_is_strongest(void **state) {
         config_free(config);
 
         assert_error("", (char *[]){"jobs=x", NULL},
-                     "--set jobs = x: not a number of that range; allowed: 1 to 1000000000");
-        assert_error("", (char *[]){"jobs", NULL}, "--set jobs: no value; allowed: KEY=VALUE");
+                     "--set jobs = x: not a number in this range; allowed: 1 to 1000000000");
+        assert_error("", (char *[]){"jobs", NULL}, "--set jobs has no value; allowed: KEY=VALUE");
 }
 
 static void user_sections_start_from_the_defaults_of_all_files(void **state) {

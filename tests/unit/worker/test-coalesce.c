@@ -554,7 +554,7 @@ static void call_that_failed_leaves_the_move_kernel_as_it_is(void **state) {
         works[0].buffers[2].arena = 2;
         work_send(&supervisor, &works[0]);
         await_refusal(&supervisor, 1, GPUQ__V1__CODE__E_LAUNCH,
-                      "moving the job's data: CUDA_ERROR_INVALID_VALUE: invalid argument");
+                      "copying the job's data: CUDA_ERROR_INVALID_VALUE: invalid argument");
 
         broken_write("");
         counters(&supervisor);

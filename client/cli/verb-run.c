@@ -146,7 +146,7 @@ static int run_find_kernel(Run *run) {
 
         parameters = kernel_parameters(&run->kernel);
         return problem_set(&run->cli->problem, EXIT_USAGE,
-                           "%s takes %zu arguments (%s), but %zu were given", run->kernel.name,
+                           "%s takes %zu arguments (%s), not %zu", run->kernel.name,
                            run->kernel.n_parameters, parameters ? parameters : "?",
                            run->options.n_arguments);
 }

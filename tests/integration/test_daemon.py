@@ -243,7 +243,7 @@ def test_a_user_that_is_not_there_is_told_at_start(prepare, key):
     status, log = ends(prepare(private=False, **{key: "gpuq-nobody-here"}))
     assert status == 1
     assert f"{key} = gpuq-nobody-here" in log and "systemd-sysusers" in log
-    assert "serving" not in log and "giving up" not in log
+    assert "serving" not in log and "failed to start" not in log
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root's gpuqd runs as others")

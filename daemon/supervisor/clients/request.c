@@ -139,8 +139,7 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
                 return failure_new(FAILURE_QUOTA, "%u concurrent waits; the limit is %u", n,
                                    LIMIT_WATCHES);
         if (session_watch(session, job, serial) < 0)
-                return failure_new(FAILURE_MEMORY,
-                                   "gpuqd has no memory to wait for the job");
+                return failure_new(FAILURE_MEMORY, "gpuqd has no memory to wait for the job");
         return NULL;
 }
 

@@ -222,8 +222,7 @@ static void session_queued(Session *session, int r) {
         if (r && limit_log(&session->engine->log_limit))
                 log_notice("session %u of uid %u closed: %s", session->submitter.id,
                            (unsigned)session->peer.uid,
-                           r == WIRE_E_OVERFLOW ? "it does not read its messages its messages"
-                                                : strerror(-r));
+                           r == WIRE_E_OVERFLOW ? "it does not read its messages" : strerror(-r));
         session->is_broken = r != 0;
         session_flush_later(session);
 }

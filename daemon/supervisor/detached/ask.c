@@ -35,8 +35,7 @@ static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, De
                                    LIMIT_WATCHES);
         ask = calloc(1, sizeof(*ask));
         if (!ask)
-                return failure_new(FAILURE_MEMORY,
-                                   "gpuqd has no memory to wait for the job");
+                return failure_new(FAILURE_MEMORY, "gpuqd has no memory to wait for the job");
 
         ask->what = what;
         ask->session = session;
@@ -346,9 +345,8 @@ static void ask(const DetachedTable *table, DetachedWhat what, Session *session,
 
         failure = ask_look_up(table, session, id, what == DETACHED_ASK_WAIT, &detached);
         if (!failure && what == DETACHED_ASK_DISCARD && detached->state < DETACHED_ENDED)
-                failure =
-                        failure_new(FAILURE_INVALID, "job " JOB_ID_FORMAT " has not ended yet yet",
-                                    JOB_ID_PARTS(id));
+                failure = failure_new(FAILURE_INVALID, "job " JOB_ID_FORMAT " has not ended yet",
+                                      JOB_ID_PARTS(id));
         if (!failure)
                 failure = ask_new(what, session, serial, detached);
         if (failure)

@@ -333,7 +333,8 @@ static void a_format_that_does_not_match_is_told(void **state) {
         COMPILE(.target = "sm_90", .format = "cubin", .image = "int a;");
 
         assert_int_equal(c->status, COMPILED_NOT_MODULE);
-        assert_string_equal(c->log, "my.cu is not cubin but source");
+        assert_string_equal(c->log,
+                            "my.cu was loaded as cubin, but it contains source: load it as that");
 }
 
 static void a_library_of_the_machine_is_refused(void **state) {

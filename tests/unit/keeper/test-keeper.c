@@ -481,7 +481,7 @@ static void supervisor_that_never_comes_up_ends_gpuqd(void **state) {
         daemon_start(&daemon_, true, NULL);
         assert_int_equal(WEXITSTATUS(daemon_wait(&daemon_)), 1);
         assert_has(daemon_.text, "gpuqd-supervisor: cannot execute it: No such file or directory");
-        assert_has(daemon_.text, "giving up");
+        assert_has(daemon_.text, "failed to start repeatedly");
 }
 
 static void reload_with_a_right_file_reaches_the_supervisor(void **state) {

@@ -200,7 +200,7 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                 {"jobs = 1\n",
                  "gpuqd.conf:1: jobs is before any section; allowed: [gpuqd], [user NAME]"},
                 {"[user a]\nsocket = /x\n",
-                 "gpuqd.conf:2: socket: no such key of a user; allowed: "
+                 "gpuqd.conf:2: unknown key socket in a [user NAME] section; allowed: "
                  "weight, sessions, jobs, arena_bytes, "
                  "device_bytes, modules, detached_jobs, detached_bytes, gpu_seconds"},
                 {"[user a]\nmodules = x\n",
@@ -222,7 +222,7 @@ static void wrong_key_lists_those_there_are(void **state) {
         write_file("gpuqd.conf", "[gpuqd]\nsockt = /x\n");
         assert_int_equal(config_load(file, NULL, &config, &error), -EINVAL);
         assert_non_null(
-                strstr(error, "gpuqd.conf:2: sockt: no such key; allowed: socket, allow_groups, "));
+                strstr(error, "gpuqd.conf:2: unknown key sockt; allowed: socket, allow_groups, "));
         free(error);
 }
 

@@ -210,9 +210,9 @@ static void wrong_number_of_arguments_is_told(void **state) {
 
         call_init_add(&call);
         call.launch.n_arguments = 3;
-        assert_refused("add_f32", &call.operation, "kernel add_f32 takes 4 arguments, 3 given");
+        assert_refused("add_f32", &call.operation, "kernel add_f32 takes 4 arguments, not 3");
         call.launch.n_arguments = 1;
-        assert_refused("none", &call.operation, "kernel none takes 0 arguments, 1 given");
+        assert_refused("none", &call.operation, "kernel none takes 0 arguments, not 1");
 }
 
 static void wrong_kind_of_argument_names_what_is_wanted_and_given(void **state) {
@@ -220,23 +220,23 @@ static void wrong_kind_of_argument_names_what_is_wanted_and_given(void **state) 
 
         call_init_add(&call);
         call_scalar(&call, 2, GPUQ__V1__KIND__I32, 4);
-        assert_refused("add_f32", &call.operation, "argument 3 of add_f32: wants f32, given i32");
+        assert_refused("add_f32", &call.operation, "argument 3 of add_f32 must be f32, not i32");
         call_buffer(&call, 2, 0);
         assert_refused("add_f32", &call.operation,
-                       "argument 3 of add_f32: wants f32, given a buffer");
+                       "argument 3 of add_f32 must be f32, not a buffer");
 
         call_init_add(&call);
         call_scalar(&call, 0, GPUQ__V1__KIND__I64, 8);
         assert_refused("add_f32", &call.operation,
-                       "argument 1 of add_f32: wants a buffer, given i64");
+                       "argument 1 of add_f32 must be a buffer, not i64");
         call_init_add(&call);
         call_scalar(&call, 1, GPUQ__V1__KIND__F64, 8);
         assert_refused("add_f32", &call.operation,
-                       "argument 2 of add_f32: wants a buffer or i64, given f64");
+                       "argument 2 of add_f32 must be a buffer or i64, not f64");
         call_init_add(&call);
         call.arguments[3].value_case = GPUQ__V1__ARGUMENT__VALUE__NOT_SET;
         assert_refused("add_f32", &call.operation,
-                       "argument 4 of add_f32: wants i64, given nothing");
+                       "argument 4 of add_f32 must be i64, not nothing");
 }
 
 static void a_word_takes_a_buffer_or_an_integer(void **state) {
@@ -255,7 +255,7 @@ static void wrong_size_of_argument_is_told(void **state) {
         call_init_add(&call);
         call_scalar(&call, 2, GPUQ__V1__KIND__F32, 8);
         assert_refused("add_f32", &call.operation,
-                       "argument 3 of add_f32: wants f32, given 8 bytes");
+                       "argument 3 of add_f32 must be f32, not 8 bytes");
 
         call_init(&call, 3);
         call_buffer(&call, 0, 0);
@@ -264,7 +264,7 @@ static void wrong_size_of_argument_is_told(void **state) {
         assert_taken("opaque", &call.operation);
         call_scalar(&call, 1, GPUQ__V1__KIND__F64, 8);
         assert_refused("opaque", &call.operation,
-                       "argument 2 of opaque: wants 4 bytes, given 8 bytes (this module tells "
+                       "argument 2 of opaque must be 4 bytes, not 8 bytes (this module tells "
                        "sizes of parameters, not their types)");
 }
 
@@ -405,16 +405,18 @@ static void copy_stays_inside_both_ends(void **state) {
         move_init(&move, 0, 1, 100);
         assert_taken("none", &move.operation);
         move.to.offset = 1;
-        assert_refused("none", &move.operation, "copy to buffer 0: 100 bytes at 1 of 100");
+        assert_refused("none", &move.operation,
+                       "copy to buffer 1: 100 bytes at offset 1 are outside of its 100 bytes");
         move.to.offset = UINT64_MAX;
         assert_refused("none", &move.operation,
-                       "copy to buffer 0: 100 bytes at 18446744073709551615 of 100");
+                       "copy to buffer 1: 100 bytes at offset 18446744073709551615 are outside of "
+                       "its 100 bytes");
         move_init(&move, 1, 0, 10);
         assert_refused("none", &move.operation,
                        "copy to buffer 2, which the job declared as in (read-only)");
         move_init(&move, 0, 0, 10);
         move.to.offset = 9;
-        assert_refused("none", &move.operation, "copy within buffer 0: the ranges overlap");
+        assert_refused("none", &move.operation, "copy within buffer 1: the ranges overlap");
         move.to.offset = 10;
         assert_taken("none", &move.operation);
         move.copy.from = NULL;
@@ -447,10 +449,13 @@ static void variable_is_found_and_its_range_checked(void **state) {
         program_unref(program);
 
         move.from.offset = 1;
-        assert_refused("table", &move.operation, "copy from variable table: 64 bytes at 1 of 64");
+        assert_refused(
+                "table", &move.operation,
+                "copy from variable table: 64 bytes at offset 1 are outside of its 64 bytes");
         assert_refused("tabel", &move.operation, "the module has no variable tabel; it has: table");
-        assert_refused("__hidden", &move.operation,
-                       "copy from variable __hidden: 64 bytes at 1 of 64");
+        assert_refused(
+                "__hidden", &move.operation,
+                "copy from variable __hidden: 64 bytes at offset 1 are outside of its 64 bytes");
 }
 
 static void fill_is_aligned_and_inside(void **state) {
@@ -471,12 +476,13 @@ static void fill_is_aligned_and_inside(void **state) {
                        "fill: 98 bytes are not a multiple of the value's 4 bytes");
         fill.length = 4;
         fill.offset = 2;
-        assert_refused("none", &operation, "fill of buffer 0: 2 is not aligned to 4 bytes");
+        assert_refused("none", &operation, "fill of buffer 1: offset 2 is not aligned to 4 bytes");
         fill.offset = 100;
-        assert_refused("none", &operation, "fill of buffer 0: 4 bytes at 100 of 100");
+        assert_refused("none", &operation,
+                       "fill of buffer 1: 4 bytes at offset 100 are outside of its 100 bytes");
         fill.offset = 0;
         fill.buffer = 2; /* at offset 6 of device memory */
-        assert_refused("none", &operation, "fill of buffer 2: 0 is not aligned to 4 bytes");
+        assert_refused("none", &operation, "fill of buffer 3: offset 0 is not aligned to 4 bytes");
 
         fill.buffer = 0;
         fill.width = 2;
@@ -509,7 +515,7 @@ static void the_operation_that_is_wrong_is_named(void **state) {
         list[0] = list[2] = &right.operation;
         list[1] = &wrong.operation;
         assert_int_equal(build_many("add_f32", list, 3, &program), FAILURE_E_SET);
-        assert_string_equal(failure.text, "operation 2: kernel add_f32 takes 4 arguments, 2 given");
+        assert_string_equal(failure.text, "operation 2: kernel add_f32 takes 4 arguments, not 2");
         failure_clear(&failure);
 }
 

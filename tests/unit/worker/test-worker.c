@@ -136,7 +136,7 @@ static void wrong_jobs_are_refused_and_others_run(void **state) {
         work.launches[0].n_arguments = 3;
         work_send(&supervisor, &work);
         await_refusal(&supervisor, 1, GPUQ__V1__CODE__E_INVALID,
-                      "kernel add takes 4 arguments, 3 given");
+                      "kernel add takes 4 arguments, not 3");
 
         add_init(&work, 2, 7);
         memcpy(work.names, "sub", sizeof("sub"));
@@ -151,8 +151,9 @@ static void wrong_jobs_are_refused_and_others_run(void **state) {
         add_init(&work, 4, 7);
         work.buffers[2].offset = ARENA - 8;
         work_send(&supervisor, &work);
-        await_refusal(&supervisor, 4, GPUQ__V1__CODE__E_INVALID,
-                      "a buffer of 4000 bytes at 16376 of an arena of 16384");
+        await_refusal(
+                &supervisor, 4, GPUQ__V1__CODE__E_INVALID,
+                "a buffer of 4000 bytes at offset 16376 does not fit in its arena of 16384 bytes");
 
         /* One that shares its scratch with another lies there as it does in the arena. */
         work_init(&work, 5);
@@ -161,7 +162,7 @@ static void wrong_jobs_are_refused_and_others_run(void **state) {
         work_fill(&work, 1, 8, 7);
         work_send(&supervisor, &work);
         await_refusal(&supervisor, 5, GPUQ__V1__CODE__E_INVALID,
-                      "fill of buffer 1: 0 is not aligned to 4 bytes");
+                      "fill of buffer 2: offset 0 is not aligned to 4 bytes");
 
         add_init(&work, 6, 7);
         work_send(&supervisor, &work);
@@ -464,7 +465,7 @@ static void without_device_memory_a_job_waits_for_others_or_fails_alone(void **s
         work_launch(&work, work_kernel(&work, 7, "count"), 1, 1, "i", 1u);
         work_send(&supervisor, &work);
         await_refusal(&supervisor, 3, GPUQ__V1__CODE__E_MEMORY,
-                      "the device has no 83886080 bytes left for the job's buffers");
+                      "the device has less than 80.0 MiB of free memory for the job's buffers");
         host_arena_free(&arena);
         supervisor_end(&supervisor);
 }

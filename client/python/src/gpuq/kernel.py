@@ -67,7 +67,7 @@ class Kernel:
         packers = self._packers
         if len(args) != len(packers):
             raise TypeError(f"{self.name} takes {len(packers)} arguments ({', '.join(self.parameters)}), "
-                            f"but {len(args)} were given")
+                            f"not {len(args)}")
         parts = []
         for packer, arg in zip(packers, args):
             if isinstance(arg, Argument):

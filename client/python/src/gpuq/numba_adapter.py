@@ -63,7 +63,7 @@ class NumbaKernel(Kernel):
     def _pack(self, job, args, keep: list) -> tuple[bytes, int]:
         if len(args) != len(self._specs):
             raise TypeError(f"{self.name} takes {len(self._specs)} arguments ({', '.join(self.parameters)}), "
-                            f"but {len(args)} were given")
+                            f"not {len(args)}")
         parts = []
         for spec, packer, arg in zip(self._specs, self._packers, args):
             if spec.ndim < 0:

@@ -145,10 +145,9 @@ static int run_find_kernel(Run *run) {
                 return run_check_arrays(run);
 
         parameters = kernel_parameters(&run->kernel);
-        return problem_set(&run->cli->problem, EXIT_USAGE,
-                           "%s takes %zu arguments (%s), not %zu", run->kernel.name,
-                           run->kernel.n_parameters, parameters ? parameters : "?",
-                           run->options.n_arguments);
+        return problem_set(&run->cli->problem, EXIT_USAGE, "%s takes %zu arguments (%s), not %zu",
+                           run->kernel.name, run->kernel.n_parameters,
+                           parameters ? parameters : "?", run->options.n_arguments);
 }
 
 static int run_load_operands(Run *run) {

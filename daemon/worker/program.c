@@ -129,9 +129,9 @@ static int program_arguments(ProgramBuilder *builder, ProgramLaunch *launch,
 
         if (message->n_arguments != function->n_parameters)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s takes %zu argument%s, not %zu",
-                                   function->name, function->n_parameters,
-                                   function->n_parameters == 1 ? "" : "s", message->n_arguments);
+                                   "kernel %s takes %zu argument%s, not %zu", function->name,
+                                   function->n_parameters, function->n_parameters == 1 ? "" : "s",
+                                   message->n_arguments);
 
         launch->values = builder->values;
         builder->values += message->n_arguments;

@@ -68,8 +68,8 @@ static int launch_check_args(const Gpuq__V1__KernelInfo *kernel, const gpuq_arg 
         int r;
 
         if (n_args != kernel->n_parameters)
-                return error_set(GPUQ_E_INVALID, "%s takes %zu arguments, not %zu",
-                                 kernel->name, kernel->n_parameters, n_args);
+                return error_set(GPUQ_E_INVALID, "%s takes %zu arguments, not %zu", kernel->name,
+                                 kernel->n_parameters, n_args);
 
         for (size_t i = 0; i < n_args; i++) {
                 r = launch_check_arg(kernel, i, &args[i]);

@@ -264,7 +264,7 @@ static void wrong_size_of_argument_is_told(void **state) {
         assert_taken("opaque", &call.operation);
         call_scalar(&call, 1, GPUQ__V1__KIND__F64, 8);
         assert_refused("opaque", &call.operation,
-                       "argument 2 of opaque must be 4 bytes, not 8 bytes (this module tells "
+                       "argument 2 of opaque must be 4 bytes, not 8 bytes (this module records "
                        "sizes of parameters, not their types)");
 }
 

@@ -56,7 +56,8 @@ static int check_memory(const Context *context, Failure *failure) {
         int r;
 
         if (!words)
-                return failure_set(failure, GPUQ__V1__CODE__E_MEMORY, "the worker is out of memory");
+                return failure_set(failure, GPUQ__V1__CODE__E_MEMORY,
+                                   "the worker is out of memory");
         r = check_result(
                 context,
                 context->cu->cuMemAllocFromPoolAsync(&memory, CHECK_BYTES, context->pool, NULL),

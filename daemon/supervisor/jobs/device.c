@@ -108,6 +108,7 @@ void lane_wake(Lane *lane) {
         lane->device->is_dirty = true;
         if (fairshare_wake(lane->device->share, &lane->share) == 0)
                 return;
-        log_warning("device %u: a user stays without a turn for now: no memory", lane->device->index);
+        log_warning("device %u: a user stays without a turn for now: no memory",
+                    lane->device->index);
         lane->device->engine->has_missed_wake = true;
 }

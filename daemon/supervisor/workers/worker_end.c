@@ -88,7 +88,8 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
                         worker->domain, failure ? failure->text : "unknown reason");
         if (!slot)
                 engine->device_ops->probe_failed(engine->monitor, worker->check, worker->pid != 0,
-                                                 failure ? failure->text : "it ended without a message");
+                                                 failure ? failure->text
+                                                         : "it ended without a message");
         else if (slot->executor != &worker->executor) /* another is in its place */
                 return;
         else if (worker->lacked_memory)

@@ -15,6 +15,8 @@
 
 void *__real_malloc(size_t n);
 void *__wrap_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
 int __real_uv_poll_init(uv_loop_t *loop, uv_poll_t *poll, int fd);
 int __wrap_uv_poll_init(uv_loop_t *loop, uv_poll_t *poll, int fd);
 int __real_uv_poll_start(uv_poll_t *poll, int events, uv_poll_cb cb);
@@ -25,6 +27,11 @@ static unsigned n_polls_before_one_fails; /* 0: none does */
 
 void *__wrap_malloc(size_t n) {
         return is_memory_refused ? NULL : __real_malloc(n);
+}
+
+/* What a compiler makes of malloc() and memset(). */
+void *__wrap_calloc(size_t n, size_t size) {
+        return is_memory_refused ? NULL : __real_calloc(n, size);
 }
 
 static bool poll_fails(void) {

@@ -22,7 +22,7 @@ static int arena_make_memfd(Arena *arena) {
                 return -errno;
         if (ftruncate(fd, (off_t)arena->size) < 0)
                 return -errno;
-        /* The client of an image adds F_SEAL_WRITE itself, once it has filled it. */
+        /* The client of an image adds F_SEAL_WRITE itself, after filling the image. */
         if (arena->place == ARENA_HOST)
                 seals |= F_SEAL_SEAL;
         if (fcntl(fd, F_ADD_SEALS, seals) < 0)
@@ -32,7 +32,7 @@ static int arena_make_memfd(Arena *arena) {
         return 0;
 }
 
-/* In the tables, charged to nobody yet. Return: NULL: no memory. */
+/* In the tables, without a charge. Return: NULL: out of memory. */
 static Arena *arena_alloc(Engine *engine, User *user, ArenaPlace place, uint64_t id,
                           uint64_t size) {
         Arena *arena = calloc(1, sizeof(*arena));
@@ -84,7 +84,7 @@ int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena
         return 0;
 }
 
-/* It was within its user's limits once, and is there: a smaller limit takes nothing away. */
+/* The arena was within its user's limits once: a smaller limit takes nothing away. */
 int arena_restore(Engine *engine, const LedgerArena *record, uint32_t slot, Device *device, int fd,
                   Arena **ret_arena) {
         _cleanup_(closep) int owned = fd;
@@ -110,7 +110,7 @@ int arena_restore(Engine *engine, const LedgerArena *record, uint32_t slot, Devi
         return 0;
 }
 
-/* Before the keeper has it: without its record the descriptor means nothing. */
+/* The record comes first: without it the keeper's descriptor means nothing. */
 static void arena_record(Arena *arena) {
         Ledger *ledger = arena->engine->ledger;
         LedgerArena record = {
@@ -233,7 +233,7 @@ int arena_give(Arena *arena, Executor *executor) {
         Mapping *mapping = LIST_FIRST(&arena->mappings);
         int r;
 
-        /* Most arenas are in one executor alone. */
+        /* Most arenas are in one executor only. */
         if (mapping && mapping->executor == executor)
                 return 0;
         HASH_FIND(hh, executor->mappings, &arena->id, sizeof(arena->id), mapping);

@@ -5,10 +5,10 @@
 /*
  * Arena
  *
- * Memory of one user, held as a descriptor here and at the keeper, never mapped
- * here. Lives as long as somebody refers to it: sessions that have it open, jobs
- * that name it, a module made from it. Then its workers are told, the descriptor
- * is closed and the charge undone.
+ * Memory of one user, held as a descriptor by the supervisor and the keeper; the supervisor never
+ * maps it. An arena lives as long as it has references: from sessions that have it open, jobs that
+ * name it, and a module made from it. Then its workers drop it, the descriptor is closed and
+ * the charge undone.
  */
 
 #include <stdbool.h>
@@ -40,7 +40,7 @@ typedef enum ArenaPlace {
         ARENA_IMAGE = GPUQ__V1__PLACE__IMAGE,
 } ArenaPlace;
 
-/* An arena that an executor was given. */
+/* An arena that an executor may use. */
 struct Mapping {
         uint64_t id; /* of the arena */
         Executor *executor;
@@ -60,18 +60,18 @@ struct Arena {
         ArenaPlace place;
         uint64_t size;  /* bytes */
         Device *device; /* of a DEVICE arena */
-        int fd;         /* -1: not made yet */
+        int fd;         /* -1: not created yet */
         unsigned n_refs;
 
-        LIST_HEAD(, Mapping) mappings; /* workers that have it */
+        LIST_HEAD(, Mapping) mappings; /* one for each executor that may use it */
         UT_hash_handle hh;             /* engine->arenas */
 
-        /* a DEVICE arena until a worker has made it */
-        Submitter *maker; /* who asked; NULL once it is gone */
+        /* a DEVICE arena until a worker has created it */
+        Submitter *maker; /* the submitter that asked for it; NULL once that is gone */
         uint32_t serial;
-        Slot *slot;                   /* holds a reference meanwhile */
-        uint32_t asked_worker;        /* its id; 0: none yet */
-        bool may_move;                /* its client left the device to us */
+        Slot *slot;                   /* keeps a reference meanwhile */
+        uint32_t asked_worker;        /* id of the worker that creates it; 0: none yet */
+        bool may_move;                /* the client did not choose the device */
         LIST_ENTRY(Arena) maker_link; /* maker->making */
         TAILQ_ENTRY(Arena) slot_link; /* slot->making */
 
@@ -81,13 +81,14 @@ struct Arena {
 };
 
 /**
- * arena_new() - charge it; HOST and IMAGE are made at once, sealed against resizing
+ * arena_new() - charge and make an arena; HOST and IMAGE are created at once, sealed against
+ * resizing
  *
  * Return: 0 with one reference, ARENA_E_QUOTA, or a negative errno.
  */
 int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena **ret_arena);
 /**
- * arena_restore() - one that a supervisor before us had
+ * arena_restore() - make an arena again that an earlier supervisor had
  * @slot: of its record
  * @device: of a DEVICE arena
  * @fd: consumed in any case
@@ -96,30 +97,34 @@ int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena
  */
 int arena_restore(Engine *engine, const LedgerArena *record, uint32_t slot, Device *device, int fd,
                   Arena **ret_arena);
-/** arena_find() - Return: NULL: there is none of that id. */
+/** arena_find() - Return: NULL: no arena has this id. */
 Arena *arena_find(const Engine *engine, uint64_t id);
 /** arena_ref() - Return: the arena. */
 Arena *arena_ref(Arena *arena);
-/** arena_note_session() - it has the arena open: the ledger says for whom to keep it. */
+/** arena_note_session() - the session has it open: the ledger keeps it for that session. */
 void arena_note_session(Arena *arena, uint32_t session);
-/** arena_unref() - the last one ends it. NULL is fine. Return: NULL. */
+/** arena_unref() - the last reference ends the arena. NULL is fine. Return: NULL. */
 Arena *arena_unref(Arena *arena);
 DEFINE_CLEANUP(Arena, arena_unref)
-/** arena_adopt_fd() - device memory that a worker made; consumed. The keeper holds it too from now on. */
+/** arena_adopt_fd() - device memory that a worker created; @fd is consumed. The keeper gets a copy. */
 void arena_adopt_fd(Arena *arena, int fd);
-/** arena_give() - the executor may use it; it is told unless it was. Return: 0, or -ENOMEM. */
+/** arena_give() - let the executor use it; the executor is told at most once. Return: 0, or -ENOMEM. */
 int arena_give(Arena *arena, Executor *executor);
-/** arena_ask() - have the executor make it, unless it was asked already. Return: 0, or -ENOMEM. */
+/** arena_ask() - have the executor create it, unless it was asked already. Return: 0, or -ENOMEM. */
 int arena_ask(Arena *arena, Executor *executor);
-/** arena_made() - the executor made it, @fd is consumed: its maker is told. Return: 0, or -ENOMEM: the executor does not know that it may use it. */
+/**
+ * arena_made() - the executor created it, @fd is consumed: tell its maker
+ *
+ * Return: 0, or -ENOMEM: the executor may not use it yet.
+ */
 int arena_made(Arena *arena, Executor *executor, int fd);
-/** arena_failed() - it was not made: its maker is told. Consumes @failure. */
+/** arena_failed() - it could not be created: tell its maker. Consumes @failure. */
 void arena_failed(Arena *arena, Failure *failure);
-/** arena_wait_for() - the submitter is told when it is made. */
+/** arena_wait_for() - the submitter is told when it is created. */
 void arena_wait_for(Arena *arena, Submitter *submitter);
 /** mapping_forget() - the executor could not use the arena, or is gone. */
 void mapping_forget(Mapping *mapping);
-/** arena_is_sealed_image() - written, and never to change again. */
+/** arena_is_sealed_image() - it is written and can never change again. */
 bool arena_is_sealed_image(const Arena *arena);
 
 #endif

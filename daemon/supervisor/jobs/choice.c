@@ -6,9 +6,10 @@
 #include "slot.h"
 #include "util/list.h"
 
-#define CHOICE_START_NS   20000000ull       /* what starting a worker counts */
-#define CHOICE_BROKEN_NS  86400000000000ull /* and what a device counts on which none started */
-#define CHOICE_DRAINED_NS (366 * CHOICE_BROKEN_NS) /* and one that takes no jobs, if none does */
+#define CHOICE_START_NS  20000000ull       /* the cost of starting a worker */
+#define CHOICE_BROKEN_NS 86400000000000ull /* the cost of a device on which no worker starts */
+#define CHOICE_DRAINED_NS                                                                          \
+        (366 * CHOICE_BROKEN_NS) /* a device that takes no jobs, chosen only if all are drained */
 
 static Slot *choice_slot(Device *device, User *user) {
         const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
@@ -16,8 +17,8 @@ static Slot *choice_slot(Device *device, User *user) {
         return lane ? lane->slot : slot_find(device->engine, user, device);
 }
 
-/* Where a worker has to be started first, that is counted, so that short jobs do
- * not wake every device of the machine. */
+/* The cost of starting a worker counts, so that short jobs do not start workers on every device of
+ * the machine. */
 static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         Slot *slot = choice_slot(device, user);
         uint64_t cost_ns = device->load_ns;

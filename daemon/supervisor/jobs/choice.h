@@ -5,12 +5,15 @@
 /*
  * Choice
  *
- * Which device something gets whose client left that open.
+ * Chooses a device where the client did not.
  */
 
 #include "device.h"
 
-/** choice_device() - the least loaded that takes jobs, seen by this user; if none does, one that will. */
+/**
+ * choice_device() - the least loaded device that takes jobs, as this user sees it; if none takes
+ * jobs, one that will
+ */
 Device *choice_device(Engine *engine, User *user);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* A place in the list of what waits to be sent to a worker; embedded in jobs, so that sending one needs no memory. */
+/* An entry in an outbox to a worker; embedded in jobs, so that sending a job needs no memory. */
 typedef struct Delivery {
-        uint32_t kind; /* 0: a job; else as workers/ says */
+        uint32_t kind; /* 0: a job; other kinds are defined by workers/ */
         bool is_queued;
         TAILQ_ENTRY(Delivery) link;
 } Delivery;

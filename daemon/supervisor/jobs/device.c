@@ -49,7 +49,7 @@ void device_configure(Device *device) {
 
         fairshare_configure(device->share, config->usage_half_life_s * 1000000000ull,
                             config->limits.weight);
-        /* In one context there is nothing to switch between. */
+        /* One context needs no switches. */
         device->quanta.quantum_ns = config->isolation_shared ? 0 : config->quantum_ms * 1000000ull;
         device->is_dirty = true;
 }
@@ -84,8 +84,8 @@ const char *device_state(const Device *device) {
         return device->problem ? device->problem : "ready";
 }
 
-/* With device=auto the keeper chose, which shows in what was found: the CPU driver
- * puts its devices in a PCI domain that no real one is in. */
+/* With device=auto the keeper chose the driver. The devices show which: the CPU driver puts its
+ * devices in a PCI domain that no real device is in. */
 bool device_is_on_cpu(const Engine *engine) {
         switch (engine->config->device) {
                 case CONFIG_DRIVER_CPU:

@@ -5,9 +5,9 @@
 /*
  * Device
  *
- * One GPU: its health, the users that share it, and the time that its jobs are
- * expected to take. A Lane is one user on one device. gate.h decides what may be in
- * flight on a device, choice.h which device a job gets.
+ * One GPU: its health, the users that share it, and the expected time of its jobs. A Lane is one
+ * user on one device. gate.h decides what may be in flight on a device, choice.h which device a job
+ * gets.
  */
 
 #include <stdbool.h>
@@ -42,45 +42,45 @@ struct Device {
         char *pci;
         uint64_t memory_total; /* bytes */
         uint64_t arena_bytes;
-        char *problem; /* why no worker of a user started there; NULL: one did */
+        char *problem; /* why no worker of a user starts there; NULL: one did */
         Health health;
 
         FairShare *share;
         Quanta quanta;
-        uint64_t load_ns;    /* expected, of jobs that could run or do */
-        uint64_t counted_ns; /* of it, what is in the gate */
+        uint64_t load_ns;    /* expected time of jobs that are queued or running */
+        uint64_t counted_ns; /* the part of it that is in the gate */
         uint32_t n_queued;
         uint32_t n_running;
-        uint64_t gpu_ns; /* all users together, in all */
-        uint64_t n_xids; /* that the kernel's log told of it */
+        uint64_t gpu_ns; /* of all users, since the start */
+        uint64_t n_xids; /* reported by the kernel's log */
         bool is_dirty;   /* something may be dispatched */
 
-        uv_timer_t gate;  /* when the first job in it has outlasted its quantum */
-        uv_timer_t turn;  /* when a quantum has ended, or its domain did not drain */
-        uint64_t turn_ns; /* what that is set to */
+        uv_timer_t gate;  /* fires when the first job in the gate has outlasted its expected time */
+        uv_timer_t turn;  /* fires when a quantum has ended, or its jobs are overdue */
+        uint64_t turn_ns; /* the time that `turn` is set to */
         bool has_timers;
 };
 
 /** device_init() - in zeroed memory; names are copied. Return: 0, or a negative errno. */
 int device_init(Device *device, Engine *engine, unsigned index, const char *name, const char *uuid,
                 const char *pci, uint64_t memory_total);
-/** device_fini() - its timer was closed by device_close(). */
+/** device_fini() - device_close() must have closed its timers. */
 void device_fini(Device *device);
-/** device_configure() - take from the configuration what concerns its users' shares. */
+/** device_configure() - apply the configured shares of its users. */
 void device_configure(Device *device);
-/** device_close() - end its timers; the loop must run once more. */
+/** device_close() - close its timers; the loop must run once more. */
 void device_close(Device *device);
-/** device_state() - "ready", or what is wrong with it; the device's, until it changes. */
+/** device_state() - "ready", or the problem; valid until it changes. */
 const char *device_state(const Device *device);
-/** device_set_problem() - NULL: it is well. */
+/** device_set_problem() - NULL: no problem. */
 void device_set_problem(Device *device, const char *problem);
 
-/** device_driver() - "cuda" or "cpu", as far as is known. */
+/** device_driver() - "cuda" or "cpu", as far as known. */
 const char *device_driver(const Engine *engine);
-/** device_is_on_cpu() - the devices are those of the CPU driver, as far as is known. */
+/** device_is_on_cpu() - the devices belong to the CPU driver, as far as known. */
 bool device_is_on_cpu(const Engine *engine);
 
-/** lane_wake() - its user may have something to dispatch there. */
+/** lane_wake() - its user may have a job to dispatch there. */
 void lane_wake(Lane *lane);
 
 #endif

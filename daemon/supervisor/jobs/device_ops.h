@@ -3,7 +3,7 @@
 #define GPUQ_SUPERVISOR_DEVICE_OPS_H
 
 /*
- * What workers/ tells the monitor of devices, and what clients/ asks of it. Provided by devices/.
+ * What workers/ reports to the device monitor, and what clients/ asks of it. Provided by devices/.
  */
 
 #include <stdbool.h>
@@ -24,9 +24,9 @@ typedef struct DeviceInfo {
         uint64_t memory_total; /* bytes */
 } DeviceInfo;
 
-/* What a probe said. Valid during the call. */
+/* The result of a probe. Valid during the call. */
 typedef struct ProbeResult {
-        const char *error;  /* NULL: there are devices, or the one looked at is well */
+        const char *error;  /* NULL: devices were found, or the device that was checked is well */
         bool device_failed; /* the error is the device's */
         const char *driver_version;
         const DeviceInfo *devices;
@@ -34,25 +34,25 @@ typedef struct ProbeResult {
 } ProbeResult;
 
 typedef struct DeviceOps {
-        /** probed() - a probe of @check, or of all devices if NULL, said this. */
+        /** probed() - the result of a probe of @check, or of all devices if NULL. */
         void (*probed)(DeviceMonitor *monitor, Device *check, const ProbeResult *result);
-        /** probe_failed() - it ended without a word. @has_started: it was a process. */
+        /** probe_failed() - the probe ended without a result. @has_started: its process ran. */
         void (*probe_failed)(DeviceMonitor *monitor, Device *check, bool has_started,
                              const char *why);
-        /** doubt() - a worker of @domain says that the device failed. */
+        /** doubt() - a worker of @domain reports that the device failed. */
         void (*doubt)(Device *device, HealthSign sign, uint32_t domain, const char *why);
         /**
-         * explain() - what the kernel's log says of the end of the worker @pid on @device
-         * @cause:   becomes FAULT_HARDWARE where that is what failed
-         * @failure: what the worker said; may be NULL
+         * explain() - what the kernel's log says about the end of worker @pid on @device
+         * @cause:   becomes FAULT_HARDWARE if the hardware failed
+         * @failure: what the worker reported; may be NULL
          *
-         * Return: the caller's, @failure with the Xid; NULL: the log says nothing.
+         * Return: @failure with the Xid, the caller's; NULL: the log says nothing.
          */
         Failure *(*explain)(DeviceMonitor *monitor, const Device *device, int32_t pid,
                             FaultCause *cause, const Failure *failure);
-        /** drain() - an administrator drains it. Return: true: it took jobs until now. */
+        /** drain() - an administrator drains the device. Return: true: it took jobs until now. */
         bool (*drain)(Device *device, const char *by, const char *reason);
-        /** undrain() - an administrator returns it to service. Return: true: it was drained. */
+        /** undrain() - an administrator returns the device to service. Return: true: it was drained. */
         bool (*undrain)(Device *device);
 } DeviceOps;
 

@@ -37,7 +37,8 @@ static void ending_remember(const Job *job, const LedgerEnd *end) {
                     });
 }
 
-/* Before anybody is told: one who takes over tells the same, and does not run it again. */
+/* Before any client is told: the next supervisor reports the same end and does not run the job
+ * again. */
 static void ending_record(Job *job, const LedgerEnd *end) {
         LedgerOwner owner = job_owner(job);
 
@@ -45,7 +46,7 @@ static void ending_record(Job *job, const LedgerEnd *end) {
                                        job->outcome.failure ? job->outcome.failure->text : NULL);
 }
 
-/* Its kernels behaved. */
+/* Its kernels ran well. */
 static void ending_trust(const Job *job) {
         Suspects *suspects = &job->user->suspects;
 
@@ -64,7 +65,7 @@ static void ending_learn(const Job *job, JobState state) {
                                job->cost.n_beside, job->cost.busy_ns);
 }
 
-/* Out of every table; what is left is what its client will be told. */
+/* Removes the job from every table; what is left is the report to its client. */
 static void ending_unlink(Job *job) {
         if (!job_is_made(job))
                 return;

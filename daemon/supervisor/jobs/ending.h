@@ -5,18 +5,17 @@
 /*
  * Ending
  *
- * The one way a job ends, and all that follows from it: its charges, arenas and
- * modules go back, its submitter is told, the jobs that wait for it go on, and those
- * that depend on its success fail.
+ * Every job ends here. The end returns the job's charges, arenas and modules and is reported to its
+ * submitter. Jobs that wait for it go on, and jobs that depend on its success fail.
  */
 
 #include "executor.h"
 #include "job.h"
 
 #define ENDING_ORPHAN_MS                                                                           \
-        2000u /* so long the running job of a client that died may take to end by itself */
+        2000u /* time for which the running job of a dead client may still end by itself */
 
-/** ending_done() - it ran and is well. */
+/** ending_done() - the job succeeded. */
 void ending_done(Job *job);
 /** ending_fail() - FAILED; consumes @failure. */
 void ending_fail(Job *job, Failure *failure);
@@ -24,11 +23,11 @@ void ending_fail(Job *job, Failure *failure);
 Failure *ending_cancelled(const User *owner, const User *by);
 /** ending_cancel() - CANCELLED; consumes @failure. */
 void ending_cancel(Job *job, Failure *failure);
-/** ending_result() - its worker says so. */
+/** ending_result() - the worker's result of the job. */
 void ending_result(Job *job, const ExecutorResult *result);
-/** ending_drop_orphans() - cancel the jobs in it whose submitter has been gone for ENDING_ORPHAN_MS. */
+/** ending_drop_orphans() - cancel its jobs whose submitter has been gone for ENDING_ORPHAN_MS. */
 void ending_drop_orphans(Executor *executor, uint64_t now_ns);
-/** ending_run() - those that place_end_soon() told to end. */
+/** ending_run() - end the jobs in engine->ending. */
 void ending_run(Engine *engine);
 
 #endif

@@ -5,9 +5,9 @@
 /*
  * Engine
  *
- * The tables of everything that jobs need: users, devices, slots, arenas, modules
- * and unfinished jobs, and the handles that this room was given. One per supervisor;
- * all objects of the room point to it.
+ * The tables of everything that jobs need: users, devices, slots, arenas, modules and unfinished
+ * jobs, and the handles that the loop gives to this room. One per supervisor; all objects of the
+ * room point to it.
  */
 
 #include <stdbool.h>
@@ -43,14 +43,14 @@ struct Engine {
         KeeperLink *keeper; /* NULL: none, for tests */
         Ledger *ledger;     /* what the next supervisor must know */
 
-        const ExecutorOps *executor_ops; /* provided by workers/, called with this: */
+        const ExecutorOps *executor_ops; /* provided by workers/, called with `workers` */
         Workers *workers;
-        const DeviceOps *device_ops; /* provided by devices/, called with this: */
+        const DeviceOps *device_ops; /* provided by devices/, called with `monitor` */
         DeviceMonitor *monitor;
 
         Device *devices;
         size_t n_devices; /* 0: not known yet */
-        char *problem;    /* why there is no device; NULL: all is well */
+        char *problem;    /* why there is no device; NULL: no problem */
         char *driver_version;
         uint64_t started_ns;
         bool reads_kernel_log; /* for Xids */
@@ -60,33 +60,33 @@ struct Engine {
         Module *modules;
         Job *jobs; /* unfinished */
         Slot *slots;
-        struct EngineJobs ending;   /* to be ended by ending_run() */
-        struct EngineJobs unplaced; /* wait for devices */
+        struct EngineJobs ending;   /* ending_run() ends them */
+        struct EngineJobs unplaced; /* wait until devices are known */
         struct EngineModules unplaced_modules;
         uint64_t last_arena;
         uint64_t last_module;
 
-        LimitLog log_limit;   /* of lines that a peer can cause */
-        uint64_t now_ns;      /* what the clock said in this turn of the loop; 0: not asked yet */
-        bool is_eventful;     /* a job came or ended in this turn */
-        bool is_paused;       /* nothing is dispatched: the next supervisor takes over soon */
-        bool is_closing;      /* the program ends: no worker is started any more */
-        bool has_new_work;    /* there is new work: one more turn before the loop sleeps */
-        bool has_missed_wake; /* without memory a user with work was not woken: the next tick does */
+        LimitLog log_limit; /* of log lines that a peer can cause */
+        uint64_t now_ns;    /* the clock in this turn of the loop; 0: not read yet */
+        bool is_eventful;   /* a job arrived or ended in this turn */
+        bool is_paused;     /* no job is dispatched: the next supervisor takes over soon */
+        bool is_closing;    /* the program ends: no worker is started any more */
+        bool has_new_work;  /* one more turn before the loop sleeps */
+        bool has_missed_wake; /* memory was short and a user with work was not woken: the next tick does it */
 };
 
-/** engine_init() - empty; the handles are set by the caller. */
+/** engine_init() - empty tables; the caller sets the handles. */
 void engine_init(Engine *engine);
-/** engine_now() - of this turn of the loop, in which the clock is read once. */
+/** engine_now() - the time of this turn of the loop, in which the clock is read once. */
 uint64_t engine_now(Engine *engine);
-/** engine_inflight_ns() - of expected time, so much may be in flight at once. */
+/** engine_inflight_ns() - limit of the expected time in flight on a device. */
 static inline uint64_t engine_inflight_ns(const Engine *engine) {
         return MAX(engine->config->inflight_ms, 1u) * 1000000ull;
 }
-/** engine_event() - a job came or ended: the next may come soon. */
+/** engine_event() - a job arrived or ended: another may follow soon. */
 void engine_event(Engine *engine);
 
-/** engine_state() - "ready", or what it waits for. */
+/** engine_state() - "ready", or what the engine waits for. */
 const char *engine_state(const Engine *engine);
 /** engine_no_device() - the failure of a request that names a device which does not exist. */
 Failure *engine_no_device(const Engine *engine, unsigned index);

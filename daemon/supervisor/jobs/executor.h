@@ -5,10 +5,9 @@
 /*
  * Executor
  *
- * What the scheduler knows of one worker: which jobs are in flight in it, and which
- * arenas and modules it was given (arena.h, module.h, inflight.h). The process and its
- * channel belong to workers/, which embeds an Executor in each worker and provides
- * ExecutorOps.
+ * What the scheduler knows of one worker: the jobs in flight in it, and the arenas and modules that
+ * it may use (arena.h, module.h, inflight.h). workers/ owns the process and its channel, embeds an
+ * Executor in each worker and provides ExecutorOps.
  */
 
 #include <stdbool.h>
@@ -35,54 +34,60 @@ TAILQ_HEAD(ExecutorJobs, Job);
 struct Executor {
         uint32_t id; /* the worker's */
         Engine *engine;
-        Slot *slot;     /* NULL: a probe's, or it is lost */
-        Device *device; /* NULL: a probe's */
+        Slot *slot;     /* NULL: a probe, or the worker is lost */
+        Device *device; /* NULL: a probe */
         bool is_ready;  /* it takes jobs */
 
         struct ExecutorJobs inflight; /* oldest first */
         uint32_t n_inflight;
         uint32_t n_long;
-        uint64_t short_ns; /* expected, of those that are not long */
+        uint64_t short_ns; /* expected time of its jobs that are not long */
         uint64_t last_end_ns;
-        uint64_t idle_ns; /* since when nothing is in flight */
+        uint64_t idle_ns; /* since when no job is in flight */
 
-        Mapping *mappings;   /* arenas that it was given */
+        Mapping *mappings;   /* arenas that it may use */
         Instance *instances; /* modules that it was given */
-        char *waiting;       /* what its worker waits to do until nothing runs; NULL: nothing */
+        char *waiting;       /* what the worker waits to do until no kernel runs; NULL: nothing */
 };
 
-/* What a job's end looked like to its worker, which is not to be trusted. */
+/* A job's end as the worker reports it; the worker is not trusted. */
 typedef struct ExecutorResult {
         uint64_t ran_us;
         uint64_t gpu_ns;
         const char *output; /* what its kernels printed, or "" */
-        Failure *failure;   /* NULL: it is done; consumed */
+        Failure *failure;   /* NULL: the job is done; consumed */
 } ExecutorResult;
 
-/* Provided by workers/. Messages go out at the end of the turn. */
+/* Provided by workers/. Messages are sent at the end of the turn. */
 typedef struct ExecutorOps {
-        /** start() - a worker for this slot. Return: 0, or a negative errno. */
+        /** start() - start a worker for this slot. Return: 0, or a negative errno. */
         int (*start)(Workers *workers, Slot *slot, Executor **ret_executor);
-        /** probe() - a process that looks at @check, or for all devices if NULL; DeviceEvents tell what it found. Return: 0, or a negative errno. */
+        /**
+         * probe() - start a process that checks @check, or lists all devices if NULL;
+         *
+         * DeviceOps get the result.
+         *
+         * Return: 0, or a negative errno.
+         */
         int (*probe)(Workers *workers, Device *check);
         /** report() - all workers, for `gpuq status`. Return: 0, or -ENOMEM. */
         int (*report)(const Workers *workers, ProtobufCAllocator *allocator,
                       Gpuq__V1__Status *status);
-        /** stop_soon() - a job in it is to end: stop it after a moment, unless that job ends by itself. */
+        /** stop_soon() - a job in it must end: stop the worker after a moment, unless that job ends by itself. */
         void (*stop_soon)(Executor *executor);
-        /** push_job() - behind all that waits to be sent. */
+        /** push_job() - append the job to the outbox. */
         void (*push_job)(Executor *executor, Job *job);
-        /** pull_job() - take it back. Return: false: it was sent. */
+        /** pull_job() - take the job out of the outbox. Return: false: it was sent. */
         bool (*pull_job)(Executor *executor, Job *job);
-        /** push_arena() - it may use the arena, or is to make it. Return: 0, or -ENOMEM. */
+        /** push_arena() - let it use the arena, or have it create the arena. Return: 0, or -ENOMEM. */
         int (*push_arena)(Executor *executor, Arena *arena, bool make);
-        /** push_module() - it is to load the module. Return: 0, or -ENOMEM. */
+        /** push_module() - have it load the module. Return: 0, or -ENOMEM. */
         int (*push_module)(Executor *executor, Module *module);
         void (*drop_arena)(Executor *executor, uint64_t id);
         void (*drop_module)(Executor *executor, uint64_t id);
 } ExecutorOps;
 
-/** executor_init() - in zeroed memory; @slot and @device NULL: of a probe. */
+/** executor_init() - in zeroed memory; @slot and @device are NULL for a probe. */
 void executor_init(Executor *executor, Engine *engine, uint32_t id, Slot *slot, Device *device);
 
 #endif

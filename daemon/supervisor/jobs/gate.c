@@ -8,7 +8,7 @@
 #include "slot.h"
 #include "util/list.h"
 
-#define GATE_GRACE_MAX_NS 50000000ull /* how long a long job may hold the gate */
+#define GATE_GRACE_MAX_NS 50000000ull /* longest time that a long job may hold the gate */
 
 static void gate_on_timer(uv_timer_t *timer) {
         Device *device = timer->data;
@@ -27,7 +27,8 @@ static void gate_uncount(Device *device, Job *job) {
         job->cost.counted_ns = 0;
 }
 
-/* Lets those of one slot out that are overdue. Return: when the next one will be, UINT64_MAX: none. */
+/* Removes overdue jobs of one slot from the gate. Return: when the next one is overdue, UINT64_MAX:
+ * none. */
 static uint64_t gate_age_slot(Device *device, const Slot *slot, uint64_t now_ns) {
         uint64_t next_ns = UINT64_MAX;
         Job *job;
@@ -41,7 +42,7 @@ static uint64_t gate_age_slot(Device *device, const Slot *slot, uint64_t now_ns)
                         next_ns = MIN(next_ns, due_ns);
                         continue;
                 }
-                /* Nor does it keep its own user's other jobs out. */
+                /* Nor does it block other jobs of its own user. */
                 gate_uncount(device, job);
                 inflight_unbound(slot->executor, job);
         }
@@ -63,7 +64,7 @@ bool gate_is_open(Device *device) {
 
         if (device->counted_ns < engine_inflight_ns(device->engine))
                 return true;
-        /* Armed: somebody asked before, and nobody in there is overdue yet. */
+        /* The timer is armed: an earlier call found no overdue job. */
         if (uv_is_active((uv_handle_t *)&device->gate))
                 return false;
 
@@ -81,7 +82,7 @@ static Slot *gate_slot_of(QuantaDomain *domain) {
         return container_of(domain, Slot, domain);
 }
 
-/* There is more than one lane in a slot only where all are in one, and no quanta. */
+/* A slot has several lanes only where all share one context, without quanta. */
 static Lane *gate_lane_of(QuantaDomain *domain) {
         return LIST_FIRST(&gate_slot_of(domain)->lanes);
 }
@@ -92,7 +93,7 @@ static bool gate_holder_works(const Device *device) {
         return holder && shareuser_is_awake(&gate_lane_of(holder)->share);
 }
 
-/* What overran its quantum keeps nobody out, its own user's other jobs neither. */
+/* Jobs that overran their quantum block no other job, not even of their own user. */
 static void gate_let_by(Device *device, QuantaDomain *domain) {
         Executor *executor = gate_slot_of(domain)->executor;
         Job *job;
@@ -129,7 +130,7 @@ Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns) {
 
 /* ---- jobs ------------------------------------------------------------------ */
 
-/* One that nobody waits for at a quantum's end keeps nobody out of the gate either. */
+/* A job too long to wait for at a quantum's end does not hold the gate either. */
 void gate_enter(Device *device, Job *job) {
         assert(!job->cost.counted_ns);
         if (!quanta_enter(&device->quanta, &job_lane(job)->slot->domain, &job->cost.quantum,

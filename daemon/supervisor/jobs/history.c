@@ -4,9 +4,8 @@
 #include <string.h>
 
 /*
- * A ring of entries, and buckets that chain them by index; 0 ends a chain, so
- * index i is kept as i + 1. No memory is asked for once the ring is there, but
- * the texts of those that failed.
+ * A ring of entries, and buckets that chain them by index. 0 ends a chain, so index i is stored as
+ * i + 1. After the ring is allocated, only the texts of failed jobs need memory.
  */
 struct History {
         HistoryEntry entries[HISTORY_MAX];

@@ -5,9 +5,9 @@
 /*
  * History
  *
- * How a user's last jobs ended, for those who wait for them or depend on them
- * from another process. Bounded: a new entry pushes the oldest out. Finding one
- * costs the same however many there are.
+ * How a user's last jobs ended, for processes that wait for or depend on another process's job.
+ * Bounded: a new entry replaces the oldest. The cost of a search does not depend on the number of
+ * entries.
  */
 
 #include <stdint.h>
@@ -35,7 +35,7 @@ int history_new(History **ret_history);
 /** history_free() - NULL is fine. Return: NULL. */
 History *history_free(History *history);
 DEFINE_CLEANUP(History, history_free)
-/** history_add() - remembers a copy of @entry; of its text at most HISTORY_TEXT_MAX. */
+/** history_add() - store a copy of @entry, with at most HISTORY_TEXT_MAX bytes of its text. */
 void history_add(History *history, const HistoryEntry *entry);
 /** history_find() - Return: the entry until the next add, or NULL when unknown or forgotten. */
 const HistoryEntry *history_find(const History *history, uint64_t id);

@@ -68,7 +68,7 @@ void inflight_remove(Executor *executor, Job *job) {
                 executor->idle_ns = engine_now(executor->engine);
 }
 
-/* Most jobs end in the order in which they were given. */
+/* Most jobs end in the order in which they were handed over. */
 Job *inflight_find(const Executor *executor, uint64_t id) {
         Job *job = TAILQ_FIRST(&executor->inflight);
 
@@ -106,7 +106,7 @@ bool inflight_has_begun(const Executor *executor) {
         return false;
 }
 
-/* A job that waits behind others in the worker is no reason to stop those. */
+/* A job that waits behind others in the worker is no reason to stop the worker. */
 bool inflight_waits_for_stop(const Executor *executor) {
         const Job *job;
 

@@ -5,28 +5,31 @@
 /*
  * In flight
  *
- * The jobs in one executor, from the moment they are handed to it: it is given the
- * arenas that they name, and what they are expected to take is summed up.
+ * The jobs in one executor, from the moment they are handed to it. Handing over a job gives the
+ * executor the arenas that the job names, and adds its expected time to the total.
  */
 
 #include "executor.h"
 #include "job.h"
 
-/** inflight_send() - hand the executor a job; arenas it lacks go first. Return: 0, or -ENOMEM. */
+/** inflight_send() - hand a job to the executor; arenas that it lacks go first. Return: 0, or -ENOMEM. */
 int inflight_send(Executor *executor, Job *job);
-/** inflight_unbound() - the job is overdue: what it was expected to take bounds what is in flight no more. */
+/** inflight_unbound() - the job is overdue: its expected time does not limit what is in flight any more. */
 void inflight_unbound(Executor *executor, Job *job);
-/** inflight_remove() - a job is in flight no more. */
+/** inflight_remove() - the job is no longer in flight. */
 void inflight_remove(Executor *executor, Job *job);
-/** inflight_find() - a job that was sent to it. Return: NULL: there is none. */
+/** inflight_find() - a job that was sent to the executor. Return: NULL: there is none. */
 Job *inflight_find(const Executor *executor, uint64_t id);
-/** inflight_note_variables() - the job may have changed those of its modules, which live in this executor alone. */
+/**
+ * inflight_note_variables() - the job may have changed variables of its modules, which exist in
+ * this executor alone
+ */
 void inflight_note_variables(Executor *executor, const Job *job);
-/** inflight_set_phase() - how far the executor says that the job had come when it stopped. */
+/** inflight_set_phase() - the phase that the executor reports for the job after it stopped. */
 void inflight_set_phase(Executor *executor, Job *job, FaultPhase phase);
-/** inflight_has_begun() - by inflight_set_phase(), one of its jobs may have run. */
+/** inflight_has_begun() - by inflight_set_phase(), one of its jobs may have started. */
 bool inflight_has_begun(const Executor *executor);
-/** inflight_waits_for_stop() - a job that is to end, and not behind others, waits for the worker to stop. */
+/** inflight_waits_for_stop() - a job that must end, with no other job before it, waits for the worker to stop. */
 bool inflight_waits_for_stop(const Executor *executor);
 
 #endif

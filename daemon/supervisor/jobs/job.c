@@ -11,12 +11,12 @@
 #include "util/pool.h"
 
 #define JOB_POOL_BYTES                                                                             \
-        1024u /* of a job with all it carries; a larger one is an allocation of its own */
+        1024u /* of a job with all its data; a larger job is an allocation of its own */
 #define JOB_POOL_SPARES 2048u
 
 static Pool job_pool = POOL(JOB_POOL_BYTES, JOB_POOL_SPARES);
 
-/* One allocation holds the job and all it carries; the largest alignment first. */
+/* One allocation holds the job and all its data; the largest alignment first. */
 typedef struct JobLayout {
         size_t buffers;
         size_t kernels;
@@ -89,7 +89,7 @@ static void job_copy_after(Job *job, const JobSpec *spec) {
         }
 }
 
-/* Kernels, and how much data, tell what to expect of it. */
+/* Kernels and the amount of data predict its duration. */
 static uint64_t job_duration_class(const Job *job, const JobTexts *texts) {
         uint64_t n_bytes = 1;
         uint8_t size;

@@ -5,9 +5,8 @@
 /*
  * Job
  *
- * What a client wants run, from submit to its one end. Holds its arenas and
- * modules, and its edges to jobs that go before and after it. Who runs when is
- * the scheduler's; what an end entails is in ending.h.
+ * A client's job, from submission to its one end. It holds its arenas and modules, and its edges to
+ * earlier and later jobs. The scheduler decides when it runs; ending.h describes its end.
  */
 
 #include <assert.h>
@@ -40,8 +39,7 @@ typedef struct Engine Engine;
  *        |            |
  *        +------------+------> FAILED
  *        +------------+------> CANCELLED
- *
- * RUNNING goes back to WAITING when its worker ended and it may run again. The
+ * RUNNING goes back to WAITING when its worker ended and the job may run again. The
  * numbers are those of the protocol.
  */
 typedef enum JobState {
@@ -53,15 +51,15 @@ typedef enum JobState {
         _JOB_STATE_N,
 } JobState;
 
-/* Which list job->link is in; job_place_moves has the legal moves. */
+/* The list that job->link is in; job_place_moves has the legal moves. */
 typedef enum JobPlace {
         JOB_NOWHERE,  /* waits for other jobs */
-        JOB_UNPLACED, /* engine->unplaced: there is no device yet */
+        JOB_UNPLACED, /* engine->unplaced: no device is known yet */
         JOB_QUEUED,   /* its lane's queue, by job->entry */
         JOB_ALONE,    /* its slot's list of jobs to run alone */
         JOB_PARKED,   /* an instance's list, until the module is loaded there */
         JOB_INFLIGHT, /* its worker's list */
-        JOB_ENDING,   /* engine->ending: ends as soon as the stack is shallow */
+        JOB_ENDING,   /* engine->ending: ends as soon as the call stack is shallow */
         JOB_ENDED,    /* its submitter has been told */
         _JOB_PLACE_N,
 } JobPlace;
@@ -80,7 +78,7 @@ typedef struct JobBuffer {
         JobDirection direction;
 } JobBuffer;
 
-/** job_is_read() - whether a job finds in a buffer what was there before. */
+/** job_is_read() - whether a job reads a buffer's previous contents. */
 static inline bool job_is_read(const JobBuffer *buffer) {
         return buffer->direction == JOB_IN || buffer->direction == JOB_INOUT;
 }
@@ -95,22 +93,23 @@ typedef struct JobKernel {
 
 /* One job runs before another. */
 typedef struct JobEdge {
-        Job *before; /* NULL once it ended */
+        Job *before; /* NULL once that job ended */
         Job *after;
         LIST_ENTRY(JobEdge) link; /* before->successors */
-        bool is_order;    /* derived from buffers: enough that it is in flight in the same worker */
+        bool is_order; /* derived from buffers: the earlier job need only be in flight in the same worker */
         bool is_blocking; /* counted in after->n_blocking */
 } JobEdge;
 
-/* Somebody else who is told of the end; embedded in what the callee needs for that. */
+/* Another observer of the end; embedded in the observer's own object. */
 typedef struct JobWatch {
-        void (*ended)(struct JobWatch *watch, const Job *job); /* it watches no more */
-        LIST_ENTRY(JobWatch) link;                             /* job->watches */
+        void (*ended)(struct JobWatch *watch,
+                      const Job *job); /* the watch is removed before the call */
+        LIST_ENTRY(JobWatch) link;     /* job->watches */
 } JobWatch;
 
-/* What a job's label and names come to. */
+/* Facts about a job's label and kernel names. */
 typedef struct JobTexts {
-        size_t n_bytes; /* with their ends; 0: not told */
+        size_t n_bytes; /* with terminators; 0: not computed */
         uint64_t key;   /* of the names, see duration_key() */
 } JobTexts;
 
@@ -126,16 +125,16 @@ typedef struct JobSpec {
         size_t n_buffers;
         const JobKernel *kernels;
         size_t n_kernels;
-        JobTexts texts; /* told once for a prepared job */
+        JobTexts texts; /* computed once for a prepared job */
         const uint8_t *operations;
         size_t n_operations;
         Arena *word; /* NULL: none */
         uint64_t word_offset;
-        Job **after; /* unfinished ones */
+        Job **after; /* unfinished jobs */
         size_t n_after;
 } JobSpec;
 
-/* What it asks for; all of it in the job's own allocation, but for references. */
+/* The request. Everything but references is in the job's own allocation. */
 typedef struct JobWork {
         JobBuffer *buffers;
         JobKernel *kernels;
@@ -143,54 +142,54 @@ typedef struct JobWork {
         size_t n_buffers;
         size_t n_kernels;
         size_t n_operations;
-        Arena *word; /* where its worker stores that it is done; NULL: nowhere */
+        Arena *word; /* where the worker stores the completion; NULL: nowhere */
         uint64_t word_offset;
         uint64_t timeout_ms; /* 0: none */
-        int device;          /* named, or that of its buffers; -1: any */
+        int device;          /* requested, or that of its buffers; -1: any */
         bool repeatable;
         bool timed;
 } JobWork;
 
-/* The jobs before and behind it. */
+/* Its predecessors and successors. */
 typedef struct JobEdges {
-        JobEdge *after;  /* what its client put before it */
-        JobEdge *order;  /* what its buffers put before it; an allocation of its own */
+        JobEdge *after;  /* predecessors that the client named */
+        JobEdge *order;  /* predecessors by buffers; an allocation of its own */
         OrderNode *node; /* in submitter->order, until it ends */
         size_t n_after;
         size_t n_order;
-        size_t n_blocking; /* that keep it from running */
+        size_t n_blocking; /* edges that keep it from running */
         LIST_HEAD(, JobEdge) successors;
 } JobEdges;
 
-/* Moments of its life; 0: not yet. */
+/* Timestamps; 0: not yet. */
 typedef struct JobClock {
         uint64_t submitted_ns;
-        uint64_t started_ns; /* handed to an executor, the last time */
+        uint64_t started_ns; /* the latest hand-over to an executor */
         uint64_t ended_ns;
-        uint64_t orphan_ns; /* when its session went while it ran */
+        uint64_t orphan_ns; /* when its session ended while the job ran */
 } JobClock;
 
-/* What it is expected to take of its device's time, where that is counted, and what it took. */
+/* Expected and actual device time, and where the time is counted. */
 typedef struct JobCost {
-        uint64_t class; /* of durations learnt together */
+        uint64_t class; /* jobs of one class share learnt durations */
         uint64_t expected_ns;
-        uint64_t counted_ns; /* in its device's gate; 0: not in it */
-        uint64_t busy_ns;    /* once it is in flight no more */
+        uint64_t counted_ns; /* in its device's gate; 0: not in the gate */
+        uint64_t busy_ns;    /* set when it leaves the executor */
         QuantaJob quantum;   /* of its domain's quanta */
-        uint32_t n_beside;   /* the most that were in its worker at its start and its end */
+        uint32_t n_beside;   /* most jobs in its worker at its start or end */
         bool is_long;        /* expected to outlast the quantum */
         bool is_bounding;    /* counted in executor->short_ns */
 } JobCost;
 
-/* How it is to end as soon as it may. */
+/* The decided end, which takes effect as soon as possible. */
 typedef struct JobVerdict {
-        Failure *failure; /* NULL: there is no verdict */
+        Failure *failure; /* NULL: no end is decided */
         JobState state;
 } JobVerdict;
 
-/* What it came to. */
+/* The result. */
 typedef struct JobOutcome {
-        Failure *failure; /* of FAILED and CANCELLED */
+        Failure *failure; /* when FAILED or CANCELLED */
         char *output;     /* what its kernels printed */
         uint64_t ran_us;
         uint64_t gpu_ns;
@@ -200,10 +199,10 @@ struct Job {
         uint64_t id;
         Engine *engine;
         User *user;
-        Submitter *submitter; /* NULL once it is gone */
+        Submitter *submitter; /* NULL once the submitter is gone */
         char *label;
 
-        TAILQ_ENTRY(Job) link;           /* see place */
+        TAILQ_ENTRY(Job) link;           /* the list that `place` names */
         TAILQ_ENTRY(Job) user_link;      /* user->jobs */
         TAILQ_ENTRY(Job) submitter_link; /* submitter->jobs */
         UT_hash_handle hh;               /* engine->jobs */
@@ -212,10 +211,10 @@ struct Job {
 
         JobState state;
         JobPlace place;
-        Device *device;     /* where it runs; NULL: not chosen */
+        Device *device;     /* NULL: not chosen */
         Executor *executor; /* while RUNNING */
         Instance *instance; /* while PARKED */
-        size_t n_before;    /* QUEUED: jobs whose turn comes first, as last counted for a listing */
+        size_t n_before;    /* QUEUED: jobs before it, as last counted for a listing */
 
         JobWork work;
         JobEdges edges;
@@ -228,71 +227,75 @@ struct Job {
         uint32_t record; /* in the ledger, or LEDGER_NONE */
 
         unsigned retries;
-        FaultPhase phase; /* when its worker ends */
-        bool is_held : 1; /* was in a worker of the supervisor before this one; its session has not said all */
-        bool was_overtaken : 1; /* job_is_overtaken() when its worker ended */
-        bool is_alone : 1;      /* after a fault: runs with nothing beside it */
-        bool is_pooled : 1;     /* its memory */
+        FaultPhase phase; /* set when its worker ends */
+        bool is_held : 1; /* was in a worker of the previous supervisor; its session is still resubmitting */
+        bool was_overtaken : 1; /* job_is_overtaken() at its worker's end */
+        bool is_alone : 1;      /* runs alone after a fault */
+        bool is_pooled : 1;     /* its memory comes from a pool */
 };
 
-/** job_texts() - of @spec's label and kernels. */
+/** job_texts() - for @spec's label and kernels. */
 JobTexts job_texts(const JobSpec *spec);
-/** job_new() - WAITING, with references to what it names. Return: 0, or -ENOMEM. */
+/** job_new() - a WAITING job, with references to what it names. Return: 0, or -ENOMEM. */
 int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job);
-/** job_free() - of one that is in no list. NULL is fine. Return: NULL. */
+/** job_free() - the job must be in no list. NULL is fine. Return: NULL. */
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job, job_free)
-/** job_find() - unfinished. Return: NULL: there is none of that id. */
+/** job_find() - an unfinished job. Return: NULL: none has this id. */
 Job *job_find(const Engine *engine, uint64_t id);
-/** job_release() - let arenas and modules go: it ended. Twice is harmless. */
+/** job_release() - release arenas and modules after the end. Repeating it is harmless. */
 void job_release(Job *job);
 
-/** job_watch() - @watch is told of the end; it stays the caller's. */
+/** job_watch() - call @watch at the end; it stays the caller's. */
 void job_watch(Job *job, JobWatch *watch);
-/** job_unwatch() - no more. */
+/** job_unwatch() - remove the watch. */
 void job_unwatch(JobWatch *watch);
-/** job_may_move() - is it a legal move? */
+/** job_may_move() - whether the move is legal. */
 bool job_may_move(JobState from, JobState to);
-/** job_set_state() - asserts the move and counts it for its user. */
+/** job_set_state() - assert that the move is legal and update the user's counts. */
 void job_set_state(Job *job, JobState next);
-/** job_place_moves - a bit for each place that a job may go to from this one. */
+/** for each place a bit mask of the places that may follow it. */
 extern const uint16_t job_place_moves[_JOB_PLACE_N];
-/** job_set_place() - asserts the move; the lists are the caller's. */
+/** job_set_place() - assert that the move is legal; the caller changes the lists. */
 static inline void job_set_place(Job *job, JobPlace next) {
         assert(job_place_moves[job->place] & 1u << next);
         job->place = next;
 }
-/** job_is_made() - it is, or was, in the tables; else it failed its checks and only reports that. */
+/** job_is_made() - it is, or was, in the tables. Else it failed its checks and exists only to report that. */
 static inline bool job_is_made(const Job *job) {
         return job->hh.tbl != NULL;
 }
-/** job_set_output() - what its kernels printed, cut to @n_max bytes. */
+/** job_set_output() - what its kernels printed, at most @n_max bytes. */
 void job_set_output(Job *job, const char *output, size_t n_max);
-/** job_note_retries() - it waits again, after so many. */
+/** job_note_retries() - the job waits again, after @retries. */
 void job_note_retries(Job *job, unsigned retries);
-/** job_time_out() - a RUNNING job exceeded its timeout: it ends so when its worker has stopped. Return: false: it is to end otherwise already. */
+/**
+ * job_time_out() - a RUNNING job exceeded its timeout and fails when its worker has stopped
+ *
+ * Return: false: another end is already decided.
+ */
 bool job_time_out(Job *job);
-/** job_lane() - of a job that has a device: its user there. */
+/** job_lane() - its user's lane on its device; the job must have a device. */
 static inline Lane *job_lane(const Job *job) {
         return job->user->lanes[job->device->index];
 }
-/** job_owner() - as the ledger names it. */
+/** job_owner() - the owner as the ledger stores it. */
 LedgerOwner job_owner(const Job *job);
 /** job_is_ended() - DONE, FAILED or CANCELLED. */
 bool job_is_ended(const Job *job);
 
-/** job_changes_in_place() - one of its INOUT buffers is in such memory. */
+/** job_changes_in_place() - one of its INOUT buffers is in memory of this place. */
 bool job_changes_in_place(const Job *job, ArenaPlace place);
 /** job_has_variables() - one of its modules has writable variables. */
 bool job_has_variables(const Job *job);
-/** job_is_overtaken() - one behind it, in flight as well, writes what it reads: it may find other input when it runs again. */
+/** job_is_overtaken() - a later job in flight writes what this job reads, so a retry might read other input. */
 bool job_is_overtaken(const Job *job);
 /** job_kernel_names() - "kernel add", "kernels add, scale" or "job 1.2"; at most n_text bytes. */
 void job_kernel_names(const Job *job, char *text, size_t n_text);
-/** job_waited_us() - from submit to start, or up to now. */
+/** job_waited_us() - from submission to start, or up to now. */
 uint64_t job_waited_us(const Job *job, uint64_t now_ns);
 
-/** JOB_ID_FORMAT - ids as people read them. */
+/** how ids are printed. */
 #define JOB_ID_FORMAT    "%u.%u"
 #define JOB_ID_PARTS(id) (unsigned)((id) >> 32), (unsigned)((id)&UINT32_MAX)
 

@@ -5,12 +5,12 @@
 /*
  * Jobs: the room's public header
  *
- * Owns users and what they are charged, devices as the scheduler sees them, arenas, modules,
- * and jobs from submission to their one end: dependencies, order, placement, fair share, what
- * happens to jobs whose worker ended. It calls policy/ and base/. It knows a client as a
- * Submitter and a worker process as an Executor, and reaches the rooms above through tables of
- * callbacks: SubmitterOps, ExecutorOps, DeviceOps. It promises that only this room changes a
- * job, that every job ends exactly once, and that every charge is undone.
+ * Owns users and their charges, devices as the scheduler sees them, arenas, modules, and jobs from
+ * submission to their one end: dependencies, order, placement, fair share, and recovery of jobs
+ * whose worker ended. It calls policy/ and base/. It knows a client as a Submitter and a worker
+ * process as an Executor, and reaches the rooms above through tables of callbacks: SubmitterOps,
+ * ExecutorOps, DeviceOps. It promises that only this room changes a job, that every job ends
+ * exactly once, and that every charge is undone.
  *
  * Its modules from the bottom, each of which includes only those before it:
  *
@@ -44,7 +44,7 @@
 #include "submitter.h"
 #include "user.h"
 
-/** jobs_configure() - another configuration holds, which stays the caller's. */
+/** jobs_configure() - apply another configuration, which stays the caller's. */
 void jobs_configure(Engine *engine, const Config *config);
 /** jobs_fini() - asserts that no job, arena or module is left. */
 void jobs_fini(Engine *engine);

@@ -5,7 +5,7 @@
 /*
  * Limit
  *
- * What a client may ask of one request, and how often it may make the supervisor log.
+ * Limits of one client request, and of the log lines that a client can cause.
  */
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ typedef struct LimitLog {
         uint64_t last_ns;
 } LimitLog;
 
-/** limit_log() - may one more line be written that a peer caused? */
+/** limit_log() - whether one more line that a peer caused may be logged. */
 bool limit_log(LimitLog *limit);
 /** limit_is_text() - printable, at most @max bytes. */
 bool limit_is_text(const char *text, size_t max);

@@ -36,7 +36,7 @@ static int module_copy(Module *module, const ModuleSpec *spec) {
         return module_copy_options(module, spec);
 }
 
-/* Written again when something of it changes. */
+/* Rewrites the record after a change. */
 static void module_record(Module *module) {
         Ledger *ledger = module->engine->ledger;
         LedgerModule record = {
@@ -53,7 +53,7 @@ static void module_record(Module *module) {
                 module->record = ledger_change(ledger, LEDGER_MODULE, module->record, &record);
 }
 
-/* Its variables were in a worker that has ended. */
+/* The variables were in a worker that has ended. */
 static void module_resume(Module *module, const ModuleSpec *spec) {
         module->is_resumed = true;
         module->record = spec->record;
@@ -114,7 +114,7 @@ void module_stop_waiting(Module *module) {
 /* ---- instances ------------------------------------------------------------- */
 
 Instance *module_find_instance(const Module *module, const Executor *executor) {
-        Instance *instance = LIST_FIRST(&module->instances); /* most modules have but one */
+        Instance *instance = LIST_FIRST(&module->instances); /* most modules have one instance */
 
         if (instance && instance->executor == executor)
                 return instance;

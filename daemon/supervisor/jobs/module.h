@@ -5,11 +5,11 @@
 /*
  * Module
  *
- * Kernels of one session. A worker has an Instance of it: loaded when the module
- * is first asked for, and again in whichever worker a job needs it. Lives as
+ * Kernels of one session. Each worker that uses the module has an Instance of it, loaded when the
+ * module is first requested, and again in any other worker whose jobs need it. A module lives as
  * long as its session keeps it or an unfinished job uses it.
  *
- *     LOADING --> READY      the session was answered; jobs may name it
+ *     LOADING --> READY      the session got the answer; jobs may name it
  *        +------> FAILED
  */
 
@@ -45,19 +45,19 @@ typedef enum ModuleState {
 typedef enum InstanceState {
         INSTANCE_ADDING,
         INSTANCE_READY,
-        INSTANCE_FAILED, /* told, about to be forgotten */
+        INSTANCE_FAILED, /* reported, about to be freed */
 } InstanceState;
 
 TAILQ_HEAD(InstanceJobs, Job);
 
-/* A module that an executor was given. */
+/* A module in one executor. */
 struct Instance {
         uint64_t id; /* of the module */
         Module *module;
         Executor *executor;
         InstanceState state;
         bool is_used;               /* a job may have changed its variables */
-        struct InstanceJobs parked; /* wait until it is READY */
+        struct InstanceJobs parked; /* wait until the instance is READY */
         LIST_ENTRY(Instance) link;  /* module->instances */
         UT_hash_handle hh;          /* executor->instances */
 };
@@ -76,7 +76,7 @@ typedef struct ModuleSpec {
         const char *name;
         int device; /* -1: any */
         uint32_t serial;
-        uint64_t id; /* 0: a new one; else of a session that is resumed, with */
+        uint64_t id; /* 0: a new module; else the id in a resumed session, with these: */
         uint32_t record;
         bool has_variables;
         bool is_used;
@@ -85,8 +85,8 @@ typedef struct ModuleSpec {
 struct Module {
         uint64_t id;
         Engine *engine;
-        Submitter *submitter; /* NULL once it let go */
-        uint32_t session;     /* its id: whose the ledger says it is */
+        Submitter *submitter; /* NULL once the submitter detached */
+        uint32_t session;     /* the session's id in the ledger */
         User *user;
         unsigned n_refs;
 
@@ -98,7 +98,7 @@ struct Module {
         uint32_t serial; /* of the request to answer */
         unsigned n_tries;
         int wanted_device; /* -1: any */
-        Slot *slot;        /* LOADING: where */
+        Slot *slot;        /* LOADING: the slot that loads it */
         bool is_waiting;   /* in slot->loading or engine->unplaced_modules */
         TAILQ_ENTRY(Module) wait_link;
 
@@ -110,45 +110,45 @@ struct Module {
         char *name;
 
         bool has_variables;
-        Device *home;        /* of its variables, once a job used them; else NULL */
-        bool variables_lost; /* the next job that uses them is told */
+        Device *home;        /* where its variables are, once a job used them; else NULL */
+        bool variables_lost; /* the next job that uses them fails with VARIABLES_LOST */
 
         uint32_t record; /* in the ledger, or LEDGER_NONE */
         bool is_used;    /* a job may have changed its variables since they were loaded */
-        bool is_resumed; /* from a session before ours: jobs may name it before it is READY */
+        bool is_resumed; /* from a resumed session: jobs may name it before it is READY */
         UserCharge charge;
 };
 
 /** module_new() - LOADING, with its submitter's reference. Return: 0, MODULE_E_QUOTA, or -ENOMEM. */
 int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module);
-/** module_find() - Return: NULL: there is none of that id. */
+/** module_find() - Return: NULL: no module has this id. */
 Module *module_find(const Engine *engine, uint64_t id);
 /** module_ref() - Return: the module. */
 Module *module_ref(Module *module);
-/** module_unref() - the last one unloads it everywhere. NULL is fine. Return: NULL. */
+/** module_unref() - the last reference unloads it everywhere. NULL is fine. Return: NULL. */
 Module *module_unref(Module *module);
 DEFINE_CLEANUP(Module, module_unref)
-/** module_wait() - until its worker, or for @slot NULL a device, is there. */
+/** module_wait() - wait until the slot's worker, or with @slot NULL a device, is available. */
 void module_wait(Module *module, Slot *slot);
-/** module_stop_waiting() - no more. */
+/** module_stop_waiting() - remove it from the waiting list. */
 void module_stop_waiting(Module *module);
-/** module_loaded() - a worker loaded it: READY. @report: what it told, passed on to the client. */
+/** module_loaded() - a worker loaded it: READY. @report: from the worker, passed on to the client. */
 void module_loaded(Module *module, Gpuq__V1__ModuleReady *report);
-/** module_failed() - the first load came to nothing: the session is told. Consumes @failure. */
+/** module_failed() - the first load failed: tell the session. Consumes @failure. */
 void module_failed(Module *module, Failure *failure);
 /** module_note_use() - a job ran that may have changed its variables. */
 void module_note_use(Module *module);
-/** module_forget_use() - they are as they were loaded again. */
+/** module_forget_use() - its variables have their initial values again. */
 void module_forget_use(Module *module);
-/** module_find_instance() - in this executor. Return: NULL: it has none. */
+/** module_find_instance() - its instance in this executor. Return: NULL: it has none. */
 Instance *module_find_instance(const Module *module, const Executor *executor);
-/** module_add_instance() - have the executor load it: ADDING. Return: NULL: no memory. */
+/** module_add_instance() - have the executor load it: ADDING. Return: NULL: out of memory. */
 Instance *module_add_instance(Module *module, Executor *executor);
-/** instance_drop() - the executor is to unload it; no job waits for it. */
+/** instance_drop() - have the executor unload it; no job waits for it. */
 void instance_drop(Instance *instance);
-/** instance_free() - the same of one whose executor is gone. */
+/** instance_free() - the same for an executor that is gone. */
 void instance_free(Instance *instance);
-/** module_detach() - its session lets go of it. */
+/** module_detach() - its session releases it. */
 void module_detach(Module *module);
 
 #endif

@@ -23,7 +23,7 @@ static bool offer_is_waiting(const Job *job, const Slot *slot) {
         return job_lane(job)->slot == slot;
 }
 
-/* Those that cannot go elsewhere come back to where they were. */
+/* Jobs that cannot go elsewhere return to their old position. */
 static void offer_move_jobs(Slot *slot) {
         Job *job, *next;
 
@@ -39,14 +39,14 @@ static void offer_move_arena(Slot *slot, Arena *arena) {
         Slot *to = slot_get(slot->engine, arena->user, choice_device(slot->engine, arena->user));
 
         if (!to)
-                return; /* without memory it stays where it is */
+                return; /* without memory the job stays where it is */
         arena_ref(arena);
         slot_forget_arena(slot, arena);
         provision_arena(to, arena);
         arena_unref(arena);
 }
 
-/* In these lists what cannot go elsewhere comes back to the end: each is looked at once. */
+/* In these lists, an entry that cannot move goes back to the end: the loop visits each entry once. */
 static void offer_move_arenas(Slot *slot) {
         Arena *arena, *next;
         size_t n = 0;

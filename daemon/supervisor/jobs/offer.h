@@ -5,12 +5,12 @@
 /*
  * Offer
  *
- * Moves what waits in a slot to another device.
+ * Moves a slot's waiting work to another device.
  */
 
 #include "slot.h"
 
-/** offer_slot() - what waits in it, and may run on another device that takes jobs, goes there. */
+/** offer_slot() - move its waiting work that may run on another device to one that takes jobs. */
 void offer_slot(Slot *slot);
 
 #endif

@@ -35,8 +35,8 @@ static Failure *place_wanted_device(const Job *job, int *ret_wanted) {
         return NULL;
 }
 
-/* Jobs before it that are still in flight must be in the same worker, which keeps
- * the order. Return: false: they are elsewhere, wait for them. */
+/* Predecessors that are still in flight must be in the same worker, which keeps the order. Return:
+ * false: they are elsewhere, so the job waits for them. */
 static bool place_follow_order(const Job *job, int *wanted) {
         for (size_t i = 0; i < job->edges.n_order; ++i) {
                 const Job *before = job->edges.order[i].before;
@@ -45,7 +45,7 @@ static bool place_follow_order(const Job *job, int *wanted) {
                         continue;
                 if (*wanted >= 0 && *wanted != (int)before->device->index)
                         return false;
-                /* One that is drained is not where we would have it wait. */
+                /* The job should not wait for a drained device. */
                 if (*wanted < 0 && !health_takes_jobs(&before->device->health))
                         return false;
                 *wanted = (int)before->device->index;
@@ -66,7 +66,7 @@ static void place_unload(Job *job) {
         job->device->n_queued--;
 }
 
-/* In the order of their numbers, so that one that comes back is where it was. */
+/* By id, so that a job that returns gets its old position. */
 static void place_enqueue_alone(Job *job, Slot *slot) {
         Job *at = TAILQ_LAST(&slot->alone, SlotJobs);
 
@@ -100,7 +100,7 @@ static void place_wait_for_device(Job *job) {
         TAILQ_INSERT_TAIL(&job->engine->unplaced, job, link);
 }
 
-/* Failures here go end the job later: this may be called deep in the end of another. */
+/* Failures here end the job later: this may be called deep within another job's end. */
 void place_consider(Job *job) {
         Failure *failure;
         Device *device;
@@ -224,7 +224,7 @@ static void place_started(Job *job, Executor *executor) {
         place_claim_variables(job);
 }
 
-/* Those whose buffers put them behind it may follow it into its worker. */
+/* Successors by buffers may follow it into its worker. */
 static void place_let_follow(Job *job) {
         JobEdge *edge;
 
@@ -248,8 +248,8 @@ int place_run(Job *job, Executor *executor) {
         return 0;
 }
 
-/* By our own clock, whatever the worker says: the time since its job before this
- * one ended, so that jobs side by side count once together. */
+/* By the supervisor's own clock, whatever the worker reports: the time since the worker's previous
+ * job ended, so that concurrent jobs count once together. */
 static uint64_t place_settle(const Job *job, uint64_t now_ns) {
         Executor *executor = job->executor;
         uint64_t busy_ns = now_ns - MAX(job->clock.started_ns, executor->last_end_ns);
@@ -279,7 +279,7 @@ void place_leave(Job *job) {
         slot_wake(lane->slot);
 }
 
-/* Those whose buffers put them behind it wait for it again. */
+/* Successors by buffers wait for it again. */
 static void place_hold_back(Job *job) {
         JobEdge *edge;
 
@@ -325,7 +325,7 @@ void place_recall(Executor *executor) {
 
 /* ---- ending ---------------------------------------------------------------- */
 
-/* A job that is in flight behind others does not cost them their work: dependency_end() comes back to it. */
+/* A job in flight behind others does not stop the worker: dependency_end() comes back to it. */
 static void place_stop(Job *job) {
         if (!dependency_is_behind(job))
                 job->engine->executor_ops->stop_soon(job->executor);
@@ -339,7 +339,7 @@ void place_end_soon(Job *job, JobState state, Failure *failure) {
 
         job->verdict.failure = failure;
         job->verdict.state = state;
-        if (job->is_held) /* submission_settle() goes on from here */
+        if (job->is_held) /* submission_settle() continues from here */
                 return;
         if (job->state == JOB_RUNNING && !job->delivery.is_queued) {
                 place_stop(job);
@@ -360,7 +360,7 @@ static void place_fail_dependent(Job *dependent, const Job *job) {
                                        failure->root, failure->text));
 }
 
-/* One that ended before those that were before it: the job is behind those now. */
+/* A predecessor ended before its own predecessors: the job now follows those. */
 static void place_derive_again(Job *job) {
         if (dependency_derive_again(job) < 0)
                 place_end_soon(job, JOB_FAILED,

@@ -43,7 +43,7 @@ static void provision_on_retry(uv_timer_t *timer) {
         provision_slot(timer->data);
 }
 
-/* One that failed there does not try again before it is known whether the device is well. */
+/* A worker that failed to start there is not retried before the device's health is known. */
 static bool provision_may_start(const Slot *slot) {
         const Health *health = &slot->device->health;
 
@@ -92,7 +92,7 @@ void provision_arena(Slot *slot, Arena *arena) {
 
 /* ---- modules --------------------------------------------------------------- */
 
-/* Where it may be loaded still. */
+/* A slot in which the module can still be loaded. */
 static Device *provision_find_home(const Module *module) {
         Engine *engine = module->engine;
 
@@ -115,7 +115,7 @@ static Failure *provision_choose_slot(Module *module, Slot **ret_slot) {
         if (wanted >= (int)engine->n_devices)
                 return engine_no_device(engine, (unsigned)wanted);
 
-        /* Where it is loaded first is told for the compiler's word: jobs find it anywhere. */
+        /* Where it is loaded first matters only for the compiler's report: jobs can use any device. */
         device = wanted >= 0 ? &engine->devices[wanted] : NULL;
         if (!device && module->is_resumed)
                 device = provision_find_home(module);
@@ -170,7 +170,7 @@ void provision_module_loaded(Instance *instance, Gpuq__V1__ModuleReady *report) 
         module_loaded(module, report);
 }
 
-/* It is forgotten, as the worker has done: a module that loaded once loads again with its next job. */
+/* Freed, as in the worker: a module that loaded once is loaded again with its next job. */
 void provision_module_failed(Instance *instance, Failure *failure) {
         _cleanup_(module_unrefp) Module *module = module_ref(instance->module);
 
@@ -244,7 +244,7 @@ void provision_worker_failed(Slot *slot, const char *why) {
                 delay_ms *= 2;
         slot->retry_ns = uv_hrtime() + MIN(delay_ms, (uint64_t)PROVISION_RETRY_MAX_MS) * 1000000;
 
-        /* Where the device is to blame, what is to be done there waits for it. */
+        /* If the device is to blame, the work for it waits for the device. */
         if (provision_is_hopeless(slot) && slot->device->health.state == HEALTH_WELL)
                 provision_give_up(slot, why);
         provision_slot(slot);
@@ -265,7 +265,7 @@ static bool provision_holds_variables(const Executor *executor) {
         return false;
 }
 
-/* A module or an arena was asked for and is not there yet. */
+/* A module or an arena was requested and is not ready yet. */
 static bool provision_is_loading(const Executor *executor) {
         const Instance *instance;
 
@@ -282,7 +282,7 @@ bool provision_is_spare(const Executor *executor) {
                !provision_holds_variables(executor);
 }
 
-/* A module that kills the worker that loads it again and again is given up. */
+/* A module that repeatedly kills the worker loading it fails. */
 static void provision_blame(Instance *instance) {
         Module *module = instance->module;
         Failure *failure;

@@ -5,15 +5,15 @@
 /*
  * Reason
  *
- * Why a WAITING job waits, in words for `gpuq queue`: of several reasons, the one that
- * has to go first.
+ * Why a WAITING job waits, as text for `gpuq queue`. Of several reasons, the one that must go away
+ * first.
  */
 
 #include "job.h"
 
-/** reason_count() - for reason_write(): the jobs whose turn comes before each of this user's. */
+/** reason_count() - count, for each of this user's jobs, the jobs before it; needed by reason_write(). */
 void reason_count(User *user);
-/** reason_write() - of a job that reason_count() has counted. */
+/** reason_write() - the reason of a job that reason_count() has counted. */
 void reason_write(const Job *job, char *text, size_t n_text);
 
 #endif

@@ -143,7 +143,7 @@ static void recovery_apply(Job *job, FaultVerdict verdict, const Failure *failur
         }
 }
 
-/* First all that run again: those behind them must find them WAITING when others end. */
+/* First all jobs to be retried: their successors must find them WAITING when others end. */
 static void recovery_return(Job *job, FaultVerdict verdict) {
         if (verdict != FAULT_AGAIN && verdict != FAULT_AGAIN_ALONE)
                 return;

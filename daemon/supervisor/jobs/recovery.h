@@ -5,20 +5,23 @@
 /*
  * Recovery
  *
- * A worker ended: carries out what fault.h says about each job it had in flight,
- * and finds the words.
+ * A worker ended: carries out the verdict of fault.h on each job it had in flight, and writes the
+ * error text.
  */
 
 #include "base.h"
 #include "executor.h"
 
 /**
- * recovery_run() - empty the executor's list of jobs in flight, by executor->cause and job->phase
- * @failure: what the worker or the keeper said of its end, or NULL
+ * recovery_run() - empty the executor's list of jobs in flight, by @cause and job->phase
+ * @failure: what the worker or the keeper reported, or NULL
  * @output:  what the guilty kernel printed, or NULL
  */
 void recovery_run(Executor *executor, FaultCause cause, const Failure *failure, const char *output);
-/** recovery_run_unattached() - the worker that had this WAITING job ended with the supervisor before us: again, or ended. */
+/**
+ * recovery_run_unattached() - this WAITING job's worker ended with the previous supervisor: retry
+ * the job, or end it
+ */
 void recovery_run_unattached(Job *job);
 
 #endif

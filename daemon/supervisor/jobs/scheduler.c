@@ -10,7 +10,7 @@
 #include "slot.h"
 #include "util/list.h"
 
-/* Long jobs one at a time, short ones up to the quantum, either beside the other. */
+/* Long jobs one at a time, short ones up to the quantum, side by side. */
 static bool scheduler_fits(QueueEntry *entry, void *userdata) {
         const Job *job = container_of(entry, Job, entry);
         const Executor *executor = userdata;
@@ -26,13 +26,13 @@ static bool scheduler_runs_alone(const Executor *executor) {
         return job && job->is_alone;
 }
 
-/* Woken again by scheduler_tick(). */
+/* scheduler_tick() wakes the user again. */
 static bool scheduler_is_held(Engine *engine, User *user) {
         user->is_held = user->limits.gpu_seconds && user_over_seconds(user, engine_now(engine)) > 0;
         return user->is_held;
 }
 
-/* A kernel of it has faulted and not behaved since. */
+/* One of its kernels has faulted and not run well since. */
 static bool scheduler_is_suspect(const Job *job) {
         const Suspects *suspects = &job->user->suspects;
 
@@ -62,7 +62,7 @@ static Job *scheduler_next(Lane *lane, Executor *executor) {
         job = entry ? container_of(entry, Job, entry) : NULL;
         if (!job || !scheduler_is_suspect(job))
                 return job;
-        place_alone(job); /* before all others, once what is in flight has ended */
+        place_alone(job); /* before all other jobs, once the jobs in flight have ended */
         return executor->n_inflight ? NULL : job;
 }
 
@@ -86,7 +86,7 @@ static bool scheduler_tell_lost_variables(Job *job) {
         return false;
 }
 
-/* Return: true: all its modules are loaded in this worker. Else the job waits or ended. */
+/* Return: true: all its modules are loaded in this worker. Else the job waits or has ended. */
 static bool scheduler_has_modules(Job *job, Executor *executor) {
         Instance *adding = NULL;
 
@@ -116,7 +116,7 @@ static void scheduler_start(Executor *executor, Job *job) {
                 ending_fail(job, failure_new(FAILURE_INTERNAL, "gpuqd is out of memory"));
 }
 
-/* Return: NULL: nothing of this user can go here now; something will wake it. */
+/* Return: NULL: no job of this user can go here now; a later event wakes the lane. */
 static Job *scheduler_look(Lane *lane) {
         Executor *executor = lane->slot->executor;
 
@@ -127,7 +127,8 @@ static Job *scheduler_look(Lane *lane) {
         return executor->is_ready ? scheduler_next(lane, executor) : NULL;
 }
 
-/* Who asks for another's quantum has a job that could go: else a holder would drain for nobody. */
+/* A user who asks for the holder's quantum must have a job that can go, or the holder would drain
+ * in vain. */
 static bool scheduler_may_ask(Lane *lane) {
         return !quanta_is_shut(&lane->device->quanta, &lane->slot->domain) || scheduler_look(lane);
 }
@@ -174,7 +175,7 @@ static void scheduler_release(User *user) {
                         slot_wake(user->lanes[i]->slot);
 }
 
-/* Those that there was no memory to wake. */
+/* Wakes users for whom there was no memory before. */
 static void scheduler_wake_again(Engine *engine) {
         Slot *slot;
 

@@ -5,18 +5,18 @@
 /*
  * Scheduler
  *
- * Chooses the job that runs next on each device: a user by fair share, then the highest
- * priority, then sessions in turn, as far as the worker has room and the device's gate
- * is open. What a decision costs does not depend on how many jobs wait.
+ * Chooses the next job on each device: a user by fair share, then the highest priority, then sessions
+ * in turn. It dispatches while the worker has capacity and the device's gate is open. The cost of a
+ * decision does not depend on how many jobs wait.
  */
 
 #include <stdint.h>
 
 #include "engine.h"
 
-/** scheduler_run() - dispatch what can be. */
+/** scheduler_run() - dispatch all jobs that can run now. */
 void scheduler_run(Engine *engine);
-/** scheduler_tick() - now and then: users who were over their GPU seconds may go on. */
+/** scheduler_tick() - called periodically: users whose GPU seconds are below their limit again may go on. */
 void scheduler_tick(Engine *engine, uint64_t now_ns);
 
 #endif

@@ -5,8 +5,8 @@
 /*
  * Slot
  *
- * The place of one trust domain on one device: what its worker is to do, while
- * workers come and go. provision.h starts the workers.
+ * One trust domain on one device: the work for its worker, which outlives single workers.
+ * provision.h starts the workers.
  */
 
 #include <stdint.h>
@@ -22,7 +22,7 @@
 
 typedef struct SlotKey {
         uint32_t
-                domain; /* uid; 0 with isolation=shared, as for root: the keeper knows who that is */
+                domain; /* uid; 0 with isolation=shared, as for root: the keeper maps it to a uid */
         uint32_t device;
 } SlotKey;
 
@@ -35,42 +35,42 @@ struct Slot {
 
         Executor *executor;              /* NULL: none; else starting, ready or stopping */
         QuantaDomain domain;             /* of device->quanta */
-        LIST_HEAD(, Lane) lanes;         /* one; with isolation=shared one for each user */
-        TAILQ_HEAD(SlotJobs, Job) alone; /* to be run with nothing beside them */
+        LIST_HEAD(, Lane) lanes;         /* one; with isolation=shared one per user */
+        TAILQ_HEAD(SlotJobs, Job) alone; /* jobs that must run alone */
         TAILQ_HEAD(, Arena) making;      /* device arenas */
         TAILQ_HEAD(, Module) loading;    /* modules that load for the first time */
 
-        unsigned n_failures; /* to start a executor, in a row */
+        unsigned n_failures; /* consecutive failures to start an executor */
         Pressure pressure;   /* of the device's memory */
-        uint64_t retry_ns;   /* not before */
-        Crashes crashes;     /* of workers that came up */
+        uint64_t retry_ns;   /* no start before this time */
+        Crashes crashes;     /* of workers that became ready */
         uv_timer_t retry;
 };
 
 /** slot_find() - Return: the slot, or NULL. */
 Slot *slot_find(Engine *engine, const User *user, const Device *device);
-/** slot_get() - found or made. Return: NULL: no memory. */
+/** slot_get() - find or make it. Return: NULL: out of memory. */
 Slot *slot_get(Engine *engine, const User *user, Device *device);
-/** slot_get_domain() - the same for a domain of which no user has come yet. */
+/** slot_get_domain() - the same for a domain without a known user. */
 Slot *slot_get_domain(Engine *engine, uint32_t domain, uint32_t gid, Device *device);
-/** slot_abandon() - at the end of the program: what it was still to make or load is not wanted. */
+/** slot_abandon() - at the end of the program: fail what it still should create or load. */
 void slot_abandon(Slot *slot);
-/** slot_close() - at the end of the program: its lanes go, its timer closes and frees it. */
+/** slot_close() - at the end of the program: free its lanes and close its timer, which frees it. */
 void slot_close(Slot *slot);
 
-/** slot_has_work() - there is something for a worker to do that it was not given yet. */
+/** slot_has_work() - a worker has work that was not handed over yet. */
 bool slot_has_work(const Slot *slot);
 /** slot_wake() - jobs may be dispatched to it again. */
 void slot_wake(Slot *slot);
-/** slot_add_arena() - a DEVICE arena that its worker is to make; takes a reference until it is made. */
+/** slot_add_arena() - its worker must create a DEVICE arena; keeps a reference until then. */
 void slot_add_arena(Slot *slot, Arena *arena);
-/** slot_forget_arena() - made, or given up: lets the reference go. */
+/** slot_forget_arena() - the arena was created or given up: release the reference. */
 void slot_forget_arena(Slot *slot, Arena *arena);
-/** slot_is_making() - a worker that lives was asked for this arena. */
+/** slot_is_making() - a live worker was asked for this arena. */
 bool slot_is_making(const Slot *slot, const Arena *arena);
-/** slot_lane() - this user's on the device; made when missing. Return: NULL: no memory. */
+/** slot_lane() - this user's lane on the device, made if missing. Return: NULL: out of memory. */
 Lane *slot_lane(Device *device, User *user);
-/** slot_crash_wait_s() - until its next worker may start, for those before it died too often; 0: now. */
+/** slot_crash_wait_s() - seconds until its next worker may start after too many crashes; 0: now. */
 double slot_crash_wait_s(const Slot *slot);
 
 #endif

@@ -10,7 +10,7 @@
 #include "recovery.h"
 #include "util/list.h"
 
-/* The last first, so that none starts because one before it ended. */
+/* The last job first, so that no job starts because an earlier one ended. */
 static void submission_abandon_jobs(Submitter *submitter) {
         uint64_t now_ns = engine_now(submitter->engine);
         Job *job;
@@ -107,7 +107,7 @@ void submission_settle(Submitter *submitter) {
                         submission_settle_job(job);
 }
 
-/* It never enters a table: it exists to be told. */
+/* It never enters a table: it exists to report the failure. */
 static Job *submission_make_ended(Submitter *submitter, uint64_t id) {
         JobSpec spec = {.id = id, .label = "", .device = -1};
         Job *job;

@@ -5,7 +5,7 @@
 /*
  * Submission
  *
- * How jobs come in, and how they go with the submitter that they came from.
+ * How jobs enter the tables, and how they leave with their submitter.
  */
 
 #include "base.h"
@@ -13,19 +13,31 @@
 #include "submitter.h"
 
 /**
- * submission_accept() - a job that was checked: it is in the tables, and queued when nothing has to run before it
- * @known: what the ledger says of it; its slot is LEDGER_NONE for a job that is new
+ * submission_accept() - add a job that passed its checks, and queue it when it has no predecessors
+ * @known: the ledger's record of it; its slot is LEDGER_NONE for a new job
  *
- * Return: NULL, or why not.
+ * Return: NULL, or why it was refused.
  */
 Failure *submission_accept(Submitter *submitter, const JobSpec *spec, const LedgerJob *known);
-/** submission_settle() - all was submitted again: jobs that were in workers of the supervisor before run again, or end. */
+/**
+ * submission_settle() - all jobs were submitted again: jobs that were in workers of the previous
+ * supervisor are retried, or end
+ */
 void submission_settle(Submitter *submitter);
-/** submission_refuse() - job @id failed its checks: it ends so. Consumes @failure. Return: 0, or -ENOMEM: nobody is told. */
+/**
+ * submission_refuse() - job @id failed its checks and ends with @failure, which is consumed
+ *
+ * Return: 0, or -ENOMEM: no end is reported.
+ */
 int submission_refuse(Submitter *submitter, uint64_t id, Failure *failure);
-/** submission_recall() - a job that ended under a supervisor before this one is told again. Return: 0, or -ENOMEM. */
+/** submission_recall() - report the end of a job that ended under an earlier supervisor. Return: 0, or -ENOMEM. */
 int submission_recall(Submitter *submitter, const LedgerJob *known);
-/** submission_close() - the submitter's jobs are cancelled and its modules unloaded, and it is told nothing. Twice is harmless. */
+/**
+ * submission_close() - cancel the submitter's jobs and unload its modules; it gets no more
+ * callbacks
+ *
+ * Repeating it is harmless.
+ */
 void submission_close(Submitter *submitter);
 
 #endif

@@ -5,9 +5,9 @@
 /*
  * Submitter
  *
- * Submits jobs, loads modules and asks for device memory: a client's session, or the
- * daemon itself for detached jobs. Embedded in its owner, which is told what became of
- * all that through a table of callbacks. submission.h has what it may do.
+ * Submits jobs, loads modules and asks for device memory: a client's session, or the daemon itself
+ * for detached jobs. Embedded in its owner, which gets the results through a table of callbacks.
+ * submission.h has the operations.
  */
 
 #include <stdint.h>
@@ -23,13 +23,15 @@ typedef struct Module Module;
 typedef struct Submitter Submitter;
 typedef struct User User;
 
-/* May end other jobs, but must not close the submitter. */
+/* The callee may end other jobs, but must not close the submitter. */
 typedef struct SubmitterOps {
-        void (*job_ended)(Submitter *submitter, Job *job); /* the callee's, for job_free() */
+        void (*job_ended)(Submitter *submitter,
+                          Job *job); /* the callee takes the job, for job_free() */
         void (*module_ready)(Submitter *submitter, const Module *module,
                              Gpuq__V1__ModuleReady *report);
         void (*module_failed)(Submitter *submitter, const Module *module, const Failure *failure);
-        void (*arena_ready)(Submitter *submitter, Arena *arena); /* NULL: it never asks for one */
+        void (*arena_ready)(Submitter *submitter,
+                            Arena *arena); /* NULL: this submitter never asks for arenas */
         void (*arena_failed)(Submitter *submitter, const Arena *arena, const Failure *failure);
 } SubmitterOps;
 
@@ -44,13 +46,13 @@ struct Submitter {
         Order *order;
         struct SubmitterJobs jobs; /* unfinished */
         LIST_HEAD(, Module) modules;
-        LIST_HEAD(, Arena) making; /* device arenas that a worker is to make */
+        LIST_HEAD(, Arena) making; /* device arenas that a worker must create */
 };
 
 /** submitter_init() - in zeroed memory. Return: 0, or -ENOMEM. */
 int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id,
                    const SubmitterOps *ops);
-/** submitter_fini() - of one that was closed, or whose init failed. */
+/** submitter_fini() - the submitter must be closed, or its init have failed. */
 void submitter_fini(Submitter *submitter);
 
 #endif

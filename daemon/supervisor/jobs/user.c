@@ -13,7 +13,7 @@
 #include "util/log.h"
 #include "util/names.h"
 
-/* Once per user, for it may be slow where the name service asks a network; and again where it failed. */
+/* Once per user, because a name service on the network may be slow; again after a failure. */
 static void user_look_up(User *user) {
         char *name;
         int r;
@@ -88,7 +88,7 @@ bool user_look_up_again(User *user, uint64_t now_ns) {
 void user_configure(User *user, const Config *config) {
         user->limits = *config_limits(config, user->name, user->uid);
         user->window_ns = config->gpu_window_s * 1000000000ull;
-        /* ln 2 windows make a steady use count as much as it is in one window. */
+        /* With a half-life of ln 2 windows, steady use sums to the use in one window. */
         user->half_life_ns = (uint64_t)((double)user->window_ns * M_LN2);
         for (size_t i = 0; i < user->n_lanes; ++i)
                 if (user->lanes[i])
@@ -164,7 +164,7 @@ int user_charge(User *user, UserCharge *charge, UserResource resource, uint64_t 
 
         assert(!charge->user);
 
-        /* A reload may have put the limit below what is used. */
+        /* A reload may have put the limit below the use. */
         if (used > limit || amount > limit - used)
                 return USER_E_QUOTA;
 

@@ -5,12 +5,12 @@
 /*
  * User
  *
- * One uid: its weight, its limits and what it uses of them. Everything that is
- * chargeable embeds a UserCharge; undoing one twice is harmless, and a user that
- * ends with a charge left ends the program, so a leak fails the tests.
+ * One uid: its weight, its limits and its use of them. Everything chargeable embeds a UserCharge.
+ * Undoing a charge twice is harmless. A user freed with a charge left aborts the program, so
+ * a leak fails the tests.
  *
- * A user stays for the life of the daemon: its history, its share of the last
- * minute and its learnt durations outlive its sessions.
+ * A user lives as long as the daemon: its history, its share of the last minute and its learnt
+ * durations outlive its sessions.
  */
 
 #include <stdbool.h>
@@ -45,7 +45,7 @@ typedef enum UserResource {
         USER_PREPARED_BYTES,
         USER_DETACHED_JOBS,
         USER_DETACHED_BYTES, /* on disk */
-        USER_BUFFER_BYTES,   /* of messages, half received or not read yet */
+        USER_BUFFER_BYTES,   /* of messages that are half received or not read yet */
         USER_RING_BYTES,     /* of shared memory for messages */
         _USER_RESOURCE_N,
 } UserResource;
@@ -66,9 +66,9 @@ TAILQ_HEAD(UserJobList, Job);
 struct User {
         uid_t uid;
         gid_t gid;
-        char *name;          /* or the uid in decimal */
-        bool is_nameless;    /* for the lookup of its name failed */
-        uint64_t look_up_ns; /* when it may be repeated */
+        char *name;          /* the uid in decimal if it has no name */
+        bool is_nameless;    /* the lookup of its name failed */
+        uint64_t look_up_ns; /* when the lookup may be repeated */
         ConfigLimits limits;
         uint64_t used[_USER_RESOURCE_N];
 
@@ -79,58 +79,58 @@ struct User {
         uint32_t n_waiting;
         uint32_t n_running;
 
-        Lane **lanes; /* by device; NULL where it never had a job */
+        Lane **lanes; /* by device; NULL where the user never had a job */
         size_t n_lanes;
 
         History *history;
         Duration *duration;
         Suspects suspects; /* kernels that run alone */
-        uint64_t gpu_ns;   /* in all */
+        uint64_t gpu_ns;   /* since the start */
         Decay window;      /* GPU-ns */
         uint64_t window_ns;
-        uint64_t half_life_ns; /* of what was used in it */
-        bool is_held;          /* over its GPU seconds: what waits is not dispatched */
+        uint64_t half_life_ns; /* of the decay of `window` */
+        bool is_held;          /* over its GPU seconds: waiting jobs are not dispatched */
 
         UT_hash_handle hh; /* engine->users */
 };
 
-/** user_get() - of this uid, made when missing. Return: 0, or a negative errno. */
+/** user_get() - the user with this uid, made if missing. Return: 0, or a negative errno. */
 int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user);
-/** user_new() - @gid: of its first session, for when the system does not know the uid. Return: 0, or -ENOMEM. */
+/** user_new() - @gid: of its first session, in case the system does not know the uid. Return: 0, or -ENOMEM. */
 int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user);
 /** user_free() - NULL is fine. Asserts that nothing is charged. Return: NULL. */
 User *user_free(User *user);
 DEFINE_CLEANUP(User, user_free)
 /**
- * user_look_up_again() - its name, if the lookup failed before and USER_LOOK_UP_NS have passed since
+ * user_look_up_again() - repeat a failed lookup of its name after USER_LOOK_UP_NS
  *
- * Return: whether it was found, and user_configure() is due.
+ * Return: true: the name was found, and user_configure() is due.
  */
 bool user_look_up_again(User *user, uint64_t now_ns);
-/** user_configure() - take limits and weight from a configuration, for its lanes too; what is used already stays. */
+/** user_configure() - take limits and weights from a configuration, for its lanes too; existing use stays. */
 void user_configure(User *user, const Config *config);
 
 /**
  * user_charge() - count @amount against a limit
- * @charge: zeroed, or undone; to be undone by user_uncharge()
+ * @charge: zeroed, or undone; user_uncharge() undoes it
  *
  * Return: 0, or USER_E_QUOTA.
  */
 int user_charge(User *user, UserCharge *charge, UserResource resource, uint64_t amount);
-/** user_uncharge() - twice is harmless. */
+/** user_uncharge() - undo a charge; repeating it is harmless. */
 void user_uncharge(UserCharge *charge);
-/** user_quota_failure() - E_QUOTA with the limit, what is used, what was asked, and the key to change. */
+/** user_quota_failure() - E_QUOTA with the limit, the use, the amount asked for, and the key to change. */
 Failure *user_quota_failure(const User *user, UserResource resource, uint64_t asked);
-/** user_limit() - of a resource. */
+/** user_limit() - its limit of a resource. */
 uint64_t user_limit(const User *user, UserResource resource);
-/** user_resource_key() - its key in gpuqd.conf; NULL: its limit is fixed. */
+/** user_resource_key() - the resource's key in gpuqd.conf; NULL: its limit is fixed. */
 const char *user_resource_key(UserResource resource);
 
-/** user_add_gpu_time() - it used the GPU for so long, up to now. */
+/** user_add_gpu_time() - the user used the GPU for @ns, up to now. */
 void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns);
-/** user_window_seconds() - of GPU time, decaying over the window: at a steady use, what was used in one. */
+/** user_window_seconds() - GPU time, decaying over the window; at a steady use this is the use in one window. */
 double user_window_seconds(const User *user, uint64_t now_ns);
-/** user_over_seconds() - until its GPU seconds are below their limit, if it runs nothing. 0: they are. */
+/** user_over_seconds() - seconds until its GPU time is below the limit if it runs nothing. 0: it is below. */
 double user_over_seconds(const User *user, uint64_t now_ns);
 
 #endif

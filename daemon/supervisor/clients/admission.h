@@ -5,10 +5,9 @@
 /*
  * Admission
  *
- * Decides whether a peer may connect and whether it is an administrator, by the
- * groups that the kernel reports for it. The configured groups are looked up when
- * the configuration is read; a lookup that failed is repeated when somebody
- * connects, at most once in ADMISSION_LOOK_UP_NS.
+ * Decides whether a peer may connect and whether it is an administrator, by the groups that the
+ * kernel reports for it. The configured groups are looked up when the configuration is read. A
+ * failed lookup is repeated when a client connects, at most once in ADMISSION_LOOK_UP_NS.
  */
 
 #include <stdbool.h>
@@ -32,13 +31,13 @@ typedef struct Admission {
 
 /** admission_configure() - look up the groups of a configuration. */
 void admission_configure(Admission *admission, const Config *config, uint64_t now_ns);
-/** admission_finish() - the struct itself is the caller's memory. */
+/** admission_finish() - frees the members; the struct is the caller's memory. */
 void admission_finish(Admission *admission);
 /**
- * admission_check() - by the groups of the peer of a socket
+ * admission_check() - decide by the groups of a socket's peer
  * @peer: becomes an administrator if a group makes it one
  *
- * Return: NULL, or why it may not connect; the caller's.
+ * Return: NULL, or the caller's reason why the peer may not connect.
  */
 Failure *admission_check(Admission *admission, const Config *config, int fd, Peer *peer,
                          uint64_t now_ns);

@@ -3,7 +3,8 @@
 
 #include "util/list.h"
 
-#define CLIENTS_SLICE 4u /* rings that brought something, until that goes on to the workers */
+#define CLIENTS_SLICE                                                                              \
+        4u /* rings with requests that are read before their jobs are passed to the workers */
 
 int clients_init(Clients *clients, Engine *engine) {
         clients->engine = engine;
@@ -52,9 +53,10 @@ static Session *clients_next_ring(Clients *clients) {
 }
 
 /*
- * Each ring gets a bounded part of the turn. What some rings brought goes to the workers before the others
- * are read: clients with one job each would else all be served in step, and supervisor, worker and device would
- * take turns where they could work side by side. Sessions may end meanwhile, hence always the first one.
+ * Each ring gets a bounded part of the turn. The jobs of some rings go to the workers before the other
+ * rings are read. Otherwise clients with one job each would be served in step, and supervisor, worker
+ * and device would take turns instead of working side by side. Sessions may end meanwhile, so
+ * the loop always takes the first one.
  */
 void clients_read_rings(Clients *clients, void (*pass_on)(void *userdata), void *userdata) {
         unsigned n_heard = 0;
@@ -89,13 +91,13 @@ bool clients_unpoll_rings(Clients *clients, bool may_sleep, uint64_t now_ns) {
 
 /* ---- turns ----------------------------------------------------------------- */
 
-/* Each session once: one that was held up is served here, and what that brings waits for the next turn. */
+/* Each session once: a held-up session is served here, and its new requests wait for the next turn. */
 void clients_flush(Clients *clients) {
         Session *session;
         size_t n = 0;
 
         if (keeper_link_is_behind(clients->engine->keeper))
-                return; /* a client that is told of an arena finds it again, whoever dies */
+                return; /* a client that was sent an arena can find it again whichever process dies */
         TAILQ_FOREACH (session, &clients->flushing, flush_link)
                 n++;
         while (n-- && (session = TAILQ_FIRST(&clients->flushing)))
@@ -104,7 +106,7 @@ void clients_flush(Clients *clients) {
                 clients->engine->has_new_work = true;
 }
 
-/* A request deferred in one turn is served when every connection was read in the next. */
+/* A deferred request is served in the next turn, after every connection was read once more. */
 void clients_serve_deferred(Clients *clients) {
         Session *session, *next;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the ends of jobs become messages: many in one, written straight into what is
- * sent. Those that somebody asked for go the way of all replies.
+ * Encodes the ends of jobs: many in one message, written directly into the output. Answers to a
+ * request are sent like all replies.
  */
 
 #include <string.h>
@@ -44,7 +44,7 @@ void session_send_completions(Session *session, uint32_t serial, Gpuq__V1__Compl
 
 /* ---- those of the session's own jobs --------------------------------------- */
 
-/* No less than it takes. */
+/* An upper bound of its encoded size. */
 static size_t completion_n_bytes(const Job *job) {
         size_t n_bytes = PACK_PREFIX_BYTES + 6 * PACK_FIELD_BYTES;
 
@@ -56,7 +56,7 @@ static size_t completion_n_bytes(const Job *job) {
         return n_bytes;
 }
 
-/* The numbers are gpuq.proto's. */
+/* Field numbers are those of gpuq.proto. */
 static uint8_t *completion_pack_failure(uint8_t *p, const Failure *failure) {
         uint8_t *begin = p = pack_begin(p, 3);
 
@@ -82,7 +82,7 @@ static uint8_t *completion_pack(uint8_t *p, const Job *job) {
         return pack_close(begin, p);
 }
 
-/* How many of those at the front go in one message. */
+/* The number of completions at the front that fit one message. */
 static size_t session_count_batch(const Session *session, size_t *ret_n_bytes) {
         size_t n = 0, n_bytes = PACK_PREFIX_BYTES;
         const Job *job;

@@ -5,8 +5,8 @@
 /*
  * Detached jobs, as clients see them
  *
- * The room of detached jobs fills this table in; clients call it without knowing that room. The
- * requests answer by themselves, most of them later.
+ * The room of detached jobs provides this table, and clients call it without knowing that room. Each
+ * request sends its own answer, usually later.
  */
 
 #include <stdbool.h>
@@ -19,15 +19,15 @@
 typedef struct DetachedTable DetachedTable;
 typedef struct Session Session;
 
-/* What became of a request to cancel. */
+/* The result of a request to cancel. */
 typedef enum DetachedCancel {
-        DETACHED_CANCEL_NONE, /* it is no detached job */
+        DETACHED_CANCEL_NONE, /* not a detached job */
         DETACHED_CANCEL_DONE,
-        DETACHED_CANCEL_LATE, /* it has ended */
+        DETACHED_CANCEL_LATE, /* the job has already ended */
         DETACHED_CANCEL_DENIED,
 } DetachedCancel;
 
-/* One for a listing. */
+/* One job in a listing. */
 typedef struct DetachedEntry {
         uint64_t id;
         const User *user;
@@ -46,18 +46,18 @@ typedef struct DetachedOps {
         /* false: there is no such detached job */
         bool (*wait)(DetachedTable *table, Session *session, uint32_t serial, uint64_t id);
         DetachedCancel (*cancel)(DetachedTable *table, const Session *session, uint64_t id);
-        /* NULL: @id is in the table if it is a detached job; or why that is not known now */
+        /* NULL: if @id is a detached job, it is in the table; else why that is not known now */
         Failure *(*check_id)(const DetachedTable *table, uint64_t id);
-        /* of all that are not damaged; @visit may cancel */
+        /* visits all jobs that are not damaged; @visit may cancel */
         void (*visit)(const DetachedTable *table, DetachedVisit visit, void *userdata);
         size_t (*count)(const DetachedTable *table);
-        /* an end is on its way to the disk; without it the job would run again */
+        /* an end is being written to disk; if it is lost the job runs again */
         bool (*is_writing)(const DetachedTable *table);
-        /* the session ends: nothing is answered any more */
+        /* the session ends: its requests get no answer */
         void (*forget)(Session *session);
 } DetachedOps;
 
-/** detached_is_id() - a number below 2^32, of a session 0 that nobody has. */
+/** detached_is_id() - detached ids are below 2^32, as if of a session 0, which does not exist. */
 static inline bool detached_is_id(uint64_t id) {
         return id && id <= UINT32_MAX;
 }

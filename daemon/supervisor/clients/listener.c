@@ -122,7 +122,7 @@ static void listener_on_pause_over(uv_timer_t *timer) {
         listener_start(listener);
 }
 
-/* The one who waits first is hung up on; otherwise the loop would spin on it. */
+/* Refuses the first waiting connection; otherwise the loop would spin on it. */
 static void listener_pause(Listener *listener) {
         int fd;
 

@@ -5,9 +5,9 @@
 /*
  * Listener
  *
- * Accepts connections and asks the kernel, once, who is there. With no
- * descriptor left it turns one away by means of a reserve and pauses, so that
- * those who are connected are served on.
+ * Accepts connections and asks the kernel once for the peer's identity. When no descriptor is left,
+ * it uses a reserve descriptor to refuse one connection and pauses, so that connected clients are
+ * still served.
  */
 
 #define LISTENER_PAUSE_MS 200u
@@ -20,9 +20,9 @@ typedef struct Clients Clients;
 int listener_new(Clients *clients, int fd, Listener **ret_listener);
 /** listener_close() - freed once the loop has run; NULL is fine. Return: NULL. */
 Listener *listener_close(Listener *listener);
-/** listener_configure() - another configuration holds; NULL is fine. */
+/** listener_configure() - apply another configuration; NULL is fine. */
 void listener_configure(Listener *listener);
-/** listener_start() - accept from now on. */
+/** listener_start() - start accepting. */
 void listener_start(Listener *listener);
 
 #endif

@@ -20,7 +20,7 @@ static Failure *prepared_check(const Gpuq__V1__Job *job) {
         return NULL;
 }
 
-/* What its copy takes, more or less: each part is an allocation of its own. */
+/* The approximate size of the copy: each part is an allocation of its own. */
 static size_t prepared_n_bytes(const Gpuq__V1__Job *job) {
         const size_t n_extra = 32;
         size_t n_bytes = sizeof(Prepared) + sizeof(*job) + strlen(job->label) +
@@ -84,7 +84,7 @@ Prepared *prepared_free(Prepared *prepared) {
 
 /* ---- firing ---------------------------------------------------------------- */
 
-/* Room for what one job has of its own, kept from job to job. */
+/* Memory for the parts that differ per job, reused from job to job. */
 typedef struct PreparedScratch {
         Gpuq__V1__Buffer buffers[PREPARED_BUFFERS_MAX];
         Gpuq__V1__Buffer *list[PREPARED_BUFFERS_MAX];

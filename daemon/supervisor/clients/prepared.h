@@ -5,10 +5,10 @@
 /*
  * Prepared
  *
- * A job that a session sent once to fire it often. It is kept as it came, and
- * names arenas and modules by number: nothing lives longer for it, and each job
- * fired from it is checked like one that was submitted, but for its texts and for how
- * much there is of what, which no Fire changes. Charged to its user, gone with its session.
+ * A job that a session sent once in order to fire it often. It is kept as received and names arenas
+ * and modules by number, so it keeps no object alive. Each job fired from it is checked like a
+ * submitted job, except for its texts and counts, which no Fire changes. It is charged to its user
+ * and ends with its session.
  */
 
 #include <stdint.h>
@@ -19,8 +19,8 @@
 #include "util/macro.h"
 #include "util/table.h"
 
-/* Of one session; and what a small job that is fired often may have. A Fire of a few
- * bytes makes a job of all that. */
+/* Limits of one session, sized for small jobs that are fired often: a Fire of a few bytes makes a job
+ * of the prepared size. */
 #define PREPARED_MAX            1024u
 #define PREPARED_BUFFERS_MAX    256u
 #define PREPARED_KERNELS_MAX    256u
@@ -34,18 +34,24 @@ typedef struct Prepared {
         UT_hash_handle hh; /* session->prepared */
 } Prepared;
 
-/** prepared_new() - a copy of @job, which was checked; @texts: its own. Return: NULL and the caller's, or why not. */
+/**
+ * prepared_new() - copy @job, which passed its checks;
+ *
+ * @texts: the job's.
+ *
+ * Return: NULL with the caller's object, or why not.
+ */
 Failure *prepared_new(User *user, uint32_t id, const Gpuq__V1__Job *job, const JobTexts *texts,
                       Prepared **ret_prepared);
-/** prepared_free() - not in a table any more; NULL is fine. Return: NULL. */
+/** prepared_free() - it must be in no table; NULL is fine. Return: NULL. */
 Prepared *prepared_free(Prepared *prepared);
 DEFINE_CLEANUP(Prepared, prepared_free)
 
 /**
- * prepared_job() - the job that a Fire makes of it
- * @ret_job: points into the prepared one and memory of this module, valid until the next call
+ * prepared_job() - the job that a Fire makes from a prepared one
+ * @ret_job: points into the prepared job and this module's memory; valid until the next call
  *
- * Return: NULL, or what is wrong with the Fire.
+ * Return: NULL, or the error in the Fire.
  */
 Failure *prepared_job(const Prepared *prepared, const Gpuq__V1__Fire *fire, Gpuq__V1__Job *ret_job);
 

@@ -5,8 +5,7 @@
 /*
  * Registry
  *
- * All sessions of the daemon, and the lists of those that the next turn of the loop
- * has something to do for.
+ * All sessions of the daemon, and lists of the sessions with work for the next turn of the loop.
  */
 
 #include <stdbool.h>
@@ -28,7 +27,7 @@ TAILQ_HEAD(Sessions, Session);
 
 struct Clients {
         Engine *engine;
-        const ResumeOps *resume_ops; /* provided by restart/, called with this: */
+        const ResumeOps *resume_ops; /* provided by restart/, called with `takeover` */
         Takeover *takeover;          /* NULL: nothing was taken over */
         Bump *bump;                  /* the memory of one request at a time */
 
@@ -40,11 +39,11 @@ struct Clients {
 
         Session *sessions;
         uint32_t last_session;
-        struct Sessions flushing;  /* have something to send */
-        struct Sessions deferring; /* have a deferred request */
-        struct Sessions polled;    /* their rings are looked at */
+        struct Sessions flushing;  /* sessions with queued output */
+        struct Sessions deferring; /* sessions with a deferred request */
+        struct Sessions polled;    /* sessions whose ring the loop polls */
         uint64_t turn;             /* of the loop */
-        uint64_t news_turn; /* clients are awaited: what is deferred is looked at until then */
+        uint64_t news_turn;        /* deferred requests are tried again until this turn */
 };
 
 #endif

@@ -37,7 +37,7 @@ static bool report_wants(const Session *session, const Gpuq__V1__QueueGet *get, 
         return get->all_users || user == session->submitter.user;
 }
 
-/* A detached job has its own number, and the one that runs for it another. */
+/* A detached job has an id of its own, and the job that runs for it has another. */
 static uint64_t report_id(const Job *job) {
         return job->submitter && job->submitter->ops != &session_submitter_ops ? (uint32_t)job->id
                                                                                : job->id;
@@ -163,7 +163,7 @@ void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__Que
 
 /* ---- status ---------------------------------------------------------------- */
 
-/* The messages of one status, in one bump; it is gone with the request. */
+/* The messages of one status reply, in one bump that ends with the request. */
 typedef struct ReportStatus {
         Engine *engine;
         ProtobufCAllocator *allocator;
@@ -209,7 +209,7 @@ static int report_devices(ReportStatus *report) {
         return 0;
 }
 
-/* Of all devices: GPU-ns of the last minute. */
+/* GPU-ns of the last minute, over all devices. */
 static double report_recent(const User *user, uint64_t now_ns) {
         double recent = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client asks for: decoded, checked, done or answered with why not. One
- * function a request, each reads as check, act, reply.
+ * Client requests: each is decoded, checked, and carried out or answered with an error. One function
+ * per request, which reads as check, act, reply.
  */
 
 #include "request.h"
@@ -43,7 +43,7 @@ static void session_welcome(Session *session, uint32_t serial) {
         session_reply(session, &reply, -1);
 }
 
-/* So that it can be told again who this is, should we die. */
+/* The next supervisor can then tell the client's identity. */
 static void session_record(Session *session) {
         LedgerSession record = {
                 .id = session->submitter.id,
@@ -101,7 +101,7 @@ static const char *session_on_submit(Session *session, uint32_t serial,
         return session_submit(session, request->submit);
 }
 
-/* An admin may ask about anybody's job; whose it was is not in its number. */
+/* An administrator may ask about any job; its id does not tell the user. */
 static const HistoryEntry *session_find_history(const Session *session, uint64_t id) {
         const HistoryEntry *entry = history_find(session->submitter.user->history, id);
         const User *user;
@@ -187,7 +187,7 @@ static const char *session_on_ring_begin(Session *session, uint32_t serial,
 
 /* ---- drain ----------------------------------------------------------------- */
 
-/* Return: NULL: the request was answered with why not. */
+/* Return: NULL: the request was answered with an error. */
 static Device *session_device_to_drain(Session *session, uint32_t serial, uint32_t index) {
         Engine *engine = session->engine;
         Failure *failure = NULL;
@@ -302,8 +302,8 @@ static const char *session_on_status_get(Session *session, uint32_t serial,
 
 /* ---- what is yet to be said ------------------------------------------------ */
 
-/* Is this a job that another process of the user may have submitted already, on a
- * connection whose turn to be read has not come yet? */
+/* Whether another process of the user may already have submitted this job on a connection that was
+ * not read yet. */
 static bool session_is_ahead(const Session *session, uint64_t id) {
         uint32_t number = (uint32_t)(id >> 32);
         const Clients *clients = session->clients;
@@ -336,7 +336,7 @@ static bool session_names_what_is_ahead(const Session *session, const Gpuq__V1__
         return false;
 }
 
-/* Until devices are known what a client makes would be taken for what is taken over. */
+/* Before devices are known, new objects would be mistaken for objects that are taken over. */
 static bool session_has_to_wait(const Session *session, const Gpuq__V1__Request *request) {
         return !session->clients->resume_ops->serves(session->clients->takeover) &&
                session->state == SESSION_OPEN &&

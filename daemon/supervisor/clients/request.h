@@ -5,14 +5,14 @@
 /*
  * Requests
  *
- * What the files of requests share: request.c knows them all by number and has
- * those that are nobody else's. Each answers, or fails its request with a text.
- * Return: NULL, or how the client broke the rules, a constant: its session ends.
+ * What the request files share. request.c has the table of all requests, and those that fit no other
+ * file. Each function answers its request or fails it with a text. Return: NULL, or how the client
+ * broke the protocol, a constant: its session ends.
  */
 
 #include "session.h"
 
-/** session_may_touch() - its user's, or the client is an admin. */
+/** session_may_touch() - the job is the user's own, or the client is an administrator. */
 static inline bool session_may_touch(const Session *session, const Job *job) {
         return session->peer.is_admin || job->user == session->submitter.user;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client asks about arenas.
+ * Client requests about arenas.
  */
 
 #include "request.h"

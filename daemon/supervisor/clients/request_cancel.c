@@ -14,7 +14,7 @@ static void session_cancel_job(const Session *session, Job *job) {
         place_end_soon(job, JOB_CANCELLED, ending_cancelled(job->user, session->submitter.user));
 }
 
-/* Return: false: it is none. */
+/* Return: false: it is not a detached job. */
 static bool session_cancel_detached(Session *session, uint64_t id, Gpuq__V1__Cancelled *cancelled) {
         const Clients *clients = session->clients;
 
@@ -53,7 +53,7 @@ static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
         }
 }
 
-/* All that one session's user has. */
+/* All jobs of one session's user. */
 typedef struct CancelAll {
         Session *session;
         Gpuq__V1__Cancelled *cancelled;
@@ -79,7 +79,7 @@ static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled)
                 cancelled->ids[cancelled->n_ids++] = job->id;
         }
         clients->detached_ops->visit(clients->detached, cancel_all_visit, &all);
-        cancelled->n_unknown = n_unknown; /* nobody named those that have ended */
+        cancelled->n_unknown = n_unknown; /* ended jobs among them were not named by the client */
 }
 
 static Failure *session_check_cancel(const Session *session, const Gpuq__V1__Cancel *cancel) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client asks about modules.
+ * Client requests about modules.
  */
 
 #include "request.h"
@@ -38,7 +38,7 @@ static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad 
         return NULL;
 }
 
-/* The image is not an arena of the session any more, but the daemon kept it. */
+/* The session does not have the image's arena any more, but the daemon kept it. */
 static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoad *load,
                                      ModuleSpec *spec) {
         Arena *image = arena_find(session->engine, load->image);

@@ -3,7 +3,7 @@
 #define GPUQ_SUPERVISOR_RESUME_OPS_H
 
 /*
- * What sessions ask about the supervisor before this one. Provided by restart/; @takeover NULL: there was none.
+ * What sessions ask about the previous supervisor. Provided by restart/; @takeover NULL: there was none.
  */
 
 #include <stdbool.h>
@@ -15,17 +15,17 @@ typedef struct Session Session;
 typedef struct Takeover Takeover;
 
 typedef struct ResumeOps {
-        /** serves() - requests may be served: what was taken over is complete. */
+        /** serves() - the takeover is complete, so requests may be served. */
         bool (*serves)(const Takeover *takeover);
-        /** is_ahead() - this job of @user may yet be named by a session that has not come back. */
+        /** is_ahead() - a session that has not reconnected yet may still submit this job of @user. */
         bool (*is_ahead)(const Takeover *takeover, const User *user, uint64_t id);
-        /** claim() - @session says it was session @id. Return: NULL, it has that number now; or why not. */
+        /** claim() - @session claims to have been session @id. Return: NULL: it has that id now; or why not. */
         Failure *(*claim)(Takeover *takeover, Session *session, uint32_t id);
-        /** resumed() - the session submitted again all it had; it has read of @n_seen ends. */
+        /** resumed() - the session has resubmitted everything, and acknowledged @n_seen ends. */
         void (*resumed)(Takeover *takeover, Session *session, uint32_t n_seen);
-        /** closed() - a session that is_resuming ends. */
+        /** closed() - a session with is_resuming ends. */
         void (*closed)(Takeover *takeover, Session *session);
-        /** claim_module() - what is known of a module of that session. Return: false: it had no such module. */
+        /** claim_module() - what is known of that session's module. Return: false: it had no such module. */
         bool (*claim_module)(Takeover *takeover, const Session *session, uint64_t id,
                              ModuleSpec *spec);
 } ResumeOps;

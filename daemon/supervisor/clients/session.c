@@ -21,7 +21,7 @@ Session *session_find(const Clients *clients, uint32_t id) {
         return session;
 }
 
-/* Numbers come back after 2^32 sessions. */
+/* Ids are reused after 2^32 sessions. */
 uint32_t session_next_id(Clients *clients) {
         uint32_t id;
 
@@ -34,7 +34,7 @@ uint32_t session_next_id(Clients *clients) {
 
 /* ---- begin ----------------------------------------------------------------- */
 
-/* Return: NULL: it is in. */
+/* Return: NULL: the session is admitted. */
 static Failure *session_enter(Session *session) {
         User *user;
         int r;
@@ -75,8 +75,8 @@ static int session_alloc(Clients *clients, const Peer *peer, Session **ret_sessi
 }
 
 /*
- * Its socket may live on in a forked child. From here on that is as if it had been closed: what
- * was sent before is still read.
+ * A forked child may hold its socket open. Once the client's process has exited, the session treats
+ * the socket as closed; data sent before is still read.
  */
 static void session_on_exit(void *userdata) {
         Session *session = userdata;
@@ -96,7 +96,7 @@ static int session_watch_process(Session *session, int fd) {
         return r == -ESRCH || r == -ENODATA ? 0 : r;
 }
 
-/* The descriptor is the session's only on success. */
+/* The session owns the descriptor only on success. */
 static int session_start(Session *session, int fd) {
         Clients *clients = session->clients;
         int r;
@@ -225,7 +225,7 @@ void session_close(Session *session) {
                 TAILQ_REMOVE(&session->clients->flushing, session, flush_link);
         if (session->ring.is_polled)
                 TAILQ_REMOVE(&session->clients->polled, session, ring.link);
-        if (session->hh.tbl) /* NULL after a session_rename() that found no memory */
+        if (session->hh.tbl) /* NULL after session_rename() ran out of memory */
                 HASH_DEL(session->clients->sessions, session);
         session_drop_deferred(session);
         submission_close(&session->submitter);
@@ -254,7 +254,7 @@ void session_refuse(Session *session, Failure *failure) {
         failure_free(failure);
 }
 
-/* Not before its last words are sent: a turn with much to read may take longer. */
+/* Not before its last messages are sent: a turn with much to read may take longer. */
 void session_tick(Session *session, uint64_t now_ns) {
         if (session->state == SESSION_CLOSING && !session->is_flushing &&
             now_ns - session->closing_ns > SESSION_LINGER_MS * 1000000ull)
@@ -297,7 +297,7 @@ const SubmitterOps session_submitter_ops = {
 
 void session_seen(Session *session, uint32_t n_seen) {
         if (n_seen &&
-            !session->is_resuming) /* until it has said all, it counts what another told it */
+            !session->is_resuming) /* until then it counts the previous supervisor's ends */
                 ledger_told_seen(session->engine->ledger, &session->ends.told, n_seen);
 }
 

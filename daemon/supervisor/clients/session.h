@@ -5,15 +5,14 @@
 /*
  * Session
  *
- * One connection: who is there by the kernel's word, its arenas, modules and
- * jobs, and what waits to be told to it. Its requests are decoded in request.c
- * and submit.c; protobuf goes no further than these.
+ * One connection: the peer's identity from the kernel, its arenas, modules and jobs, and its queued
+ * output. Its requests are decoded in request.c and submit.c; protobuf goes no further.
  *
  *     HELLO --> OPEN --> CLOSING --> freed
  *       +---------+---------^
  *
- * CLOSING: nothing is served any more; what is queued is flushed, then the peer
- * is given a moment to read it before the socket closes.
+ * CLOSING: requests are not served any more. Queued output is sent, and the peer has a moment to
+ * read it before the socket closes.
  */
 
 #include <stdbool.h>
@@ -40,7 +39,7 @@
 #define SESSION_REPLY_BYTES (1u << 20)  /* of completions in one message */
 #define SESSION_RING_BYTES  (32u << 10) /* each way; all of it is memory in use once it went round */
 #define SESSION_POLL_NS                                                                            \
-        2000000ull /* its ring is looked at for so long after something came, or for poll_us */
+        2000000ull /* a ring is polled this long after its last request, or for poll_us */
 #define SESSION_GROUPS_MAX 65536u
 #define SESSION_CLIENT_MAX 64u
 
@@ -51,10 +50,10 @@ typedef enum SessionState {
         SESSION_HELLO,
         SESSION_OPEN,
         SESSION_CLOSING,
-        SESSION_DEAD, /* its handles close */
+        SESSION_DEAD, /* its handles are closing */
 } SessionState;
 
-/* Who connects. */
+/* The client's identity. */
 typedef struct Peer {
         uid_t uid;
         gid_t gid;
@@ -69,7 +68,7 @@ typedef struct Opening {
         UT_hash_handle hh; /* session->openings */
 } Opening;
 
-/* A Wait for somebody's job. */
+/* A Wait for a job of any session. */
 typedef struct SessionWatch {
         JobWatch watch;
         Session *session;
@@ -79,33 +78,33 @@ typedef struct SessionWatch {
 
 TAILQ_HEAD(SessionJobs, Job);
 
-/* What is looked at in each turn of the loop instead of its socket. */
+/* The ring, which the loop polls in each turn instead of the socket. */
 typedef struct SessionRing {
         TAILQ_ENTRY(Session) link; /* clients->polled */
-        bool is_polled;            /* it is in that list */
-        uint64_t received_ns;      /* when something last came by it; 0: in this turn */
-        UserCharge charge;         /* of its memory */
+        bool is_polled;            /* in that list */
+        uint64_t received_ns;      /* when a request last came by the ring; 0: in this turn */
+        UserCharge charge;         /* for the ring's memory */
 } SessionRing;
 
-/* Jobs that ended. */
+/* Ends of jobs. */
 typedef struct SessionEnds {
-        struct SessionJobs list; /* to be reported */
+        struct SessionJobs list; /* not reported yet */
         size_t n;
-        LedgerTold told; /* ends that its client has not said to have read of */
+        LedgerTold told; /* ends that the client has not acknowledged */
 } SessionEnds;
 
-/* A request that names what another session has yet to say, or that came before anybody is served. */
+/* A request that names jobs another session has yet to submit, or that came before serving started. */
 typedef struct SessionDeferred {
         uint8_t *data; /* NULL: none */
         size_t n_data;
         uint64_t turn;
         TAILQ_ENTRY(Session) link; /* clients->deferring */
-        bool is_second_try;        /* it is served: now or never */
-        bool is_early;             /* it came before anybody is served */
+        bool is_second_try;        /* being served for the last time */
+        bool is_early;             /* it came before serving started */
 } SessionDeferred;
 
 struct Session {
-        Submitter submitter; /* its user is NULL where it was turned away at the door */
+        Submitter submitter; /* its user is NULL if the connection was refused */
         Engine *engine;
         Clients *clients;
         Peer peer;
@@ -119,7 +118,7 @@ struct Session {
         Wire *wire;
         uv_poll_t poll;
         int events;            /* polled for */
-        ProcessWatch *process; /* that opened it; NULL: it cannot be watched, or has exited */
+        ProcessWatch *process; /* the client's; NULL: it cannot be watched, or has exited */
         uint64_t closing_ns;
 
         Opening *openings;
@@ -132,15 +131,15 @@ struct Session {
         SessionDeferred deferred;
         uint32_t last_tag;
         UserCharge charge;
-        UserCharge buffered; /* what its buffers were when last looked at */
+        UserCharge buffered; /* the charge of its buffers, as last updated */
 
         uint32_t record; /* in the ledger, or LEDGER_NONE */
 
-        bool is_resuming : 1; /* it says again what it had, and is told nothing of ends yet */
+        bool is_resuming : 1; /* it resubmits its jobs and receives no ends yet */
         bool is_flushing : 1; /* in clients->flushing */
-        bool is_broken : 1;   /* it does not read, or cannot be written to: close it */
+        bool is_broken : 1;   /* it does not read, or writing failed: close it */
         bool is_held_up : 1;  /* requests wait until it has read more */
-        bool is_shut : 1;     /* CLOSING: all was written */
+        bool is_shut : 1;     /* CLOSING: all output was sent */
 };
 
 /** session_next_id() - for a new session, or a submitter of the daemon's own. */
@@ -149,66 +148,82 @@ uint32_t session_next_id(Clients *clients);
 Session *session_find(const Clients *clients, uint32_t id);
 /**
  * session_new() - on a connected socket, consumed on success
- * @refusal: NULL, or why it is turned away; consumed in any case
+ * @refusal: NULL, or why the connection is refused; consumed in any case
  *
  * Return: 0, or a negative errno.
  */
 int session_new(Clients *clients, int fd, const Peer *peer, Failure *refusal);
-/** session_rename() - it is what was session @id. Return: 0, or -ENOMEM. */
+/** session_rename() - give it the id of the session that it resumes. Return: 0, or -ENOMEM. */
 int session_rename(Session *session, uint32_t id);
-/** session_close() - now, without a word: its jobs, arenas and modules go. */
+/** session_close() - close at once without a message: its jobs, arenas and modules go. */
 void session_close(Session *session);
-/** session_refuse() - say why, then close. Consumes @failure. */
+/** session_refuse() - send the reason, then close. Consumes @failure. */
 void session_refuse(Session *session, Failure *failure);
-/** session_defer() - keep this request until all that was sent before it has been read. Return: 0, or -ENOMEM. */
+/** session_defer() - keep this request until all earlier input of other sessions was read. Return: 0, or -ENOMEM. */
 int session_defer(Session *session, const uint8_t *data, size_t n_data);
-/** session_hold() - keep this request until anybody is served, and read no more. */
+/** session_hold() - keep this request until serving starts, and stop reading. */
 void session_hold(Session *session, const uint8_t *data, size_t n_data);
-/** session_serve_deferred() - it has been: serve it, then what came behind it. */
+/** session_serve_deferred() - serve the deferred request, then the requests behind it. */
 void session_serve_deferred(Session *session);
-/** session_poll_ring() - something may come by its ring now; without one nothing happens. */
+/** session_poll_ring() - its ring may get requests now: poll it. Without a ring nothing happens. */
 void session_poll_ring(Session *session);
-/** session_read_ring() - serve what is in its ring. Return: whether anything was. */
+/** session_read_ring() - serve the requests in its ring. Return: whether there were any. */
 bool session_read_ring(Session *session);
-/** session_unpoll_ring() - look at its ring no more, it rings. Return: false: something is in there. */
+/**
+ * session_unpoll_ring() - stop polling its ring; the client rings the bell from now on
+ *
+ * Return: false: the ring is not empty.
+ */
 bool session_unpoll_ring(Session *session);
-/** session_can_ring() - is a ring to be had? */
+/** session_can_ring() - whether the session may get a ring. */
 bool session_can_ring(const Session *session);
-/** session_open_ring() - make one, and answer. */
+/** session_open_ring() - make a ring and answer. */
 void session_open_ring(Session *session, uint32_t serial);
-/** session_begin_ring() - the client uses it from now on, and so do we. Return: NULL, or what is wrong with the protocol. */
+/**
+ * session_begin_ring() - the client uses the ring from now on, and so does the session
+ *
+ * Return: NULL, or the protocol error.
+ */
 const char *session_begin_ring(Session *session, uint32_t serial);
-/** session_tick() - CLOSING ones do not linger for ever. */
+/** session_tick() - CLOSING sessions end after a limited time. */
 void session_tick(Session *session, uint64_t now_ns);
-/** session_flush_later() - in this turn of the loop. */
+/** session_flush_later() - flush at the end of this turn of the loop. */
 void session_flush_later(Session *session);
-/** session_flush() - write what waits, completions first made to messages. */
+/** session_flush() - encode queued completions, and write all queued output. */
 void session_flush(Session *session);
 
-/** session_reply() - queue one reply, a descriptor with it or -1. */
+/** session_reply() - queue one reply with a descriptor, or -1. */
 void session_reply(Session *session, Gpuq__V1__Reply *reply, int fd);
-/** session_reply_begin() - the same, packed by the caller, of @n_max bytes at most; session_reply_end() follows. Return: false: nobody reads it. */
+/**
+ * session_reply_begin() - the same for a reply of at most @n_max bytes that the caller packs;
+ * session_reply_end() follows
+ *
+ * Return: false: the reply is not wanted.
+ */
 bool session_reply_begin(Session *session, size_t n_max, uint8_t **ret_payload);
-/** session_reply_end() - it has so many. */
+/** session_reply_end() - the packed reply has @n_bytes. */
 void session_reply_end(Session *session, size_t n_bytes);
-/** session_reply_failure() - to the request @serial. */
+/** session_reply_failure() - reply to request @serial. */
 void session_reply_failure(Session *session, uint32_t serial, const Failure *failure);
 /** session_fail_request() - the same, and consumes @failure. */
 void session_fail_request(Session *session, uint32_t serial, Failure *failure);
 
-/** session_open_arena() - it refers to the arena from now on. Return: 0, or -ENOMEM. */
+/** session_open_arena() - keep a reference to the arena. Return: 0, or -ENOMEM. */
 int session_open_arena(Session *session, Arena *arena);
-/** session_close_arena() - no more; unknown ones are fine. */
+/** session_close_arena() - release the arena; unknown ids are fine. */
 void session_close_arena(Session *session, uint64_t id);
-/** session_drop_arenas() - all of them, and those being made. */
+/** session_drop_arenas() - release all arenas, and those being created. */
 void session_drop_arenas(Session *session);
-/** session_reply_arena() - it is there, with its descriptor if the client can map it and has it not. */
+/**
+ * session_reply_arena() - the arena exists; sends the descriptor if the client can map it and does
+ * not have it yet
+ */
 void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, bool has_it);
-/** session_seen() - it has read so many completions, in all. */
+/** session_seen() - the client has read @n_seen completions in all. */
 void session_seen(Session *session, uint32_t n_seen);
-/** session_submitter_ops() - how a session hears of its jobs, modules and arenas. */
+/** session_submitter_ops() - the results of its jobs, modules and arenas. */
 extern const SubmitterOps session_submitter_ops;
-/** session_of() - whose submitter it is. */
+/** session_of() - the session of a submitter. */
 static inline Session *session_of(Submitter *submitter) {
         return container_of(submitter, Session, submitter);
 }
@@ -216,31 +231,35 @@ static inline Session *session_of(Submitter *submitter) {
 void session_on_arena_ready(Submitter *submitter, Arena *arena);
 /** session_on_arena_failed() - the same. */
 void session_on_arena_failed(Submitter *submitter, const Arena *arena, const Failure *failure);
-/** session_report_end() - answer a Wait: this job ended. */
+/** session_report_end() - answer a Wait: the job ended. */
 void session_report_end(Session *session, uint32_t serial, const Job *job);
-/** session_watch() - be told when somebody's job ends. Return: 0, or -ENOMEM. */
+/** session_watch() - report the end of a job of any session. Return: 0, or -ENOMEM. */
 int session_watch(Session *session, Job *job, uint32_t serial);
-/** completion_fill() - a view of how a job ended; valid as long as the job. */
+/** completion_fill() - a view of a job's end, valid as long as the job is. */
 void completion_fill(Gpuq__V1__Completion *completion, Gpuq__V1__Error *error, const Job *job);
-/** session_send_completions() - as the answer to @serial. */
+/** session_send_completions() - send completions as the answer to @serial. */
 void session_send_completions(Session *session, uint32_t serial, Gpuq__V1__Completion **list,
                               size_t n);
-/** session_report_ended() - make messages of the jobs that ended, and free them. */
+/** session_report_ended() - encode the queued ends of jobs, and free the jobs. */
 void session_report_ended(Session *session);
-/** session_report_history() - answer a Wait that came after the end. */
+/** session_report_history() - answer a Wait for a job that had already ended. */
 void session_report_history(Session *session, uint32_t serial, const HistoryEntry *entry);
 
-/** session_request() - one packed request. Return: NULL, or what is wrong with the protocol, a constant. */
+/** session_request() - serve one packed request. Return: NULL, or the protocol error, a constant. */
 const char *session_request(Session *session, const uint8_t *data, size_t n_data);
-/** session_submit() - jobs of one message. Return: NULL, or what is wrong with the protocol, a constant. */
+/** session_submit() - submit the jobs of one message. Return: NULL, or the protocol error, a constant. */
 const char *session_submit(Session *session, const Gpuq__V1__Submit *submit);
-/** submit_check_job() - what would make a job fail; its lists in @spec are valid until the next job. Return: NULL: nothing. */
+/**
+ * submit_check_job() - check a job; the lists in @spec are valid until the next call
+ *
+ * Return: NULL, or why the job fails.
+ */
 Failure *submit_check_job(const Submitter *submitter, const Gpuq__V1__Job *job, JobSpec *spec);
-/** session_prepare() - keep a job, and answer. */
+/** session_prepare() - keep a prepared job and answer. */
 void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Prepare *prepare);
-/** session_unprepare() - no more; unknown ones are fine. */
+/** session_unprepare() - drop a prepared job; unknown ids are fine. */
 void session_unprepare(Session *session, uint32_t id);
-/** session_fire() - prepared jobs of one message. Return: as session_submit(). */
+/** session_fire() - submit the prepared jobs of one message. Return: as session_submit(). */
 const char *session_fire(Session *session, const Gpuq__V1__Fires *fires);
 /** session_report_queue() - answer QueueGet. */
 void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arenas that a session has open, and those that are being made for it.
+ * The arenas that a session has open, and those that are being created for it.
  */
 
 #include "session.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes in and out of a session's connection: requests as far as it reads what
- * they bring, replies once a turn, and the memory of both.
+ * Input and output of a session's connection: requests as long as the client reads its replies,
+ * replies once per turn, and the memory of both.
  */
 
 #include "session.h"
@@ -16,8 +16,8 @@
 
 /* ---- memory ---------------------------------------------------------------- */
 
-/* What came is forgotten at once, what is to go out has a moment: only one that reads is told,
- * or each connection over the limit would keep its share of memory for that moment. */
+/* Input is dropped at once. Only a client that reads its output gets a moment to receive the reason, or
+ * each connection over the limit would keep its share of memory for that moment. */
 static void session_end_oversized(Session *session) {
         if (limit_log(&session->engine->log_limit))
                 log_notice(
@@ -34,7 +34,8 @@ static void session_end_oversized(Session *session) {
         wire_drop_input(session->wire);
 }
 
-/* Makes its buffers count for its user; may end it. Not while a frame of it is looked at. */
+/* Charges its buffers to its user, which may end the session. Not while one of its frames is in
+ * use. */
 static void session_account(Session *session) {
         size_t n_bytes;
 
@@ -77,7 +78,7 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
         session->deferred.n_data = n_data;
         session->deferred.turn = clients->turn;
         if (!session->deferred.is_second_try)
-                clients->news_turn = clients->turn + 2; /* it may be on its way */
+                clients->news_turn = clients->turn + 2; /* the awaited request may be on its way */
         TAILQ_INSERT_TAIL(&clients->deferring, session, deferred.link);
         return 0;
 }
@@ -92,20 +93,20 @@ void session_hold(Session *session, const uint8_t *data, size_t n_data) {
         session_flush_later(session);
 }
 
-/* Nobody is answered meanwhile: see clients_flush(). */
+/* No reply is sent meanwhile: see clients_flush(). */
 static bool session_waits_for_keeper(const Session *session) {
         return keeper_link_is_behind(session->engine->keeper);
 }
 
-/* It has yet to read, or to be told, so much that its requests wait. While it is resumed it is told
- * nothing until it has said all, and so is heard. */
+/* The client has so much left to read that its requests wait. A resuming session receives no ends
+ * until it has resubmitted everything, so it is always served. */
 static bool session_is_behind(const Session *session) {
         return wire_pending(session->wire) > SESSION_UNREAD_MAX ||
                (!session->is_resuming && session->ends.n >= SESSION_ENDED_MAX) ||
                session_waits_for_keeper(session);
 }
 
-/* What is whole of what came; stops while its answers are not read. */
+/* Serves complete requests; stops while the client does not read its replies. */
 static void session_serve(Session *session) {
         const char *problem;
         WireFrame frame;
@@ -116,7 +117,7 @@ static void session_serve(Session *session) {
                 if (session_is_behind(session)) {
                         session->is_held_up = true;
                         if (session_waits_for_keeper(session))
-                                session_flush_later(session); /* that serves it */
+                                session_flush_later(session); /* the flush serves it */
                         return;
                 }
                 r = wire_next(session->wire, &frame);
@@ -146,8 +147,8 @@ void session_serve_deferred(Session *session) {
         session_flush_later(session);
 }
 
-/* Nothing it says counts any more; read on, so that closing does not reset the
- * connection before it has our last words. Return: false: it closed too. */
+/* Input does not count any more. It is read so that closing does not reset the connection before the
+ * peer has the last messages. Return: false: the peer has closed, too. */
 static bool session_discard(Session *session) {
         char scratch[16384];
         ssize_t n;
@@ -156,7 +157,7 @@ static bool session_discard(Session *session) {
         return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* @r: of receiving. */
+/* @r: the result of receiving. */
 static void session_received(Session *session, int r) {
         if (r == WIRE_E_CLOSED || r < 0)
                 session_close(session);
@@ -167,7 +168,7 @@ static void session_received(Session *session, int r) {
         session_account(session);
 }
 
-/* From its ring nothing is taken while its answers are not read: it shall fill up. */
+/* While the client does not read its replies its ring is not read, so that it fills up. */
 static void session_read(Session *session) {
         if (session->state == SESSION_CLOSING) {
                 if (!session_discard(session))
@@ -197,7 +198,7 @@ static void session_on_event(uv_poll_t *poll, int status, int events) {
                 session_close(session);
                 return;
         }
-        /* A bell may tell of room in the ring. */
+        /* The bell may mean that the client has freed space in the ring. */
         if (events & UV_WRITABLE || (wire_is_ringed(session->wire) && wire_pending(session->wire)))
                 session_flush_later(session);
         if (events & UV_READABLE)
@@ -217,7 +218,7 @@ static bool session_takes_replies(const Session *session) {
         return session->state < SESSION_CLOSING && !session->is_broken;
 }
 
-/* @r: of queuing a reply. */
+/* @r: the result of queuing a reply. */
 static void session_queued(Session *session, int r) {
         if (r && limit_log(&session->engine->log_limit))
                 log_notice("session %u of uid %u closed: %s", session->submitter.id,
@@ -258,7 +259,7 @@ void session_fail_request(Session *session, uint32_t serial, Failure *failure) {
         failure_free(failure);
 }
 
-/* Return: false: it is closed. */
+/* Return: false: the session is closed. */
 static bool session_write(Session *session) {
         int r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's ring: made when its client asks for one, and looked at by the turns
- * of the loop while something comes by it.
+ * A session's ring: made at the client's request, and polled in each turn of the loop while requests
+ * come by it.
  */
 
 #include <string.h>
@@ -31,7 +31,7 @@ void session_poll_ring(Session *session) {
         TAILQ_INSERT_TAIL(&session->clients->polled, session, ring.link);
 }
 
-/* One that is not served now is not waited for: whoever serves it again looks there too. */
+/* A held-up session is not waited for: its ring is read again when it is served. */
 bool session_unpoll_ring(Session *session) {
         bool is_served =
                 session->state < SESSION_CLOSING && !session->is_held_up && !session->deferred.data;
@@ -46,7 +46,7 @@ bool session_unpoll_ring(Session *session) {
 
 /* ---- making it ------------------------------------------------------------- */
 
-/* Return: NULL: it is there, its memory in @ret_fd. */
+/* Return: NULL: the ring exists, with its memory in @ret_fd. */
 static Failure *session_make_ring(Session *session, int *ret_fd) {
         int r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The jobs of one Submit: each is checked on its own, a bad one ends with its
- * error, the others go on.
+ * The jobs of one Submit: each is checked on its own. A job that fails its checks ends with the
+ * error, and the others go on.
  */
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "policy.h"
 #include "session.h"
 
-/* Room for one job's lists, kept from job to job. */
+/* Memory for one job's lists, reused from job to job. */
 typedef struct SubmitScratch {
         JobBuffer buffers[LIMIT_JOB_BUFFERS];
         JobKernel kernels[LIMIT_JOB_KERNELS];
@@ -27,7 +27,7 @@ static SubmitScratch *submit_scratch(void) {
 
 /* ---- checks ---------------------------------------------------------------- */
 
-/* What no Fire changes was checked when the job was prepared. */
+/* Parts that no Fire changes were checked when the job was prepared. */
 static bool submit_is_fired(const JobSpec *spec) {
         return spec->texts.n_bytes > 0;
 }
@@ -56,7 +56,7 @@ static Failure *submit_check_sizes(const Gpuq__V1__Job *job) {
         return NULL;
 }
 
-/* @before: of the buffer before it, most of the time the same; or NULL. */
+/* @before: the arena of the preceding buffer, usually this buffer's too; or NULL. */
 static Failure *submit_check_buffer(const Submitter *submitter, size_t index,
                                     const Gpuq__V1__Buffer *buffer, Arena *before,
                                     JobBuffer *ret_buffer) {
@@ -91,7 +91,7 @@ static Failure *submit_check_buffer(const Submitter *submitter, size_t index,
         return NULL;
 }
 
-/* Device memory decides where the job runs. */
+/* Device memory determines the device. */
 static Failure *submit_check_place(const JobBuffer *buffer, size_t index, int *device) {
         int index_there;
 
@@ -124,7 +124,7 @@ static Failure *submit_check_buffers(const Submitter *submitter, const Gpuq__V1_
         return NULL;
 }
 
-/* Its worker writes there: it is checked like a buffer. */
+/* The worker writes there, so it is checked like a buffer. */
 static Failure *submit_check_word(const Submitter *submitter, const Gpuq__V1__Job *job,
                                   JobSpec *spec) {
         Arena *arena;
@@ -200,7 +200,7 @@ static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own
                                    JOB_ID_PARTS(own), id == own ? "itself, " : "the later job ",
                                    JOB_ID_PARTS(id));
 
-        if (detached_is_id(id)) /* it may be no job at the moment, but wait on disk */
+        if (detached_is_id(id)) /* a detached job may wait on disk and have no job in memory now */
                 return failure_new(FAILURE_INVALID,
                                    "the job depends on job " JOB_ID_FORMAT
                                    ", which is detached; jobs cannot depend on detached jobs",
@@ -236,7 +236,7 @@ static Failure *submit_check_after(const Submitter *submitter, const Gpuq__V1__J
 static Failure *submit_check_device(const Submitter *submitter, const Gpuq__V1__Job *job) {
         size_t n_devices = submitter->engine->n_devices;
 
-        /* Unknown yet: checked again when there are any. */
+        /* Devices are unknown: the check is repeated when they are known. */
         if (job->device <= (n_devices ? n_devices : LIMIT_JOB_DEVICE))
                 return NULL;
         if (!n_devices)
@@ -285,7 +285,7 @@ static Failure *submit_check(const Submitter *submitter, const Gpuq__V1__Job *jo
 
 /* ---- submit ---------------------------------------------------------------- */
 
-/* One over the limit is no number here; its job is refused. */
+/* A job over the limit is not counted here; it is refused. */
 static int submit_device(const Gpuq__V1__Job *job) {
         return job->device <= LIMIT_JOB_DEVICE ? (int)job->device - 1 : -1;
 }
@@ -306,23 +306,23 @@ static JobSpec submit_spec(const Submitter *submitter, const Gpuq__V1__Job *job)
         };
 }
 
-/* Without memory even for its error the session is closed, for a job that never ends is worse. */
+/* If memory is short even for the error, the session is closed: a job that never ends is worse. */
 static void submit_fail(Session *session, uint64_t id, Failure *failure) {
         if (submission_refuse(&session->submitter, id, failure) < 0)
                 session->is_broken = true;
 }
 
-/* It ended under a supervisor before us, and its client may not have heard of it. */
+/* The job ended under an earlier supervisor, and its client may not have received the end. */
 static void submit_tell_end(Session *session, const LedgerJob *known) {
         ledger_job_told(session->engine->ledger, known->slot,
-                        &session->ends.told); /* it is not reused */
+                        &session->ends.told); /* the record is not reused */
         if (submission_recall(&session->submitter, known) < 0)
                 session->is_broken = true;
 }
 
 /*
- * A worker stores the word of a job once its end is in the ring. That worker and the supervisor that
- * should have read the ring are gone: what the client read in its memory holds all the same.
+ * A worker stores a job's completion word after the end is in the ring. That worker and the supervisor
+ * that should have read the ring are gone, but what the client read in its memory stays true.
  */
 static bool submit_has_word(const Session *session, const Gpuq__V1__Job *job) {
         _cleanup_(failure_freep) Failure *failure = NULL;
@@ -344,7 +344,7 @@ static void submit_end_by_word(const Session *session, LedgerJob *known) {
                     &(HistoryEntry){.id = known->owner.id, .state = JOB_DONE});
 }
 
-/* @prepared: what it was fired from, or NULL. */
+/* @prepared: the prepared job it was fired from, or NULL. */
 static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepared *prepared) {
         JobSpec spec = submit_spec(&session->submitter, job);
         LedgerJob known = {.slot = LEDGER_NONE};
@@ -372,7 +372,7 @@ Failure *submit_check_job(const Submitter *submitter, const Gpuq__V1__Job *job, 
         return submit_check(submitter, job, spec);
 }
 
-/* Return: NULL, or what is wrong with the protocol. */
+/* Return: NULL, or the protocol error. */
 static const char *submit_take_tag(Session *session, uint32_t tag) {
         if (tag <= session->last_tag)
                 return "the client sent a job whose tag is not above the previous one";
@@ -406,7 +406,8 @@ static Prepared *submit_find_prepared(const Session *session, uint32_t id) {
         return prepared;
 }
 
-/* What would make each job of it fail is told at once; its buffers are looked at when it is fired. */
+/* Errors that would fail every job of it are reported at once; its buffers are checked at each
+ * Fire. */
 static Failure *submit_check_prepared(const Session *session, const Gpuq__V1__Job *job,
                                       JobTexts *ret_texts) {
         JobSpec spec = submit_spec(&session->submitter, job);
@@ -444,7 +445,7 @@ static void submit_welcome_prepared(Session *session, uint32_t serial, Prepared 
         session_reply(session, &reply, -1);
 }
 
-/* In a session that is resumed it is called what it was called before. */
+/* In a resumed session it gets its earlier number. */
 static uint32_t submit_prepared_id(Session *session, uint32_t wanted) {
         if (!wanted || !session->is_resuming || submit_find_prepared(session, wanted))
                 return ++session->last_prepared;

@@ -2,9 +2,8 @@
 /*
  * Submit scan
  *
- * A field that is not next, comes twice, is unknown or has a value out of its
- * type's range leaves bytes over, and those make the caller ask protobuf-c. So
- * does a job that names other jobs.
+ * A field that is out of order, repeated, unknown or out of its type's range leaves bytes over, which
+ * makes the caller use protobuf-c. So does a job that names other jobs.
  */
 
 #include "submit_scan.h"
@@ -49,7 +48,7 @@ static bool scan_text(Scan *scan, unsigned field, Bump *bump, char **ret_text) {
         return true;
 }
 
-/* Where they stand. */
+/* Points to the bytes in the input. */
 static bool scan_data(Scan *scan, unsigned field, ProtobufCBinaryData *ret_data) {
         Scan inner = {0};
 
@@ -62,7 +61,7 @@ static bool scan_data(Scan *scan, unsigned field, ProtobufCBinaryData *ret_data)
         return true;
 }
 
-/* Whose tag was just read. Return: false: broken, or one is over @max. */
+/* A list whose tag was just read. Return: false: broken, or a number is above @max. */
 static bool scan_numbers(Scan *scan, uint64_t max, Bump *bump, uint64_t **ret_list, size_t *ret_n) {
         Scan inner;
         size_t n;

@@ -8,7 +8,8 @@
 
 #define MS_NS UINT64_C(1000000)
 
-/* One whose process has not ended counts, for its context is there until then; one that starts may be without yet. */
+/* A worker whose process has not ended counts, because its context exists until then; a starting
+ * worker may not have one yet. */
 static bool eviction_counts(const Worker *worker, const Slot *slot) {
         return worker->executor.device == slot->device && worker->executor.slot != slot &&
                worker->state != WORKER_STARTING && !worker->lacked_memory;
@@ -34,7 +35,7 @@ static bool eviction_is_pressed_on(const Slot *slot, const Device *device, uint6
         return false;
 }
 
-/* Or else its work would go round between devices that all lack it. */
+/* Otherwise its work would move in circles between devices that all lack memory. */
 static bool eviction_has_alternative(const Slot *slot, uint64_t now_ns) {
         const Engine *engine = slot->engine;
 
@@ -50,7 +51,7 @@ static bool eviction_has_alternative(const Slot *slot, uint64_t now_ns) {
 
 /* ---- here -------------------------------------------------------------------- */
 
-/* Of its users none may run anything yet. */
+/* None of its users may run anything yet. */
 static bool eviction_is_held(const Slot *slot, uint64_t now_ns) {
         const Lane *lane;
 
@@ -64,7 +65,7 @@ static bool eviction_is_wanted(const Slot *slot, uint64_t now_ns) {
         return slot_has_work(slot) && !eviction_is_held(slot, now_ns);
 }
 
-/* One that was requested to, and does so yet: not one that the driver holds for ever. */
+/* A worker that was asked recently: one that the driver holds for ever does not count. */
 static bool eviction_is_under_way(const Worker *worker, uint64_t now_ns) {
         return worker->evicted_ns && now_ns < worker->evicted_ns + EVICTION_ENDING_MS * MS_NS;
 }
@@ -86,7 +87,7 @@ static Worker *eviction_choose(const Slot *slot, uint64_t now_ns) {
         return best;
 }
 
-/* Should there be work for it just then, the one that waits starts first. */
+/* If the evicted domain gets work at this moment, the waiting slot still starts first. */
 static void eviction_carry_out(const Slot *slot, uint64_t now_ns) {
         Worker *worker = eviction_choose(slot, now_ns);
 
@@ -105,7 +106,7 @@ void eviction_begin(Slot *slot, const char *why) {
         unsigned n_others = eviction_count_others(slot);
         uint64_t now_ns = uv_hrtime();
 
-        if (!n_others) { /* programs that are not ours have it */
+        if (!n_others) { /* programs other than gpuq's use the memory */
                 provision_worker_failed(slot, why);
                 return;
         }

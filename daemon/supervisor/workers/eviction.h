@@ -5,14 +5,13 @@
 /*
  * Eviction
  *
- * What happens when a device has no memory for one more context beside those of other
- * domains (seen on an H200 with driver 580, with some dozens of contexts). Work that may run
- * on another device goes there. Of the other domains' idle workers the one that was idle
- * for longest is stopped, one at a time; nothing is lost with it. Where all have work, the
- * newcomer's work waits until one has none.
+ * What happens when a device has no memory for one more context beside those of other domains (seen
+ * on an H200 with driver 580, with some dozens of contexts). Work that may run on another device goes
+ * there. Of the other domains' idle workers, the one that has been idle longest is stopped, one at
+ * a time; its end loses nothing. If all have work, the new domain's work waits until one is idle.
  *
- * A user can have their worker claim that there is no memory. That stops other users' idle
- * workers, two in each PRESSURE_RETRY_MAX_MS, and costs those users a start later.
+ * A user can make their worker claim that there is no memory. That stops other users' idle workers,
+ * two in each PRESSURE_RETRY_MAX_MS, and costs those users a later start.
  */
 
 typedef struct Device Device;
@@ -21,9 +20,9 @@ typedef struct Slot Slot;
 #define EVICTION_YIELD_MS  1000u /* before the evicted domain starts a worker again */
 #define EVICTION_ENDING_MS 5000u /* so long an evicted worker may take before another is evicted */
 
-/** eviction_begin() - the worker of @slot found no memory, and is gone. @why: its words. */
+/** eviction_begin() - the worker of @slot found no memory and is gone. @why: its error text. */
 void eviction_begin(Slot *slot, const char *why);
-/** eviction_freed() - a worker's process on @device has ended: the slot that waits for longest tries at once. */
+/** eviction_freed() - a worker's process on @device has ended: the slot that has waited longest retries at once. */
 void eviction_freed(Device *device);
 
 #endif

@@ -164,7 +164,7 @@ static uint8_t *outbox_write_modules(uint8_t *p, const Job *job) {
         return (uint8_t *)(modules + job->work.n_kernels);
 }
 
-/* Whoever goes before it by its buffers and has not ended is in this worker. */
+/* Predecessors by buffers that have not ended are in this worker. */
 static uint8_t *outbox_write_after(uint8_t *p, const Job *job) {
         uint64_t *after = (uint64_t *)p;
 
@@ -215,7 +215,7 @@ static uint8_t *outbox_write_job(uint8_t *p, const Job *job) {
         return p;
 }
 
-/* No less than it takes. */
+/* An upper bound of its encoded size. */
 static size_t outbox_job_bytes(const Job *job) {
         size_t n_texts = job->work.n_operations;
 
@@ -226,7 +226,7 @@ static size_t outbox_job_bytes(const Job *job) {
                WORKER_ALIGN(n_texts);
 }
 
-/* How many of the jobs at the front go as one message. */
+/* The number of jobs at the front that go as one message. */
 static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
         size_t n_bytes = sizeof(WorkerHead), n_jobs = 0;
         const Delivery *delivery;
@@ -246,7 +246,7 @@ static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
         return n_jobs;
 }
 
-/* Written straight into the channel's memory. */
+/* Encoded directly into the channel's memory. */
 static int outbox_send_jobs(Outbox *outbox, Channel *channel) {
         const Delivery *delivery = TAILQ_FIRST(&outbox->items);
         size_t n_bytes, n_jobs = outbox_batch(outbox, &n_bytes);

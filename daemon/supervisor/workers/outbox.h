@@ -5,9 +5,8 @@
 /*
  * Outbox
  *
- * What waits to be written to one worker, in order. Jobs that follow each other
- * go as one list. A job carries its own item, so a job is queued without asking
- * for memory; other items are freed once sent.
+ * Messages queued for one worker, in order. Consecutive jobs go as one list. A job embeds its item,
+ * so queuing a job does not allocate; other items are freed after sending.
  */
 
 #include <stdbool.h>
@@ -20,7 +19,7 @@
 #define OUTBOX_LIST_BYTES (1u << 20) /* of jobs in one message */
 #define OUTBOX_LIST_JOBS  1024u
 
-/* Anything but a job. */
+/* Any message but a job. */
 typedef struct OutboxItem {
         Delivery delivery; /* its kind is a WorkerMessageKind */
         uint64_t id;       /* *_DROP */
@@ -34,11 +33,11 @@ typedef struct Outbox {
 
 /** outbox_init() - empty. */
 void outbox_init(Outbox *outbox);
-/** outbox_clear() - forget what waits; jobs only leave it. */
+/** outbox_clear() - drop all queued messages; jobs are only unlinked. */
 void outbox_clear(Outbox *outbox);
-/** outbox_push_job() - behind all that waits. */
+/** outbox_push_job() - queue a job behind all messages. */
 void outbox_push_job(Outbox *outbox, Job *job);
-/** outbox_remove_job() - Return: false: it is not in there, so it was sent. */
+/** outbox_remove_job() - Return: false: the job is not queued, so it was sent. */
 bool outbox_remove_job(Outbox *outbox, Job *job);
 /** outbox_push_arena() - ADD or MAKE. Return: 0, or -ENOMEM. */
 int outbox_push_arena(Outbox *outbox, WorkerMessageKind kind, Arena *arena);

@@ -5,7 +5,7 @@
 /*
  * Worker pool
  *
- * All worker processes, those of probes included, by the number under which the keeper knows them.
+ * All worker processes, including probes, by the number under which the keeper knows them.
  */
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ struct Workers {
         Engine *engine;
         Worker *table;
         uint32_t last_id;
-        Bump *bump; /* one message at a time */
+        Bump *bump; /* memory for one message at a time */
 };
 
 #endif

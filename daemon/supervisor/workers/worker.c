@@ -22,8 +22,8 @@ static void worker_on_bell(uv_poll_t *poll, int status, int events) {
 static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
         Worker *worker = poll->data;
 
-        /* Its last words are in the ring. The rest is up to the keeper, which sees its exit;
-         * should it only have closed the socket, it does not live on. */
+        /* Its last messages are in the ring. The keeper sees its exit; if it only closed the socket, it
+         * is killed. */
         uv_poll_stop(poll);
         worker_read(worker);
         keeper_link_kill(worker->executor.engine->keeper, worker->executor.id);
@@ -162,7 +162,7 @@ static void worker_log_ready(const Worker *worker) {
                  worker->executor.device->index, worker->domain);
 }
 
-/* The keeper may tell after the worker itself: these are two sockets. */
+/* The keeper may report this after the worker itself: they use two sockets. */
 void worker_spawned(Worker *worker, int32_t pid) {
         worker->pid = pid;
         if (worker->state == WORKER_READY)
@@ -213,7 +213,7 @@ void worker_flush(Worker *worker) {
         if (!worker_is_heard(worker) || TAILQ_EMPTY(&worker->outbox.items))
                 return;
 
-        /* With no room left the worker rings once it has made some. */
+        /* If the ring is full the worker rings when it has freed space. */
         r = outbox_flush(&worker->outbox, worker->channel);
         if (r == CHANNEL_E_CORRUPT)
                 worker_break(worker, "its ring is corrupt");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a worker ends: asked to, killed, or by itself. Its jobs are judged once
- * (recovery.h), what it had is forgotten, and its slot is told.
+ * How a worker ends: when asked, killed, or by itself. Its jobs are settled once (recovery.h), what
+ * it was given is forgotten, and its slot is told.
  */
 
 #include "worker.h"
@@ -17,7 +17,7 @@
 
 static void worker_on_timer(uv_timer_t *timer);
 
-/* What the kernel's log says of it. Return: the caller's, NULL: nothing. */
+/* What the kernel's log says of it. Return: the caller's; NULL: nothing. */
 static Failure *worker_explain(const Worker *worker, FaultCause *cause, const Failure *failure) {
         if (*cause == FAULT_STOPPED || !worker->executor.slot)
                 return NULL;
@@ -26,7 +26,7 @@ static Failure *worker_explain(const Worker *worker, FaultCause *cause, const Fa
                                                             cause, failure);
 }
 
-/* One that dies before it was of any use counts as one that did not start. */
+/* A worker that dies before it did anything useful counts as one that did not start. */
 static bool worker_is_useless(const Worker *worker) {
         if (worker->state == WORKER_DYING)
                 return worker->was_useless;
@@ -36,9 +36,9 @@ static bool worker_is_useless(const Worker *worker) {
 }
 
 /*
- * The kernels that it had on the device run on until its process has ended, and its
- * results may still be on their way into arenas: nobody is told an end, and nothing
- * runs again, before. Not so of a device that failed: a process may never get rid of it.
+ * The worker's kernels run on the device until its process has ended, and results may still be on
+ * their way into arenas. Until then no end is reported and no job is retried. A failed device is
+ * different: its process may never end.
  */
 void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, const char *output) {
         if (worker_is_gone(worker))
@@ -75,10 +75,11 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         worker->cause = cause;
         worker_set_state(worker, WORKER_LOST);
         worker->executor.slot = NULL;
-        /* The fault that it told was one of a job's: it named some that ran. */
+        /* The fault that it reported was caused by a job: it named jobs that ran. */
         blames_modules = fault_has_culprit(cause) &&
                          !(cause == FAULT_DEVICE && inflight_has_begun(&worker->executor));
-        uv_timer_start(&worker->timer, worker_on_timer, WORKER_STOP_MS, 0); /* if it stays */
+        uv_timer_start(&worker->timer, worker_on_timer, WORKER_STOP_MS,
+                       0); /* in case it does not end */
         outbox_clear(&worker->outbox);
         recovery_run(&worker->executor, cause, explained ? explained : failure, output);
         provision_forget(&worker->executor, blames_modules);
@@ -90,7 +91,7 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
                 engine->device_ops->probe_failed(engine->monitor, worker->check, worker->pid != 0,
                                                  failure ? failure->text
                                                          : "it ended without a message");
-        else if (slot->executor != &worker->executor) /* another is in its place */
+        else if (slot->executor != &worker->executor) /* another executor has taken its place */
                 return;
         else if (worker->lacked_memory)
                 eviction_begin(slot, failure->text);
@@ -116,7 +117,7 @@ void worker_stop(Worker *worker) {
         }
 
         worker_set_state(worker, WORKER_STOPPING);
-        place_recall(&worker->executor); /* what was not written to it yet did not reach it */
+        place_recall(&worker->executor); /* messages not written yet did not reach it */
         outbox_clear(&worker->outbox);
         if (outbox_push_id(&worker->outbox, TO_WORKER_STOP, 0) < 0) {
                 worker_kill(worker);
@@ -183,7 +184,7 @@ static void worker_check_start(Worker *worker, uint64_t now_ns) {
         if (executor->device)
                 executor->engine->device_ops->doubt(executor->device, HEALTH_NO_START,
                                                     worker->domain, late->text);
-        else /* a driver that hangs may not let it end either */
+        else /* a driver that hangs may keep it from ending, too */
                 worker_lost(worker, FAULT_CRASH, late, NULL);
 }
 
@@ -205,7 +206,7 @@ void worker_tick(Worker *worker, uint64_t now_ns) {
 void worker_exited(Worker *worker, int status, const char *text) {
         _cleanup_(failure_freep) Failure *failure = NULL;
 
-        /* Its last words first, all of them: the ring is finite and nobody writes it any more. */
+        /* First all of its last messages: the ring is finite, and no process writes to it any more. */
         for (unsigned i = 0; i < CHANNEL_CAPACITY / WORKER_READ_MAX / 8; ++i)
                 worker_read(worker);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a worker says, one message at a time. Everything is checked: its user can
- * stop it, and on the CPU driver it runs its user's native code.
+ * A worker's messages, one at a time. Everything is checked: the worker's user can stop and change
+ * it, and on the CPU driver it runs its user's native code.
  */
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "worker.h"
 #include "util/log.h"
 
-#define WORKER_DEVICES_MAX 1024u /* that a probe may tell of */
+#define WORKER_DEVICES_MAX 1024u /* devices that a probe may report */
 
 static Failure *worker_failure(const WorkerMessage *message) {
         return failure_from_worker(message->head.code, message->text);
@@ -53,8 +53,8 @@ static const char *worker_on_arena_added(Worker *worker, const WorkerMessage *ad
         return NULL;
 }
 
-/* Device memory is shared as a character device by CUDA and as a memfd by the CPU driver. What
- * else a worker might hand up (a socket, a pipe, a file of a network) could hold up its holder. */
+/* Device memory is shared as a character device by CUDA, and as a memfd by the CPU driver. Other
+ * descriptors from a worker (a socket, a pipe, a file on a network) could block their holder. */
 static bool worker_is_device_memory(int fd) {
         struct stat st;
 
@@ -110,7 +110,7 @@ static const char *worker_on_module_added(Worker *worker, const WorkerMessage *a
         return NULL;
 }
 
-/* @told: the message that it came in, whose error and output are its own. */
+/* @told: the message; its error and output are the message's own. */
 static const char *worker_on_end(Worker *worker, const WorkerEnd *end, const WorkerMessage *told) {
         Job *job = inflight_find(&worker->executor, end->id);
 
@@ -147,7 +147,7 @@ static const char *worker_on_ends(Worker *worker, const WorkerMessage *told) {
 static const char *worker_on_late(Worker *worker, const WorkerMessage *late) {
         Job *job = inflight_find(&worker->executor, late->head.id);
 
-        /* It may have ended in the same moment. */
+        /* It may have ended at the same moment. */
         if (job && job->work.timeout_ms)
                 worker_late(worker, job);
         return NULL;
@@ -164,7 +164,7 @@ static const char *worker_on_stopped(Worker *worker, const WorkerMessage *stoppe
         FaultCause cause = FAULT_STOPPED;
         Job *job;
 
-        /* What it does not name is still in its ring, unread. */
+        /* Jobs that it does not name are still in its ring, unread. */
         TAILQ_FOREACH (job, &worker->executor.inflight, link)
                 inflight_set_phase(&worker->executor, job, FAULT_QUEUED);
         for (uint32_t i = 0; i < stopped->head.n_items; ++i) {
@@ -191,7 +191,7 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
 
         worker->memory = stats->head.number;
         worker->counters = *counters;
-        /* Without the unknown fields, which go with the message. */
+        /* Without the unknown fields, which are freed with the message. */
         worker->counters.base =
                 (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&gpuq__v1__worker_counters__descriptor);
         free(worker->executor.waiting);
@@ -199,7 +199,7 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
         return NULL;
 }
 
-/* Return: false: a text without an end. */
+/* Return: false: the text has no terminator. */
 static bool worker_take_device(const WorkerDevice *device, DeviceInfo *ret_info) {
         if (!memchr(device->name, '\0', sizeof(device->name)) ||
             !memchr(device->uuid, '\0', sizeof(device->uuid)) ||

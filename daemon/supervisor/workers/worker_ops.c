@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the scheduler asks of a worker, as ExecutorOps.
+ * ExecutorOps: the operations that the scheduler calls.
  */
 
 #include "report.h"

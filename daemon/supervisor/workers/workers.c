@@ -4,8 +4,8 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define WORKERS_SILENT_MS 5000u  /* a worker with jobs that says nothing so long hangs */
-#define WORKERS_LIAR_MS   60000u /* a worker that speaks may be so late with a job's timeout */
+#define WORKERS_SILENT_MS 5000u  /* a worker with jobs that sends nothing for so long hangs */
+#define WORKERS_LIAR_MS   60000u /* a responsive worker may report a job's timeout this late */
 
 int workers_init(Workers *workers, Engine *engine) {
         workers->engine = engine;
@@ -81,14 +81,15 @@ bool workers_flush(Workers *workers, bool may_sleep) {
 
 /* ---- now and then ---------------------------------------------------------- */
 
-/* Counted from the last end in its worker: jobs beside it may have held it up. */
+/* Counted from the last end in its worker, because jobs beside it may have delayed it. */
 static bool workers_is_overdue(const Job *job, uint64_t now_ns, uint64_t grace_ms) {
         uint64_t ran_ns = now_ns - MAX(job->clock.started_ns, job->executor->last_end_ns);
 
         return job->work.timeout_ms && ran_ns / 1000000 > job->work.timeout_ms * 2 + grace_ms;
 }
 
-/* Any job of a silent worker; of one that speaks the oldest alone, since others may wait in it. */
+/* Any job of a silent worker; of a responsive one the oldest job alone, since others may wait in
+ * it. */
 static Job *workers_find_overdue(const Worker *worker, uint64_t now_ns) {
         uint64_t silent_ms = uv_now(worker->executor.engine->loop) - worker->heard_ms;
         Job *first = TAILQ_FIRST(&worker->executor.inflight), *job;
@@ -104,8 +105,8 @@ static Job *workers_find_overdue(const Worker *worker, uint64_t now_ns) {
 }
 
 /*
- * The worker counts a job's timeout itself, and speaks once a second while it has jobs; one
- * that does not is not waited for. After a pause of our own its words may be unread.
+ * The worker watches a job's timeout itself, and sends a message once a second while it has jobs. A
+ * worker that does not is not waited for. After a pause of the supervisor, messages may be unread.
  */
 static void workers_check_backstop(Worker *worker, uint64_t now_ns) {
         Job *job;
@@ -122,7 +123,7 @@ static void workers_check_idle(Worker *worker, uint64_t now_ns) {
         const Executor *executor = &worker->executor;
         uint64_t idle_ns = executor->engine->config->worker_idle_s * 1000000000ull;
 
-        /* Whoever drained the device wants it free. */
+        /* The administrator who drained the device wants it free. */
         if (executor->device && !health_takes_jobs(&executor->device->health))
                 idle_ns = 0;
 

@@ -82,7 +82,7 @@ void monitor_tick(DeviceMonitor *monitor, uint64_t now_ns) {
 }
 
 void monitor_close(DeviceMonitor *monitor) {
-        if (!monitor->engine) /* the supervisor ends before it has begun */
+        if (!monitor->engine) /* the supervisor ended during its start */
                 return;
         uv_close((uv_handle_t *)&monitor->retry, NULL);
 }

@@ -32,7 +32,7 @@ void discovery_failed(DeviceMonitor *monitor, const char *why) {
         if (engine->n_devices || engine->is_closing)
                 return;
 
-        /* One line for each new reason, not one every two seconds. */
+        /* Logs each new reason once, not every two seconds. */
         if (strcmp(engine_state(engine), why) != 0) {
                 free(engine->problem);
                 engine->problem = strdup(why);
@@ -41,7 +41,7 @@ void discovery_failed(DeviceMonitor *monitor, const char *why) {
         uv_timer_start(&monitor->retry, discovery_on_timer, DISCOVERY_RETRY_MS, 0);
 }
 
-/* Devices stay where they are from now on: timers and lanes point to them. */
+/* From now on devices do not move in memory: timers and lanes point to them. */
 static int discovery_make_devices(Engine *engine, const ProbeResult *result) {
         int r;
 

@@ -5,8 +5,8 @@
 /*
  * Discovery
  *
- * Finds out which devices there are, by a process that only looks. Repeated until it
- * succeeds; jobs that wait for a device wait with the reason.
+ * Finds out which devices exist, by a probe process. It is repeated until it succeeds; meanwhile jobs
+ * that need a device wait and show the reason.
  */
 
 #include "monitor.h"
@@ -15,9 +15,9 @@
 
 /** discovery_start() - unless devices are known. */
 void discovery_start(DeviceMonitor *monitor);
-/** discovery_found() - the probe said what there is, or why there is nothing. */
+/** discovery_found() - the probe reported the devices, or why there are none. */
 void discovery_found(DeviceMonitor *monitor, const ProbeResult *result);
-/** discovery_failed() - the probe came to nothing. Harmless once devices are known. */
+/** discovery_failed() - the probe itself failed. Harmless once devices are known. */
 void discovery_failed(DeviceMonitor *monitor, const char *why);
 
 #endif

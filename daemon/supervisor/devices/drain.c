@@ -11,11 +11,12 @@
 #include "monitor.h"
 #include "util/log.h"
 
-/* Before the device's uuid: why it is drained until an administrator gives it back. */
+/* The prefix of the device's uuid in the key: why it is drained until an administrator returns it
+ * to service. */
 #define DRAIN_KEY_HELD      "drain-"
 #define DRAIN_KEY_CONDEMNED "condemned-"
 
-/* One that was drained before us, until the devices are known. */
+/* A device that was drained before this supervisor started; until the devices are known. */
 struct Drained {
         char uuid[KEEPER_KEY_MAX];
         char reason[HEALTH_REASON_MAX];
@@ -53,7 +54,7 @@ static void drain_forget(const Device *device) {
         keeper_link_drop(device->engine->keeper, key);
 }
 
-/* Return: the uuid behind it; NULL: it is another key. */
+/* Return: the uuid after the prefix; NULL: it is another key. */
 static const char *drain_key_uuid(const char *key, const char *prefix) {
         size_t n = strlen(prefix);
 
@@ -156,7 +157,7 @@ static void drain_end(Device *device) {
 
         drain_log(device, "accepts jobs again");
         drain_poke(device);
-        /* What waits for others and left the choice finds this one. */
+        /* Waiting jobs without a fixed device can use this one. */
         for (size_t i = 0; i < engine->n_devices; ++i)
                 if (!health_takes_jobs(&engine->devices[i].health))
                         drain_move(&engine->devices[i]);
@@ -202,7 +203,7 @@ void drain_check_failed(Device *device, bool has_started, const char *why) {
                               why);
 }
 
-/* A user's own daemon serves nobody else. */
+/* A user's own daemon serves no other user. */
 static uint32_t drain_domain(uint32_t domain) {
         return domain == geteuid() ? HEALTH_TRUSTED : domain;
 }
@@ -223,7 +224,7 @@ void drain_condemn(Device *device, const char *why) {
         drain_begin(device);
 }
 
-/* Workers that wait for this may start again. */
+/* Workers that wait for the check may start again. */
 static void drain_clear(Device *device) {
         Slot *slot, *next;
 

@@ -9,8 +9,8 @@
 struct Kmsg {
         int fd;
         uint64_t n_lost;
-        bool is_skipping;  /* the rest of a line that is too long */
-        size_t begin, end; /* what was read and not told yet, in buffer */
+        bool is_skipping;  /* skipping the rest of a line that is too long */
+        size_t begin, end; /* bytes of buffer that were read and not returned yet */
         char buffer[KMSG_LINE_MAX + 1];
 };
 
@@ -35,7 +35,7 @@ Kmsg *kmsg_free(Kmsg *kmsg) {
         return NULL;
 }
 
-/* Return: NULL: none is whole. */
+/* Return: NULL: there is no complete line. */
 static const char *kmsg_take_line(Kmsg *kmsg) {
         char *line = kmsg->buffer + kmsg->begin;
         char *newline = memchr(line, '\n', kmsg->end - kmsg->begin);
@@ -61,7 +61,7 @@ static void kmsg_make_room(Kmsg *kmsg) {
         kmsg->end = 0;
 }
 
-/* Return: as kmsg_read(), a 1 for something to look at, or something that was lost. */
+/* Return: as kmsg_read(), with 1 also for bytes to split, or for a loss. */
 static int kmsg_fill(Kmsg *kmsg) {
         ssize_t n;
 
@@ -75,7 +75,7 @@ static int kmsg_fill(Kmsg *kmsg) {
         }
         if (n == 0 || errno == EAGAIN)
                 return 0;
-        /* Overwritten, or longer than we take: the next read() goes on behind it. */
+        /* Overwritten or too long: the next read() continues behind it. */
         if (errno != EPIPE && errno != EINVAL)
                 return -errno;
         kmsg->n_lost++;

@@ -5,15 +5,14 @@
 /*
  * Kmsg
  *
- * The kernel's log, line by line, from where the descriptor stands; never blocks. Of
- * /dev/kmsg each read() is a record, its text the first line. A file or a fifo of the same
- * form does as well: there lines come cut, and several at once.
+ * Reads the kernel's log line by line from the descriptor's position; never blocks. Each read() of
+ * /dev/kmsg returns a record, whose text is the first line. A file or fifo in the same form works as
+ * well; its lines come in pieces, and several at once.
  */
 
 #include <stdint.h>
 
-#define KMSG_LINE_MAX                                                                              \
-        8192u /* bytes: no record of the kernel is longer with all that belongs to it */
+#define KMSG_LINE_MAX 8192u /* bytes: the kernel writes no longer record */
 
 typedef struct Kmsg Kmsg;
 
@@ -23,12 +22,12 @@ int kmsg_new(int fd, Kmsg **ret_kmsg);
 Kmsg *kmsg_free(Kmsg *kmsg);
 /**
  * kmsg_read() - the next line
- * @ret_line: without its end, until the next call; "" where something was lost
+ * @ret_line: without its end, valid until the next call; "" where records were lost
  *
- * Return: 1; 0: there is no more for now; or a negative errno: there never will be.
+ * Return: 1; 0: no more lines for now; or a negative errno: no more lines ever.
  */
 int kmsg_read(Kmsg *kmsg, const char **ret_line);
-/** kmsg_n_lost() - how often records were overwritten before we came to them, or too long. */
+/** kmsg_n_lost() - how often records were overwritten before they were read, or were too long. */
 uint64_t kmsg_n_lost(const Kmsg *kmsg);
 
 #endif

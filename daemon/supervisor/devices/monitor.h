@@ -14,11 +14,11 @@
 
 typedef struct XidLog XidLog;
 
-/* Who is told, once. */
+/* Callbacks to the owner, each called once. */
 typedef struct DeviceMonitorOwner {
         void (*found)(void *userdata); /* the devices are known */
         void (*failed)(void *userdata,
-                       int r); /* half a table cannot be mended: the program must end */
+                       int r); /* half a table cannot be repaired: the program must end */
 } DeviceMonitorOwner;
 
 struct DeviceMonitor {
@@ -26,7 +26,7 @@ struct DeviceMonitor {
         const DeviceMonitorOwner *owner;
         void *userdata;
         uv_timer_t retry;             /* of the discovery */
-        LIST_HEAD(, Drained) drained; /* before us, until devices are known */
+        LIST_HEAD(, Drained) drained; /* drained before this supervisor; until devices are known */
         XidLog *xid_log;              /* NULL: the kernel's log is not read */
 };
 

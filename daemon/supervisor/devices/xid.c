@@ -17,7 +17,7 @@ static bool xid_skip(const char **p, const char *word) {
         return true;
 }
 
-/* Digits alone: strtoul() would take blanks and signs. */
+/* Digits only: strtoul() would accept blanks and signs. */
 static bool xid_number(const char **p, int base, unsigned long max, unsigned long *ret) {
         unsigned char first = (unsigned char)**p;
         unsigned long n;
@@ -49,7 +49,7 @@ static bool xid_skip_header(const char **p) {
         return true;
 }
 
-/* "PCI:0000:18:00", maybe with the instance of a divided GPU behind it. */
+/* "PCI:0000:18:00", possibly followed by the instance of a divided GPU. */
 static bool xid_address(const char **p, Xid *xid) {
         unsigned long domain, bus, device;
         const char *end;
@@ -70,7 +70,7 @@ static bool xid_address(const char **p, Xid *xid) {
         return true;
 }
 
-/* Behind a member that was read or is of no use. */
+/* Skips a member that was read or is not needed. */
 static void xid_next(const char **p) {
         const char *comma = strstr(*p, ", ");
 
@@ -89,7 +89,7 @@ static void xid_process(const char **p, Xid *xid) {
                 xid_next(p);
 }
 
-/* The kernel itself writes nothing else, but what stands in for its log may. */
+/* The kernel itself writes nothing else, but a replacement of its log may. */
 static void xid_text(const char *p, char text[static XID_TEXT_MAX]) {
         size_t n = 0;
 

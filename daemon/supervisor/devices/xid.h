@@ -5,8 +5,8 @@
 /*
  * Xid
  *
- * What NVIDIA's driver says of an error in one record of the kernel's log. In the forms of
- * its versions (krcReportXid_IMPL() of the open kernel modules has the newer ones):
+ * Parses an error that NVIDIA's driver reports in one record of the kernel's log. The driver's
+ * versions use these forms (krcReportXid_IMPL() of the open kernel modules has the newer ones):
  *
  *     6,1234,5678901,-;NVRM: Xid (PCI:0000:18:00): 31, pid=4711, name=gpuqd-worker, Ch 00000008, …
  *     6,1234,5678901,-;NVRM: Xid (PCI:0000:18:00): 13, pid='<unknown>', name=<unknown>, Graphics …
@@ -14,9 +14,9 @@
  *     6,1234,5678901,-;NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.
  *     6,1234,5678901,-;NVRM: Xid (PCI:0000:18:00 GPU-I:02 GPU-CI:00): 31, pid=4711, …
  *
- * Only records of the kernel's own facility that begin so count: what a program writes to
- * /dev/kmsg never gets that facility, and what a record quotes of a program does not stand
- * at its beginning. Pure: text in, numbers and text out.
+ * Only records of the kernel's own facility that begin so count. A program that writes to /dev/kmsg
+ * never gets that facility, and a record never quotes a program at its beginning. Pure: text in,
+ * numbers and text out.
  */
 
 #include <stdbool.h>
@@ -27,13 +27,13 @@
 typedef struct Xid {
         uint32_t domain, bus, device; /* of PCI */
         unsigned number;
-        int32_t pid;             /* whose channel it was; 0: the record names nobody */
-        char text[XID_TEXT_MAX]; /* what the driver adds; may be cut, printable */
+        int32_t pid;             /* the process whose channel failed; 0: the record names none */
+        char text[XID_TEXT_MAX]; /* the driver's text; may be cut, printable */
 } Xid;
 
-/** xid_parse() - of one line. Return: false: it is none. */
+/** xid_parse() - parse one line. Return: false: it is no Xid. */
 bool xid_parse(const char *line, Xid *ret_xid);
-/** xid_is_at() - of the device of this PCI bus id, as CUDA writes it. */
+/** xid_is_at() - the Xid is of the device with this PCI bus id, as CUDA writes it. */
 bool xid_is_at(const Xid *xid, const char *pci);
 
 #endif

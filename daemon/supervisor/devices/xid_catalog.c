@@ -20,7 +20,7 @@ typedef struct XidEntry {
         unsigned flags;
 } XidEntry;
 
-/* Those that the catalog does not call unused, but for engines that compute no kernels. */
+/* Numbers that the catalog does not call unused, except those of engines that compute no kernels. */
 static const XidEntry xid_entries[] = {
         {8, "GPU stopped processing", XID_NO_ACTION, 0},
         {11, "invalid or corrupted push buffer stream", XID_NO_ACTION, 0},
@@ -106,9 +106,9 @@ static const XidEntry *xid_find(unsigned number) {
 }
 
 /*
- * "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)": the numbers
- * are NVML's, nvmlDeviceGpuRecoveryAction_t; the words differ between drivers. To drain
- * peer to peer alone (3) concerns no job of ours.
+ * "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)": the numbers are NVML's,
+ * nvmlDeviceGpuRecoveryAction_t; the words differ between drivers. Draining peer-to-peer copies only
+ * (3) concerns no gpuq job.
  */
 static XidAction xid_told_action(const char *text) {
         static const XidAction actions[] = {

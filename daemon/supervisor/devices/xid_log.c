@@ -10,24 +10,26 @@
 #include "xid_catalog.h"
 #include "util/log.h"
 
-#define XID_LOG_KEPT      64u            /* the last ones, for faults that are told later */
-#define XID_LOG_LINES_MAX 512u           /* in one go */
-#define XID_LOG_OWN_NS    60000000000ull /* a worker that hangs after it tells late, or is killed */
-#define XID_LOG_ANY_NS    2000000000ull  /* one that names no process: only close to the fault */
+#define XID_LOG_KEPT      64u  /* the latest records, for faults reported later */
+#define XID_LOG_LINES_MAX 512u /* per read */
+#define XID_LOG_OWN_NS                                                                             \
+        60000000000ull /* a worker that hangs afterwards reports late, or is killed */
+#define XID_LOG_ANY_NS                                                                             \
+        2000000000ull /* a record that names no process counts only close to the fault */
 
-/* One of our devices'. */
+/* A record about one of the daemon's devices. */
 typedef struct XidSeen {
         Xid xid;
         uint64_t seen_ns;
-        bool is_told; /* has explained a fault, or was beside one that did */
+        bool is_told; /* it has explained a fault, or came with one that did */
 } XidSeen;
 
 struct XidLog {
         Kmsg *kmsg;
         XidSeen seen[XID_LOG_KEPT]; /* a ring */
-        uint64_t n_seen;            /* ever */
-        uint64_t n_lost;            /* told */
-        bool is_reading;            /* what a record leads to may bring us here again */
+        uint64_t n_seen;            /* in all */
+        uint64_t n_lost;            /* already logged */
+        bool is_reading;            /* handling a record may call this function again */
 };
 
 int xid_log_new(int fd, XidLog **ret_log) {
@@ -57,7 +59,7 @@ XidLog *xid_log_free(XidLog *log) {
 
 /* ---- in -------------------------------------------------------------------- */
 
-/* Without the driver's own text: all users read why a device is drained. */
+/* Without the driver's own text, because all users see why a device is drained. */
 static void xid_log_drain(Device *device, const Xid *xid) {
         char why[HEALTH_REASON_MAX];
 
@@ -82,7 +84,7 @@ static void xid_log_take(DeviceMonitor *monitor, const Xid *xid) {
         XidLog *log = monitor->xid_log;
         bool is_ours = false;
 
-        /* The parts of a divided GPU have one address. */
+        /* All parts of a divided GPU have one address. */
         for (size_t i = 0; i < monitor->engine->n_devices; ++i) {
                 Device *device = &monitor->engine->devices[i];
 
@@ -143,8 +145,8 @@ static bool xid_log_is_about(const XidSeen *seen, const Device *device, int32_t 
                xid_is_at(&seen->xid, device->pci);
 }
 
-/* The first one, for the others follow from it; and what is known to follow comes last.
- * Return: NULL: there is none. */
+/* The first record, because the others follow from it; known sequels are considered last. Return:
+ * NULL: there is none. */
 static const XidSeen *xid_log_find(XidLog *log, const Device *device, int32_t pid) {
         uint64_t n = MIN(log->n_seen, XID_LOG_KEPT), now_ns = uv_hrtime();
         const XidSeen *found = NULL;
@@ -179,7 +181,7 @@ Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, FaultCa
 
         if (xid_is_hardware(&found->xid))
                 *cause = FAULT_HARDWARE;
-        /* What the driver adds is for the owner of the process alone. */
+        /* Only the process's owner may see the driver's text. */
         if (is_own && found->xid.text[0])
                 return failure_new(code, "%s; Xid %u (%s): %s", said, found->xid.number,
                                    xid_meaning(&found->xid), found->xid.text);

@@ -75,8 +75,8 @@ static Failure *recovery_half_written(const Job *job) {
 
         recovery_name_buffers(job, JOB_INOUT, buffers, sizeof(buffers));
         return failure_new(FAILURE_HALF_WRITTEN,
-                           "the job was in flight when its worker died, and is not repeatable; "
-                           "these may be half written: %s",
+                           "the job was in flight when its worker died, and cannot run again; "
+                           "these buffers may be half written: %s",
                            buffers);
 }
 

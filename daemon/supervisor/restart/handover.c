@@ -5,7 +5,7 @@
 #include "util/log.h"
 
 #define HANDOVER_CHECKS                                                                            \
-        3u /* in a row: an end that is found in one turn is told to its client in the next */
+        3u /* consecutive: an end found in one turn is sent to its client in the next */
 #define HANDOVER_STEP_MS 10u
 
 void handover_init(Handover *handover, Engine *engine, Clients *clients,
@@ -31,7 +31,7 @@ static unsigned handover_count(const Handover *handover) {
         return n;
 }
 
-/* Without the synced end of a detached job that job would run again. */
+/* A detached job runs again if its end is not synced. */
 static bool handover_is_quiet(const Handover *handover) {
         const Clients *clients = handover->clients;
 

@@ -5,12 +5,11 @@
 /*
  * Restart: the room's public header
  *
- * Owns what passes from one supervisor to the next: the takeover of sessions, arenas and ends
- * that the supervisor before left in the ledger and with the keeper, sessions whose clients
- * have not reconnected yet, and the handover when the service is restarted. It calls clients/, jobs/
- * and base/; sessions reach it through ResumeOps. It promises that no job ends twice, that a
- * client that reconnects keeps its session and data, and that a session without a connection
- * is kept as long as its process lives.
+ * Owns what passes from one supervisor to the next: the takeover of sessions, arenas and ends from the
+ * ledger and the keeper, dormant sessions, whose clients have not reconnected yet, and the handover
+ * when the service is restarted. It calls clients/, jobs/ and base/; sessions reach it through
+ * ResumeOps. It promises that no job ends twice, that a client that reconnects keeps its session and
+ * data, and that a session without a connection is kept as long as its process lives.
  */
 
 #include "handover.h"

@@ -44,7 +44,7 @@ static void takeover_on_close(uv_handle_t *handle) {
         free(handle->data);
 }
 
-/* The ledger stays as it is. */
+/* Keeps the ledger unchanged. */
 Takeover *takeover_free(Takeover *takeover) {
         if (!takeover)
                 return NULL;
@@ -87,14 +87,14 @@ static uint64_t takeover_wait_ms(const Takeover *takeover) {
 
 static void takeover_serve(Takeover *takeover) {
         takeover->state = TAKEOVER_SERVING;
-        takeover->has_news = true; /* for those who were let in before */
+        takeover->has_news = true; /* for clients that connected before */
         uv_timer_start(&takeover->timer, takeover_on_time, takeover_wait_ms(takeover), 0);
         takeover_check(takeover);
         takeover->may_listen(takeover->userdata);
 }
 
-/* A new ledger, for when there is none or the one there is cannot be used. Supervisors before
- * us are unknown then, and with them all that the keeper held for them. */
+/* A new ledger, if there is none or it cannot be used. Earlier supervisors are unknown then, and so is
+ * all that the keeper held for them. */
 static int takeover_begin_afresh(Takeover *takeover) {
         takeover_drop_held(takeover);
         keeper_link_keep(takeover->engine->keeper, KEEPER_KEY_LEDGER,
@@ -113,7 +113,7 @@ static void takeover_adopt_ledger(Takeover *takeover, Ledger *ledger) {
         engine->last_module = ledger_last_id(ledger, LEDGER_MODULE);
 }
 
-/* Return: NULL: it is ours now. Else why it is not. */
+/* Return: NULL: the ledger is in use now. Else why not. */
 static const char *takeover_open_ledger(Takeover *takeover, int fd) {
         Ledger *ledger;
         int r;
@@ -170,7 +170,7 @@ static void takeover_let_in_late(Takeover *takeover) {
         takeover->may_listen(takeover->userdata);
 }
 
-/* LOOKING */
+/* DISCOVERING */
 static void takeover_on_tick(uv_timer_t *timer) {
         Takeover *takeover = timer->data;
         uint64_t ms = (uv_hrtime() - takeover->began_ns) / 1000000;
@@ -178,7 +178,8 @@ static void takeover_on_tick(uv_timer_t *timer) {
         if (!takeover->is_late && ms >= TAKEOVER_LATE_MS)
                 takeover_let_in_late(takeover);
         if (ms >= takeover_wait_ms(takeover) && takeover->engine->problem)
-                takeover_on_devices(takeover); /* there are none: what needs none goes on */
+                takeover_on_devices(
+                        takeover); /* there are none: jobs without a need for one go on */
 }
 
 /* ---- its end --------------------------------------------------------------- */
@@ -201,7 +202,7 @@ static void takeover_on_time(uv_timer_t *timer) {
 
                 if (session->is_claimed)
                         continue;
-                if (!session->watch) { /* nobody would tell of its end */
+                if (!session->watch) { /* its end cannot be observed */
                         takeover_end_session(takeover, session);
                         continue;
                 }

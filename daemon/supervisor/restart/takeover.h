@@ -5,25 +5,23 @@
 /*
  * Takeover
  *
- * How a supervisor goes on where the one before it was killed. What that one knew is in its
- * ledger and in descriptors that the keeper held. Its workers have ended: the keeper waited for
- * that. What clients still want they submit again.
+ * How a supervisor continues after the previous one was killed. The state is in the ledger and in
+ * descriptors that the keeper held. The previous workers have ended, because the keeper waited for
+ * that. Clients resubmit the jobs that they still want.
  *
- *     COLLECTING --> LOOKING --> SERVING
+ *     COLLECTING --> DISCOVERING --> SERVING
  *
- * COLLECTING: the keeper hands over what it held. LOOKING: for devices, without which device
- * arenas mean nothing; nobody is served meanwhile. A driver that takes longer than
- * TAKEOVER_LATE_MS costs nobody his session, for clients are let in then: a client that resumes
- * is told that it may, one that asks for the status is answered, and all else waits. The
- * takeover goes on without devices after takeover_s, but not before a look has failed: a driver
- * may be slow.
+ * COLLECTING: the keeper hands over what it held. DISCOVERING: devices are being discovered, without
+ * which device arenas mean nothing; no request is served meanwhile. A driver that takes longer than
+ * TAKEOVER_LATE_MS costs no client its session, because clients may then connect: resume requests and
+ * status requests are answered, and all others wait. The takeover continues without devices after
+ * takeover_s, but not before a probe has failed, because a driver may be slow.
  *
- * A session of the ledger whose client is not back is away. What it had is kept until its
- * client resumes it or its process ends. For takeover_s others may name its jobs, and wait for
- * what it says of them.
+ * A session of the ledger whose client has not reconnected is dormant. Its objects are kept until the
+ * client resumes it or the client's process ends. For takeover_s other sessions may name its jobs, and
+ * wait until its client resubmits them.
  *
- * A ledger that cannot be used is set aside: arenas are dropped, and clients that come back are
- * told.
+ * A ledger that cannot be used is set aside. Arenas are dropped, and clients that reconnect are told.
  */
 
 #include <stdbool.h>
@@ -38,7 +36,7 @@
 
 typedef struct Takeover Takeover;
 
-/** takeover_resume_ops - for sessions; accepts a takeover that is NULL. */
+/** for sessions; the functions accept a takeover that is NULL. */
 extern const ResumeOps takeover_resume_ops;
 
 /**
@@ -49,22 +47,26 @@ extern const ResumeOps takeover_resume_ops;
  */
 int takeover_new(Engine *engine, Clients *clients, void (*may_listen)(void *userdata),
                  void *userdata, Takeover **ret_takeover);
-/** takeover_free() - whatever is left of it is dropped; NULL is fine. Return: NULL. */
+/** takeover_free() - drop the rest; NULL is fine. Return: NULL. */
 Takeover *takeover_free(Takeover *takeover);
-/** takeover_on_held() - the keeper held this; consumed. */
+/** takeover_on_held() - the keeper held this; @fd is consumed. */
 void takeover_on_held(Takeover *takeover, const char *key, int fd);
-/** takeover_begin() - that was all: open the ledger, keep a new one if there was none. Return: 0, or a negative errno. */
+/**
+ * takeover_begin() - everything was handed over: open the ledger, or make a new one
+ *
+ * Return: 0, or a negative errno.
+ */
 int takeover_begin(Takeover *takeover);
-/** takeover_on_devices() - devices are known: arenas come back, clients may. */
+/** takeover_on_devices() - devices are known: restore arenas, and let clients connect. */
 void takeover_on_devices(Takeover *takeover);
 
-/** takeover_is_awaiting() - jobs of sessions that are away may still be waited for. NULL: no. */
+/** takeover_is_awaiting() - jobs of dormant sessions may still be waited for. NULL: no. */
 bool takeover_is_awaiting(const Takeover *takeover);
-/** takeover_lets_in() - clients that connect may come in. NULL: yes. */
+/** takeover_lets_in() - clients may connect. NULL: yes. */
 bool takeover_lets_in(const Takeover *takeover);
-/** takeover_serves() - and may be served. NULL: yes. */
+/** takeover_serves() - requests may be served. NULL: yes. */
 bool takeover_serves(const Takeover *takeover);
-/** takeover_has_news() - since this was last asked, a session that was waited for said something. */
+/** takeover_has_news() - a session that others wait for has sent something since the last call. */
 bool takeover_has_news(Takeover *takeover);
 
 #endif

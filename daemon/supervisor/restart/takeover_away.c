@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takeover: sessions that are away. A library without a thread comes back with its program's
- * next call, which may be hours away. Until then its arenas stay, and what is known of its jobs
- * and modules. That is over when the client is back, or with the process, which the kernel
- * tells.
+ * Takeover: dormant sessions. A client library without a thread reconnects with its program's next
+ * call, which may be hours away. Until then its arenas stay, and the state of its jobs and modules.
+ * A dormant session ends when the client reconnects, or when its process ends, which the kernel
+ * reports.
  */
 
 #include "base.h"
@@ -101,7 +101,7 @@ static void takeover_drop_modules(Takeover *takeover, uint32_t session) {
                 }
 }
 
-/* Those that it did not submit again. */
+/* The jobs that it did not resubmit. */
 static void takeover_drop_jobs(Takeover *takeover, uint32_t session) {
         Engine *engine = takeover->engine;
         size_t i = ledger_first_job_of(engine->ledger, session);
@@ -115,7 +115,7 @@ static void takeover_drop_jobs(Takeover *takeover, uint32_t session) {
         }
 }
 
-/* One that several sessions had is kept as long as any of that user is away. */
+/* An arena of several sessions is kept as long as any session of that user is dormant. */
 static void takeover_drop_arenas(Takeover *takeover, uint32_t session, uint32_t uid) {
         bool is_last = !takeover_expects_user(takeover, uid);
         size_t n_kept = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takeover: what the keeper held becomes arenas again. A descriptor
- * without its record is dropped, and a record without its descriptors too.
+ * Takeover: makes arenas of the descriptors that the keeper held. A descriptor without a record is
+ * dropped, and so is a record without a descriptor.
  */
 
 #include <stdio.h>
@@ -87,7 +87,7 @@ static bool takeover_wants_arena(const Takeover *takeover, const LedgerArena *re
         return takeover_find_session(takeover, record->session) != NULL;
 }
 
-/* Return: false: it is gone, and its record means nothing any more. */
+/* Return: false: the descriptor is gone, and the record means nothing. */
 static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record, uint32_t slot) {
         _cleanup_(arena_unrefp) Arena *arena = NULL;
         _cleanup_(closep) int fd = -1;
@@ -95,7 +95,7 @@ static bool takeover_restore_arena(Takeover *takeover, const LedgerArena *record
         char key[KEEPER_KEY_MAX];
         Arena *other = arena_find(takeover->engine, record->id);
 
-        if (other) { /* the one before us died as it wrote that it is another's too */
+        if (other) { /* the previous supervisor died while it recorded another session's use */
                 other->session = LEDGER_SHARED;
                 return false;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takeover: what the ledger says, read once.
+ * Takeover: reads the ledger once.
  */
 
 #include "base.h"
@@ -17,7 +17,8 @@ static int takeover_read_session(Takeover *takeover, const LedgerSession *record
         return r;
 }
 
-/* Killed while it wrote a change, the one before us left both: what either says holds. */
+/* If the previous supervisor was killed while it changed a record, both versions exist; either
+ * holds. */
 static int takeover_read_module(Takeover *takeover, const LedgerModule *record, uint32_t slot) {
         TakeoverModule *module;
 
@@ -66,8 +67,8 @@ static int takeover_read_end(Takeover *takeover, const LedgerJob *job) {
         return 0;
 }
 
-/* Those that have ended are found by `after` and Wait as they were before. Ends of a session that
- * is away may not make room for others yet: it may have to be told. */
+/* `after` and Wait find ended jobs as before. Records of a dormant session's ends may not be reused
+ * yet, because the client may still have to receive them. */
 static int takeover_read_job(Takeover *takeover, const LedgerJob *job) {
         TakeoverSession *session = takeover_find_session(takeover, (uint32_t)(job->owner.id >> 32));
         Ledger *ledger = takeover->engine->ledger;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takeover: clients who come back, and what they say again.
+ * Takeover: clients that reconnect, and what they resubmit.
  */
 
 #include <string.h>
@@ -54,7 +54,7 @@ static Failure *takeover_claim(Takeover *takeover, Session *session, uint32_t id
         return NULL;
 }
 
-/* It has said all, or is gone. */
+/* It has resubmitted everything, or is gone. */
 static void takeover_let_go(Takeover *takeover, Session *session) {
         TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpuqd-supervisor: decides what runs where and when. Started by gpuqd, the
- * keeper, with its end of their socket as descriptor 3 and the configuration that
- * holds as descriptor 4.
+ * gpuqd-supervisor: decides which job runs where and when. Started by the keeper, gpuqd, with one end
+ * of their socket as descriptor 3 and the current configuration as descriptor 4.
  */
 
 #include <getopt.h>
@@ -37,8 +36,8 @@ static int main_parse(int argc, char **argv, SupervisorOptions *options) {
         return optind == argc ? 0 : -EINVAL;
 }
 
-/* Nothing of its memory to others of its uid, no descriptor but those that are
- * meant for it, as many of its own as the machine allows, and naps that end in time. */
+/* Hides its memory from other processes of its uid, closes unexpected descriptors, raises the limit of
+ * descriptors to the hard limit, and makes naps end in time. */
 static void main_prepare_process(void) {
         struct rlimit limit;
 

@@ -26,7 +26,7 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
                 return;
         }
 
-        /* Which worker serves whom cannot change under running jobs. */
+        /* The uid of a domain's worker cannot change under running jobs. */
         if (config->isolation_shared != supervisor->config->isolation_shared) {
                 log_warning("the change of isolation takes effect when gpuqd is restarted");
                 config->isolation_shared = supervisor->config->isolation_shared;
@@ -181,7 +181,7 @@ int supervisor_run(Supervisor *supervisor) {
 static void supervisor_on_quit_timer(uv_timer_t *timer) {
         Supervisor *supervisor = timer->data;
 
-        /* Not before clients have their last words and workers have said goodbye, or time is up. */
+        /* Not before clients have their last messages and workers have exited, or time is up. */
         if (uv_hrtime() - supervisor->quit_ns >= SUPERVISOR_QUIT_MS * 1000000ull ||
             (!supervisor->workers.table && !supervisor->clients.sessions))
                 uv_stop(&supervisor->loop);
@@ -231,7 +231,7 @@ static void supervisor_close_handles(Supervisor *supervisor) {
         uv_run(&supervisor->loop, UV_RUN_DEFAULT);
 }
 
-/* Nobody asked for this end: to the next one it is as if we had been killed. */
+/* This end was not requested: to the next supervisor it looks as if this one had been killed. */
 static void supervisor_leave(Supervisor *supervisor) {
         if (supervisor->engine.ledger && ledger_leave(supervisor->engine.ledger) < 0)
                 _exit(1);

@@ -5,14 +5,14 @@
 /*
  * Loop: the room's public header, and the Supervisor
  *
- * Owns the event loop and one object of each other room; the only room that knows all of them,
- * and the one that connects their tables of callbacks. It promises an order: in one turn events
- * change objects; before the loop sleeps, jobs that are to end do, what can be dispatched is dispatched,
- * and each worker and each session gets one message with all that came together.
+ * Owns the event loop and one object of each other room. It is the only room that knows all of them,
+ * and connects their tables of callbacks. It promises an order. Within one turn events change
+ * objects. Before the loop sleeps, decided ends of jobs take effect, runnable jobs are dispatched,
+ * and each worker and each session gets one message with the turn's output.
  *
- * For poll_us after a job came or ended the loop polls instead of sleeping, with short naps.
- * Workers see that it is awake and do not ring their bell, nor do sessions whose ring brought
- * something recently. With nothing in flight the loop sleeps sooner (util/pace.h).
+ * For poll_us after a job arrived or ended the loop polls instead of sleeping, with short naps.
+ * Workers see that it polls and do not ring their bell, and neither do sessions whose ring had a
+ * recent request. With nothing in flight the loop sleeps sooner (util/pace.h).
  */
 
 #include <stdbool.h>
@@ -59,42 +59,42 @@ struct Supervisor {
         uv_timer_t quit_timer;
         SupervisorOptions options;
         Config *config;
-        Takeover *takeover;      /* NULL: without a keeper, for tests */
+        Takeover *takeover; /* NULL: without a keeper, for tests */
         Handover handover;
 
-        uint64_t status_ns; /* when the keeper was last told the status */
-        Pace pace;          /* an event is a job that came or ended */
-        uint64_t polled_ns; /* when it last decided whether to poll */
-        uint64_t quit_ns;   /* when the keeper told us to end */
-        int r;              /* how the run ended */
+        uint64_t status_ns; /* when the status was last sent to the keeper */
+        Pace pace;          /* its events are jobs that arrived or ended */
+        uint64_t polled_ns; /* when the loop last decided whether to poll */
+        uint64_t quit_ns;   /* when the keeper asked the supervisor to end */
+        int r;              /* the result of the run */
         bool is_polling;    /* instead of sleeping */
-        bool is_started;    /* the keeper has handed over what it held */
+        bool is_started;    /* the keeper has handed over everything it held */
 };
 
 /** supervisor_new() - configuration, loop, keeper. Return: 0, or a negative errno that was logged. */
 int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor);
-/** supervisor_run() - until the keeper says quit. Return: 0, or a negative errno. */
+/** supervisor_run() - run until the keeper sends quit. Return: 0, or a negative errno. */
 int supervisor_run(Supervisor *supervisor);
-/** supervisor_free() - ends whatever is left; NULL is fine. Return: NULL. */
+/** supervisor_free() - free everything; NULL is fine. Return: NULL. */
 Supervisor *supervisor_free(Supervisor *supervisor);
 DEFINE_CLEANUP(Supervisor, supervisor_free)
 
 /** supervisor_quit() - tell clients, stop workers, then leave the loop. */
 void supervisor_quit(Supervisor *supervisor);
-/** supervisor_reload() - another configuration holds, sealed in @fd, which stays the caller's. */
+/** supervisor_reload() - apply the configuration sealed in @fd, which stays the caller's. */
 void supervisor_reload(Supervisor *supervisor, int fd);
 
-/** supervisor_listen() - let clients in, once what they may ask for is known. */
+/** supervisor_listen() - let clients connect as soon as the objects that they may name are known. */
 void supervisor_listen(Supervisor *supervisor);
 /* for supervisor.c, which registers them */
 
 /** supervisor_on_prepare() - the end of a turn of the loop, see supervisor_turn.c. */
 void supervisor_on_prepare(uv_prepare_t *prepare);
-/** supervisor_on_tick() - each SUPERVISOR_TICK_MS, see supervisor_tick.c. */
+/** supervisor_on_tick() - runs every SUPERVISOR_TICK_MS, see supervisor_tick.c. */
 void supervisor_on_tick(uv_timer_t *timer);
-/** supervisor_on_keeper() - a message of the keeper, see supervisor_keeper.c; @fds are consumed. */
+/** supervisor_on_keeper() - handles a message from the keeper, see supervisor_keeper.c; @fds are consumed. */
 void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, void *userdata);
-/** supervisor_on_keeper_end() - the keeper is gone: so must the supervisor be. */
+/** supervisor_on_keeper_end() - the keeper is gone: the supervisor must end. */
 void supervisor_on_keeper_end(void *userdata);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the keeper says: where to listen, what a supervisor before us held, how workers fare,
+ * The keeper's messages: where to listen, what an earlier supervisor held, the workers' starts and ends,
  * and when to end.
  */
 
@@ -36,13 +36,13 @@ static void supervisor_on_listener(Supervisor *supervisor, int *fds, size_t n_fd
         }
 }
 
-/* Without it Xids stay unknown, and all else goes on. */
+/* Without the log Xids stay unknown, and everything else works. */
 static void supervisor_on_kernel_log(Supervisor *supervisor, int *fds, size_t n_fds) {
         if (n_fds != 1 || monitor_read_kernel_log(&supervisor->monitor, fds[0]) < 0)
                 supervisor_close_fds(fds, n_fds);
 }
 
-/* What a supervisor before us held. */
+/* Something that the keeper held for an earlier supervisor. */
 static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds, size_t n_fds) {
         if (n_fds != 1)
                 supervisor_close_fds(fds, n_fds);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Now and then: jobs, workers and sessions for which time is up, and a word to the keeper.
+ * Periodic work: jobs, workers and sessions whose time is up, and the status for the keeper.
  */
 
 #include <stdio.h>

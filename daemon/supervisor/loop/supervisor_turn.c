@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One turn of the loop: what is done before it sleeps, whether it does, and who is
- * looked at meanwhile.
+ * One turn of the loop: the work before it sleeps, whether it sleeps, and what it polls meanwhile.
  */
 
 #include <poll.h>
@@ -13,9 +12,10 @@
 #include "restart.h"
 #include "workers.h"
 
-#define SUPERVISOR_ROUNDS_MAX 64u /* of ending and dispatching in one turn */
+#define SUPERVISOR_ROUNDS_MAX 64u /* rounds of ending and dispatching in one turn */
 #define SUPERVISOR_NAP_MAX_NS 100000ull
-#define SUPERVISOR_POLLS_MAX  8u /* at workers and rings in one turn, as long as each finds jobs */
+#define SUPERVISOR_POLLS_MAX                                                                       \
+        8u /* polls of workers and rings in one turn, as long as each finds jobs */
 
 static void supervisor_settle(Supervisor *supervisor) {
         for (unsigned i = 0; i < SUPERVISOR_ROUNDS_MAX; ++i) {
@@ -33,7 +33,7 @@ static bool supervisor_is_busy(const Supervisor *supervisor) {
         return false;
 }
 
-/* Whether to look again rather than sleep. */
+/* Whether to poll again instead of sleeping. */
 static bool supervisor_may_poll(Supervisor *supervisor) {
         uint64_t poll_ns = supervisor->config->poll_us * 1000ull, now_ns;
 
@@ -47,13 +47,13 @@ static bool supervisor_may_poll(Supervisor *supervisor) {
         return !pace_may_sleep(&supervisor->pace, poll_ns, supervisor_is_busy(supervisor), now_ns);
 }
 
-/* What some rings brought goes on to the workers before the other rings are read. */
+/* Jobs of some rings go to the workers before the other rings are read. */
 static void supervisor_pass_on(void *userdata) {
         supervisor_settle(userdata);
         workers_flush(&((Supervisor *)userdata)->workers, false);
 }
 
-/* At whoever is awake. Return: a job came or ended. */
+/* Polls workers and rings. Return: a job arrived or ended. */
 static bool supervisor_poll(Supervisor *supervisor) {
         bool was_eventful = supervisor->engine.is_eventful, found;
 
@@ -67,7 +67,8 @@ static bool supervisor_poll(Supervisor *supervisor) {
         return found;
 }
 
-/* To ask the kernel for events takes a quarter of what a job does: while jobs come by rings not at each look. */
+/* Asking the kernel for events takes a quarter of a job's time: with ring traffic, not at each
+ * poll. */
 static void supervisor_on_idle(uv_idle_t *idle) {
         Supervisor *supervisor = idle->data;
 
@@ -80,7 +81,8 @@ static void supervisor_on_idle(uv_idle_t *idle) {
         }
 }
 
-/* While a takeover awaits somebody, only if what they wait for may have come. */
+/* While a takeover awaits sessions, deferred requests are served only when something new has
+ * arrived. */
 static bool supervisor_may_serve_deferred(const Supervisor *supervisor) {
         return !takeover_is_awaiting(supervisor->takeover) ||
                supervisor->clients.turn <= supervisor->clients.news_turn;
@@ -96,8 +98,8 @@ static void supervisor_serve_deferred(Supervisor *supervisor) {
                 clients_serve_deferred(clients);
 }
 
-/* Between turns that found nothing. Whoever rings ends it; who need not, since this one is awake,
- * waits no longer than waking it would take. */
+/* Naps between turns that found nothing. The bell ends a nap. Peers that do not ring because the loop
+ * polls wait no longer than waking it would take. */
 static void supervisor_nap(const Supervisor *supervisor) {
         struct pollfd fd = {.fd = uv_backend_fd(&supervisor->loop), .events = POLLIN};
         uint64_t nap_ns = pace_next(&supervisor->pace, supervisor->polled_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What clients ask about detached jobs, and the answers when they are due.
+ * Clients' requests about detached jobs, and their answers.
  */
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 struct DetachedAsk {
         DetachedWhat what;
-        Session *session; /* NULL once it is gone, while a thread reads for it */
+        Session *session; /* NULL once it is gone while a thread still reads for it */
         uint32_t serial;
         Detached *detached;
         LIST_ENTRY(DetachedAsk) session_link;  /* session->asks */
@@ -73,7 +73,7 @@ static void session_forget_asks(Session *session) {
         }
 }
 
-/* Those that a thread reads for end with it. */
+/* Requests with a reading thread end when the thread is done. */
 void detached_refuse(Detached *detached, DetachedWhat what, Failure *failure) {
         DetachedAsk *ask, *next;
 
@@ -134,7 +134,7 @@ static void answer_wait(DetachedAsk *ask) {
 
 /* ---- fetch ----------------------------------------------------------------- */
 
-/* Where a buffer's bytes are in the file of outputs. */
+/* The position of a buffer's bytes in the output file. */
 static uint64_t fetch_offset(const StoredJob *stored, const Gpuq__V1__Buffer *buffer) {
         const Extent *extent = extents_find(stored->extents, stored->n_extents, buffer);
         uint64_t before = 0;
@@ -219,7 +219,7 @@ static void fetch_on_done(void *userdata) {
         if (ask->session)
                 fetch_reply(ask);
         ask_free(ask);
-        detached_answer(detached); /* who waited for us to have read */
+        detached_answer(detached); /* the requests that waited until this read ended */
 }
 
 static void fetch_begin(DetachedAsk *ask) {
@@ -363,7 +363,7 @@ static void ops_discard(DetachedTable *table, Session *session, uint32_t serial,
         ask(table, DETACHED_ASK_DISCARD, session, serial, id);
 }
 
-/* One that was discarded may still be in its user's history. */
+/* A discarded job may still be in its user's history. */
 static bool ops_wait(DetachedTable *table, Session *session, uint32_t serial, uint64_t id) {
         if (!detached_is_id(id) || (table->is_known && !detached_find(table, id)))
                 return false;
@@ -384,7 +384,7 @@ static DetachedCancel ops_cancel(DetachedTable *table, const Session *session, u
 
 /* ---- listings -------------------------------------------------------------- */
 
-/* NULL: it is not one that waits outside of the queues. */
+/* NULL: the job does not wait outside of the queues. */
 static const char *entry_reason(const Detached *detached) {
         if (detached->state < DETACHED_QUEUED || detached->state > DETACHED_ENDING ||
             detached->state == DETACHED_SUBMITTED)
@@ -489,7 +489,7 @@ static Failure *detach_make(DetachedTable *table, Session *session, uint32_t ser
         return NULL;
 }
 
-/* A request that was sent again, because the supervisor died before it had answered. */
+/* The client resent the request, because the supervisor died before the answer. */
 static Detached *detach_find(const DetachedTable *table, const Session *session, uint64_t key) {
         Detached *detached;
 

@@ -10,7 +10,7 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define DETACHED_FOLDER "jobs" /* of state_dir; the keeper made it ours */
+#define DETACHED_FOLDER "jobs" /* in state_dir; the keeper made this user its owner */
 
 /* ---- jobs ------------------------------------------------------------------ */
 
@@ -130,7 +130,7 @@ int detached_own(Detached *detached) {
 
 /* ---- what is on disk ------------------------------------------------------- */
 
-/* Made by a thread, read when it is done. */
+/* Filled by a thread, read after the thread is done. */
 struct DetachedScan {
         DiskCall call;
         DetachedTable *table;
@@ -152,7 +152,7 @@ static void scan_free(DetachedScan *scan) {
         free(scan);
 }
 
-/* What is there counts, though a limit has fallen below it. */
+/* Existing jobs count, even above a limit that was lowered. */
 static void table_charge(Detached *detached) {
         User *user = detached->owner->user;
 
@@ -228,7 +228,7 @@ static void table_take(DetachedTable *table, DetachedScan *scan) {
                 detached_admit(owner);
 }
 
-/* Clients are let in though it is not known what is on disk. */
+/* Clients may connect although the store was not read yet. */
 static void table_let_in(DetachedTable *table) {
         if (table->is_late)
                 return;
@@ -247,7 +247,7 @@ static const char *table_words(int r) {
         return strerror(-r);
 }
 
-/* It is tried again: another gpuqd may be ending, and disks are mended. */
+/* The daemon retries: another gpuqd may be ending, and disks get repaired. */
 static void table_miss(DetachedTable *table, int r) {
         uint64_t now_ns = engine_now(table->engine);
         char before[sizeof(table->problem)];
@@ -401,7 +401,7 @@ void detached_stop(DetachedTable *table) {
         for (owner = table->owners; owner; owner = owner->hh.next)
                 submission_close(&owner->submitter);
         for (detached = table->jobs; detached; detached = detached->hh.next)
-                detached_release_modules(detached); /* no thread touches them */
+                detached_release_modules(detached); /* no thread uses them */
 }
 
 void detached_close(DetachedTable *table) {

@@ -10,13 +10,13 @@
  *                   |            +-----------+------------|--+------+ |  failed, cancelled
  *                   +------------+------------------------+-----------+  no memory; half written
  *
- *     DAMAGED, at any time: what is on disk is not what was written there
+ *     DAMAGED, at any time: the content of the disk is not what was written there
  *
- * Threads touch the disk (disk.h), one call for one job at a time. What such a call reads of a
- * Detached does not change meanwhile.
+ * Threads touch the disk (disk.h), with one call per job at a time. The parts of a Detached that such
+ * a call reads do not change meanwhile.
  *
- * The job that runs for one has another id each time, of its owner's submitter, so that no end
- * of an earlier run is taken for this one's.
+ * The job that runs for a detached job has another id each time, of its owner's submitter. The end of
+ * an earlier run is therefore never taken for this run's.
  */
 
 #include <sys/queue.h>
@@ -37,7 +37,7 @@
 #define DETACHED_SWEEP_S      60u    /* how often results that are too old are looked for */
 #define DETACHED_OPEN_MS      10000u /* after which clients are let in though the disk is silent */
 #define DETACHED_BUSY_MS                                                                           \
-        2000u /* likewise, though another gpuqd, which may be ending, has the store */
+        2000u /* the same while another gpuqd, which may be ending, has the store */
 
 typedef struct Detached Detached;
 typedef struct DetachedAsk DetachedAsk;
@@ -47,16 +47,16 @@ typedef struct DetachedScan DetachedScan;
 typedef enum DetachedState {
         DETACHED_STORING, /* not acknowledged yet */
         DETACHED_QUEUED,
-        DETACHED_LOADING, /* its bytes are read */
-        DETACHED_LINKING, /* its modules are loaded */
+        DETACHED_LOADING, /* its bytes are being read */
+        DETACHED_LINKING, /* its modules are being loaded */
         DETACHED_SUBMITTED,
-        DETACHED_ENDING, /* how it ended is written; without an end: it is to run again */
+        DETACHED_ENDING, /* its end is being written; without an end: it will run again */
         DETACHED_ENDED,
         DETACHED_REMOVING,
         DETACHED_DAMAGED,
 } DetachedState;
 
-/* A request that is answered later. */
+/* A request with a later answer. */
 typedef enum DetachedWhat {
         DETACHED_ASK_DETACH,
         DETACHED_ASK_WAIT,
@@ -68,29 +68,29 @@ typedef enum DetachedWhat {
 struct Detached {
         StoredJob stored;
         DetachedTable *table;
-        DetachedOwner *owner;       /* NULL: DAMAGED from the start */
+        DetachedOwner *owner;       /* NULL: DAMAGED when the store was read */
         TAILQ_ENTRY(Detached) link; /* owner->queued, while QUEUED */
         UT_hash_handle hh;          /* table->jobs */
 
         DetachedState state;
         DiskCall call;
-        int r; /* of the call that a thread made */
+        int r; /* the result of the thread's call */
         char damage[PAYLOAD_DAMAGE_MAX];
-        PayloadPart *parts; /* what that call reads or writes, besides the disk */
+        PayloadPart *parts; /* memory that the call reads or writes */
         size_t n_parts;
 
         Arena **arenas; /* STORING: of its parts; LOADING to ENDING: its data, then each module's image */
         size_t n_arenas;
-        Module **modules;      /* from LINKING on; NULL of one that is not made yet */
+        Module **modules;      /* from LINKING on; NULL for a module that is not made yet */
         unsigned n_linking;    /* modules that are not ready */
-        uint64_t loaded_bytes; /* counted in its owner's; 0: not loaded */
+        uint64_t loaded_bytes; /* counted for its owner; 0: not loaded */
 
         LIST_HEAD(, DetachedAsk) asks;
         unsigned n_readers; /* threads that read its output */
         unsigned n_retries;
         unsigned n_reruns;
-        uint64_t retry_ns; /* ENDING: when to try again; 0: not */
-        char reason[160];  /* why it is not further; "" */
+        uint64_t retry_ns; /* ENDING: time of the next try; 0: none */
+        char reason[160];  /* why it does not progress; "": no reason */
         UserCharge jobs_charge;
         UserCharge bytes_charge;
         const User *cancelled_by; /* NULL: not cancelled */
@@ -105,63 +105,63 @@ struct DetachedOwner {
         TAILQ_HEAD(DetachedQueue, Detached) queued; /* by priority, then number */
         unsigned n_loaded;
         uint64_t loaded_bytes;
-        uint64_t retry_ns; /* nothing is loaded before; 0: now */
+        uint64_t retry_ns; /* no loading before; 0: at once */
         UT_hash_handle hh; /* table->owners */
 };
 
 struct DetachedTable {
         DetachedHost host;
         Engine *engine;
-        Disk *disk;   /* NULL: there is none */
+        Disk *disk;   /* NULL: there are no threads */
         char *folder; /* of the store */
-        Store *store; /* NULL: detached jobs cannot be kept, problem says why */
+        Store *store; /* NULL: detached jobs cannot be stored; problem says why */
         char problem[300];
         Detached *jobs;
         DetachedOwner *owners;
-        uint32_t last; /* number that was given */
+        uint32_t last; /* the last number given out */
         uint64_t sweep_ns;
-        uint64_t let_in_ns; /* when clients are let in though it is not known what is on disk */
-        uint64_t retry_ns;  /* the disk is not asked again before */
-        DetachedScan *scan; /* under way, or to be taken in; NULL: neither */
-        bool is_known;      /* what is on disk is known, or there is no disk */
-        bool is_late;       /* clients were let in before it was known */
+        uint64_t let_in_ns; /* when clients may connect although the store was not read yet */
+        uint64_t retry_ns;  /* no call to the disk before */
+        DetachedScan *scan; /* reading the store, or read and not applied yet; NULL: neither */
+        bool is_known;      /* the content of the store is known, or there is no store */
+        bool is_late;       /* clients connected before it was known */
         bool has_begun;     /* detached_begin() */
         bool is_stopped;
 };
 
 /* ---- detached.c: the table --------------------------------------------------- */
 
-/** detached_find() - Return: NULL: none of that id. */
+/** detached_find() - Return: NULL: no job has this id. */
 Detached *detached_find(const DetachedTable *table, uint64_t id);
-/** detached_id() - of a job. */
+/** detached_id() - its public id. */
 uint64_t detached_id(const Detached *detached);
-/** detached_make() - one in the table. Return: 0, or -ENOMEM. */
+/** detached_make() - a new entry in the table. Return: 0, or -ENOMEM. */
 int detached_make(DetachedTable *table, uint32_t number, uint32_t uid, Detached **ret_detached);
-/** detached_own() - give it its owner, by its record. Return: 0, or a negative errno. */
+/** detached_own() - set its owner from its record. Return: 0, or a negative errno. */
 int detached_own(Detached *detached);
-/** detached_destroy() - out of the table, with its asks refused. */
+/** detached_destroy() - remove it from the table, and refuse its pending requests. */
 void detached_destroy(Detached *detached);
-/** detached_bytes() - what it takes on disk, at most. */
+/** detached_bytes() - its largest size on disk. */
 uint64_t detached_bytes(const Detached *detached);
-/** detached_job() - what is to run. */
+/** detached_job() - the job to run. */
 Gpuq__V1__Job *detached_job(const Detached *detached);
 
 /* ---- draft.c: a new one ------------------------------------------------------ */
 
-/** detached_fill() - its record, its owner, its parts and its charges. Return: NULL, or why not. */
+/** detached_fill() - set its record, owner, parts and charges. Return: NULL, or why not. */
 Failure *detached_fill(Detached *detached, const Session *session, const Gpuq__V1__Detach *detach,
                        const JobSpec *spec);
 
 /* ---- run.c: from a client's memory to the disk, through a worker, and back ----- */
 
-/** detached_submitter_ops - of all owners. */
+/** the callbacks of all owners' submitters. */
 extern const SubmitterOps detached_submitter_ops;
 
-/** detached_store() - write it, then acknowledge and queue it. */
+/** detached_store() - write it to disk, then acknowledge and queue it. */
 void detached_store(Detached *detached);
 /** detached_enqueue() - it is on disk and waits for its turn. */
 void detached_enqueue(Detached *detached);
-/** detached_admit() - load what there is room for. */
+/** detached_admit() - load queued jobs as far as the limits allow. */
 void detached_admit(DetachedOwner *owner);
 /** detached_retry() - write its end once more, or run it again. */
 void detached_retry(Detached *detached);
@@ -169,20 +169,20 @@ void detached_retry(Detached *detached);
 bool detached_cancel(Detached *detached, const User *by);
 /** detached_remove() - from the disk; it is ENDED and nobody reads it. */
 void detached_remove(Detached *detached);
-/** detached_damaged() - tell everybody. */
+/** detached_damaged() - report the damage to all that asked. */
 void detached_damaged(Detached *detached, const char *what);
-/** detached_release() - arenas and modules go. Twice is harmless. */
+/** detached_release() - release arenas and modules. Repeating it is harmless. */
 void detached_release(Detached *detached);
-/** detached_release_modules() - the modules alone. */
+/** detached_release_modules() - release the modules only. */
 void detached_release_modules(Detached *detached);
-/** detached_is_ending() - its end is on its way to the disk. */
+/** detached_is_ending() - its end is being written to disk. */
 bool detached_is_ending(const Detached *detached);
 
 /* ---- ask.c: requests, and their answers when they are due ----------------------- */
 
-/** detached_answer() - whoever asked for what has become true. */
+/** detached_answer() - answer the requests whose condition is met. */
 void detached_answer(Detached *detached);
-/** detached_refuse() - everybody who asked for @what. Consumes @failure. */
+/** detached_refuse() - refuse all requests of kind @what. Consumes @failure. */
 void detached_refuse(Detached *detached, DetachedWhat what, Failure *failure);
 
 #endif

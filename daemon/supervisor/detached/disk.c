@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Not uv_queue_work(): libuv starts its threads with the first call and aborts where it cannot, and
- * there is no way to ask before. A limit of tasks that is reached costs detached jobs alone with
- * these; there it would cost one supervisor after the other, and with the third the ledger.
+ * Not uv_queue_work(): libuv starts its threads with the first call and aborts if it cannot, and a
+ * caller cannot check before. Here a limit of tasks costs detached jobs only. With libuv it would
+ * end one supervisor after the other, and with the third the ledger.
  */
 #include "disk.h"
 
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define DISK_THREADS 2u /* a large job holds up one of them */
+#define DISK_THREADS 2u /* a large job occupies one of them */
 
 STAILQ_HEAD(DiskCalls, DiskCall);
 
@@ -120,7 +120,7 @@ int disk_new(uv_loop_t *loop, Disk **ret_disk) {
         return 0;
 }
 
-/* What the last calls lead to may be more calls: none is begun once all threads have ended. */
+/* The last calls may lead to more: none is started once all threads have ended. */
 void disk_close(Disk *disk) {
         if (!disk)
                 return;

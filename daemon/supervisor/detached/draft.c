@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of a new detached job, from what its client asked for: buffers packed into one arena,
- * each module once, and the memory that it is stored from.
+ * Makes the record of a new detached job: buffers packed into one arena, each module once, and the
+ * memory to store.
  */
 
 #include <time.h>
@@ -55,7 +55,7 @@ static size_t draft_module(Draft *draft, const Module *module) {
         return draft->n_modules++;
 }
 
-/* A copy, which the buffers of the client's arenas are still in. */
+/* A copy that still names the client's arenas. */
 static Gpuq__Detached__Record *draft_record(Draft *draft, const Session *session,
                                             const Gpuq__V1__Detach *detach, const JobSpec *spec) {
         Gpuq__Detached__Record record = GPUQ__DETACHED__RECORD__INIT, *copy;
@@ -78,13 +78,13 @@ static Gpuq__Detached__Record *draft_record(Draft *draft, const Session *session
         if (!copy)
                 return NULL;
         copy->detach->job->repeatable =
-                false; /* in its arena it is not; from the disk it always is */
+                false; /* within the client's arenas it may not be; from the disk it always is */
         for (size_t i = 0; i < spec->n_kernels; ++i)
                 copy->detach->job->kernels[i]->module = draft->indices[i];
         return copy;
 }
 
-/* What the thread reads is held until it has: arenas of the job and images of its modules. */
+/* The thread's input is referenced until it is done: arenas of the job and images of its modules. */
 static int draft_hold(Detached *detached, const Draft *draft, Gpuq__V1__Job *job) {
         _cleanup_(freep) Extent *extents = calloc(job->n_buffers + 1, sizeof(*extents));
         size_t n, n_max = job->n_buffers + draft->n_modules + 1;

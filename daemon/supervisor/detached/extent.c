@@ -50,7 +50,7 @@ size_t extents_of(const Gpuq__V1__Job *job, Extent *extents) {
         return n;
 }
 
-/* The last one that begins no later than the buffer does. */
+/* The last extent that begins at or before the buffer. */
 const Extent *extents_find(const Extent *extents, size_t n, const Gpuq__V1__Buffer *buffer) {
         const Extent key = {.arena = buffer->arena, .offset = buffer->offset};
         size_t low = 0, high = n;

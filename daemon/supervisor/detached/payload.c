@@ -28,7 +28,7 @@ uint64_t payload_check(uint64_t check, const void *data, size_t n_data) {
 
 /* ---- bytes ----------------------------------------------------------------- */
 
-/* Return: 0: all of it, -ENODATA: the file has no more, or a negative errno. */
+/* Return: 0: all bytes, -ENODATA: the file has no more, or a negative errno. */
 static int move_bytes(int fd, uint8_t *data, size_t n_data, uint64_t offset, bool write) {
         ssize_t n;
 
@@ -46,7 +46,7 @@ static int move_bytes(int fd, uint8_t *data, size_t n_data, uint64_t offset, boo
         return 0;
 }
 
-/* A place in the bytes of several parts, one after the other. */
+/* A position in the bytes of several consecutive parts. */
 typedef struct Cursor {
         const PayloadPart *part;
         uint64_t done; /* of it */
@@ -77,7 +77,7 @@ static uint64_t parts_bytes(const PayloadPart *parts, size_t n_parts) {
         return n;
 }
 
-/* Between a file and the parts. @ret_from_file: where it failed. */
+/* Copies between a file and the parts. @ret_from_file: which side failed. */
 static int payload_copy(int fd, const PayloadPart *parts, uint64_t n_bytes, bool write,
                         uint64_t *ret_check, bool *ret_from_file) {
         _cleanup_(freep) uint8_t *block = malloc(PAYLOAD_BLOCK_BYTES);
@@ -116,7 +116,7 @@ int payload_write(int folder, const char *name, const PayloadPart *parts, size_t
         return r;
 }
 
-/* An errno that says nothing about what is on disk: try again later. */
+/* An errno that tells nothing about the disk's content: try again later. */
 static bool payload_is_passing(int error) {
         return error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN;
 }
@@ -126,7 +126,7 @@ static int damaged(char damage[PAYLOAD_DAMAGE_MAX], const char *name, const char
         return PAYLOAD_E_DAMAGED;
 }
 
-/* Of a regular file only: the end of a pipe would be waited for. */
+/* Regular files only: opening or reading a pipe could block. */
 int payload_read(int folder, const char *name, const PayloadPart *parts, size_t n_parts,
                  uint64_t wanted, char damage[PAYLOAD_DAMAGE_MAX]) {
         uint64_t n_bytes = parts_bytes(parts, n_parts), check;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One detached job's way from its client's memory to the disk, from there into memory and through
- * a worker, and back to the disk. What a thread does is a function ..._in_thread(), what follows in
- * the loop is ..._on_done().
+ * A detached job's way from its client's memory to the disk, from there through memory and a worker,
+ * and back to the disk. A function ..._in_thread() runs in a thread, and ..._on_done() follows in the
+ * loop.
  */
 
 #include <fcntl.h>
@@ -132,7 +132,7 @@ void detached_enqueue(Detached *detached) {
         TAILQ_INSERT_HEAD(queue, detached, link);
 }
 
-/* On disk only, and later once more. */
+/* Stays on disk, to be loaded again later. */
 static void detached_postpone(Detached *detached, const char *why) {
         snprintf(detached->reason, sizeof(detached->reason), "%s", why);
         detached_release(detached);
@@ -190,7 +190,8 @@ static Gpuq__Detached__End *end_new(const Gpuq__V1__Completion *completion) {
         return copy;
 }
 
-/* NULL: it is to run again, from the start. Not from within a module that failed: at the next tick. */
+/* NULL: the job runs again from the start. Not from within a failing module's callback: at the next
+ * tick. */
 static void detached_finish(Detached *detached, const Gpuq__V1__Completion *completion) {
         bool has_output = completion && completion->state == GPUQ__V1__STATE__DONE;
 
@@ -240,7 +241,8 @@ void detached_retry(Detached *detached) {
 
 /* ---- submit ---------------------------------------------------------------- */
 
-/* In the record buffers have no arena and a kernel's module is an index; the job that runs has their ids. */
+/* In the record, buffers have no arena and a kernel's module is an index; the running job has their
+ * ids. */
 static void submit_name(Detached *detached, bool by_id) {
         Gpuq__V1__Job *job = detached_job(detached);
         Module **modules = detached->modules;
@@ -275,7 +277,7 @@ static void detached_submit(Detached *detached) {
                 detached_fail(detached, JOB_FAILED, failure);
 }
 
-/* Another's fault took it along, and it cannot go on with what it half wrote: but from the start. */
+/* Another job's fault ended it half-written: it can only run again from the start. */
 static bool detached_may_rerun(Detached *detached, const Job *job) {
         int code = job->outcome.failure ? job->outcome.failure->code : 0;
 
@@ -295,7 +297,7 @@ static void owner_on_job_ended(Submitter *submitter, Job *job) {
         bool counts = !table->engine->is_closing || job->state == JOB_DONE;
 
         ledger_job_forgone(table->engine->ledger, job->record);
-        /* A daemon that ends ends its jobs, but not for good: the next one runs them. */
+        /* A daemon that ends also ends its jobs, but not finally: the next daemon runs them again. */
         if (detached && detached->state == DETACHED_SUBMITTED && counts) {
                 completion_fill(&completion, &error, job);
                 completion.id = detached_id(detached);
@@ -320,7 +322,7 @@ static void owner_on_module_ready(Submitter *submitter, const Module *module,
                 detached_submit(detached);
 }
 
-/* The modules go when that is written, not from within the one that failed. */
+/* The modules are released after the write, not within a failing module's callback. */
 static void owner_on_module_failed(Submitter *submitter, const Module *module,
                                    const Failure *failure) {
         Detached *detached = owner_find_linking(submitter, module);
@@ -404,7 +406,7 @@ static void load_on_done(void *userdata) {
         detached_admit(owner);
 }
 
-/* The arenas, and which of their bytes are in the file of its input. */
+/* The arenas, and which of their bytes are in the input file. */
 static int load_make_room(Detached *detached) {
         const Gpuq__Detached__Record *record = detached->stored.record;
         size_t n_modules = record->n_modules;
@@ -464,7 +466,8 @@ static bool owner_has_room(const DetachedOwner *owner, const Detached *detached)
                owner->loaded_bytes <= DETACHED_LOADED_BYTES - n_bytes;
 }
 
-/* An arena that is made before all is taken over would be mistaken for one of the supervisor before us. */
+/* An arena made before the takeover is complete would be mistaken for one of the previous
+ * supervisor. */
 void detached_admit(DetachedOwner *owner) {
         const DetachedTable *table = owner->table;
         Detached *detached;
@@ -502,7 +505,7 @@ bool detached_cancel(Detached *detached, const User *by) {
                         if (job)
                                 place_end_soon(job, JOB_CANCELLED, ending_cancelled(job->user, by));
                         break;
-                default: /* the thread's or the clock's next step sees it */
+                default: /* a thread or a timer continues */
                         break;
         }
         return true;

@@ -36,7 +36,7 @@ static int store_error(const Store *store, int code) {
                         return 0;
                 case SQLITE_BUSY:
                         return STORE_E_BUSY;
-                case SQLITE_ERROR: /* our statements are right, so the tables are not */
+                case SQLITE_ERROR: /* the statements are correct, so the tables are not */
                 case SQLITE_CORRUPT:
                 case SQLITE_NOTADB:
                         return STORE_E_DAMAGED;
@@ -80,8 +80,8 @@ static int64_t store_check(const StoredJob *job, const void *data, size_t n_data
 }
 
 /*
- * One statement as a transaction of its own. Its parameters, as far as it has them: the job's number
- * and uid, data and the check of both. Return: 0: synced, or a negative errno.
+ * Runs one statement as a transaction. Its parameters, as far as it has them: the job's number and uid,
+ * data, and the checksum of both. Return: 0: synced, or a negative errno.
  */
 static int store_run(Store *store, const char *sql, const StoredJob *job, const void *data,
                      size_t n_data) {
@@ -184,7 +184,7 @@ static int store_put(Store *store, const StoredJob *job, bool output,
                          job, data, n);
 }
 
-/* The file, then the row. */
+/* First the file, then the row. */
 static int store_both(Store *store, const StoredJob *job, bool output, const PayloadPart *parts,
                       size_t n_parts, uint64_t *check, const ProtobufCMessage *message) {
         char name[STORE_NAME_MAX];
@@ -195,7 +195,7 @@ static int store_both(Store *store, const StoredJob *job, bool output, const Pay
         if (r == 0)
                 r = store_put(store, job, output, message);
         if (r < 0)
-                store_unlink(store, job, output); /* room for what is there */
+                store_unlink(store, job, output); /* frees the space of a partial file */
         return r;
 }
 
@@ -256,7 +256,7 @@ static int scan_message(sqlite3_stmt *statement, int column, const StoredJob *jo
         if (sqlite3_column_int64(statement, column + 1) != store_check(job, data, n_data))
                 return STORE_E_DAMAGED;
         *ret_message = protobuf_c_message_unpack(type, NULL, n_data, data);
-        return *ret_message ? 0 : -ENOMEM; /* its checksum is right, so it is a message */
+        return *ret_message ? 0 : -ENOMEM; /* its checksum is right, so it is a valid message */
 }
 
 /* Return: 0, or -ENOMEM. */
@@ -348,7 +348,7 @@ static int scan_files(Store *store, StoreContent *content) {
 
 /* ---- open ------------------------------------------------------------------ */
 
-/* The lock is held from here to the end; a shared one where nothing can be written. */
+/* Holds the lock from here to the end; a shared lock where nothing can be written. */
 static int store_prepare(Store *store) {
         static const char schema[] =
                 "CREATE TABLE jobs (number INTEGER PRIMARY KEY AUTOINCREMENT, uid INTEGER, "
@@ -386,7 +386,7 @@ static int store_read(Store *store, StoreContent *content) {
         char text[PAYLOAD_DAMAGE_MAX] = "";
         int r;
 
-        /* SQLite's own check reads the whole database, which has no payload in it. */
+        /* SQLite's own check reads the whole database, which has no payload. */
         r = store_get(store, "PRAGMA quick_check(1)", text);
         if (r == 0 && strcmp(text, "ok") != 0)
                 r = STORE_E_DAMAGED;

@@ -28,12 +28,12 @@
 
 #define LEDGER_VERSION    3u
 #define LEDGER_NONE       UINT32_MAX /* no record */
-#define LEDGER_SHARED     UINT32_MAX /* no one session's */
-#define LEDGER_DEVICE_MAX 64u        /* bytes of a device's uuid, with its end */
-#define LEDGER_CLIENT_MAX 72u        /* bytes of a client's name, with its end */
-#define LEDGER_TEXT_MAX   160u       /* bytes of an error's text, without its end */
+#define LEDGER_SHARED     UINT32_MAX /* of several sessions */
+#define LEDGER_DEVICE_MAX 64u        /* bytes of a device's uuid, with terminator */
+#define LEDGER_CLIENT_MAX 72u        /* bytes of a client's name, with terminator */
+#define LEDGER_TEXT_MAX   160u       /* bytes of an error's text, without terminator */
 #define LEDGER_JOBS       65536u     /* records of jobs */
-#define LEDGER_ENDS_KEPT  4096u      /* ends that were read of, kept for `after` and Wait */
+#define LEDGER_ENDS_KEPT  4096u      /* acknowledged ends kept for `after` and Wait */
 
 enum {
         _LEDGER_E_SUCCESS,

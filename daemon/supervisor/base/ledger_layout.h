@@ -15,7 +15,7 @@
 #define LEDGER_HEAD_BYTES 4096u
 #define LEDGER_KINDS      (_LEDGER_KIND_N + 1) /* with jobs */
 #define LEDGER_JOB        _LEDGER_KIND_N
-#define LEDGER_TEXT_PAD   8u /* zeros behind a text: its end, and up to the next word */
+#define LEDGER_TEXT_PAD   8u /* zeros behind a text: its terminator, and padding to the next word */
 #define LEDGER_CHECK_SEED 0x9e3779b97f4a7c15ull
 
 /* A number that only grows; written twice, so that a flipped bit shows. */

@@ -32,12 +32,13 @@
 
 #define SESSION_VERSION_MIN 1u
 #define SESSION_VERSION_MAX 1u
-#define SESSION_UNREAD_MAX  (1u << 20)  /* bytes waiting for it before its requests wait too */
-#define SESSION_ENDED_MAX   4096u       /* jobs to be told of before its requests wait for a turn */
+#define SESSION_UNREAD_MAX  (1u << 20)  /* bytes of unread output before its requests wait */
+#define SESSION_ENDED_MAX   4096u       /* unreported ends before its requests wait for a turn */
 #define SESSION_BUFFER_FREE (32u << 10) /* of buffers, not counted: `sessions` bounds them */
-#define SESSION_LINGER_MS   1000u       /* to read the last words */
+#define SESSION_LINGER_MS   1000u       /* to read the last messages */
 #define SESSION_REPLY_BYTES (1u << 20)  /* of completions in one message */
-#define SESSION_RING_BYTES  (32u << 10) /* each way; all of it is memory in use once it went round */
+#define SESSION_RING_BYTES                                                                         \
+        (32u << 10) /* per direction; all of it is memory in use once the ring has wrapped */
 #define SESSION_POLL_NS                                                                            \
         2000000ull /* a ring is polled this long after its last request, or for poll_us */
 #define SESSION_GROUPS_MAX 65536u
@@ -221,7 +222,7 @@ void session_drop_arenas(Session *session);
 void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, bool has_it);
 /** session_seen() - the client has read @n_seen completions in all. */
 void session_seen(Session *session, uint32_t n_seen);
-/** session_submitter_ops() - the results of its jobs, modules and arenas. */
+/** session_submitter_ops - session_submitter_ops() - the results of its jobs, modules and arenas. */
 extern const SubmitterOps session_submitter_ops;
 /** session_of() - the session of a submitter. */
 static inline Session *session_of(Submitter *submitter) {

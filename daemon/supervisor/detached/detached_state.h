@@ -33,9 +33,10 @@
 #define DETACHED_LOADED_BYTES (1ull << 30) /* likewise, in arenas, beyond the first job's */
 #define DETACHED_RETRY_MS     1000u        /* after a lack of memory or of space on the disk */
 #define DETACHED_RETRY_MAX_MS 60000u
-#define DETACHED_RERUNS_MAX   3u     /* after other jobs' faults */
-#define DETACHED_SWEEP_S      60u    /* how often results that are too old are looked for */
-#define DETACHED_OPEN_MS      10000u /* after which clients are let in though the disk is silent */
+#define DETACHED_RERUNS_MAX   3u  /* after other jobs' faults */
+#define DETACHED_SWEEP_S      60u /* between searches for expired results */
+#define DETACHED_OPEN_MS                                                                           \
+        10000u /* after which clients may connect although the disk does not answer */
 #define DETACHED_BUSY_MS                                                                           \
         2000u /* the same while another gpuqd, which may be ending, has the store */
 
@@ -154,7 +155,7 @@ Failure *detached_fill(Detached *detached, const Session *session, const Gpuq__V
 
 /* ---- run.c: from a client's memory to the disk, through a worker, and back ----- */
 
-/** the callbacks of all owners' submitters. */
+/** detached_submitter_ops - the callbacks of all owners' submitters. */
 extern const SubmitterOps detached_submitter_ops;
 
 /** detached_store() - write it to disk, then acknowledge and queue it. */
@@ -167,7 +168,7 @@ void detached_admit(DetachedOwner *owner);
 void detached_retry(Detached *detached);
 /** detached_cancel() - Return: false: it has ended already. */
 bool detached_cancel(Detached *detached, const User *by);
-/** detached_remove() - from the disk; it is ENDED and nobody reads it. */
+/** detached_remove() - remove it from the disk; it must be ENDED without readers. */
 void detached_remove(Detached *detached);
 /** detached_damaged() - report the damage to all that asked. */
 void detached_damaged(Detached *detached, const char *what);

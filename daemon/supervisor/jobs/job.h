@@ -254,7 +254,7 @@ void job_unwatch(JobWatch *watch);
 bool job_may_move(JobState from, JobState to);
 /** job_set_state() - assert that the move is legal and update the user's counts. */
 void job_set_state(Job *job, JobState next);
-/** for each place a bit mask of the places that may follow it. */
+/** job_place_moves - for each place a bit mask of the places that may follow it. */
 extern const uint16_t job_place_moves[_JOB_PLACE_N];
 /** job_set_place() - assert that the move is legal; the caller changes the lists. */
 static inline void job_set_place(Job *job, JobPlace next) {
@@ -295,7 +295,7 @@ void job_kernel_names(const Job *job, char *text, size_t n_text);
 /** job_waited_us() - from submission to start, or up to now. */
 uint64_t job_waited_us(const Job *job, uint64_t now_ns);
 
-/** how ids are printed. */
+/** JOB_ID_FORMAT - how ids are printed. */
 #define JOB_ID_FORMAT    "%u.%u"
 #define JOB_ID_PARTS(id) (unsigned)((id) >> 32), (unsigned)((id)&UINT32_MAX)
 

@@ -16,12 +16,12 @@
 #define LIMIT_JOB_KERNELS    4096u
 #define LIMIT_JOB_AFTER      1024u
 #define LIMIT_JOB_OPERATIONS (1u << 20) /* bytes */
-#define LIMIT_JOB_DEVICE     4096u      /* far more than there are: what is below fits an int */
+#define LIMIT_JOB_DEVICE     4096u      /* far more than exist, and fits an int */
 #define LIMIT_JOB_LABEL      64u        /* bytes */
 #define LIMIT_DRAIN_REASON   200u       /* bytes */
 #define LIMIT_KERNEL_NAME    1024u      /* bytes; C++ names are long */
-#define LIMIT_USER_ARENAS    16384u     /* each is a descriptor here and at the keeper */
-#define LIMIT_WATCHES        1024u      /* of one session */
+#define LIMIT_USER_ARENAS    16384u /* each is a descriptor of the supervisor and of the keeper */
+#define LIMIT_WATCHES        1024u  /* of one session */
 #define LIMIT_LOG_BURST      10u
 #define LIMIT_LOG_NS         1000000000ull /* one more line for each of these */
 

@@ -25,7 +25,7 @@
 
 #define MODULE_NAME_MAX  256u
 #define MODULE_OPTIONS   64u
-#define MODULE_TRIES_MAX 3u /* workers that die in turn while they load it: perhaps by its fault */
+#define MODULE_TRIES_MAX 3u /* workers that die while loading it, before it is to blame */
 
 typedef struct Arena Arena;
 typedef struct Device Device;

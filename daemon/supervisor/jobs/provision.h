@@ -13,7 +13,7 @@
 #include "module.h"
 #include "slot.h"
 
-#define PROVISION_TRIES_MAX 3u /* workers that fail to start before the work is given up */
+#define PROVISION_TRIES_MAX 3u /* workers that fail to start before the work fails */
 
 /** provision_slot() - the slot may have work: start a worker, or hand it the work. */
 void provision_slot(Slot *slot);

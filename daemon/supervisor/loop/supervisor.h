@@ -34,7 +34,7 @@
 #include "util/pace.h"
 
 #define SUPERVISOR_TICK_MS      250u
-#define SUPERVISOR_QUIT_MS      1500u /* workers may take so long to stop */
+#define SUPERVISOR_QUIT_MS      1500u /* for workers to stop */
 #define SUPERVISOR_QUIT_STEP_MS 10u
 
 typedef struct Supervisor Supervisor;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define CRASHES_FREE     8u            /* at once */
-#define CRASHES_EVERY_NS 1000000000ull /* and then one in so long */
+#define CRASHES_EVERY_NS 1000000000ull /* then one per interval */
 
 /* Zeroed: no crash yet. Touched only by this module. */
 typedef struct Crashes {

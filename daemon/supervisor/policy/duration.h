@@ -17,7 +17,7 @@
 #include "util/macro.h"
 
 #define DURATION_MAX        1024u
-#define DURATION_UNKNOWN_NS 1000000ull /* a job never seen before: neither short nor long */
+#define DURATION_UNKNOWN_NS 1000000ull /* an unknown job counts as neither short nor long */
 
 typedef struct Duration Duration;
 

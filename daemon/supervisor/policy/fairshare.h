@@ -29,7 +29,7 @@
 #include "decay.h"
 #include "util/macro.h"
 
-#define FAIRSHARE_RECENT_NS  60000000000ull /* half-life of what is shown as the share of late */
+#define FAIRSHARE_RECENT_NS  60000000000ull /* half-life of the recent share that is displayed */
 #define FAIRSHARE_WEIGHT_MIN 1e-6
 #define FAIRSHARE_YIELD_MAX                                                                        \
         4.0 /* the rate of a user who had the whole device for long is divided by this */

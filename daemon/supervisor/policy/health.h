@@ -32,7 +32,8 @@
 #define HEALTH_CHECK_MAX_NS 600000000000ull
 #define HEALTH_WINDOW_NS    600000000000ull /* in which faults count together */
 #define HEALTH_FAULTS_MAX   3u
-#define HEALTH_TRUSTED      0u /* domain of root, and of users who share one: its word is enough */
+#define HEALTH_TRUSTED                                                                             \
+        0u /* domain of root, and of users with isolation=shared: its reports are trusted */
 
 typedef enum HealthState {
         HEALTH_WELL,

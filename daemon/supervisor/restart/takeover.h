@@ -32,11 +32,11 @@
 #include "jobs.h"
 
 #define TAKEOVER_LATE_MS 20000u /* without devices; libgpuq gives up after 30 s without an answer */
-#define TAKEOVER_TICK_MS 100u   /* between looks at the clock while devices are looked for */
+#define TAKEOVER_TICK_MS 100u   /* between checks of the clock during discovery */
 
 typedef struct Takeover Takeover;
 
-/** for sessions; the functions accept a takeover that is NULL. */
+/** takeover_resume_ops - for sessions; the functions accept a takeover that is NULL. */
 extern const ResumeOps takeover_resume_ops;
 
 /**

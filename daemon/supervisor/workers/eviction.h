@@ -18,7 +18,7 @@ typedef struct Device Device;
 typedef struct Slot Slot;
 
 #define EVICTION_YIELD_MS  1000u /* before the evicted domain starts a worker again */
-#define EVICTION_ENDING_MS 5000u /* so long an evicted worker may take before another is evicted */
+#define EVICTION_ENDING_MS 5000u /* for an evicted worker to end before another is evicted */
 
 /** eviction_begin() - the worker of @slot found no memory and is gone. @why: its error text. */
 void eviction_begin(Slot *slot, const char *why);

@@ -43,7 +43,7 @@
 #define WORKER_START_MS                                                                            \
         60000u /* limit of the start: a context may take long on a machine with many GPUs */
 #define WORKER_DYING_MS  30000u /* a driver may hold a process for as long as it likes */
-#define WORKER_CANCEL_MS 50u    /* a cancelled job may end by itself so long */
+#define WORKER_CANCEL_MS 50u    /* for a cancelled job to end by itself */
 #define WORKER_READ_MAX  256u   /* messages read in one go */
 
 typedef struct Slot Slot;
@@ -100,7 +100,7 @@ static inline bool worker_is_open(const Worker *worker) {
 static inline bool worker_is_gone(const Worker *worker) {
         return worker->state >= WORKER_DYING;
 }
-/** the operations that the scheduler calls. */
+/** worker_executor_ops - the operations that the scheduler calls. */
 extern const ExecutorOps worker_executor_ops;
 /** worker_of() - the worker of an executor. */
 static inline Worker *worker_of(Executor *executor) {

@@ -25,10 +25,14 @@ void clients_close(Clients *clients) {
                 session_close(session);
 }
 
+void clients_stop_listening(Clients *clients) {
+        clients->listener = listener_close(clients->listener);
+}
+
 void clients_refuse(Clients *clients, int code, const char *why) {
         Session *session, *next;
 
-        clients->listener = listener_close(clients->listener);
+        clients_stop_listening(clients);
         HASH_ITER (hh, clients->sessions, session, next)
                 session_refuse(session, failure_new(code, "%s", why));
 }
@@ -106,11 +110,23 @@ void clients_flush(Clients *clients) {
                 clients->engine->has_new_work = true;
 }
 
-/* A deferred request is served in the next turn, after every connection was read once more. */
-void clients_serve_deferred(Clients *clients) {
+bool clients_has_deferred(const Clients *clients) {
+        return !TAILQ_EMPTY(&clients->deferring) &&
+               (!clients->is_awaiting || clients->turn <= clients->news_turn);
+}
+
+/* A deferred request is served after every connection was read once more. */
+void clients_serve_deferred(Clients *clients, bool is_awaiting, bool has_news) {
         Session *session, *next;
 
+        clients->turn++;
+        clients->is_awaiting = is_awaiting;
+        if (is_awaiting && has_news)
+                clients->news_turn =
+                        clients->turn + CLIENTS_DEFER_TURNS; /* those deferred just now included */
+        if (!clients_has_deferred(clients))
+                return;
         TAILQ_FOREACH_SAFE (session, &clients->deferring, deferred.link, next)
-                if (clients->turn >= session->deferred.turn + 2)
+                if (clients->turn >= session->deferred.turn + CLIENTS_DEFER_TURNS)
                         session_serve_deferred(session);
 }

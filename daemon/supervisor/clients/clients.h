@@ -23,13 +23,21 @@ int clients_init(Clients *clients, Engine *engine);
 void clients_fini(Clients *clients);
 /** clients_close() - close all sessions at once, without a message. */
 void clients_close(Clients *clients);
+/** clients_stop_listening() - accept no more connections. */
+void clients_stop_listening(Clients *clients);
 /** clients_refuse() - accept no more connections, and send all sessions the reason why they end. */
 void clients_refuse(Clients *clients, int code, const char *why);
 
 /* In each turn of the loop */
 
-/** clients_serve_deferred() - serve the requests that waited until all connections were read. */
-void clients_serve_deferred(Clients *clients);
+/**
+ * clients_serve_deferred() - serve the requests that waited until all connections were read
+ * @is_awaiting: sessions from before a restart may still name jobs; requests that name those wait for news
+ * @has_news:    such a session said something since the last turn
+ */
+void clients_serve_deferred(Clients *clients, bool is_awaiting, bool has_news);
+/** clients_has_deferred() - a deferred request may be served in the next turn: the loop must not sleep. */
+bool clients_has_deferred(const Clients *clients);
 /**
  * clients_read_rings() - serve the requests in polled rings
  *

@@ -23,6 +23,8 @@ typedef struct DetachedTable DetachedTable;
 typedef struct Listener Listener;
 typedef struct Session Session;
 
+#define CLIENTS_DEFER_TURNS 2u /* after that many turns every connection was read */
+
 TAILQ_HEAD(Sessions, Session);
 
 struct Clients {
@@ -43,6 +45,7 @@ struct Clients {
         struct Sessions deferring; /* sessions with a deferred request */
         struct Sessions polled;    /* sessions whose ring the loop polls */
         uint64_t turn;             /* of the loop */
+        bool is_awaiting;          /* sessions from before a restart may still name jobs */
         uint64_t news_turn;        /* deferred requests are tried again until this turn */
 };
 

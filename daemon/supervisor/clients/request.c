@@ -377,23 +377,30 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
         return entries[body].handle(session, request->serial, request);
 }
 
-const char *session_request(Session *session, const uint8_t *data, size_t n_data) {
+static const char *session_take_request(Session *session, const uint8_t *data, size_t n_data) {
         Bump *bump = session->clients->bump;
         Gpuq__V1__Request *request;
-        const char *problem = NULL;
 
         request = submit_scan(bump, data, n_data);
         if (!request)
                 request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
         if (!request)
-                problem = "the client sent a message that is not protobuf";
-        else if (session_has_to_wait(session, request))
+                return "the client sent a message that is not protobuf";
+
+        if (session_has_to_wait(session, request)) {
                 session_hold(session, data, n_data);
-        else if (session_names_what_is_ahead(session, request) &&
-                 session_defer(session, data, n_data) == 0)
-                problem = NULL;
-        else
-                problem = session_dispatch(session, request);
-        bump_reset(bump);
+                return NULL;
+        }
+        /* Without memory to defer it the request is served now, and names jobs that are unknown. */
+        if (session_names_what_is_ahead(session, request) &&
+            session_defer(session, data, n_data) == 0)
+                return NULL;
+        return session_dispatch(session, request);
+}
+
+const char *session_request(Session *session, const uint8_t *data, size_t n_data) {
+        const char *problem = session_take_request(session, data, n_data);
+
+        bump_reset(session->clients->bump);
         return problem;
 }

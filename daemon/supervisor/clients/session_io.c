@@ -78,7 +78,9 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
         session->deferred.n_data = n_data;
         session->deferred.turn = clients->turn;
         if (!session->deferred.is_second_try)
-                clients->news_turn = clients->turn + 2; /* the awaited request may be on its way */
+                clients->news_turn =
+                        clients->turn +
+                        CLIENTS_DEFER_TURNS; /* the awaited request may be on its way */
         TAILQ_INSERT_TAIL(&clients->deferring, session, deferred.link);
         return 0;
 }

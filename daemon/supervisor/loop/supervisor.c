@@ -216,7 +216,7 @@ static void supervisor_end_work(Supervisor *supervisor) {
 }
 
 static void supervisor_close_handles(Supervisor *supervisor) {
-        listener_close(supervisor->clients.listener);
+        clients_stop_listening(&supervisor->clients);
         supervisor->engine.keeper = keeper_link_close(supervisor->engine.keeper);
         detached_close(supervisor->clients.detached);
         for (size_t i = 0; i < supervisor->engine.n_devices; ++i)

@@ -81,21 +81,11 @@ static void supervisor_on_idle(uv_idle_t *idle) {
         }
 }
 
-/* While a takeover awaits sessions, deferred requests are served only when something new has
- * arrived. */
-static bool supervisor_may_serve_deferred(const Supervisor *supervisor) {
-        return !takeover_is_awaiting(supervisor->takeover) ||
-               supervisor->clients.turn <= supervisor->clients.news_turn;
-}
-
 static void supervisor_serve_deferred(Supervisor *supervisor) {
-        Clients *clients = &supervisor->clients;
+        bool is_awaiting = takeover_is_awaiting(supervisor->takeover);
 
-        clients->turn++;
-        if (takeover_is_awaiting(supervisor->takeover) && takeover_has_news(supervisor->takeover))
-                clients->news_turn = clients->turn + 2; /* those deferred just now included */
-        if (supervisor_may_serve_deferred(supervisor))
-                clients_serve_deferred(clients);
+        clients_serve_deferred(&supervisor->clients, is_awaiting,
+                               is_awaiting && takeover_has_news(supervisor->takeover));
 }
 
 /* Naps between turns that found nothing. The bell ends a nap. Peers that do not ring because the loop
@@ -111,8 +101,7 @@ static void supervisor_nap(const Supervisor *supervisor) {
 
 static bool supervisor_has_work(const Supervisor *supervisor) {
         return supervisor->engine.has_new_work || !TAILQ_EMPTY(&supervisor->engine.ending) ||
-               (!TAILQ_EMPTY(&supervisor->clients.deferring) &&
-                supervisor_may_serve_deferred(supervisor));
+               clients_has_deferred(&supervisor->clients);
 }
 
 void supervisor_on_prepare(uv_prepare_t *prepare) {

@@ -43,7 +43,7 @@ static void handover_on_timer(uv_timer_t *timer) {
         Handover *handover = timer->data;
 
         /* Clients that connect now wait for the next supervisor. */
-        handover->clients->listener = listener_close(handover->clients->listener);
+        clients_stop_listening(handover->clients);
         handover->n_quiet = handover_is_quiet(handover) ? handover->n_quiet + 1 : 0;
         if (handover->n_quiet < HANDOVER_CHECKS && uv_hrtime() < handover->until_ns)
                 return;

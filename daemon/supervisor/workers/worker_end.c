@@ -58,9 +58,35 @@ void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, cons
         uv_timer_start(&worker->timer, worker_on_timer, WORKER_STOP_MS, 0);
 }
 
+/* Its slot starts the next worker, unless another one is in this worker's place already. */
+static void worker_release_slot(Worker *worker, Slot *slot, const Failure *failure,
+                                bool was_useless) {
+        if (slot->executor != &worker->executor)
+                return;
+
+        if (worker->lacked_memory)
+                eviction_begin(slot, failure->text);
+        else if (was_useless)
+                provision_worker_failed(slot, failure ? failure->text
+                                                      : "the worker process died while it started");
+        else
+                provision_worker_lost(slot, fault_has_culprit(worker->cause));
+}
+
+/* What happens to its jobs, arenas and modules. */
+static void worker_judge_jobs(Worker *worker, const Failure *failure, const char *output) {
+        FaultCause cause = worker->cause;
+        /* A fault that the worker told of is one of its jobs', if it named some that ran. */
+        bool blames_modules = fault_has_culprit(cause) &&
+                              !(cause == FAULT_DEVICE && inflight_has_begun(&worker->executor));
+
+        recovery_run(&worker->executor, cause, failure, output);
+        provision_forget(&worker->executor, blames_modules);
+}
+
 void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const char *output) {
         _cleanup_(failure_freep) Failure *explained = NULL;
-        bool blames_modules, was_useless = worker_is_useless(worker);
+        bool was_useless = worker_is_useless(worker);
         Engine *engine = worker->executor.engine;
         Slot *slot = worker->executor.slot;
 
@@ -75,31 +101,21 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         worker->cause = cause;
         worker_set_state(worker, WORKER_LOST);
         worker->executor.slot = NULL;
-        /* The fault that it reported was caused by a job: it named jobs that ran. */
-        blames_modules = fault_has_culprit(cause) &&
-                         !(cause == FAULT_DEVICE && inflight_has_begun(&worker->executor));
         uv_timer_start(&worker->timer, worker_on_timer, WORKER_STOP_MS,
                        0); /* in case it does not end */
         outbox_clear(&worker->outbox);
-        recovery_run(&worker->executor, cause, explained ? explained : failure, output);
-        provision_forget(&worker->executor, blames_modules);
-        if (worker->cause == FAULT_HARDWARE)
+
+        worker_judge_jobs(worker, explained ? explained : failure, output);
+        if (cause == FAULT_HARDWARE)
                 engine->device_ops->doubt(
                         worker->executor.device, was_useless ? HEALTH_NO_START : HEALTH_FAULT,
                         worker->domain, failure ? failure->text : "unknown reason");
-        if (!slot)
+        if (slot)
+                worker_release_slot(worker, slot, failure, was_useless);
+        else
                 engine->device_ops->probe_failed(engine->monitor, worker->check, worker->pid != 0,
                                                  failure ? failure->text
                                                          : "it ended without a message");
-        else if (slot->executor != &worker->executor) /* another executor has taken its place */
-                return;
-        else if (worker->lacked_memory)
-                eviction_begin(slot, failure->text);
-        else if (was_useless)
-                provision_worker_failed(slot, failure ? failure->text
-                                                      : "the worker process died while it started");
-        else
-                provision_worker_lost(slot, fault_has_culprit(worker->cause));
 }
 
 void worker_break(Worker *worker, const char *why) {
@@ -213,7 +229,8 @@ void worker_exited(Worker *worker, int status, const char *text) {
         failure = worker_describe_exit(status, text);
         if (worker->state == WORKER_DYING)
                 worker_lost(worker, worker->cause, worker->verdict, worker->last_output);
-        worker_lost(worker, FAULT_CRASH, failure, NULL);
+        else
+                worker_lost(worker, FAULT_CRASH, failure, NULL);
         if (worker->executor.device)
                 log_info("worker %d ended: %s", worker->pid, failure->text);
         if (worker->executor.device && !worker->lacked_memory)

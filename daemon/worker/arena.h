@@ -5,10 +5,9 @@
 /*
  * Arena
  *
- * Memory that outlives this worker, made usable here: a host arena is mapped
- * between guard pages and registered with CUDA, a device arena is made or
- * imported and mapped with an unmapped granule behind it. Whoever writes past
- * either end faults instead of changing a neighbour.
+ * Memory that outlives this worker, made usable here. A host arena is mapped between guard pages and
+ * registered with CUDA. A device arena is created or imported, and mapped with an unmapped granule
+ * behind it. A write past either end faults instead of changing a neighbour.
  */
 
 #include <stdbool.h>
@@ -23,7 +22,7 @@
 #include "worker/stream.h"
 
 typedef enum ArenaState {
-        ARENA_PREPARING, /* its pages are being made, or zeroed */
+        ARENA_PREPARING, /* its pages are being populated, or zeroed */
         ARENA_READY,
         ARENA_FAILED, /* failure says why */
 } ArenaState;
@@ -44,7 +43,7 @@ struct Arena {
         ArenaState state;
         Failure failure;
         unsigned n_uses; /* jobs, waiting and in flight */
-        bool dropped;    /* to be freed when nothing uses it */
+        bool dropped;    /* freed when it has no users */
         bool made;       /* by this worker, for others too */
 
         Context *context;
@@ -58,22 +57,22 @@ struct Arena {
         /* host */
         uint8_t *memory;
         bool registered;
-        uv_work_t work; /* touches memory and n_mapped alone */
+        uv_work_t work; /* uses memory and n_mapped only */
         int work_error;
 
         CUdeviceptr address; /* as kernels see it */
 
         /* device */
         CUmemGenericAllocationHandle handle;
-        int fd; /* of one that was made, until it is handed up; -1 */
+        int fd; /* of an arena created here, until it is sent to the supervisor; -1 */
         Ticket zeroing;
 };
 
-/** arena_new() - neither mapped nor made. Return: 0 or -ENOMEM. */
+/** arena_new() - an arena that is neither mapped nor created. Return: 0 or -ENOMEM. */
 int arena_new(uint64_t id, Gpuq__V1__Place place, uint64_t size, Context *context, Streams *streams,
               ArenaFunc func, void *userdata, Arena **ret_arena);
 /**
- * arena_map_host() - map a memfd; its pages are made by another thread, then the callback
+ * arena_map_host() - map a memfd; a thread populates its pages before the callback
  * @fd: the caller's
  *
  * Return: 0, or FAILURE_E_SET with the arena's failure set and no callback.
@@ -82,12 +81,12 @@ int arena_map_host(Arena *arena, uv_loop_t *loop, int fd);
 /** arena_import() - map another worker's device memory. @fd: the caller's. Return: 0 or as result_check(). */
 int arena_import(Arena *arena, int fd);
 /**
- * arena_make() - new device memory; the callback comes when it is zeroed
+ * arena_make() - new device memory; the callback follows when it is zeroed
  *
  * Return: 0, or as result_check() with the arena's failure set.
  */
 int arena_make(Arena *arena);
-/** arena_poll() - of one that is being zeroed: calls back when it is done. */
+/** arena_poll() - while the arena is being zeroed: call back when that is done. */
 void arena_poll(Arena *arena);
 /** arena_is_zeroing() */
 static inline bool arena_is_zeroing(const Arena *arena) {
@@ -97,7 +96,7 @@ static inline bool arena_is_zeroing(const Arena *arena) {
 static inline bool arena_needs_quiesce(const Arena *arena) {
         return arena->registered;
 }
-/** arena_free() - not while it is prepared; NULL is fine. Return: NULL. */
+/** arena_free() - not while it is being prepared; NULL is fine. Return: NULL. */
 Arena *arena_free(Arena *arena);
 
 #endif

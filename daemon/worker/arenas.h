@@ -5,9 +5,8 @@
 /*
  * Arenas
  *
- * Every arena of this worker, by id. One that is dropped leaves the table at
- * once; its memory goes when no job uses it, at a quiesce point where CUDA would
- * otherwise make running kernels wait.
+ * Every arena of this worker, by id. A dropped arena leaves the table at once. Its memory is freed when
+ * no job uses it, at a quiesce point if CUDA would otherwise wait for running kernels.
  */
 
 #include "worker/arena.h"
@@ -17,7 +16,7 @@ typedef struct Arenas {
         Streams *streams;
         Quiesce *quiesce;
         uv_loop_t *loop;
-        ArenaFunc func; /* when one is ready or has failed, unless it was dropped */
+        ArenaFunc func; /* called when an arena is ready or has failed, unless it was dropped */
         void *userdata;
         Arena *by_id;
         LIST_HEAD(, Arena) zeroing;
@@ -29,19 +28,19 @@ void arenas_init(Arenas *arenas, Context *context, Streams *streams, Quiesce *qu
 /** arenas_find() - by id, or NULL. */
 Arena *arenas_find(Arenas *arenas, uint64_t id);
 /**
- * arenas_add() - map a host arena or import a device arena; ends in a call of func
+ * arenas_add() - map a host arena or import a device arena; func is called at the end
  * @fd: the caller's
  *
  * Return: 0, FAILURE_E_FAULT, or -ENOMEM.
  */
 int arenas_add(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64_t size, int fd);
-/** arenas_make() - new device memory; ends in a call of func. Return: as arenas_add(). */
+/** arenas_make() - new device memory; func is called at the end. Return: as arenas_add(). */
 int arenas_make(Arenas *arenas, uint64_t id, uint64_t size);
-/** arenas_drop() - forget one. */
+/** arenas_drop() - drop an arena. */
 void arenas_drop(Arenas *arenas, Arena *arena);
-/** arenas_unuse() - by a job that has ended. */
+/** arenas_unuse() - a job that used it has ended. */
 void arenas_unuse(Arena *arena);
-/** arenas_poll() - look whether one is zeroed. Return: whether there was. */
+/** arenas_poll() - check whether an arena is zeroed. Return: whether one was. */
 bool arenas_poll(Arenas *arenas);
 
 #endif

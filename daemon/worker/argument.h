@@ -5,19 +5,19 @@
 /*
  * Argument
  *
- * Whether what a client gives for a kernel's parameter fits it: size always,
- * kind where both are known.
+ * Whether a client's argument fits a kernel's parameter: always by size, and by kind where both are
+ * known.
  */
 
 #include "worker/image.h"
 
-/* Room for a scalar, aligned for any. */
+/* Space for a scalar of any type. */
 typedef union ArgumentSlot {
         uint8_t bytes[16];
         _Alignas(16) uint64_t word;
 } ArgumentSlot;
 
-/** argument_slots() - how many a given argument fills; 0 for a buffer. */
+/** argument_slots() - the number of slots that an argument fills; 0 for a buffer. */
 size_t argument_slots(const Gpuq__V1__Argument *argument);
 /** argument_check() - for parameter @i, which exists. Return: 0 or FAILURE_E_SET. */
 int argument_check(const Function *function, unsigned i, const Gpuq__V1__Argument *argument,

@@ -5,8 +5,8 @@
 /*
  * Blocks
  *
- * Memory of jobs and batches, which come and go by the hundred thousand a
- * second: blocks of a few sizes that are kept for the next. The loop's thread only.
+ * Memory for jobs and batches, of which several hundred thousand a second are made and freed: blocks
+ * of a few sizes that are reused. Used by the loop's thread only.
  */
 
 #include <stddef.h>
@@ -24,11 +24,15 @@ typedef struct Blocks {
 /** blocks_init() - nothing is kept yet. */
 void blocks_init(Blocks *blocks);
 
-/** blocks_take() - memory of @n_bytes, not cleared, aligned for anything; blocks_give() it back. Return: NULL: none. */
+/**
+ * blocks_take() - uncleared memory of @n_bytes, aligned for any type; blocks_give() returns it
+ *
+ * Return: NULL: out of memory.
+ */
 void *blocks_take(Blocks *blocks, size_t n_bytes);
 /** blocks_give() - NULL is fine. */
 void blocks_give(Blocks *blocks, void *memory);
-/** blocks_clear() - give all that is kept back to the system. */
+/** blocks_clear() - return all unused blocks to the system. */
 void blocks_clear(Blocks *blocks);
 
 #endif

@@ -5,17 +5,17 @@
 /*
  * Device check
  *
- * Whether one device is well: a context, some memory written and read back, and
- * NVML's word. Of its own process, which ends after it.
+ * Whether one device is well: creates a context, writes and reads some memory, and asks NVML. It runs
+ * in a process of its own, which ends afterwards.
  */
 
 #include "worker/worker.h"
 
 /**
- * check_run() - at the device of options->uuid
+ * check_run() - check the device of options->uuid
  *
- * Return: 0: it is well; FAILURE_E_SET: it is not if failure->is_device, else the look
- * came to nothing.
+ * Return: 0: it is well; FAILURE_E_SET: it is broken if failure->is_device, else the check itself
+ * failed.
  */
 int check_run(const WorkerOptions *options, Driver **ret_driver, Failure *failure);
 

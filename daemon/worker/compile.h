@@ -5,9 +5,9 @@
 /*
  * Compile
  *
- * One run of gpuqd-compiler: a child in its own process group, with a kill
- * timer. Compilers holds those that run and those that wait, since a hundred
- * clients with a module each would otherwise start a hundred compilers.
+ * One run of gpuqd-compiler: a child in its own process group, with a kill timer. Compilers holds
+ * running and waiting runs, because a hundred clients with a module each would otherwise start a
+ * hundred compilers.
  */
 
 #include <sys/queue.h>
@@ -53,18 +53,19 @@ typedef void (*CompileFunc)(void *userdata, Compiled *compiled, void *data, cons
 
 /** compilers_init() - @settings is copied, its strings borrowed. */
 void compilers_init(Compilers *compilers, uv_loop_t *loop, const CompilerSettings *settings);
-/** compilers_kill() - every child, at once; nobody is called. */
+/** compilers_kill() - kill all children at once; no callback follows. */
 void compilers_kill(Compilers *compilers);
 
 /**
- * compile_start() - now, or when another has ended
- * @ret_compile: for compile_cancel(), until the callback, which may come before this returns
+ * compile_start() - start now, or when another run has ended
+ * @ret_compile: for compile_cancel() until the callback, which may come before this function
+ * returns
  *
  * Return: 0 or a negative errno.
  */
 int compile_start(Compilers *compilers, const CompileRequest *request, CompileFunc func,
                   void *userdata, Compile **ret_compile);
-/** compile_cancel() - its result is not wanted any more; NULL is fine. Return: NULL. */
+/** compile_cancel() - the result is not wanted; NULL is fine. Return: NULL. */
 Compile *compile_cancel(Compile *compile);
 
 #endif

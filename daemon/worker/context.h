@@ -5,9 +5,8 @@
 /*
  * Context
  *
- * The CUDA context of this worker, its scratch pool and what the device can
- * do. Touched by the loop's thread alone. Here, and nowhere else, a CUresult
- * becomes a Failure.
+ * The worker's CUDA context, its scratch pool and the device's capabilities. Used by the loop's thread
+ * alone. This module alone turns a CUresult into a Failure.
  */
 
 #include <stdbool.h>
@@ -42,8 +41,8 @@ typedef struct Context {
  * context_new() - cuInit and a context on a device, current in this thread
  * @cu: borrowed, outlives the context
  *
- * There is no way to free it: it ends with the process, since destroying one whose kernel faulted
- * or never ends would hang.
+ * It is never freed and ends with the process: destroying a context whose kernel faulted or never ends
+ * would hang.
  *
  * Return: 0, FAILURE_E_SET, or -ENOMEM.
  */
@@ -51,23 +50,24 @@ int context_new(const Driver *cu, unsigned device, Context **ret_context, Failur
 /** context_properties() - of exportable memory on this device. */
 CUmemAllocationProp context_properties(const Context *context);
 
-/** result_is_sticky() - whether every later call in this context fails too. */
+/** result_is_sticky() - whether all later calls in this context fail, too. */
 bool result_is_sticky(CUresult result);
 /** result_text() - "CUDA_ERROR_X: an x happened" into @text. Return: @text. */
 const char *result_text(const Driver *cu, CUresult result, char *text, size_t n_text);
 /**
- * result_check() - a CUresult as this project's own
+ * result_check() - turn a CUresult into this project's error code
  * @code: of a failure that is not sticky
- * @what: what was tried, for its text
+ * @what: the operation, for the text
  *
  * Return: 0, FAILURE_E_SET, or FAILURE_E_FAULT, whose text is CUDA's alone.
  */
 int result_check(const Driver *cu, CUresult result, Gpuq__V1__Code code, const char *what,
                  Failure *failure);
 /**
- * context_check() - result_check() of a call that a worker starts with
+ * context_check() - result_check() for a call during the worker's start
  *
- * Without memory it is E_MEMORY, for the device has no room for one more; else E_NO_DEVICE, and whether the device is to blame.
+ * Out of memory is E_MEMORY, because the device has no memory for one more context. Other errors are
+ * E_NO_DEVICE, with is_device if the device is to blame.
  */
 int context_check(const Context *context, CUresult result, const char *what, Failure *failure);
 

@@ -5,8 +5,8 @@
 /*
  * Geometry
  *
- * Whether a launch's grid, block, clusters and shared memory fit the device and
- * the kernel. Each refusal names the limit.
+ * Checks that a launch's grid, block, clusters and shared memory fit the device and the kernel. Each
+ * refusal names the limit.
  */
 
 #include "worker/image.h"

@@ -5,10 +5,9 @@
 /*
  * Image
  *
- * A CUmodule that is loaded, with its kernels and variables. All that a check
- * needs of a kernel is read once, so no job asks the driver. Sessions whose
- * modules are alike share one, unless it has variables. Kernels that the compiler or
- * gpuq itself put there, twins and internal ones, are in no list.
+ * A loaded CUmodule with its kernels and variables. All properties of a kernel that checks need are
+ * read once, so no job asks the driver. Sessions with equal modules share an image, unless it has
+ * variables. Kernels that the compiler or gpuq itself adds, twins and internal ones, are not listed.
  */
 
 #include <stdbool.h>
@@ -28,7 +27,7 @@ typedef struct FunctionParameter {
 typedef struct Function {
         CUfunction function;
         const char *symbol; /* as in the module; owned by the driver or by the compiled result */
-        const char *name;   /* as users say it */
+        const char *name;   /* the name that users write */
         const char *text;   /* what it computes, or "" */
         FunctionParameter *parameters;
         size_t n_parameters;
@@ -39,8 +38,8 @@ typedef struct Function {
         size_t n_parameter_bytes;  /* where the last parameter ends */
         CUfunction twin;           /* runs many jobs in one launch (compiler/batch.h); NULL: none */
         unsigned twin_max_threads; /* in a block */
-        InPlace *in_place;         /* what is known of it; NULL: nothing yet */
-        /* the last answer about blocks that can be resident at once */
+        InPlace *in_place;         /* results of trials; NULL: none yet */
+        /* the latest result on blocks that can be resident at once */
         unsigned resident_threads, resident_shared, resident_blocks;
 } Function;
 
@@ -68,7 +67,7 @@ typedef struct Image {
 } Image;
 
 /**
- * image_load() - load what was compiled; waits for every running kernel
+ * image_load() - load a compiled module; waits for every running kernel
  * @compiled: consumed on success, as is @data, which it points into
  *
  * Return: 0, FAILURE_E_SET, FAILURE_E_FAULT, or -ENOMEM.
@@ -77,16 +76,16 @@ int image_load(Context *context, Compiled *compiled, void *data, Image **ret_ima
                Failure *failure);
 /** image_unload() - waits for every running kernel; NULL is fine. Return: NULL. */
 Image *image_unload(Image *image);
-/** image_is_like() - whether loading @compiled would give the same. */
+/** image_is_like() - whether loading @compiled would give an equal image. */
 bool image_is_like(const Image *image, const Compiled *compiled);
 
 /**
- * image_function() - by symbol, by name, or by plain name where only one has it
+ * image_function() - find a kernel by symbol, by name, or by plain name if that is unique
  *
  * Return: 0, or FAILURE_E_SET with the names there are.
  */
 int image_function(Image *image, const char *name, Function **ret_function, Failure *failure);
-/** image_internal() - one of gpuq's own kernels, in the module of the built-in ones; NULL: it is not there. */
+/** image_internal() - one of gpuq's own kernels in the built-in module; NULL: it does not exist. */
 CUfunction image_internal(const Image *image, const char *symbol);
 /**
  * image_variable() - likewise

@@ -5,9 +5,8 @@
 /*
  * Issue
  *
- * Puts a batch on a stream, whole, and takes it off when it is done. In this
- * order: scratch, zeros, copies in, the launch of all its jobs or the steps of its
- * one job, copies out, scratch away, done word.
+ * Puts a whole batch on a stream, and finishes it when it is done. The order is: scratch, zeros, copies
+ * in, the launch of all its jobs or the steps of its one job, copies out, free scratch, done word.
  */
 
 #include "worker/transfer.h"
@@ -20,7 +19,7 @@ typedef struct IssueSettings {
         bool in_place; /* kernels may work on host memory */
 } IssueSettings;
 
-/* Since the worker started. */
+/* Counts since the worker started. */
 typedef struct IssueCounters {
         uint64_t n_batches, n_coalesced;
         uint64_t n_by_way[_BATCH_WAY_N]; /* jobs */
@@ -44,10 +43,10 @@ void issuer_init(Issuer *issuer, Context *context, Streams *streams, const Issue
 bool issuer_may_batch(const Issuer *issuer);
 
 /**
- * issue_choose() - the way of its data
+ * issue_choose() - choose the way of its data
  * @beside: what else is in flight
  *
- * batch->choice may say that it should wait, or that only the first of its jobs should be issued: split it then.
+ * batch->choice may ask to wait, or to issue only the first job: split the batch then.
  */
 void issue_choose(const Issuer *issuer, Batch *batch, InPlaceBeside beside, uint64_t now_ns);
 /**
@@ -58,7 +57,7 @@ void issue_choose(const Issuer *issuer, Batch *batch, InPlaceBeside beside, uint
  * memory while others have some; FAILURE_E_FAULT. Its jobs' failures say why.
  */
 int issue_batch(Issuer *issuer, Batch *batch);
-/** issue_finish() - a batch whose ticket is done: its timing; what it held is free again. */
+/** issue_finish() - the batch's ticket is done: record its timing and free what it held. */
 void issue_finish(Issuer *issuer, Batch *batch, uint64_t now_ns);
 
 #endif

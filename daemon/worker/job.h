@@ -5,8 +5,8 @@
 /*
  * Job
  *
- * One job in this worker, from its message to its end. It holds its arenas and
- * modules; the runner decides when it goes on.
+ * One job in this worker, from its message to its end. It holds its arenas and modules. The runner
+ * decides when it proceeds.
  *
  *     WAITING -> IN_FLIGHT -> ENDED
  *          \-----------------/   when a check refuses it
@@ -39,30 +39,30 @@ typedef struct JobKernel {
 
 typedef struct Job Job;
 
-/* One entry of what a job comes after. */
+/* An edge from an earlier job. */
 typedef struct JobEdge {
         SLIST_ENTRY(JobEdge) link; /* before->successors */
-        Job *after;                /* the one that waits */
+        Job *after;                /* the later job */
 } JobEdge;
 
-/* The jobs that it comes after, and those that come after it. */
+/* Its predecessors and successors. */
 typedef struct JobOrder {
         uint64_t *after; /* ids */
         JobEdge *edges;  /* one each */
         size_t n_after;
-        size_t n_behind; /* of these, those that wait */
+        size_t n_behind; /* predecessors that it still waits for */
         SLIST_HEAD(, JobEdge) successors;
 } JobOrder;
 
-/* What jobs must have in common to run as one launch. */
+/* The properties that jobs of one launch share. */
 typedef struct JobKind {
-        Function *function; /* NULL: runs by itself */
+        Function *function; /* NULL: it runs as its own batch */
         unsigned grid[3], block[3];
         unsigned shared_bytes;
         StreamClass class;
 } JobKind;
 
-/* One block with what it points to, but for the program and texts. */
+/* One allocation with all it points to, except the program and texts. */
 struct Job {
         uint64_t id;
         UT_hash_handle hh;      /* runner->by_id */
@@ -72,7 +72,7 @@ struct Job {
 
         int priority;
         bool timed;
-        bool alone;             /* waits for no company */
+        bool alone;             /* is not batched with other jobs */
         uint32_t timeout_ms;    /* 0: none */
         StagingBuffer *buffers; /* of an Arena each */
         size_t n_buffers;
@@ -82,7 +82,7 @@ struct Job {
         uint64_t formed_ns;  /* when it first came to a batch; 0: not yet */
         uint8_t *operations; /* packed */
         size_t n_operations; /* bytes */
-        Word word;           /* let go by word_end() */
+        Word word;           /* released by word_end() */
 
         /* once checked */
         Program *program;
@@ -105,7 +105,7 @@ struct Job {
 
 TAILQ_HEAD(JobList, Job);
 
-/* How a job finds what its message names. */
+/* Callbacks that find what its message names. */
 typedef struct JobTables {
         Arena *(*find_arena)(void *userdata, uint64_t id);
         Module *(*find_module)(void *userdata, uint64_t id);
@@ -113,21 +113,21 @@ typedef struct JobTables {
 } JobTables;
 
 /**
- * job_new() - from its message, which is not needed afterwards
+ * job_new() - make a job from its message, which is not needed afterwards
  * @parts: as protocol_job() found them
  * @blocks: its memory, which job_free() gives back
  *
- * A job that names what is not there, or a range outside an arena, is made all
- * the same, with its failure set. Return: 0, or -ENOMEM.
+ * A job that names a missing object, or a range outside an arena, is made with its failure set.
+ * Return: 0, or -ENOMEM.
  */
 int job_new(const WorkerJob *message, const WorkerJobParts *parts, const JobTables *tables,
             Blocks *blocks, Job **ret_job);
-/** job_let_go() - it uses its arenas and modules no more: once. */
+/** job_let_go() - it does not use its arenas and modules any more; call it once. */
 void job_let_go(Job *job);
 /** job_free() - after job_let_go(); NULL is fine. Return: NULL. */
 Job *job_free(Job *job, Blocks *blocks);
 
-/** job_is_prepared() - whether its arenas and modules have come to an end of their own, good or bad. */
+/** job_is_prepared() - whether its arenas and modules are ready or have failed. */
 bool job_is_prepared(const Job *job);
 /**
  * job_check() - decode and check its operations; when prepared
@@ -135,10 +135,10 @@ bool job_is_prepared(const Job *job);
  * Return: 0, FAILURE_E_SET with its failure set, FAILURE_E_FAULT likewise, or -ENOMEM.
  */
 int job_check(Job *job, Programs *programs);
-/** job_set_addresses() - of its buffers: in host arenas where they are if @in_place, else in its scratch. */
+/** job_set_addresses() - set its buffers' addresses: host arenas if @in_place, else its scratch. */
 void job_set_addresses(const Job *job, bool in_place);
 
-/** job_arena() - of one of its buffers, or of a range of its staging. */
+/** job_arena() - the arena of a buffer, or of a range of its staging. */
 static inline Arena *job_arena(const void *arena) {
         return (Arena *)arena;
 }

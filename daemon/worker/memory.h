@@ -5,8 +5,8 @@
 /*
  * Memory
  *
- * How much device memory this process has: by NVML where there is one, else by
- * the driver. NVML takes milliseconds, so it is asked in another thread.
+ * The device memory that this process uses: from NVML if it exists, else from the driver. NVML takes
+ * milliseconds, so a thread asks it.
  */
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ typedef struct Memory {
         uv_work_t work;
         bool asking;
 
-        /* the other thread's, while asking */
+        /* used by the thread while it asks */
         bool opened;
         struct Nvml *nvml; /* NULL: there is none */
         uint64_t n_bytes;
@@ -36,7 +36,7 @@ typedef struct Memory {
 /** memory_init() */
 void memory_init(Memory *memory, Context *context, uv_loop_t *loop, MemoryFunc func,
                  void *userdata);
-/** memory_ask() - the answer comes by func, perhaps before this returns. */
+/** memory_ask() - func gets the answer, perhaps before this returns. */
 void memory_ask(Memory *memory);
 
 #endif

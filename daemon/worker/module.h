@@ -5,10 +5,9 @@
 /*
  * Module
  *
- * A session's module in this worker: compiled in a child, then loaded at a
- * quiesce point. Modules that compile to the same share an image, unless it has
- * variables; then each module has its own. The built-in kernels are compiled and
- * loaded once in the worker's life, however many sessions ask for them.
+ * A session's module in this worker: compiled in a child, then loaded at a quiesce point. Modules with
+ * equal results share an image, unless it has variables; then each module has its own. The built-in
+ * kernels are compiled and loaded once per worker, however many sessions use them.
  */
 
 #include "util/table.h"
@@ -34,7 +33,7 @@ struct Module {
         Failure failure;
         char *log;       /* warnings, or NULL */
         unsigned n_uses; /* jobs, waiting and in flight */
-        bool dropped;    /* to be freed when nothing uses it */
+        bool dropped;    /* freed when it has no users */
         bool is_builtin; /* takes its image from modules->builtin */
         Compile *compile;
         Compiled *compiled; /* while it waits to be loaded */
@@ -45,9 +44,9 @@ struct Module {
 
 /* Called when a module is ready or has failed. */
 typedef void (*ModuleFunc)(Module *module, void *userdata);
-/* Called when the built-in kernels are loaded, and with NULL when they cannot be. */
+/* Called when the built-in kernels are loaded; with NULL if they cannot be. */
 typedef void (*ModuleBuiltinFunc)(const Image *image, void *userdata);
-/* Called before an image goes: nothing may keep its functions. */
+/* Called before an image is unloaded: no object may keep its functions. */
 typedef void (*ModuleUnloadFunc)(void *userdata);
 
 struct Modules {
@@ -67,23 +66,23 @@ struct Modules {
 void modules_init(Modules *modules, Context *context, Compilers *compilers, Quiesce *quiesce,
                   ModuleFunc func, ModuleBuiltinFunc builtin_func, ModuleUnloadFunc unload_func,
                   void *userdata);
-/** modules_load_builtin() - for the worker's own use; builtin_func tells. Return: 0 or -ENOMEM. */
+/** modules_load_builtin() - load them for the worker's own use; calls builtin_func. Return: 0 or -ENOMEM. */
 int modules_load_builtin(Modules *modules);
-/** modules_find() - by id, or NULL. One that was dropped is not found. */
+/** modules_find() - find by id. Return: NULL: unknown or dropped. */
 Module *modules_find(Modules *modules, uint64_t id);
 /**
- * module_add() - begin to compile one
+ * module_add() - start compiling a module
  * @request: its descriptor is consumed in any case
  *
  * Ends in one call of the modules' func, which may come before this returns.
  * Return: 0 or -ENOMEM.
  */
 int module_add(Modules *modules, uint64_t id, const CompileRequest *request);
-/** module_drop() - jobs that use it still run. */
+/** module_drop() - drop the module; jobs that use it still run. */
 void module_drop(Module *module);
-/** module_use() - by a job. */
+/** module_use() - a job uses the module. */
 void module_use(Module *module);
-/** module_unuse() - a dropped module goes when nothing uses it. */
+/** module_unuse() - a job has ended; a dropped module is freed when no job uses it. */
 void module_unuse(Module *module);
 
 #endif

@@ -5,10 +5,9 @@
 /*
  * Move
  *
- * Many small copies and zeros in one launch of a kernel (kernels/move.cu), whose
- * parameter tells it all of them: one call of a copy engine costs this thread as
- * much as a launch does. The kernel comes with the built-in ones; until they are
- * loaded, and where it does not launch, there is no move and copy engines do it.
+ * Many small copies and zeros in one launch of a kernel (kernels/move.cu), whose parameter lists them.
+ * One call of a copy engine costs this thread as much as a launch. The kernel belongs to the built-in
+ * ones. Until they are loaded, or if it does not launch, copy engines do the work.
  */
 
 #include <stdbool.h>
@@ -37,7 +36,11 @@ typedef struct Move {
         MoveTable table;                  /* what the next launch does */
 } Move;
 
-/** move_table_add() - as a row of its own, or joined to the last one if it goes on there. Return: false: it is full. */
+/**
+ * move_table_add() - add a row, or extend the last row if the range continues it
+ *
+ * Return: false: the table is full.
+ */
 bool move_table_add(MoveTable *table, const MoveRow *row);
 /** move_table_blocks() - how many blocks a row gets: as many as keep PCIe busy, not more of many rows. */
 unsigned move_table_blocks(const MoveTable *table);
@@ -50,15 +53,15 @@ static inline bool move_is_there(const Move *move) {
 }
 /** move_symbol() - the kernel's name for a size, or NULL behind the last. */
 const char *move_symbol(unsigned size);
-/** move_set() - the kernel for a size is loaded. */
+/** move_set() - the kernel of one size is loaded. */
 void move_set(Move *move, unsigned size, CUfunction function);
-/** move_disable() - it does not work; what was added is forgotten. */
+/** move_disable() - the kernel does not work; pending rows are dropped. */
 void move_disable(Move *move);
-/** move_forget() - what was added and not launched. */
+/** move_forget() - drop rows that were not launched. */
 void move_forget(Move *move);
-/** move_add() - to what is launched next, or launch what there is first. Rows of one launch have no order. */
+/** move_add() - add a row to the next launch, launching a full table first. Rows of one launch have no order. */
 CUresult move_add(Move *move, Stream *stream, CUdeviceptr to, CUdeviceptr from, uint64_t n_bytes);
-/** move_launch() - what was added; nothing if nothing was. One that fails is the last: there is no move then. */
+/** move_launch() - launch the pending rows, if any. After a failed launch there is no move kernel any more. */
 CUresult move_launch(Move *move, Stream *stream);
 
 #endif

@@ -5,10 +5,9 @@
 /*
  * Output
  *
- * What kernels print goes to this process's stdout, and what a failed assert
- * says to its stderr, put there by the driver. Both descriptors are memfds of a
- * fixed size here, read after the kernels that wrote. The worker's own log lines
- * pass through stderr too and are handed on to where it was.
+ * The driver writes kernels' output to this process's stdout, and failed assertions to its stderr. Both
+ * descriptors are memfds of a fixed size, which are read after the kernels that wrote to them. The
+ * worker's own log lines pass through stderr too, and are forwarded to its original destination.
  */
 
 #include <stdbool.h>
@@ -17,16 +16,16 @@
 
 typedef struct Output {
         int out, err;   /* the memfds */
-        int stderr_was; /* the process's own */
+        int stderr_was; /* the process's original stderr */
 } Output;
 
-/** output_open() - put the memfds in the places of stdout and stderr. Return: 0 or a negative errno. */
+/** output_open() - replace stdout and stderr by the memfds. Return: 0 or a negative errno. */
 int output_open(Output *output);
-/** output_take() - what was printed since the last call. @ret_text: NULL if nothing; the caller's. Return: 0 or -ENOMEM. */
+/** output_take() - the output since the last call. @ret_text: NULL if none; the caller's. Return: 0 or -ENOMEM. */
 int output_take(Output *output, char **ret_text);
-/** output_take_errors() - the same of stderr. */
+/** output_take_errors() - the same for stderr. */
 int output_take_errors(Output *output, char **ret_text);
-/** output_forward() - hand what is in stderr on to where it was. */
+/** output_forward() - forward the content of stderr. */
 void output_forward(Output *output);
 
 #endif

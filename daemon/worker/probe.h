@@ -5,8 +5,7 @@
 /*
  * Probe
  *
- * Tells the supervisor which devices there are, or why there is none. Makes no
- * context.
+ * Reports the devices to the supervisor, or why there are none. Creates no context.
  */
 
 #include "worker/worker.h"

@@ -5,9 +5,9 @@
 /*
  * Program
  *
- * A job's operations, decoded and checked: kernels found, arguments fitted to
- * their parameters, ranges inside their buffers. What is wrong is told here, in
- * words; what passes, the driver takes. Protobuf types end here.
+ * A job's operations, decoded and checked: kernels found, arguments matched to parameters, ranges inside
+ * their buffers. Errors are reported here with a text; the driver accepts what passes. Protobuf types
+ * end here.
  */
 
 #include <stdbool.h>
@@ -69,16 +69,17 @@ typedef struct Step {
         };
 } Step;
 
-/* One block of memory. Jobs that ask for the same share one: their addresses differ, set when each is issued. */
+/* One allocation. Jobs with equal operations share it: the addresses differ and are set at each
+ * issue. */
 typedef struct Program {
         unsigned n_refs;
-        uint64_t number;        /* of one that is kept for the next job that asks for it; else 0 */
-        CUdeviceptr *addresses; /* one a buffer: set these before running */
+        uint64_t number;        /* of a program kept for reuse; else 0 */
+        CUdeviceptr *addresses; /* one per buffer: set these before running */
         size_t n_buffers;
         Step *steps;
         size_t n_steps;
         bool has_printf;    /* a kernel may print: runs alone */
-        bool launches_only; /* no step's check looked at a buffer */
+        bool launches_only; /* no step's check depends on a buffer */
 } Program;
 
 /**
@@ -89,15 +90,15 @@ typedef struct Program {
  */
 int program_new(const ProgramInput *input, const Context *context, Program **ret_program,
                 Failure *failure);
-/** program_ref() - for another user of it. Return: @program. */
+/** program_ref() - one more reference. Return: @program. */
 Program *program_ref(Program *program);
 /** program_unref() - NULL is fine. Return: NULL. */
 Program *program_unref(Program *program);
 DEFINE_CLEANUP(Program, program_unref)
-/** program_only_launch() - the one step, if it is a launch and the only one; else NULL. */
+/** program_only_launch() - the only step, if it is a launch; else NULL. */
 const ProgramLaunch *program_only_launch(const Program *program);
 
-/** place_address() - where it is now. */
+/** place_address() - the current address. */
 static inline CUdeviceptr place_address(const ProgramPlace *place) {
         return *place->base + place->offset;
 }

@@ -5,9 +5,8 @@
 /*
  * Quiesce
  *
- * What may be done only when nothing runs: calls that wait for every running
- * kernel and stop all launches meanwhile. They wait here, in order; as long as
- * one does, no new job is issued.
+ * Calls that wait for every running kernel and stop all launches meanwhile are queued here, in order,
+ * until nothing runs (a quiesce point). While a call is queued, no new job is issued.
  */
 
 #include <stdbool.h>
@@ -31,13 +30,13 @@ typedef struct Quiesce {
 
 /** quiesce_init() */
 void quiesce_init(Quiesce *quiesce);
-/** quiesce_add() - have @task done at the next quiesce point; at most once. */
+/** quiesce_add() - run @task at the next quiesce point; at most once. */
 void quiesce_add(Quiesce *quiesce, QuiesceTask *task);
-/** quiesce_remove() - if it waits. */
+/** quiesce_remove() - remove the task if it is queued. */
 void quiesce_remove(Quiesce *quiesce, QuiesceTask *task);
-/** quiesce_run() - do all that waits. Return: 0 or FAILURE_E_FAULT. */
+/** quiesce_run() - run all queued tasks. Return: 0 or FAILURE_E_FAULT. */
 int quiesce_run(Quiesce *quiesce);
-/** quiesce_waiting() - what the first one does, or NULL. */
+/** quiesce_waiting() - what the first queued task does, or NULL. */
 const char *quiesce_waiting(const Quiesce *quiesce);
 
 #endif

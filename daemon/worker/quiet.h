@@ -5,12 +5,12 @@
 /*
  * Quiet
  *
- * A moment in which nothing new is issued, so that what is in flight ends and
- * somebody can have the device to himself. However many ask for it, a
- * twenty-fifth of the time goes there at most. Pure.
+ * A window in which no new work is issued, so that work in flight ends and one job can have the device
+ * alone. However many jobs ask for it, at most a twenty-fifth of the time is quiet. Pure.
  *
- * Without these moments both ways of a trial were timed beside whatever else was in flight, and the choice was wrong at
- * times: the lone addition of in_place.h took 15.4 us in one section of a run and 26.6 us, staged, in another.
+ * Without these windows both ways of a trial were timed beside other work in flight, and the choice was
+ * sometimes wrong: the lone addition of in_place.h took 15.4 us in one section of a run and 26.6 us,
+ * staged, in another.
  */
 
 #include <stdbool.h>
@@ -20,17 +20,17 @@
 #define QUIET_GAP_NS (25 * QUIET_NS)   /* from its end to the next one at least */
 
 typedef struct Quiet {
-        uint64_t until_ns;  /* it is quiet */
-        uint64_t window_ns; /* the end of the moment in which it may be, or last could */
+        uint64_t until_ns;  /* end of the current quiet period */
+        uint64_t window_ns; /* end of the present or last window */
 } Quiet;
 
-/** quiet_may_be() - now, if somebody asks. */
+/** quiet_may_be() - a quiet period may start now. */
 bool quiet_may_be(const Quiet *quiet, uint64_t now_ns);
-/** quiet_ask() - until then at most; nothing happens where it may not be. */
+/** quiet_ask() - request a quiet period until then at most; nothing happens outside of a window. */
 void quiet_ask(Quiet *quiet, uint64_t until_ns, uint64_t now_ns);
-/** quiet_is() - now. */
+/** quiet_is() - whether it is quiet now. */
 bool quiet_is(const Quiet *quiet, uint64_t now_ns);
-/** quiet_end() - what it was for has ended. The moment goes on for others who ask. */
+/** quiet_end() - the reason for the quiet period has ended. The window stays open for other requests. */
 void quiet_end(Quiet *quiet);
 
 #endif

@@ -5,12 +5,12 @@
 /*
  * Runner
  *
- * The jobs of this worker: which may be issued now and together, which are in
- * flight, which have ended. Completions are polled; a fault is asked for at a falling
- * rate, since it shows nowhere else. Never waits.
+ * The jobs of this worker: which may be issued now and together, which are in flight, and which have
+ * ended. Completions are polled. The driver is queried for faults with backoff, because nothing else
+ * shows a fault. The runner never blocks.
  *
- * A job is ready when none that it comes after still waits. Those that are in
- * flight it follows on their stream.
+ * A job is ready when none of its predecessors waits. It follows predecessors in flight on their
+ * stream.
  */
 
 #include "worker/arenas.h"
@@ -36,20 +36,20 @@ typedef struct Runner {
 
         Job *by_id; /* waiting and in flight */
         struct JobList waiting, in_flight, ended;
-        struct JobList ready;    /* of those that wait, but for those in an open batch */
-        struct JobList put_back; /* of these, those that could not go in this turn */
-        uint64_t again_ns;       /* when they may; 0: when something has ended */
-        struct JobList refused;  /* that end once those before them have */
-        size_t n_fresh;          /* that became ready since the last look */
+        struct JobList ready;    /* waiting jobs that are ready, except those in an open batch */
+        struct JobList put_back; /* ready jobs that could not be issued in this turn */
+        uint64_t again_ns;       /* when they may be issued; 0: when something has ended */
+        struct JobList refused;  /* they end after their predecessors */
+        size_t n_fresh;          /* became ready since the last turn */
         Forming forming;
         struct BatchList batches; /* in flight */
-        Batch *alone;             /* in flight, and nothing may be beside it */
-        Quiet quiet;              /* for those who try to work in place */
+        Batch *alone;             /* in flight, and nothing may run beside it */
+        Quiet quiet;              /* for trials of working in place */
         bool open;
-        bool dirty;     /* something changed that a waiting job may have waited for */
-        bool is_urgent; /* a job that became ready since the last look */
+        bool dirty;     /* something changed that a waiting job may depend on */
+        bool is_urgent; /* a job became ready since the last turn */
 
-        bool has_collected; /* since the last look for a fault */
+        bool has_collected; /* since the last query for a fault */
         uint64_t query_at_ns;
         uint64_t query_gap_ns;
 } Runner;
@@ -62,57 +62,66 @@ int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *p
 /** runner_changed() - an arena or a module is ready, or has failed. */
 void runner_changed(Runner *runner);
 /**
- * runner_open() - from now on jobs are issued
- * @image: gpuq's own kernels, which stay; NULL: there are none
+ * runner_open() - start issuing jobs
+ * @image: gpuq's own kernels, which stay loaded; NULL: there are none
  *
- * Not before, because loading them later would have to wait until nothing runs.
+ * Not earlier, because loading them later would have to wait until nothing runs.
  */
 void runner_open(Runner *runner, const Image *image);
-/** runner_forget_addresses() - an arena has come, or is about to go. */
+/** runner_forget_addresses() - an arena was added, or will be unmapped. */
 void runner_forget_addresses(Runner *runner);
-/** runner_forget_functions() - a module is about to go. */
+/** runner_forget_functions() - a module will be unloaded. */
 void runner_forget_functions(Runner *runner);
 /**
- * runner_collect() - take up what is done
- * @ret_any: set to true where anything is
+ * runner_collect() - collect finished work
+ * @ret_any: set to true if there was any
  *
  * Jobs that end are in runner->ended. Return: 0, or FAILURE_E_FAULT.
  */
 int runner_collect(Runner *runner, uint64_t now_ns, bool *ret_any);
 /**
- * runner_turn() - issue what may be, once all that is done has been collected
- * @ret_any: set to true where anything happened
+ * runner_turn() - issue what may be issued; runner_collect() must have been called
+ * @ret_any: set to true if anything happened
  *
- * What waits for a quiesce point is done as soon as nothing is in flight and all ends have been told. Jobs that are
- * refused are in runner->ended. Return: 0, or FAILURE_E_FAULT.
+ * Tasks for a quiesce point run as soon as nothing is in flight and all ends have been reported.
+ * Refused jobs are in runner->ended. Return: 0, or FAILURE_E_FAULT.
  */
 int runner_turn(Runner *runner, uint64_t now_ns, bool *ret_any);
-/** runner_next_late() - a job that ran past its timeout, told once each; NULL: no more. */
+/** runner_next_late() - a job that exceeded its timeout, returned once each; NULL: no more. */
 Job *runner_next_late(Runner *runner, uint64_t now_ns);
-/** runner_free_ended() - forget those in runner->ended. */
+/** runner_free_ended() - free the jobs in runner->ended. */
 void runner_free_ended(Runner *runner);
-/** runner_is_idle() - nothing waits, nothing is in flight. */
+/** runner_is_idle() - no job waits or is in flight. */
 bool runner_is_idle(const Runner *runner);
-/** runner_is_holding() - jobs wait a moment for others: turns must go on. */
+/** runner_is_holding() - jobs wait briefly for others: the loop must keep turning. */
 bool runner_is_holding(const Runner *runner);
 /** runner_waiting() - what all jobs wait for, or "". */
 const char *runner_waiting(const Runner *runner);
-/** runner_phase() - how far a job is that has not ended. */
+/** runner_phase() - the phase of an unfinished job. */
 WorkerPhase runner_phase(const Job *job);
 
-/* what runner.c and runner_issue.c have of each other */
+/* shared between runner.c and runner_issue.c */
 
-/** runner_find() - waiting or in flight. Return: NULL: none of that id. */
+/** runner_find() - a waiting job or one in flight. Return: NULL: none has this id. */
 Job *runner_find(const Runner *runner, uint64_t id);
-/** runner_let_go() - it waits no longer: issued, or refused; those behind it may be ready. */
+/** runner_let_go() - the job was issued or refused; its successors may become ready. */
 void runner_let_go(Runner *runner, Job *job);
-/** runner_end() - of one in no batch and not in runner->ready; one that was refused waits for those before it. */
+/**
+ * runner_end() - end a job that is in no batch and not in runner->ready; a refused job waits for
+ * its predecessors
+ */
 void runner_end(Runner *runner, Job *job);
-/** runner_end_batch() - all its jobs, whatever became of them. */
+/** runner_end_batch() - end all jobs of a batch, whatever their result. */
 void runner_end_batch(Runner *runner, Batch *batch);
-/** runner_is_quiet() - what is not urgent lets what is in flight end first: a trial, or what one waits for. */
+/** runner_is_quiet() - work that is not urgent waits for work in flight: for a trial, or for a waiting job. */
 bool runner_is_quiet(const Runner *runner, uint64_t now_ns);
-/** runner_issue_all() - whatever is ready and may be issued. @ret_any: whether anything was. Return: 0, or FAILURE_E_FAULT. */
+/**
+ * runner_issue_all() - issue all ready jobs that may be issued
+ *
+ * @ret_any: whether there were any.
+ *
+ * Return: 0, or FAILURE_E_FAULT.
+ */
 int runner_issue_all(Runner *runner, uint64_t now_ns, bool *ret_any);
 
 #endif

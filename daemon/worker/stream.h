@@ -5,12 +5,11 @@
 /*
  * Stream
  *
- * Streams by priority, all made at the start: the driver takes memory for every
- * few (26 MiB for all, in 1.5 ms, on an H200), and may wait for every kernel
- * that runs before it takes it. Each writes words in pinned
- * host memory as it goes, which the loop polls: seeing a word costs a load,
- * where a callback or a blocking event costs 40 us. Work on a stream is a
- * ticket: its number in the stream's order.
+ * Streams by priority, all created at the start: the driver reserves memory for every few (26 MiB for
+ * all, in 1.5 ms, on an H200), and may wait for all running kernels first. Each stream writes words in
+ * pinned host memory as it proceeds, which the loop polls. Reading a word costs a load, while a
+ * callback or a blocking event costs 40 us. Work on a stream is a ticket: its number in the stream's
+ * order.
  */
 
 #include <stdbool.h>
@@ -21,7 +20,7 @@
 #include "worker/launcher.h"
 
 #define STREAMS_MAX 16u /* of each class */
-/* Bytes that all should keep; the driver's pool grows by 32 MiB at a time. */
+/* Limit of the scratch that all streams keep; the driver's pool grows by 32 MiB at a time. */
 #define STREAMS_SCRATCH_MAX ((size_t)24 << 20)
 
 typedef enum StreamClass {
@@ -32,8 +31,8 @@ typedef enum StreamClass {
 } StreamClass;
 
 /*
- * Written by the GPU, each to the number of the ticket it is about. Behind those of
- * all streams there is one more, which this process writes: the gate (see streams_shut()).
+ * Written by the GPU: each word is set to the number of its ticket. After the words of all streams comes
+ * one that this process writes: the gate (see streams_shut()).
  */
 typedef struct StreamWords {
         uint32_t started;
@@ -48,7 +47,7 @@ typedef struct Stream {
         StreamWords *words;
         CUdeviceptr words_device;
         uint32_t number; /* of the last ticket */
-        unsigned n_busy; /* tickets not yet let go */
+        unsigned n_busy; /* tickets not released yet */
         StreamClass class;
         Launcher launcher;
         CUdeviceptr
@@ -76,56 +75,58 @@ int streams_init(Streams *streams, Context *context, Failure *failure);
 
 /** stream_class() - of a job's priority, -100 to 100. */
 StreamClass stream_class(int priority);
-/** stream_least_busy() - index of one of @n_streams, the first if several are. Pure. */
+/** stream_least_busy() - index of the least busy of @n_streams; of equals the first. Pure. */
 unsigned stream_least_busy(const Stream *streams, unsigned n_streams);
-/** streams_choose() - for new work of a class. */
+/** streams_choose() - a stream for new work of a class. */
 Stream *streams_choose(Streams *streams, StreamClass class);
 
-/** streams_may_keep() - whether so much on this stream is within STREAMS_SCRATCH_MAX. */
+/** streams_may_keep() - whether this much scratch on the stream stays within STREAMS_SCRATCH_MAX. */
 bool streams_may_keep(const Streams *streams, const Stream *stream, size_t n_bytes);
 /**
- * stream_scratch() - device memory for the next ticket, until that is done
+ * stream_scratch() - device memory for the next ticket, until the ticket is done
  *
- * Kept and grown, so that a job need not ask the pool. Return: CUDA's answer; out of memory changes nothing.
+ * Kept and grown, so that a job need not ask the pool. Return: CUDA's result; out of memory changes
+ * nothing.
  */
 CUresult stream_scratch(Streams *streams, Stream *stream, size_t n_bytes, CUdeviceptr *ret_scratch);
-/** stream_launch() - a kernel; hStream of @config is set here. Return: as launcher_launch(). */
+/** stream_launch() - launch a kernel; sets hStream of @config. Return: as launcher_launch(). */
 CUresult stream_launch(Streams *streams, Stream *stream, CUlaunchConfig *config,
                        CUfunction function, void **params);
-/** streams_forget_functions() - some are about to go. */
+/** streams_forget_functions() - some functions will be unloaded. */
 void streams_forget_functions(Streams *streams);
 
-/** streams_drop_scratch() - give back what idle streams keep. Return: whether there was any. */
+/** streams_drop_scratch() - free the scratch of idle streams. Return: whether there was any. */
 bool streams_drop_scratch(Streams *streams);
 
-/** ticket_take() - the next number on a stream; let go with ticket_release(). */
+/** ticket_take() - the next number on a stream; release it with ticket_release(). */
 Ticket ticket_take(Streams *streams, Stream *stream);
-/** ticket_release() - no longer of interest. */
+/** ticket_release() - the ticket is not needed any more. */
 void ticket_release(Streams *streams, Ticket *ticket);
-/** ticket_mark_…() - have the stream write the word when it gets there. */
+/** ticket_mark_…() - the stream writes the word when it gets there. */
 CUresult ticket_mark_started(const Streams *streams, const Ticket *ticket);
 /* This one also passes the gate. */
 CUresult ticket_mark_committing(const Streams *streams, const Ticket *ticket);
 CUresult ticket_mark_done(const Streams *streams, const Ticket *ticket);
-/** ticket_pass_gate() - have the stream stay there, for ever, once the gate is shut. */
+/** ticket_pass_gate() - the stream stops there for ever if the gate is shut. */
 CUresult ticket_pass_gate(const Streams *streams, const Ticket *ticket);
-/** ticket_has_…() - whether it got there. What the stream did before is visible then. */
+/** ticket_has_…() - whether the stream got there. Its earlier work is visible then. */
 bool ticket_has_started(const Ticket *ticket);
 bool ticket_is_committing(const Ticket *ticket);
 bool ticket_is_done(const Ticket *ticket);
 /** ticket_is_next() - whether all tickets before it on its stream are done. */
 bool ticket_is_next(const Ticket *ticket);
-/** ticket_wait() - have @stream wait for what is on the ticket's stream now. */
+/** ticket_wait() - @stream waits for the work that is now on the ticket's stream. */
 CUresult ticket_wait(const Streams *streams, const Ticket *ticket, Stream *stream);
 
 /**
- * streams_shut() - from now on no stream gets past ticket_pass_gate() and ticket_mark_committing()
+ * streams_shut() - from now on no stream passes ticket_pass_gate() and ticket_mark_committing()
  *
- * Whoever is not committing now never will, and what comes behind others does not begin: so it can be told, and is still true
- * when this process has ended, however long that takes. For ever.
+ * A ticket that is not committing now never will be, and queued work does not begin. The worker can
+ * therefore report it, and the report stays true until this process has ended, however long that takes.
+ * The gate is never opened again.
  */
 void streams_shut(Streams *streams);
-/** streams_query() - ask the driver about a busy stream: only so does a fault show. */
+/** streams_query() - query the driver about a busy stream: only this shows a fault. */
 CUresult streams_query(Streams *streams);
 
 #endif

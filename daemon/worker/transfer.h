@@ -5,8 +5,8 @@
 /*
  * Transfer
  *
- * The data of a batch: zeros and copies before its kernels, copies back after
- * them, each in the way that the batch has.
+ * The data of a batch: zeros and copies before its kernels, copies back after them, in the way chosen
+ * for the batch.
  */
 
 #include "worker/batch.h"
@@ -23,19 +23,19 @@ void transfer_init(Transfer *transfer, Context *context, Streams *streams);
 /**
  * transfer_scratch() - memory for the batch's host data, and each job's place in it
  *
- * Return: 0; FAILURE_E_WAIT: none while others have some; FAILURE_E_SET; FAILURE_E_FAULT.
+ * Return: 0; FAILURE_E_WAIT: none while other batches hold some; FAILURE_E_SET; FAILURE_E_FAULT.
  */
 int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure);
 /**
- * transfer_in() - onto the batch's stream
+ * transfer_in() - issue zeros and copies in on the batch's stream
  *
- * Where the move kernel turns out not to launch, the batch's way becomes BATCH_COPIED. Return:
- * 0, FAILURE_E_SET, FAILURE_E_FAULT.
+ * If the move kernel does not launch, the batch's way becomes BATCH_COPIED. Return: 0, FAILURE_E_SET,
+ * FAILURE_E_FAULT.
  */
 int transfer_in(Transfer *transfer, Batch *batch, Failure *failure);
-/** transfer_out() - likewise. */
+/** transfer_out() - issue the copies out. Return: as transfer_in(). */
 int transfer_out(Transfer *transfer, Batch *batch, Failure *failure);
-/** transfer_release() - a batch's own scratch, behind what is on its stream. Return: as transfer_in(). */
+/** transfer_release() - free a batch's own scratch, in stream order. Return: as transfer_in(). */
 int transfer_release(Transfer *transfer, Batch *batch, Failure *failure);
 
 #endif

@@ -5,8 +5,8 @@
 /*
  * Twin
  *
- * The launch of many jobs at once: the kernel beside theirs that takes a table of
- * their arguments (compiler/batch.h says how).
+ * Launches many jobs at once, by the twin of their kernel, which takes a table of their arguments
+ * (compiler/batch.h describes it).
  */
 
 #include "compiler/batch.h"
@@ -21,9 +21,9 @@ typedef struct TwinTable {
 /** twin_rows() - jobs of this launch that one table holds; fewer than BATCH_ROWS_MIN: it has no twin for it. */
 size_t twin_rows(const ProgramLaunch *launch);
 
-/** twin_add() - a row of a job's arguments as they are now; there is room. */
+/** twin_add() - add a row with a job's current arguments; the table must have space. */
 void twin_add(TwinTable *table, const ProgramLaunch *launch);
-/** twin_launch() - all rows, with the geometry of @launch. */
+/** twin_launch() - launch all rows, with the geometry of @launch. */
 CUresult twin_launch(const TwinTable *table, const ProgramLaunch *launch, Streams *streams,
                      Stream *stream);
 

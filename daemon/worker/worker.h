@@ -5,9 +5,8 @@
 /*
  * Worker
  *
- * One CUDA context and the loop of the thread that owns it. While jobs are in
- * flight the loop polls; when nothing is, it sleeps on the channel's bell. What
- * would block is done in libuv's threads or in a child.
+ * One CUDA context and the loop of the thread that owns it. While jobs are in flight the loop polls;
+ * otherwise it sleeps on the channel's bell. Blocking calls run in libuv's threads or in a child.
  *
  * It ends with its supervisor, whose end of the channel closes then.
  */
@@ -22,7 +21,7 @@
 
 typedef struct WorkerOptions {
         unsigned device;
-        const char *uuid; /* of it; NULL: as counted; of a probe: look at it alone */
+        const char *uuid; /* NULL: by index; of a probe: the one device to check */
         bool probe;
         bool cpu;
         unsigned cpu_devices, cpu_threads;
@@ -40,9 +39,9 @@ typedef struct Worker {
         const WorkerOptions *options;
         Channel *channel;
         Outbox outbox;
-        bool has_wordless;    /* ends without a word were told: */
-        uint32_t wordless_to; /* the last one before this, as of channel_written(), */
-        bool has_held_back;   /* and some of them waited for room in the ring */
+        bool has_wordless;    /* ends without a word were reported: */
+        uint32_t wordless_to; /* all of them lie before this, by channel_written(), */
+        bool has_held_back;   /* and some of them waited for space in the ring */
         Output output;
         Driver *driver;
         unsigned ordinal; /* of the device, in this process */
@@ -58,33 +57,39 @@ typedef struct Worker {
 
         uv_loop_t loop;
         uv_poll_t bell, socket;
-        uv_timer_t stats;     /* once it has fallen idle */
-        uint64_t poll_at_ns;  /* when libuv gets its turn, while busy */
+        uv_timer_t stats;     /* sent when it becomes idle */
+        uint64_t poll_at_ns;  /* when libuv runs next, while busy */
         uint64_t stats_at_ns; /* while busy */
         bool was_busy;
 } Worker;
 
-/** worker_open_driver() - as the options say. @ret_problem: in words. Return: 0 or a negative errno. */
+/** worker_open_driver() - by the options. @ret_problem: as text. Return: 0 or a negative errno. */
 int worker_open_driver(const WorkerOptions *options, Driver **ret_driver, const char **ret_problem);
 /** worker_find_device() - open the driver, cuInit(), find the device. @ret_driver: also on failure, may be NULL. Return: 0, or FAILURE_E_SET. */
 int worker_find_device(const WorkerOptions *options, Driver **ret_driver, unsigned *ret_ordinal,
                        Failure *failure);
 /**
- * worker_run() - everything: from the context to the exit
+ * worker_run() - run the worker, from creating the context to the exit
  * @channel: consumed
  *
- * Return: the exit status. Most workers end inside, by worker_stop() or worker_fault().
+ * Return: the exit status. Most workers exit in worker_stop() or worker_fault().
  */
 int worker_run(const WorkerOptions *options, Channel *channel);
 
-/** worker_receive() - the next message, if there is one. @ret_any: whether there was. Return: 0, FAILURE_E_FAULT, or -ENOMEM. */
+/**
+ * worker_receive() - handle the next message, if any
+ *
+ * @ret_any: whether there was one.
+ *
+ * Return: 0, FAILURE_E_FAULT, or -ENOMEM.
+ */
 int worker_receive(Worker *worker, bool *ret_any);
 
-/** worker_stop() - Stop was asked: say what is in flight, exit. */
+/** worker_stop() - a Stop was received: report what is in flight, exit. */
 void worker_stop(Worker *worker) __attribute__((noreturn));
-/** worker_fault() - the context is spent: say what is in flight, exit. */
+/** worker_fault() - the context is unusable: report what is in flight, exit. */
 void worker_fault(Worker *worker) __attribute__((noreturn));
-/** worker_exit() - at once: destroying a context with a kernel that never ends would wait for it. */
+/** worker_exit() - exit at once: destroying a context with a kernel that never ends would wait for it. */
 void worker_exit(Worker *worker, int status) __attribute__((noreturn));
 
 #endif

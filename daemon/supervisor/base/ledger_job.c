@@ -157,7 +157,7 @@ void ledger_job_forgone(Ledger *ledger, uint32_t slot) {
                 ledger_node_seen(ledger, ledger_node(ledger, slot));
 }
 
-/* ---- acknowledgements-------------------------------------------------------- */
+/* ---- acknowledgements ------------------------------------------------------ */
 
 void ledger_told_init(LedgerTold *told) {
         TAILQ_INIT(&told->nodes);

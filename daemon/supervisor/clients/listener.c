@@ -82,7 +82,7 @@ void listener_start(Listener *listener) {
         uv_poll_start(&listener->poll, UV_READABLE, listener_on_connection);
 }
 
-/* ---- the peer ------------------------------------------------------------ */
+/* ---- the peer -------------------------------------------------------------- */
 
 static Failure *peer_check(Listener *listener, int fd, Peer *ret_peer) {
         const Clients *clients = listener->clients;

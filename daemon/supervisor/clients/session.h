@@ -222,7 +222,7 @@ void session_drop_arenas(Session *session);
 void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, bool has_it);
 /** session_seen() - the client has read @n_seen completions in all. */
 void session_seen(Session *session, uint32_t n_seen);
-/** session_submitter_ops - session_submitter_ops() - the results of its jobs, modules and arenas. */
+/** session_submitter_ops - the results of its jobs, modules and arenas. */
 extern const SubmitterOps session_submitter_ops;
 /** session_of() - the session of a submitter. */
 static inline Session *session_of(Submitter *submitter) {

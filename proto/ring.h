@@ -7,7 +7,7 @@
  *
  * One producer, one consumer, messages of bytes, in memory that both map. The
  * other side is not trusted: every index read from the shared memory is checked,
- * and a message is copied out before anybody looks at it. Knows no descriptor
+ * and a message is copied out before it is parsed. Knows no descriptor
  * and never sleeps; Wire and Channel add both.
  *
  * The consumer can take a message and release it later, once it is dealt with. The producer can ask
@@ -21,7 +21,7 @@
 enum {
         _RING_E_SUCCESS,
         RING_E_AGAIN,   /* empty, or no room */
-        RING_E_CORRUPT, /* the other side wrote nonsense */
+        RING_E_CORRUPT, /* the other side wrote invalid indices */
         RING_E_TOO_BIG, /* can never fit */
 };
 

@@ -13,7 +13,7 @@
  * A pair of rings in shared memory may take the socket's place, one direction after
  * the other: the same bytes go there, and the socket carries bells, which are empty
  * frames, and descriptors. Then a frame needs no system call while its receiver is
- * awake; one that is about to sleep says so with wire_sleep(), and is rung.
+ * awake; a receiver that is about to sleep calls wire_sleep() and then gets bells.
  */
 
 #include <stdbool.h>
@@ -30,9 +30,9 @@
 
 enum {
         _WIRE_E_SUCCESS,
-        WIRE_E_AGAIN,  /* no whole frame yet, or the socket is full */
-        WIRE_E_CLOSED, /* the peer closed, cleanly, between frames */
-        WIRE_E_PROTOCOL, /* too long, cut short, reserved bytes set, a descriptor where none belongs */
+        WIRE_E_AGAIN,    /* no whole frame yet, or the socket is full */
+        WIRE_E_CLOSED,   /* the peer closed, cleanly, between frames */
+        WIRE_E_PROTOCOL, /* too long, truncated, reserved bytes set, or an unexpected descriptor */
         WIRE_E_OVERFLOW, /* more than the output limit would wait */
 };
 
@@ -77,9 +77,9 @@ int wire_receive(Wire *wire);
  * Return: 0, WIRE_E_AGAIN, or WIRE_E_PROTOCOL.
  */
 int wire_next(Wire *wire, WireFrame *ret_frame);
-/** wire_has_ended() - the peer is gone, be it in the midst of a frame, after WIRE_E_CLOSED or WIRE_E_PROTOCOL. */
+/** wire_has_ended() - the peer closed the connection, maybe within a frame; valid after WIRE_E_CLOSED or WIRE_E_PROTOCOL. */
 bool wire_has_ended(const Wire *wire);
-/** wire_problem() - what was wrong, after WIRE_E_PROTOCOL; a string constant. */
+/** wire_problem() - what the peer sent, such as "an empty frame", after WIRE_E_PROTOCOL; a string constant. */
 const char *wire_problem(const Wire *wire);
 
 /**
@@ -134,7 +134,7 @@ void wire_ring_input(Wire *wire);
 /** wire_is_ringed() - input comes by the ring. */
 bool wire_is_ringed(const Wire *wire);
 
-/** wire_look() - wire_receive() of the ring alone, without a system call. */
+/** wire_look() - as wire_receive(), but the ring only, without a system call. */
 int wire_look(Wire *wire);
 /** wire_hear() - wire_receive() of the socket alone: takes bells, and leaves the ring full. */
 int wire_hear(Wire *wire);

@@ -5,7 +5,7 @@
 /*
  * Wire state
  *
- * What wire.c, wire_input.c and wire_output.c share; nobody else's.
+ * Private to wire.c, wire_input.c and wire_output.c.
  */
 
 #include "proto/wire.h"

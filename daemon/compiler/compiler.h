@@ -6,7 +6,7 @@
  * What gpuqd-compiler is asked, and how
  *
  * A short-lived child of a worker, run as the worker's user. It turns one image
- * into one that cuModuleLoadData() takes, and tells what it knows of it. The
+ * into one that cuModuleLoadData() accepts, and describes its kernels. The
  * worker never compiles and never parses what a client sent.
  *
  *     gpuqd-compiler --target sm_90|cpu --format auto|source|ptx|cubin|fatbin|builtin
@@ -27,8 +27,8 @@
  *              link PTX where nvJitLink is missing
  *   OPTION     the client's: -DNAME[=VALUE], -UNAME, -std=c++NN, --use_fast_math
  *
- * What comes of source or PTX for a GPU has its kernels' twins (batch.h) where there
- * can be some; the result tells nobody of them.
+ * The result of source or PTX for a GPU contains the twins of its kernels (batch.h) where
+ * possible; the result does not list them.
  *
  * It exits 0 whenever it wrote a result, which may be an error: see compiled.h
  * for reading it. That its time was up, or that a compiler crashed, is a result too.

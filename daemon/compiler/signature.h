@@ -5,7 +5,7 @@
 /*
  * Signature
  *
- * What is known of a module's kernels and variables, gathered by whoever read
+ * The kernels and variables of a module, collected by the code that parses
  * the module, and written as compiled.h's signature and variables sections. Pure.
  */
 

@@ -6,7 +6,7 @@
  * Folder
  *
  * The compile caches, one a uid, and the empty folder that keeps workers away
- * from any MPS daemon: all below cache_dir, which nobody else may write. And the
+ * from any MPS daemon, all below cache_dir, which only gpuqd may write; and the
  * supervisor's folder for detached jobs, below state_dir.
  */
 

@@ -5,7 +5,7 @@
 /*
  * Identity
  *
- * Who a process is to run as: uid, gid and supplementary groups, looked up
+ * The identity of a process to start: uid, gid and supplementary groups, looked up
  * before fork(). Never uid 0, never gid 0, never the "unchanged" of setresuid().
  */
 
@@ -30,8 +30,8 @@ typedef struct Identity {
 /** identity_by_name() - a user of the system. @with_groups: its supplementary groups too. */
 int identity_by_name(const char *name, bool with_groups, Identity **ret_identity);
 /**
- * identity_check() - whether the users that the service runs as can be
- * @ret_error: on failure which key names whom, and what to do; the caller's; NULL if out of memory
+ * identity_check() - check the users that the service runs as
+ * @ret_error: on failure, the key, its user and what to do; the caller's; NULL if out of memory
  *
  * Return: 0 or a negative errno.
  */

@@ -7,17 +7,16 @@
  *
  * Opened here, since it may take CAP_SYSLOG (kernel.dmesg_restrict), and read by every
  * supervisor, which has no right to open it: the kernel asks for the right at open() alone.
- * All of them share one position, so that none reads again what another has read, or
- * misses what came while there was none.
+ * They share one position, so that each goes on where the previous one stopped.
  */
 
 #include "util/config.h"
 
 /**
- * kernel_log_open() - what comes into it from now on
+ * kernel_log_open() - open the log at its end
  * @is_private: else CAP_SYSLOG is given up
  *
- * Where it cannot be read all else goes on: told in the log, once, if there is a GPU.
+ * Failure is not fatal: it is logged once if there is a GPU.
  * Return: a descriptor, the caller's, or -1.
  */
 int kernel_log_open(const Config *config, bool is_private);

@@ -5,8 +5,8 @@
 /*
  * Notify
  *
- * What gpuqd and systemd tell each other. Without systemd, or in a build without
- * libsystemd, nothing is there and nothing is told.
+ * Messages between gpuqd and systemd. Without systemd, or in a build without
+ * libsystemd, these functions do nothing.
  */
 
 #include <stdint.h>
@@ -21,11 +21,11 @@ int notify_take_socket(int *ret_fd);
 /** NotifyHeld: a descriptor that we left with systemd, its to take. */
 typedef void (*NotifyHeld)(const char *key, int fd, void *userdata);
 
-/** notify_take_held() - what a keeper before us left there; after notify_take_socket(). Return: 0 or a negative errno. */
+/** notify_take_held() - take the descriptors that a previous keeper stored; after notify_take_socket(). Return: 0 or a negative errno. */
 int notify_take_held(NotifyHeld visit, void *userdata);
-/** notify_keep() - leave it with systemd, which gives it to the next keeper. */
+/** notify_keep() - store a descriptor in systemd for the next keeper. */
 void notify_keep(const char *key, int fd);
-/** notify_drop() - no more. */
+/** notify_drop() - remove a stored descriptor. */
 void notify_drop(const char *key);
 /** notify_ready() - up. */
 void notify_ready(void);

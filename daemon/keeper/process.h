@@ -5,10 +5,9 @@
 /*
  * Process
  *
- * Starts a program as somebody else: its own session, an environment and
- * descriptors that are exactly those given, every signal at its default, and
- * killed by the kernel when the keeper dies. Waits until the program runs or
- * is known not to.
+ * Starts a program as another user: in a session of its own, with exactly the given
+ * environment and descriptors and default signal handlers. The kernel kills it when
+ * the keeper dies. Waits until the program runs or has failed to start.
  */
 
 #include <stdbool.h>

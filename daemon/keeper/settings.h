@@ -5,8 +5,8 @@
 /*
  * Settings
  *
- * The configuration that holds: the last that was right, as a struct for the keeper
- * and sealed for its supervisors.
+ * The configuration in force, which is the last valid one: as a struct for the keeper
+ * and as a sealed memfd for its supervisors.
  */
 
 #include "keeper/options.h"
@@ -26,7 +26,7 @@ int settings_init(Settings *settings, Options *options, Config *config);
 void settings_finish(Settings *settings);
 
 /**
- * settings_reload() - read the files again; all stays as it was on failure
+ * settings_reload() - read the files again; on failure the old configuration stays in force
  * @ret_error: on failure why, the caller's; NULL if out of memory
  *
  * Return: 0 or a negative errno.

@@ -5,8 +5,8 @@
 /*
  * Store
  *
- * Descriptors under keys: what outlives a supervisor. Bounded, so that a
- * supervisor gone wrong cannot take the keeper with it.
+ * Descriptors by key, which outlive a supervisor. Bounded, so that a faulty
+ * supervisor cannot exhaust the keeper's descriptors.
  */
 
 #include <stdbool.h>

@@ -5,8 +5,8 @@
 /*
  * Succession
  *
- * One supervisor after another: the one that runs and the link to it, when the next
- * is started, and when starting another is in vain.
+ * Restarts of the supervisor: the current process and the link to it, when the next one
+ * is started, and when to give up.
  */
 
 #include <stdbool.h>
@@ -21,12 +21,12 @@
 enum {
         _SUCCESSION_E_SUCCESS,
         SUCCESSION_E_NONE,    /* it could not be started; another try is planned */
-        SUCCESSION_E_IN_VAIN, /* none ever came up: it is the installation */
+        SUCCESSION_E_IN_VAIN, /* no supervisor ever started: the installation is broken */
 };
 
 typedef struct Succession {
         const Settings *settings; /* borrowed */
-        Link *link;               /* NULL: no supervisor, or one that is of no use any more */
+        Link *link;               /* NULL: no supervisor, or it is being killed */
         pid_t pid;                /* 0: none */
         bool is_ready;            /* some supervisor was */
 
@@ -39,7 +39,7 @@ typedef struct Succession {
         unsigned n_doubts; /* in a row that ended by themselves at once */
 } Succession;
 
-/** succession_init() - nobody runs yet. */
+/** succession_init() - no supervisor runs yet. */
 void succession_init(Succession *succession, const Settings *settings);
 /** succession_finish() - the struct itself is the caller's memory. */
 void succession_finish(Succession *succession);
@@ -62,9 +62,9 @@ void succession_kill(Succession *succession, const char *why);
 /** succession_unlink() - the link has ended: a supervisor that closed it may end by itself, bounded. @r: of link_receive(). */
 void succession_unlink(Succession *succession, int r);
 
-/** succession_due_at() - when one that runs has been silent, or leaving, for too long, in ms; NEVER: there is none. */
+/** succession_due_at() - when a supervisor that is silent or exiting is to be killed, in ms; NEVER: none is. */
 uint64_t succession_due_at(const Succession *succession);
-/** succession_on_time() - kill one that is due. */
+/** succession_on_time() - kill the supervisor if its time is over. */
 void succession_on_time(Succession *succession, uint64_t now);
 
 /** now_ms() - the clock of all of these. */

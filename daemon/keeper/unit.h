@@ -5,14 +5,14 @@
 /*
  * Unit
  *
- * What systemd is about to do with the unit that we are. Asked of systemd itself over its
- * own socket, so without a message bus, and only of the machine's: a private gpuqd, and one that
- * systemd did not start, are told to end and nothing else.
+ * Whether systemd is stopping or restarting gpuqd's unit. Queries the system manager over
+ * its own socket, without a message bus. A private gpuqd, or one that systemd did not start,
+ * is never restarted this way.
  */
 
 #include <stdbool.h>
 
-/** unit_is_restarting() - it is being stopped to be started again, and systemd holds descriptors for the next. */
+/** unit_is_restarting() - the unit is being restarted, and systemd keeps its descriptors for the next gpuqd. */
 bool unit_is_restarting(void);
 
 #endif

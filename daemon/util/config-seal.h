@@ -5,8 +5,8 @@
 /*
  * Sealed configuration
  *
- * A whole Config as a sealed memfd: how the keeper hands down the last one that
- * was right, so that nobody else reads files that may be wrong by now. It holds
+ * A whole Config as a sealed memfd. The keeper passes the last valid configuration
+ * this way, so that no other process reads files that may be invalid by now. It holds
  * every key of the table and every user, as "name\0value\0"; a pair "user\0NAME\0"
  * starts those of a user.
  */

@@ -5,21 +5,21 @@
 /*
  * Near
  *
- * Which of several words was probably meant by one that is none of them: the one with
- * the fewest slips, at most two, or one that it begins.
+ * Suggestions for a mistyped word: the candidate with the fewest edits, at most two, or
+ * a candidate that starts with the word.
  */
 
 #include <stddef.h>
 
 typedef struct Near {
         const char *word;  /* as typed; borrowed */
-        const char *found; /* NULL: nothing is near; borrowed from near_offer() */
+        const char *found; /* NULL: no suggestion; borrowed from near_offer() */
         size_t distance;
 } Near;
 
-/** near_to() - nothing was offered yet. */
+/** near_to() - start without candidates. */
 Near near_to(const char *word);
-/** near_offer() - one that might have been meant; of several that are as near the first stays. */
+/** near_offer() - add a candidate; of equally good ones the first wins. */
 void near_offer(Near *near, const char *candidate);
 
 #endif

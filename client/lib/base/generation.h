@@ -5,11 +5,11 @@
 /*
  * Generation
  *
- * Tells a process from the one that forked it, without a system call where the
- * kernel can, so that every call can ask.
+ * Detects that this process is a forked child. Where the kernel supports it this
+ * takes no system call, so that every public function can check.
  */
 
-/** generation_get() - a number that differs from the one seen before a fork(). */
+/** generation_get() - a number that changes in the child after fork(). */
 unsigned generation_get(void);
 
 #endif

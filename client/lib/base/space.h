@@ -5,9 +5,9 @@
 /*
  * Space
  *
- * Divides a range of offsets into extents. Pure: it never touches the memory
- * that the offsets are in, and leaves locking to its owner. It remembers what
- * was never handed out, because new memory is zero and need not be cleared.
+ * Allocates extents in a range of offsets. Pure: it never touches the memory
+ * itself, and the caller does the locking. It remembers which part was never
+ * allocated: new memory is zero and need not be cleared.
  */
 
 #include <stdbool.h>
@@ -43,18 +43,18 @@ typedef struct Space {
 
 /** space_init() - @size bytes, all free. Return: 0 or -ENOMEM. */
 int space_init(Space *space, uint64_t size);
-/** space_finish() - free what describes it, taken extents too. */
+/** space_finish() - free all bookkeeping, also of allocated extents. */
 void space_finish(Space *space);
 
 /**
- * space_take() - an extent of at least @size bytes, @size > 0
+ * space_take() - allocate an extent of at least @size bytes, @size > 0
  *
  * Return: 0, SPACE_E_FULL, or -ENOMEM.
  */
 int space_take(Space *space, uint64_t size, Extent **ret_extent);
-/** space_give() - free for the next one; @extent is no more. */
+/** space_give() - free an extent, which becomes invalid. */
 void space_give(Space *space, Extent *extent);
-/** space_retire() - nobody uses it any more, but nobody else may have it either. */
+/** space_retire() - the extent is unused, but must never be allocated again. */
 void space_retire(Space *space, Extent *extent);
 /** space_idle() - is no extent in use? */
 bool space_idle(const Space *space);

@@ -5,13 +5,13 @@
 /*
  * Build
  *
- * What the operations of a job are made with. All are called with the lock.
+ * Helpers that append operations to a job. All are called with the lock held.
  */
 
 #include "job.h"
 
 /**
- * BuildMark - to go back to
+ * BuildMark - a position to roll back to
  *
  * An operation that could not be appended takes back the buffers and kernels it
  * added. A buffer that was there may stay INOUT for it: that costs a copy, no more.

@@ -108,7 +108,7 @@ void job_unref(gpuq_job *job);
 /** job_enter_building() - the lock, for a job that is not submitted yet. Return: 0, or GPUQ_E_INVALID, … */
 int job_enter_building(gpuq_job *job);
 
-/** job_complete() - the daemon told its end. Return: false if that is not an end. */
+/** job_complete() - the daemon reported the job's end. Return: false: the report is invalid. */
 bool job_complete(gpuq_job *job, const Gpuq__V1__Completion *completion);
 /** jobs_end() - all submitted jobs, with this error; the connection ended. */
 void jobs_end(gpuq_client *client, int error, const char *text);
@@ -116,9 +116,9 @@ void jobs_end(gpuq_client *client, int error, const char *text);
 void jobs_run_callbacks(gpuq_client *client);
 /** job_is_done() - its worker stored that in its completion word, before any message. */
 bool job_is_done(const gpuq_job *job);
-/** job_is_seen() - it is known to have ended, whether that was told or not: let go what it needed. Twice is harmless. */
+/** job_is_seen() - the job is known to have ended, with or without a message: release its resources. Idempotent. */
 void job_is_seen(gpuq_job *job);
-/** job_forget() - what was kept to tell the daemon of it again. */
+/** job_forget() - free the copy kept for a restart of the daemon. */
 void job_forget(gpuq_job *job);
 /** job_has_ended() - and its callback has returned, unless asked from within it. */
 bool job_has_ended(const gpuq_job *job);

@@ -6,7 +6,7 @@
  * Kept
  *
  * The packed bytes of a job that has not ended, a Job or a Fire, as they went to
- * the daemon: said again when its supervisor was started again. They are packed
+ * the daemon: sent again after a restart of the supervisor. They are packed
  * here once and copied into the message, so that keeping them costs a copy; small
  * ones, which most are, live in blocks that are used again.
  */

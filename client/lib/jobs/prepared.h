@@ -5,8 +5,8 @@
 /*
  * Prepared
  *
- * A job that the daemon keeps, and what is needed to fire it (fire.c), and to have it
- * kept again by a daemon that was started again. The user's handle and jobs fired from
+ * A job that the daemon keeps, with what is needed to fire it (fire.c) and to prepare
+ * it again after a restart of the daemon. The user's handle and jobs fired from
  * it that have not ended each hold a reference; with the last one the daemon is
  * told that it need not keep it.
  */

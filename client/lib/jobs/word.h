@@ -5,14 +5,14 @@
 /*
  * Word
  *
- * Completion words: memory of ours that a job names and its worker stores the
- * job's tag in once it is done. A thread that waits for the job looks there and
- * need not wait for the message, which comes later and is read with others; until
- * then the job is done, but how long it took is not known.
+ * Completion words: memory of this process that a job names and in which its worker stores the
+ * job's tag in once it is done. A thread that waits for the job polls the word
+ * instead of waiting for the message, which comes later and is read with others.
+ * Until then the job is known to be done, but not how long it took.
  *
- * They are for one who has few jobs under way and waits for each: made after some
- * waits, named by jobs that are submitted while few others run. Nothing here asks
- * the daemon for more than a buffer would.
+ * They serve clients with few outstanding jobs that wait for each: they are created
+ * after some waits, and given to jobs that are submitted while few others are
+ * outstanding. They need nothing from the daemon but a buffer.
  */
 
 #include "arena.h"

@@ -5,9 +5,9 @@
 /*
  * Call
  *
- * A request whose reply somebody waits for. gpuq_wait_id() may give up waiting;
- * its call then stays, and the next one for the same job takes it over, so that
- * asking again and again does not pile up requests in the daemon.
+ * A request with a reply. gpuq_wait_id() may time out; its call then stays, and the
+ * next gpuq_wait_id() for the same job reuses it, so that repeated calls do not
+ * pile up requests in the daemon.
  */
 
 #include "client.h"
@@ -39,9 +39,9 @@ int call_run(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *messag
 int call_wait_id(gpuq_client *client, uint64_t id, int64_t deadline_us,
                  Gpuq__V1__Reply **ret_reply);
 
-/** calls_end() - the connection ended: those who wait look for themselves. */
+/** calls_end() - the connection ended; the waiting threads see that themselves. */
 void calls_end(gpuq_client *client);
-/** calls_free() - those that nobody waits for. */
+/** calls_free() - free the calls that no thread waits for. */
 void calls_free(gpuq_client *client);
 /** calls_take() - a reply came; takes it and its descriptor if a call is there for it. */
 bool calls_take(gpuq_client *client, Gpuq__V1__Reply *reply, int fd);

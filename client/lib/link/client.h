@@ -153,10 +153,10 @@ int client_error(gpuq_client *client);
 bool client_wants_out(const gpuq_client *client);
 /** client_close_fds() - all but the socket, and forget the path to the daemon. */
 void client_close_fds(gpuq_client *client);
-/** client_set_spin() - how long one that waits may look, as the daemon told. */
+/** client_set_spin() - how long a waiting thread may spin, as the daemon says. */
 void client_set_spin(gpuq_client *client, uint32_t poll_us);
 
-/** client_is_connected() - no: what is to be said is only noted by whoever says it, until the daemon is back. */
+/** client_is_connected() - false: requests are not sent; their callers keep them until the daemon is back. */
 static inline bool client_is_connected(const gpuq_client *client) {
         return client->resume.state == RESUME_CONNECTED;
 }
@@ -172,8 +172,8 @@ int client_not_queued(int r);
 /**
  * client_send() - queue a request; client_flush() sends it
  *
- * Without a connection it is dropped: nobody but its caller knows whether it would still be
- * said. Return: 0, or a GPUQ_E_.
+ * Without a connection it is dropped: only its caller knows whether it is still
+ * wanted. Return: 0, or a GPUQ_E_.
  */
 int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
                 uint32_t *ret_serial);
@@ -182,11 +182,11 @@ void client_flush(gpuq_client *client);
 /** client_fail() - end the connection, calls and jobs, with this error; the first one counts. */
 void client_fail(gpuq_client *client, int error, const char *text);
 
-/** client_arm() - unless somebody leads: whoever polls gpuq_client_fd() shall learn of what comes by the ring. */
+/** client_arm() - without a leading thread: make gpuq_client_fd() readable when the ring has input. */
 void client_arm(gpuq_client *client);
-/** client_let_others() - followers look again. */
+/** client_let_others() - wake the followers. */
 void client_let_others(gpuq_client *client);
-/** client_wake() - all who wait look again, the leader too: something changed that no message tells. */
+/** client_wake() - wake all waiting threads, also the leader: something changed without a message. */
 void client_wake(gpuq_client *client);
 
 /** client_now_ns() - CLOCK_MONOTONIC. */

@@ -40,12 +40,12 @@ void loop_poll_out(Loop *loop, Wire *wire, bool out);
 
 /** loop_make_timer() - unless it is there. Return: 0, or a negative errno. */
 int loop_make_timer(Loop *loop);
-/** loop_set_timer() - 0: never. What has rung before is forgotten. */
+/** loop_set_timer() - 0: never. An earlier expiry is forgotten. */
 void loop_set_timer(Loop *loop, int64_t at_us);
 
-/** loop_notify() - whoever polls shall call gpuq_dispatch(). */
+/** loop_notify() - make the descriptor readable, so that its user calls gpuq_dispatch(). */
 void loop_notify(Loop *loop);
-/** loop_notified() - he did. */
+/** loop_notified() - gpuq_dispatch() was called. */
 void loop_notified(Loop *loop);
 
 #endif

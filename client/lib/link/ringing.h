@@ -6,14 +6,14 @@
  * Ringing
  *
  * A client that has seen some jobs end asks the daemon for rings in shared memory,
- * if it has any, and goes on with the socket until they are there: nobody waits.
+ * if it has any, and goes on with the socket until they are there.
  */
 
 #include "client.h"
 
 #define RINGING_AFTER 32 /* jobs that ended: a short-lived process asks for nothing */
 
-/** ringing_init() - of a new connection, on which the daemon said this. */
+/** ringing_init() - for a new connection and its Welcome. */
 void ringing_init(gpuq_client *client, const Gpuq__V1__Welcome *welcome);
 /** ringing_consider() - so many jobs have ended: ask, if it is time. */
 void ringing_consider(gpuq_client *client, uint64_t n_ended);

@@ -7,19 +7,19 @@
  *
  * The other clients of this process at the same daemon. When the daemon is started
  * again it waits for all its sessions; a thread that waits for one client's job must
- * not keep another client, which no thread looks after, from coming back.
+ * not keep another client, which no thread serves, from reconnecting.
  */
 
 #include "client.h"
 
-#define SIBLINGS_LOOK_MS 20 /* between two visits by one that waits */
+#define SIBLINGS_LOOK_MS 20 /* between two visits by a waiting thread */
 
 /** siblings_add() - @client has a session. */
 void siblings_add(gpuq_client *client);
 /** siblings_remove() - it is about to be freed. Without its lock. */
 void siblings_remove(gpuq_client *client);
 /**
- * siblings_visit() - read for those whom nobody leads, as their own threads would
+ * siblings_visit() - read for the siblings without a leading thread, as their own threads would
  * @lost_us: when @client lost the daemon that is started again
  *
  * Without any client's lock. Return: whether some have not come back yet.

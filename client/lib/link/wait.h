@@ -10,12 +10,12 @@
 
 #include "client.h"
 
-/* Is it there? Asked with the lock, again after each turn; may give up the lock. */
+/* Is the condition met? Called with the lock, again after each turn; may give up the lock. */
 typedef bool (*ClientDone)(gpuq_client *client, void *userdata);
 
 /**
  * client_wait() - read and write until @done, until the deadline, or until the connection ends
- * @deadline_us: of client_now_us(); CLIENT_NOW: one look
+ * @deadline_us: of client_now_us(); CLIENT_NOW: poll once
  *
  * Gives up the lock while it waits. Return: 0; GPUQ_E_AGAIN (also after a signal
  * handler ran, if interruptible); or why the connection ended. No error text is set.
@@ -23,8 +23,8 @@ typedef bool (*ClientDone)(gpuq_client *client, void *userdata);
 int client_wait(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
                 bool interruptible);
 /**
- * client_wait_word() - the same for what a completion word may tell first
- * @word: looked at before it sleeps; @done shall see it too. NULL: there is none
+ * client_wait_word() - the same for a job whose completion word may change first
+ * @word: polled before the thread sleeps; @done must check it too. NULL: there is none
  */
 int client_wait_word(gpuq_client *client, ClientDone done, void *userdata, int64_t deadline_us,
                      bool interruptible, const uint32_t *word, uint32_t value);

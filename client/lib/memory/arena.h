@@ -46,17 +46,17 @@ typedef struct Memory {
  * This and the next two give up the lock to ask the daemon. Return: 0, or a GPUQ_E_.
  */
 int arena_create(gpuq_client *client, uint64_t size, int device, Arena **ret_arena);
-/** arena_open() - another session's arena, or one that is open already. */
+/** arena_open() - another session's arena; it may be open already. */
 int arena_open(gpuq_client *client, uint64_t id, Arena **ret_arena);
 /** arena_create_image() - a memfd for a module's image. The descriptor is the caller's. */
 int arena_create_image(gpuq_client *client, uint64_t size, uint64_t *ret_id, int *ret_fd);
-/** arena_close() - tell the daemon; nothing is heard back. */
+/** arena_close() - tell the daemon, which does not reply. */
 void arena_close(gpuq_client *client, uint64_t id);
-/** arena_end() - close and free one that is in no list. */
+/** arena_end() - close and free an arena that is in no list. */
 void arena_end(gpuq_client *client, Arena *arena);
 /** arena_unmap() - no more; twice is harmless. */
 void arena_unmap(Arena *arena);
-/** arenas_free() - of a client that nobody holds any more. */
+/** arenas_free() - of a client without references. */
 void arenas_free(gpuq_client *client);
 
 #endif

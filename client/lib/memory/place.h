@@ -16,7 +16,7 @@
 /**
  * place_take() - an extent for a buffer of @size bytes, in an arena that is there or a new one
  * @device: index, ARENA_HOST or ARENA_ANY
- * @clear:  host memory is zeroed; else it may hold what a buffer of this client held that was freed
+ * @clear:  zero host memory; otherwise it may hold the contents of a freed buffer of this client
  *
  * Gives up the lock to ask the daemon. Give back both with place_give().
  *
@@ -29,7 +29,7 @@ int place_open(gpuq_client *client, uint64_t id, Arena **ret_arena);
 /**
  * place_give() - a buffer is no more
  * @extent: what it had of an arena of ours; NULL: it was opened by name
- * @named:  another process may know it by name, so nobody else may have its place
+ * @named:  another process may know it by name, so its place is not used again
  */
 void place_give(gpuq_client *client, Arena *arena, Extent *extent, bool named);
 /** place_give_forked() - the same in a child, where lists and lock are not to be touched: unmaps only. */

@@ -8,9 +8,9 @@
  * Arenas of large host buffers that were freed, kept for the next ones: a new
  * arena costs a round trip, fresh pages and a registration with CUDA, which for
  * some megabytes is ten times as much as clearing it. Bounded in bytes, in number
- * and in time; they count on their user's quota, so all go when it is met.
+ * and in time; they count towards their user's quota, so all are released when it is reached.
  *
- * Time is looked at whenever the client is used, and there is no thread for it: a
+ * Expiry is checked whenever the client is used, without a thread of its own: a
  * program must stay free to fork(), which interpreters warn of where there are threads.
  */
 
@@ -23,7 +23,7 @@
 /**
  * spare_put() - keep an arena of ours that has no buffer and is in no list
  *
- * Others, the longest kept, may have to go for it. Return: false if it is too large; it stays the caller's.
+ * The oldest spares may be released for it. Return: false if it is too large; it stays the caller's.
  */
 bool spare_put(gpuq_client *client, Arena *arena);
 /** spare_take() - one for @size bytes of which little is left over, the caller's. Return: NULL if there is none. */

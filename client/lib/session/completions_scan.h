@@ -5,9 +5,9 @@
 /*
  * Completions scan
  *
- * Unpacks the one message of the daemon that comes with every job: completions that nobody
- * asked for, of jobs that ran well and printed nothing. It takes a tenth of what protobuf-c
- * takes, which unpacks everything else.
+ * Decodes the one message that comes with every job: completions of jobs that succeeded
+ * and printed nothing. It takes a tenth of the time of protobuf-c, which decodes
+ * everything else.
  */
 
 #include <stddef.h>

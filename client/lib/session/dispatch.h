@@ -5,15 +5,15 @@
 /*
  * Dispatch
  *
- * What comes in: replies go to their calls, completions to their jobs, a last
- * error ends the connection; an end without one may be a daemon that is started
- * again, which is resume.c's. Anything that does not fit the protocol ends it
- * too, with GPUQ_E_PROTOCOL: a stream that lies once cannot be trusted again.
+ * Dispatches received frames: replies go to their calls, completions to their jobs,
+ * and an error without a request ends the connection. A connection that ends without
+ * such an error may be a restart of the daemon, which resume.c handles. A frame that
+ * violates the protocol ends the connection with GPUQ_E_PROTOCOL.
  */
 
 #include "client.h"
 
-/** dispatch_frame() - one that was read; consumes its descriptor. */
+/** dispatch_frame() - handle a frame; consumes its descriptor. */
 void dispatch_frame(gpuq_client *client, const WireFrame *frame);
 
 #endif

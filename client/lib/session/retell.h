@@ -5,15 +5,15 @@
 /*
  * Retell
  *
- * Says to a daemon that was started again what this session is and what of it is
- * unfinished, in the order of PROTOCOL.md: arenas, modules, prepared jobs, jobs,
- * what waits for a reply. What it answers to the first three nobody waits for: one
- * that is gone is refused where it is used.
+ * After a restart of the daemon, sends again what belongs to this session and what is
+ * unfinished, in the order of PROTOCOL.md: arenas, modules, prepared jobs, jobs, and
+ * requests without a reply. The replies to the first three are ignored: using an
+ * object that no longer exists fails later.
  */
 
 #include "client.h"
 
-/** retell() - all of it, behind nothing else. Return: 0, or a GPUQ_E_. */
+/** retell() - send all of it; nothing else may be queued yet. Return: 0, or a GPUQ_E_. */
 int retell(gpuq_client *client);
 
 #endif

@@ -69,7 +69,7 @@ CUresult context_healthy(void);
  * Not to be called with the lock held.
  */
 void context_fail(Context *context, CUresult error);
-/** context_rouse() - with the lock held: all who run kernels or wait for progress look at the error again. */
+/** context_rouse() - with the lock held: make all threads that run kernels or wait for progress check the error again. */
 void context_rouse(Context *context);
 
 /** context_thread_start() - a detached thread that counts; call with the lock held. Return: 0 or -errno. */

@@ -6,8 +6,8 @@
  * Fault
  *
  * Turns the signals of a bad kernel into its end. Only while a thread runs a
- * kernel (@is_kernels of fault_install()) is a signal the kernel's; any other goes to whoever
- * handled it before, so that a mistake of this library still crashes the process.
+ * kernel (@is_kernels of fault_install()) does a signal belong to the kernel; any other goes
+ * to the previous handler, so that a bug in this library still crashes the process.
  */
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /**
- * fault_install() - take the signals, also from who took them since the last call
+ * fault_install() - install the signal handlers, also if another library replaced them since the last call
  * @is_kernels: whether a signal now is the kernel's doing
  * @leave: then ends the kernel with an error, 0 for an interrupt. Both run in a signal handler.
  */

@@ -5,9 +5,9 @@
 /*
  * Print
  *
- * What kernels printed and nobody has seen yet. It goes to stdout when a stream or
+ * The buffered output of kernels. It goes to stdout when a stream or
  * the context is synchronised, a module is loaded or unloaded, or the context
- * ends. When more comes than there is room for, the oldest is lost.
+ * ends. When the buffer is full, the oldest output is lost.
  */
 
 #include <stdarg.h>

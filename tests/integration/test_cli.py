@@ -617,7 +617,7 @@ def test_other_users_jobs_are_denied(service):
     job = kernels.GateJob(client, module).id
     job_id = f"{job >> 32}.{job & 0xffffffff}"
 
-    assert_ends(service.run("cancel", job_id, uid=other), DENIED, f"permission denied")
+    assert_ends(service.run("cancel", job_id, uid=other), DENIED, "permission denied")
     value = document(service.run("cancel", "--json", job_id, uid=other), DENIED)
     assert value["jobs"] == [{"id": job_id, "outcome": "denied"}]
     assert service.run("wait", job_id, uid=other).returncode in (NO_JOB, DENIED)

@@ -107,7 +107,7 @@ def test_root_may_cancel_anybodys_job(service, alice):
     root = service.connect()
     until(lambda: endless in root.queue(all_users=True), "root to see it")
     assert list(root.cancel(endless).ids) == [endless]
-    assert_failed(alice.wait(endless), pb.E_CANCELLED)
+    assert_failed(alice.wait(endless), pb.E_CANCELLED, "cancelled by user root")
 
 
 def test_the_queue_shows_ones_own_and_hides_others_labels(service, alice, bob):

@@ -48,12 +48,16 @@
  *   - If the daemon is upgraded or killed and starts again, the library reconnects.
  *     Waiting calls keep waiting, each job ends once, and buffers, modules and prepared
  *     jobs stay valid. gpuq_client_fd() stays the same.
- *   - A job that was running then runs again if it is repeatable. Otherwise it fails with
- *     GPUQ_E_HALF_WRITTEN. The values of module variables are lost, and jobs that use
- *     them fail once with GPUQ_E_VARIABLES_LOST.
+ *   - A job that was running then runs again if it can. Otherwise it fails with
+ *     GPUQ_E_HALF_WRITTEN. A job cannot run again if it changes device memory in place and
+ *     is not marked as repeatable, uses module variables, changes host memory in place, or
+ *     if a later job may have overwritten its input (docs/reliability.md). The values of
+ *     module variables are lost, and jobs that use them fail once with
+ *     GPUQ_E_VARIABLES_LOST.
  *   - The library has no thread of its own. It reconnects within calls that wait,
  *     submit or dispatch. The daemon keeps the session until such a call, for as long
- *     as the process lives.
+ *     as the process lives. If the daemon cannot watch the process, as may be the case
+ *     between containers, it keeps the session for takeover_s (gpuqd.conf(5)) only.
  *   - If the daemon was stopped normally, or no longer knows the session, calls return
  *     GPUQ_E_SHUTDOWN. If nothing listens on the socket any more, calls return
  *     GPUQ_E_CLOSED immediately.
@@ -430,8 +434,8 @@ GPUQ_API int gpuq_job_set_device(gpuq_job *job, int device);
 /**
  * gpuq_job_set_repeatable() - declare that running the job twice is harmless
  *
- * Only needed for a job that changes device memory in place. After a fault of another
- * job, gpuq may then run the job again instead of failing it.
+ * It matters only for a job that changes device memory in place. After a fault of another
+ * job or a crash of the daemon, gpuq may then run the job again instead of failing it.
  */
 GPUQ_API int gpuq_job_set_repeatable(gpuq_job *job, bool repeatable);
 /** gpuq_job_set_timed() - request the running time on the GPU, gpuq_result.gpu_ns. */

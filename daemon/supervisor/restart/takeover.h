@@ -18,8 +18,8 @@
  * takeover_s, but not before a probe has failed, because a driver may be slow.
  *
  * A session of the ledger whose client has not reconnected is dormant. Its objects are kept until the
- * client resumes it or the client's process ends. For takeover_s other sessions may name its jobs, and
- * wait until its client resubmits them.
+ * client resumes it or the client's process ends, or for takeover_s if that process cannot be watched.
+ * For takeover_s other sessions may name its jobs, and wait until its client resubmits them.
  *
  * A ledger that cannot be used is set aside. Arenas are dropped, and clients that reconnect are told.
  */

@@ -15,9 +15,9 @@
  *
  * STOPPING: it was asked to stop and still reports what was in flight. DYING: it has reported that.
  * Its jobs are settled when its process has ended, because until then its kernels may write where
- * the next worker's kernels write. LOST: its jobs are settled. If its device
- * failed, a worker is LOST without DYING, because such a process may never end. A probe has no jobs
- * and no slot, is LOST without DYING too, and reports to the device monitor.
+ * the next worker's kernels write. LOST: its jobs are settled. A worker whose device failed goes to
+ * LOST without DYING, because its process may never end. So does a probe, which has no jobs and no
+ * slot, and reports to the device monitor.
  *
  * Workers end with their supervisor: the keeper kills them, and starts the next supervisor after
  * they have ended.

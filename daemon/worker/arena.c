@@ -13,7 +13,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Larger ones are nobody's, and sums with guards stay far from overflow. */
+/* Larger arenas are refused, so sums with guards stay far from overflow. */
 #define ARENA_SIZE_MAX (UINT64_C(1) << 46)
 
 static size_t arena_round(uint64_t size, size_t unit) {
@@ -43,7 +43,7 @@ int arena_new(uint64_t id, Gpuq__V1__Place place, uint64_t size, Context *contex
 
 static void arena_release(Arena *arena);
 
-/* What it has got so far goes at once: nobody can use it, and who asked for it may ask again. */
+/* Frees the parts allocated so far: no job can use them, and the client may ask again. */
 static int arena_fail(Arena *arena, int r) {
         arena_release(arena);
         arena->state = ARENA_FAILED;
@@ -66,7 +66,8 @@ static int arena_check_size(Arena *arena) {
 
 /* ---- host ------------------------------------------------------------------- */
 
-/* In another thread: a page's first touch makes it, and registering untouched ones would stop launches. */
+/* In another thread: the first touch of a page allocates it, and registering untouched pages would
+ * stop launches. */
 static void arena_on_populate(uv_work_t *work) {
         Arena *arena = work->data;
         size_t page = arena->n_guard;
@@ -79,7 +80,7 @@ static void arena_on_populate(uv_work_t *work) {
                 return;
         }
 
-        /* A kernel before 5.14. The client may write there meanwhile: change nothing. */
+        /* A kernel before 5.14. The client may be writing there: change nothing. */
         for (size_t i = 0; i < arena->n_mapped; i += page)
                 __atomic_fetch_or(arena->memory + i, 0, __ATOMIC_RELAXED);
 }

@@ -49,7 +49,8 @@ static void arenas_on_end(Arena *arena, void *userdata) {
                 return;
         }
         arenas->func(arena, arenas->userdata);
-        /* One that could not be made is nobody's; one that could not be added is kept to tell jobs why. */
+        /* An arena that could not be created is freed; one that could not be added is kept to tell
+         * jobs why. */
         if (arena->made && arena->state == ARENA_FAILED)
                 arenas_drop(arenas, arena);
 }
@@ -74,7 +75,7 @@ static int arenas_new(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64
         return 0;
 }
 
-/* What could not even begin ends here. */
+/* Ends a preparation that could not begin. */
 static int arenas_begun(Arena *arena, int r) {
         if (r == FAILURE_E_FAULT)
                 return r;

@@ -70,7 +70,7 @@ static int check_context(const Driver *driver, unsigned ordinal, Failure *failur
         Context *context;
         int r;
 
-        /* Neither it nor what is made in it is let go: the process ends. */
+        /* The context and its memory are not freed: the process ends. */
         r = context_new(driver, ordinal, &context, failure);
         if (r < 0)
                 return failure_set(failure, GPUQ__V1__CODE__E_MEMORY, "%s", strerror(-r));

@@ -17,13 +17,13 @@
 
 #include "compiler/compiler.h"
 
-/* How long after its own time limit a compiler is killed. */
+/* A compiler is killed this long after its own time limit. */
 #define COMPILE_GRACE_MS 2000
 
 /* A result: the largest image, as a cubin, with its log and names. */
 #define COMPILE_RESULT_MAX (UINT64_C(1) << 30)
 
-/* What it said on its way out, for the message when it died. */
+/* The end of its stderr, for the message if it died. */
 #define COMPILE_COMPLAINT_MAX (1u << 20)
 
 struct Compile {
@@ -228,7 +228,7 @@ static void compile_on_exit(uv_process_t *process, int64_t status, int signal) {
         Compile *compile = process->data;
         Compilers *compilers = compile->compilers;
 
-        /* Compilers that it started do not outlive it. */
+        /* Processes that the compiler started do not outlive it. */
         kill(-process->pid, SIGKILL);
 
         compile->exit_status = status;
@@ -253,7 +253,7 @@ static void compile_on_timeout(uv_timer_t *timer) {
 
 /* ---- the start --------------------------------------------------------------- */
 
-/* Room for the words of compile_words(). */
+/* Space for the words of compile_words(). */
 #define COMPILE_WORDS_MAX 32
 
 typedef struct CompileWords {
@@ -267,7 +267,7 @@ static const char *format_word(Gpuq__V1__Format format) {
         return (unsigned)format < ARRAY_SIZE(words) ? words[format] : "auto";
 }
 
-/* @args has room for COMPILE_WORDS_MAX and the options. */
+/* @args has space for COMPILE_WORDS_MAX and the options. */
 static void compile_words(const Compile *compile, CompileWords *words, char **args) {
         const CompilerSettings *settings = &compile->compilers->settings;
         size_t n = 0;
@@ -388,7 +388,7 @@ static void compile_run(Compile *compile) {
         compile->process.data = compile;
         if (r < 0) {
                 compile_never_ran(compile, uv_strerror(r));
-                compile->n_handles = 1; /* uv_spawn() initialises its handle even so */
+                compile->n_handles = 1; /* uv_spawn() initialises its handle even on failure */
                 uv_close((uv_handle_t *)&compile->process, compile_on_close);
                 return;
         }
@@ -457,7 +457,7 @@ int compile_start(Compilers *compilers, const CompileRequest *request, CompileFu
         compile->in = request->fd;
         compile->func = func;
         compile->userdata = userdata;
-        *ret_compile = compile; /* before the callback, which may come right now */
+        *ret_compile = compile; /* before the callback, which may come within this function */
         TAILQ_INSERT_TAIL(&compilers->waiting, compile, link);
         compilers_next(compilers);
         return 0;

@@ -9,7 +9,7 @@
 
 #include "worker/device.h"
 
-/* What the pool keeps when jobs end, so that the next ones find scratch without asking the system. */
+/* Bytes that the pool keeps when jobs end, so that later jobs find scratch without a system call. */
 #define CONTEXT_POOL_KEEP_BYTES (UINT64_C(64) << 20)
 
 /* Every device that has clusters takes eight blocks; more is not portable. */
@@ -211,7 +211,7 @@ int context_new(const Driver *cu, unsigned device, Context **ret_context, Failur
         context->cu = cu;
         r = context_fill(context, device, failure);
         if (r == FAILURE_E_FAULT)
-                return FAILURE_E_SET; /* there is no context yet that could be spent */
+                return FAILURE_E_SET; /* there is no context yet that could be unusable */
         if (r)
                 return r;
 

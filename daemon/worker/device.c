@@ -2,8 +2,8 @@
 /*
  * Device
  *
- * NVML is declared here as far as it is used: nvml.h of CUDA 12.4, and the field of
- * R570 in which the driver says what it takes to make a broken device well.
+ * NVML is declared here as far as it is used: nvml.h of CUDA 12.4, and the field of R570 in which the
+ * driver reports how to repair a broken device.
  */
 #include "worker/device.h"
 
@@ -19,7 +19,7 @@ enum {
         NVML_RECOVERY_NONE = 0,
         NVML_RECOVERY_RESET = 1,
         NVML_RECOVERY_REBOOT = 2,
-        NVML_RECOVERY_DRAIN_P2P = 3, /* copies between devices, which nobody makes here */
+        NVML_RECOVERY_DRAIN_P2P = 3, /* copies between devices, which gpuq does not make */
         NVML_RECOVERY_DRAIN_AND_RESET = 4,
 };
 
@@ -144,7 +144,7 @@ static const char *device_describe_action(unsigned action) {
         }
 }
 
-/* Older drivers do not know the field, which is no word against the device. */
+/* Older drivers do not know the field, which says nothing about the device. */
 static const char *device_ask_action(const Nvml *nvml, NvmlDevice *device) {
         NvmlField field = {.id = NVML_FIELD_RECOVERY_ACTION};
 

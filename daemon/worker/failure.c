@@ -18,7 +18,7 @@ int failure_set(Failure *failure, Gpuq__V1__Code code, const char *format, ...) 
                 text = NULL;
         va_end(args);
 
-        free(failure->text); /* only now: it may be an argument */
+        free(failure->text); /* freed last: it may be an argument */
         failure->code = code;
         failure->is_device = false;
         failure->text = text ? text_clean(text) : NULL;

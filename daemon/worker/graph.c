@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What one step adds to the shape. */
+/* One step's part of the shape. */
 typedef struct GraphShape {
         uint32_t kind;
         uint32_t shared_bytes; /* or a fill's width */
@@ -67,7 +67,7 @@ static size_t graph_step_room(const Step *step) {
         return n;
 }
 
-/* All of a step that patching can change. */
+/* The parts of a step that patching can change. */
 static void graph_step_arguments(const Step *step, uint8_t *arguments) {
         const Function *function = step->launch.function;
         GraphPlaces places = {0};
@@ -222,7 +222,8 @@ static CUresult graph_patch_step(const Context *context, const Graph *graph, siz
         return cu->cuGraphExecKernelNodeSetParams(graph->exec, graph->nodes[i], &params);
 }
 
-/* Only the steps that are given something else than last time: each costs the driver about as much as a launch. */
+/* Only steps whose values differ from the last run: patching one costs the driver about as much as
+ * a launch. */
 static CUresult graph_patch(const Graphs *graphs, Graph *graph, const Program *program,
                             const uint8_t *arguments) {
         bool is_old = graph->generation != graphs->generation;
@@ -283,10 +284,11 @@ void graphs_reserve(const Graphs *graphs, CUfunction function, void **params) {
         Graph all[GRAPHS_MAX + LAUNCHER_MAX] = {0};
         CUresult result = CUDA_SUCCESS;
 
-        /* On the host nobody waits: it would be 6,000 allocations for nothing at each start. */
+        /* On the host no launch waits for memory, and this would cost 6,000 allocations at each
+         * start. */
         if (cu->cpu)
                 return;
-        /* All at once, for what one gives back serves the next. */
+        /* All graphs at once, because memory freed by one would serve the next. */
         for (size_t i = 0; i < ARRAY_SIZE(all) && result == CUDA_SUCCESS; ++i)
                 result = graph_make_reserve(&all[i], cu, &node, i < GRAPHS_MAX ? GRAPH_STEPS : 1);
         for (size_t i = 0; i < ARRAY_SIZE(all); ++i)
@@ -321,7 +323,7 @@ void graphs_clear(Graphs *graphs) {
         graphs->n_wanted_room = 0;
 }
 
-/* The one that was not used for longest goes. Return: whether there is room for one. */
+/* Evicts the least recently used graph. Return: whether there is space for one. */
 static bool graphs_make_room(Graphs *graphs) {
         Graph *graph;
 
@@ -344,7 +346,7 @@ static bool graph_may_be_same(const Program *program) {
         return program->number && program->n_buffers <= GRAPH_N_ADDRESSES;
 }
 
-/* One that this very program ran last, on the same buffers: then its shape and arguments need no look. */
+/* A graph whose last run was this program on the same buffers: shape and arguments need no check. */
 static Graph *graphs_find_same(const Graphs *graphs, const Program *program, const Stream *stream) {
         Graph *graph;
 
@@ -368,7 +370,8 @@ static void graph_remember(Graph *graph, const Program *program) {
                program->n_buffers * sizeof(*program->addresses));
 }
 
-/* Of those of this shape the one that has its arguments already, else the one that was not used for longest. */
+/* Of the graphs of this shape, the one that has the arguments already, else the least recently
+ * used. */
 static Graph *graphs_find(Graphs *graphs, const Stream *stream, size_t n_key, size_t n_arguments,
                           uint64_t hash) {
         Graph *graph, *found = NULL;
@@ -449,7 +452,7 @@ static int graphs_want(Graphs *graphs, const Program *program, size_t n_key, siz
         return 0;
 }
 
-/* Or, while it is on its way, not yet: but none is to find it any more, and it goes when there is to be room. */
+/* While it is in flight it stays, but cannot be found any more, and is evicted first. */
 static void graphs_give_up(Graphs *graphs, Graph *graph) {
         if (graph->n_busy == 0) {
                 graphs_remove(graphs, graph);
@@ -466,7 +469,7 @@ static void graphs_use(Graphs *graphs, Graph *graph) {
         TAILQ_INSERT_HEAD(&graphs->list, graph, link);
 }
 
-/* One of its shape, patched, or a new one. */
+/* A graph of this shape, patched, or a new one. */
 static int graphs_take_like(Graphs *graphs, const Program *program, const Stream *stream,
                             Graph **ret_graph, Failure *failure) {
         size_t n_key = graph_key_room(program), n_arguments = graph_arguments_room(program);
@@ -481,7 +484,7 @@ static int graphs_take_like(Graphs *graphs, const Program *program, const Stream
         hash = graph_hash(graphs->wanted, n_key);
         graph = graphs_find(graphs, stream, n_key, n_arguments, hash);
         if (graph && graph_patch(graphs, graph, program, graphs->wanted + n_key) != CUDA_SUCCESS) {
-                /* A new one instead; if the context is spent, making it says so. */
+                /* A new one instead; if the context is unusable, creating it reports so. */
                 graphs_give_up(graphs, graph);
                 graph = NULL;
         }

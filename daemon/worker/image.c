@@ -52,8 +52,8 @@ static size_t image_kind_size(unsigned kind) {
 }
 
 /*
- * The kinds are believed only where they fit what the driver says of the
- * kernel: they came from a child that read a client's file.
+ * The kinds count only where they match what the driver reports about the kernel: they came from a child
+ * that read a client's file.
  */
 static void image_read_parameters(Image *image, Function *function, const CompiledKernel *kernel) {
         bool known = kernel && kernel->kinds_known && kernel->n_kinds == function->n_parameters;
@@ -82,7 +82,7 @@ static void image_read_parameters(Image *image, Function *function, const Compil
         function->kinds_known = known || function->n_parameters == 0;
 }
 
-/* Loaded now: at its first launch it would wait for running kernels. */
+/* Loaded now, because at its first launch it would wait for running kernels. */
 static void image_find_twin(Function *function, const Driver *cu, CUmodule module) {
         size_t n_name = strlen(function->symbol) + sizeof(BATCH_SUFFIX);
         _cleanup_(freep) char *name = malloc(n_name);
@@ -108,7 +108,7 @@ static int image_read_function(Image *image, Function *function, Failure *failur
         const CompiledKernel *kernel;
         int max_threads, static_shared, dynamic_shared, r;
 
-        /* Loaded now: at its first launch it would wait for running kernels. */
+        /* Loaded now, because at its first launch it would wait for running kernels. */
         r = image_check(image, cu->cuFuncLoad(function->function), "cuFuncLoad", failure);
         if (r)
                 return r;
@@ -169,7 +169,7 @@ static int image_make_functions(Image *image, CUfunction *handles, size_t n_hand
         return 0;
 }
 
-/* Those that users see, at the front of @handles. */
+/* The kernels that users see, at the front of @handles. */
 static int image_keep_public(const Image *image, CUfunction *handles, unsigned *n_handles,
                              Failure *failure) {
         unsigned n = 0;
@@ -327,7 +327,7 @@ bool image_is_like(const Image *image, const Compiled *compiled) {
         return memcmp(own->image, compiled->image, own->n_image) == 0;
 }
 
-/* Names, with commas between them, as many as there is room for. */
+/* Names with commas between them, as many as fit. */
 typedef struct NameList {
         char text[IMAGE_NAMES_MAX];
         size_t n;
@@ -402,7 +402,7 @@ int image_function(Image *image, const char *name, Function **ret_function, Fail
 CUfunction image_internal(const Image *image, const char *symbol) {
         CUfunction function;
 
-        /* Loaded now: at its first launch it would wait for running kernels. */
+        /* Loaded now, because at its first launch it would wait for running kernels. */
         if (image->cu->cuModuleGetFunction(&function, image->module, symbol) != CUDA_SUCCESS ||
             image->cu->cuFuncLoad(function) != CUDA_SUCCESS)
                 return NULL;
@@ -443,7 +443,7 @@ int image_variable(const Image *image, const char *name, bool write, Variable *r
         if (image->cu->cuModuleGetGlobal(&variable.address, &variable.size, image->module, name) !=
             CUDA_SUCCESS)
                 return image_no_variable(image, name, failure);
-        /* Others may have the same image. */
+        /* Other modules may have the same image. */
         if (write)
                 return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
                                    "variable %s is a constant and cannot be written", name);

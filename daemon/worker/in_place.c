@@ -6,16 +6,17 @@
 
 #include "util/macro.h"
 
-/* Two trials that are so many times slower say enough, and so does one that is this much slower. */
+/* Two trials slower by the first factor decide, and so does one slower by the second. */
 #define IN_PLACE_HOPELESS         4
 #define IN_PLACE_HOPELESS_AT_ONCE 32
 
-/* From a moment in which trials did not come to a decision to the next one; then twice as long, and so on. */
+/* From a quiet window without a decision to the next one; doubles each time. */
 #define IN_PLACE_HOLD_GAP_NS UINT64_C(100000000)
 
 /*
- * So much slower it is as good: half as long again, for the launches that it spares. Where an H200 is full of 16 clients'
- * additions it did 378,000 jobs/s with nearly all in place, 285,000 to 339,000 with few.
+ * A way slower by this factor counts as equal: half as long again, for the launches that it saves. With an
+ * H200 full of 16 clients' additions, 378,000 jobs/s ran with nearly all in place, 285,000 to 339,000
+ * with few.
  */
 #define IN_PLACE_GRACE(ns) ((ns) / 2)
 
@@ -49,7 +50,7 @@ static void class_decide(InPlaceClass *class, uint64_t now_ns) {
         class->again_at_ns = now_ns + class->again_gap_ns;
 }
 
-/* Whether all else may wait for this class now; less and less often where that led to no decision. */
+/* Whether other work may wait for this class now; less and less often if that led to no decision. */
 static bool class_may_hold(InPlaceClass *class, uint64_t now_ns) {
         if (now_ns >= class->until_ns + class->hold_gap_ns) {
                 class->until_ns = now_ns + QUIET_NS;
@@ -66,7 +67,7 @@ static InPlaceChoice class_kept(const InPlaceClass *class) {
         return (InPlaceChoice){.in_place = state == IN_PLACE_WON};
 }
 
-/* Whether @n_jobs at once may be tried, going by what one alone took. */
+/* Whether @n_jobs at once may be tried, based on the time of a lone job. */
 static bool in_place_may_try(const InPlace *in_place, size_t n_jobs) {
         return n_jobs == 1 ||
                (in_place->alone_ns > 0 && in_place->alone_ns <= IN_PLACE_TRIAL_NS / n_jobs);
@@ -88,7 +89,7 @@ InPlaceChoice in_place_choose(InPlace *in_place, uint64_t n_bytes, size_t n_jobs
                 return may_hold ? (InPlaceChoice){.wait = true, .quiet_ns = class->until_ns}
                                 : class_kept(class);
 
-        /* The staged way first: it is the safe one, and what a trial is measured by. */
+        /* The staged way first: it is safe, and trials are compared with it. */
         way = class->n_told[true] < class->n_told[false];
         if (way && in_place->alone_ns > 0 && !in_place_may_try(in_place, n_jobs)) {
                 class->best_ns[true] = UINT64_MAX;

@@ -45,7 +45,7 @@ static bool batch_may_be_in_place(const Batch *batch) {
         return true;
 }
 
-/* What is known of the kernel of all its jobs; NULL: no memory to learn anything. */
+/* The results for the kernel of all its jobs; NULL: out of memory to record any. */
 static InPlace *batch_in_place(const Batch *batch) {
         const Job *job = TAILQ_FIRST(&batch->jobs);
         Function *function = program_only_launch(job->program)->function;
@@ -73,7 +73,8 @@ void issue_choose(const Issuer *issuer, Batch *batch, InPlaceBeside beside, uint
         if (!batch->in_place)
                 return;
 
-        /* The turn began before other batches were issued; this one's time must not hold theirs. */
+        /* The turn began before other batches were issued; this batch's time must not include
+         * theirs. */
         batch->issued_ns = uv_hrtime();
         batch->choice = in_place_choose(batch->in_place, batch->n_small, batch->n_jobs, beside,
                                         batch->issued_ns);
@@ -171,7 +172,7 @@ static int issue_job(Issuer *issuer, Batch *batch, const Job *job, Failure *fail
         r = graphs_take(&issuer->graphs, job->program, batch->stream, &batch->graph, failure);
         if (r == FAILURE_E_FAULT)
                 return r;
-        /* What a graph does not take, a stream may; if not, it says which step. */
+        /* A stream may accept what a graph does not; if not, its error names the step. */
         if (r) {
                 failure_clear(failure);
                 return issue_singly(issuer, batch, job->program, failure);
@@ -254,7 +255,7 @@ static int issue_event(Issuer *issuer, const Batch *batch, CUevent *event, Failu
                            "cuEventRecord", failure);
 }
 
-/* Only where its start cannot be told by the end of what comes before it on its stream. */
+/* Only where its start does not follow from the end of earlier work on its stream. */
 static int issue_start_word(const Issuer *issuer, const Batch *batch, Failure *failure) {
         if (batch->timeout_ms == 0 || !batch->waits_elsewhere)
                 return 0;
@@ -262,7 +263,7 @@ static int issue_start_word(const Issuer *issuer, const Batch *batch, Failure *f
                            "cuStreamWriteValue32", failure);
 }
 
-/* Else it might write what those before it read, after they were told not to have ended. */
+/* Otherwise it might write what earlier jobs read, after those were reported as unfinished. */
 static int issue_gate(const Issuer *issuer, const Batch *batch, Failure *failure) {
         if (!batch->is_behind)
                 return 0;
@@ -270,7 +271,7 @@ static int issue_gate(const Issuer *issuer, const Batch *batch, Failure *failure
                            "cuStreamWaitValue32", failure);
 }
 
-/* Only where a job that is stopped half way through could not run again. */
+/* Only where a job that is stopped half way could not run again. */
 static int issue_commit_word(const Issuer *issuer, const Batch *batch, Failure *failure) {
         const Job *job;
 
@@ -309,7 +310,7 @@ static int issue_body(Issuer *issuer, Batch *batch, Failure *failure) {
         return issue_event(issuer, batch, &batch->end, failure);
 }
 
-/* Whatever became of the rest: the scratch goes back, and the ticket is told done. */
+/* Whatever became of the rest, the scratch is freed and the ticket marked done. */
 static int issue_tail(Issuer *issuer, Batch *batch, Failure *failure) {
         Failure own = {0};
         int r;
@@ -321,7 +322,7 @@ static int issue_tail(Issuer *issuer, Batch *batch, Failure *failure) {
         if (r)
                 failure_copy(failure, &own);
         failure_clear(&own);
-        /* Without its word the batch would never end: such a context is of no use. */
+        /* Without its word the batch would never end: such a context is unusable. */
         return r ? FAILURE_E_FAULT : 0;
 }
 

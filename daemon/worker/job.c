@@ -32,7 +32,7 @@ static JobRoom job_measure(const WorkerJob *message) {
         return room;
 }
 
-/* Slices of one arena are the rule. */
+/* Usually slices of one arena. */
 static Arena *job_find_arena(const Job *job, uint64_t id, const JobTables *tables) {
         Arena *last = job->n_buffers ? job_arena(job->buffers[job->n_buffers - 1].arena) : NULL;
 
@@ -193,7 +193,7 @@ static int job_check_prepared(Job *job) {
 
 /* ---- its program ------------------------------------------------------------------------ */
 
-/* Few names and buffers in one job are the rule: then they need no memory of their own. */
+/* A job usually has few names and buffers, which need no allocation. */
 #define JOB_FEW 8
 
 static int job_make_program(Job *job, Programs *programs, ProgramInput *input) {
@@ -268,7 +268,7 @@ static uint64_t job_count_small(const Job *job) {
         return n_bytes <= JOB_SMALL_BYTES ? n_bytes : UINT64_MAX;
 }
 
-/* What is updated must not be seen half done, and kernels count on the alignment that scratch has. */
+/* Updated data must not be seen half done, and kernels rely on the alignment of scratch. */
 static bool job_fits_in_place(const Job *job) {
         uint64_t n_host = 0;
 

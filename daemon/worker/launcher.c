@@ -56,8 +56,8 @@ static CUresult graph_patch(LauncherGraph *graph, const Driver *cu,
 }
 
 /*
- * A node keeps the cluster that a function was compiled for, whatever it is given later: a grid of 3
- * would run 2 blocks, with success. So such a function never has one.
+ * A node keeps the cluster size that its first function was compiled for, whatever is patched in later: a
+ * grid of 3 would run 2 blocks, with success. So such a function never uses a graph.
  */
 static bool launcher_may_take(const Driver *cu, CUfunction function) {
         int width = 0;
@@ -67,7 +67,8 @@ static bool launcher_may_take(const Driver *cu, CUfunction function) {
                width == 0;
 }
 
-/* The one that has launched this function, else the one that was not used for longest; it is the first then. Return: NULL: it needs to go without. */
+/* Moves to the front the graph that last launched this function, else the least recently used.
+ * Return: NULL: launch without a graph. */
 static LauncherGraph *launcher_choose(Launcher *launcher, const Driver *cu, CUfunction function,
                                       bool may_make) {
         LauncherGraph *graphs = launcher->graphs, chosen;
@@ -105,7 +106,7 @@ static CUresult launcher_try(Launcher *launcher, const Driver *cu, const CUlaunc
 
 CUresult launcher_launch(Launcher *launcher, const Driver *cu, const CUlaunchConfig *config,
                          CUfunction function, void **params, bool may_make) {
-        /* Attributes stay with a node: the few launches that have any go without one. */
+        /* Attributes stay with a node, so the few launches with attributes use no graph. */
         if (config->numAttrs == 0 &&
             launcher_try(launcher, cu, config, function, params, may_make) == CUDA_SUCCESS)
                 return CUDA_SUCCESS;

@@ -130,25 +130,25 @@ static int find_libexec(char **ret_libexec) {
         return *ret_libexec ? 0 : -ENOMEM;
 }
 
-/* A change of user lets go of the first, which the keeper had asked for. */
+/* A change of user clears the parent-death signal that the keeper had requested. */
 static void harden(void) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         prctl(PR_SET_TIMERSLACK, 1000); /* ns: naps are short */
         signal(SIGPIPE, SIG_IGN);
 }
 
-/* What libcuda reads. The keeper gives an environment made from nothing; this is what a worker needs in any. */
+/* Variables for libcuda. The keeper passes an environment made from nothing; every worker needs these. */
 static void set_environment(const WorkerOptions *options) {
         char connections[16];
 
-        /* Nobody can make a folder there, so no MPS daemon of whatever user is found. */
+        /* No user can create a folder there, so no user's MPS daemon is found. */
         setenv("CUDA_MPS_PIPE_DIRECTORY", "/proc/self/no-mps", 0);
         setenv("CUDA_CACHE_DISABLE", "1", 1);
         setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
-        /* At its first launch a lazily loaded kernel would wait for every running one. */
+        /* A lazily loaded kernel would wait at its first launch for every running one. */
         setenv("CUDA_MODULE_LOADING", "EAGER", 1);
         setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
-        /* A context is made the faster, the fewer it has; a look at a device needs one. */
+        /* Creating a context takes less time with fewer connections; a device check needs one. */
         snprintf(connections, sizeof(connections), "%u", options->probe ? 1 : options->connections);
         setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections, 1);
 }

@@ -72,7 +72,7 @@ static bool nvml_own(Nvml *nvml, uint64_t *ret_n_bytes) {
         return false;
 }
 
-/* In a container NVML lists pids of another namespace: then what the whole device uses. */
+/* In a container NVML lists pids of another namespace: then report the use of the whole device. */
 static bool nvml_ask(Nvml *nvml, uint64_t *ret_n_bytes) {
         NvmlMemory all;
 

@@ -5,8 +5,8 @@
  *     COMPILING -> LOADING -> READY
  *          \-----------\----> FAILED
  *
- * A dropped module leaves the table at once; its memory goes when it has
- * reached an end, nothing uses it and, if it has an image, at a quiesce point.
+ * A dropped module leaves the table at once. Its memory is freed when it has reached an end state, nothing
+ * uses it and, if it has an image, at a quiesce point.
  */
 #include "worker/module.h"
 
@@ -111,7 +111,8 @@ static void module_finish(Module *module, ModuleState state) {
         module->state = state;
         if (module != modules->builtin) {
                 modules->func(module, modules->userdata);
-                /* Told and of no more use: the supervisor drops only those that were loaded. */
+                /* Reported and not needed any more: the supervisor drops only modules that were
+                 * loaded. */
                 if (state == MODULE_FAILED && !module->dropped)
                         module_drop(module);
                 return;
@@ -147,7 +148,7 @@ static int module_on_load(QuiesceTask *task, void *userdata) {
         Image *image;
         int r;
 
-        /* Another one like it may have been loaded since it began to wait. */
+        /* An equal module may have been loaded meanwhile. */
         image = modules_find_image(modules, module->compiled);
         if (image) {
                 module_share(module, image);
@@ -245,7 +246,7 @@ static void module_follow_builtin(Module *module) {
         }
 }
 
-/* The first who asks starts it; after a failure the next who asks tries again. */
+/* The first request starts the load; after a failure the next request tries again. */
 static int modules_want_builtin(Modules *modules, const CompileRequest *request) {
         int r;
 

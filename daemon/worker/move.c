@@ -13,7 +13,7 @@
 #define MOVE_THREADS     256u
 #define MOVE_BLOCK_BYTES (16u << 10) /* four vectors of 16 bytes a thread */
 #define MOVE_BLOCKS_MAX  32u         /* of one row */
-#define MOVE_BLOCKS_ALL  128u /* enough for the speed of PCIe: more only keep other kernels out */
+#define MOVE_BLOCKS_ALL  128u /* enough for PCIe's bandwidth: more would only delay other kernels */
 
 static const struct {
         unsigned n_rows;
@@ -93,7 +93,7 @@ CUresult move_add(Move *move, Stream *stream, CUdeviceptr to, CUdeviceptr from, 
 }
 
 CUresult move_launch(Move *move, Stream *stream) {
-        /* On the host a thread of a block is one call, with the table copied for it. */
+        /* On the host one thread per block is one call, with a copy of the table. */
         unsigned n_threads = move->streams->context->cu->cpu ? 1 : MOVE_THREADS;
         CUlaunchConfig config = {
                 .gridDimX = move_table_blocks(&move->table),

@@ -2,9 +2,8 @@
 /*
  * Output
  *
- * The memfds have their full size from the start and are sealed against
- * growing: a kernel that prints without end writes into nothing. How much is
- * there is told by the file offset, which all duplicates of a descriptor share.
+ * The memfds have their full size from the start and are sealed against growing: output beyond it is lost.
+ * The file offset, which all duplicates of a descriptor share, is the amount of output.
  */
 #include "worker/output.h"
 
@@ -56,7 +55,7 @@ int output_open(Output *output) {
         return 0;
 }
 
-/* What was written since the last call; the descriptor is empty then. */
+/* The output since the last call; the descriptor is empty afterwards. */
 static int output_read(int fd, char **ret_text) {
         off_t end = lseek(fd, 0, SEEK_CUR);
         char *text;
@@ -83,7 +82,7 @@ int output_take(Output *output, char **ret_text) {
         char *text;
         int r;
 
-        /* What could not be written would come with the next job. */
+        /* Bytes that could not be forwarded would come with the next job. */
         __fpurge(stdout);
         clearerr(stdout);
 

@@ -2,8 +2,8 @@
 /*
  * Program
  *
- * Two passes over the message: the first adds up the room, the second checks
- * and fills one block.
+ * Two passes over the message: the first adds up the memory needed, the second checks and fills one
+ * allocation.
  */
 #include "worker/program.h"
 
@@ -337,7 +337,7 @@ static int program_build(ProgramBuilder *builder, const Gpuq__V1__Operations *op
         return 0;
 }
 
-/* What does not fit the allocator's limit may still fit the machine. */
+/* Too large for the allocator, but perhaps not for the machine. */
 static Gpuq__V1__Operations *program_decode(const ProgramInput *input,
                                             ProtobufCAllocator **allocator) {
         Gpuq__V1__Operations *operations;

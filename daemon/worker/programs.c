@@ -96,7 +96,7 @@ static bool entry_is(const ProgramEntry *entry, const ProgramInput *input, const
                memcmp(entry->key, key->bytes, key->n) == 0;
 }
 
-/* To the front of its set; the last one goes. */
+/* Moves the entry to the front of its set; the last one is dropped. */
 static void set_push(ProgramEntry **set, size_t at, ProgramEntry *entry) {
         memmove(set + 1, set, at * sizeof(*set));
         set[0] = entry;

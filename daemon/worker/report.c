@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Bytes of texts, so that no message outgrows a frame to a client. */
+/* Limit of texts, so that no message exceeds a frame to a client. */
 #define REPORT_LOG_MAX (256u << 10)
 
 static int report_send(Outbox *outbox, WorkerMessage message, const Failure *failure) {
@@ -29,7 +29,7 @@ static int report_arena_made(Outbox *outbox, Arena *arena) {
         failure_tell(&arena->failure, &made);
         r = outbox_send(outbox, &made, made.head.code ? -1 : arena->fd);
 
-        /* The supervisor holds it from now on. */
+        /* The supervisor holds the descriptor from now on. */
         if (arena->fd >= 0)
                 close(arena->fd);
         arena->fd = -1;
@@ -46,7 +46,7 @@ int report_arena(Outbox *outbox, Arena *arena) {
                            &arena->failure);
 }
 
-/* Of a compiler's log, its beginning says most. */
+/* The beginning of a compiler's log says most. */
 static char *report_cut(char *text) {
         if (strlen(text) <= REPORT_LOG_MAX)
                 return text;
@@ -62,7 +62,7 @@ static int report_module_failed(Outbox *outbox, uint64_t id, const Failure *fail
         return report_send(outbox, added, failure);
 }
 
-/* All that protobuf-c wants of a list of kernels, in one block. */
+/* All that protobuf-c needs for a list of kernels, in one allocation. */
 typedef struct ReportKernels {
         Gpuq__V1__KernelInfo **info_pointers, *infos;
         Gpuq__V1__Parameter **parameter_pointers, *parameters;
@@ -158,12 +158,12 @@ int report_module(Outbox *outbox, const Module *module) {
 
 #define REPORT_ENDS_MAX 64u /* of one message */
 
-/* It ran well and printed nothing, as nearly all do. */
+/* The job succeeded and printed nothing, like nearly all jobs. */
 static bool report_is_plain(const Job *job) {
         return !failure_is_set(&job->failure) && !job->output;
 }
 
-/* From the first one on; one with texts goes alone. Return: the first that is not in it. */
+/* Packs jobs from the first one on; one with texts goes alone. Return: the first job not packed. */
 static const Job *report_fill_ends(const Job *job, WorkerEnd *ends, WorkerMessage *message) {
         do {
                 ends[message->head.n_items++] = (WorkerEnd){

@@ -81,7 +81,7 @@ static void runner_make_ready(Runner *runner, Job *job) {
         runner->is_urgent |= stream_class(job->priority) == STREAM_HIGH;
 }
 
-/* Those that it comes after and that have not been issued tell it when they are. */
+/* Predecessors that have not been issued notify it when they are. */
 static void runner_follow(Runner *runner, Job *job) {
         for (size_t i = 0; i < job->order.n_after; ++i) {
                 Job *before = runner_find(runner, job->order.after[i]);
@@ -115,7 +115,7 @@ int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *p
         return 0;
 }
 
-/* It waits no longer: issued, or refused. */
+/* The job was issued or refused. */
 void runner_let_go(Runner *runner, Job *job) {
         JobEdge *edge;
 
@@ -136,8 +136,8 @@ static bool runner_is_behind(const Runner *runner, const Job *job) {
 }
 
 /*
- * It is in no batch and not in runner->ready. One that was refused stands for
- * those before it, which its successors do not name: until they have ended it ends not.
+ * The job is in no batch and not in runner->ready. A refused job stands for its predecessors, which its
+ * successors do not name: it does not end before they have.
  */
 void runner_end(Runner *runner, Job *job) {
         if (job->state == JOB_WAITING && runner_is_behind(runner, job)) {
@@ -158,7 +158,7 @@ void runner_end(Runner *runner, Job *job) {
         runner->dirty = true;
 }
 
-/* All jobs of a batch end, whatever became of them. */
+/* Ends all jobs of a batch, whatever their result. */
 void runner_end_batch(Runner *runner, Batch *batch) {
         Job *job;
 
@@ -169,7 +169,7 @@ void runner_end_batch(Runner *runner, Batch *batch) {
         batch_free(batch, &runner->blocks);
 }
 
-/* The driver hands on what kernels printed when the context is synchronised; this job is alone in it. */
+/* The driver delivers kernels' output when the context is synchronised; this job is alone in it. */
 static int runner_take_output(Runner *runner, Job *job) {
         int r;
 
@@ -239,7 +239,7 @@ void runner_free_ended(Runner *runner) {
 
 /* ---- a turn --------------------------------------------------------------------------- */
 
-/* Whoever sees ends need not ask; that messages come or jobs go says nothing of those in flight. */
+/* While ends arrive no query is needed; messages and issued jobs say nothing about work in flight. */
 static int runner_watch(Runner *runner, uint64_t now_ns) {
         CUresult result;
         bool any = runner->has_collected;
@@ -259,7 +259,7 @@ static int runner_watch(Runner *runner, uint64_t now_ns) {
         return result == CUDA_SUCCESS ? 0 : FAILURE_E_FAULT;
 }
 
-/* Ends are told first: what is done at a quiesce point can take long. */
+/* Ends are reported first, because tasks at a quiesce point can take long. */
 static int runner_quiesce(Runner *runner, bool *ret_any) {
         int r;
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From ready to in flight: which jobs go together, on which stream, and what
- * becomes of those that cannot go.
+ * From ready to in flight: which jobs go together, on which stream, and what happens to jobs that cannot
+ * be issued.
  */
 #include "util/macro.h"
 #include "worker/runner.h"
 
-/* So long at most a batch waits for scratch that others keep, before it takes its own from the pool. */
+/* A batch waits this long for scratch that others hold, before it takes its own from the pool. */
 #define RUNNER_SCRATCH_NS (10 * QUIET_NS)
 
 /* ---- behind what is in flight ------------------------------------------------------------ */
 
-/* The stream of the first job in flight that it comes after, or NULL. @ret_several: others are elsewhere. */
+/* The stream of its first predecessor in flight, or NULL. @ret_several: others are on other
+ * streams. */
 static Stream *runner_stream_before(const Runner *runner, const Job *job, bool *ret_several) {
         Stream *stream = NULL;
 
@@ -28,7 +29,7 @@ static Stream *runner_stream_before(const Runner *runner, const Job *job, bool *
         return stream;
 }
 
-/* Of one job alone. */
+/* A batch of one job. */
 static int runner_wait_elsewhere(Runner *runner, Batch *batch, Job *job) {
         int r;
 
@@ -78,13 +79,13 @@ static void runner_fly(Runner *runner, Batch *batch) {
                 runner->alone = batch;
 }
 
-/* Its jobs are ready again, before all others, when all have been looked at. */
+/* Its jobs become ready again, before all others, at the end of the turn. */
 static void runner_put_back(Runner *runner, Batch *batch) {
         TAILQ_CONCAT(&runner->put_back, &batch->jobs, queue);
         batch_free(batch, &runner->blocks);
 }
 
-/* The same, to be looked at again then or when something has ended. */
+/* The same; they are tried again at that time, or when something has ended. */
 static int runner_wait(Runner *runner, Batch *batch, uint64_t again_ns) {
         runner_put_back(runner, batch);
         runner->again_ns = runner->again_ns > 0 ? MIN(runner->again_ns, again_ns) : again_ns;
@@ -92,14 +93,15 @@ static int runner_wait(Runner *runner, Batch *batch, uint64_t again_ns) {
 }
 
 /*
- * Return: 0: in flight, refused and ended, or put back for a moment; FAILURE_E_WAIT: put back until something
- * has ended, and others would fare no better; FAILURE_E_FAULT.
+ * Return: 0: in flight, refused and ended, or put back for a moment; FAILURE_E_WAIT: put back until
+ * something has ended, and other batches would wait too; FAILURE_E_FAULT.
  */
 static int runner_issue_chosen(Runner *runner, Batch *batch) {
         int r;
 
         r = issue_batch(&runner->issuer, batch);
-        /* A kernel that faults at once may be told by the next call that issues its own job: it ran. */
+        /* A kernel that faults at once may be reported by the next call that issues its own job:
+         * the job ran. */
         if (r == 0 || (r == FAILURE_E_FAULT && batch->ticket.stream)) {
                 runner_fly(runner, batch);
                 return r;
@@ -117,7 +119,7 @@ static int runner_issue_chosen(Runner *runner, Batch *batch) {
         return 0;
 }
 
-/* Its only job says why it cannot wait for others. */
+/* Its only job knows why it cannot wait for others. */
 static int runner_refuse(Runner *runner, Batch *batch, int error) {
         if (error == FAILURE_E_FAULT)
                 return error;

@@ -28,9 +28,10 @@
 #include "keeper/worker.h"
 #include "util/log.h"
 
-#define QUIT_MS   5000u  /* for clients and workers to end */
-#define KILLED_MS 2000u  /* and for what was killed then: a driver may hold it for long */
-#define CLEAR_MS  30000u /* the workers of a dead supervisor may take so long to end */
+#define QUIT_MS   5000u /* for clients and workers to end */
+#define KILLED_MS 2000u /* and for what was killed then: a driver may hold it for long */
+#define CLEAR_MS                                                                                   \
+        15000u /* the workers of a dead supervisor may take so long to end; clients wait 45 s in all */
 
 struct Keeper {
         Settings settings;

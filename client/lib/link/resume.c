@@ -16,7 +16,8 @@
 #include "error.h"
 #include "ringing.h"
 
-#define RESUME_PATIENCE_S INT64_C(30)
+/* More than gpuqd takes at worst: 15 s until workers have ended, 20 s until clients are let in without devices. */
+#define RESUME_PATIENCE_S INT64_C(45)
 #define RESUME_DELAY_US                                                                            \
         INT64_C(10000) /* before the third try; twice as long before each one after it */
 #define RESUME_DELAY_MAX INT64_C(500000)

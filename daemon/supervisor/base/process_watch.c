@@ -80,7 +80,11 @@ static int process_open_peer(int socket, pid_t pid) {
 
         if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &n_bytes) == 0)
                 return fd;
-        return errno == ENOPROTOOPT ? process_open(pid) : -errno; /* before Linux 6.5 */
+        if (errno == ENOPROTOOPT) /* before Linux 6.5 */
+                return process_open(pid);
+        return errno == EINVAL
+                       ? -ESRCH
+                       : -errno; /* EINVAL: Linux before 6.15, of a process that has ended */
 }
 
 int process_watch_peer(uv_loop_t *loop, int socket, pid_t pid, ProcessWatchFunc func,

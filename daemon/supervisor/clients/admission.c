@@ -11,14 +11,17 @@
 
 /* ---- the configured groups ------------------------------------------------- */
 
+/* After a lookup that failed the other groups are not tried: each lookup might take as long. */
 static gid_t admission_look_up(Admission *admission, const char *name) {
         gid_t gid;
         int r;
 
+        if (admission->has_failed)
+                return GROUP_NONE;
         r = names_find_group(name, &gid);
         if (r < 0) {
                 log_warning("cannot look up group %s: %s", name, strerror(-r));
-                admission->is_incomplete = true;
+                admission->has_failed = true;
         }
         return r ? GROUP_NONE : gid;
 }
@@ -41,6 +44,7 @@ void admission_configure(Admission *admission, const Config *config, uint64_t no
 
         admission->n_allowed = 0;
         admission->is_incomplete = config->allow_groups && !names;
+        admission->has_failed = false;
         admission->look_up_ns = now_ns + ADMISSION_LOOK_UP_NS;
         admission->admins = config->admin_group ? admission_look_up(admission, config->admin_group)
                                                 : GROUP_NONE;
@@ -109,14 +113,14 @@ Failure *admission_check(Admission *admission, const Config *config, int fd, Pee
         if (r < 0)
                 return failure_new(FAILURE_INTERNAL, "cannot look up your groups: %s",
                                    strerror(-r));
-        if (admission->is_incomplete && now_ns >= admission->look_up_ns)
+        if ((admission->is_incomplete || admission->has_failed) && now_ns >= admission->look_up_ns)
                 admission_configure(admission, config, now_ns);
 
         peer->is_admin = peer_is_in(admission->admins, peer, groups, n_groups);
         if (!config->allow_groups || peer->is_admin ||
             peer_is_allowed(admission, peer, groups, n_groups))
                 return NULL;
-        if (admission->is_incomplete)
+        if (admission->has_failed)
                 return failure_new(FAILURE_INTERNAL,
                                    "only members of allow_groups may use gpuqd, and one of these "
                                    "groups cannot be looked up; try again in %u s: %s",
@@ -124,7 +128,6 @@ Failure *admission_check(Admission *admission, const Config *config, int fd, Pee
                                    config->allow_groups);
         return failure_new(FAILURE_DENIED,
                            "only members of these groups may use gpuqd: %s; ask an administrator "
-                           "to add you to one; ask an administrator "
                            "to add you to one",
                            config->allow_groups);
 }

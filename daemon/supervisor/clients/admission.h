@@ -25,7 +25,8 @@ typedef struct Admission {
         gid_t *allowed; /* the groups of allow_groups that exist */
         size_t n_allowed;
         gid_t admins;       /* (gid_t)-1: there is no such group */
-        bool is_incomplete; /* a lookup failed */
+        bool is_incomplete; /* without memory: look again after look_up_ns */
+        bool has_failed;    /* a lookup failed: the same */
         uint64_t look_up_ns;
 } Admission;
 

@@ -77,7 +77,7 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
         memcpy(session->deferred.data, data, n_data);
         session->deferred.n_data = n_data;
         session->deferred.turn = clients->turn;
-        if (!session->deferred.is_second_try)
+        if (!session->deferred.is_second_try && !session->deferred.is_early)
                 clients->news_turn =
                         clients->turn +
                         CLIENTS_DEFER_TURNS; /* the awaited request may be on its way */
@@ -86,12 +86,12 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
 }
 
 void session_hold(Session *session, const uint8_t *data, size_t n_data) {
+        session->deferred.is_early = true;
         if (session_defer(session, data, n_data) < 0) {
                 session_refuse(session, failure_new(FAILURE_MEMORY,
                                                     "gpuqd has no memory to postpone the session"));
                 return;
         }
-        session->deferred.is_early = true;
         session_flush_later(session);
 }
 

@@ -445,12 +445,19 @@ static Failure *detach_check_job(const Session *session, const Gpuq__V1__Job *jo
         failure = submit_check_job(&session->submitter, job, spec);
         if (failure)
                 return failure;
-        for (size_t i = 0; i < spec->n_buffers; ++i)
+        for (size_t i = 0; i < spec->n_buffers; ++i) {
                 if (spec->buffers[i].arena->place != ARENA_HOST)
                         return failure_new(FAILURE_INVALID,
                                            "buffer %zu is device memory; a detached job can use "
                                            "host memory only",
                                            i + 1);
+                /* Packed beside others it would take their place: see extent.h. */
+                if (!spec->buffers[i].length)
+                        return failure_new(FAILURE_INVALID,
+                                           "buffer %zu is empty; the buffers of a detached job "
+                                           "have at least one byte",
+                                           i + 1);
+        }
         return NULL;
 }
 

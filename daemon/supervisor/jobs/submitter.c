@@ -5,14 +5,19 @@
 
 int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id,
                    const SubmitterOps *ops) {
+        int r;
+
         submitter->id = id;
         submitter->engine = engine;
-        submitter->user = user;
         submitter->ops = ops;
         TAILQ_INIT(&submitter->jobs);
         LIST_INIT(&submitter->modules);
         LIST_INIT(&submitter->making);
-        return order_new(&submitter->order);
+        r = order_new(&submitter->order);
+        if (r < 0)
+                return r;
+        submitter->user = user; /* a session with a user is in that user's list */
+        return 0;
 }
 
 void submitter_fini(Submitter *submitter) {

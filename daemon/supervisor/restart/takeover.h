@@ -31,7 +31,7 @@
 #include "clients.h"
 #include "jobs.h"
 
-#define TAKEOVER_LATE_MS 20000u /* without devices; libgpuq gives up after 30 s without an answer */
+#define TAKEOVER_LATE_MS 20000u /* without devices; libgpuq gives up after 45 s without an answer */
 #define TAKEOVER_TICK_MS 100u   /* between checks of the clock during discovery */
 
 typedef struct Takeover Takeover;

@@ -56,9 +56,12 @@ static Failure *takeover_claim(Takeover *takeover, Session *session, uint32_t id
 
 /* It has resubmitted everything, or is gone. */
 static void takeover_let_go(Takeover *takeover, Session *session) {
-        TakeoverSession *expected = takeover_find_session(takeover, session->submitter.id);
+        TakeoverSession *expected;
 
         session->is_resuming = false;
+        if (!takeover) /* the program ends */
+                return;
+        expected = takeover_find_session(takeover, session->submitter.id);
         submission_settle(&session->submitter);
         takeover_leave_session(takeover, expected);
 }

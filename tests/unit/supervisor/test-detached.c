@@ -20,7 +20,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
         return remove(path);
 }
 
-static void detach(FakeClient *client) {
+static void detach_with(FakeClient *client, uint64_t n_bytes) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__Detach detach = GPUQ__V1__DETACH__INIT;
         Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
@@ -28,7 +28,7 @@ static void detach(FakeClient *client) {
         Gpuq__V1__Kernel kernel = GPUQ__V1__KERNEL__INIT, *kernels = &kernel;
 
         buffer.arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
-        buffer.length = 64;
+        buffer.length = n_bytes;
         buffer.direction = GPUQ__V1__DIRECTION__OUT;
         kernel.module = client->module;
         kernel.name = "add";
@@ -42,6 +42,10 @@ static void detach(FakeClient *client) {
         request.body_case = GPUQ__V1__REQUEST__BODY_DETACH;
         request.detach = &detach;
         fake_send(client, &request);
+}
+
+static void detach(FakeClient *client) {
+        detach_with(client, 64);
 }
 
 static bool knows_the_disk(void *userdata) {
@@ -278,12 +282,31 @@ static void jobs_of_an_earlier_version_are_told_and_left_alone(void **state) {
         folder_remove(&folder);
 }
 
+/* It would take the place of another buffer when they are packed. */
+static void an_empty_buffer_is_refused(void **state) {
+        FakeClient *client;
+        Folder folder;
+        Fake *fake;
+
+        folder_make(&folder);
+        fake = fake_new(1, folder.settings);
+        fake_wait(fake, knows_the_disk, fake);
+        client = fake_client(fake, FAKE_UID);
+        fake_module(client);
+        detach_with(client, 0);
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "buffer 1 is empty");
+        fake_client_close(client);
+        fake_free(fake);
+        folder_remove(&folder);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(folder_that_another_has_is_waited_for),
                 cmocka_unit_test(a_disk_that_is_mended_serves_again),
                 cmocka_unit_test(none_runs_before_all_is_taken_over),
                 cmocka_unit_test(jobs_of_an_earlier_version_are_told_and_left_alone),
+                cmocka_unit_test(an_empty_buffer_is_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

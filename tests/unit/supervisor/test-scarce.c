@@ -8,6 +8,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "session.h"
 #include "supervisor.h"
@@ -23,15 +25,20 @@ int __real_uv_poll_start(uv_poll_t *poll, int events, uv_poll_cb cb);
 int __wrap_uv_poll_start(uv_poll_t *poll, int events, uv_poll_cb cb);
 
 static bool is_memory_refused;
-static unsigned n_polls_before_one_fails; /* 0: none does */
+static unsigned n_memory_before_one_fails; /* 0: none does */
+static unsigned n_polls_before_one_fails;  /* 0: none does */
+
+static bool memory_fails(void) {
+        return is_memory_refused || (n_memory_before_one_fails && --n_memory_before_one_fails == 0);
+}
 
 void *__wrap_malloc(size_t n) {
-        return is_memory_refused ? NULL : __real_malloc(n);
+        return memory_fails() ? NULL : __real_malloc(n);
 }
 
 /* What a compiler makes of malloc() and memset(). */
 void *__wrap_calloc(size_t n, size_t size) {
-        return is_memory_refused ? NULL : __real_calloc(n, size);
+        return memory_fails() ? NULL : __real_calloc(n, size);
 }
 
 static bool poll_fails(void) {
@@ -91,9 +98,32 @@ static void a_session_whose_new_number_finds_no_room_ends_well(void **state) {
         fake_free(fake);
 }
 
+/* One without an order was taken out of its user's list, in which it had never been. */
+static void a_session_that_finds_no_memory_ends_well(void **state) {
+        Peer peer = {.uid = FAKE_UID, .gid = FAKE_UID};
+        Fake *fake = fake_new(1, NULL);
+        int pair[2], r;
+
+        for (unsigned i = 1; i <= 16; ++i) {
+                assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+                n_memory_before_one_fails = i;
+                r = session_new(&fake->supervisor->clients, pair[0], &peer, NULL);
+                n_memory_before_one_fails = 0;
+                if (r < 0)
+                        close(pair[0]);
+                else
+                        clients_close(&fake->supervisor->clients);
+                close(pair[1]);
+                fake_turn(fake);
+        }
+        assert_null(fake->supervisor->clients.sessions);
+        fake_free(fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_worker_that_cannot_be_watched_leaves_no_descriptor),
+                cmocka_unit_test(a_session_that_finds_no_memory_ends_well),
                 cmocka_unit_test(a_session_whose_new_number_finds_no_room_ends_well),
         };
 

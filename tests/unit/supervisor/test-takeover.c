@@ -164,7 +164,9 @@ static void who_resumes_is_let_in_and_served_once_devices_are_known(void **state
         assert_true(other->session > BEFORE);
         expect_state(other, "gpuqd is looking for devices");
         ask_for_an_arena(other);
+        fake_turn(fake);
         assert_null(fake->supervisor->engine.arenas);
+        assert_false(clients_has_deferred(&fake->supervisor->clients)); /* or the loop would spin */
         assert_false(takeover_serves(fake->supervisor->takeover));
 
         fake_release_probe(fake);
@@ -175,6 +177,19 @@ static void who_resumes_is_let_in_and_served_once_devices_are_known(void **state
         fake_client_close(other);
         fake_client_close(client);
         fake_free(fake);
+}
+
+/* The takeover is gone by the time its sessions close. */
+static void a_supervisor_may_end_while_a_session_resumes(void **state) {
+        Fake *fake = fake_with_a_slow_driver();
+        FakeClient *client;
+
+        pass_time(fake);
+        client = client_that_resumes(fake);
+        fake_free(fake);
+        wire_free(client->wire);
+        gpuq__v1__reply__free_unpacked(client->reply, NULL);
+        free(client);
 }
 
 static void who_leaves_before_devices_are_known_is_not_waited_for(void **state) {
@@ -404,6 +419,7 @@ static void what_one_had_who_is_away_is_kept_until_its_process_ends(void **state
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(who_resumes_is_let_in_and_served_once_devices_are_known),
+                cmocka_unit_test(a_supervisor_may_end_while_a_session_resumes),
                 cmocka_unit_test(who_leaves_before_devices_are_known_is_not_waited_for),
                 cmocka_unit_test(job_that_was_in_a_worker_runs_again),
                 cmocka_unit_test(job_that_may_not_run_twice_ends_with_its_buffers_named),

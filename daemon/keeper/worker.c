@@ -78,7 +78,7 @@ static int worker_fail(int error, char **ret_error, const char *format, const ch
         return error;
 }
 
-/* ---- who, where and how ---------------------------------------------------- */
+/* ---- user and command line ------------------------------------------------- */
 
 static int worker_system_identity(const char *name, Identity **ret_identity, char **ret_error) {
         int r = identity_by_name(name, true, ret_identity);

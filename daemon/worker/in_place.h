@@ -12,10 +12,9 @@
  *
  *     UNTRIED -> TRYING -> WON or LOST -> TRYING -> …
  *
- * The gain (one H200, docs/benchmarks.md and docs/measurements.md): a lone small addition takes 14.6 us
- * from client to client at the median (12.5 in another run), and 26.6 us where staging was chosen. In
- * the worker it takes 9.4 us in place and 20 us staged. With 32 in flight there is no gain beyond the
- * noise.
+ * The gain (one H200, docs/benchmarks.md): in the worker a lone small addition takes 9.4 us in place
+ * and 20 us staged. With 32 in flight from 16 processes no gain beyond the noise was found: 486,289 and
+ * 443,177 jobs/s, and 462,566 with in_place=no.
  *
  * Beside other work a run's time depends on that work, so a trial has the device alone: other work waits
  * in a quiet window for the trial's end, and the trial for the end of work in flight. If the window was

@@ -144,7 +144,7 @@ int client_error(gpuq_client *client) {
         return error_set(client->error, "%s", client->error_text ? client->error_text : "");
 }
 
-/* ---- who waits ------------------------------------------------------------------- */
+/* ---- waiting threads ------------------------------------------------------------- */
 
 uint64_t client_now_ns(void) {
         struct timespec now;

@@ -127,8 +127,8 @@ static Job *scheduler_look(Lane *lane) {
         return executor->is_ready ? scheduler_next(lane, executor) : NULL;
 }
 
-/* A user who asks for the holder's quantum must have a job that can go, or the holder would drain
- * in vain. */
+/* A user may ask for the holder's quantum only with a job that can be dispatched: otherwise the
+ * holder would drain and nobody would follow. */
 static bool scheduler_may_ask(Lane *lane) {
         return !quanta_is_shut(&lane->device->quanta, &lane->slot->domain) || scheduler_look(lane);
 }

@@ -17,7 +17,7 @@ struct FairShare {
         double virtual;     /* tag of the latest dispatch; never goes back */
         double finish_max;
         uint64_t half_life_ns;
-        double usage_full; /* the use of an ordinary user who has the device alone for ever */
+        double usage_full; /* a user of the default weight, alone on the device, approaches this */
         uint64_t turns;
         uint64_t n_compared;
 };

@@ -372,7 +372,7 @@ static void job_that_nobody_submits_again_is_forgotten(void **state) {
         scene_end(&scene);
 }
 
-/* ---- who is away ----------------------------------------------------------- */
+/* ---- dormant sessions ------------------------------------------------------ */
 
 static bool is_awaited(void *userdata) {
         return takeover_find_session(((Fake *)userdata)->supervisor->takeover, BEFORE);

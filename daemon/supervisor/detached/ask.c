@@ -477,13 +477,17 @@ static Failure *detach_check(const DetachedTable *table, const Session *session,
 }
 
 static Failure *detach_make(DetachedTable *table, Session *session, uint32_t serial,
-                            const Gpuq__V1__Detach *detach, const JobSpec *spec) {
+                            const Gpuq__V1__Detach *detach) {
+        JobSpec spec = {};
         Detached *detached;
         Failure *failure;
 
+        failure = detach_check(table, session, detach, &spec);
+        if (failure)
+                return failure;
         if (detached_make(table, table->last + 1, session->peer.uid, &detached) < 0)
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a detached job");
-        failure = detached_fill(detached, session, detach, spec);
+        failure = detached_fill(detached, session, detach, &spec);
         if (!failure)
                 failure = ask_new(DETACHED_ASK_DETACH, session, serial, detached);
         if (failure) {
@@ -496,7 +500,8 @@ static Failure *detach_make(DetachedTable *table, Session *session, uint32_t ser
         return NULL;
 }
 
-/* The client resent the request, because the supervisor died before the answer. */
+/* The client resent the request, because the supervisor died before the answer. What is stored is not
+ * checked again: the user may have come to a limit since. */
 static Detached *detach_find(const DetachedTable *table, const Session *session, uint64_t key) {
         Detached *detached;
 
@@ -510,16 +515,11 @@ static Detached *detach_find(const DetachedTable *table, const Session *session,
 
 static void ops_detach(DetachedTable *table, Session *session, uint32_t serial,
                        const Gpuq__V1__Detach *detach) {
-        JobSpec spec = {};
-        Detached *detached;
+        Detached *detached = table->store ? detach_find(table, session, detach->key) : NULL;
         Failure *failure;
 
-        failure = detach_check(table, session, detach, &spec);
-        detached = failure ? NULL : detach_find(table, session, detach->key);
-        if (!failure && !detached)
-                failure = detach_make(table, session, serial, detach, &spec);
-        if (detached)
-                failure = ask_new(DETACHED_ASK_DETACH, session, serial, detached);
+        failure = detached ? ask_new(DETACHED_ASK_DETACH, session, serial, detached)
+                           : detach_make(table, session, serial, detach);
         if (failure)
                 session_fail_request(session, serial, failure);
         else if (detached)

@@ -20,7 +20,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
         return remove(path);
 }
 
-static void detach_with(FakeClient *client, uint64_t n_bytes) {
+static void detach_with(FakeClient *client, uint64_t n_bytes, uint64_t key) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__Detach detach = GPUQ__V1__DETACH__INIT;
         Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
@@ -39,13 +39,14 @@ static void detach_with(FakeClient *client, uint64_t n_bytes) {
         job.operations.data = (uint8_t *)"operations";
         job.operations.len = 10;
         detach.job = &job;
+        detach.key = key;
         request.body_case = GPUQ__V1__REQUEST__BODY_DETACH;
         request.detach = &detach;
         fake_send(client, &request);
 }
 
 static void detach(FakeClient *client) {
-        detach_with(client, 64);
+        detach_with(client, 64, 0);
 }
 
 static bool knows_the_disk(void *userdata) {
@@ -293,7 +294,34 @@ static void an_empty_buffer_is_refused(void **state) {
         fake_wait(fake, knows_the_disk, fake);
         client = fake_client(fake, FAKE_UID);
         fake_module(client);
-        detach_with(client, 0);
+        detach_with(client, 0, 0);
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "buffer 1 is empty");
+        fake_client_close(client);
+        fake_free(fake);
+        folder_remove(&folder);
+}
+
+/* A check that the stored job passed may fail now: here the job is sent with an empty buffer. */
+static void a_stored_job_that_is_resent_is_not_checked_again(void **state) {
+        Gpuq__V1__Reply *reply;
+        FakeClient *client;
+        Folder folder;
+        Fake *fake;
+
+        folder_make(&folder);
+        fake = fake_new(1, folder.settings);
+        fake_wait(fake, knows_the_disk, fake);
+        client = fake_client(fake, FAKE_UID);
+        fake_module(client);
+        for (unsigned i = 0; i < 2; ++i) {
+                detach_with(client, i == 0 ? 64 : 0, 7);
+                reply = fake_receive(client);
+                assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_DETACHED);
+                assert_int_equal(reply->detached->id,
+                                 detached_id(fake->supervisor->clients.detached->jobs));
+        }
+        assert_int_equal(HASH_COUNT(fake->supervisor->clients.detached->jobs), 1);
+        detach_with(client, 0, 8);
         fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "buffer 1 is empty");
         fake_client_close(client);
         fake_free(fake);
@@ -307,6 +335,7 @@ int main(void) {
                 cmocka_unit_test(none_runs_before_all_is_taken_over),
                 cmocka_unit_test(jobs_of_an_earlier_version_are_told_and_left_alone),
                 cmocka_unit_test(an_empty_buffer_is_refused),
+                cmocka_unit_test(a_stored_job_that_is_resent_is_not_checked_again),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,10 +10,9 @@
 #include <sys/resource.h>
 
 #include "keeper/notify.h"
+#include "keeper/protocol.h"
 #include "util/log.h"
 #include "util/macro.h"
-
-#define HELD_SPARE 256u /* descriptors that are left for everything else */
 
 struct Held {
         Store *store;
@@ -22,11 +21,7 @@ struct Held {
 
 DEFINE_CLEANUP(Held, held_free)
 
-/*
- * Every client and arena is a descriptor here, so: as many as we may have. Half of
- * them for the store: a new supervisor gets a duplicate of each, which waits here
- * until it reads.
- */
+/* Every arena is a descriptor here, so: as many as we may have. */
 static size_t held_raise_fd_limit(void) {
         struct rlimit limit;
 
@@ -34,7 +29,7 @@ static size_t held_raise_fd_limit(void) {
                 return 0;
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
-        return limit.rlim_max > HELD_SPARE ? (limit.rlim_max - HELD_SPARE) / 2 : 0;
+        return KEEPER_HELD_MAX(limit.rlim_max);
 }
 
 static void held_take_back(const char *key, int fd, void *userdata) {

@@ -21,6 +21,13 @@
         5 /* HANDOVER: what is in flight is waited for so long; well below TimeoutStopSec= */
 #define KEEPER_N_FDS                                                                               \
         4 /* at most, beside one packet; SPAWN has all of them, equal to CHANNEL_N_FDS */
+/*
+ * How many descriptors the keeper can hold with a limit of @n_files. Half of them: a new supervisor
+ * gets a duplicate of each, which waits here until it reads. Some are left for everything else.
+ */
+#define KEEPER_HELD_SPARE 256u
+#define KEEPER_HELD_MAX(n_files)                                                                   \
+        ((n_files) > KEEPER_HELD_SPARE ? ((n_files)-KEEPER_HELD_SPARE) / 2 : 0u)
 #define KEEPER_STATUS_S  5  /* the supervisor sends STATUS at least this often */
 #define KEEPER_SILENCE_S 30 /* … and is killed and started again when nothing came for so long */
 

@@ -338,6 +338,7 @@ static const ConfigKey config_keys[] = {
          .allowed = "0.001 to 1000", .initial = "1"},
         {LIMIT(sessions), COUNT, RANGE(1, 1000000), .initial = "1024"},
         {LIMIT(jobs), COUNT, RANGE(1, 1000000000), .initial = "100000"},
+        {LIMIT(queued_bytes), SIZE, .initial = "256M"},
         {LIMIT(arena_bytes), SIZE},
         {LIMIT(device_bytes), SIZE, .initial = "unlimited"},
         {LIMIT(modules), COUNT, RANGE(1, 1000000), .initial = "4096"},

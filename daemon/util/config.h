@@ -26,6 +26,7 @@ typedef struct ConfigLimits {
         double weight;           /* share of GPU time beside other users, > 0 */
         uint64_t sessions;       /* connections */
         uint64_t jobs;           /* unfinished */
+        uint64_t queued_bytes;   /* memory of gpuqd for unfinished jobs */
         uint64_t arena_bytes;    /* host memory in arenas and module images */
         uint64_t device_bytes;   /* device memory in arenas, all devices together */
         uint64_t modules;        /* loaded */

@@ -13,10 +13,6 @@
 
 #include "ledger_layout.h"
 
-#define LEDGER_SESSIONS 8192u
-#define LEDGER_ARENAS   65536u
-#define LEDGER_MODULES  16384u
-
 _Static_assert(sizeof(LedgerHead) <= LEDGER_HEAD_BYTES, "the head has a page");
 _Static_assert(sizeof(LedgerJobSlot) == 272, "no holes in a job's record");
 _Static_assert(offsetof(LedgerHead, check) % 8 == 0, "checked in words");

@@ -32,8 +32,11 @@
 #define LEDGER_DEVICE_MAX 64u        /* bytes of a device's uuid, with terminator */
 #define LEDGER_CLIENT_MAX 72u        /* bytes of a client's name, with terminator */
 #define LEDGER_TEXT_MAX   160u       /* bytes of an error's text, without terminator */
-#define LEDGER_JOBS       65536u     /* records of jobs */
-#define LEDGER_ENDS_KEPT  4096u      /* acknowledged ends kept for `after` and Wait */
+#define LEDGER_SESSIONS   8192u
+#define LEDGER_ARENAS     65536u
+#define LEDGER_MODULES    16384u
+#define LEDGER_JOBS       65536u /* records of jobs */
+#define LEDGER_ENDS_KEPT  4096u  /* acknowledged ends kept for `after` and Wait */
 
 enum {
         _LEDGER_E_SUCCESS,

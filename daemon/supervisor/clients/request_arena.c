@@ -21,10 +21,6 @@ static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate 
                 return failure_new(FAILURE_INVALID,
                                    "the module image is too large: the limit is %s",
                                    human_bytes(ARENA_IMAGE_MAX).text);
-        if (session->submitter.user->n_arenas >= LIMIT_USER_ARENAS)
-                return failure_new(FAILURE_QUOTA, "user %s already has %u arenas; the limit is %u",
-                                   session->submitter.user->name, session->submitter.user->n_arenas,
-                                   LIMIT_USER_ARENAS);
         if (create->place != GPUQ__V1__PLACE__DEVICE)
                 return NULL;
         if (!engine->n_devices)
@@ -67,10 +63,8 @@ const char *session_on_arena_create(Session *session, uint32_t serial,
                       create->size, &arena);
         if (r) {
                 failure = r == ARENA_E_QUOTA
-                                  ? user_quota_failure(session->submitter.user,
-                                                       on_device ? USER_DEVICE_BYTES
-                                                                 : USER_ARENA_BYTES,
-                                                       create->size)
+                                  ? arena_quota_failure(session->submitter.user,
+                                                        (ArenaPlace)create->place, create->size)
                                   : failure_new(FAILURE_MEMORY, "cannot create an arena of %s: %s",
                                                 human_bytes(create->size).text, strerror(-r));
                 session_fail_request(session, serial, failure);

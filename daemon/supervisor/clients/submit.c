@@ -247,7 +247,7 @@ static Failure *submit_check_device(const Submitter *submitter, const Gpuq__V1__
 }
 
 static Failure *submit_check_gpu_time(const Submitter *submitter) {
-        const User *user = submitter->user;
+        const User *user = submitter->user->person;
         uint64_t now_ns;
 
         if (!user->limits.gpu_seconds)

@@ -239,7 +239,7 @@ static void fetch_begin(DetachedAsk *ask) {
         r = arena_new(detached->table->engine, user, ARENA_HOST, n_bytes, &ask->arena);
         if (r) {
                 ask_fail(ask, r == ARENA_E_QUOTA
-                                      ? user_quota_failure(user, USER_ARENA_BYTES, n_bytes)
+                                      ? arena_quota_failure(user, ARENA_HOST, n_bytes)
                                       : failure_new(FAILURE_MEMORY,
                                                     "cannot create an arena for the outputs: %s",
                                                     strerror(-r)));

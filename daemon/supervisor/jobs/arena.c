@@ -54,14 +54,27 @@ static Arena *arena_alloc(Engine *engine, User *user, ArenaPlace place, uint64_t
                 free(arena);
                 return NULL;
         }
-        user->n_arenas++;
         return arena;
 }
 
+static UserResource arena_resource(ArenaPlace place) {
+        return place == ARENA_DEVICE ? USER_DEVICE_BYTES : USER_ARENA_BYTES;
+}
+
 static int arena_charge(Arena *arena) {
-        return user_charge(arena->user, &arena->charge,
-                           arena->place == ARENA_DEVICE ? USER_DEVICE_BYTES : USER_ARENA_BYTES,
-                           arena->size);
+        int r;
+
+        r = user_charge(arena->user, &arena->count, USER_ARENAS, 1);
+        if (r == 0)
+                r = user_charge(arena->user, &arena->charge, arena_resource(arena->place),
+                                arena->size);
+        return r;
+}
+
+Failure *arena_quota_failure(const User *user, ArenaPlace place, uint64_t size) {
+        if (!user_may_charge(user, USER_ARENAS, 1))
+                return user_quota_failure(user, USER_ARENAS, 1);
+        return user_quota_failure(user, arena_resource(place), size);
 }
 
 int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena **ret_arena) {
@@ -178,9 +191,9 @@ static void arena_free(Arena *arena) {
         if (arena->device && arena->fd >= 0)
                 arena->device->arena_bytes -= arena->size;
         HASH_DEL(arena->engine->arenas, arena);
-        arena->user->n_arenas--;
         arena_forget_fd(arena);
         user_uncharge(&arena->charge);
+        user_uncharge(&arena->count);
         free(arena);
 }
 

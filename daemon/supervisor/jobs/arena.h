@@ -78,6 +78,7 @@ struct Arena {
         uint32_t record;  /* in the ledger, or LEDGER_NONE */
         uint32_t session; /* as in LedgerArena */
         UserCharge charge;
+        UserCharge count; /* of USER_ARENAS */
 };
 
 /**
@@ -87,6 +88,8 @@ struct Arena {
  * Return: 0 with one reference, ARENA_E_QUOTA, or a negative errno.
  */
 int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena **ret_arena);
+/** arena_quota_failure() - why arena_new() returned ARENA_E_QUOTA. */
+Failure *arena_quota_failure(const User *user, ArenaPlace place, uint64_t size);
 /**
  * arena_restore() - make an arena again that an earlier supervisor had
  * @slot: of its record

@@ -105,10 +105,41 @@ const char *device_driver(const Engine *engine) {
 /* ---- lanes ----------------------------------------------------------------- */
 
 void lane_wake(Lane *lane) {
-        lane->device->is_dirty = true;
-        if (fairshare_wake(lane->device->share, &lane->share) == 0)
+        Device *device = lane->device;
+
+        device->is_dirty = true;
+        if (lane->is_awake)
                 return;
-        log_warning("device %u: a user stays without a turn for now: no memory",
-                    lane->device->index);
-        lane->device->engine->has_missed_wake = true;
+        if (fairshare_wake(device->share, &lane->payer->share) < 0) {
+                log_warning("device %u: a user stays without a turn for now: no memory",
+                            device->index);
+                device->engine->has_missed_wake = true;
+                return;
+        }
+        lane->is_awake = true;
+        device->n_awake++;
+        TAILQ_INSERT_TAIL(&lane->payer->awake, lane, awake_link);
+}
+
+void lane_sleep(Lane *lane) {
+        if (!lane->is_awake)
+                return;
+        lane->is_awake = false;
+        lane->device->n_awake--;
+        TAILQ_REMOVE(&lane->payer->awake, lane, awake_link);
+        if (TAILQ_EMPTY(&lane->payer->awake))
+                fairshare_sleep(lane->device->share, &lane->payer->share);
+}
+
+Lane *lane_pick(const Device *device) {
+        ShareUser *share = fairshare_pick(device->share);
+
+        return share ? TAILQ_FIRST(&container_of(share, Lane, share)->awake) : NULL;
+}
+
+void lane_took_turn(Lane *lane) {
+        if (!lane->is_awake || !TAILQ_NEXT(lane, awake_link))
+                return;
+        TAILQ_REMOVE(&lane->payer->awake, lane, awake_link);
+        TAILQ_INSERT_TAIL(&lane->payer->awake, lane, awake_link);
 }

@@ -24,12 +24,19 @@ typedef struct Slot Slot;
 typedef struct User User;
 typedef struct Engine Engine;
 
-/* One user on one device. */
+/*
+ * One user on one device. The lanes of one person have one share of the device, that of their payer,
+ * and take turns in it.
+ */
 struct Lane {
         User *user;
         Device *device;
         Slot *slot;
-        ShareUser share;
+        Lane *payer;                  /* the lane of the user's person; often itself */
+        ShareUser share;              /* of a payer */
+        TAILQ_HEAD(, Lane) awake;     /* of a payer: its lanes that may have a job to dispatch */
+        TAILQ_ENTRY(Lane) awake_link; /* payer->awake */
+        bool is_awake;
         Queue queue;
         LIST_ENTRY(Lane) slot_link; /* slot->lanes */
 };
@@ -50,6 +57,7 @@ struct Device {
         uint64_t load_ns;    /* expected time of jobs that are queued or running */
         uint64_t counted_ns; /* the part of it that is in the gate */
         uint32_t n_queued;
+        uint32_t n_awake; /* lanes */
         uint32_t n_running;
         uint64_t gpu_ns; /* of all users, since the start */
         uint64_t n_xids; /* reported by the kernel's log */
@@ -82,5 +90,11 @@ bool device_is_on_cpu(const Engine *engine);
 
 /** lane_wake() - its user may have a job to dispatch there. */
 void lane_wake(Lane *lane);
+/** lane_sleep() - its user has none now. Repeating it is harmless. */
+void lane_sleep(Lane *lane);
+/** lane_pick() - the lane whose turn it is. Return: NULL: all sleep. */
+Lane *lane_pick(const Device *device);
+/** lane_took_turn() - the other lanes of the same person come first now. */
+void lane_took_turn(Lane *lane);
 
 #endif

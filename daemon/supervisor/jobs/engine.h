@@ -19,6 +19,7 @@
 
 #include "base.h"
 #include "limit.h"
+#include "user.h"
 #include "util/config.h"
 #include "util/macro.h"
 
@@ -56,6 +57,7 @@ struct Engine {
         bool reads_kernel_log; /* for Xids */
 
         User *users;
+        Quota quotas[_USER_RESOURCE_N]; /* what all users share */
         Arena *arenas;
         Module *modules;
         Job *jobs; /* unfinished */

@@ -90,7 +90,7 @@ static Lane *gate_lane_of(QuantaDomain *domain) {
 static bool gate_holder_works(const Device *device) {
         QuantaDomain *holder = device->quanta.holder;
 
-        return holder && shareuser_is_awake(&gate_lane_of(holder)->share);
+        return holder && gate_lane_of(holder)->is_awake;
 }
 
 /* Jobs that overran their quantum block no other job, not even of their own user. */
@@ -114,7 +114,7 @@ static void gate_ask_again(Device *device, uint64_t until_ns, uint64_t now_ns) {
 }
 
 Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns) {
-        bool is_contended = fairshare_n_awake(device->share) > 1;
+        bool is_contended = device->n_awake > 1;
         QuantaTurn turn = quanta_turn(&device->quanta, &pick->slot->domain,
                                       gate_holder_works(device), is_contended, now_ns);
 

@@ -135,6 +135,7 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .work.repeatable = spec->repeatable,
                 .work.timed = spec->timed,
                 .is_pooled = is_pooled,
+                .n_bytes = (uint32_t)(is_pooled ? JOB_POOL_BYTES : layout.total),
                 .work.word = spec->word ? arena_ref(spec->word) : NULL,
                 .work.word_offset = spec->word_offset,
                 .record = LEDGER_NONE,
@@ -150,6 +151,10 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
         job->cost.class = job_duration_class(job, &texts);
         *ret_job = job;
         return 0;
+}
+
+uint64_t job_memory(const Job *job) {
+        return job->n_bytes + (job->work.n_buffers + job->work.n_kernels) * ORDER_ACCESS_BYTES;
 }
 
 Job *job_find(const Engine *engine, uint64_t id) {
@@ -183,6 +188,7 @@ Job *job_free(Job *job) {
         assert(LIST_EMPTY(&job->watches));
 
         user_uncharge(&job->charge);
+        user_uncharge(&job->memory);
         job_drop_edges(job->edges.after, job->edges.n_after);
         job_drop_edges(job->edges.order, job->edges.n_order);
         job_release(job);

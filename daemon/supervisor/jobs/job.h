@@ -224,7 +224,9 @@ struct Job {
         JobOutcome outcome;
         LIST_HEAD(, JobWatch) watches;
         UserCharge charge;
-        uint32_t record; /* in the ledger, or LEDGER_NONE */
+        UserCharge memory;
+        uint32_t n_bytes; /* of its allocation */
+        uint32_t record;  /* in the ledger, or LEDGER_NONE */
 
         unsigned retries;
         FaultPhase phase; /* set when its worker ends */
@@ -241,6 +243,8 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job);
 /** job_free() - the job must be in no list. NULL is fine. Return: NULL. */
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job, job_free)
+/** job_memory() - bytes that it takes until it ends, with its place in the order. */
+uint64_t job_memory(const Job *job);
 /** job_find() - an unfinished job. Return: NULL: none has this id. */
 Job *job_find(const Engine *engine, uint64_t id);
 /** job_release() - release arenas and modules after the end. Repeating it is harmless. */

@@ -20,8 +20,7 @@
 #define LIMIT_JOB_LABEL      64u        /* bytes */
 #define LIMIT_DRAIN_REASON   200u       /* bytes */
 #define LIMIT_KERNEL_NAME    1024u      /* bytes; C++ names are long */
-#define LIMIT_USER_ARENAS    16384u /* each is a descriptor of the supervisor and of the keeper */
-#define LIMIT_WATCHES        1024u  /* of one session */
+#define LIMIT_WATCHES        1024u      /* of one session */
 #define LIMIT_LOG_BURST      10u
 #define LIMIT_LOG_NS         1000000000ull /* one more line for each of these */
 

@@ -220,7 +220,8 @@ static void place_started(Job *job, Executor *executor) {
         device->n_running++;
         device->load_ns += job->cost.expected_ns;
         gate_enter(device, job);
-        fairshare_charge(device->share, &lane->share, job->cost.expected_ns, job->clock.started_ns);
+        fairshare_charge(device->share, &lane->payer->share, job->cost.expected_ns,
+                         job->clock.started_ns);
         place_claim_variables(job);
 }
 
@@ -265,7 +266,8 @@ void place_leave(Job *job) {
         Device *device = job->device;
         Lane *lane = job_lane(job);
 
-        fairshare_settle(device->share, &lane->share, job->cost.expected_ns, busy_ns, now_ns);
+        fairshare_settle(device->share, &lane->payer->share, job->cost.expected_ns, busy_ns,
+                         now_ns);
         user_add_gpu_time(job->user, busy_ns, now_ns);
         job->cost.busy_ns = busy_ns;
         job->cost.n_beside = MAX(job->cost.n_beside, job->executor->n_inflight);

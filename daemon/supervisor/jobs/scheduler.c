@@ -28,7 +28,7 @@ static bool scheduler_runs_alone(const Executor *executor) {
 
 /* scheduler_tick() wakes the user again. */
 static bool scheduler_is_held(Engine *engine, User *user) {
-        user->is_held = user->limits.gpu_seconds && user_over_seconds(user, engine_now(engine)) > 0;
+        user->is_held = user_over_seconds(user, engine_now(engine)) > 0;
         return user->is_held;
 }
 
@@ -135,17 +135,15 @@ static bool scheduler_may_ask(Lane *lane) {
 
 static void scheduler_run_device(Device *device) {
         uint64_t now_ns = engine_now(device->engine);
-        ShareUser *share;
         Lane *lane;
         Job *job;
 
         device->is_dirty = false;
         if (!health_takes_jobs(&device->health))
                 return;
-        while ((share = fairshare_pick(device->share))) {
-                lane = container_of(share, Lane, share);
+        while ((lane = lane_pick(device))) {
                 if (!scheduler_may_ask(lane)) {
-                        fairshare_sleep(device->share, share);
+                        lane_sleep(lane);
                         continue;
                 }
 
@@ -156,7 +154,8 @@ static void scheduler_run_device(Device *device) {
                 if (job)
                         scheduler_start(lane->slot->executor, job);
                 else
-                        fairshare_sleep(device->share, &lane->share);
+                        lane_sleep(lane);
+                lane_took_turn(lane);
         }
 }
 

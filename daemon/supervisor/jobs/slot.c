@@ -68,14 +68,13 @@ Slot *slot_get(Engine *engine, const User *user, Device *device) {
         return slot_get_domain(engine, slot_key(engine, user, device).domain, gid, device);
 }
 
-void slot_close(Slot *slot) {
+static void slot_close(Slot *slot) {
         Lane *lane;
 
         assert(!slot->executor);
         assert(TAILQ_EMPTY(&slot->alone));
         while ((lane = LIST_FIRST(&slot->lanes))) {
                 assert(lane->queue.n_entries == 0);
-                fairshare_sleep(lane->device->share, &lane->share);
                 lane->user->lanes[lane->device->index] = NULL;
                 LIST_REMOVE(lane, slot_link);
                 free(lane);
@@ -83,6 +82,18 @@ void slot_close(Slot *slot) {
         quanta_forget(&slot->device->quanta, &slot->domain);
         HASH_DEL(slot->engine->slots, slot);
         uv_close((uv_handle_t *)&slot->retry, slot_on_close);
+}
+
+void slot_close_all(Engine *engine) {
+        Slot *slot, *next;
+        Lane *lane;
+
+        /* A payer may be freed before the other lanes of its person. */
+        for (slot = engine->slots; slot; slot = slot->hh.next)
+                LIST_FOREACH (lane, &slot->lanes, slot_link)
+                        lane_sleep(lane);
+        HASH_ITER (hh, engine->slots, slot, next)
+                slot_close(slot);
 }
 
 void slot_abandon(Slot *slot) {
@@ -109,14 +120,19 @@ static int slot_grow_lanes(Device *device, User *user) {
 }
 
 Lane *slot_lane(Device *device, User *user) {
+        Lane *payer = NULL, *lane;
         Slot *slot;
-        Lane *lane;
 
         if (slot_grow_lanes(device, user) < 0)
                 return NULL;
         if (user->lanes[device->index])
                 return user->lanes[device->index];
 
+        if (user->person != user) {
+                payer = slot_lane(device, user->person);
+                if (!payer)
+                        return NULL;
+        }
         slot = slot_get(device->engine, user, device);
         if (!slot)
                 return NULL;
@@ -127,6 +143,8 @@ Lane *slot_lane(Device *device, User *user) {
         lane->user = user;
         lane->device = device;
         lane->slot = slot;
+        lane->payer = payer ? payer : lane;
+        TAILQ_INIT(&lane->awake);
         queue_init(&lane->queue);
         shareuser_init(&lane->share, user->limits.weight);
         LIST_INSERT_HEAD(&slot->lanes, lane, slot_link);

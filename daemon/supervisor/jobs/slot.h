@@ -55,8 +55,8 @@ Slot *slot_get(Engine *engine, const User *user, Device *device);
 Slot *slot_get_domain(Engine *engine, uint32_t domain, uint32_t gid, Device *device);
 /** slot_abandon() - at the end of the program: fail what it still should create or load. */
 void slot_abandon(Slot *slot);
-/** slot_close() - at the end of the program: free its lanes and close its timer, which frees it. */
-void slot_close(Slot *slot);
+/** slot_close_all() - at the end of the program: free all lanes, and close the slots' timers, which frees them. */
+void slot_close_all(Engine *engine);
 
 /** slot_has_work() - a worker has work that was not handed over yet. */
 bool slot_has_work(const Slot *slot);

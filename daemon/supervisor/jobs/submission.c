@@ -62,13 +62,25 @@ static Failure *submission_no_memory(void) {
         return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a job");
 }
 
+static Failure *submission_charge(Submitter *submitter, Job *job) {
+        uint64_t n_bytes = job_memory(job);
+
+        if (user_charge(submitter->user, &job->charge, USER_JOBS, 1) == USER_E_QUOTA)
+                return user_quota_failure(submitter->user, USER_JOBS, 1);
+        if (user_charge(submitter->user, &job->memory, USER_QUEUED_BYTES, n_bytes) == USER_E_QUOTA)
+                return user_quota_failure(submitter->user, USER_QUEUED_BYTES, n_bytes);
+        return NULL;
+}
+
 Failure *submission_accept(Submitter *submitter, const JobSpec *spec, const LedgerJob *known) {
         _cleanup_(job_freep) Job *job = NULL;
+        Failure *failure;
 
         if (job_new(submitter->engine, spec, submitter->user, &job) < 0)
                 return submission_no_memory();
-        if (user_charge(submitter->user, &job->charge, USER_JOBS, 1) == USER_E_QUOTA)
-                return user_quota_failure(submitter->user, USER_JOBS, 1);
+        failure = submission_charge(submitter, job);
+        if (failure)
+                return failure;
 
         job->submitter = submitter;
         job->record = known->slot;

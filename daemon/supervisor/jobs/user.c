@@ -5,9 +5,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "engine.h"
+#include "subids.h"
 #include "util/human.h"
 #include "util/list.h"
 #include "util/log.h"
@@ -19,7 +22,7 @@ static void user_look_up(User *user) {
         int r;
 
         r = names_find_uid(user->uid, &name, &user->gid);
-        user->is_nameless = r < 0;
+        user->naming = r == 0 ? USER_NAMED : r < 0 ? USER_NAME_UNKNOWN : USER_NAMELESS;
         if (r < 0)
                 log_warning("cannot look up the name of uid %u: %s; its [user NAME] section does "
                             "not apply until a lookup succeeds",
@@ -30,7 +33,7 @@ static void user_look_up(User *user) {
         user->name = name;
 }
 
-int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user) {
+int user_new(uid_t uid, gid_t gid, const Config *config, Quota *quotas, User **ret_user) {
         _cleanup_(user_freep) User *user = NULL;
         int r;
 
@@ -40,6 +43,8 @@ int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user) {
 
         user->uid = uid;
         user->gid = gid;
+        user->person = user;
+        user->quotas = quotas;
         if (asprintf(&user->name, "%u", (unsigned)uid) < 0) {
                 user->name = NULL;
                 return -ENOMEM;
@@ -78,11 +83,11 @@ User *user_free(User *user) {
 }
 
 bool user_look_up_again(User *user, uint64_t now_ns) {
-        if (!user->is_nameless || now_ns < user->look_up_ns)
+        if (user->naming != USER_NAME_UNKNOWN || now_ns < user->look_up_ns)
                 return false;
         user_look_up(user);
         user->look_up_ns = now_ns + USER_LOOK_UP_NS;
-        return !user->is_nameless;
+        return user->naming != USER_NAME_UNKNOWN;
 }
 
 void user_configure(User *user, const Config *config) {
@@ -96,20 +101,65 @@ void user_configure(User *user, const Config *config) {
                                              user->limits.weight);
 }
 
-int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
+/* ---- persons --------------------------------------------------------------- */
+
+static int user_add(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
         User *user;
         int r;
 
+        r = user_new(uid, gid, engine->config, engine->quotas, &user);
+        if (r < 0)
+                return r;
+        HASH_ADD(hh, engine->users, uid, sizeof(user->uid), user);
+        if (!user->hh.tbl) {
+                user_free(user);
+                return -ENOMEM;
+        }
+        *ret_user = user;
+        return 0;
+}
+
+static User *user_find(const Engine *engine, uid_t uid) {
+        User *user;
+
         HASH_FIND(hh, engine->users, &uid, sizeof(uid), user);
+        return user;
+}
+
+/* A uid with a name is a person, whatever ranges it may be in; so is one whose owner is unknown. */
+static int user_find_person(Engine *engine, User *user) {
+        User *person;
+        uid_t owner;
+        char *name;
+        int r;
+
+        if (user->naming != USER_NAMELESS || subids_owner(user->uid, &owner) != 0)
+                return 0;
+
+        person = user_find(engine, owner);
+        r = person ? 0 : user_add(engine, owner, (gid_t)-1, &person);
+        if (r < 0)
+                return r;
+        if (person->naming != USER_NAMED)
+                return 0;
+        if (asprintf(&name, "%s of %s", user->name, person->name) < 0)
+                return -ENOMEM;
+        free(user->name);
+        user->name = name;
+        user->person = person;
+        return 0;
+}
+
+int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
+        User *user = user_find(engine, uid);
+        int r;
+
         if (!user) {
-                r = user_new(uid, gid, engine->config, &user);
+                r = user_add(engine, uid, gid, &user);
+                if (r == 0)
+                        r = user_find_person(engine, user);
                 if (r < 0)
                         return r;
-                HASH_ADD(hh, engine->users, uid, sizeof(user->uid), user);
-                if (!user->hh.tbl) {
-                        user_free(user);
-                        return -ENOMEM;
-                }
         } else if (user_look_up_again(user, engine_now(engine))) {
                 user_configure(user, engine->config);
         }
@@ -117,12 +167,36 @@ int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
         return 0;
 }
 
-uint64_t user_limit(const User *user, UserResource resource) {
+/* ---- limits ---------------------------------------------------------------- */
+
+/* What the keeper can hold: it has the same limit. */
+static uint64_t user_held_max(void) {
+        struct rlimit limit;
+
+        return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? KEEPER_HELD_MAX(limit.rlim_max) : 0;
+}
+
+static uint64_t user_machine_memory(void) {
+        return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void user_quotas_init(Quota quotas[_USER_RESOURCE_N]) {
+        quota_init(&quotas[USER_SESSIONS], LEDGER_SESSIONS - USER_RECORDS_SPARE);
+        quota_init(&quotas[USER_MODULES], LEDGER_MODULES - USER_RECORDS_SPARE);
+        quota_init(&quotas[USER_ARENAS], MIN(LEDGER_ARENAS, user_held_max()) - USER_RECORDS_SPARE);
+        quota_init(&quotas[USER_QUEUED_BYTES], user_machine_memory() / USER_QUEUED_PART);
+}
+
+static uint64_t user_own_limit(const User *user, UserResource resource) {
         switch (resource) {
                 case USER_SESSIONS:
                         return user->limits.sessions;
                 case USER_JOBS:
                         return user->limits.jobs;
+                case USER_QUEUED_BYTES:
+                        return user->limits.queued_bytes;
+                case USER_ARENAS:
+                        return UINT64_MAX; /* the quota is the limit */
                 case USER_ARENA_BYTES:
                         return user->limits.arena_bytes;
                 case USER_DEVICE_BYTES:
@@ -145,40 +219,63 @@ uint64_t user_limit(const User *user, UserResource resource) {
         return 0;
 }
 
+uint64_t user_limit(const User *user, UserResource resource) {
+        return user_own_limit(user->person, resource);
+}
+
+uint64_t user_used(const User *user, UserResource resource) {
+        return user->person->used[resource];
+}
+
 const char *user_resource_key(UserResource resource) {
         static const char *const keys[_USER_RESOURCE_N] = {
-                [USER_SESSIONS] = "sessions",
-                [USER_JOBS] = "jobs",
-                [USER_ARENA_BYTES] = "arena_bytes",
-                [USER_DEVICE_BYTES] = "device_bytes",
-                [USER_MODULES] = "modules",
-                [USER_DETACHED_JOBS] = "detached_jobs",
-                [USER_DETACHED_BYTES] = "detached_bytes",
+                [USER_SESSIONS] = "sessions",           [USER_JOBS] = "jobs",
+                [USER_QUEUED_BYTES] = "queued_bytes",   [USER_ARENA_BYTES] = "arena_bytes",
+                [USER_DEVICE_BYTES] = "device_bytes",   [USER_MODULES] = "modules",
+                [USER_DETACHED_JOBS] = "detached_jobs", [USER_DETACHED_BYTES] = "detached_bytes",
         };
 
         return keys[resource];
 }
 
+/* A reload may have put the limit below the use. */
+static bool user_is_within_limit(const User *user, UserResource resource, uint64_t amount) {
+        uint64_t limit = user_limit(user, resource), used = user_used(user, resource);
+
+        return used <= limit && amount <= limit - used;
+}
+
+bool user_may_charge(const User *user, UserResource resource, uint64_t amount) {
+        uint64_t used = user_used(user, resource);
+        uint64_t most = quota_most(&user->quotas[resource], used);
+
+        return user_is_within_limit(user, resource, amount) && used <= most &&
+               amount <= most - used;
+}
+
 int user_charge(User *user, UserCharge *charge, UserResource resource, uint64_t amount) {
-        uint64_t limit = user_limit(user, resource), used = user->used[resource];
+        User *person = user->person;
 
         assert(!charge->user);
 
-        /* A reload may have put the limit below the use. */
-        if (used > limit || amount > limit - used)
+        if (!user_is_within_limit(person, resource, amount) ||
+            !quota_take(&person->quotas[resource], person->used[resource], amount))
                 return USER_E_QUOTA;
-
-        user->used[resource] += amount;
-        *charge = (UserCharge){.user = user, .resource = resource, .amount = amount};
+        person->used[resource] += amount;
+        *charge = (UserCharge){.user = person, .resource = resource, .amount = amount};
         return 0;
 }
 
 void user_uncharge(UserCharge *charge) {
-        if (!charge->user)
+        User *person = charge->user;
+
+        if (!person)
                 return;
 
-        assert(charge->user->used[charge->resource] >= charge->amount);
-        charge->user->used[charge->resource] -= charge->amount;
+        assert(person->used[charge->resource] >= charge->amount);
+        quota_give(&person->quotas[charge->resource], person->used[charge->resource],
+                   charge->amount);
+        person->used[charge->resource] -= charge->amount;
         *charge = (UserCharge){};
 }
 
@@ -186,37 +283,65 @@ static Human user_amount(UserResource resource, uint64_t amount) {
         Human human;
 
         if (resource == USER_ARENA_BYTES || resource == USER_DEVICE_BYTES ||
-            resource == USER_DETACHED_BYTES)
+            resource == USER_DETACHED_BYTES || resource == USER_QUEUED_BYTES)
                 return human_bytes(amount);
         snprintf(human.text, sizeof(human.text), "%llu", (unsigned long long)amount);
         return human;
 }
 
+/* What is short is not the user's limit but what all users share. */
+static Failure *user_shortage_failure(const User *user, UserResource resource, uint64_t asked) {
+        static const char *const names[_USER_RESOURCE_N] = {
+                [USER_SESSIONS] = "connections",
+                [USER_QUEUED_BYTES] = "memory for unfinished jobs",
+                [USER_ARENAS] = "arenas",
+                [USER_MODULES] = "modules",
+        };
+        const Quota *quota = &user->quotas[resource];
+        uint64_t used = user_used(user, resource);
+
+        return failure_new(FAILURE_QUOTA,
+                           "too few %s are left for user %s: %s requested, %s in use, at most %s "
+                           "while all users have %s of %s; free some, or try again later",
+                           names[resource], user->name, user_amount(resource, asked).text,
+                           user_amount(resource, used).text,
+                           user_amount(resource, quota_most(quota, used)).text,
+                           user_amount(resource, quota->taken).text,
+                           user_amount(resource, quota->capacity).text);
+}
+
 Failure *user_quota_failure(const User *user, UserResource resource, uint64_t asked) {
         const char *key = user_resource_key(resource);
 
+        if (user_is_within_limit(user, resource, asked))
+                return user_shortage_failure(user, resource, asked);
         return failure_new(FAILURE_QUOTA,
                            "over the limit %s of user %s: %s requested, %s of %s in use; see %s in "
                            "gpuqd.conf",
-                           key, user->name, user_amount(resource, asked).text,
-                           user_amount(resource, user->used[resource]).text,
+                           key, user->person->name, user_amount(resource, asked).text,
+                           user_amount(resource, user_used(user, resource)).text,
                            user_amount(resource, user_limit(user, resource)).text, key);
 }
 
 void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns) {
+        User *person = user->person;
+
         user->gpu_ns += ns;
-        decay_add(&user->window, user->half_life_ns, (double)ns, now_ns);
+        decay_add(&person->window, person->half_life_ns, (double)ns, now_ns);
 }
 
 double user_window_seconds(const User *user, uint64_t now_ns) {
-        return decay_sum(&user->window, user->half_life_ns, now_ns) / 1e9;
+        const User *person = user->person;
+
+        return decay_sum(&person->window, person->half_life_ns, now_ns) / 1e9;
 }
 
 double user_over_seconds(const User *user, uint64_t now_ns) {
-        double limit = (double)user->limits.gpu_seconds, used;
+        const User *person = user->person;
+        double limit = (double)person->limits.gpu_seconds, used;
 
-        if (!user->limits.gpu_seconds)
+        if (!person->limits.gpu_seconds)
                 return 0;
-        used = user_window_seconds(user, now_ns);
-        return used > limit ? log(used / limit) * (double)user->window_ns / 1e9 : 0;
+        used = user_window_seconds(person, now_ns);
+        return used > limit ? log(used / limit) * (double)person->window_ns / 1e9 : 0;
 }

@@ -7,7 +7,11 @@
  *
  * One uid: its weight, its limits and its use of them. Everything chargeable embeds a UserCharge.
  * Undoing a charge twice is harmless. A user freed with a charge left aborts the program, so
- * a leak fails the tests.
+ * a leak fails the tests. What all users share is divided among them besides (policy/quota.h).
+ *
+ * A uid that /etc/subuid gives to somebody is a part of that person: its worker and its arenas are
+ * its own, but limits, use, weight and share of the devices are those of the person, so that a
+ * user namespace multiplies nothing.
  *
  * A user lives as long as the daemon: its history, its share of the last minute and its learnt
  * durations outlive its sessions.
@@ -29,6 +33,9 @@
 #define USER_RINGS_MAX    (32u << 20) /* bytes of rings of all connections of one user */
 #define USER_BUFFERS_MAX  (64u << 20) /* bytes held for all connections of one user */
 #define USER_LOOK_UP_NS   10000000000ull
+#define USER_QUEUED_PART  8u /* of the machine's memory is for all users' unfinished jobs */
+#define USER_RECORDS_SPARE                                                                         \
+        16u /* records that nobody may take; a change needs another one for a moment */
 
 typedef struct Engine Engine;
 typedef struct User User;
@@ -39,6 +46,8 @@ typedef struct Session Session;
 typedef enum UserResource {
         USER_SESSIONS,
         USER_JOBS,
+        USER_QUEUED_BYTES, /* of memory for unfinished jobs */
+        USER_ARENAS,
         USER_ARENA_BYTES,
         USER_DEVICE_BYTES,
         USER_MODULES,
@@ -55,6 +64,12 @@ enum {
         USER_E_QUOTA, /* over a limit; nothing was charged */
 };
 
+typedef enum UserNaming {
+        USER_NAMED,
+        USER_NAMELESS,     /* the system knows no name */
+        USER_NAME_UNKNOWN, /* the lookup failed */
+} UserNaming;
+
 typedef struct UserCharge {
         User *user; /* NULL: nothing charged */
         UserResource resource;
@@ -66,16 +81,18 @@ TAILQ_HEAD(UserJobList, Job);
 struct User {
         uid_t uid;
         gid_t gid;
-        char *name;          /* the uid in decimal if it has no name */
-        bool is_nameless;    /* the lookup of its name failed */
+        char *name; /* the uid in decimal if it has no name */
+        UserNaming naming;
         uint64_t look_up_ns; /* when the lookup may be repeated */
         ConfigLimits limits;
         uint64_t used[_USER_RESOURCE_N];
 
+        User *person; /* whose limits, weight and share count: itself, or the owner of this subordinate uid */
+        Quota *quotas; /* by resource, of all users together */
+
         struct UserJobList jobs; /* unfinished */
         LIST_HEAD(, Session) sessions;
         uint32_t n_sessions;
-        uint32_t n_arenas;
         uint32_t n_waiting;
         uint32_t n_running;
 
@@ -94,10 +111,18 @@ struct User {
         UT_hash_handle hh; /* engine->users */
 };
 
+/** user_quotas_init() - divide what the ledger, the keeper and the machine's memory can hold. */
+void user_quotas_init(Quota quotas[_USER_RESOURCE_N]);
 /** user_get() - the user with this uid, made if missing. Return: 0, or a negative errno. */
 int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user);
-/** user_new() - @gid: of its first session, in case the system does not know the uid. Return: 0, or -ENOMEM. */
-int user_new(uid_t uid, gid_t gid, const Config *config, User **ret_user);
+/**
+ * user_new() - a person
+ * @gid:    of its first session, in case the system does not know the uid
+ * @quotas: by resource, of all users; the caller's, valid as long as the user
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int user_new(uid_t uid, gid_t gid, const Config *config, Quota *quotas, User **ret_user);
 /** user_free() - NULL is fine. Asserts that nothing is charged. Return: NULL. */
 User *user_free(User *user);
 DEFINE_CLEANUP(User, user_free)
@@ -117,10 +142,17 @@ void user_configure(User *user, const Config *config);
  * Return: 0, or USER_E_QUOTA.
  */
 int user_charge(User *user, UserCharge *charge, UserResource resource, uint64_t amount);
+/** user_may_charge() - user_charge() would succeed. */
+bool user_may_charge(const User *user, UserResource resource, uint64_t amount);
 /** user_uncharge() - undo a charge; repeating it is harmless. */
 void user_uncharge(UserCharge *charge);
-/** user_quota_failure() - E_QUOTA with the limit, the use, the amount asked for, and the key to change. */
+/**
+ * user_quota_failure() - E_QUOTA with the limit, the use, the amount asked for, and the key to change;
+ * or with what all users together have, if that is what is short
+ */
 Failure *user_quota_failure(const User *user, UserResource resource, uint64_t asked);
+/** user_used() - what the user's person has of a resource. */
+uint64_t user_used(const User *user, UserResource resource);
 /** user_limit() - its limit of a resource. */
 uint64_t user_limit(const User *user, UserResource resource);
 /** user_resource_key() - the resource's key in gpuqd.conf; NULL: its limit is fixed. */

@@ -201,7 +201,7 @@ void supervisor_quit(Supervisor *supervisor) {
 }
 
 static void supervisor_end_work(Supervisor *supervisor) {
-        Slot *slot, *next_slot;
+        Slot *slot;
 
         supervisor->engine.is_closing = true;
         supervisor->takeover = supervisor->clients.takeover = takeover_free(supervisor->takeover);
@@ -211,8 +211,7 @@ static void supervisor_end_work(Supervisor *supervisor) {
         for (slot = supervisor->engine.slots; slot; slot = slot->hh.next)
                 slot_abandon(slot);
         ending_run(&supervisor->engine);
-        HASH_ITER (hh, supervisor->engine.slots, slot, next_slot)
-                slot_close(slot);
+        slot_close_all(&supervisor->engine);
 }
 
 static void supervisor_close_handles(Supervisor *supervisor) {

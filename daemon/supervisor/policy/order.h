@@ -23,6 +23,8 @@
 #include "util/macro.h"
 
 #define ORDER_DIRECT_MAX 1024
+#define ORDER_ACCESS_BYTES                                                                         \
+        256u /* of memory that one access may take: an access splits two segments at most */
 
 typedef struct Order Order;
 typedef struct OrderNode OrderNode; /* a job in it, until it is removed */

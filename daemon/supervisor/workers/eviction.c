@@ -56,7 +56,7 @@ static bool eviction_is_held(const Slot *slot, uint64_t now_ns) {
         const Lane *lane;
 
         LIST_FOREACH (lane, &slot->lanes, slot_link)
-                if (!lane->user->limits.gpu_seconds || user_over_seconds(lane->user, now_ns) <= 0)
+                if (user_over_seconds(lane->user, now_ns) <= 0)
                         return false;
         return !LIST_EMPTY(&slot->lanes);
 }

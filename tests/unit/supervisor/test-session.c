@@ -363,7 +363,7 @@ static void send_cancel_all(FakeClient *client) {
 }
 
 static void a_client_that_does_not_read_is_dropped(void **state) {
-        char *settings[] = {"jobs=400000", NULL};
+        char *settings[] = {"jobs=400000", "queued_bytes=unlimited", NULL};
         Fake *fake = fake_new(0, settings);
         FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID);
 

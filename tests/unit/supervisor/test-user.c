@@ -33,10 +33,12 @@ static Config config = {
         .gpu_window_s = 3600,
 };
 
+static Quota quotas[_USER_RESOURCE_N]; /* zeroed: nothing is divided */
+
 static User *make_user(void) {
         User *user;
 
-        assert_int_equal(user_new(FAKE_UID, FAKE_UID, &config, &user), 0);
+        assert_int_equal(user_new(FAKE_UID, FAKE_UID, &config, quotas, &user), 0);
         return user;
 }
 

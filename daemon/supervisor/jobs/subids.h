@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_SUBIDS_H
+#define GPUQ_SUPERVISOR_SUBIDS_H
+
+/*
+ * Subordinate uids
+ *
+ * Whom the system gave a uid to for use in user namespaces: /etc/subuid, or the service that
+ * nsswitch.conf names for subid. See subuid(5). A lookup reads the file; libsubid does the work.
+ */
+
+#include <sys/types.h>
+
+enum {
+        _SUBIDS_E_SUCCESS,
+        SUBIDS_E_NONE, /* it is nobody's subordinate uid, or the lookup failed */
+};
+
+/** subids_owner() - Return: 0, or SUBIDS_E_NONE. */
+int subids_owner(uid_t uid, uid_t *ret_owner);
+
+#endif

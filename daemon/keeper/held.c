@@ -125,10 +125,6 @@ bool held_drop(Held *held, const char *key) {
         return true;
 }
 
-size_t held_count(const Held *held) {
-        return store_count(held->store);
-}
-
 int held_each(const Held *held, StoreVisit visit, void *userdata) {
         return store_each(held->store, visit, userdata);
 }

@@ -29,8 +29,6 @@ Held *held_free(Held *held);
 bool held_keep(Held *held, const char *key, int *fd);
 /** held_drop() - close a descriptor, also in systemd. Return: false: that is no key. */
 bool held_drop(Held *held, const char *key);
-/** held_count() - descriptors held. */
-size_t held_count(const Held *held);
 /** held_each() - as store_each(). */
 int held_each(const Held *held, StoreVisit visit, void *userdata);
 

@@ -8,8 +8,13 @@
 #include "keeper/driver.h"
 
 #include <dirent.h>
+#include <glob.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "util/macro.h"
 
 #define PCI_FOLDER        "/sys/bus/pci/devices"
 #define PCI_VENDOR_NVIDIA 0x10de
@@ -61,4 +66,47 @@ const char *driver_choose(ConfigDriver configured) {
                 default:
                         return driver_gpu_exists() ? "gpu" : "cpu";
         }
+}
+
+/* ---- who may open the devices --------------------------------------------------- */
+
+#define NODE_GROUP (S_IRGRP | S_IWGRP)
+#define NODE_OTHER (S_IROTH | S_IWOTH)
+
+static int driver_add_group(gid_t *groups, int n, const struct stat *node) {
+        if ((node->st_mode & NODE_OTHER) == NODE_OTHER ||
+            (node->st_mode & NODE_GROUP) != NODE_GROUP || node->st_gid == 0)
+                return n;
+        for (int i = 0; i < n; i++)
+                if (groups[i] == node->st_gid)
+                        return n;
+        if (n < DRIVER_GROUPS_MAX)
+                groups[n++] = node->st_gid;
+        return n;
+}
+
+static int driver_add_nodes(gid_t *groups, int n, const char *folder, const char *pattern) {
+        char path[256];
+        struct stat node;
+        glob_t found;
+
+        snprintf(path, sizeof(path), "%s/%s", folder, pattern);
+        if (glob(path, GLOB_NOSORT, NULL, &found) == 0)
+                for (size_t i = 0; i < found.gl_pathc; i++)
+                        if (lstat(found.gl_pathv[i], &node) == 0 && !S_ISDIR(node.st_mode))
+                                n = driver_add_group(groups, n, &node);
+        globfree(&found);
+        return n;
+}
+
+int driver_groups(const char *folder, const char *driver, gid_t groups[static DRIVER_GROUPS_MAX]) {
+        /* The last two: of Tegra. */
+        static const char *const nodes[] = {"nvidia*", "nvidia-caps/*", "nvmap", "nvhost*"};
+        int n = 0;
+
+        if (strcmp(driver, "cpu") == 0)
+                return 0;
+        for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
+                n = driver_add_nodes(groups, n, folder, nodes[i]);
+        return n;
 }

@@ -24,11 +24,11 @@ Held *held_free(Held *held);
  * held_keep() - in place of what was under @key
  * @fd: taken, and -1 then; stays the caller's if it was not stored
  *
- * Return: false: that is no key, or no descriptor.
+ * Return: false: that is no key, or no descriptor of memory.
  */
 bool held_keep(Held *held, const char *key, int *fd);
-/** held_drop() - close a descriptor, also in systemd. */
-void held_drop(Held *held, const char *key);
+/** held_drop() - close a descriptor, also in systemd. Return: false: that is no key. */
+bool held_drop(Held *held, const char *key);
 /** held_each() - as store_each(). */
 int held_each(const Held *held, StoreVisit visit, void *userdata);
 

@@ -5,8 +5,14 @@
 /*
  * Identity
  *
- * The identity of a process to start: uid, gid and supplementary groups, looked up
- * before fork(). Never uid 0, never gid 0, never the "unchanged" of setresuid().
+ * The identity of a process to start. Never uid 0, never gid 0, never the
+ * "unchanged" of setresuid().
+ *
+ * A worker has its user's uid, but the gid of worker_user, which no user of the
+ * machine has. The kernel lets a process be traced and its memory be read only by
+ * those whose uid and gid both match, so its own user cannot do either, from
+ * the first instruction on. Of its user's groups it gets those alone that open the
+ * devices. Nothing of this comes from the supervisor but the uid.
  */
 
 #include <stdbool.h>
@@ -27,8 +33,16 @@ typedef struct Identity {
         int n_groups;
 } Identity;
 
-/** identity_by_name() - a user of the system. @with_groups: its supplementary groups too. */
-int identity_by_name(const char *name, bool with_groups, Identity **ret_identity);
+/** identity_by_name() - a user of the system, without groups. Return: 0, an IDENTITY_E_ code or a negative errno. */
+int identity_by_name(const char *name, Identity **ret_identity);
+/**
+ * identity_of_worker() - may take as long as a lookup of names takes
+ * @uid: whose jobs it runs; 0: worker_user's, as probes do
+ * @ret_error: on failure why, the caller's; NULL if out of memory
+ *
+ * Return: 0 or a negative errno.
+ */
+int identity_of_worker(const Config *config, uid_t uid, Identity **ret_identity, char **ret_error);
 /**
  * identity_check() - check the users that the service runs as
  * @ret_error: on failure, the key, its user and what to do; the caller's; NULL if out of memory
@@ -43,8 +57,6 @@ int identity_check(const Config *config, char **ret_error);
  * Return: how many there are.
  */
 unsigned identity_check_names(const Config *config, int level);
-/** identity_by_uid() - with its groups; a uid without a name, or whose lookup fails, gets @gid and no groups. */
-int identity_by_uid(uid_t uid, gid_t gid, Identity **ret_identity);
 /** identity_free() - NULL is fine. Return: NULL. */
 Identity *identity_free(Identity *identity);
 

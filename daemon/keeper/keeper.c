@@ -15,13 +15,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "keeper/budget.h"
 #include "keeper/held.h"
 #include "keeper/kernel_log.h"
 #include "keeper/notify.h"
+#include "keeper/orphans.h"
 #include "keeper/settings.h"
 #include "keeper/succession.h"
 #include "keeper/unit.h"
@@ -33,12 +34,24 @@
 #define CLEAR_MS                                                                                   \
         15000u /* the workers of a dead supervisor may take so long to end; clients wait 45 s in all */
 
+/* Of the supervisor. All clients together cause far less; one that is owned waits. */
+#define MESSAGES_MAX    16384u
+#define MESSAGES_PER_S  16384u
+#define MESSAGES_A_TURN 256u /* then signals and deadlines */
+#define STATUS_PER_S    2u   /* that are passed on to systemd */
+#define ORPHANS_MS      20u  /* until the next look, while some are left */
+
 struct Keeper {
         Settings settings;
         Listener *listener;
         Held *held;
         Workers *workers;
+        Orphans *orphans;
+        size_t n_orphans;       /* that were there at the last look */
+        uint64_t orphans_at_ms; /* the next one; NEVER: when a child has ended */
         Succession supervisor;
+        Budget messages;
+        Budget statuses;
         uint64_t
                 clear_by_ms; /* the next one starts by then, even if workers of the last one are left */
         int signals;
@@ -75,6 +88,12 @@ static int keeper_open_signals(Keeper *keeper) {
         return keeper->signals < 0 ? -errno : 0;
 }
 
+static void keeper_tell_of_worker(const KeeperMessage *message, void *userdata) {
+        Keeper *keeper = userdata;
+
+        succession_tell(&keeper->supervisor, message, -1);
+}
+
 int keeper_new(Options *options, Config *config, Listener *listener, Keeper **ret_keeper) {
         _cleanup_(keeper_freep) Keeper *keeper = NULL;
         int r;
@@ -86,14 +105,20 @@ int keeper_new(Options *options, Config *config, Listener *listener, Keeper **re
         keeper->settings = (Settings)SETTINGS_NULL;
         keeper->listener = listener;
         keeper->signals = keeper->kernel_log = -1;
-        keeper->quit_at_ms = NEVER;
+        keeper->quit_at_ms = keeper->orphans_at_ms = NEVER;
+        keeper->messages = (Budget){.n_max = MESSAGES_MAX, .per_s = MESSAGES_PER_S};
+        keeper->statuses = (Budget){.n_max = STATUS_PER_S, .per_s = STATUS_PER_S};
         keeper->watchdog_ms = notify_watchdog_ms();
         succession_init(&keeper->supervisor, &keeper->settings);
 
         r = held_new(&keeper->held);
         if (r < 0)
                 return r;
-        r = workers_new(options->libexec, options->is_private, &keeper->workers);
+        r = workers_new(options->libexec, options->is_private, keeper_tell_of_worker, keeper,
+                        &keeper->workers);
+        if (r < 0)
+                return r;
+        r = orphans_new(&keeper->orphans);
         if (r < 0)
                 return r;
         r = keeper_open_signals(keeper);
@@ -103,8 +128,6 @@ int keeper_new(Options *options, Config *config, Listener *listener, Keeper **re
         if (r < 0)
                 return r;
         keeper->kernel_log = kernel_log_open(config, options->is_private);
-        /* What a dead worker leaves behind becomes our child, not init's, and is reaped here. */
-        (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 
         *ret_keeper = TAKE_PTR(keeper);
         return 0;
@@ -118,6 +141,7 @@ Keeper *keeper_free(Keeper *keeper) {
         closep(&keeper->signals);
         closep(&keeper->kernel_log);
         settings_finish(&keeper->settings);
+        orphans_free(keeper->orphans);
         workers_free(keeper->workers);
         held_free(keeper->held);
         free(keeper);
@@ -154,12 +178,12 @@ static void keeper_give_up(Keeper *keeper) {
 }
 
 static void keeper_start_supervisor(Keeper *keeper) {
-        size_t n_left = workers_count(keeper->workers);
+        size_t n_left = workers_count(keeper->workers) + keeper->n_orphans;
         int r;
 
         if (n_left)
-                log_warning("%zu workers were killed %u s ago but have not ended: not waiting for "
-                            "them any longer",
+                log_warning("%zu workers and processes that they left behind were killed %u s ago "
+                            "but have not ended: not waiting for them any longer",
                             n_left, CLEAR_MS / 1000);
         r = succession_start(&keeper->supervisor);
         if (r == 0)
@@ -179,27 +203,36 @@ static void describe_status(int status, char *text, size_t n_text) {
 static void keeper_drain_store(Keeper *keeper);
 
 static void keeper_on_supervisor_exit(Keeper *keeper, int status) {
+        _cleanup_(freep) char *error = NULL;
+        bool was_started;
         char text[96];
 
         keeper_drain_store(keeper); /* what it gave us before it died is still in the socket */
-        succession_on_exit(&keeper->supervisor);
+        was_started = succession_on_exit(&keeper->supervisor, &error);
         workers_kill_all(keeper->workers);
         keeper->clear_by_ms = now_ms() + CLEAR_MS;
         if (keeper_is_quitting(keeper))
                 return;
         /* One that ends by its own mistake as soon as it has taken over may do so again and again. */
-        if (succession_doubts(&keeper->supervisor, status))
-                held_drop(keeper->held, KEEPER_KEY_LEDGER);
+        if (was_started && succession_doubts(&keeper->supervisor, status))
+                (void)held_drop(keeper->held, KEEPER_KEY_LEDGER);
 
         describe_status(status, text, sizeof(text));
-        log_error("the supervisor %s: restarting it", text);
+        if (was_started)
+                log_error("the supervisor %s: restarting it", text);
+        else
+                log_error("%s", error ? error : text);
         if (succession_plan(&keeper->supervisor) == SUCCESSION_E_IN_VAIN)
                 keeper_give_up(keeper);
 }
 
 /* ---- from the supervisor --------------------------------------------------- */
 
-static void keeper_on_ready(Keeper *keeper) {
+static bool keeper_on_ready(Keeper *keeper) {
+        if (keeper->supervisor.is_up)
+                return false;
+        keeper->supervisor.is_up = true;
+
         if (!keeper->supervisor.is_ready) {
                 log_info("serving at %s", listener_path(keeper->listener));
                 notify_ready();
@@ -207,29 +240,12 @@ static void keeper_on_ready(Keeper *keeper) {
                 log_info("the supervisor is running again");
         }
         keeper->supervisor.is_ready = true;
+        return true;
 }
 
-static bool keeper_on_spawn(Keeper *keeper, const KeeperMessage *message,
-                            const int fds[static KEEPER_N_FDS]) {
-        KeeperMessage answer = {.kind = KEEPER_SPAWNED, .id = message->id};
-        _cleanup_(freep) char *error = NULL;
-        pid_t pid;
-        int r;
-
-        if (fds[KEEPER_N_FDS - 1] < 0)
-                return false;
-        r = workers_spawn(keeper->workers, keeper->settings.config, message, fds, &pid, &error);
-        if (r == 0) {
-                answer.pid = pid;
-        } else {
-                log_error("cannot start a worker for uid %u: %s", message->uid,
-                          error ? error : strerror(-r));
-                answer.kind = KEEPER_EXITED;
-                answer.status = 127 << 8;
-                strncpy(answer.text, error ? error : strerror(-r), sizeof(answer.text) - 1);
-        }
-        keeper_tell(keeper, &answer, -1);
-        return true;
+static void keeper_on_status(Keeper *keeper, const char *text) {
+        if (budget_take(&keeper->statuses, now_ms()))
+                notify_status(text);
 }
 
 /* Return: false: it broke the rules. */
@@ -237,18 +253,17 @@ static bool keeper_on_message(Keeper *keeper, const KeeperMessage *message,
                               int fds[static KEEPER_N_FDS]) {
         switch (message->kind) {
                 case KEEPER_READY:
-                        keeper_on_ready(keeper);
-                        return true;
+                        return keeper_on_ready(keeper);
                 case KEEPER_STATUS:
-                        notify_status(message->text);
+                        keeper_on_status(keeper, message->text);
                         return true;
                 case KEEPER_KEEP:
                         return held_keep(keeper->held, message->text, &fds[0]);
                 case KEEPER_DROP:
-                        held_drop(keeper->held, message->text);
-                        return true;
+                        return held_drop(keeper->held, message->text);
                 case KEEPER_SPAWN:
-                        return keeper_on_spawn(keeper, message, fds);
+                        return workers_spawn(keeper->workers, keeper->settings.config, message, fds,
+                                             now_ms());
                 case KEEPER_KILL:
                         workers_kill(keeper->workers, message->id);
                         return true;
@@ -283,24 +298,39 @@ static void keeper_drain_store(Keeper *keeper) {
 }
 
 static void keeper_on_link(Keeper *keeper) {
-        int r;
+        int r = 0;
 
-        do
+        for (unsigned i = 0; r == 0 && i < MESSAGES_A_TURN; i++) {
+                if (!budget_take(&keeper->messages, now_ms()))
+                        return;
                 r = keeper_receive(keeper, false);
-        while (r == 0);
-        if (r != LINK_E_AGAIN)
+        }
+        if (r != 0 && r != LINK_E_AGAIN)
                 succession_unlink(&keeper->supervisor, r);
 }
 
 /* ---- signals --------------------------------------------------------------- */
 
-static void keeper_on_exit(Keeper *keeper, pid_t pid, int status) {
-        KeeperMessage message = {.kind = KEEPER_EXITED, .status = status};
+static bool keeper_is_own(pid_t pid, void *userdata) {
+        const Keeper *keeper = userdata;
 
-        if (pid == keeper->supervisor.pid)
+        return pid == keeper->supervisor.process.pid || workers_has(keeper->workers, pid);
+}
+
+/* Those that the orphans leave behind in turn are found by the next look. */
+static void keeper_kill_orphans(Keeper *keeper) {
+        keeper->n_orphans = orphans_kill(keeper->orphans, keeper_is_own, keeper);
+        keeper->orphans_at_ms = keeper->n_orphans ? now_ms() + ORPHANS_MS : NEVER;
+}
+
+static void keeper_on_exit(Keeper *keeper, pid_t pid, int status) {
+        if (pid == keeper->supervisor.process.pid)
                 keeper_on_supervisor_exit(keeper, status);
-        else if (workers_reaped(keeper->workers, pid, &message.id))
-                keeper_tell(keeper, &message, -1);
+        else if (workers_has(keeper->workers, pid))
+                workers_reaped(keeper->workers, pid, status);
+        else
+                return; /* an orphan: the next look is planned */
+        keeper->orphans_at_ms = 0;
 }
 
 static void keeper_reap(Keeper *keeper) {
@@ -358,7 +388,7 @@ static void keeper_quit(Keeper *keeper) {
         }
 
         notify_stopping();
-        if (!keeper->supervisor.pid)
+        if (!keeper->supervisor.process.pid)
                 workers_kill_all(keeper->workers);
         if (unit_is_restarting())
                 keeper_hand_over(keeper);
@@ -384,15 +414,24 @@ static void keeper_on_signals(Keeper *keeper) {
 /* Not before the workers of the last one have ended: until then they may write into arenas. */
 static uint64_t keeper_start_at(const Keeper *keeper) {
         uint64_t at = keeper->supervisor.start_at_ms;
+        bool is_clear = !workers_count(keeper->workers) && !keeper->n_orphans;
 
-        return workers_count(keeper->workers) ? MAX(at, keeper->clear_by_ms) : at;
+        return is_clear ? at : MAX(at, keeper->clear_by_ms);
+}
+
+/* To the supervisor, which has a link and has not sent too much of late. */
+static bool keeper_is_listening(const Keeper *keeper, uint64_t now) {
+        return !keeper->supervisor.link || budget_free_at(&keeper->messages) <= now;
 }
 
 static int keeper_timeout(const Keeper *keeper) {
         uint64_t at = MIN(keeper->quit_at_ms, succession_due_at(&keeper->supervisor)),
                  now = now_ms();
 
-        if (!keeper->supervisor.pid && !keeper_is_quitting(keeper))
+        at = MIN(at, keeper->orphans_at_ms);
+        if (!keeper_is_listening(keeper, now))
+                at = MIN(at, budget_free_at(&keeper->messages));
+        if (!keeper->supervisor.process.pid && !keeper_is_quitting(keeper))
                 at = MIN(at, keeper_start_at(keeper));
         if (keeper->watchdog_ms)
                 at = MIN(at, keeper->ping_at_ms);
@@ -402,12 +441,12 @@ static int keeper_timeout(const Keeper *keeper) {
 }
 
 static void keeper_kill_all(Keeper *keeper, uint64_t now) {
-        if (keeper->supervisor.pid)
+        if (keeper->supervisor.process.pid)
                 log_warning("supervisor killed: it had not exited %s",
                             keeper->is_hurried ? "yet" : "in time");
         workers_kill_all(keeper->workers);
-        if (keeper->supervisor.pid)
-                (void)kill(-keeper->supervisor.pid, SIGKILL);
+        if (keeper->supervisor.process.pid)
+                (void)kill(-keeper->supervisor.process.pid, SIGKILL);
         keeper->is_killing = true;
         keeper->quit_at_ms = now + KILLED_MS;
 }
@@ -420,7 +459,8 @@ static void keeper_on_quitting(Keeper *keeper, uint64_t now) {
                 else
                         keeper_kill_all(keeper, now);
         }
-        if (!keeper->supervisor.pid && !workers_count(keeper->workers))
+        if (!keeper->supervisor.process.pid && !workers_count(keeper->workers) &&
+            !keeper->n_orphans)
                 keeper->is_done = true;
 }
 
@@ -431,36 +471,49 @@ static void keeper_on_deadlines(Keeper *keeper) {
                 notify_alive();
                 keeper->ping_at_ms = now + keeper->watchdog_ms;
         }
+        if (now >= keeper->orphans_at_ms)
+                keeper_kill_orphans(keeper);
         succession_on_time(&keeper->supervisor, now);
         if (keeper_is_quitting(keeper))
                 keeper_on_quitting(keeper, now);
-        else if (!keeper->supervisor.pid && !keeper->is_done && now >= keeper_start_at(keeper))
+        else if (!keeper->supervisor.process.pid && !keeper->is_done &&
+                 now >= keeper_start_at(keeper))
                 keeper_start_supervisor(keeper);
 }
 
 /* ---- loop ------------------------------------------------------------------ */
 
+int keeper_turn(Keeper *keeper) {
+        Link *link = keeper->supervisor.link;
+        bool is_listening = keeper_is_listening(keeper, now_ms());
+        struct pollfd fds[] = {
+                {.fd = keeper->signals, .events = POLLIN},
+                {.fd = link && is_listening ? link_fd(link) : -1, .events = POLLIN},
+                {.fd = workers_fd(keeper->workers), .events = POLLIN},
+        };
+
+        if (link && link_is_waiting(link))
+                fds[1].events |= POLLOUT;
+        if (poll(fds, ARRAY_SIZE(fds), keeper_timeout(keeper)) < 0 && errno != EINTR)
+                return -errno;
+
+        if (fds[1].revents & POLLOUT)
+                (void)link_flush(link);
+        if (fds[1].revents & ~POLLOUT)
+                keeper_on_link(keeper);
+        if (fds[2].revents)
+                workers_on_started(keeper->workers);
+        if (fds[0].revents)
+                keeper_on_signals(keeper);
+        keeper_on_deadlines(keeper);
+        return keeper->is_done ? KEEPER_E_DONE : 0;
+}
+
 int keeper_run(Keeper *keeper) {
-        keeper_start_supervisor(keeper);
-        while (!keeper->is_done) {
-                Link *link = keeper->supervisor.link;
-                struct pollfd fds[2] = {
-                        {.fd = keeper->signals, .events = POLLIN},
-                        {.fd = link ? link_fd(link) : -1, .events = POLLIN},
-                };
+        int r;
 
-                if (link && link_is_waiting(link))
-                        fds[1].events |= POLLOUT;
-                if (poll(fds, ARRAY_SIZE(fds), keeper_timeout(keeper)) < 0 && errno != EINTR)
-                        return -errno;
-
-                if (fds[1].revents & POLLOUT)
-                        (void)link_flush(link);
-                if (fds[1].revents & ~POLLOUT)
-                        keeper_on_link(keeper);
-                if (fds[0].revents)
-                        keeper_on_signals(keeper);
-                keeper_on_deadlines(keeper);
-        }
-        return keeper->result;
+        do
+                r = keeper_turn(keeper);
+        while (r == 0);
+        return r < 0 ? r : keeper->result;
 }

@@ -20,6 +20,11 @@
 #include "keeper/listener.h"
 #include "keeper/options.h"
 
+enum {
+        _KEEPER_E_SUCCESS,
+        KEEPER_E_DONE, /* all has ended that was to end */
+};
+
 typedef struct Keeper Keeper;
 
 /**
@@ -31,6 +36,8 @@ typedef struct Keeper Keeper;
 int keeper_new(Options *options, Config *config, Listener *listener, Keeper **ret_keeper);
 /** keeper_run() - until told to end. Return: 0, or a negative errno when no supervisor could be kept up. */
 int keeper_run(Keeper *keeper);
+/** keeper_turn() - wait once, and do what came; the first starts a supervisor. Return: 0, KEEPER_E_DONE or a negative errno. */
+int keeper_turn(Keeper *keeper);
 /** keeper_free() - NULL is fine. Return: NULL. */
 Keeper *keeper_free(Keeper *keeper);
 

@@ -15,6 +15,8 @@
 #include "proto/pass.h"
 #include "util/macro.h"
 
+#define LINK_ITEMS_MAX 8192u /* without a descriptor; some for each worker that there may be */
+
 typedef struct LinkItem {
         STAILQ_ENTRY(LinkItem) next; /* link->items */
         KeeperMessage message;
@@ -24,6 +26,7 @@ typedef struct LinkItem {
 struct Link {
         int fd;
         STAILQ_HEAD(, LinkItem) items;
+        unsigned n_plain; /* without a descriptor */
 };
 
 int link_new(Link **ret_link, int *ret_peer) {
@@ -49,6 +52,7 @@ static void link_pop(Link *link) {
         LinkItem *item = STAILQ_FIRST(&link->items);
 
         STAILQ_REMOVE_HEAD(&link->items, next);
+        link->n_plain -= item->fd < 0;
         closep(&item->fd);
         free(item);
 }
@@ -108,6 +112,8 @@ int link_queue(Link *link, const KeeperMessage *message, int fd) {
         LinkItem *item;
         int r;
 
+        if (fd < 0 && link->n_plain >= LINK_ITEMS_MAX)
+                return -ENOBUFS;
         if (fd >= 0) {
                 copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
                 if (copy < 0)
@@ -119,6 +125,7 @@ int link_queue(Link *link, const KeeperMessage *message, int fd) {
 
         item->message = *message;
         item->fd = TAKE_FD(copy);
+        link->n_plain += item->fd < 0;
         STAILQ_INSERT_TAIL(&link->items, item, next);
 
         r = link_flush(link);

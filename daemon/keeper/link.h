@@ -7,7 +7,8 @@
  *
  * The keeper's end of the socket to one supervisor: KeeperMessages with
  * descriptors, never blocking. Messages that the socket does not take wait in a
- * queue here; there are never more than descriptors kept plus workers.
+ * queue here. It is bounded, beside the descriptors that a new supervisor gets at
+ * its start: one that asks much and reads nothing is at fault.
  */
 
 #include <stdbool.h>
@@ -33,7 +34,7 @@ int link_fd(const Link *link);
 /** link_is_waiting() - whether something is to be sent once writable. */
 bool link_is_waiting(const Link *link);
 
-/** link_queue() - send a message, now or later. @fd: -1, or duplicated. Return: 0 or a negative errno. */
+/** link_queue() - send a message, now or later. @fd: -1, or duplicated. Return: 0; -ENOBUFS: it does not read; or another negative errno. */
 int link_queue(Link *link, const KeeperMessage *message, int fd);
 /** link_flush() - send what waits. Return: 0, LINK_E_AGAIN, LINK_E_CLOSED or a negative errno. */
 int link_flush(Link *link);

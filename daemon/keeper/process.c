@@ -2,8 +2,8 @@
 /*
  * Process
  *
- * Between fork() and exec() the child makes system calls only. Which of them
- * failed comes back through a pipe that exec() closes.
+ * Why a program was not executed comes back through a pipe that exec() closes. The
+ * keeper has one thread, so its forked child may call anything.
  */
 
 #include "keeper/process.h"
@@ -15,148 +15,205 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "util/macro.h"
 
 #define PROCESS_FIRST_FD 3
 
 typedef struct ProcessFailure {
-        char step[40];
         int error;
-} ProcessFailure;
+        char text[252];
+} ProcessFailure; /* below PIPE_BUF: written whole */
 
-static _Noreturn void child_fail(int report, const char *step) {
-        ProcessFailure failure = {.error = errno};
+/* Of this process, which is the child. */
+typedef struct Child {
+        const char *path; /* "" until it is known */
+        int report;
+        ProcessFailure late;
+} Child;
 
-        strncpy(failure.step, step, sizeof(failure.step) - 1);
-        (void)!write(report, &failure, sizeof(failure));
+static Child child;
+
+static _Noreturn void child_report(const ProcessFailure *failure) {
+        (void)!write(child.report, failure, sizeof(*failure));
         _exit(127);
 }
 
-/* Ours to 3, 4, …, the report pipe right behind them, nothing else open. Return: the pipe's new number. */
-static int child_place_fds(const ProcessPlan *plan, int report) {
-        int behind = PROCESS_FIRST_FD + (int)plan->n_fds;
+static _Noreturn void child_fail(const char *step) {
+        ProcessFailure failure = {.error = errno};
+
+        snprintf(failure.text, sizeof(failure.text), "cannot start %s: cannot %s: %s", child.path,
+                 step, strerror(failure.error));
+        child_report(&failure);
+}
+
+/* ---- whom and what to become ------------------------------------------------- */
+
+static void child_on_alarm(int signal_number) {
+        child_report(&child.late);
+}
+
+/* A name service or a disk may never answer; nobody waits for this process, but it is one. */
+static void child_limit_time(void) {
+        child.late.error = ETIMEDOUT;
+        snprintf(child.late.text, sizeof(child.late.text),
+                 "cannot start it: looking up its user or making its folder took more than %d s; "
+                 "check the machine's name service (getent passwd) and cache_dir",
+                 PROCESS_PREPARE_S);
+        (void)signal(SIGALRM, child_on_alarm);
+        alarm(PROCESS_PREPARE_S);
+}
+
+static void child_make(ProcessMake make, const void *what, ProcessPlan *plan) {
+        ProcessFailure failure = {};
+        char *error = NULL;
+        int r;
+
+        r = make(what, plan, &error);
+        if (r == 0 && (plan->argv.failed || plan->env.failed))
+                r = -ENOMEM;
+        if (r < 0) {
+                failure.error = -r;
+                snprintf(failure.text, sizeof(failure.text), "%s", error ? error : strerror(-r));
+                child_report(&failure);
+        }
+        child.path = plan->path;
+}
+
+/* ---- from fork() to exec() ----------------------------------------------------- */
+
+/* Ours to 3, 4, …, the report pipe right behind them, nothing else open. */
+static void child_place_fds(const int *fds, unsigned n_fds) {
+        int behind = PROCESS_FIRST_FD + (int)n_fds;
         int copies[PROCESS_N_FDS], null;
 
         /* First out of the way of each other, then into place. */
-        for (unsigned i = 0; i < plan->n_fds; i++) {
-                copies[i] = fcntl(plan->fds[i], F_DUPFD, behind + 1);
+        for (unsigned i = 0; i < n_fds; i++) {
+                copies[i] = fcntl(fds[i], F_DUPFD, behind + 1);
                 if (copies[i] < 0)
-                        child_fail(report, "duplicate descriptors");
+                        child_fail("duplicate descriptors");
         }
-        if (report != behind) {
-                if (dup3(report, behind, O_CLOEXEC) < 0)
-                        child_fail(report, "duplicate descriptors");
-                report = behind;
+        if (child.report != behind) {
+                if (dup3(child.report, behind, O_CLOEXEC) < 0)
+                        child_fail("duplicate descriptors");
+                child.report = behind;
         }
-        for (unsigned i = 0; i < plan->n_fds; i++)
+        for (unsigned i = 0; i < n_fds; i++)
                 if (dup2(copies[i], PROCESS_FIRST_FD + (int)i) < 0)
-                        child_fail(report, "place descriptors");
+                        child_fail("place descriptors");
         if (close_range((unsigned)behind + 1, ~0u, 0) < 0)
-                child_fail(report, "close descriptors");
+                child_fail("close descriptors");
 
         null = open("/dev/null", O_RDONLY);
         if (null < 0 || dup2(null, STDIN_FILENO) < 0)
-                child_fail(report, "open /dev/null");
+                child_fail("open /dev/null");
         if (null > STDERR_FILENO)
                 close(null);
-        return report;
 }
 
-static void child_reset_signals(int report) {
+static void child_reset_signals(void) {
         sigset_t none;
 
         for (int i = 1; i < NSIG; i++)
                 (void)signal(i, SIG_DFL);
         sigemptyset(&none);
         if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-                child_fail(report, "unblock signals");
+                child_fail("unblock signals");
 }
 
-static void child_become(const Identity *identity, int report) {
+/* The keeper may have died before. */
+static void child_end_with(pid_t parent) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+                child_fail("arrange to end with the keeper");
+        if (getppid() != parent)
+                _exit(127);
+}
+
+static void child_become(const Identity *identity) {
         if (!identity)
                 return;
 
         if (setgroups((size_t)identity->n_groups, identity->groups) < 0)
-                child_fail(report, "set groups");
+                child_fail("set groups");
         if (setresgid(identity->gid, identity->gid, identity->gid) < 0)
-                child_fail(report, "change gid");
+                child_fail("change gid");
         if (setresuid(identity->uid, identity->uid, identity->uid) < 0)
-                child_fail(report, "change uid");
+                child_fail("change uid");
 }
 
-static _Noreturn void child_run(const ProcessPlan *plan, pid_t parent, int report) {
-        report = child_place_fds(plan, report);
-        child_reset_signals(report);
+static _Noreturn void child_run(ProcessMake make, const void *what, const int *fds, unsigned n_fds,
+                                pid_t parent, int report) {
+        ProcessPlan plan = {};
+
+        child = (Child){.path = "", .report = report};
+        child_reset_signals();
+        child_end_with(parent);
+        if (setsid() < 0)
+                child_fail("start a session");
+        child_limit_time();
+        child_make(make, what, &plan);
+
+        child_place_fds(fds, n_fds);
         umask(077);
         if (chdir("/") < 0)
-                child_fail(report, "change to /");
-        if (setsid() < 0)
-                child_fail(report, "start a session");
-        child_become(plan->identity, report);
-        if (plan->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                child_fail(report, "give up new privileges");
+                child_fail("change to /");
+        child_become(plan.identity);
+        if (plan.no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                child_fail("give up new privileges");
+        child_end_with(parent); /* once more: a change of uid cleared it */
 
-        /* A change of uid clears it, so it comes last; the keeper may have died before. */
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-                child_fail(report, "arrange to end with the keeper");
-        if (getppid() != parent)
-                _exit(127);
-
-        execve(plan->path, plan->argv, plan->env);
-        child_fail(report, "execute it");
+        alarm(0);
+        (void)signal(SIGALRM, SIG_DFL);
+        execve(plan.path, plan.argv.items, plan.env.items);
+        child_fail("execute it");
 }
 
-/* Blocks until the child's exec() closes the pipe or a failure comes through it. */
-static bool process_failed(int report, ProcessFailure *ret_failure) {
-        ProcessFailure failure;
-        ssize_t n;
+/* ---- the keeper ------------------------------------------------------------------ */
 
-        do
-                n = read(report, &failure, sizeof(failure));
-        while (n < 0 && errno == EINTR);
-        if (n != sizeof(failure))
-                return false;
-        *ret_failure = failure;
-        return true;
-}
-
-static int process_error(const ProcessPlan *plan, const char *step, int error, char **ret_error) {
-        char *text;
-
-        if (asprintf(&text, "cannot start %s: cannot %s: %s", plan->path, step, strerror(error)) <
-            0)
-                text = NULL;
-        *ret_error = text;
-        return -error;
-}
-
-int process_start(const ProcessPlan *plan, pid_t *ret_pid, char **ret_error) {
-        _cleanup_(closep) int report = -1;
-        ProcessFailure failure;
+int process_start(ProcessMake make, const void *what, const int *fds, unsigned n_fds,
+                  Process *ret_process) {
         pid_t parent = getpid(), pid;
-        int pipe_fds[2];
+        int ends[2], r;
 
-        if (plan->n_fds > PROCESS_N_FDS)
-                return process_error(plan, "pass descriptors", E2BIG, ret_error);
-        if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-                return process_error(plan, "make a pipe", errno, ret_error);
-        report = pipe_fds[0];
+        if (n_fds > PROCESS_N_FDS)
+                return -E2BIG;
+        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+                return -errno;
 
         pid = fork();
         if (pid == 0)
-                child_run(plan, parent, pipe_fds[1]);
-        close(pipe_fds[1]);
-        if (pid < 0)
-                return process_error(plan, "fork", errno, ret_error);
-
-        if (process_failed(report, &failure)) {
-                (void)waitpid(pid, NULL, 0);
-                failure.step[sizeof(failure.step) - 1] = '\0';
-                return process_error(plan, failure.step, failure.error, ret_error);
+                child_run(make, what, fds, n_fds, parent, ends[1]);
+        r = -errno;
+        close(ends[1]);
+        if (pid < 0) {
+                close(ends[0]);
+                return r;
         }
 
-        *ret_pid = pid;
+        *ret_process = (Process){.pid = pid, .report = ends[0]};
         return 0;
+}
+
+int process_check(Process *process, char **ret_error) {
+        ProcessFailure failure;
+        ssize_t n;
+
+        *ret_error = NULL;
+        if (process->report < 0)
+                return 0;
+        n = read(process->report, &failure, sizeof(failure));
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return PROCESS_E_STARTING;
+
+        process_finish(process);
+        if (n != sizeof(failure))
+                return 0;
+        failure.text[sizeof(failure.text) - 1] = '\0';
+        *ret_error = strdup(failure.text);
+        return -failure.error;
+}
+
+void process_finish(Process *process) {
+        closep(&process->report);
+        process->report = -1;
 }

@@ -7,32 +7,65 @@
  *
  * Starts a program as another user: in a session of its own, with exactly the given
  * environment and descriptors and default signal handlers. The kernel kills it when
- * the keeper dies. Waits until the program runs or has failed to start.
+ * the keeper dies.
+ *
+ * The keeper never waits for it. The forked child itself decides whom and what it
+ * becomes: a name service or a disk that is slow delays that process alone.
  */
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "keeper/identity.h"
+#include "keeper/words.h"
+
+#define PROCESS_N_FDS     8
+#define PROCESS_PREPARE_S 30 /* from fork() to exec(); then the child gives up */
+
+enum {
+        _PROCESS_E_SUCCESS,
+        PROCESS_E_STARTING, /* neither runs nor has failed to */
+};
 
 typedef struct ProcessPlan {
-        const char *path;
-        char *const *argv;
-        char *const *env;
-        const Identity *identity; /* NULL: as we are */
-        const int *fds;           /* become 3, 4, … */
-        unsigned n_fds;           /* up to PROCESS_N_FDS */
+        char *path;
+        Words argv;
+        Words env;
+        Identity *identity; /* NULL: as we are */
         bool no_new_privs;
 } ProcessPlan;
 
-#define PROCESS_N_FDS 8
+/*
+ * Fills in the plan, in the child: may look up names and make folders, and may take long.
+ *
+ * Return: 0 or a negative errno, with @ret_error or NULL.
+ */
+typedef int (*ProcessMake)(const void *what, ProcessPlan *plan, char **ret_error);
+
+typedef struct Process {
+        pid_t pid;
+        int report; /* readable once the program runs or has failed to start; -1: that was read */
+} Process;
+
+#define PROCESS_NONE ((Process){.report = -1})
 
 /**
- * process_start() - fork and exec
- * @ret_error: on failure, what could not be done, the caller's; NULL if out of memory
+ * process_start() - fork
+ * @fds: @n_fds of them, which become 3, 4, …; up to PROCESS_N_FDS
  *
  * Return: 0 or a negative errno.
  */
-int process_start(const ProcessPlan *plan, pid_t *ret_pid, char **ret_error);
+int process_start(ProcessMake make, const void *what, const int *fds, unsigned n_fds,
+                  Process *ret_process);
+/**
+ * process_check() - whether the program runs; does not wait
+ * @ret_error: on failure, what could not be done, the caller's; NULL if out of memory
+ *
+ * Return: 0: it was executed; PROCESS_E_STARTING; or a negative errno: it failed, and its process
+ * exits with status 127. What was returned once is not told again.
+ */
+int process_check(Process *process, char **ret_error);
+/** process_finish() - forget it, whether it has ended or not; the struct itself is the caller's memory. */
+void process_finish(Process *process);
 
 #endif

@@ -5,7 +5,10 @@
 /*
  * What the keeper and its supervisor say to each other: fixed structs over a
  * SOCK_SEQPACKET pair, one struct a packet, descriptors beside it. No byte of a
- * client is in them but its uid and gid, which the kernel told the supervisor.
+ * client is in them but its uid, which the kernel told the supervisor.
+ *
+ * The keeper does not trust the supervisor: it kills one that breaks these rules, and
+ * reads from one that sends much only as fast as it likes.
  *
  * The supervisor finds its end of the pair as descriptor 3, and as descriptor 4 the
  * configuration that holds: a memfd, see util/config-seal.h. It never reads the files.
@@ -33,12 +36,12 @@
 
 typedef enum KeeperKind {
         /* supervisor to keeper */
-        KEEPER_READY = 1, /* up: tell systemd */
+        KEEPER_READY = 1, /* up: tell systemd; once */
         KEEPER_STATUS,    /* alive, with text for systemd's STATUS= */
-        KEEPER_KEEP,      /* hold this descriptor under key; replaces one of that key */
+        KEEPER_KEEP,      /* hold this memory or device under key; replaces one of that key */
         KEEPER_DROP,      /* forget key */
-        KEEPER_SPAWN, /* start a worker: id, uid, gid, device, probe; KEEPER_N_FDS descriptors */
-        KEEPER_KILL,  /* SIGKILL worker id */
+        KEEPER_SPAWN,     /* start a worker: id, uid, device, probe; KEEPER_N_FDS descriptors */
+        KEEPER_KILL,      /* SIGKILL worker id */
 
         /* keeper to supervisor */
         KEEPER_LISTENER,   /* the listening socket, one descriptor; first, once */
@@ -54,15 +57,15 @@ typedef enum KeeperKind {
 
 typedef struct KeeperMessage {
         uint32_t kind;
-        uint32_t id;  /* of a worker, chosen by the supervisor, never used twice */
-        uint32_t uid; /* SPAWN: run as; the keeper replaces 0 by worker_user */
-        uint32_t gid;
+        uint32_t id; /* of a worker, chosen by the supervisor, never used twice */
+        uint32_t
+                uid; /* SPAWN: run as; the keeper replaces 0 by worker_user, and knows the groups */
         uint32_t device; /* SPAWN: index, unless text is its uuid */
         uint32_t probe;  /* SPAWN: 1: gpuqd-worker --probe, as worker_user */
         int32_t pid;     /* SPAWNED */
         int32_t status;  /* EXITED */
         char text
-                [256]; /* KEEP, DROP, HELD: the key, at most KEEPER_KEY_MAX; STATUS: the text; SPAWN: the device's uuid, empty for a probe of all; EXITED: why it could not start */
+                [256]; /* KEEP, DROP, HELD: the key: letters, digits, "-", "_" and ".", at most KEEPER_KEY_MAX; STATUS: the text; SPAWN: the device's uuid, empty for a probe of all; EXITED: why it could not start */
 } KeeperMessage;
 
 #endif

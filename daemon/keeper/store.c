@@ -2,8 +2,8 @@
 /*
  * Store
  *
- * See store.h. The keys come from the supervisor, who makes them from its own
- * numbers; uthash keeps them in the order of insertion.
+ * See store.h. The keys come from the supervisor, which makes them from its own
+ * numbers, and which may be owned; uthash keeps them in the order of insertion.
  */
 
 #include "keeper/store.h"
@@ -61,11 +61,19 @@ static StoreEntry *store_find(const Store *store, const char *key) {
         return entry;
 }
 
+bool store_is_key(const char *key) {
+        size_t n = strlen(key);
+
+        return n > 0 && n <= KEEPER_KEY_MAX &&
+               strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") ==
+                       n;
+}
+
 int store_keep(Store *store, const char *key, int fd) {
         size_t n_key = strlen(key);
         StoreEntry *entry;
 
-        if (n_key == 0 || n_key > KEEPER_KEY_MAX)
+        if (!store_is_key(key))
                 return STORE_E_KEY;
 
         entry = store_find(store, key);

@@ -15,7 +15,7 @@
 enum {
         _STORE_E_SUCCESS,
         STORE_E_FULL,
-        STORE_E_KEY, /* empty or longer than KEEPER_KEY_MAX */
+        STORE_E_KEY, /* not store_is_key() */
 };
 
 typedef struct Store Store;
@@ -27,6 +27,8 @@ int store_new(size_t n_max, Store **ret_store);
 /** store_free() - and close all it holds; NULL is fine. Return: NULL. */
 Store *store_free(Store *store);
 
+/** store_is_key() - up to KEEPER_KEY_MAX letters, digits, '-', '_' and '.': it becomes part of a line to systemd. */
+bool store_is_key(const char *key);
 /** store_keep() - take @fd (on success) in place of what was there. Return: 0, STORE_E_FULL, STORE_E_KEY or -ENOMEM. */
 int store_keep(Store *store, const char *key, int fd);
 /** store_drop() - close what is under @key, if anything is. */

@@ -35,6 +35,7 @@ uint64_t now_ms(void) {
 void succession_init(Succession *succession, const Settings *settings) {
         *succession = (Succession){
                 .settings = settings,
+                .process = PROCESS_NONE,
                 .leave_by_ms = NEVER,
                 .delay_ms = DELAY_MIN_MS,
         };
@@ -42,6 +43,7 @@ void succession_init(Succession *succession, const Settings *settings) {
 
 void succession_finish(Succession *succession) {
         succession->link = link_free(succession->link);
+        process_finish(&succession->process);
 }
 
 /* ---- start ----------------------------------------------------------------- */
@@ -49,17 +51,15 @@ void succession_finish(Succession *succession) {
 static int succession_try(Succession *succession) {
         const Settings *settings = succession->settings;
         _cleanup_(closep) int peer = -1;
-        _cleanup_(freep) char *error = NULL;
         int r;
 
         r = link_new(&succession->link, &peer);
         if (r < 0)
                 return r;
         r = supervisor_start(settings->options, settings->config, peer, settings->fd,
-                             &succession->pid, &error);
+                             &succession->process);
         if (r < 0) {
-                log_error("%s", error ? error : strerror(-r));
-                succession->pid = 0;
+                log_error("cannot start the supervisor: %s", strerror(-r));
                 succession->link = link_free(succession->link);
         }
         return r;
@@ -94,11 +94,17 @@ static bool succession_lasted(const Succession *succession) {
         return now_ms() - succession->started_ms >= DELAY_RESET_MS;
 }
 
-void succession_on_exit(Succession *succession) {
+bool succession_on_exit(Succession *succession, char **ret_error) {
+        int r;
+
+        r = process_check(&succession->process, ret_error);
+        process_finish(&succession->process);
+        succession->process = PROCESS_NONE;
         succession->link = link_free(succession->link);
-        succession->pid = 0;
+        succession->is_up = false;
         if (succession_lasted(succession))
                 succession->delay_ms = DELAY_MIN_MS;
+        return r >= 0;
 }
 
 bool succession_doubts(Succession *succession, int status) {
@@ -126,7 +132,8 @@ void succession_tell(Succession *succession, const KeeperMessage *message, int f
                 return;
         r = link_queue(succession->link, message, fd);
         if (r < 0)
-                succession_kill(succession, strerror(-r));
+                succession_kill(succession,
+                                r == -ENOBUFS ? "it does not read its messages" : strerror(-r));
 }
 
 void succession_heard(Succession *succession) {
@@ -134,10 +141,10 @@ void succession_heard(Succession *succession) {
 }
 
 void succession_kill(Succession *succession, const char *why) {
-        if (!succession->pid)
+        if (!succession->process.pid)
                 return;
         log_error("supervisor killed: %s", why);
-        (void)kill(succession->pid, SIGKILL);
+        (void)kill(succession->process.pid, SIGKILL);
 }
 
 void succession_unlink(Succession *succession, int r) {
@@ -150,9 +157,9 @@ void succession_unlink(Succession *succession, int r) {
 }
 
 uint64_t succession_due_at(const Succession *succession) {
-        return succession->pid ? MIN(succession->heard_ms + KEEPER_SILENCE_S * 1000,
-                                     succession->leave_by_ms)
-                               : NEVER;
+        return succession->process.pid ? MIN(succession->heard_ms + KEEPER_SILENCE_S * 1000,
+                                             succession->leave_by_ms)
+                                       : NEVER;
 }
 
 void succession_on_time(Succession *succession, uint64_t now) {

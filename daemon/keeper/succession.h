@@ -11,9 +11,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "keeper/link.h"
+#include "keeper/process.h"
 #include "keeper/settings.h"
 
 #define NEVER UINT64_MAX
@@ -27,7 +27,8 @@ enum {
 typedef struct Succession {
         const Settings *settings; /* borrowed */
         Link *link;               /* NULL: no supervisor, or it is being killed */
-        pid_t pid;                /* 0: none */
+        Process process;          /* pid 0: none */
+        bool is_up;               /* this supervisor is ready */
         bool is_ready;            /* some supervisor was */
 
         uint64_t started_ms;
@@ -48,8 +49,13 @@ void succession_finish(Succession *succession);
 int succession_start(Succession *succession);
 /** succession_plan() - start another after a while, each time a longer one. Return: 0 or SUCCESSION_E_IN_VAIN. */
 int succession_plan(Succession *succession);
-/** succession_on_exit() - it has ended. */
-void succession_on_exit(Succession *succession);
+/**
+ * succession_on_exit() - it has ended
+ * @ret_error: why it was never executed, the caller's, or NULL
+ *
+ * Return: whether it was executed.
+ */
+bool succession_on_exit(Succession *succession, char **ret_error);
 /** succession_doubts() - whether so many ended by themselves at once that what they took over is at fault; @status: how this one did. */
 bool succession_doubts(Succession *succession, int status);
 

@@ -10,11 +10,13 @@
 #include <stdio.h>
 
 #include "keeper/folder.h"
-#include "keeper/process.h"
 #include "util/log.h"
 #include "util/macro.h"
 
-DEFINE_CLEANUP(Identity, identity_free)
+typedef struct SupervisorStart {
+        const Options *options;
+        const Config *config;
+} SupervisorStart;
 
 static void supervisor_make_args(Words *args, const Options *options) {
         words_add(args, "gpuqd-supervisor");
@@ -40,7 +42,7 @@ static int supervisor_identity(const Config *config, Identity **ret_identity, ch
         const char *name = config->supervisor_user;
         int r;
 
-        r = identity_by_name(name, false, ret_identity);
+        r = identity_by_name(name, ret_identity);
         if (r <= 0)
                 return r;
 
@@ -70,36 +72,28 @@ static void supervisor_make_folder(const Config *config, const Identity *identit
                 log_warning("detached jobs are off: %s", error ? error : "out of memory");
 }
 
-int supervisor_start(const Options *options, const Config *config, int link_fd, int config_fd,
-                     pid_t *ret_pid, char **ret_error) {
-        _cleanup_(identity_freep) Identity *identity = NULL;
-        _cleanup_(words_finish) Words args = {}, env = {};
-        _cleanup_(freep) char *path = NULL;
-        const int fds[] = {link_fd, config_fd}; /* KEEPER_FD, KEEPER_CONFIG_FD */
-        ProcessPlan plan = {
-                .fds = fds,
-                .n_fds = ARRAY_SIZE(fds),
-                .no_new_privs = !options->is_private,
-        };
+/* Whom and what it becomes; in the child. */
+static int supervisor_make(const void *what, ProcessPlan *plan, char **ret_error) {
+        const SupervisorStart *start = what;
+        const Options *options = start->options;
         int r;
 
-        *ret_error = NULL;
         if (!options->is_private) {
-                r = supervisor_identity(config, &identity, ret_error);
+                r = supervisor_identity(start->config, &plan->identity, ret_error);
                 if (r < 0)
                         return r;
         }
+        supervisor_make_folder(start->config, plan->identity);
+        supervisor_make_args(&plan->argv, options);
+        supervisor_make_env(&plan->env, options);
+        plan->no_new_privs = !options->is_private;
+        return asprintf(&plan->path, "%s/gpuqd-supervisor", options->libexec) < 0 ? -ENOMEM : 0;
+}
 
-        supervisor_make_folder(config, identity);
-        supervisor_make_args(&args, options);
-        supervisor_make_env(&env, options);
-        if (args.failed || env.failed ||
-            asprintf(&path, "%s/gpuqd-supervisor", options->libexec) < 0)
-                return -ENOMEM;
+int supervisor_start(const Options *options, const Config *config, int link_fd, int config_fd,
+                     Process *ret_process) {
+        const SupervisorStart start = {options, config};
+        const int fds[] = {link_fd, config_fd}; /* KEEPER_FD, KEEPER_CONFIG_FD */
 
-        plan.path = path;
-        plan.argv = args.items;
-        plan.env = env.items;
-        plan.identity = identity;
-        return process_start(&plan, ret_pid, ret_error);
+        return process_start(supervisor_make, &start, fds, ARRAY_SIZE(fds), ret_process);
 }

@@ -10,16 +10,16 @@
  */
 
 #include "keeper/options.h"
+#include "keeper/process.h"
 
 /**
  * supervisor_start() - start gpuqd-supervisor
  * @link_fd:   its end of the link, which becomes KEEPER_FD; the caller keeps its own
  * @config_fd: @config sealed, which becomes KEEPER_CONFIG_FD; the caller keeps its own
- * @ret_error: on failure why, the caller's; NULL if out of memory
  *
- * Return: 0 or a negative errno.
+ * Return: 0 or a negative errno; later failures as by process_check().
  */
 int supervisor_start(const Options *options, const Config *config, int link_fd, int config_fd,
-                     pid_t *ret_pid, char **ret_error);
+                     Process *ret_process);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Workers
  *
- * See worker.h. What the supervisor asks for is checked here once more: it must
- * not be able to get a process of uid 0, nor in private mode one of anybody else.
+ * See worker.h. The supervisor is not trusted: it names a uid and a device, and
+ * everything else about the process is decided here and in identity.c.
  */
 
 #include "keeper/worker.h"
@@ -11,48 +11,80 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/queue.h>
 
+#include "keeper/budget.h"
 #include "keeper/driver.h"
 #include "keeper/folder.h"
 #include "keeper/process.h"
-#include "keeper/words.h"
+#include "keeper/succession.h"
+#include "util/log.h"
 #include "util/macro.h"
 
-#define WORKERS_MAX 1024
+#define WORKERS_MAX        1024u
+#define WORKERS_OF_UID_MAX 256u /* devices of one machine, and those that are still ending */
+#define WORKERS_PER_S      64u  /* started, once as many as there may be were started at once */
+#define COMPLAINTS_MAX     20u  /* about workers that do not start */
+#define COMPLAINTS_PER_S   1u
 
 typedef struct Worker {
         LIST_ENTRY(Worker) next; /* workers->list */
         uint32_t id;
-        pid_t pid;
+        uint32_t uid; /* as the supervisor asked for it */
+        Process process;
+        char *error;    /* why it was never executed; NULL: it was, or is about to be */
         bool is_orphan; /* its supervisor is gone: nobody wants to hear of it */
 } Worker;
 
 struct Workers {
         const char *libexec;
         bool is_private;
+        WorkersTell tell;
+        void *userdata;
         LIST_HEAD(, Worker) list;
         size_t n_workers;
+        int epoll; /* of the reports of those that start */
+        Budget starts;
+        Budget complaints;
 };
 
-DEFINE_CLEANUP(Identity, identity_free)
+/* What the child of a new worker needs to know. */
+typedef struct WorkerStart {
+        const Workers *workers;
+        const Config *config;
+        const KeeperMessage *message;
+} WorkerStart;
 
-int workers_new(const char *libexec, bool is_private, Workers **ret_workers) {
-        Workers *workers;
+DEFINE_CLEANUP(Workers, workers_free)
+
+int workers_new(const char *libexec, bool is_private, WorkersTell tell, void *userdata,
+                Workers **ret_workers) {
+        _cleanup_(workers_freep) Workers *workers = NULL;
 
         workers = calloc(1, sizeof(*workers));
         if (!workers)
                 return -ENOMEM;
         workers->libexec = libexec;
         workers->is_private = is_private;
+        workers->tell = tell;
+        workers->userdata = userdata;
+        workers->starts = (Budget){.n_max = WORKERS_MAX, .per_s = WORKERS_PER_S};
+        workers->complaints = (Budget){.n_max = COMPLAINTS_MAX, .per_s = COMPLAINTS_PER_S};
         LIST_INIT(&workers->list);
-        *ret_workers = workers;
+        workers->epoll = epoll_create1(EPOLL_CLOEXEC);
+        if (workers->epoll < 0)
+                return -errno;
+
+        *ret_workers = TAKE_PTR(workers);
         return 0;
 }
 
 static void worker_remove(Workers *workers, Worker *worker) {
         LIST_REMOVE(worker, next);
         workers->n_workers--;
+        process_finish(&worker->process);
+        free(worker->error);
         free(worker);
 }
 
@@ -62,60 +94,16 @@ Workers *workers_free(Workers *workers) {
 
         while (!LIST_EMPTY(&workers->list))
                 worker_remove(workers, LIST_FIRST(&workers->list));
+        closep(&workers->epoll);
         free(workers);
         return NULL;
 }
 
-static int worker_fail(int error, char **ret_error, const char *format, const char *word) {
-        int r;
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        r = asprintf(ret_error, format, word);
-#pragma GCC diagnostic pop
-        if (r < 0)
-                *ret_error = NULL;
-        return error;
+int workers_fd(const Workers *workers) {
+        return workers->epoll;
 }
 
-/* ---- user and command line ------------------------------------------------- */
-
-static int worker_system_identity(const char *name, Identity **ret_identity, char **ret_error) {
-        int r = identity_by_name(name, true, ret_identity);
-
-        if (r == IDENTITY_E_UNKNOWN)
-                return worker_fail(
-                        -ENOENT, ret_error,
-                        "worker_user = %s: no such user; run systemd-sysusers, or set worker_user",
-                        name);
-        if (r == IDENTITY_E_ROOT)
-                return worker_fail(-EPERM, ret_error,
-                                   "worker_user = %s: the user must not have uid or gid 0", name);
-        return r;
-}
-
-/* *ret_identity stays NULL where the worker runs as we do. */
-static int worker_identity(const Workers *workers, const Config *config,
-                           const KeeperMessage *message, Identity **ret_identity,
-                           char **ret_error) {
-        bool system = message->probe || message->uid == 0;
-        int r;
-
-        if (workers->is_private) {
-                if (!message->probe && message->uid != getuid())
-                        return worker_fail(-EPERM, ret_error, "%s serves only its own uid",
-                                           "a private gpuqd");
-                return 0;
-        }
-        if (system)
-                return worker_system_identity(config->worker_user, ret_identity, ret_error);
-
-        r = identity_by_uid(message->uid, message->gid, ret_identity);
-        if (r > 0)
-                return worker_fail(-EPERM, ret_error, "a worker must not run with gid 0%s",
-                                   " or an invalid uid");
-        return r;
-}
+/* ---- command line -------------------------------------------------------------- */
 
 /* It becomes a word of a command line. */
 static bool worker_is_uuid(const char text[static sizeof((KeeperMessage){}.text)]) {
@@ -125,8 +113,8 @@ static bool worker_is_uuid(const char text[static sizeof((KeeperMessage){}.text)
                strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") == n;
 }
 
-static void worker_make_args(Words *args, const Workers *workers, const Config *config,
-                             const KeeperMessage *message, const char *cache) {
+static void worker_make_args(Words *args, const Config *config, const KeeperMessage *message,
+                             const char *cache) {
         words_add(args, "gpuqd-worker");
         if (message->probe) {
                 words_add(args, "--probe");
@@ -184,83 +172,170 @@ static void worker_make_env(Words *env, const Workers *workers, const char *no_m
 
 /* ---- start ----------------------------------------------------------------- */
 
-static int worker_start(const Workers *workers, const Identity *identity, const Words *args,
-                        const Words *env, const int fds[static KEEPER_N_FDS], pid_t *ret_pid,
-                        char **ret_error) {
-        _cleanup_(freep) char *path = NULL;
-        ProcessPlan plan = {
-                .argv = args->items,
-                .env = env->items,
-                .identity = identity,
-                .fds = fds,
-                .n_fds = KEEPER_N_FDS,
-        };
-
-        if (args->failed || env->failed || asprintf(&path, "%s/gpuqd-worker", workers->libexec) < 0)
-                return -ENOMEM;
-        plan.path = path;
-        return process_start(&plan, ret_pid, ret_error);
-}
-
-/* Everything but the bookkeeping. */
-static int worker_run(const Workers *workers, const Config *config, const KeeperMessage *message,
-                      const int fds[static KEEPER_N_FDS], pid_t *ret_pid, char **ret_error) {
-        _cleanup_(identity_freep) Identity *identity = NULL;
+/* Whom and what it becomes; in the child. */
+static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
+        const WorkerStart *start = what;
+        const KeeperMessage *message = start->message;
+        const Config *config = start->config;
         _cleanup_(freep) char *cache = NULL, *no_mps = NULL;
-        _cleanup_(words_finish) Words args = {}, env = {};
         int r;
 
-        if (!worker_is_uuid(message->text))
-                return worker_fail(-EINVAL, ret_error, "%s is not a device uuid", "the text");
-        r = worker_identity(workers, config, message, &identity, ret_error);
-        if (r < 0)
-                return r;
-        r = folder_for_uid(config->cache_dir, identity ? identity->uid : getuid(),
-                           identity ? identity->gid : getgid(), &cache, ret_error);
+        if (!start->workers->is_private) {
+                r = identity_of_worker(config, message->probe ? 0 : message->uid, &plan->identity,
+                                       ret_error);
+                if (r < 0)
+                        return r;
+        }
+        r = folder_for_uid(config->cache_dir, plan->identity ? plan->identity->uid : getuid(),
+                           plan->identity ? plan->identity->gid : getgid(), &cache, ret_error);
         if (r < 0)
                 return r;
         r = folder_without_mps(config->cache_dir, &no_mps, ret_error);
         if (r < 0)
                 return r;
 
-        worker_make_args(&args, workers, config, message, cache);
-        worker_make_env(&env, workers, no_mps);
-        return worker_start(workers, identity, &args, &env, fds, ret_pid, ret_error);
+        worker_make_args(&plan->argv, config, message, cache);
+        worker_make_env(&plan->env, start->workers, no_mps);
+        return asprintf(&plan->path, "%s/gpuqd-worker", start->workers->libexec) < 0 ? -ENOMEM : 0;
 }
 
-int workers_spawn(Workers *workers, const Config *config, const KeeperMessage *message,
-                  const int fds[static KEEPER_N_FDS], pid_t *ret_pid, char **ret_error) {
+static bool workers_is_id_in_use(const Workers *workers, uint32_t id) {
+        const Worker *worker;
+
+        LIST_FOREACH (worker, &workers->list, next)
+                if (!worker->is_orphan && worker->id == id)
+                        return true;
+        return false;
+}
+
+static unsigned workers_count_of(const Workers *workers, uint32_t uid) {
+        const Worker *worker;
+        unsigned n = 0;
+
+        LIST_FOREACH (worker, &workers->list, next)
+                n += worker->uid == uid;
+        return n;
+}
+
+/* Return: why there may not be this worker; NULL: there may. */
+static const char *workers_refuse(Workers *workers, const KeeperMessage *message, uint64_t now_ms) {
+        if (workers->is_private && !message->probe && message->uid != getuid())
+                return "a private gpuqd serves only its own uid";
+        if (workers->n_workers >= WORKERS_MAX)
+                return "too many workers are running";
+        if (workers_count_of(workers, message->uid) >= WORKERS_OF_UID_MAX)
+                return "too many workers of this user are running";
+        if (!budget_take(&workers->starts, now_ms))
+                return "too many workers were started in the last seconds";
+        return NULL;
+}
+
+static int worker_start(Workers *workers, const Config *config, const KeeperMessage *message,
+                        const int fds[static KEEPER_N_FDS]) {
+        const WorkerStart start = {workers, config, message};
+        struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
         Worker *worker;
         int r;
 
-        *ret_error = NULL;
-        if (workers->n_workers >= WORKERS_MAX)
-                return worker_fail(-EAGAIN, ret_error, "too many workers are running%s", "");
         worker = calloc(1, sizeof(*worker));
         if (!worker)
                 return -ENOMEM;
-
-        r = worker_run(workers, config, message, fds, &worker->pid, ret_error);
+        worker->id = message->id;
+        worker->uid = message->uid;
+        r = process_start(worker_make, &start, fds, KEEPER_N_FDS, &worker->process);
         if (r < 0) {
                 free(worker);
                 return r;
         }
 
-        worker->id = message->id;
         LIST_INSERT_HEAD(&workers->list, worker, next);
         workers->n_workers++;
-        *ret_pid = worker->pid;
+        event.data.fd = worker->process.pid;
+        /* Should that fail, its end tells. */
+        (void)epoll_ctl(workers->epoll, EPOLL_CTL_ADD, worker->process.report, &event);
         return 0;
 }
 
+static void workers_tell_failed(Workers *workers, const KeeperMessage *message, const char *why) {
+        KeeperMessage answer = {.kind = KEEPER_EXITED, .id = message->id, .status = 127 << 8};
+
+        if (budget_take(&workers->complaints, now_ms()))
+                log_error("cannot start a worker for uid %u: %s", message->uid, why);
+        snprintf(answer.text, sizeof(answer.text), "%s", why);
+        workers->tell(&answer, workers->userdata);
+}
+
+bool workers_spawn(Workers *workers, const Config *config, const KeeperMessage *message,
+                   const int fds[static KEEPER_N_FDS], uint64_t now_ms) {
+        const char *why;
+        int r;
+
+        for (unsigned i = 0; i < KEEPER_N_FDS; i++)
+                if (fds[i] < 0)
+                        return false;
+        if (!worker_is_uuid(message->text) || workers_is_id_in_use(workers, message->id))
+                return false;
+
+        why = workers_refuse(workers, message, now_ms);
+        r = why ? 0 : worker_start(workers, config, message, fds);
+        if (r < 0)
+                why = strerror(-r);
+        if (why)
+                workers_tell_failed(workers, message, why);
+        return true;
+}
+
+static Worker *workers_find(const Workers *workers, pid_t pid) {
+        Worker *worker;
+
+        LIST_FOREACH (worker, &workers->list, next)
+                if (worker->process.pid == pid)
+                        return worker;
+        return NULL;
+}
+
+/* It runs, has failed to, or neither yet. */
+static void worker_look(Workers *workers, Worker *worker) {
+        const KeeperMessage spawned = {
+                .kind = KEEPER_SPAWNED, .id = worker->id, .pid = worker->process.pid};
+        int r;
+
+        if (worker->process.report < 0)
+                return;
+        r = process_check(&worker->process, &worker->error);
+        if (r < 0 && !worker->error)
+                worker->error = strdup(strerror(-r));
+        if (r == 0 && !worker->is_orphan)
+                workers->tell(&spawned, workers->userdata);
+}
+
+void workers_on_started(Workers *workers) {
+        struct epoll_event events[16];
+        int n = epoll_wait(workers->epoll, events, ARRAY_SIZE(events), 0);
+        Worker *worker;
+
+        /* By number: a report that was closed stays in the epoll while a forked child has it open. */
+        for (int i = 0; i < n; i++) {
+                worker = workers_find(workers, events[i].data.fd);
+                if (worker)
+                        worker_look(workers, worker);
+        }
+}
+
 /* ---- end ------------------------------------------------------------------- */
+
+/* It may not have its group yet. */
+static void worker_kill(const Worker *worker) {
+        (void)kill(-worker->process.pid, SIGKILL);
+        (void)kill(worker->process.pid, SIGKILL);
+}
 
 void workers_kill(Workers *workers, uint32_t id) {
         Worker *worker;
 
         LIST_FOREACH (worker, &workers->list, next)
                 if (!worker->is_orphan && worker->id == id)
-                        (void)kill(-worker->pid, SIGKILL);
+                        worker_kill(worker);
 }
 
 void workers_kill_all(Workers *workers) {
@@ -268,23 +343,34 @@ void workers_kill_all(Workers *workers) {
 
         LIST_FOREACH (worker, &workers->list, next) {
                 worker->is_orphan = true;
-                (void)kill(-worker->pid, SIGKILL);
+                worker_kill(worker);
         }
 }
 
-bool workers_reaped(Workers *workers, pid_t pid, uint32_t *ret_id) {
-        Worker *worker;
-        bool told;
+static void worker_tell_end(Workers *workers, const Worker *worker, int status) {
+        const KeeperMessage ended = {.id = worker->id, .uid = worker->uid},
+                            exited = {.kind = KEEPER_EXITED, .id = worker->id, .status = status};
 
-        LIST_FOREACH (worker, &workers->list, next)
-                if (worker->pid == pid)
-                        break;
+        if (worker->is_orphan)
+                return;
+        if (worker->error)
+                workers_tell_failed(workers, &ended, worker->error);
+        else
+                workers->tell(&exited, workers->userdata);
+}
+
+void workers_reaped(Workers *workers, pid_t pid, int status) {
+        Worker *worker = workers_find(workers, pid);
+
         if (!worker)
-                return false;
-        told = !worker->is_orphan;
-        *ret_id = worker->id;
+                return;
+        worker_look(workers, worker);
+        worker_tell_end(workers, worker, status);
         worker_remove(workers, worker);
-        return told;
+}
+
+bool workers_has(const Workers *workers, pid_t pid) {
+        return workers_find(workers, pid) != NULL;
 }
 
 size_t workers_count(const Workers *workers) {

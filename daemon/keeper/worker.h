@@ -7,7 +7,11 @@
  *
  * The worker processes that run, by the supervisor's id. Starting one decides
  * its user, its environment and its cache folder; ending one ends its whole
- * process group, compilers included.
+ * process group, compilers included. What becomes of each is told to the
+ * supervisor.
+ *
+ * An owned supervisor is bounded here: in how many workers are alive, of all users
+ * and of one, and in how many it starts a second.
  */
 
 #include <stdbool.h>
@@ -19,26 +23,36 @@
 
 typedef struct Workers Workers;
 
-/** workers_new() - @libexec and @is_private as in Options; borrowed. Return: 0 or -ENOMEM. */
-int workers_new(const char *libexec, bool is_private, Workers **ret_workers);
+/* To the supervisor: SPAWNED or EXITED. */
+typedef void (*WorkersTell)(const KeeperMessage *message, void *userdata);
+
+/** workers_new() - @libexec and @is_private as in Options; borrowed. Return: 0 or a negative errno. */
+int workers_new(const char *libexec, bool is_private, WorkersTell tell, void *userdata,
+                Workers **ret_workers);
 /** workers_free() - there are none left, or the kernel ends them with us; NULL is fine. Return: NULL. */
 Workers *workers_free(Workers *workers);
 
+/** workers_fd() - readable: a worker that was started runs now, or failed to: workers_on_started(). */
+int workers_fd(const Workers *workers);
+/** workers_on_started() - tell of all of these. */
+void workers_on_started(Workers *workers);
+
 /**
- * workers_spawn() - start one
+ * workers_spawn() - start one; what becomes of it is told, now or later
  * @message: KEEPER_SPAWN
- * @ret_error: on failure why, the caller's; NULL if out of memory
  *
- * Return: 0 or a negative errno.
+ * Return: false: the message breaks the rules.
  */
-int workers_spawn(Workers *workers, const Config *config, const KeeperMessage *message,
-                  const int fds[static KEEPER_N_FDS], pid_t *ret_pid, char **ret_error);
+bool workers_spawn(Workers *workers, const Config *config, const KeeperMessage *message,
+                   const int fds[static KEEPER_N_FDS], uint64_t now_ms);
 /** workers_kill() - SIGKILL to the process group of that id, if it is there. */
 void workers_kill(Workers *workers, uint32_t id);
 /** workers_kill_all() - and forget their ids: their supervisor is gone, or we end. */
 void workers_kill_all(Workers *workers);
-/** workers_reaped() - a child has ended. Return: whether it was a worker whose supervisor is there; its id is in @ret_id. */
-bool workers_reaped(Workers *workers, pid_t pid, uint32_t *ret_id);
+/** workers_reaped() - a child has ended, with @status; if it was a worker, that is told. */
+void workers_reaped(Workers *workers, pid_t pid, int status);
+/** workers_has() - that process is a worker. */
+bool workers_has(const Workers *workers, pid_t pid);
 /** workers_count() - that have not been reaped. */
 size_t workers_count(const Workers *workers);
 

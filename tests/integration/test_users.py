@@ -2,6 +2,9 @@
 """Users beside each other, with real uids: nobody sees, touches or disturbs what is somebody else's."""
 
 import os
+import pwd
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -304,3 +307,23 @@ def test_without_quanta_users_run_beside_each_other(start_gpuqd):
     bob.run_well(Job().launch(bob.load(kernels.BASIC), "nothing"))
     assert shares(service)[0] == 0
     gate.open()
+
+
+def test_a_user_can_neither_trace_nor_read_a_worker_and_is_not_in_its_group(service, alice):
+    alice.run_well(Job().launch(alice.load(kernels.BASIC), "nothing"))
+    worker = next(pid for pid in service.workers() if processes.uid(pid) == ALICE)
+    program = (
+        "import ctypes, sys\n"
+        f"libc = ctypes.CDLL(None, use_errno=True)\n"
+        f"assert libc.ptrace(0x4206, {worker}, None, None) == -1 and ctypes.get_errno() == 1\n"
+        f"try:\n    open('/proc/{worker}/environ').read()\nexcept PermissionError:\n    sys.exit(0)\nsys.exit(1)\n")
+    assert subprocess.run([sys.executable, "-c", program], user=ALICE, group=ALICE, extra_groups=[]).returncode == 0
+    groups = [line for line in open(f"/proc/{worker}/status") if line.startswith(("Gid:", "Groups:"))]
+    assert groups[0].split()[1:] == [str(pwd.getpwnam("nobody").pw_gid)] * 4 and not groups[1].split()[1:]
+
+
+def test_a_system_user_is_told_what_it_needs(service):
+    uid = pwd.getpwnam("sys").pw_uid
+    client = service.connect(uid=uid)
+    with pytest.raises(Refused, match="add a section"):
+        client.load(kernels.BASIC)

@@ -5,7 +5,7 @@ void engine_init(Engine *engine) {
         TAILQ_INIT(&engine->ending);
         TAILQ_INIT(&engine->unplaced);
         TAILQ_INIT(&engine->unplaced_modules);
-        user_quotas_init(engine->quotas);
+        resource_quotas_init(engine->quotas);
 }
 
 uint64_t engine_now(Engine *engine) {

@@ -19,7 +19,7 @@
 
 #include "base.h"
 #include "limit.h"
-#include "user.h"
+#include "resource.h"
 #include "util/config.h"
 #include "util/macro.h"
 

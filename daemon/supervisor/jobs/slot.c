@@ -30,8 +30,8 @@ Slot *slot_find(Engine *engine, const User *user, const Device *device) {
         return slot_of(engine, slot_key(engine, user, device));
 }
 
-Slot *slot_get_domain(Engine *engine, uint32_t domain, uint32_t gid, Device *device) {
-        const SlotKey key = {.domain = domain, .device = device->index};
+Slot *slot_get(Engine *engine, const User *user, Device *device) {
+        const SlotKey key = slot_key(engine, user, device);
         Slot *slot = slot_of(engine, key);
 
         if (slot)
@@ -48,7 +48,6 @@ Slot *slot_get_domain(Engine *engine, uint32_t domain, uint32_t gid, Device *dev
         slot->key = key;
         slot->engine = engine;
         slot->device = device;
-        slot->gid = gid;
         slot->retry.data = slot;
         LIST_INIT(&slot->lanes);
         TAILQ_INIT(&slot->alone);
@@ -60,12 +59,6 @@ Slot *slot_get_domain(Engine *engine, uint32_t domain, uint32_t gid, Device *dev
                 return NULL;
         }
         return slot;
-}
-
-Slot *slot_get(Engine *engine, const User *user, Device *device) {
-        uint32_t gid = engine->config->isolation_shared ? 0 : user->gid;
-
-        return slot_get_domain(engine, slot_key(engine, user, device).domain, gid, device);
 }
 
 static void slot_close(Slot *slot) {

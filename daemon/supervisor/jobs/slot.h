@@ -30,7 +30,6 @@ struct Slot {
         SlotKey key;
         Engine *engine;
         Device *device;
-        uint32_t gid;
         UT_hash_handle hh; /* engine->slots */
 
         Executor *executor;              /* NULL: none; else starting, ready or stopping */
@@ -51,8 +50,6 @@ struct Slot {
 Slot *slot_find(Engine *engine, const User *user, const Device *device);
 /** slot_get() - find or make it. Return: NULL: out of memory. */
 Slot *slot_get(Engine *engine, const User *user, Device *device);
-/** slot_get_domain() - the same for a domain without a known user. */
-Slot *slot_get_domain(Engine *engine, uint32_t domain, uint32_t gid, Device *device);
 /** slot_abandon() - at the end of the program: fail what it still should create or load. */
 void slot_abandon(Slot *slot);
 /** slot_close_all() - at the end of the program: free all lanes, and close the slots' timers, which frees them. */

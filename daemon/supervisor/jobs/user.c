@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "device.h"
 #include "engine.h"
@@ -168,24 +166,6 @@ int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
 }
 
 /* ---- limits ---------------------------------------------------------------- */
-
-/* What the keeper can hold: it has the same limit. */
-static uint64_t user_held_max(void) {
-        struct rlimit limit;
-
-        return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? KEEPER_HELD_MAX(limit.rlim_max) : 0;
-}
-
-static uint64_t user_machine_memory(void) {
-        return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-void user_quotas_init(Quota quotas[_USER_RESOURCE_N]) {
-        quota_init(&quotas[USER_SESSIONS], LEDGER_SESSIONS - USER_RECORDS_SPARE);
-        quota_init(&quotas[USER_MODULES], LEDGER_MODULES - USER_RECORDS_SPARE);
-        quota_init(&quotas[USER_ARENAS], MIN(LEDGER_ARENAS, user_held_max()) - USER_RECORDS_SPARE);
-        quota_init(&quotas[USER_QUEUED_BYTES], user_machine_memory() / USER_QUEUED_PART);
-}
 
 static uint64_t user_own_limit(const User *user, UserResource resource) {
         switch (resource) {

@@ -25,6 +25,7 @@
 #include "base.h"
 #include "history.h"
 #include "policy.h"
+#include "resource.h"
 #include "util/config.h"
 #include "util/macro.h"
 #include "util/table.h"
@@ -33,31 +34,12 @@
 #define USER_RINGS_MAX    (32u << 20) /* bytes of rings of all connections of one user */
 #define USER_BUFFERS_MAX  (64u << 20) /* bytes held for all connections of one user */
 #define USER_LOOK_UP_NS   10000000000ull
-#define USER_QUEUED_PART  8u /* of the machine's memory is for all users' unfinished jobs */
-#define USER_RECORDS_SPARE                                                                         \
-        16u /* records that nobody may take; a change needs another one for a moment */
 
 typedef struct Engine Engine;
 typedef struct User User;
 typedef struct Lane Lane;
 typedef struct Job Job;
 typedef struct Session Session;
-
-typedef enum UserResource {
-        USER_SESSIONS,
-        USER_JOBS,
-        USER_QUEUED_BYTES, /* of memory for unfinished jobs */
-        USER_ARENAS,
-        USER_ARENA_BYTES,
-        USER_DEVICE_BYTES,
-        USER_MODULES,
-        USER_PREPARED_BYTES,
-        USER_DETACHED_JOBS,
-        USER_DETACHED_BYTES, /* on disk */
-        USER_BUFFER_BYTES,   /* of messages that are half received or not read yet */
-        USER_RING_BYTES,     /* of shared memory for messages */
-        _USER_RESOURCE_N,
-} UserResource;
 
 enum {
         _USER_E_SUCCESS,
@@ -111,8 +93,6 @@ struct User {
         UT_hash_handle hh; /* engine->users */
 };
 
-/** user_quotas_init() - divide what the ledger, the keeper and the machine's memory can hold. */
-void user_quotas_init(Quota quotas[_USER_RESOURCE_N]);
 /** user_get() - the user with this uid, made if missing. Return: 0, or a negative errno. */
 int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user);
 /**

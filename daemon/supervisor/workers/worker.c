@@ -92,7 +92,6 @@ static int worker_spawn(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
                 .kind = KEEPER_SPAWN,
                 .id = worker->executor.id,
                 .uid = worker->domain,
-                .gid = worker->executor.slot ? worker->executor.slot->gid : 0,
                 .device = worker->executor.device ? worker->executor.device->index : 0,
                 .probe = !worker->executor.slot,
         };

@@ -102,13 +102,9 @@ static void take_over(void) {
         }
 }
 
-static void do_spawn(uint32_t id, uint32_t uid, uint32_t gid, bool probe) {
-        KeeperMessage message = {.kind = KEEPER_SPAWN,
-                                 .id = id,
-                                 .uid = uid,
-                                 .gid = gid,
-                                 .device = 5,
-                                 .probe = probe};
+static void do_spawn(uint32_t id, uint32_t uid, bool probe) {
+        KeeperMessage message = {
+                .kind = KEEPER_SPAWN, .id = id, .uid = uid, .device = 5, .probe = probe};
         char report[8192] = "";
         int pair[2];
 
@@ -161,14 +157,14 @@ static void do_keep(const char *key) {
 
 static void obey(const char *command, char **argv) {
         KeeperMessage message = {};
-        unsigned id, uid, gid;
+        unsigned id = 1000, uid;
         char key[64];
 
         memset(answer, 0, sizeof(answer));
-        if (sscanf(command, "spawn %u %u %u", &id, &uid, &gid) == 3) {
-                do_spawn(id, uid, gid, false);
+        if (sscanf(command, "spawn %u %u", &id, &uid) == 2) {
+                do_spawn(id, uid, false);
         } else if (sscanf(command, "probe %u", &id) == 1) {
-                do_spawn(id, 0, 0, true);
+                do_spawn(id, 0, true);
         } else if (sscanf(command, "kill %u", &id) == 1) {
                 say(&(KeeperMessage){.kind = KEEPER_KILL, .id = id}, NULL, 0);
                 message = hear_kind(KEEPER_EXITED, KEEPER_EXITED);
@@ -193,6 +189,21 @@ static void obey(const char *command, char **argv) {
         } else if (strcmp(command, "reload") == 0) {
                 hear_kind(KEEPER_RELOAD, KEEPER_RELOAD);
                 strcpy(answer, "reloaded");
+        } else if (strcmp(command, "inject") == 0) {
+                do_keep("x\nMAINPID=1");
+                pause();
+        } else if (strcmp(command, "socket") == 0) {
+                message.kind = KEEPER_KEEP;
+                strcpy(message.text, "socket");
+                say(&message, &listener, 1);
+                pause();
+        } else if (strcmp(command, "ready") == 0) {
+                say(&(KeeperMessage){.kind = KEEPER_READY}, NULL, 0);
+                pause();
+        } else if (strcmp(command, "flood") == 0) {
+                for (;;) /* and never reads */
+                        say(&(KeeperMessage){.kind = KEEPER_SPAWN, .id = id++}, (int[]){0, 0, 0, 0},
+                            4);
         } else if (strcmp(command, "nonsense") == 0) {
                 (void)!send(KEEPER_FD, "x", 1, 0);
                 pause();

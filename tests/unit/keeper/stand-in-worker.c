@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands in for gpuqd-worker: tells on descriptor 6 what it was started with,
- * then lives until it is killed, with a child of its own.
+ * then lives until it is killed, with a child of its own and a stray: a process in
+ * a session of its own whose parent has ended.
  */
 
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char report[8192];
@@ -22,6 +24,33 @@ static void tell(const char *format, ...) {
         va_start(args, format);
         vsnprintf(report + strlen(report), sizeof(report) - strlen(report), format, args);
         va_end(args);
+}
+
+static pid_t start_stray(void) {
+        int ends[2];
+        pid_t stray = 0, between;
+
+        if (pipe(ends) < 0)
+                _exit(1);
+        between = fork();
+        if (between == 0) {
+                setsid();
+                stray = fork();
+                if (stray == 0) {
+                        setsid();
+                        close(ends[0]);
+                        close(ends[1]);
+                        for (;;)
+                                pause();
+                }
+                (void)!write(ends[1], &stray, sizeof(stray));
+                _exit(0);
+        }
+        (void)!read(ends[0], &stray, sizeof(stray));
+        waitpid(between, NULL, 0);
+        close(ends[0]);
+        close(ends[1]);
+        return stray;
 }
 
 int main(int argc, char **argv, char **env) {
@@ -45,8 +74,8 @@ int main(int argc, char **argv, char **env) {
                         tell(" %d", fd);
         prctl(PR_GET_PDEATHSIG, &death);
         sigprocmask(SIG_BLOCK, NULL, &set);
-        tell("\nsession %d death %d blocked %d child %d\n", getsid(0) == getpid(), death,
-             sigismember(&set, SIGTERM), child);
+        tell("\nsession %d death %d blocked %d child %d stray %d\n", getsid(0) == getpid(), death,
+             sigismember(&set, SIGTERM), child, start_stray());
         for (; *env; env++)
                 tell("env %s\n", *env);
 

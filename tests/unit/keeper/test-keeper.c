@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <pwd.h>
@@ -249,9 +250,11 @@ static void nothing_survives_a_killed_keeper_and_its_socket_is_taken_over(void *
         pid_t worker;
 
         daemon_start_serving(&daemon_, true);
-        answer = ask("spawn 1 %u %u", getuid(), getgid());
+        answer = ask("spawn 1 %u", getuid());
         worker = number_behind(answer, "pid ");
-        kill(number_behind(answer, "child "), SIGKILL); /* a worker's children are its own affair */
+        /* Without a keeper nobody ends a worker's children but their own kernel's rules. */
+        kill(number_behind(answer, "child "), SIGKILL);
+        kill(number_behind(answer, "stray "), SIGKILL);
         kill(daemon_.pid, SIGKILL);
         assert_true(WIFSIGNALED(
                 daemon_wait(&daemon_))); /* the log's end: the supervisor has ended too */
@@ -271,7 +274,7 @@ static void supervisor_comes_back_with_what_was_kept(void **state) {
         assert_string_equal(ask("keep two"), ".");
         assert_string_equal(ask("keep three"), ".");
         assert_string_equal(ask("drop two"), ".");
-        worker = number_behind(ask("spawn 1 %u %u", getuid(), getgid()), "pid ");
+        worker = number_behind(ask("spawn 1 %u", getuid()), "pid ");
         assert_string_equal(ask("die"), "");
         assert_true(daemon_logs(&daemon_, "the supervisor exited with status 9"));
         assert_string_equal(ask("held"), "one=bytes-of-one three=bytes-of-three .");
@@ -298,7 +301,7 @@ static void the_next_supervisor_waits_until_the_workers_of_the_last_have_ended(v
         pid_t worker, other;
 
         daemon_start_serving(&daemon_, true);
-        worker = number_behind(ask("spawn 1 %u %u", getuid(), getgid()), "pid ");
+        worker = number_behind(ask("spawn 1 %u", getuid()), "pid ");
         other = number_behind(ask("probe 2"), "pid ");
         if (!hold_back(worker)) {
                 daemon_stop(&daemon_);
@@ -314,7 +317,7 @@ static void the_next_supervisor_waits_until_the_workers_of_the_last_have_ended(v
         assert_has_not(daemon_.text, "up again");
         let_go(worker);
         assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
-        assert_has(ask("spawn 1 %u %u", getuid(), getgid()), "pid "); /* its number is free */
+        assert_has(ask("spawn 1 %u", getuid()), "pid "); /* its number is free */
         assert_string_equal(ask("kill 1"), "id 1 status 9.");
         daemon_stop(&daemon_);
 }
@@ -425,7 +428,7 @@ static void worker_starts_with_what_it_needs_and_no_more(void **state) {
 
         setenv("LD_PRELOAD_OF_NOBODY", "x", 1);
         daemon_start_serving(&daemon_, true);
-        answer = ask("spawn 1 %u %u", getuid(), getgid());
+        answer = ask("spawn 1 %u", getuid());
         snprintf(wanted, sizeof(wanted),
                  "--coalesce yes --coalesce-us 0 --in-place yes "
                  "--cpu-devices 1 --cpu-threads 0 --cache %s/cache/%u "
@@ -448,22 +451,24 @@ static void worker_starts_with_what_it_needs_and_no_more(void **state) {
 
 static void killing_a_worker_ends_its_children_and_is_told(void **state) {
         const char *answer;
-        pid_t worker, child;
+        pid_t worker, child, stray;
 
         daemon_start_serving(&daemon_, true);
-        answer = ask("spawn 7 %u %u", getuid(), getgid());
+        answer = ask("spawn 7 %u", getuid());
         worker = number_behind(answer, "pid ");
         child = number_behind(answer, "child ");
+        stray = number_behind(answer, "stray ");
         assert_string_equal(ask("kill 7"), "id 7 status 9.");
         assert_ends(worker);
         assert_ends(child);
+        assert_ends(stray);
         daemon_stop(&daemon_);
 }
 
 static void worker_that_cannot_start_is_told_with_the_reason(void **state) {
         daemon_start_serving(&daemon_, true);
         shell("rm %s/gpuqd-worker", place.libexec);
-        assert_has(ask("spawn 1 %u %u", getuid(), getgid()),
+        assert_has(ask("spawn 1 %u", getuid()),
                    "gpuqd-worker: cannot execute it: No such file or directory.");
         assert_has(ask("about"), "uid");
         daemon_stop(&daemon_);
@@ -471,7 +476,7 @@ static void worker_that_cannot_start_is_told_with_the_reason(void **state) {
 
 static void private_gpuqd_starts_nothing_for_others(void **state) {
         daemon_start_serving(&daemon_, true);
-        assert_string_equal(ask("spawn 1 %u 5", getuid() + 1),
+        assert_string_equal(ask("spawn 1 %u", getuid() + 1),
                             "status 32512: a private gpuqd serves only its own uid.");
         daemon_stop(&daemon_);
 }
@@ -497,12 +502,12 @@ static void reload_with_a_wrong_file_keeps_the_old_one(void **state) {
         shell("echo '[gpuqd]\ncompile_timeout_s = many' > %s", place.config);
         kill(daemon_.pid, SIGHUP);
         assert_true(daemon_logs(&daemon_, "gpuqd.conf:2: compile_timeout_s = many: not a number"));
-        assert_has(ask("spawn 1 %u %u", getuid(), getgid()), "--compile-timeout 3\n");
+        assert_has(ask("spawn 1 %u", getuid()), "--compile-timeout 3\n");
 
         shell("echo '[gpuqd]\ncompile_timeout_s = 4' > %s", place.config);
         kill(daemon_.pid, SIGHUP);
         assert_true(daemon_logs(&daemon_, "configuration reloaded"));
-        assert_has(ask("spawn 2 %u %u", getuid(), getgid()), "--compile-timeout 4\n");
+        assert_has(ask("spawn 2 %u", getuid()), "--compile-timeout 4\n");
         daemon_stop(&daemon_);
 }
 
@@ -511,7 +516,7 @@ static void reload_leaves_the_devices_until_a_restart(void **state) {
         shell("echo '[gpuqd]\ncpu_devices = 7' > %s", place.config);
         kill(daemon_.pid, SIGHUP);
         assert_true(daemon_logs(&daemon_, "take effect when gpuqd is restarted"));
-        assert_has(ask("spawn 1 %u %u", getuid(), getgid()), "--cpu-devices 1 ");
+        assert_has(ask("spawn 1 %u", getuid()), "--cpu-devices 1 ");
         daemon_stop(&daemon_);
 }
 
@@ -535,15 +540,14 @@ static void what_is_killed_at_the_end_has_ended_before_the_keeper(void **state) 
 
         assert_return_code(prctl(PR_SET_CHILD_SUBREAPER, 1), errno);
         daemon_start_serving(&daemon_, true);
-        answer = ask("spawn 1 %u %u", getuid(), getgid());
-        child = number_behind(answer, "child ");
-        kill(child, SIGKILL); /* a worker's children are its own affair */
-        assert_ends(child);
+        answer = ask("spawn 1 %u", getuid());
+        child = number_behind(answer, "stray ");
         assert_string_equal(ask("hang"), ".");
         kill(daemon_.pid, SIGTERM);
         assert_true(daemon_logs(&daemon_, "ending"));
         kill(daemon_.pid, SIGTERM);
         assert_int_equal(daemon_wait(&daemon_), 0);
+        assert_int_equal(kill(child, 0), -1);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
         assert_int_equal(errno, ECHILD);
         assert_return_code(prctl(PR_SET_CHILD_SUBREAPER, 0), errno);
@@ -598,23 +602,90 @@ static void service_runs_everything_as_somebody_else(void **state) {
                  getpwnam("daemon")->pw_uid);
         assert_has(ask("about"), wanted);
 
-        answer = ask("spawn 1 54321 54322");
-        assert_has(answer, "uid 54321 gid 54322 groups 0\n");
+        passwd = getpwnam("nobody");
+        answer = ask("spawn 1 54321");
+        snprintf(wanted, sizeof(wanted), "uid 54321 gid %u groups 0\n", passwd->pw_gid);
+        assert_has(answer, wanted);
         assert_has(answer, "death 9");
+        assert_has(answer, "fds 0 1 2 3 4 5 6\n");
         assert_has(answer, "/cache/54321 ");
         snprintf(wanted, sizeof(wanted), "%s/cache/54321", place.folder);
         assert_return_code(stat(wanted, &st), errno);
         assert_int_equal(st.st_uid, 54321);
         assert_int_equal(st.st_mode & 0777, 0700);
 
-        passwd = getpwnam("nobody");
         snprintf(wanted, sizeof(wanted), "uid %u gid %u ", passwd->pw_uid, passwd->pw_gid);
-        assert_has(ask("spawn 2 0 0"), wanted);
+        assert_has(ask("spawn 2 0"), wanted);
         assert_has(ask("probe 3"), wanted);
-        assert_has(ask("spawn 4 54321 0"), "a worker must not run with gid 0");
-        assert_has(ask("spawn 5 4294967295 5"), "or an invalid uid");
-        assert_has(ask("spawn 6 54321 4294967295"), "or an invalid uid");
+        assert_has(ask("spawn 5 4294967295"), "a worker must not run as uid 4294967295");
         assert_string_equal(ask("kill 1"), "id 1 status 9.");
+        daemon_stop(&daemon_);
+}
+
+/* Issue F, 10: any gid was taken from the supervisor, and any system user's uid. */
+static void system_users_run_jobs_only_with_a_section(void **state) {
+        if (getuid() != 0 || !getpwnam("daemon") || !getpwnam("sys"))
+                return; /* cannot be seen here */
+        daemon_start_serving(&daemon_, false);
+        assert_has(ask("spawn 1 %u", getpwnam("sys")->pw_uid), "add a section [user sys]");
+        assert_has(ask("spawn 2 %u", getpwnam("daemon")->pw_uid), "supervisor_user, which may not");
+        shell("printf '[user sys]\nweight = 1\n[user daemon]\nweight = 1\n' >%s", place.config);
+        kill(daemon_.pid, SIGHUP);
+        assert_true(daemon_logs(&daemon_, "configuration reloaded"));
+        assert_has(ask("spawn 3 %u", getpwnam("sys")->pw_uid), "pid ");
+        assert_has(ask("spawn 4 %u", getpwnam("daemon")->pw_uid), "supervisor_user, which may not");
+        daemon_stop(&daemon_);
+}
+
+/* Issue F, 6: it was seized while it started. The binary is the same for all of its life here. */
+static void its_user_can_neither_trace_nor_read_a_worker(void **state) {
+        char path[64];
+        pid_t worker;
+        int status;
+
+        if (getuid() != 0 || !getpwnam("nobody"))
+                return; /* cannot be seen here */
+        daemon_start_serving(&daemon_, false);
+        worker = number_behind(ask("spawn 1 54321"), "pid ");
+        if (fork() == 0) {
+                snprintf(path, sizeof(path), "/proc/%d/environ", worker);
+                if (setgroups(0, NULL) < 0 || setresgid(54321, 54321, 54321) < 0 ||
+                    setresuid(54321, 54321, 54321) < 0)
+                        _exit(1);
+                if (ptrace(PTRACE_SEIZE, worker, NULL, NULL) == 0 || errno != EPERM)
+                        _exit(2);
+                if (open(path, O_RDONLY) >= 0 && read(open(path, O_RDONLY), path, 1) >= 0)
+                        _exit(3);
+                if (prlimit(worker, RLIMIT_NOFILE, &(struct rlimit){}, NULL) == 0)
+                        _exit(4);
+                _exit(kill(worker, SIGKILL) == 0 ? 0 : 5); /* it is its own, though */
+        }
+        assert_true(wait(&status) > 0);
+        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_ends(worker);
+        daemon_stop(&daemon_);
+}
+
+/* A key with a line break was an assignment to systemd: MAINPID=, for one. */
+static void owned_supervisor_is_killed_for_what_breaks_the_rules(void **state) {
+        static const char *const attacks[] = {"inject", "socket", "ready"};
+
+        daemon_start_serving(&daemon_, true);
+        for (unsigned i = 0; i < 3; i++) {
+                daemon_forget_log(&daemon_);
+                assert_string_equal(ask(attacks[i]), "");
+                assert_true(daemon_logs(&daemon_, "it sent an invalid message"));
+                assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
+        }
+        daemon_stop(&daemon_);
+}
+
+/* The keeper's memory grew by an answer for each. */
+static void owned_supervisor_that_never_reads_is_killed(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("flood"), "");
+        assert_true(daemon_logs(&daemon_, "it does not read its messages"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
         daemon_stop(&daemon_);
 }
 
@@ -646,6 +717,10 @@ int main(void) {
                 TEST(supervisor_that_closes_the_link_and_stays_is_killed),
                 TEST(wrong_command_lines_exit_with_2),
                 TEST(service_runs_everything_as_somebody_else),
+                TEST(system_users_run_jobs_only_with_a_section),
+                TEST(its_user_can_neither_trace_nor_read_a_worker),
+                TEST(owned_supervisor_is_killed_for_what_breaks_the_rules),
+                TEST(owned_supervisor_that_never_reads_is_killed),
         };
 
         if (!getenv("GPUQD") || !getenv("STAND_INS")) {

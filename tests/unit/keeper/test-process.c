@@ -13,39 +13,68 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "keeper/budget.h"
+#include "keeper/driver.h"
 #include "keeper/process.h"
+#include "util/macro.h"
 
 static char output[4096];
+
+/* The plan that a test has in mind. */
+static int make_plan(const void *what, ProcessPlan *plan, char **ret_error) {
+        *plan = *(const ProcessPlan *)what;
+        plan->path = strdup(plan->path);
+        return 0;
+}
+
+/* Until it runs or has failed to. */
+static int await_start(Process *process, char **ret_error) {
+        struct pollfd poll_fd = {.fd = process->report, .events = POLLIN};
+
+        assert_int_equal(poll(&poll_fd, 1, 60000), 1);
+        return process_check(process, ret_error);
+}
+
+static int fail_to_start(const ProcessPlan *plan, char **ret_error) {
+        Process process;
+        int r;
+
+        assert_int_equal(process_start(make_plan, plan, NULL, 0, &process), 0);
+        r = await_start(&process, ret_error);
+        assert_int_equal(waitpid(process.pid, NULL, 0), process.pid);
+        return r;
+}
 
 /* Runs a shell command as descriptor 4 sees it; what it writes to 3 is @output. */
 static int run_shell(const char *command, const Identity *identity) {
         char *argv[] = {"sh", "-c", (char *)command, NULL}, *env[] = {"ONE=1", NULL}, *error = NULL;
+        const ProcessPlan plan = {.path = "/bin/sh",
+                                  .argv.items = argv,
+                                  .env.items = env,
+                                  .identity = (Identity *)identity};
         int fds[2], status;
         size_t n_output = 0;
+        Process process;
         ssize_t n;
-        pid_t pid;
 
         assert_return_code(pipe2(fds, O_CLOEXEC), errno);
-        if (process_start(&(ProcessPlan){.path = "/bin/sh",
-                                         .argv = argv,
-                                         .env = env,
-                                         .identity = identity,
-                                         .fds = (int[]){fds[1], 2},
-                                         .n_fds = 2},
-                          &pid, &error) != 0)
+        assert_int_equal(process_start(make_plan, &plan, (int[]){fds[1], 2}, 2, &process), 0);
+        if (await_start(&process, &error) != 0)
                 fail_msg("%s", error);
         close(fds[1]);
         while ((n = read(fds[0], output + n_output, sizeof(output) - 1 - n_output)) > 0)
                 n_output += (size_t)n;
         output[n_output] = '\0';
         close(fds[0]);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(waitpid(process.pid, &status, 0), process.pid);
         return status;
 }
 
@@ -95,28 +124,23 @@ static void identity_is_taken_whole(void **state) {
 static void identity_out_of_reach_is_an_error(void **state) {
         Identity identity = {.uid = getuid() + 1, .gid = getgid() + 1};
         char *error = NULL;
-        pid_t pid;
 
         if (getuid() == 0)
                 return; /* cannot be seen here */
-        assert_int_equal(process_start(&(ProcessPlan){.path = "/bin/true",
-                                                      .argv = (char *[]){"true", NULL},
-                                                      .env = (char *[]){NULL},
-                                                      .identity = &identity},
-                                       &pid, &error),
-                         -EPERM);
+        assert_int_equal(
+                fail_to_start(&(ProcessPlan){.path = "/bin/true", .identity = &identity}, &error),
+                -EPERM);
         assert_non_null(strstr(error, "cannot set groups"));
         free(error);
 }
 
 static void program_that_is_not_there_is_told(void **state) {
-        char *error = NULL;
-        pid_t pid;
+        char *argv[] = {"program", NULL}, *env[] = {NULL}, *error = NULL;
 
-        assert_int_equal(process_start(&(ProcessPlan){.path = "/nonexistent/program",
-                                                      .argv = (char *[]){"program", NULL},
-                                                      .env = (char *[]){NULL}},
-                                       &pid, &error),
+        assert_int_equal(fail_to_start(&(ProcessPlan){.path = "/nonexistent/program",
+                                                      .argv.items = argv,
+                                                      .env.items = env},
+                                       &error),
                          -ENOENT);
         assert_string_equal(error,
                             "cannot start /nonexistent/program: cannot execute it: No such file or "
@@ -126,22 +150,77 @@ static void program_that_is_not_there_is_told(void **state) {
         assert_int_equal(errno, ECHILD);
 }
 
+static int make_slowly(const void *what, ProcessPlan *plan, char **ret_error) {
+        pause();
+        return -ENOENT;
+}
+
+/* A name service that does not answer held up the answers to all. */
+static void slow_name_service_holds_up_nobody_else(void **state) {
+        char *error = NULL;
+        Process process;
+
+        assert_int_equal(process_start(make_slowly, NULL, NULL, 0, &process), 0);
+        assert_int_equal(process_check(&process, &error), PROCESS_E_STARTING);
+        assert_int_equal(run_shell("exit 3", NULL) >> 8, 3);
+        assert_int_equal(process_check(&process, &error), PROCESS_E_STARTING);
+        kill(process.pid, SIGALRM); /* as when its time is over */
+        assert_int_equal(await_start(&process, &error), -ETIMEDOUT);
+        assert_non_null(strstr(error, "check the machine's name service"));
+        free(error);
+        assert_int_equal(waitpid(process.pid, NULL, 0), process.pid);
+}
+
 static void root_and_unknown_users_are_no_identity(void **state) {
         Identity *identity = NULL;
 
-        assert_int_equal(identity_by_name("no-such-user", true, &identity), IDENTITY_E_UNKNOWN);
-        assert_int_equal(identity_by_name("root", true, &identity), IDENTITY_E_ROOT);
-        assert_int_equal(identity_by_uid(0, 5, &identity), IDENTITY_E_ROOT);
-        assert_int_equal(identity_by_uid(54321, 0, &identity), IDENTITY_E_ROOT);
-        assert_int_equal(identity_by_uid((uid_t)-1, 5, &identity), IDENTITY_E_ROOT);
-        assert_int_equal(identity_by_uid(54321, (gid_t)-1, &identity), IDENTITY_E_ROOT);
+        assert_int_equal(identity_by_name("no-such-user", &identity), IDENTITY_E_UNKNOWN);
+        assert_int_equal(identity_by_name("root", &identity), IDENTITY_E_ROOT);
         assert_null(identity);
+}
 
-        assert_int_equal(identity_by_uid(54321, 54322, &identity), 0);
-        assert_int_equal(identity->uid, 54321);
-        assert_int_equal(identity->gid, 54322);
-        assert_int_equal(identity->n_groups, 0);
-        identity_free(identity);
+static void only_groups_that_open_devices_count(void **state) {
+        char folder[] = "/tmp/test-driver-XXXXXX", path[128];
+        static const struct {
+                const char *name;
+                gid_t gid;
+                mode_t mode;
+        } nodes[] = {{"nvidia0", 44, 0660}, {"nvidiactl", 44, 0660},     {"nvidia-uvm", 55, 0666},
+                     {"nvme0", 66, 0660},   {"nvidia-modeset", 0, 0660}, {"nvmap", 77, 0660}};
+        gid_t groups[DRIVER_GROUPS_MAX];
+
+        if (getuid() != 0)
+                return; /* cannot be seen here */
+        assert_non_null(mkdtemp(folder));
+        for (unsigned i = 0; i < ARRAY_SIZE(nodes); i++) {
+                snprintf(path, sizeof(path), "%s/%s", folder, nodes[i].name);
+                close(open(path, O_WRONLY | O_CREAT, 0600));
+                assert_return_code(chown(path, 0, nodes[i].gid), errno);
+                assert_return_code(chmod(path, nodes[i].mode), errno);
+        }
+        assert_int_equal(driver_groups(folder, "gpu", groups), 2);
+        assert_true(groups[0] == 44 && groups[1] == 77);
+        assert_int_equal(driver_groups(folder, "cpu", groups), 0);
+        for (unsigned i = 0; i < ARRAY_SIZE(nodes); i++) {
+                snprintf(path, sizeof(path), "%s/%s", folder, nodes[i].name);
+                unlink(path);
+        }
+        rmdir(folder);
+}
+
+static void budget_gives_so_many_at_once_and_a_second(void **state) {
+        Budget budget = {.n_max = 3, .per_s = 10};
+
+        for (unsigned i = 0; i < 3; i++)
+                assert_true(budget_take(&budget, 5000));
+        assert_false(budget_take(&budget, 5000));
+        assert_int_equal(budget_free_at(&budget), 5100);
+        assert_false(budget_take(&budget, 5099));
+        assert_true(budget_take(&budget, 5100));
+        assert_false(budget_take(&budget, 5100));
+        for (unsigned i = 0; i < 3; i++)
+                assert_true(budget_take(&budget, 60000));
+        assert_false(budget_take(&budget, 60000));
 }
 
 int main(void) {
@@ -151,6 +230,9 @@ int main(void) {
                 cmocka_unit_test(identity_is_taken_whole),
                 cmocka_unit_test(identity_out_of_reach_is_an_error),
                 cmocka_unit_test(program_that_is_not_there_is_told),
+                cmocka_unit_test(slow_name_service_holds_up_nobody_else),
+                cmocka_unit_test(only_groups_that_open_devices_count),
+                cmocka_unit_test(budget_gives_so_many_at_once_and_a_second),
                 cmocka_unit_test(root_and_unknown_users_are_no_identity),
         };
 

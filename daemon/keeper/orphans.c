@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Orphans
+ *
+ * See orphans.h. A child that is not reaped keeps its number, so what is killed is
+ * what was seen.
+ */
+
+#include "keeper/orphans.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "util/macro.h"
+
+struct Orphans {
+        bool is_init;
+        pid_t *others; /* children that were there before us */
+        size_t n_others;
+};
+
+DEFINE_CLEANUP(Orphans, orphans_free)
+
+/* Visits each child that has not ended. Return: 0, or the first result that is not. */
+typedef int (*ChildVisit)(pid_t pid, void *userdata);
+
+/* Return: whether that process is a child of ours and has not ended. */
+static bool child_is_alive(const char *number) {
+        char path[64], text[512], *end, state;
+        int parent;
+        size_t n;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%.16s/stat", number);
+        file = fopen(path, "re");
+        if (!file)
+                return false;
+        n = fread(text, 1, sizeof(text) - 1, file);
+        fclose(file);
+        text[n] = '\0';
+        end = strrchr(text, ')'); /* its name may have blanks and brackets */
+        return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 && parent == getpid() &&
+               state != 'Z' && state != 'X';
+}
+
+/* Not /proc/self/task/…/children, which is missing from many kernels. */
+static int children_each(ChildVisit visit, void *userdata) {
+        struct dirent *entry;
+        DIR *folder;
+        int r = 0;
+
+        folder = opendir("/proc");
+        if (!folder)
+                return -errno;
+        while (r == 0 && (entry = readdir(folder)))
+                if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+                    child_is_alive(entry->d_name))
+                        r = visit((pid_t)atoi(entry->d_name), userdata);
+        closedir(folder);
+        return r;
+}
+
+static int orphans_leave_alone(pid_t pid, void *userdata) {
+        Orphans *orphans = userdata;
+        pid_t *grown;
+
+        grown = realloc(orphans->others, (orphans->n_others + 1) * sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        orphans->others = grown;
+        orphans->others[orphans->n_others++] = pid;
+        return 0;
+}
+
+int orphans_new(Orphans **ret_orphans) {
+        _cleanup_(orphans_freep) Orphans *orphans = NULL;
+        int r;
+
+        orphans = calloc(1, sizeof(*orphans));
+        if (!orphans)
+                return -ENOMEM;
+        orphans->is_init = getpid() == 1;
+        r = children_each(orphans_leave_alone, orphans);
+        if (r < 0)
+                return r;
+        if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+                return -errno;
+
+        *ret_orphans = TAKE_PTR(orphans);
+        return 0;
+}
+
+Orphans *orphans_free(Orphans *orphans) {
+        if (!orphans)
+                return NULL;
+
+        free(orphans->others);
+        free(orphans);
+        return NULL;
+}
+
+typedef struct Hunt {
+        const Orphans *orphans;
+        OrphansIsOwn is_own;
+        void *userdata;
+        size_t n_killed;
+} Hunt;
+
+static bool orphans_has_other(const Orphans *orphans, pid_t pid) {
+        for (size_t i = 0; i < orphans->n_others; i++)
+                if (orphans->others[i] == pid)
+                        return true;
+        return false;
+}
+
+/* At once, not after all were listed: one that forks and ends in a loop is gone a moment later. */
+static int hunt_visit(pid_t pid, void *userdata) {
+        Hunt *hunt = userdata;
+
+        if (hunt->is_own(pid, hunt->userdata) || orphans_has_other(hunt->orphans, pid))
+                return 0;
+        (void)kill(pid, SIGKILL);
+        hunt->n_killed++;
+        return 0;
+}
+
+size_t orphans_kill(const Orphans *orphans, OrphansIsOwn is_own, void *userdata) {
+        Hunt hunt = {orphans, is_own, userdata, 0};
+
+        if (!orphans->is_init)
+                (void)children_each(hunt_visit, &hunt);
+        return hunt.n_killed;
+}

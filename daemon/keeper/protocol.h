@@ -20,7 +20,7 @@
 #define KEEPER_HANDOVER_S                                                                          \
         5 /* HANDOVER: what is in flight is waited for so long; well below TimeoutStopSec= */
 #define KEEPER_N_FDS                                                                               \
-        4 /* at most, beside one packet; SPAWN has all of them, equal to CHANNEL_N_FDS */
+        3 /* at most, beside one packet; SPAWN has all of them, equal to CHANNEL_N_FDS */
 #define KEEPER_STATUS_S  5  /* the supervisor sends STATUS at least this often */
 #define KEEPER_SILENCE_S 30 /* … and is killed and started again when nothing came for so long */
 

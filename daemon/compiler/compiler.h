@@ -9,11 +9,14 @@
  * into one that cuModuleLoadData() accepts, and describes its kernels. The
  * worker never compiles and never parses what a client sent.
  *
+ *     gpuqd-compiler --words FD
  *     gpuqd-compiler --target sm_90|cpu --format auto|source|ptx|cubin|fatbin|builtin
  *                    --out FD --libexec DIR [--in FD] [--length BYTES] [--name TEXT]
  *                    [--cache DIR] [--timeout SECONDS] [--cuda-driver] [--device INDEX]
  *                    [-- OPTION...]
  *
+ *   --words    a memfd that holds all other words of the command line, each with a zero byte
+ *              behind it. Workers use it: every user of the machine can read command lines.
  *   --target   of the device: sm_ and its compute capability (major * 10 + minor), or cpu
  *   --format   builtin: the kernels of DIR/kernels, and no --in
  *   --in       the client's sealed memfd, read from offset 0
@@ -46,5 +49,8 @@
 
 /* The largest image read, in bytes. */
 #define COMPILER_IMAGE_MAX (256u << 20)
+
+/* The largest --words, in bytes: the options of a module come in a message of 4 MiB at most. */
+#define COMPILER_WORDS_MAX (5u << 20)
 
 #endif

@@ -148,43 +148,15 @@ static int parse(Request *request, int argc, char **argv) {
             !seen[OPTION_LIBEXEC] || seen[OPTION_IN] == (request->format == FORMAT_BUILTIN)) {
                 fprintf(stderr,
                         "usage: %s --target sm_NN|cpu --format FORMAT [--in FD] --out FD "
-                        "--libexec DIR ... [-- OPTION...]\n",
-                        COMPILER_PROGRAM);
+                        "--libexec DIR ... [-- OPTION...]\n"
+                        "       %s --words FD\n",
+                        COMPILER_PROGRAM, COMPILER_PROGRAM);
                 return -EINVAL;
         }
 
         request->options = (const char *const *)argv + optind;
         request->n_options = argc - optind;
         return 0;
-}
-
-int request_new(int argc, char **argv, Request **ret_request) {
-        _cleanup_(request_freep) Request *request = NULL;
-        int r;
-
-        request = calloc(1, sizeof(*request));
-        if (!request)
-                return -ENOMEM;
-
-        request->memory_mib = BOUND_DEFAULT_MIB;
-        request->name = "kernel.cu";
-        request->in_fd = request->out_fd = -1;
-        r = parse(request, argc, argv);
-        if (r < 0)
-                return r;
-
-        *ret_request = TAKE_PTR(request);
-        return 0;
-}
-
-Request *request_free(Request *request) {
-        if (!request)
-                return NULL;
-
-        free(request->work);
-        free(request->image);
-        free(request);
-        return NULL;
 }
 
 static int read_all(int fd, char *to, size_t n) {
@@ -200,6 +172,97 @@ static int read_all(int fd, char *to, size_t n) {
                 at += got;
         }
         return 0;
+}
+
+static int read_words(Request *request, int fd, size_t *ret_n_words) {
+        struct stat st;
+        int r;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_size > COMPILER_WORDS_MAX)
+                return -EFBIG;
+        request->words = malloc(st.st_size + 1);
+        if (!request->words)
+                return -ENOMEM;
+
+        r = read_all(fd, request->words, st.st_size);
+        if (r < 0)
+                return r;
+        request->words[st.st_size] = '\0';
+        *ret_n_words = st.st_size;
+        return 0;
+}
+
+/* An argv like that of main(). */
+static int split_words(Request *request, size_t n_words, int *ret_argc) {
+        char *end = request->words + n_words;
+        size_t n = 1;
+
+        for (char *p = request->words; p < end; p += strlen(p) + 1)
+                n++;
+        request->argv = calloc(n + 1, sizeof(*request->argv));
+        if (!request->argv)
+                return -ENOMEM;
+
+        n = 0;
+        request->argv[n++] = (char *)COMPILER_PROGRAM;
+        for (char *p = request->words; p < end; p += strlen(p) + 1)
+                request->argv[n++] = p;
+        *ret_argc = n;
+        return 0;
+}
+
+static int parse_words(Request *request, const char *fd_text) {
+        unsigned long fd;
+        size_t n_words;
+        int argc, r;
+
+        r = parse_number(fd_text, 1 << 20, &fd);
+        if (r == 0)
+                r = read_words(request, fd, &n_words);
+        if (r < 0) {
+                fprintf(stderr, "%s: --words %s: %s\n", COMPILER_PROGRAM, fd_text, strerror(-r));
+                return r;
+        }
+        (void)close(fd);
+
+        r = split_words(request, n_words, &argc);
+        return r < 0 ? r : parse(request, argc, request->argv);
+}
+
+int request_new(int argc, char **argv, Request **ret_request) {
+        _cleanup_(request_freep) Request *request = NULL;
+        int r;
+
+        request = calloc(1, sizeof(*request));
+        if (!request)
+                return -ENOMEM;
+
+        request->memory_mib = BOUND_DEFAULT_MIB;
+        request->name = "kernel.cu";
+        request->in_fd = request->out_fd = -1;
+        if (argc == 3 && strcmp(argv[1], "--words") == 0)
+                r = parse_words(request, argv[2]);
+        else
+                r = parse(request, argc, argv);
+        if (r < 0)
+                return r;
+
+        *ret_request = TAKE_PTR(request);
+        return 0;
+}
+
+Request *request_free(Request *request) {
+        if (!request)
+                return NULL;
+
+        free(request->work);
+        free(request->image);
+        free(request->argv);
+        free(request->words);
+        free(request);
+        return NULL;
 }
 
 int request_read(Request *request) {

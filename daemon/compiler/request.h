@@ -5,7 +5,7 @@
 /*
  * Request
  *
- * What gpuqd-compiler was asked, from its command line (compiler.h).
+ * What gpuqd-compiler was asked, from its command line or the words of a descriptor (compiler.h).
  */
 
 #include <stdbool.h>
@@ -30,6 +30,8 @@ typedef struct Request {
         bool plain; /* no twins (batch.h): with them, the compiler crashed */
         const char *const *options;
         size_t n_options;
+        char *words; /* what the texts above point into, or NULL: the command line */
+        char **argv; /* of words */
         char *image; /* a copy, as nobody else can change it, with a zero byte behind it */
         size_t n_image;
         char *work; /* a private folder for files on the way, or NULL */

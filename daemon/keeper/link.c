@@ -135,7 +135,7 @@ int link_queue(Link *link, const KeeperMessage *message, int fd) {
 int link_receive(Link *link, KeeperMessage *ret_message, int ret_fds[static KEEPER_N_FDS],
                  unsigned *ret_n_fds) {
         KeeperMessage message;
-        int fds[KEEPER_N_FDS] = {-1, -1, -1, -1};
+        int fds[KEEPER_N_FDS] = {-1, -1, -1};
         size_t n_fds;
         ssize_t n;
 

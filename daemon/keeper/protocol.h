@@ -23,7 +23,7 @@
 #define KEEPER_HANDOVER_S                                                                          \
         5 /* HANDOVER: what is in flight is waited for so long; well below TimeoutStopSec= */
 #define KEEPER_N_FDS                                                                               \
-        4 /* at most, beside one packet; SPAWN has all of them, equal to CHANNEL_N_FDS */
+        3 /* at most, beside one packet; SPAWN has all of them, equal to CHANNEL_N_FDS */
 /*
  * How many descriptors the keeper can hold with a limit of @n_files. Half of them: a new supervisor
  * gets a duplicate of each, which waits here until it reads. Some are left for everything else.

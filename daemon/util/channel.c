@@ -3,16 +3,16 @@
  * Channel
  *
  * The memfd holds two rings: from the side that made it, then to it. Each side
- * has the eventfd it sleeps on and the one the other sleeps on. A descriptor is
+ * sleeps on its end of the bells, and rings by sending a byte to the other. A descriptor is
  * one byte with SCM_RIGHTS on a SOCK_SEQPACKET pair, sent only when its message is
- * known to fit.
+ * known to fit. Neither side holds an end of the other, so flags and offsets of descriptors are
+ * its own.
  */
 
 #include "util/channel.h"
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,14 +21,15 @@
 #include "proto/pass.h"
 #include "proto/ring.h"
 
+#define CHANNEL_RINGS_MAX 512 /* bytes cleared at once: more than a socket takes one at a time */
+
 #define CHANNEL_KEEP (1u << 20) /* bytes that a big message may leave behind in our own buffers */
 
 struct Channel {
         Ring out;
         Ring in;
         uint8_t *map;
-        int bell;      /* we sleep on it */
-        int peer_bell; /* the other side does */
+        int bell; /* we sleep on it, and ring the other side's by it */
         int socket;
 
         uint8_t *packed; /* for channel_reserve() */
@@ -51,7 +52,7 @@ static int channel_alloc(Channel **ret_channel) {
                 return -ENOMEM;
 
         channel->map = channel->received = MAP_FAILED;
-        channel->bell = channel->peer_bell = channel->socket = -1;
+        channel->bell = channel->socket = -1;
         *ret_channel = channel;
         return 0;
 }
@@ -90,56 +91,41 @@ static int channel_make_memfd(int *ret_memfd) {
         return 0;
 }
 
-static int channel_copy_fd(int fd, int *ret_fd) {
-        int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+/* @ret_ours stays in the channel; @ret_theirs goes to the other side. */
+static int channel_make_pair(int type, int *ret_ours, int *ret_theirs) {
+        int pair[2];
 
-        if (copy < 0)
+        if (socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return -errno;
-        *ret_fd = copy;
-        return 0;
-}
-
-static int channel_make_bells(Channel *channel) {
-        channel->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (channel->bell < 0)
-                return -errno;
-        channel->peer_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (channel->peer_bell < 0)
-                return -errno;
+        *ret_ours = pair[0];
+        *ret_theirs = pair[1];
         return 0;
 }
 
 int channel_new(Channel **ret_channel, int ret_fds[static CHANNEL_N_FDS]) {
         _cleanup_(channel_freep) Channel *channel = NULL;
-        _cleanup_(closep) int peer_memfd = -1, bell = -1, peer_bell = -1;
-        int pair[2], r;
+        _cleanup_(closep) int memfd = -1, bell = -1, socket = -1;
+        int r;
 
         r = channel_alloc(&channel);
         if (r < 0)
                 return r;
-        r = channel_make_memfd(&peer_memfd);
+        r = channel_make_memfd(&memfd);
         if (r < 0)
                 return r;
-        r = channel_map(channel, peer_memfd, true);
+        r = channel_map(channel, memfd, true);
         if (r < 0)
                 return r;
-        r = channel_make_bells(channel);
+        r = channel_make_pair(SOCK_STREAM, &channel->bell, &bell);
         if (r < 0)
                 return r;
-        r = channel_copy_fd(channel->bell, &bell);
+        r = channel_make_pair(SOCK_SEQPACKET, &channel->socket, &socket);
         if (r < 0)
                 return r;
-        r = channel_copy_fd(channel->peer_bell, &peer_bell);
-        if (r < 0)
-                return r;
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-                return -errno;
-        channel->socket = pair[0];
 
-        ret_fds[0] = TAKE_FD(peer_memfd);
-        ret_fds[1] = TAKE_FD(peer_bell);
-        ret_fds[2] = TAKE_FD(bell);
-        ret_fds[3] = pair[1];
+        ret_fds[0] = TAKE_FD(memfd);
+        ret_fds[1] = TAKE_FD(bell);
+        ret_fds[2] = TAKE_FD(socket);
         *ret_channel = TAKE_PTR(channel);
         return 0;
 }
@@ -174,8 +160,7 @@ int channel_adopt(const int fds[static CHANNEL_N_FDS], Channel **ret_channel) {
 
         close(fds[0]); /* the mapping holds the memory */
         channel->bell = fds[1];
-        channel->peer_bell = fds[2];
-        channel->socket = fds[3];
+        channel->socket = fds[2];
         *ret_channel = TAKE_PTR(channel);
         return 0;
 }
@@ -190,7 +175,6 @@ Channel *channel_free(Channel *channel) {
         if (channel->map != MAP_FAILED)
                 munmap(channel->map, 2 * channel_ring_bytes());
         closep(&channel->socket);
-        closep(&channel->peer_bell);
         closep(&channel->bell);
         free(channel);
         return NULL;
@@ -205,8 +189,8 @@ int channel_socket_fd(const Channel *channel) {
 }
 
 static void channel_ring_bell(Channel *channel) {
-        /* EAGAIN: the counter is full, so the bell rings already. */
-        (void)eventfd_write(channel->peer_bell, 1);
+        /* EAGAIN: the socket is full, so the bell rings already. */
+        (void)send(channel->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static int channel_from_ring(int r) {
@@ -337,9 +321,9 @@ bool channel_is_watched(const Channel *channel) {
         return ring_is_watched(&channel->out);
 }
 
-void channel_wake(Channel *channel) {
-        eventfd_t count;
+int channel_wake(Channel *channel) {
+        char rings[CHANNEL_RINGS_MAX];
 
         ring_wake(&channel->in);
-        (void)eventfd_read(channel->bell, &count);
+        return recv(channel->bell, rings, sizeof(rings), MSG_DONTWAIT) == 0 ? CHANNEL_E_CLOSED : 0;
 }

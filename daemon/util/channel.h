@@ -6,10 +6,13 @@
  * Channel
  *
  * The way between the supervisor and one worker: a ring each way in a sealed
- * memfd, an eventfd each way as doorbell, and a socket for descriptors. One
+ * memfd, a pair of sockets as doorbells, and another for descriptors. One
  * message is bytes to it; a descriptor that goes with it is sent on the
  * socket before the message is written to the ring, so it is there when the
  * message is read. Messages and descriptors keep their order.
+ *
+ * The other side may be hostile: no call blocks, whatever it does to its descriptors. Bells are
+ * not eventfds because both sides would share their flags, and either could clear O_NONBLOCK.
  */
 
 #include <stdbool.h>
@@ -17,7 +20,7 @@
 #include <stdint.h>
 
 #define CHANNEL_CAPACITY (8u << 20) /* bytes each way */
-#define CHANNEL_N_FDS    4u
+#define CHANNEL_N_FDS    3u
 
 enum {
         _CHANNEL_E_SUCCESS,
@@ -31,7 +34,7 @@ typedef struct Channel Channel;
 /**
  * channel_new() - make both ends
  * @ret_fds: the other end's descriptors, in the order that channel_adopt() takes
- *           them: memfd, its bell, our bell, socket; the caller's to close
+ *           them: memfd, bell, socket; the caller's to close
  *
  * Return: 0, or a negative errno.
  */
@@ -88,7 +91,7 @@ int channel_take_fd(Channel *channel);
 bool channel_sleep(Channel *channel);
 /** channel_is_watched() - the other side is awake, or about to be. */
 bool channel_is_watched(const Channel *channel);
-/** channel_wake() - call after waking: clears the bell. */
-void channel_wake(Channel *channel);
+/** channel_wake() - call after waking: clears the bell. Return: 0, or CHANNEL_E_CLOSED: it stays readable. */
+int channel_wake(Channel *channel);
 
 #endif

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "compiler/compiler.h"
+#include "util/write_all.h"
 
 /* A compiler is killed this long after its own time limit. */
 #define COMPILE_GRACE_MS 2000
@@ -37,7 +38,7 @@ struct Compile {
         char *name;
         char **options;
         size_t n_options;
-        int in, out, complaint; /* descriptors */
+        int in, words, out, complaint; /* descriptors */
 
         uv_process_t process;
         uv_timer_t timer;
@@ -58,6 +59,8 @@ static Compile *compile_free(Compile *compile) {
         free(compile->name);
         if (compile->in >= 0)
                 close(compile->in);
+        if (compile->words >= 0)
+                close(compile->words);
         if (compile->out >= 0)
                 close(compile->out);
         if (compile->complaint >= 0)
@@ -257,7 +260,6 @@ static void compile_on_timeout(uv_timer_t *timer) {
 #define COMPILE_WORDS_MAX 32
 
 typedef struct CompileWords {
-        char program[PATH_MAX];
         char length[24], timeout[16], device[16];
 } CompileWords;
 
@@ -267,19 +269,16 @@ static const char *format_word(Gpuq__V1__Format format) {
         return (unsigned)format < ARRAY_SIZE(words) ? words[format] : "auto";
 }
 
-/* @args has space for COMPILE_WORDS_MAX and the options. */
-static void compile_words(const Compile *compile, CompileWords *words, char **args) {
+/* @args has space for COMPILE_WORDS_MAX and the options. Return: how many words there are. */
+static size_t compile_words(const Compile *compile, CompileWords *words, const char **args) {
         const CompilerSettings *settings = &compile->compilers->settings;
         size_t n = 0;
 
-        snprintf(words->program, sizeof(words->program), "%s/%s", settings->libexec,
-                 COMPILER_PROGRAM);
         snprintf(words->length, sizeof(words->length), "%llu", (unsigned long long)compile->length);
         snprintf(words->timeout, sizeof(words->timeout), "%u", settings->timeout_s);
         snprintf(words->device, sizeof(words->device), "%u", settings->device);
 
-#define COMPILE_WORD(word) args[n++] = (char *)(word)
-        COMPILE_WORD(words->program);
+#define COMPILE_WORD(word) args[n++] = (word)
         COMPILE_WORD("--target");
         COMPILE_WORD(settings->target);
         COMPILE_WORD("--format");
@@ -311,7 +310,30 @@ static void compile_words(const Compile *compile, CompileWords *words, char **ar
 #undef COMPILE_WORD
         for (size_t i = 0; i < compile->n_options; ++i)
                 args[n++] = compile->options[i];
-        args[n] = NULL;
+        return n;
+}
+
+/*
+ * Words are passed in a memfd: every user can read the command lines of all processes, and names
+ * and macros are a user's own business.
+ */
+static int compile_write_words(Compile *compile) {
+        _cleanup_(freep) const char **args = NULL;
+        CompileWords words;
+        size_t n;
+        int r = 0;
+
+        args = calloc(COMPILE_WORDS_MAX + compile->n_options, sizeof(*args));
+        if (!args)
+                return -ENOMEM;
+        compile->words = memfd_create("gpuq-compiler-words", MFD_CLOEXEC);
+        if (compile->words < 0)
+                return -errno;
+
+        n = compile_words(compile, &words, args);
+        for (size_t i = 0; i < n && r == 0; ++i)
+                r = write_all(compile->words, args[i], strlen(args[i]) + 1, WRITE_ALL_ON);
+        return r;
 }
 
 /* The variables that the compiler reads. */
@@ -347,17 +369,19 @@ static void compile_environment(CompileEnvironment environment) {
         environment[n] = NULL;
 }
 
-static int compile_spawn(Compile *compile, char **args) {
-        uv_stdio_container_t stdio[5] = {
+static int compile_spawn(Compile *compile) {
+        char program[PATH_MAX], *args[] = {program, (char *)"--words", (char *)"5", NULL};
+        uv_stdio_container_t stdio[6] = {
                 {.flags = UV_IGNORE},
                 {.flags = UV_INHERIT_FD, .data.fd = compile->complaint},
                 {.flags = UV_INHERIT_FD, .data.fd = compile->complaint},
                 {.flags = compile->in >= 0 ? UV_INHERIT_FD : UV_IGNORE, .data.fd = compile->in},
                 {.flags = UV_INHERIT_FD, .data.fd = compile->out},
+                {.flags = UV_INHERIT_FD, .data.fd = compile->words},
         };
         CompileEnvironment environment;
         uv_process_options_t options = {
-                .file = args[0],
+                .file = program,
                 .args = args,
                 .env = environment,
                 .stdio = stdio,
@@ -366,25 +390,24 @@ static int compile_spawn(Compile *compile, char **args) {
                 .flags = UV_PROCESS_DETACHED, /* a process group of its own */
         };
 
+        snprintf(program, sizeof(program), "%s/%s", compile->compilers->settings.libexec,
+                 COMPILER_PROGRAM);
         compile_environment(environment);
         return uv_spawn(compile->compilers->loop, &compile->process, &options);
 }
 
 static void compile_run(Compile *compile) {
-        _cleanup_(freep) char **args = NULL;
         Compilers *compilers = compile->compilers;
-        CompileWords words;
         int r;
 
-        args = calloc(COMPILE_WORDS_MAX + compile->n_options, sizeof(*args));
-        if (!args) {
-                compile_never_ran(compile, strerror(ENOMEM));
+        r = compile_write_words(compile);
+        if (r < 0) {
+                compile_never_ran(compile, strerror(-r));
                 compile_free(compile);
                 return;
         }
-        compile_words(compile, &words, args);
 
-        r = compile_spawn(compile, args);
+        r = compile_spawn(compile);
         compile->process.data = compile;
         if (r < 0) {
                 compile_never_ran(compile, uv_strerror(r));
@@ -430,7 +453,7 @@ static int compile_new(Compilers *compilers, const CompileRequest *request, Comp
         compile->compilers = compilers;
         compile->format = request->format;
         compile->length = request->length;
-        compile->in = compile->out = compile->complaint = -1;
+        compile->in = compile->words = compile->out = compile->complaint = -1;
         compile->name = strdup(request->name && *request->name ? request->name : "kernel.cu");
         if (!compile->name || compile_copy_options(compile, request) < 0)
                 return -ENOMEM;

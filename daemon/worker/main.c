@@ -3,7 +3,7 @@
  * gpuqd-worker
  *
  * Started by the keeper as the user whose jobs it runs, with its end of a
- * channel as descriptors 3 to 6.
+ * channel as descriptors 3 to 5.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -25,7 +25,7 @@ static const char usage[] =
         "                    [--cache DIR] [--compile-timeout SECONDS]\n"
         "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
         "                    [--connections N] [--poll-us N]\n"
-        "Started by gpuqd, not by hand: descriptors 3 to 6 are its channel to the supervisor.\n";
+        "Started by gpuqd, not by hand: descriptors 3 to 5 are its channel to the supervisor.\n";
 
 static int parse_number(const char *text, unsigned *ret_number) {
         char *end;

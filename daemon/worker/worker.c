@@ -220,7 +220,8 @@ static Module *worker_find_module(void *userdata, uint64_t id) {
 static void worker_on_bell(uv_poll_t *poll, int status, int events) {
         Worker *worker = poll->data;
 
-        channel_wake(worker->channel);
+        if (channel_wake(worker->channel) == CHANNEL_E_CLOSED)
+                worker_exit(worker, EXIT_SUCCESS);
 }
 
 static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
@@ -296,7 +297,7 @@ static void worker_sleep(Worker *worker) {
         if (!runner_is_idle(&worker->runner) && !uv_is_active((uv_handle_t *)&worker->stats))
                 uv_timer_start(&worker->stats, worker_on_stats, WORKER_STATS_BUSY_NS / 1000000, 0);
         uv_run(&worker->loop, UV_RUN_ONCE);
-        channel_wake(worker->channel);
+        (void)channel_wake(worker->channel);
 }
 
 /* The same, but for a time too short for libuv's timers. */
@@ -307,7 +308,7 @@ static void worker_nap(Worker *worker, uint64_t nap_ns) {
         if (!channel_sleep(worker->channel))
                 return;
         (void)ppoll(&fd, 1, &time, NULL);
-        channel_wake(worker->channel);
+        (void)channel_wake(worker->channel);
         uv_run(&worker->loop, UV_RUN_NOWAIT);
 }
 

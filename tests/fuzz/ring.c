@@ -383,7 +383,7 @@ static void try_channel(Input *input) {
         if (channel_new(&ours, fds) < 0 || fstat(fds[0], &st) < 0)
                 abort();
         memory = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
-        socket_fd = fcntl(fds[3], F_DUPFD_CLOEXEC, 3);
+        socket_fd = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
         if (channel_adopt(fds, &theirs) < 0)
                 abort();
         for (unsigned i = 0; i < RING_STEPS_MAX && input->n; ++i) {

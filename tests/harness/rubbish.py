@@ -11,7 +11,7 @@ import struct
 from . import processes
 
 PIDFD_OPEN, PIDFD_GETFD = 434, 438
-SUPERVISORS_BELL = 5  # the worker's number of it: its channel is 3 to 6
+BELL = 4  # the worker's number of its end: its channel is 3 to 5
 HEAD, TAIL, DATA = 0, 64, 256  # of a ring (proto/ring.c)
 
 
@@ -28,7 +28,7 @@ def _channel(pid):
 def _open_bell(pid):
     libc = ctypes.CDLL(None, use_errno=True)
     pidfd = libc.syscall(PIDFD_OPEN, pid, 0)
-    bell = libc.syscall(PIDFD_GETFD, pidfd, SUPERVISORS_BELL, 0)
+    bell = libc.syscall(PIDFD_GETFD, pidfd, BELL, 0)
     assert pidfd >= 0 and bell >= 0, os.strerror(ctypes.get_errno())
     os.close(pidfd)
     return bell
@@ -47,7 +47,7 @@ class Rings:
     def write(self, address, data):
         bell = _open_bell(self.pid)
         os.pwrite(self.memory, data, address)
-        os.write(bell, struct.pack("<Q", 1))
+        os.write(bell, b"!")
         os.close(bell)
 
     # ---- kinds of rubbish ----

@@ -11,22 +11,24 @@
 
 /* ---- start ----------------------------------------------------------------- */
 
-static void worker_on_bell(uv_poll_t *poll, int status, int events) {
-        Worker *worker = poll->data;
-
-        channel_wake(worker->channel);
-        worker->is_awake = true;
-        worker_read(worker);
-}
-
 static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
         Worker *worker = poll->data;
 
-        /* Its last messages are in the ring. The keeper sees its exit; if it only closed the socket, it
+        /* Its last messages are in the ring. The keeper sees its exit; if it only closed a socket, it
          * is killed. */
         uv_poll_stop(poll);
         worker_read(worker);
         keeper_link_kill(worker->executor.engine->keeper, worker->executor.id);
+}
+
+static void worker_on_bell(uv_poll_t *poll, int status, int events) {
+        Worker *worker = poll->data;
+
+        worker->is_awake = true;
+        if (channel_wake(worker->channel) == CHANNEL_E_CLOSED)
+                worker_on_hangup(poll, status, events);
+        else
+                worker_read(worker);
 }
 
 static int worker_init_handles(Worker *worker) {
@@ -231,7 +233,7 @@ bool worker_sleep(Worker *worker) {
 void worker_wake(Worker *worker) {
         if (worker->is_awake || !worker_is_heard(worker))
                 return;
-        channel_wake(worker->channel);
+        (void)channel_wake(worker->channel); /* worker_on_bell() sees whether it is closed */
         worker->is_awake = true;
 }
 

@@ -110,7 +110,7 @@ static void do_spawn(uint32_t id, uint32_t uid, bool probe) {
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0)
                 _exit(1);
-        say(&message, (int[]){0, 1, 2, pair[1]}, 4);
+        say(&message, (int[]){0, 1, pair[1]}, 3);
         close(pair[1]);
         message = hear_kind(KEEPER_SPAWNED, KEEPER_EXITED);
         if (message.kind == KEEPER_SPAWNED) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands in for gpuqd-worker: tells on descriptor 6 what it was started with,
+ * Stands in for gpuqd-worker: tells on descriptor 5 what it was started with,
  * then lives until it is killed, with a child of its own and a stray: a process in
  * a session of its own whose parent has ended.
  */
@@ -79,7 +79,7 @@ int main(int argc, char **argv, char **env) {
         for (; *env; env++)
                 tell("env %s\n", *env);
 
-        if (send(6, report, strlen(report), 0) < 0)
+        if (send(5, report, strlen(report), 0) < 0)
                 return 1;
         for (;;)
                 pause();

@@ -437,7 +437,7 @@ static void worker_starts_with_what_it_needs_and_no_more(void **state) {
         assert_has(answer, "args --device 5 --driver ");
         assert_has(answer, " --connections 32 --poll-us ");
         assert_has(answer, wanted);
-        assert_has(answer, "fds 0 1 2 3 4 5 6\n");
+        assert_has(answer, "fds 0 1 2 3 4 5\n");
         assert_has(answer, "session 1 death 9 blocked 0");
         assert_has(answer, "env CUDA_CACHE_DISABLE=1\n");
         assert_has(answer, "env CUDA_DEVICE_ORDER=PCI_BUS_ID\n");

@@ -15,15 +15,15 @@ typedef struct Outcome {
         char text[4096];
 } Outcome;
 
-/* A compiler that tells its environment and fails. */
-static void write_compiler(const char *folder) {
+/* A compiler that tells a file of its process and fails. */
+static void write_compiler(const char *folder, const char *file_name) {
         char path[128];
         FILE *file;
 
         snprintf(path, sizeof(path), "%s/gpuqd-compiler", folder);
         file = fopen(path, "w");
         assert_non_null(file);
-        fputs("#!/bin/sh\ntr '\\0' '\\n' </proc/$$/environ >&2\nexit 3\n", file);
+        fprintf(file, "#!/bin/sh\ntr '\\0' '\\n' </proc/$$/%s >&2\nexit 3\n", file_name);
         fclose(file);
         assert_int_equal(chmod(path, 0755), 0);
 }
@@ -58,7 +58,7 @@ static void each_variable_reaches_the_compiler_once(void **state) {
         uv_loop_t loop;
 
         assert_non_null(mkdtemp(folder));
-        write_compiler(folder);
+        write_compiler(folder, "environ");
         for (unsigned i = 0; i < N_TIMES; ++i)
                 variables[i] = (char *)"CUDA_CACHE_DISABLE=1";
         variables[N_TIMES] = (char *)"PATH=/usr/bin:/bin";
@@ -82,9 +82,39 @@ static void each_variable_reaches_the_compiler_once(void **state) {
         assert_int_equal(system(command), 0);
 }
 
+/* Command lines are for every user to read: there is nothing of a client's on this one. */
+static void command_line_tells_nothing_of_a_client(void **state) {
+        char folder[] = "/tmp/test-compile-XXXXXX", command[64];
+        char *options[] = {(char *)"-DSECRET=1"};
+        CompilerSettings settings = {.libexec = folder, .target = "cpu", .timeout_s = 60};
+        CompileRequest request = {
+                .name = "secret.cu", .length = 4711, .options = options, .n_options = 1};
+        Compilers compilers;
+        Outcome outcome = {};
+        Compile *compile;
+        uv_loop_t loop;
+
+        assert_non_null(mkdtemp(folder));
+        write_compiler(folder, "cmdline");
+        uv_loop_init(&loop);
+        compilers_init(&compilers, &loop, &settings);
+        request.fd = memfd_create("image", MFD_CLOEXEC);
+        assert_int_equal(compile_start(&compilers, &request, on_compiled, &outcome, &compile), 0);
+        uv_run(&loop, UV_RUN_DEFAULT);
+
+        assert_true(outcome.is_done);
+        assert_non_null(strstr(outcome.text, "--words"));
+        assert_int_equal(count(outcome.text, "SECRET"), 0);
+        assert_int_equal(count(outcome.text, "4711"), 0);
+        uv_loop_close(&loop);
+        snprintf(command, sizeof(command), "rm -r %s", folder);
+        assert_int_equal(system(command), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(each_variable_reaches_the_compiler_once),
+                cmocka_unit_test(command_line_tells_nothing_of_a_client),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * @kernel add
  * @text   c[i] = a[i] + b[i] for i < n
- * @args   in:a in:b out:c u64:n
+ * @args   in:a:real:n in:b:real:n out:c:real:n u64:n
  * @launch any grid and block
  */
 #include "common.cuh"

@@ -8,7 +8,10 @@ The head comment of every kernel that users may run says
 
     @kernel NAME     there are NAME_f32 and NAME_f64
     @text   what it computes
-    @args   in:NAME, out:NAME, inout:NAME for buffers; u64:NAME; real:NAME, which is f32 or f64
+    @args   in:NAME:TYPE:SHAPE, out:…, inout:… for buffers; u64:NAME; real:NAME. TYPE is f32, f64, i32, u32, i64, u64 or
+            real, which is f32 or f64. SHAPE is how many elements the kernel reaches at most: names of u64 arguments
+            or numbers, with commas between, which are multiplied: "m,k". libgpuq and the workers refuse smaller
+            buffers (daemon/util/need.h)
     @launch which grid and block it takes
 
 A file without @kernel is for workers alone. BUILTIN.txt has one line a kernel, as daemon/compiler/compiled.h describes a
@@ -18,6 +21,19 @@ import re
 import sys
 
 LETTERS = {'in': 'p', 'out': 'p', 'inout': 'p', 'u64': 'l', 'f32': 'f', 'f64': 'd'}
+TYPES = ('f32', 'f64', 'i32', 'u32', 'i64', 'u64')
+
+
+def check(path, args):
+    """Every buffer has a type and a shape, and every length in a shape is an argument."""
+    lengths = {arg.split(':')[1] for arg in args if arg.startswith('u64:')}
+    for arg in args:
+        direction, _, rest = arg.partition(':')
+        if LETTERS[direction] != 'p':
+            continue
+        _, kind, shape = rest.split(':') if rest.count(':') == 2 else ('', '', '')
+        if kind not in TYPES or not all(length.isdecimal() or length in lengths for length in shape.split(',')):
+            sys.exit(f'{path}: {arg} should be {direction}:NAME:TYPE:SHAPE, with lengths among {sorted(lengths)}')
 
 
 def describe(path, source):
@@ -25,8 +41,9 @@ def describe(path, source):
     for real in ('f32', 'f64'):
         try:
             name = f"{fields['kernel']}_{real}"
-            args = fields['args'].replace('real:', real + ':')
+            args = re.sub(r'\breal:', real + ':', fields['args'])
             kinds = ''.join(LETTERS[arg.split(':')[0]] for arg in args.split())
+            check(path, args.split())
             text = '\\n'.join((fields['text'], args, fields['launch']))
         except KeyError as missing:
             sys.exit(f'{path}: the head comment lacks or does not know {missing}')

@@ -2,7 +2,7 @@
 /*
  * @kernel axpy
  * @text   y[i] = a * x[i] + y[i] for i < n
- * @args   real:a in:x inout:y u64:n
+ * @args   real:a in:x:real:n inout:y:real:n u64:n
  * @launch any grid and block
  */
 #include "common.cuh"

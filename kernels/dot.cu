@@ -2,7 +2,7 @@
 /*
  * @kernel dot
  * @text   s[0] = sum of x[i] * y[i] for i < n, accumulated in f64
- * @args   in:x in:y out:s u64:n
+ * @args   in:x:real:n in:y:real:n out:s:real:1 u64:n
  * @launch grid 1 (only block 0 works), any block, fastest 1024; the block size does not change the result
  */
 #include "common.cuh"

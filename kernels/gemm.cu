@@ -2,7 +2,7 @@
 /*
  * @kernel gemm
  * @text   C = alpha A B + beta C: A is m × k, B is k × n, C is m × n, row-major; C is not read if beta is 0
- * @args   in:A in:B inout:C u64:m u64:n u64:k real:alpha real:beta
+ * @args   in:A:real:m,k in:B:real:k,n inout:C:real:m,n u64:m u64:n u64:k real:alpha real:beta
  * @launch any grid and block; a block computes tiles of 32 × 32 of C; fastest: grid ceil(n / 32),ceil(m / 32), block 256
  */
 #include "common.cuh"

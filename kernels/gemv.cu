@@ -2,7 +2,7 @@
 /*
  * @kernel gemv
  * @text   y = A x: A has m rows and n columns, row-major; x has n elements, y has m; accumulated in f64
- * @args   in:A in:x out:y u64:m u64:n
+ * @args   in:A:real:m,n in:x:real:n out:y:real:m u64:m u64:n
  * @launch any grid and block; a block computes whole rows; fastest: grid m, block 256
  */
 #include "common.cuh"

@@ -2,7 +2,7 @@
 /*
  * @kernel polynomial
  * @text   y[i] = c[0] + c[1] x[i] + … + c[k-1] x[i]^(k-1) for i < n, by Horner's rule; 0 if k is 0
- * @args   in:c u64:k in:x out:y u64:n
+ * @args   in:c:real:k u64:k in:x:real:n out:y:real:n u64:n
  * @launch any grid and block
  */
 #include "common.cuh"

@@ -2,7 +2,7 @@
 /*
  * @kernel scale
  * @text   y[i] = a * x[i] for i < n
- * @args   real:a in:x out:y u64:n
+ * @args   real:a in:x:real:n out:y:real:n u64:n
  * @launch any grid and block
  */
 #include "common.cuh"

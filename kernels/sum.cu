@@ -2,7 +2,7 @@
 /*
  * @kernel sum
  * @text   s[0] = sum of x[i] for i < n, accumulated in f64
- * @args   in:x out:s u64:n
+ * @args   in:x:real:n out:s:real:1 u64:n
  * @launch grid 1 (only block 0 works), any block, fastest 1024; the block size does not change the result
  */
 #include "common.cuh"

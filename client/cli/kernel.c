@@ -87,7 +87,7 @@ bool kernel_find(const gpuq_module *module, const char *name, gpuq_kernel_info *
         return false;
 }
 
-/* Such as "in:x"; "" if the text has none. */
+/* Such as "in:x:f32:n"; "" if the text has none. */
 static void kernel_word(const gpuq_kernel_info *kernel, size_t index, char *ret_word,
                         size_t n_word) {
         const char *line = strchr(kernel->text, '\n');

@@ -82,6 +82,21 @@ static void image_read_parameters(Image *image, Function *function, const Compil
         function->kinds_known = known || function->n_parameters == 0;
 }
 
+static bool parameter_is_length(const FunctionParameter *parameter) {
+        return parameter->kind == GPUQ__V1__KIND__I64;
+}
+
+/* As with the kinds: a text that does not fit the kernel tells of no needs. */
+static void image_read_needs(Function *function, Need *needs) {
+        if (need_parse(function->text, needs, function->n_parameters) == 0)
+                return;
+        for (size_t i = 0; i < function->n_parameters; ++i)
+                for (size_t k = 0; k < needs[i].n_lengths; ++k)
+                        if (!parameter_is_length(&function->parameters[needs[i].lengths[k]]))
+                                return;
+        function->needs = needs;
+}
+
 /* Loaded now, because at its first launch it would wait for running kernels. */
 static void image_find_twin(Function *function, const Driver *cu, CUmodule module) {
         size_t n_name = strlen(function->symbol) + sizeof(BATCH_SUFFIX);
@@ -137,6 +152,7 @@ static int image_read_function(Image *image, Function *function, Failure *failur
         function->static_shared = (size_t)static_shared;
         function->dynamic_shared = (size_t)dynamic_shared;
         image_read_parameters(image, function, kernel);
+        image_read_needs(function, image->needs + (function->parameters - image->parameters));
         if (image->has_twins)
                 image_find_twin(function, cu, image->module);
         return 0;
@@ -160,6 +176,9 @@ static int image_make_functions(Image *image, CUfunction *handles, size_t n_hand
         if (!parameters)
                 return -ENOMEM;
         image->parameters = parameters;
+        image->needs = calloc(n_parameters ? n_parameters : 1, sizeof(*image->needs));
+        if (!image->needs)
+                return -ENOMEM;
         for (size_t i = 0; i < n_handles; ++i) {
                 image->functions[i].parameters = parameters;
                 parameters += image->functions[i].n_parameters;
@@ -296,6 +315,7 @@ Image *image_unload(Image *image) {
                 image->cu->cuModuleUnload(image->module);
         free(image->variables);
         free(image->parameters);
+        free(image->needs);
         for (size_t i = 0; i < image->n_functions; ++i)
                 free(image->functions[i].in_place);
         free(image->functions);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "compiler/compiled.h"
+#include "util/need.h"
 #include "worker/context.h"
 #include "worker/in_place.h"
 
@@ -31,6 +32,7 @@ typedef struct Function {
         const char *text;   /* what it computes, or "" */
         FunctionParameter *parameters;
         size_t n_parameters;
+        Need *needs; /* of each parameter; NULL: none */
         bool kinds_known;
         unsigned max_threads;      /* in a block */
         size_t static_shared;      /* bytes */
@@ -59,6 +61,7 @@ typedef struct Image {
         Function *functions;
         size_t n_functions;
         FunctionParameter *parameters; /* of all functions */
+        Need *needs;                   /* likewise */
         Variable *variables;
         size_t n_variables;
         bool has_variables; /* writable ones: never shared */

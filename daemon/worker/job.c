@@ -217,6 +217,14 @@ static int job_make_program(Job *job, Programs *programs, ProgramInput *input) {
         return programs_make(programs, input, &job->program, &job->failure);
 }
 
+/* A kept program was checked with other buffers. */
+static bool job_fits(const Job *job) {
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                if (job->buffers[i].length < job->program->needs[i])
+                        return false;
+        return true;
+}
+
 static int job_build_program(Job *job, Programs *programs) {
         _cleanup_(freep) ProgramKernel *many = NULL;
         ProgramKernel few[JOB_FEW], *kernels = few;
@@ -240,7 +248,12 @@ static int job_build_program(Job *job, Programs *programs) {
         input.kernels = kernels;
 
         job->program = programs_find(programs, &input);
-        return job->program ? 0 : job_make_program(job, programs, &input);
+        if (job->program && job_fits(job))
+                return 0;
+
+        /* One that does not fit is made anew, which says why not. */
+        job->program = program_unref(job->program);
+        return job_make_program(job, programs, &input);
 }
 
 /* ---- its data ---------------------------------------------------------------------------- */

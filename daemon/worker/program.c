@@ -53,7 +53,7 @@ static size_t program_round(size_t n) {
         return (n + sizeof(ArgumentSlot) - 1) / sizeof(ArgumentSlot) * sizeof(ArgumentSlot);
 }
 
-/* One block: the program, slots, addresses, steps, values. */
+/* One block: the program, slots, addresses, needs, steps, values. */
 static int program_allocate(ProgramBuilder *builder, const ProgramRoom *room) {
         size_t n_head = program_round(sizeof(Program));
         size_t n_scalars = room->n_scalars * sizeof(ArgumentSlot);
@@ -61,6 +61,7 @@ static int program_allocate(ProgramBuilder *builder, const ProgramRoom *room) {
         uint8_t *block;
 
         block = calloc(1, n_head + n_scalars + n_addresses * sizeof(CUdeviceptr) +
+                                  builder->input->n_buffers * sizeof(uint64_t) +
                                   room->n_steps * sizeof(Step) + room->n_values * sizeof(void *));
         if (!block)
                 return -ENOMEM;
@@ -72,7 +73,8 @@ static int program_allocate(ProgramBuilder *builder, const ProgramRoom *room) {
         builder->scalars = (ArgumentSlot *)(block + n_head);
         builder->program->addresses = (CUdeviceptr *)(block + n_head + n_scalars);
         builder->variables = builder->program->addresses + builder->input->n_buffers;
-        builder->program->steps = (Step *)(builder->program->addresses + n_addresses);
+        builder->program->needs = (uint64_t *)(builder->program->addresses + n_addresses);
+        builder->program->steps = (Step *)(builder->program->needs + builder->input->n_buffers);
         builder->values = (void **)(builder->program->steps + room->n_steps);
         return 0;
 }
@@ -122,6 +124,46 @@ static int program_argument(ProgramBuilder *builder, const ProgramLaunch *launch
         return 0;
 }
 
+static uint64_t launch_need(const ProgramLaunch *launch, const Need *need) {
+        uint64_t n_bytes = need_begin(need);
+
+        for (unsigned i = 0; i < need->n_lengths; ++i)
+                n_bytes = need_multiply(n_bytes, *(uint64_t *)launch->values[need->lengths[i]]);
+        return n_bytes;
+}
+
+/* Kept in the program: other jobs may run it with smaller buffers. */
+static int program_need(const ProgramBuilder *builder, const ProgramLaunch *launch, unsigned i,
+                        const Gpuq__V1__Argument *argument) {
+        const Need *need = &launch->function->needs[i];
+        uint64_t n_bytes, *most, n_has;
+        char text[128];
+
+        if (need->element == 0 || argument->value_case != GPUQ__V1__ARGUMENT__VALUE_BUFFER)
+                return 0;
+
+        n_bytes = launch_need(launch, need);
+        n_has = builder->input->buffers[argument->buffer].length;
+        if (n_bytes > n_has) {
+                need_describe(need, n_bytes, n_has, text, sizeof(text));
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "argument %u of %s %s", i + 1, launch->function->name, text);
+        }
+
+        most = &builder->program->needs[argument->buffer];
+        *most = MAX(*most, n_bytes);
+        return 0;
+}
+
+static int program_needs(const ProgramBuilder *builder, const ProgramLaunch *launch,
+                         const Gpuq__V1__Launch *message) {
+        int r = 0;
+
+        for (unsigned i = 0; launch->function->needs && i < message->n_arguments && r == 0; ++i)
+                r = program_need(builder, launch, i, message->arguments[i]);
+        return r;
+}
+
 static int program_arguments(ProgramBuilder *builder, ProgramLaunch *launch,
                              const Gpuq__V1__Launch *message) {
         const Function *function = launch->function;
@@ -140,7 +182,7 @@ static int program_arguments(ProgramBuilder *builder, ProgramLaunch *launch,
                 if (r)
                         return r;
         }
-        return 0;
+        return program_needs(builder, launch, message);
 }
 
 static int program_launch(ProgramBuilder *builder, const Gpuq__V1__Launch *message) {

@@ -75,11 +75,12 @@ typedef struct Program {
         unsigned n_refs;
         uint64_t number;        /* of a program kept for reuse; else 0 */
         CUdeviceptr *addresses; /* one per buffer: set these before running */
+        uint64_t *needs;        /* bytes, one per buffer: what built-in kernels reach */
         size_t n_buffers;
         Step *steps;
         size_t n_steps;
         bool has_printf;    /* a kernel may print: runs alone */
-        bool launches_only; /* no step's check depends on a buffer */
+        bool launches_only; /* no step's check depends on a buffer, but for needs */
 } Program;
 
 /**

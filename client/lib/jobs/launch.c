@@ -63,8 +63,36 @@ static int launch_check_arg(const Gpuq__V1__KernelInfo *kernel, size_t i, const 
         return 0;
 }
 
-static int launch_check_args(const Gpuq__V1__KernelInfo *kernel, const gpuq_arg *args,
-                             size_t n_args) {
+/* A length that was given as bytes is left to the worker. */
+static bool launch_measure_need(const Need *need, const gpuq_arg *args, uint64_t *ret_n_bytes) {
+        uint64_t n_bytes = need_begin(need);
+
+        for (unsigned i = 0; i < need->n_lengths; i++) {
+                const gpuq_arg *length = &args[need->lengths[i]];
+
+                if (length->kind != GPUQ_I64)
+                        return false;
+                n_bytes = need_multiply(n_bytes, length->value.u64);
+        }
+        *ret_n_bytes = n_bytes;
+        return true;
+}
+
+static int launch_check_need(const Gpuq__V1__KernelInfo *kernel, const Need *needs, size_t i,
+                             const gpuq_arg *args) {
+        uint64_t n_bytes;
+        char text[128];
+
+        if (needs[i].element == 0 || !args[i].buffer ||
+            !launch_measure_need(&needs[i], args, &n_bytes) || n_bytes <= args[i].buffer->size)
+                return 0;
+
+        need_describe(&needs[i], n_bytes, args[i].buffer->size, text, sizeof(text));
+        return error_set(GPUQ_E_INVALID, "%s: argument %zu %s", kernel->name, i + 1, text);
+}
+
+static int launch_check_args(const Gpuq__V1__KernelInfo *kernel, const Need *needs,
+                             const gpuq_arg *args, size_t n_args) {
         int r;
 
         if (n_args != kernel->n_parameters)
@@ -73,6 +101,11 @@ static int launch_check_args(const Gpuq__V1__KernelInfo *kernel, const gpuq_arg 
 
         for (size_t i = 0; i < n_args; i++) {
                 r = launch_check_arg(kernel, i, &args[i]);
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; i < n_args; i++) {
+                r = launch_check_need(kernel, needs, i, args);
                 if (r < 0)
                         return r;
         }
@@ -159,6 +192,7 @@ static int launch_pack(gpuq_job *job, uint32_t kernel, const gpuq_config *config
 static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
                          const gpuq_config *config, const gpuq_arg *args, size_t n_args) {
         const Gpuq__V1__KernelInfo *kernel;
+        const Need *needs;
         uint32_t index;
         int r;
 
@@ -166,11 +200,11 @@ static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
                 return error_set(GPUQ_E_INVALID,
                                  "gpuq_job_launch(): module, kernel, config or arguments is NULL");
 
-        r = module_find(module, name, &kernel);
+        r = module_find(module, name, &kernel, &needs);
         if (r < 0)
                 return r;
 
-        r = launch_check_args(kernel, args, n_args);
+        r = launch_check_args(kernel, needs, args, n_args);
         if (r < 0)
                 return r;
 

@@ -25,6 +25,16 @@
 
 /* ---- loading ------------------------------------------------------------------- */
 
+/* A length is read as 8 bytes. A text that says otherwise is of a daemon that knows better: its worker checks. */
+static void module_read_needs(const Gpuq__V1__KernelInfo *kernel, Need *needs) {
+        need_parse(kernel->text, needs, kernel->n_parameters);
+        for (size_t i = 0; i < kernel->n_parameters; i++)
+                for (size_t k = 0; k < needs[i].n_lengths; k++)
+                        if (kernel->parameters[needs[i].lengths[k]]->kind != GPUQ__V1__KIND__I64 ||
+                            kernel->parameters[needs[i].lengths[k]]->size != sizeof(uint64_t))
+                                needs[i].element = 0;
+}
+
 static int module_copy_parameters(gpuq_module *module) {
         const Gpuq__V1__ModuleReady *ready = module->ready;
         size_t n = 0;
@@ -34,12 +44,14 @@ static int module_copy_parameters(gpuq_module *module) {
 
         module->first = calloc(ready->n_kernels + 1, sizeof(*module->first));
         module->parameters = calloc(n + 1, sizeof(*module->parameters));
-        if (!module->first || !module->parameters)
+        module->needs = calloc(n + 1, sizeof(*module->needs));
+        if (!module->first || !module->parameters || !module->needs)
                 return error_memory();
 
         n = 0;
         for (size_t i = 0; i < ready->n_kernels; i++) {
                 module->first[i] = n;
+                module_read_needs(ready->kernels[i], module->needs + n);
                 for (size_t j = 0; j < ready->kernels[i]->n_parameters; j++)
                         module->parameters[n++] = (gpuq_parameter){
                                 .kind = (gpuq_kind)ready->kernels[i]->parameters[j]->kind,
@@ -55,6 +67,7 @@ static void module_free_memory(gpuq_module *module) {
                 gpuq__v1__module_load__free_unpacked(module->load, NULL);
         free(module->first);
         free(module->parameters);
+        free(module->needs);
         free(module);
 }
 
@@ -273,7 +286,8 @@ static int module_not_found(const gpuq_module *module, const char *name) {
                          names);
 }
 
-int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInfo **ret_kernel) {
+int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInfo **ret_kernel,
+                const Need **ret_needs) {
         const Gpuq__V1__ModuleReady *ready = module->ready;
 
         for (size_t n = 0, i = module->last_found; n < ready->n_kernels; n++, i++) {
@@ -284,6 +298,7 @@ int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInf
 
                 module->last_found = i;
                 *ret_kernel = ready->kernels[i];
+                *ret_needs = module->needs + module->first[i];
                 return 0;
         }
 

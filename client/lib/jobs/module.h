@@ -11,6 +11,7 @@
  */
 
 #include "client.h"
+#include "util/need.h"
 
 /* An image that is being written, or whose module is being loaded. */
 typedef struct Upload {
@@ -33,6 +34,7 @@ struct gpuq_module {
         Gpuq__V1__Reply *reply; /* owns every text and the next */
         const Gpuq__V1__ModuleReady *ready;
         gpuq_parameter *parameters; /* of all kernels, one behind the other */
+        Need *needs;                /* likewise */
         size_t *first;              /* of each kernel's parameters */
         size_t last_found;          /* most launches are of the kernel launched before */
 };
@@ -41,7 +43,13 @@ struct gpuq_module {
 gpuq_module *module_ref(gpuq_module *module);
 /** module_unref() - with the lock, and a reference to the client beside the module's own. */
 void module_unref(gpuq_module *module);
-/** module_find() - a kernel by name. Return: 0, or GPUQ_E_NOT_FOUND with the names that are there. */
-int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInfo **ret_kernel);
+/**
+ * module_find() - a kernel by name
+ * @ret_needs: of its parameters
+ *
+ * Return: 0, or GPUQ_E_NOT_FOUND with the names that are there.
+ */
+int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInfo **ret_kernel,
+                const Need **ret_needs);
 
 #endif

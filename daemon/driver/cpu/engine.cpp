@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/cpu/engine.h"
 
+#include <cstdarg>
+#include <cstdio>
 #include <new>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "driver/cpu/engine_machine.h"
 #include "driver/cpu/fault.h"
@@ -152,6 +155,22 @@ void Machine::leave(CUresult error_) {
 
         error = error_;
         from->leave_to(host);
+}
+
+void Machine::leave_saying(CUresult error_, const char *format, ...) {
+        char message[2048];
+        va_list arguments;
+        int n;
+
+        va_start(arguments, format);
+        n = vsnprintf(message, sizeof(message), format, arguments);
+        va_end(arguments);
+        if (n >= (int)sizeof(message))
+                n = (int)sizeof(message) - 1;
+        /* In one piece, beside those of other threads. */
+        if (write(STDERR_FILENO, message, (size_t)n) < 0)
+                leave(error_);
+        leave(error_);
 }
 
 void Machine::main_guarded() {

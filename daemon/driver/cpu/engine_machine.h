@@ -33,6 +33,9 @@ class Machine : public Engine {
         CUresult run_guarded(CUresult (*run)(void *), void *argument);
         /* Not in a kernel: a signal that came on the way would leave once more. */
         [[noreturn]] void leave(CUresult error);
+        /* The same, and tell the user why on stderr. */
+        [[noreturn]] void leave_saying(CUresult error, const char *format, ...)
+                __attribute__((format(printf, 3, 4)));
 
         /* Called by a kernel's threads. */
         uint32_t barrier(GpuqCpuBarrier scope, uint32_t predicate);
@@ -59,7 +62,7 @@ class Machine : public Engine {
                 uint32_t source;
                 const void *site;
         };
-        /* Threads of a warp that meet under one mask; kept at the mask's lowest lane. */
+        /* Threads of a warp that meet under one mask; kept at the lane that came first, while it waits. */
         struct Group {
                 uint32_t mask, arrived;
                 GpuqCpuWarp operation;
@@ -80,6 +83,7 @@ class Machine : public Engine {
         GpuqCpuBarrier scope = GPUQ_CPU_BARRIER_BLOCK;
         uint32_t gone[MAX_THREADS / WARP];
         Group groups[MAX_THREADS];
+        uint32_t meeting[MAX_THREADS / WARP]; /* of each warp: the lanes that keep a group */
         unsigned n_relaxed = 0;
 
         static void main_block();
@@ -94,9 +98,14 @@ class Machine : public Engine {
         int find_ready(uint32_t after) const;
         bool settle_active();
         void resume(uint32_t thread);
+        [[noreturn]] void stuck();
 
         void barrier_complete();
-        bool group_complete(uint32_t warp, Group &group);
+        void group_check(uint32_t mask, uint32_t lane);
+        uint32_t group_join(uint32_t warp, GpuqCpuWarp operation, uint32_t mask, uint32_t lane);
+        bool group_complete(uint32_t warp, uint32_t at);
+        void groups_lose(uint32_t warp, uint32_t lane);
+        [[noreturn]] void group_stuck(uint32_t warp, const Group &group);
         uint64_t group_result(const Group &group, const Thread *warp, uint32_t lane) const;
 };
 

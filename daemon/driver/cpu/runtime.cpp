@@ -5,9 +5,6 @@
  * Each function steps out of the kernel and back in: in between, signals are not
  * the kernel's, and nobody may interrupt it.
  */
-#include <cstdio>
-#include <unistd.h>
-
 #include "driver/cpu/engine_machine.h"
 #include "driver/cpu/gang.h"
 
@@ -87,20 +84,12 @@ void runtime_print(const char *format, va_list arguments) {
 void runtime_assertion(const char *text, const char *file, unsigned line, const char *function) {
         Machine &machine = *static_cast<Machine *>(engine_here());
         const GpuqCpuIndex &block = machine.place->block, &thread = machine.place->thread;
-        char message[2048];
-        int n;
 
         machine.in_kernel = 0;
-        n = snprintf(message, sizeof(message),
-                     "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
-                     file, line, function, block.x, block.y, block.z, thread.x, thread.y, thread.z,
-                     text);
-        if (n >= (int)sizeof(message))
-                n = (int)sizeof(message) - 1;
-        /* In one piece, beside those of other threads. */
-        if (write(STDERR_FILENO, message, (size_t)n) < 0)
-                machine.leave(CUDA_ERROR_ASSERT);
-        machine.leave(CUDA_ERROR_ASSERT);
+        machine.leave_saying(
+                CUDA_ERROR_ASSERT,
+                "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
+                line, function, block.x, block.y, block.z, thread.x, thread.y, thread.z, text);
 }
 
 void runtime_trap() {

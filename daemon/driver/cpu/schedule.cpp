@@ -5,8 +5,6 @@
  * Everything here runs on a fiber, called by a kernel through the runtime, with
  * in_kernel off: a fault here is our own.
  */
-#include <time.h>
-
 #include "driver/cpu/engine_machine.h"
 #include "driver/cpu/gang.h"
 
@@ -34,8 +32,7 @@ void Machine::first_wait() {
                         gone[warp] = ~0u;
                 else if (self > first)
                         gone[warp] |= (1u << (self - first)) - 1;
-                for (uint32_t lane = 0; lane < WARP; lane++)
-                        groups[first + lane].arrived = 0;
+                meeting[warp] = 0;
         }
 }
 
@@ -70,12 +67,12 @@ void Machine::resume(uint32_t thread) {
 /*
  * Run another thread: one that was not started yet, else one that may go on. If
  * none can, threads that asked which others are with them have met all they will.
- * Otherwise the block hangs, as it does on a GPU, until its context ends.
+ * Otherwise the block would wait for ever, as on a GPU: all that wake a thread are
+ * threads of its block.
  */
 void Machine::go_on(bool for_good) {
         Fiber *from = running;
         uint32_t self = place->linear;
-        struct timespec moment = {0, 1000000};
         int next;
 
         if (place->n_next < place->n_threads) {
@@ -86,13 +83,11 @@ void Machine::go_on(bool for_good) {
                 }
                 running->prepare(main_block);
         } else {
-                while ((next = find_ready(self)) < 0 && !settle_active()) {
-                        if (context_error(context))
-                                leave(CUDA_SUCCESS);
-                        nanosleep(&moment, nullptr);
-                }
-                if (next < 0)
+                next = find_ready(self);
+                if (next < 0 && settle_active())
                         next = find_ready(self);
+                if (next < 0)
+                        stuck();
                 resume((uint32_t)next);
         }
 
@@ -140,157 +135,17 @@ uint32_t Machine::barrier(GpuqCpuBarrier scope_, uint32_t predicate) {
         return count;
 }
 
-/* ---- warps ----------------------------------------------------------------------- */
-
-static uint32_t lowest(uint32_t mask) {
-        return (uint32_t)__builtin_ctz(mask);
-}
-
-uint64_t Machine::group_result(const Group &group, const Thread *warp, uint32_t lane) const {
-        const Thread &self = warp[lane];
-        uint64_t result = self.value;
-        uint32_t rest = group.arrived;
-
-        switch (group.operation) {
-                case GPUQ_CPU_WARP_SYNC:
-                        return 0;
-                case GPUQ_CPU_WARP_SHUFFLE:
-                        return self.source < WARP && group.arrived >> self.source & 1
-                                       ? warp[self.source].value
-                                       : self.value;
-                case GPUQ_CPU_WARP_BALLOT:
-                case GPUQ_CPU_WARP_MATCH:
-                        result = 0;
-                        break;
-                default:
-                        rest &= ~(1u << lane);
-        }
-
-        for (; rest; rest &= rest - 1) {
-                uint32_t other = lowest(rest);
-                uint64_t value = warp[other].value;
-
-                switch (group.operation) {
-                        case GPUQ_CPU_WARP_BALLOT:
-                                result |= (uint64_t)(value != 0) << other;
-                                break;
-                        case GPUQ_CPU_WARP_MATCH:
-                                result |= (uint64_t)(value == self.value) << other;
-                                break;
-                        case GPUQ_CPU_WARP_ADD:
-                                result = (uint32_t)(result + value);
-                                break;
-                        case GPUQ_CPU_WARP_MIN:
-                                result = value < result ? value : result;
-                                break;
-                        case GPUQ_CPU_WARP_MAX:
-                                result = value > result ? value : result;
-                                break;
-                        case GPUQ_CPU_WARP_MIN_SIGNED:
-                                result = (int32_t)value < (int32_t)result ? value : result;
-                                break;
-                        case GPUQ_CPU_WARP_MAX_SIGNED:
-                                result = (int32_t)value > (int32_t)result ? value : result;
-                                break;
-                        case GPUQ_CPU_WARP_AND:
-                                result &= value;
-                                break;
-                        case GPUQ_CPU_WARP_OR:
-                                result |= value;
-                                break;
-                        default:
-                                result ^= value;
-                }
-        }
-        return result;
-}
-
-/* If all of a group that still live have come, each gets its result. */
-bool Machine::group_complete(uint32_t warp, Group &group) {
-        Thread *lanes = threads + warp * WARP;
-
-        if (!group.arrived || (group.mask & ~gone[warp]) != group.arrived)
-                return false;
-
-        for (uint32_t rest = group.arrived; rest; rest &= rest - 1) {
-                uint32_t lane = lowest(rest);
-
-                lanes[lane].result = group_result(group, lanes, lane);
-                lanes[lane].state = READY;
-        }
-        group.arrived = 0;
-        return true;
-}
-
-uint64_t Machine::warp(GpuqCpuWarp operation, uint32_t mask, uint64_t value, uint32_t source) {
-        uint32_t self = place->linear, warp = self / WARP, lane = self % WARP;
-        Group *group;
-
-        first_wait();
-        /* A mask without the caller is undefined; here it then stands for the caller too. */
-        mask |= 1u << lane;
-        group = &groups[warp * WARP + lowest(mask)];
-        group->mask = mask;
-        group->operation = operation;
-        group->arrived |= 1u << lane;
-        threads[self].value = value;
-        threads[self].source = source;
-        if (!group_complete(warp, *group))
-                wait(IN_WARP);
-        return threads[self].result;
-}
-
-/*
- * Threads of a warp that stand at the same place are told of each other only
- * when nothing else can run: then all that could come there have.
- */
-uint32_t Machine::active(const void *site) {
-        uint32_t self = place->linear;
-
-        first_wait();
-        threads[self].site = site;
-        wait(ACTIVE);
-        return (uint32_t)threads[self].result;
-}
-
-bool Machine::settle_active() {
-        bool settled = false;
-
-        for (uint32_t first = 0; first < place->n_threads; first += WARP) {
-                uint32_t n = place->n_threads - first < WARP ? place->n_threads - first : WARP;
-                Thread *lanes = threads + first;
-                const void *site = nullptr;
-                uint32_t mask = 0;
-
-                for (uint32_t lane = 0; lane < n; lane++) {
-                        if (lanes[lane].state != ACTIVE || (site && lanes[lane].site != site))
-                                continue;
-                        site = lanes[lane].site;
-                        mask |= 1u << lane;
-                }
-
-                for (uint32_t rest = mask; rest; rest &= rest - 1) {
-                        lanes[lowest(rest)].result = mask;
-                        lanes[lowest(rest)].state = READY;
-                        settled = true;
-                }
-        }
-        return settled;
-}
-
 /* ---- the end of a thread, and turns ------------------------------------------------ */
 
 /* Those who wait for it need not any more. */
 void Machine::end() {
-        uint32_t self = place->linear, warp = self / WARP;
+        uint32_t self = place->linear;
 
         threads[self].state = DONE;
         n_alive--;
-        gone[warp] |= 1u << self % WARP;
         if (n_alive && n_arrived == n_alive)
                 barrier_complete();
-        for (uint32_t lane = 0; lane < WARP; lane++)
-                group_complete(warp, groups[warp * WARP + lane]);
+        groups_lose(self / WARP, self % WARP);
 }
 
 void Machine::relax(bool now) {

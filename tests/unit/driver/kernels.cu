@@ -110,6 +110,56 @@ extern "C" __global__ void shuffles(int *x) {
                 out[11] = __shfl_xor_sync(0xffff0000u, i, 1);
 }
 
+static __device__ int exchange(unsigned mask, int value) {
+        return __shfl_xor_sync(mask, __shfl_xor_sync(mask, value, 1), 2);
+}
+
+// Groups of one lane 0, under three masks at a time: the larger ones wait for the smaller.
+extern "C" __global__ void nested_masks(int *x) {
+        int lane = threadIdx.x % 32, i = threadIdx.x;
+        int *out = x + i * 4;
+
+        if (lane < 16) {
+                if (lane < 4)
+                        out[0] = exchange(0xfu, i);
+                out[1] = exchange(0xffffu, i + 100);
+        }
+        out[2] = exchange(~0u, i + 200);
+        out[3] = (int)__reduce_add_sync(~0u, 1u);
+}
+
+// Tiles of unequal size, and all of the warp.
+extern "C" __global__ void unequal_tiles(int *x) {
+        cg::thread_block block = cg::this_thread_block();
+        int i = threadIdx.x, lane = i % 32;
+        auto warp = cg::tiled_partition<32>(block);
+
+        if (lane < 8)
+                x[i] = cg::reduce(cg::tiled_partition<4>(block), i, cg::plus<int>());
+        else if (lane < 16)
+                x[i] = cg::reduce(cg::tiled_partition<8>(block), i, cg::plus<int>());
+        else
+                x[i] = 0;
+        x[i] += 1000 * warp.shfl(i, 31);
+}
+
+// Calls that are undefined on a GPU, and would wait for ever or give wrong values.
+extern "C" __global__ void masks_do_not_meet(int which) {
+        int lane = threadIdx.x % 32;
+
+        if (which == 0) // waits for those who wait for it
+                __shfl_sync(lane == 0 ? 0x3u : 0x7u, lane, 0);
+        else if (which == 1 && lane < 16)
+                __syncwarp();
+        else if (which == 2)
+                __syncwarp(1u);
+        else if (which == 3 && lane == 0)
+                __ballot_sync(0x3u, 1);
+        else if (which == 3)
+                __shfl_sync(0x3u, lane, 0);
+        __syncthreads();
+}
+
 extern "C" __global__ void groups(int *x) {
         cg::thread_block block = cg::this_thread_block();
         auto tile = cg::tiled_partition<8>(block);

@@ -109,6 +109,49 @@ FIXTURE_TEST(a_failed_assertion_says_where) {
         assert_all_calls_give(fixture, CUDA_ERROR_ASSERT);
 }
 
+static void masks_fail(Fixture *fixture, int which, unsigned n_threads, const char *text) {
+        Capture capture;
+
+        capture_start(&capture, STDERR_FILENO);
+        assert_ok(fixture_launch(fixture, 0, "masks_do_not_meet", 1, n_threads, 0, PARAMS(&which)));
+        assert_int_equal(driver->cuStreamSynchronize(fixture->streams[0]),
+                         CUDA_ERROR_LAUNCH_FAILED);
+        capture_end(&capture);
+        assert_string_equal(capture.text, text);
+        assert_all_calls_give(fixture, CUDA_ERROR_LAUNCH_FAILED);
+}
+
+/* It hung, or gave the values of one group to the other. */
+FIXTURE_TEST(masks_that_wait_for_each_other_are_a_fault) {
+        masks_fail(*state, 0, 3,
+                   "block: [0,0,0], warp 0: lanes 0x00000001 wait in a shuffle with mask "
+                   "0x00000003 for lanes 0x00000002, but lane 1 waits in a shuffle with mask "
+                   "0x00000007: none of them can go on. A mask must name exactly the lanes that "
+                   "make this call.\n");
+}
+
+/* It hung. */
+FIXTURE_TEST(a_mask_of_lanes_that_wait_at_a_barrier_is_a_fault) {
+        masks_fail(*state, 1, 64,
+                   "block: [0,0,0], warp 0: lanes 0x0000ffff wait in __syncwarp() with mask "
+                   "0xffffffff for lanes 0xffff0000, but lane 16 waits at a barrier: none of them "
+                   "can go on. A mask must name exactly the lanes that make this call.\n");
+}
+
+/* It stood for the caller too. */
+FIXTURE_TEST(a_mask_without_its_caller_is_a_fault) {
+        masks_fail(*state, 2, 2,
+                   "block: [0,0,0], thread: [1,0,0], lane 1 of its warp: it calls a warp function "
+                   "with mask 0x00000001, which must contain the lane itself.\n");
+}
+
+/* All got what the function of the last one gives. */
+FIXTURE_TEST(different_functions_under_one_mask_are_a_fault) {
+        masks_fail(*state, 3, 2,
+                   "block: [0,0,0], warp 0: with mask 0x00000003, lane 1 calls a shuffle but lanes "
+                   "0x00000001 call a vote; all lanes of a mask must call the same function.\n");
+}
+
 /* The stream's later work is dropped, flags and copies alike. */
 FIXTURE_TEST(nothing_is_done_after_a_fault) {
         Fixture *fixture = *state;
@@ -244,6 +287,10 @@ int main(int argc, char **argv) {
                 TEST(a_null_pointer_between_barriers_faults),
                 TEST(a_trap_is_a_launch_failure),
                 TEST(a_failed_assertion_says_where),
+                TEST(masks_that_wait_for_each_other_are_a_fault),
+                TEST(a_mask_of_lanes_that_wait_at_a_barrier_is_a_fault),
+                TEST(a_mask_without_its_caller_is_a_fault),
+                TEST(different_functions_under_one_mask_are_a_fault),
                 TEST(nothing_is_done_after_a_fault),
                 TEST(a_fault_ends_kernels_on_other_streams),
                 TEST(destroying_a_context_ends_its_kernels),

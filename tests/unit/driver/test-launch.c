@@ -140,6 +140,37 @@ FIXTURE_TEST(lanes_of_a_warp_exchange) {
         }
 }
 
+/* They got each other's values: the larger group replaced the smaller, whose lowest lane it has too. */
+FIXTURE_TEST(groups_of_a_warp_with_the_same_lowest_lane_do_not_mix) {
+        Fixture *fixture = *state;
+        CUdeviceptr a = fixture_alloc(fixture, NULL, 64 * 4 * sizeof(int));
+        int x[64][4];
+
+        assert_ok(fixture_launch(fixture, 0, "nested_masks", 1, 64, 0, PARAMS(&a)));
+        fixture_fetch(fixture, x, a, sizeof(x));
+        for (int i = 0; i < 64; i++) {
+                assert_int_equal(x[i][0], i % 32 < 4 ? i ^ 3 : 0);
+                assert_int_equal(x[i][1], i % 32 < 16 ? 100 + (i ^ 3) : 0);
+                assert_int_equal(x[i][2], 200 + (i ^ 3));
+                assert_int_equal(x[i][3], 32);
+        }
+}
+
+FIXTURE_TEST(tiles_of_unequal_size_exchange_while_others_wait_for_the_warp) {
+        Fixture *fixture = *state;
+        CUdeviceptr a = fixture_alloc(fixture, NULL, 64 * sizeof(int));
+        int x[64];
+
+        assert_ok(fixture_launch(fixture, 0, "unequal_tiles", 1, 64, 0, PARAMS(&a)));
+        fixture_fetch(fixture, x, a, sizeof(x));
+        for (int i = 0; i < 64; i++) {
+                int lane = i % 32, last = i - lane + 31;
+                int sum = lane < 8 ? i / 4 * 16 + 6 : lane < 16 ? i / 8 * 64 + 28 : 0;
+
+                assert_int_equal(x[i], 1000 * last + sum);
+        }
+}
+
 FIXTURE_TEST(groups_know_their_members) {
         Fixture *fixture = *state;
         CUdeviceptr a = fixture_alloc(fixture, NULL, 64 * sizeof(int));
@@ -356,6 +387,8 @@ int main(void) {
                 TEST(threads_that_ended_are_not_waited_for),
                 TEST(blocks_vote),
                 TEST(lanes_of_a_warp_exchange),
+                TEST(groups_of_a_warp_with_the_same_lowest_lane_do_not_mix),
+                TEST(tiles_of_unequal_size_exchange_while_others_wait_for_the_warp),
                 TEST(groups_know_their_members),
                 TEST(atomics_count_across_blocks),
                 TEST(threads_of_a_block_can_wait_for_each_other),

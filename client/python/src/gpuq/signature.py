@@ -120,7 +120,8 @@ def of_source(source: str) -> dict[str, list[Parameter]]:
 def of_builtin(name: str, text: str) -> list[Parameter] | None:
     """Parameters from the daemon's description of a built-in kernel.
 
-    The description has one line each for what it does, its arguments ("in:a out:b u64:n") and its launch.
+    The description has one line each for what it does, its arguments ("in:a:f32:n out:b:f32:n u64:n") and its launch.
+    The library and the daemon check the lengths.
     """
     lines = text.split("\n")
     if len(lines) < 2:
@@ -128,9 +129,9 @@ def of_builtin(name: str, text: str) -> list[Parameter] | None:
     element = np.dtype(np.float64 if name.endswith("_f64") else np.float32)
     parameters = []
     for word in lines[1].split():
-        kind, _, name = word.partition(":")
+        kind, name, dtype, _ = [*word.split(":"), "", "", ""][:4]
         if kind in ("in", "out", "inout"):
-            parameters.append(Parameter(word, element, True, kind != "in", kind != "in", name))
+            parameters.append(Parameter(word, _SCALARS.get(dtype, element), True, kind != "in", kind != "in", name))
         else:
             parameters.append(Parameter(word, _SCALARS.get(kind), name=name))
     return parameters

@@ -270,7 +270,7 @@ def test_who_crashes_in_a_loop_is_slowed_down_and_nobody_else(service):
     job_right(theirs, their_module)
     data = mine.arena(4)
     jobs = mine.submit(*[Job().launch(module, "wild", [InOut(data), u64(FAR)]) for _ in range(100)])
-    until(lambda: any("crashed repeatedly" in entry.reason for entry in mine.queue().values()), "it to be slowed down")
+    until(lambda: any("ended repeatedly" in entry.reason for entry in mine.queue().values()), "it to be slowed down")
     for _ in range(5):
         job_right(theirs, their_module)
     assert mine.queue(), "they did not have to wait"

@@ -71,6 +71,7 @@ struct Worker {
         bool lacked_memory;  /* no memory for its context: it never had one */
         uint64_t evicted_ns; /* when it was asked to end for another domain; 0: it was not */
         bool was_useless;    /* DYING: it died before it did anything useful */
+        bool was_killed;     /* by SIGKILL */
         Failure *verdict;    /* DYING: its report of the end; may be NULL */
         char *last_output;   /* DYING: its kernels' output; may be NULL */
         Channel *channel;

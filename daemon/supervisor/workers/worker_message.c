@@ -221,6 +221,7 @@ static const char *worker_on_probed(Worker *worker, const WorkerMessage *probed)
         ProbeResult result = {
                 .error = probed->head.code ? probed->text : NULL,
                 .device_failed = probed->head.detail,
+                .lacks_memory = probed->head.code == FAILURE_MEMORY,
                 .driver_version = probed->more,
                 .devices = info,
                 .n_devices = probed->head.n_items,

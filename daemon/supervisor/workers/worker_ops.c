@@ -3,6 +3,7 @@
  * ExecutorOps: the operations that the scheduler calls.
  */
 
+#include "eviction.h"
 #include "report.h"
 #include "worker.h"
 
@@ -20,6 +21,10 @@ static int worker_ops_probe(Workers *workers, Device *check) {
         Worker *worker;
 
         return worker_new(workers, NULL, check, &worker);
+}
+
+static void worker_ops_make_room(Slot *slot) {
+        eviction_make_room(slot);
 }
 
 static void worker_ops_stop_soon(Executor *executor) {
@@ -59,6 +64,7 @@ static void worker_ops_drop_module(Executor *executor, uint64_t id) {
 const ExecutorOps worker_executor_ops = {
         .start = worker_ops_start,
         .probe = worker_ops_probe,
+        .make_room = worker_ops_make_room,
         .report = report_workers,
         .stop_soon = worker_ops_stop_soon,
         .push_job = worker_ops_push_job,

@@ -234,6 +234,7 @@ static void worker_check_death(Worker *worker, uint64_t now_ns) {
 }
 
 void worker_tick(Worker *worker, uint64_t now_ns) {
+        worker_earn(worker);
         if (worker->state == WORKER_STARTING)
                 worker_check_start(worker, now_ns);
         else if (worker->state == WORKER_DYING)
@@ -243,10 +244,7 @@ void worker_tick(Worker *worker, uint64_t now_ns) {
 void worker_exited(Worker *worker, int status, const char *text) {
         _cleanup_(failure_freep) Failure *failure = NULL;
 
-        /* First all of its last messages: the ring is finite, and no process writes to it any more. */
-        for (unsigned i = 0; i < CHANNEL_CAPACITY / WORKER_READ_MAX / 8; ++i)
-                worker_read(worker);
-
+        worker_read_rest(worker);
         failure = worker_describe_exit(status, text);
         worker->was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
         if (worker->state == WORKER_DYING)

@@ -32,6 +32,7 @@ static void worker_ops_stop_soon(Executor *executor) {
 }
 
 static void worker_ops_push_job(Executor *executor, Job *job) {
+        worker_gave(worker_of(executor));
         outbox_push_job(&worker_of(executor)->outbox, job);
 }
 
@@ -40,11 +41,13 @@ static bool worker_ops_pull_job(Executor *executor, Job *job) {
 }
 
 static int worker_ops_push_arena(Executor *executor, Arena *arena, bool make) {
+        worker_gave(worker_of(executor));
         return outbox_push_arena(&worker_of(executor)->outbox,
                                  make ? TO_WORKER_ARENA_MAKE : TO_WORKER_ARENA_ADD, arena);
 }
 
 static int worker_ops_push_module(Executor *executor, Module *module) {
+        worker_gave(worker_of(executor));
         return outbox_push_module(&worker_of(executor)->outbox, module);
 }
 

@@ -211,7 +211,8 @@ def test_a_device_that_falls_off_takes_nobody_elses_place(breakable):
     client.run_well(Job().fill(kept, 4096, 7))
     pinned = client.submit(Job(device=1).launch(module, "nothing"))
     waits_for(client, pinned, "no longer finds the device")
-    assert broken.state(0).drained == pb.ITSELF and broken.state(1).state == "ready"
+    until(lambda: broken.state(0).drained == pb.ITSELF, "the check")
+    assert broken.state(1).state == "ready"
     broken.breaks()
     assert client.wait(pinned).state == pb.DONE
 

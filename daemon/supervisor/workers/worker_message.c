@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "proto/text.h"
 #include "util/bump.h"
 #include "jobs.h"
 #include "util/list.h"
@@ -202,6 +203,8 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
                 (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&gpuq__v1__worker_counters__descriptor);
         free(worker->executor.waiting);
         worker->executor.waiting = *stats->more ? strndup(stats->more, 256) : NULL;
+        if (worker->executor.waiting)
+                text_clean_line(worker->executor.waiting);
         return NULL;
 }
 

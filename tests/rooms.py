@@ -45,7 +45,7 @@ MAY_INCLUDE = {
     'client/lib/jobs': ['client/lib/memory', 'client/lib/link', 'client/lib/base', 'client/include', 'daemon/util', 'proto'],
     'client/lib/session': ['client/lib/jobs', 'client/lib/memory', 'client/lib/link', 'client/lib/base', 'client/include',
                            'daemon/util', 'proto'],
-    'client/cli': ['client/include', 'daemon/util'],
+    'client/cli': ['client/include', 'daemon/util', 'proto'],
     'client': ['client/include', 'daemon/util'],
     'client/include': [],
 

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "proto/text.h"
+
 int problem_set(Problem *problem, int code, const char *format, ...) {
         char *text = NULL;
         va_list args;
@@ -14,7 +16,7 @@ int problem_set(Problem *problem, int code, const char *format, ...) {
         va_end(args);
 
         free(problem->text);
-        problem->text = r < 0 ? NULL : text;
+        problem->text = r < 0 ? NULL : text_clean(text);
         return code;
 }
 

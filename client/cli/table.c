@@ -6,6 +6,8 @@
 
 #include <libsmartcols.h>
 
+#include "proto/text.h"
+
 struct Table {
         struct libscols_table *scols;
         struct libscols_line *line; /* the row that is being filled */
@@ -73,6 +75,8 @@ void table_cell(Table *table, const char *format, ...) {
         r = vasprintf(&text, format, args);
         va_end(args);
 
+        if (r >= 0)
+                text_clean_line(text); /* labels and reasons are other people's */
         /* On success the line owns the text. */
         if (r < 0 || !table->line ||
             scols_line_refer_data(table->line, table->column++, text) != 0) {

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "proto/text.h"
+
 #if HAVE_SYSTEMD
 #include <systemd/sd-journal.h>
 #endif
@@ -90,11 +92,6 @@ static void log_to_stderr(int level, char *text) {
         char line[LOG_TEXT_MAX + 128];
         int n;
 
-        /* One message is one line, whatever a name or a path in it contains. */
-        for (char *c = text; *c; c++)
-                if ((unsigned char)*c < ' ' || *c == 0x7f)
-                        *c = ' ';
-
         if (log_target == LOG_PREFIXED)
                 n = snprintf(line, sizeof(line), "<%d>%s: %s\n", level & 7, log_name, text);
         else
@@ -114,6 +111,7 @@ void log_full(int level, const char *fields, const char *format, ...) {
         va_start(args, format);
         vsnprintf(text, sizeof(text), format, args);
         va_end(args);
+        text_clean_line(text); /* one message is one line, whatever a name in it contains */
 
         if (log_target == LOG_JOURNAL)
                 log_to_journal(level, fields, text);

@@ -12,6 +12,9 @@
 #define CHECK_BYTES   (1u << 20)
 #define CHECK_PATTERN 0x5aa5c33cu
 
+/* Free besides this context, or a worker's does not fit: it has more than this process sets up. */
+#define CHECK_ROOM_BYTES (UINT64_C(64) << 20)
+
 static int check_broken(Failure *failure, const char *why) {
         failure_set(failure, GPUQ__V1__CODE__E_NO_DEVICE, "%s", why);
         failure->is_device = true;
@@ -20,7 +23,9 @@ static int check_broken(Failure *failure, const char *why) {
 
 static int check_result(const Context *context, CUresult result, const char *what,
                         Failure *failure) {
-        int r = result_check(context->cu, result, GPUQ__V1__CODE__E_NO_DEVICE, what, failure);
+        Gpuq__V1__Code code = result == CUDA_ERROR_OUT_OF_MEMORY ? GPUQ__V1__CODE__E_MEMORY
+                                                                 : GPUQ__V1__CODE__E_NO_DEVICE;
+        int r = result_check(context->cu, result, code, what, failure);
 
         failure->is_device = r && (device_is_broken(result) || r == FAILURE_E_FAULT);
         return r ? FAILURE_E_SET : 0;
@@ -50,14 +55,28 @@ static int check_write_and_read(const Context *context, CUdeviceptr memory, uint
         return 0;
 }
 
+static int check_room(const Context *context, Failure *failure) {
+        size_t n_free, n_total;
+        int r;
+
+        r = check_result(context, context->cu->cuMemGetInfo(&n_free, &n_total), "cuMemGetInfo",
+                         failure);
+        if (r)
+                return r;
+        return n_free >= CHECK_ROOM_BYTES
+                       ? 0
+                       : failure_set(failure, GPUQ__V1__CODE__E_MEMORY,
+                                     "only %zu MiB of device memory are free", n_free >> 20);
+}
+
 static int check_memory(const Context *context, Failure *failure) {
         _cleanup_(freep) uint32_t *words = malloc(CHECK_BYTES);
         CUdeviceptr memory;
         int r;
 
         if (!words)
-                return failure_set(failure, GPUQ__V1__CODE__E_MEMORY,
-                                   "the worker is out of memory");
+                return failure_set(failure, GPUQ__V1__CODE__E_INTERNAL,
+                                   "the check is out of memory");
         r = check_result(
                 context,
                 context->cu->cuMemAllocFromPoolAsync(&memory, CHECK_BYTES, context->pool, NULL),
@@ -73,12 +92,13 @@ static int check_context(const Driver *driver, unsigned ordinal, Failure *failur
         /* The context and its memory are not freed: the process ends. */
         r = context_new(driver, ordinal, &context, failure);
         if (r < 0)
-                return failure_set(failure, GPUQ__V1__CODE__E_MEMORY, "%s", strerror(-r));
+                return failure_set(failure, GPUQ__V1__CODE__E_INTERNAL, "%s", strerror(-r));
         if (r)
                 return r;
         if (!driver->cpu && device_ask_nvml(context->pci, &problem))
                 return check_broken(failure, problem);
-        return check_memory(context, failure);
+        r = check_memory(context, failure);
+        return r ? r : check_room(context, failure);
 }
 
 int check_run(const WorkerOptions *options, Driver **ret_driver, Failure *failure) {

@@ -14,8 +14,8 @@
 /**
  * check_run() - check the device of options->uuid
  *
- * Return: 0: it is well; FAILURE_E_SET: it is broken if failure->is_device, else the check itself
- * failed.
+ * Return: 0: it is well, and has memory for a worker's context; FAILURE_E_SET: it is broken if
+ * failure->is_device; it has no such memory with E_MEMORY; else the check itself failed.
  */
 int check_run(const WorkerOptions *options, Driver **ret_driver, Failure *failure);
 

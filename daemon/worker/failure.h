@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "proto/gpuq.pb-c.h"
+#include "proto/text.h"
 #include "util/macro.h"
 #include "worker/protocol.h"
 
@@ -40,8 +41,5 @@ static inline bool failure_is_set(const Failure *failure) {
 }
 /** failure_tell() - as the error of a message, which borrows the text; without a failure it has none. */
 void failure_tell(const Failure *failure, WorkerMessage *message);
-
-/** text_clean() - make foreign text valid UTF-8 in place: other bytes become "?". Return: @text. */
-char *text_clean(char *text);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/text.h"
+
 static Failure *failure_out_of_memory(void) {
         static struct {
                 Failure failure;
@@ -68,10 +70,14 @@ Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t roo
 }
 
 Failure *failure_from_worker(uint32_t code, const char *text) {
+        Failure *failure;
+
         if (code == GPUQ__V1__CODE__OK)
                 return NULL;
-        return failure_new(code > GPUQ__V1__CODE__E_INTERNAL ? FAILURE_INTERNAL : (int)code, "%s",
-                           text);
+        failure = failure_new(code > GPUQ__V1__CODE__E_INTERNAL ? FAILURE_INTERNAL : (int)code,
+                              "%s", text);
+        text_clean(failure->text);
+        return failure;
 }
 
 Failure *failure_copy(const Failure *failure) {

@@ -18,6 +18,7 @@
 #include "session.h"
 #include "submit_scan.h"
 #include "util/log.h"
+#include "proto/text.h"
 
 typedef struct RequestEntry {
         const char *(*handle)(Session *session, uint32_t serial, const Gpuq__V1__Request *request);
@@ -64,7 +65,7 @@ static const char *session_on_hello(Session *session, uint32_t serial,
 
         if (session->state != SESSION_HELLO)
                 return "the client sent a second handshake";
-        if (!limit_is_text(hello->client, SESSION_CLIENT_MAX))
+        if (!text_is_clean(hello->client, SESSION_CLIENT_MAX))
                 return "the client sent a client name that is too long or not printable";
         if (hello->version_min > hello->version_max || hello->version_max < SESSION_VERSION_MIN ||
             hello->version_min > SESSION_VERSION_MAX) {
@@ -225,7 +226,7 @@ static const char *session_on_drain(Session *session, uint32_t serial,
 
         if (!device)
                 return NULL;
-        if (!limit_is_text(reason, LIMIT_DRAIN_REASON)) {
+        if (!text_is_clean(reason, LIMIT_DRAIN_REASON)) {
                 session_fail_request(session, serial,
                                      failure_new(FAILURE_INVALID,
                                                  "the reason must have at most %u printable bytes",

@@ -9,6 +9,7 @@
 
 #include "jobs.h"
 #include "registry.h"
+#include "proto/text.h"
 
 static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad *load,
                                    Arena **ret_image) {
@@ -61,7 +62,7 @@ static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load,
 
         if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__BUILTIN)
                 return failure_new(FAILURE_INVALID, "unknown module format %d", load->format);
-        if (!limit_is_text(load->name, MODULE_NAME_MAX))
+        if (!text_is_clean(load->name, MODULE_NAME_MAX))
                 return failure_new(FAILURE_INVALID,
                                    "the module's name must have at most %u printable bytes",
                                    MODULE_NAME_MAX);

@@ -11,6 +11,7 @@
 #include "util/list.h"
 #include "policy.h"
 #include "session.h"
+#include "proto/text.h"
 
 /* Memory for one job's lists, reused from job to job. */
 typedef struct SubmitScratch {
@@ -46,7 +47,7 @@ static Failure *submit_check_sizes(const Gpuq__V1__Job *job) {
                 return failure_new(FAILURE_INVALID,
                                    "the job's operations have %zu bytes; the limit is %u",
                                    job->operations.len, LIMIT_JOB_OPERATIONS);
-        if (!limit_is_text(job->label, LIMIT_JOB_LABEL))
+        if (!text_is_clean(job->label, LIMIT_JOB_LABEL))
                 return failure_new(FAILURE_INVALID,
                                    "the label must have at most %u printable bytes",
                                    LIMIT_JOB_LABEL);
@@ -165,7 +166,7 @@ static Failure *submit_check_kernels(const Submitter *submitter, const Gpuq__V1_
                                            "kernel %zu: this session has no module %llu", i + 1,
                                            (unsigned long long)kernel->module);
                 if (!submit_is_fired(spec) &&
-                    (!*kernel->name || !limit_is_text(kernel->name, LIMIT_KERNEL_NAME)))
+                    (!*kernel->name || !text_is_clean(kernel->name, LIMIT_KERNEL_NAME)))
                         return failure_new(FAILURE_INVALID,
                                            "kernel %zu: a name must have 1 to %u printable bytes",
                                            i + 1, LIMIT_KERNEL_NAME);

@@ -17,28 +17,31 @@ static void monitor_on_probed(DeviceMonitor *monitor, Device *check, const Probe
                 return;
         }
         if (result->error)
-                finding = result->device_failed ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING;
+                finding = result->device_failed  ? HEALTH_FOUND_BROKEN
+                          : result->lacks_memory ? HEALTH_FOUND_FULL
+                                                 : HEALTH_FOUND_NOTHING;
         drain_checked(check, finding, result->error ? result->error : "");
 }
 
-static void monitor_on_probe_failed(DeviceMonitor *monitor, Device *check, bool has_started,
+static void monitor_on_probe_failed(DeviceMonitor *monitor, Device *check, bool blames_device,
                                     const char *why) {
         if (check)
-                drain_check_failed(check, has_started, why);
+                drain_check_failed(check, blames_device, why);
         else
                 discovery_failed(monitor, why);
 }
 
 static Failure *monitor_explain(DeviceMonitor *monitor, const Device *device, int32_t pid,
-                                FaultCause *cause, const Failure *failure) {
+                                const Failure *failure, bool *ret_is_hardware) {
         xid_log_read(monitor);
-        return xid_log_explain(monitor->xid_log, device, pid, cause, failure);
+        return xid_log_explain(monitor->xid_log, device, pid, failure, ret_is_hardware);
 }
 
 static const DeviceOps monitor_ops = {
         .probed = monitor_on_probed,
         .probe_failed = monitor_on_probe_failed,
-        .doubt = drain_sign,
+        .doubt = drain_doubt,
+        .fault = drain_fault,
         .explain = monitor_explain,
         .drain = drain_hold,
         .undrain = drain_release,

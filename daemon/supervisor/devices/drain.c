@@ -174,10 +174,20 @@ bool drain_hold(Device *device, const char *by, const char *reason) {
         return was_well;
 }
 
+/* No check may be due any more. */
+static void drain_drop_claims(Device *device) {
+        Slot *slot, *next;
+
+        HASH_ITER (hh, device->engine->slots, slot, next)
+                if (slot->device == device && slot->claim)
+                        claim_drop(slot);
+}
+
 bool drain_release(Device *device) {
         bool was_drained = health_release(&device->health);
 
         drain_forget(device);
+        drain_drop_claims(device);
         if (was_drained)
                 drain_end(device);
         return was_drained;
@@ -191,29 +201,34 @@ static void drain_check(Device *device) {
 
         if (engine->is_closing)
                 return;
-        health_begin_check(&device->health);
+        health_begin_check(&device->health, uv_hrtime());
         r = engine->executor_ops->probe(engine->workers, device);
         if (r < 0)
                 drain_checked(device, HEALTH_FOUND_NOTHING, strerror(-r));
 }
 
-void drain_check_failed(Device *device, bool has_started, const char *why) {
+void drain_check_failed(Device *device, bool blames_device, const char *why) {
         if (!device->engine->is_closing)
-                drain_checked(device, has_started ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING,
+                drain_checked(device, blames_device ? HEALTH_FOUND_BROKEN : HEALTH_FOUND_NOTHING,
                               why);
 }
 
-/* A user's own daemon serves no other user. */
-static uint32_t drain_domain(uint32_t domain) {
-        return domain == geteuid() ? HEALTH_TRUSTED : domain;
+void drain_doubt(Device *device) {
+        uint64_t now_ns = uv_hrtime();
+
+        health_doubt(&device->health, now_ns);
+        if (health_wants_check(&device->health, now_ns))
+                drain_check(device);
 }
 
-void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *why) {
-        log_warning("device %u: a worker reported that it is broken: %s", device->index, why);
-        if (health_sign(&device->health, sign, drain_domain(domain), why, uv_hrtime()))
+void drain_fault(Device *device) {
+        char why[HEALTH_REASON_MAX];
+
+        snprintf(why, sizeof(why),
+                 "its hardware failed under %u jobs in %llu minutes, as the kernel log says",
+                 HEALTH_FAULTS_MAX, HEALTH_WINDOW_NS / 60000000000ull);
+        if (health_fault(&device->health, why, uv_hrtime()))
                 drain_begin(device);
-        else if (health_wants_check(&device->health, uv_hrtime()))
-                drain_check(device);
 }
 
 void drain_condemn(Device *device, const char *why) {
@@ -225,20 +240,24 @@ void drain_condemn(Device *device, const char *why) {
 }
 
 /* Workers that wait for the check may start again. */
-static void drain_clear(Device *device) {
+static void drain_settle(Device *device, HealthFinding finding) {
         Slot *slot, *next;
 
+        if (finding == HEALTH_FOUND_NOTHING)
+                return;
+        if (device->health.is_condemned)
+                finding = HEALTH_FOUND_BROKEN;
         HASH_ITER (hh, device->engine->slots, slot, next)
-                if (slot->device == device)
-                        provision_device_is_well(slot, device->health.reason);
+                if (slot->device == device && slot->claim)
+                        claim_settle(slot, finding);
 }
 
 void drain_checked(Device *device, HealthFinding finding, const char *why) {
-        if (!health_end_check(&device->health, finding, why, uv_hrtime())) {
-                if (finding == HEALTH_FOUND_WELL)
-                        drain_clear(device);
+        bool has_changed = health_end_check(&device->health, finding, why, uv_hrtime());
+
+        drain_settle(device, finding);
+        if (!has_changed)
                 return;
-        }
         if (health_takes_jobs(&device->health))
                 drain_end(device);
         else if (device->health.state == HEALTH_WELL)

@@ -40,16 +40,18 @@ bool drain_release(Device *device);
  * it to service
  */
 void drain_condemn(Device *device, const char *why);
-/** drain_sign() - a worker of @domain reports that the device is broken. */
-void drain_sign(Device *device, HealthSign sign, uint32_t domain, const char *why);
+/** drain_doubt() - a worker blames the device: check it, and settle the claims of its slots (claim.h). */
+void drain_doubt(Device *device);
+/** drain_fault() - the kernel's log says that the hardware failed under a worker. */
+void drain_fault(Device *device);
 /** drain_checked() - a health check has ended. */
 void drain_checked(Device *device, HealthFinding finding, const char *why);
 /**
  * drain_check_failed() - the probe of a device ended without a result
  *
- * A probe that hung, or that the driver killed, means BROKEN.
+ * @blames_device: it hung, or crashed in the driver, which means BROKEN.
  */
-void drain_check_failed(Device *device, bool has_started, const char *why);
+void drain_check_failed(Device *device, bool blames_device, const char *why);
 /** drain_tick() - called periodically: starts the health checks that are due. */
 void drain_tick(Engine *engine, uint64_t now_ns);
 

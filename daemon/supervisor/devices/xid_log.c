@@ -163,8 +163,8 @@ static const XidSeen *xid_log_find(XidLog *log, const Device *device, int32_t pi
         return found;
 }
 
-Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, FaultCause *cause,
-                         const Failure *failure) {
+Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, const Failure *failure,
+                         bool *ret_is_hardware) {
         const char *said = failure ? failure->text : "the worker process died";
         int code = failure ? failure->code : FAILURE_INTERNAL;
         const XidSeen *found;
@@ -179,8 +179,7 @@ Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, FaultCa
         if (!found)
                 return NULL;
 
-        if (xid_is_hardware(&found->xid))
-                *cause = FAULT_HARDWARE;
+        *ret_is_hardware = xid_is_hardware(&found->xid);
         /* Only the process's owner may see the driver's text. */
         if (is_own && found->xid.text[0])
                 return failure_new(code, "%s; Xid %u (%s): %s", said, found->xid.number,

@@ -32,13 +32,13 @@ void xid_log_read(DeviceMonitor *monitor);
 /**
  * xid_log_explain() - what the log says about the fault of worker @pid on @device. @log: NULL:
  * nothing
- * @cause:   becomes FAULT_HARDWARE if the hardware failed
  * @failure: what the worker reported; may be NULL
+ * @ret_is_hardware: the log says that the hardware failed; written only with a result
  *
  * Each record explains one fault. Return: @failure with the Xid, the caller's; NULL: the log says
  * nothing.
  */
-Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, FaultCause *cause,
-                         const Failure *failure);
+Failure *xid_log_explain(XidLog *log, const Device *device, int32_t pid, const Failure *failure,
+                         bool *ret_is_hardware);
 
 #endif

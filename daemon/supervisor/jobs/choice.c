@@ -6,8 +6,9 @@
 #include "slot.h"
 #include "util/list.h"
 
-#define CHOICE_START_NS  20000000ull       /* the cost of starting a worker */
-#define CHOICE_BROKEN_NS 86400000000000ull /* the cost of a device on which no worker starts */
+#define CHOICE_START_NS 20000000ull /* the cost of starting a worker */
+#define CHOICE_BROKEN_NS                                                                           \
+        86400000000000ull /* the cost of a device on which the user's worker does not start */
 #define CHOICE_DRAINED_NS                                                                          \
         (366 * CHOICE_BROKEN_NS) /* a device that takes no jobs, chosen only if all are drained */
 
@@ -24,10 +25,10 @@ static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         uint64_t cost_ns = device->load_ns;
         Executor *executor;
 
-        if (slot && pressure_is_on(&slot->pressure, now_ns))
+        if (slot && (slot->claim || pressure_is_on(&slot->pressure, now_ns)))
                 return cost_ns + CHOICE_BROKEN_NS;
         if (!slot || !slot->executor)
-                return cost_ns + CHOICE_START_NS + (device->problem ? CHOICE_BROKEN_NS : 0);
+                return cost_ns + CHOICE_START_NS + (slot && slot->problem ? CHOICE_BROKEN_NS : 0);
 
         executor = slot->executor;
         if (!TAILQ_EMPTY(&executor->inflight))
@@ -36,9 +37,7 @@ static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
 }
 
 static uint64_t choice_penalty_ns(const Device *device) {
-        if (!health_takes_jobs(&device->health))
-                return CHOICE_DRAINED_NS;
-        return device->health.state == HEALTH_DOUBTED ? CHOICE_BROKEN_NS : 0;
+        return health_takes_jobs(&device->health) ? 0 : CHOICE_DRAINED_NS;
 }
 
 Device *choice_device(Engine *engine, User *user) {

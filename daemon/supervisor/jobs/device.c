@@ -65,23 +65,15 @@ void device_close(Device *device) {
 void device_fini(Device *device) {
         assert(!device->has_timers);
         fairshare_free(device->share);
-        free(device->problem);
         free(device->pci);
         free(device->uuid);
         free(device->name);
 }
 
-void device_set_problem(Device *device, const char *problem) {
-        free(device->problem);
-        device->problem = problem ? strdup(problem) : NULL;
-}
-
 const char *device_state(const Device *device) {
         const char *reason = health_reason(&device->health);
 
-        if (reason)
-                return reason;
-        return device->problem ? device->problem : "ready";
+        return reason ? reason : "ready";
 }
 
 /* With device=auto the keeper chose the driver. The devices show which: the CPU driver puts its

@@ -49,7 +49,6 @@ struct Device {
         char *pci;
         uint64_t memory_total; /* bytes */
         uint64_t arena_bytes;
-        char *problem; /* why no worker of a user starts there; NULL: one did */
         Health health;
 
         FairShare *share;
@@ -78,10 +77,8 @@ void device_fini(Device *device);
 void device_configure(Device *device);
 /** device_close() - close its timers; the loop must run once more. */
 void device_close(Device *device);
-/** device_state() - "ready", or the problem; valid until it changes. */
+/** device_state() - "ready", or why it is drained; valid until it changes. */
 const char *device_state(const Device *device);
-/** device_set_problem() - NULL: no problem. */
-void device_set_problem(Device *device, const char *problem);
 
 /** device_driver() - "cuda" or "cpu", as far as known. */
 const char *device_driver(const Engine *engine);

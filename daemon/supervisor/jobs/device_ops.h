@@ -28,6 +28,7 @@ typedef struct DeviceInfo {
 typedef struct ProbeResult {
         const char *error;  /* NULL: devices were found, or the device that was checked is well */
         bool device_failed; /* the error is the device's */
+        bool lacks_memory;  /* the error is that there was none for a context */
         const char *driver_version;
         const DeviceInfo *devices;
         size_t n_devices;
@@ -36,20 +37,22 @@ typedef struct ProbeResult {
 typedef struct DeviceOps {
         /** probed() - the result of a probe of @check, or of all devices if NULL. */
         void (*probed)(DeviceMonitor *monitor, Device *check, const ProbeResult *result);
-        /** probe_failed() - the probe ended without a result. @has_started: its process ran. */
-        void (*probe_failed)(DeviceMonitor *monitor, Device *check, bool has_started,
+        /** probe_failed() - the probe ended without a result. @blames_device: it hung, or crashed. */
+        void (*probe_failed)(DeviceMonitor *monitor, Device *check, bool blames_device,
                              const char *why);
-        /** doubt() - a worker of @domain reports that the device failed. */
-        void (*doubt)(Device *device, HealthSign sign, uint32_t domain, const char *why);
+        /** doubt() - a worker blames the device, which may be false: check it, and settle the claims of its slots. */
+        void (*doubt)(Device *device);
+        /** fault() - the kernel's log says that the hardware failed under a worker. */
+        void (*fault)(Device *device);
         /**
          * explain() - what the kernel's log says about the end of worker @pid on @device
-         * @cause:   becomes FAULT_HARDWARE if the hardware failed
          * @failure: what the worker reported; may be NULL
+         * @ret_is_hardware: the log says that the hardware failed; written only with a result
          *
          * Return: @failure with the Xid, the caller's; NULL: the log says nothing.
          */
         Failure *(*explain)(DeviceMonitor *monitor, const Device *device, int32_t pid,
-                            FaultCause *cause, const Failure *failure);
+                            const Failure *failure, bool *ret_is_hardware);
         /** drain() - an administrator drains the device. Return: true: it took jobs until now. */
         bool (*drain)(Device *device, const char *by, const char *reason);
         /** undrain() - an administrator returns the device to service. Return: true: it was drained. */

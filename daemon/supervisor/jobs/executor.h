@@ -70,6 +70,8 @@ typedef struct ExecutorOps {
          * Return: 0, or a negative errno.
          */
         int (*probe)(Workers *workers, Device *check);
+        /** make_room() - the device has no memory for the slot's worker, as a check found: stop another domain's. */
+        void (*make_room)(Slot *slot);
         /** report() - all workers, for `gpuq status`. Return: 0, or -ENOMEM. */
         int (*report)(const Workers *workers, ProtobufCAllocator *allocator,
                       Gpuq__V1__Status *status);

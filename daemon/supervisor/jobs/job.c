@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/text.h"
 #include "util/list.h"
 #include "module.h"
 #include "engine.h"
@@ -257,6 +258,8 @@ const uint16_t job_place_moves[_JOB_PLACE_N] = {
 void job_set_output(Job *job, const char *output, size_t n_max) {
         free(job->outcome.output);
         job->outcome.output = strndup(output, n_max);
+        if (job->outcome.output)
+                text_clean(job->outcome.output);
 }
 
 void job_note_retries(Job *job, unsigned retries) {

@@ -20,10 +20,12 @@
  *     dependency: edges           inflight   gate       choice: a device
  *     place: where a job is       ending     provision: workers, arenas, modules of a slot
  *     recovery                    offer      scheduler  submission           reason
+ *     claim: what a worker says of its device
  */
 
 #include "arena.h"
 #include "choice.h"
+#include "claim.h"
 #include "device.h"
 #include "device_ops.h"
 #include "ending.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "limit.h"
 
-#include <string.h>
-
 #include <uv.h>
 
 #include "util/macro.h"
@@ -16,16 +14,5 @@ bool limit_log(LimitLog *limit) {
         if (limit->credit_ns < LIMIT_LOG_NS)
                 return false;
         limit->credit_ns -= LIMIT_LOG_NS;
-        return true;
-}
-
-bool limit_is_text(const char *text, size_t max) {
-        size_t n = strlen(text);
-
-        if (n > max)
-                return false;
-        for (size_t i = 0; i < n; ++i)
-                if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-                        return false;
         return true;
 }

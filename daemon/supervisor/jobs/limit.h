@@ -31,7 +31,5 @@ typedef struct LimitLog {
 
 /** limit_log() - whether one more line that a peer caused may be logged. */
 bool limit_log(LimitLog *limit);
-/** limit_is_text() - printable, at most @max bytes. */
-bool limit_is_text(const char *text, size_t max);
 
 #endif

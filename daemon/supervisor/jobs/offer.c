@@ -25,14 +25,16 @@ static bool offer_is_waiting(const Job *job, const Slot *slot) {
 
 /* Jobs that cannot go elsewhere return to their old position. */
 static void offer_move_jobs(Slot *slot) {
+        const Lane *lane;
         Job *job, *next;
 
-        HASH_ITER (hh, slot->engine->jobs, job, next) {
-                if (!offer_is_waiting(job, slot))
-                        continue;
-                place_withdraw(job);
-                place_consider(job);
-        }
+        LIST_FOREACH (lane, &slot->lanes, slot_link)
+                TAILQ_FOREACH_SAFE (job, &lane->user->jobs, user_link, next) {
+                        if (!offer_is_waiting(job, slot))
+                                continue;
+                        place_withdraw(job);
+                        place_consider(job);
+                }
 }
 
 static void offer_move_arena(Slot *slot, Arena *arena) {

@@ -43,13 +43,10 @@ static void provision_on_retry(uv_timer_t *timer) {
         provision_slot(timer->data);
 }
 
-/* A worker that failed to start there is not retried before the device's health is known. */
+/* After its worker blamed the device, only once a check has settled that. */
 static bool provision_may_start(const Slot *slot) {
-        const Health *health = &slot->device->health;
-
-        if (slot->engine->is_closing || slot->engine->is_paused || !slot_has_work(slot))
-                return false;
-        return !(health->state == HEALTH_DOUBTED && slot->n_failures);
+        return !slot->engine->is_closing && !slot->engine->is_paused && !slot->claim &&
+               slot_has_work(slot);
 }
 
 static void provision_start(Slot *slot) {
@@ -58,7 +55,7 @@ static void provision_start(Slot *slot) {
 
         if (!provision_may_start(slot))
                 return;
-        from_ns = MAX(slot->retry_ns, crashes_until(&slot->crashes, now_ns));
+        from_ns = MAX(slot->retry_ns, slot_restart_ns(slot, now_ns));
         if (now_ns < from_ns) {
                 uv_timer_start(&slot->retry, provision_on_retry, (from_ns - now_ns) / 1000000 + 1,
                                0);
@@ -185,14 +182,14 @@ void provision_module_failed(Instance *instance, Failure *failure) {
 
 void provision_worker_ready(Slot *slot) {
         pressure_clear(&slot->pressure);
-        device_set_problem(slot->device, NULL);
+        slot_set_problem(slot, NULL);
         provision_slot(slot);
 }
 
-void provision_worker_lost(Slot *slot, bool crashed) {
+void provision_worker_lost(Slot *slot, bool by_user) {
         slot->executor = NULL;
-        if (crashed)
-                crashes_add(&slot->crashes, uv_hrtime());
+        if (by_user)
+                slot_note_restart(slot);
         provision_slot(slot);
 }
 
@@ -211,13 +208,13 @@ static void provision_give_up_jobs(Slot *slot, const char *why) {
                                                 slot->device->index, why));
 }
 
-static void provision_give_up(Slot *slot, const char *why) {
+static void provision_give_up(Slot *slot) {
+        const char *why = slot->problem ? slot->problem : "gpuqd is out of memory";
         Arena *arena;
         Module *module;
 
         log_warning("device %u, uid %u: cannot start a worker after %u attempts: %s",
                     slot->device->index, slot->key.domain, slot->n_failures, why);
-        device_set_problem(slot->device, why);
 
         while ((arena = TAILQ_FIRST(&slot->making))) {
                 arena_failed(arena, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
@@ -239,20 +236,22 @@ void provision_worker_failed(Slot *slot, const char *why) {
 
         slot->executor = NULL;
         slot->n_failures++;
+        slot_set_problem(slot, why);
+        slot_note_restart(slot);
         pressure_clear(&slot->pressure);
         for (unsigned i = 1; i < slot->n_failures && delay_ms < PROVISION_RETRY_MAX_MS; ++i)
                 delay_ms *= 2;
         slot->retry_ns = uv_hrtime() + MIN(delay_ms, (uint64_t)PROVISION_RETRY_MAX_MS) * 1000000;
 
         /* If the device is to blame, the work for it waits for the device. */
-        if (provision_is_hopeless(slot) && slot->device->health.state == HEALTH_WELL)
-                provision_give_up(slot, why);
+        if (provision_is_hopeless(slot) && !slot->claim)
+                provision_give_up(slot);
         provision_slot(slot);
 }
 
-void provision_device_is_well(Slot *slot, const char *why) {
+void provision_device_is_well(Slot *slot) {
         if (provision_is_hopeless(slot))
-                provision_give_up(slot, why);
+                provision_give_up(slot);
         provision_slot(slot);
 }
 

@@ -36,11 +36,11 @@ void provision_worker_ready(Slot *slot);
  * @blames_modules: modules that it was loading may be the cause.
  */
 void provision_forget(Executor *executor, bool blames_modules);
-/** provision_worker_lost() - the slot's worker is gone or unusable. @crashed: because of one of its jobs. */
-void provision_worker_lost(Slot *slot, bool crashed);
+/** provision_worker_lost() - the slot's worker is gone or unusable. @by_user: because of what its users did. */
+void provision_worker_lost(Slot *slot, bool by_user);
 /** provision_worker_failed() - the same for a worker that never became ready: @why. */
 void provision_worker_failed(Slot *slot, const char *why);
-/** provision_device_is_well() - the device passed its check, so the failure @why is the worker's own. */
-void provision_device_is_well(Slot *slot, const char *why);
+/** provision_device_is_well() - the device passed its check, so the failure is the worker's own. */
+void provision_device_is_well(Slot *slot);
 
 #endif

@@ -63,23 +63,28 @@ static void reason_turn(const Job *job, const Executor *executor, char *text, si
 static void reason_queued(const Job *job, char *text, size_t n_text) {
         const Slot *slot = job_lane(job)->slot;
         const Executor *executor = slot->executor;
+        uint64_t now_ns = uv_hrtime();
 
         if (!health_takes_jobs(&slot->device->health))
                 snprintf(text, n_text, "device %u is %s", slot->device->index,
                          health_reason(&slot->device->health));
-        else if (!executor && slot_crash_wait_s(slot) > 0)
+        else if (!executor && slot_restart_ns(slot, now_ns))
                 snprintf(text, n_text,
-                         "this user's workers crashed repeatedly; the next one starts in %.1f s",
-                         slot_crash_wait_s(slot));
+                         "this user's workers ended repeatedly by faults, cancels or timeouts; the "
+                         "next one starts in %.1f s",
+                         (double)(slot_restart_ns(slot, now_ns) - now_ns) / 1e9);
+        else if (slot->claim == CLAIM_BROKEN && slot->problem)
+                snprintf(text, n_text, "device %u is being checked: %s", slot->device->index,
+                         slot->problem);
         else if (slot->pressure.n_others)
                 snprintf(
                         text, n_text,
                         "device %u has no memory for this user's context (%u other worker%s there)",
                         slot->device->index, slot->pressure.n_others,
                         slot->pressure.n_others == 1 ? "" : "s");
-        else if (!executor && slot->n_failures && slot->device->problem)
+        else if (!executor && slot->n_failures && slot->problem)
                 snprintf(text, n_text, "device %u is unavailable: %s", slot->device->index,
-                         slot->device->problem);
+                         slot->problem);
         else if (!executor || !executor->is_ready)
                 snprintf(text, n_text, "the worker is starting");
         else if (!TAILQ_EMPTY(&slot->alone) || reason_runs_alone(executor))

@@ -22,8 +22,19 @@ static Slot *slot_of(Engine *engine, SlotKey key) {
         return slot;
 }
 
+/* A burst, as when a user debugs; then it costs the others too many starts of contexts. */
+static const AllowanceRule slot_restarts = {
+        .n_free = 8,
+        .every_ns = 1000000000,
+        .most_ns = 4000000000,
+        .forget_ns = 10000000000,
+};
+
 static void slot_on_close(uv_handle_t *handle) {
-        free(handle->data);
+        Slot *slot = handle->data;
+
+        free(slot->problem);
+        free(slot);
 }
 
 Slot *slot_find(Engine *engine, const User *user, const Device *device) {
@@ -168,10 +179,19 @@ void slot_wake(Slot *slot) {
                         lane_wake(lane);
 }
 
-double slot_crash_wait_s(const Slot *slot) {
-        uint64_t now_ns = uv_hrtime(), until_ns = crashes_until(&slot->crashes, now_ns);
+void slot_set_problem(Slot *slot, const char *problem) {
+        char *copy = problem ? strdup(problem) : NULL;
 
-        return until_ns > now_ns ? (double)(until_ns - now_ns) / 1e9 : 0;
+        free(slot->problem); /* freed last: it may be the argument */
+        slot->problem = copy;
+}
+
+void slot_note_restart(Slot *slot) {
+        allowance_use(&slot->restarts, &slot_restarts, uv_hrtime());
+}
+
+uint64_t slot_restart_ns(const Slot *slot, uint64_t now_ns) {
+        return allowance_until(&slot->restarts, &slot_restarts, now_ns);
 }
 
 bool slot_is_making(const Slot *slot, const Arena *arena) {

@@ -26,6 +26,12 @@ typedef struct SlotKey {
         uint32_t device;
 } SlotKey;
 
+typedef enum Claim {
+        CLAIM_NONE,
+        CLAIM_BROKEN, /* the device is broken */
+        CLAIM_FULL,   /* the device has no memory for a context */
+} Claim;
+
 struct Slot {
         SlotKey key;
         Engine *engine;
@@ -40,10 +46,15 @@ struct Slot {
         TAILQ_HEAD(, Module) loading;    /* modules that load for the first time */
 
         unsigned n_failures; /* consecutive failures to start an executor */
+        char *problem;       /* why the latest one failed, for its users; NULL: one did start */
         Pressure pressure;   /* of the device's memory */
         uint64_t retry_ns;   /* no start before this time */
-        Crashes crashes;     /* of workers that became ready */
         uv_timer_t retry;
+
+        Claim claim;         /* what its worker said of the device and no check has settled yet */
+        Allowance disproved; /* claims that were not true */
+        Allowance restarts;  /* after ends that its users brought about */
+        Allowance evictions; /* of other domains' workers */
 };
 
 /** slot_find() - Return: the slot, or NULL. */
@@ -67,7 +78,11 @@ void slot_forget_arena(Slot *slot, Arena *arena);
 bool slot_is_making(const Slot *slot, const Arena *arena);
 /** slot_lane() - this user's lane on the device, made if missing. Return: NULL: out of memory. */
 Lane *slot_lane(Device *device, User *user);
-/** slot_crash_wait_s() - seconds until its next worker may start after too many crashes; 0: now. */
-double slot_crash_wait_s(const Slot *slot);
+/** slot_set_problem() - why its worker did not start; NULL: no problem. */
+void slot_set_problem(Slot *slot, const char *problem);
+/** slot_note_restart() - its worker has to start again because of what its users did. */
+void slot_note_restart(Slot *slot);
+/** slot_restart_ns() - when its next worker may start after too many such ends; 0: at once. */
+uint64_t slot_restart_ns(const Slot *slot, uint64_t now_ns);
 
 #endif

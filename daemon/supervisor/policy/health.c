@@ -9,12 +9,13 @@ static void health_say(char text[static HEALTH_REASON_MAX], const char *why) {
         snprintf(text, HEALTH_REASON_MAX, "%s", why);
 }
 
-static void health_doubt(Health *health, const char *why, uint64_t now_ns) {
-        if (health->state == HEALTH_DOUBTED)
+void health_doubt(Health *health, uint64_t now_ns) {
+        if (health->state != HEALTH_WELL)
                 return;
         health->state = HEALTH_DOUBTED;
         health->check_ns = now_ns;
-        health_say(health->reason, why);
+        if (health->checked_ns)
+                health->check_ns = MAX(now_ns, health->checked_ns + HEALTH_CHECK_MIN_NS);
 }
 
 /* The device broke again soon: the checks continue at the interval reached before. */
@@ -33,28 +34,17 @@ static void health_break(Health *health, const char *why, uint64_t now_ns) {
         snprintf(health->reason, sizeof(health->reason), "drained automatically: %s", why);
 }
 
-/* Return: true: this is one fault too many. */
-static bool health_count_fault(Health *health, uint32_t domain, uint64_t now_ns) {
+bool health_fault(Health *health, const char *why, uint64_t now_ns) {
+        if (health->state == HEALTH_BROKEN)
+                return false;
         if (!health->n_faults || now_ns - health->fault_ns > HEALTH_WINDOW_NS) {
                 health->n_faults = 0;
                 health->fault_ns = now_ns;
-                health->fault_of = domain;
-                health->is_fault_sure = false;
         }
-        health->is_fault_sure |= domain == HEALTH_TRUSTED || domain != health->fault_of;
-        return ++health->n_faults >= HEALTH_FAULTS_MAX && health->is_fault_sure;
-}
-
-bool health_sign(Health *health, HealthSign sign, uint32_t domain, const char *why,
-                 uint64_t now_ns) {
-        if (health->state == HEALTH_BROKEN)
+        if (++health->n_faults < HEALTH_FAULTS_MAX)
                 return false;
-        if (sign == HEALTH_FAULT && health_count_fault(health, domain, now_ns)) {
-                health_break(health, why, now_ns);
-                return true;
-        }
-        health_doubt(health, why, now_ns);
-        return false;
+        health_break(health, why, now_ns);
+        return true;
 }
 
 bool health_wants_check(const Health *health, uint64_t now_ns) {
@@ -62,8 +52,9 @@ bool health_wants_check(const Health *health, uint64_t now_ns) {
                now_ns >= health->check_ns;
 }
 
-void health_begin_check(Health *health) {
+void health_begin_check(Health *health, uint64_t now_ns) {
         health->is_checking = true;
+        health->checked_ns = now_ns;
 }
 
 static bool health_found_well(Health *health, uint64_t now_ns) {
@@ -88,6 +79,12 @@ bool health_end_check(Health *health, HealthFinding finding, const char *why, ui
                         return !was_broken;
                 case HEALTH_FOUND_WELL:
                         return health_found_well(health, now_ns);
+                case HEALTH_FOUND_FULL:
+                        if (!was_broken) {
+                                health->state = HEALTH_WELL;
+                                return false;
+                        }
+                        break;
                 case HEALTH_FOUND_NOTHING:
                         break;
         }

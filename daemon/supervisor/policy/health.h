@@ -6,22 +6,22 @@
  * Health
  *
  * Whether one device takes jobs. An administrator can hold it, and the daemon drains it when it is
- * broken. A worker's report alone drains nothing: its user may have forged it, or may lack a
- * permission. It is a sign that triggers a health check by a process of the daemon's own, and the
- * check decides. The one exception is repeated hardware faults under jobs although every check
- * passes: they drain the device if they come from more than one user, because one user alone must
- * not take the device from the others. An error that the driver writes to the kernel's log
- * needs no check, and no check returns the device to service: it may compute, but wrongly. It stays
- * condemned until an administrator has repaired it.
+ * broken. A worker's word drains nothing, however many users' workers say it: they may have forged
+ * it, or may lack a permission. It makes a health check due, by a process of the daemon's own, and
+ * the check decides. A fault that the kernel's log confirms counts by itself: several in a short
+ * time drain the device, although every check passes. An error that the driver writes to the
+ * kernel's log as fatal needs no check, and no check returns the device to service: it may compute,
+ * but wrongly. It stays condemned until an administrator has repaired it.
  *
- *     WELL --sign--> DOUBTED --check: broken--> BROKEN --check: well--> WELL
+ *     WELL --word--> DOUBTED --check: broken--> BROKEN --check: well--> WELL
  *                       +------check: well----> WELL
  *     any --condemned--> BROKEN --administrator--> WELL
  *
- * Health checks of a broken device back off. If the device breaks again soon after a passed check,
- * the checks continue at the interval reached before. Only a device that the daemon drained
- * returns to service by itself. Pure: time comes in as an argument, nothing here sleeps, logs or
- * does I/O.
+ * A device that is DOUBTED takes jobs like one that is WELL. Two checks of it start at least
+ * HEALTH_CHECK_MIN_NS apart. Health checks of a broken device back off. If the device breaks again
+ * soon after a passed check, the checks continue at the interval reached before. Only a device that
+ * the daemon drained returns to service by itself. Pure: time comes in as an argument, nothing here
+ * sleeps, logs or does I/O.
  */
 
 #include <stdbool.h>
@@ -32,23 +32,17 @@
 #define HEALTH_CHECK_MAX_NS 600000000000ull
 #define HEALTH_WINDOW_NS    600000000000ull /* in which faults count together */
 #define HEALTH_FAULTS_MAX   3u
-#define HEALTH_TRUSTED                                                                             \
-        0u /* domain of root, and of users with isolation=shared: its reports are trusted */
 
 typedef enum HealthState {
         HEALTH_WELL,
-        HEALTH_DOUBTED, /* a check is due or running: takes jobs, but does not restart a failed worker */
+        HEALTH_DOUBTED, /* a check is due or running */
         HEALTH_BROKEN,
 } HealthState;
-
-typedef enum HealthSign {
-        HEALTH_NO_START, /* a worker did not start and blames the device */
-        HEALTH_FAULT,    /* a worker ran, and the device failed under it */
-} HealthSign;
 
 typedef enum HealthFinding {
         HEALTH_FOUND_WELL,
         HEALTH_FOUND_BROKEN,
+        HEALTH_FOUND_FULL,    /* no memory for a context: no sign of a broken device */
         HEALTH_FOUND_NOTHING, /* the check itself failed */
 } HealthFinding;
 
@@ -58,24 +52,24 @@ typedef struct Health {
         bool is_held;      /* by an administrator */
         bool is_condemned; /* BROKEN, whatever a check finds */
         bool is_checking;
-        uint64_t check_ns; /* when the next check is due */
-        uint64_t delay_ns; /* between checks */
-        uint64_t well_ns;  /* when a check first passed after BROKEN; 0: it was never broken */
-        uint64_t fault_ns; /* when the first of n_faults happened */
+        uint64_t check_ns;   /* when the next check is due */
+        uint64_t checked_ns; /* when the latest one began; 0: there was none */
+        uint64_t delay_ns;   /* between checks */
+        uint64_t well_ns;    /* when a check first passed after BROKEN; 0: it was never broken */
+        uint64_t fault_ns;   /* when the first of n_faults happened */
         unsigned n_faults;
-        uint32_t fault_of;  /* the domain of the first fault */
-        bool is_fault_sure; /* the faults come from several domains, or from a trusted one */
-        char reason[HEALTH_REASON_MAX];      /* BROKEN: why; DOUBTED: the sign's text */
+        char reason[HEALTH_REASON_MAX];      /* BROKEN: why */
         char hold_reason[HEALTH_REASON_MAX]; /* is_held */
 } Health;
 
-/** health_sign() - a worker of @domain reports that the device is broken: @why. Return: true: it is now BROKEN. */
-bool health_sign(Health *health, HealthSign sign, uint32_t domain, const char *why,
-                 uint64_t now_ns);
+/** health_doubt() - a worker says that the device is broken, or has no memory: a check is due. */
+void health_doubt(Health *health, uint64_t now_ns);
+/** health_fault() - the kernel's log says that its hardware failed under a job. Return: true: it is now BROKEN. */
+bool health_fault(Health *health, const char *why, uint64_t now_ns);
 /** health_wants_check() - a check is due and none is running. */
 bool health_wants_check(const Health *health, uint64_t now_ns);
 /** health_begin_check() - a check starts. */
-void health_begin_check(Health *health);
+void health_begin_check(Health *health, uint64_t now_ns);
 /** health_end_check() - the check's result. @why: for BROKEN. Return: true: BROKEN begins or ends with it. */
 bool health_end_check(Health *health, HealthFinding finding, const char *why, uint64_t now_ns);
 

@@ -24,6 +24,12 @@ static unsigned eviction_count_others(const Slot *slot) {
         return n;
 }
 
+static const AllowanceRule eviction_rule = {
+        .n_free = EVICTION_FREE,
+        .every_ns = EVICTION_EVERY_MS * MS_NS,
+        .most_ns = EVICTION_EVERY_MS * MS_NS,
+};
+
 /* ---- elsewhere --------------------------------------------------------------- */
 
 static bool eviction_is_pressed_on(const Slot *slot, const Device *device, uint64_t now_ns) {
@@ -87,12 +93,21 @@ static Worker *eviction_choose(const Slot *slot, uint64_t now_ns) {
         return best;
 }
 
+static Worker *eviction_find(const Slot *slot, uint64_t now_ns) {
+        if (!eviction_is_wanted(slot, now_ns) ||
+            allowance_until(&slot->evictions, &eviction_rule, now_ns))
+                return NULL;
+        return eviction_choose(slot, now_ns);
+}
+
 /* If the evicted domain gets work at this moment, the waiting slot still starts first. */
-static void eviction_carry_out(const Slot *slot, uint64_t now_ns) {
-        Worker *worker = eviction_choose(slot, now_ns);
+void eviction_make_room(Slot *slot) {
+        uint64_t now_ns = uv_hrtime();
+        Worker *worker = eviction_find(slot, now_ns);
 
         if (!worker)
                 return;
+        allowance_use(&slot->evictions, &eviction_rule, now_ns);
         log_info("device %u has no memory for a worker of uid %u: the idle worker of uid %u is "
                  "stopped",
                  slot->device->index, slot->key.domain, worker->domain);
@@ -116,8 +131,8 @@ void eviction_begin(Slot *slot, const char *why) {
         slot->retry_ns = now_ns + pressure_delay_ns(&slot->pressure);
         if (eviction_has_alternative(slot, now_ns))
                 offer_slot(slot);
-        if (eviction_is_wanted(slot, now_ns))
-                eviction_carry_out(slot, now_ns);
+        if (eviction_find(slot, now_ns))
+                (void)claim_make(slot, CLAIM_FULL, why);
         provision_slot(slot);
 }
 

@@ -118,6 +118,8 @@ static Worker *worker_alloc(Workers *workers, Slot *slot, Device *check) {
         worker->domain = slot ? slot->key.domain : 0;
         worker->cause = FAULT_CRASH;
         worker->is_awake = true;
+        worker->budget = WORKER_TURN_BYTES;
+        worker->credit = WORKER_CREDIT_START;
         outbox_init(&worker->outbox);
         return worker;
 }
@@ -237,26 +239,68 @@ void worker_wake(Worker *worker) {
         worker->is_awake = true;
 }
 
-void worker_read(Worker *worker) {
+void worker_begin_turn(Worker *worker) {
+        worker->budget = MIN(worker->budget + WORKER_TURN_BYTES, WORKER_TURN_BYTES);
+}
+
+static void worker_add_credit(Worker *worker, int n) {
+        worker->credit = MIN(worker->credit + n, WORKER_CREDIT_MAX);
+}
+
+void worker_gave(Worker *worker) {
+        worker_add_credit(worker, WORKER_CREDIT_GIVEN);
+}
+
+void worker_earn(Worker *worker) {
+        worker_add_credit(worker, WORKER_CREDIT_TICK);
+}
+
+static const char *worker_read_one(Worker *worker, const uint8_t *data, size_t n_data) {
+        if (--worker->credit < 0)
+                return "it sent far more messages than its work has answers";
+        return worker_message(worker, data, n_data);
+}
+
+/* Return: bytes of the message that was read; 0: there is none, or the worker is gone. */
+static size_t worker_read_next(Worker *worker) {
         const char *problem;
         const uint8_t *data;
         size_t n_data;
         int r;
 
-        for (unsigned i = 0; i < WORKER_READ_MAX && worker_is_heard(worker); ++i) {
-                r = channel_receive(worker->channel, &data, &n_data);
-                if (r == CHANNEL_E_AGAIN)
-                        return;
-                if (r) {
-                        worker_break(worker, "its ring is corrupt");
-                        return;
-                }
-                problem = worker_message(worker, data, n_data);
-                if (problem) {
-                        worker_break(worker, problem);
-                        return;
-                }
+        if (!worker_is_heard(worker))
+                return 0;
+        r = channel_receive(worker->channel, &data, &n_data);
+        if (r == CHANNEL_E_AGAIN)
+                return 0;
+        if (r) {
+                worker_break(worker, "its ring is corrupt");
+                return 0;
         }
+        problem = worker_read_one(worker, data, n_data);
+        if (problem)
+                worker_break(worker, problem);
+        return n_data + 1;
+}
+
+void worker_read(Worker *worker) {
+        while (worker->budget > 0) {
+                size_t n = worker_read_next(worker);
+
+                if (!n)
+                        return;
+                worker->budget -= (int)MAX(n, (size_t)WORKER_TURN_LEAST);
+        }
+}
+
+/* No more than the ring holds: a process that it left behind may still write to it. */
+void worker_read_rest(Worker *worker) {
+        size_t n, n_read = 0;
+
+        do {
+                n = worker_read_next(worker);
+                n_read += n;
+        } while (n && n_read <= CHANNEL_CAPACITY);
 }
 
 /* ---- end ------------------------------------------------------------------- */

@@ -45,7 +45,17 @@
         60000u /* limit of the start: a context may take long on a machine with many GPUs */
 #define WORKER_DYING_MS  30000u /* a driver may hold a process for as long as it likes */
 #define WORKER_CANCEL_MS 50u    /* for a cancelled job to end by itself */
-#define WORKER_READ_MAX  256u   /* messages read in one go */
+
+/* What is read of one worker in a turn; a short message counts as WORKER_TURN_LEAST. A longer message is
+ * read whole and paid for in the next turns. */
+#define WORKER_TURN_BYTES (256 << 10)
+#define WORKER_TURN_LEAST 1024
+
+/* Messages that a worker may send: some, more for what it was given, and a few as time goes by. */
+#define WORKER_CREDIT_START 1000
+#define WORKER_CREDIT_GIVEN 4
+#define WORKER_CREDIT_TICK  10
+#define WORKER_CREDIT_MAX   (1 << 20)
 
 typedef struct Slot Slot;
 
@@ -71,6 +81,7 @@ struct Worker {
         bool lacked_memory;  /* no memory for its context: it never had one */
         uint64_t evicted_ns; /* when it was asked to end for another domain; 0: it was not */
         bool was_useless;    /* DYING: it died before it did anything useful */
+        bool was_killed;     /* by SIGKILL */
         Failure *verdict;    /* DYING: its report of the end; may be NULL */
         char *last_output;   /* DYING: its kernels' output; may be NULL */
         Channel *channel;
@@ -83,6 +94,8 @@ struct Worker {
         bool is_proved; /* it has done something useful */
 
         uint64_t heard_ms; /* its latest message, by the loop's clock */
+        int budget;        /* bytes to read of it in this turn; below 0: from the next ones */
+        int credit;        /* messages that it may still send */
 
         uint64_t memory;                   /* bytes */
         Gpuq__V1__WorkerCounters counters; /* as reported last */
@@ -123,8 +136,16 @@ void worker_flush(Worker *worker);
 bool worker_sleep(Worker *worker);
 /** worker_wake() - the loop does not block for a while and reads the worker without its bell. */
 void worker_wake(Worker *worker);
-/** worker_read() - read its messages. */
+/** worker_begin_turn() - its share of one more turn. */
+void worker_begin_turn(Worker *worker);
+/** worker_earn() - called periodically: it may send a few messages more. */
+void worker_earn(Worker *worker);
+/** worker_gave() - it was given a job, an arena, a module, or an end of one, and may answer. */
+void worker_gave(Worker *worker);
+/** worker_read() - read its messages, up to its share of this turn. */
 void worker_read(Worker *worker);
+/** worker_read_rest() - its process has ended: read all that it left. */
+void worker_read_rest(Worker *worker);
 
 /** worker_stop() - ask it to start nothing more, report, and exit; it is killed when it takes too long. */
 void worker_stop(Worker *worker);

@@ -6,6 +6,7 @@
 
 #include "worker.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -18,12 +19,14 @@
 static void worker_on_timer(uv_timer_t *timer);
 
 /* What the kernel's log says of it. Return: the caller's; NULL: nothing. */
-static Failure *worker_explain(const Worker *worker, FaultCause *cause, const Failure *failure) {
-        if (*cause == FAULT_STOPPED || !worker->executor.slot)
+static Failure *worker_explain(const Worker *worker, FaultCause cause, const Failure *failure,
+                               bool *ret_is_hardware) {
+        const Executor *executor = &worker->executor;
+
+        if (cause == FAULT_STOPPED || !executor->slot)
                 return NULL;
-        return worker->executor.engine->device_ops->explain(worker->executor.engine->monitor,
-                                                            worker->executor.device, worker->pid,
-                                                            cause, failure);
+        return executor->engine->device_ops->explain(executor->engine->monitor, executor->device,
+                                                     worker->pid, failure, ret_is_hardware);
 }
 
 /* A worker that dies before it did anything useful counts as one that did not start. */
@@ -58,9 +61,10 @@ void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, cons
         uv_timer_start(&worker->timer, worker_on_timer, WORKER_STOP_MS, 0);
 }
 
-/* Its slot starts the next worker, unless another one is in this worker's place already. */
+/* Its slot starts the next worker, unless another one is in this worker's place already. @by_user: its
+ * users brought its end about, or may have. */
 static void worker_release_slot(Worker *worker, Slot *slot, const Failure *failure,
-                                bool was_useless) {
+                                bool was_useless, bool by_user) {
         if (slot->executor != &worker->executor)
                 return;
 
@@ -70,7 +74,27 @@ static void worker_release_slot(Worker *worker, Slot *slot, const Failure *failu
                 provision_worker_failed(slot, failure ? failure->text
                                                       : "the worker process died while it started");
         else
-                provision_worker_lost(slot, fault_has_culprit(worker->cause));
+                provision_worker_lost(slot, by_user);
+}
+
+/* Of a hardware fault the kernel's log is the witness; a worker's word alone is a claim. */
+static void worker_blame_device(Worker *worker, Slot *slot, const Failure *failure,
+                                bool is_confirmed) {
+        if (worker->cause != FAULT_HARDWARE)
+                return;
+        if (is_confirmed)
+                worker->executor.engine->device_ops->fault(worker->executor.device);
+        else if (slot && slot->executor == &worker->executor)
+                (void)claim_make(slot, CLAIM_BROKEN, failure ? failure->text : "unknown reason");
+}
+
+static void worker_report_probe(const Worker *worker, const Failure *failure) {
+        const Engine *engine = worker->executor.engine;
+
+        /* One that somebody killed says nothing about the device. */
+        engine->device_ops->probe_failed(engine->monitor, worker->check,
+                                         worker->pid && !worker->was_killed,
+                                         failure ? failure->text : "it ended without a message");
 }
 
 /* What happens to its jobs, arenas and modules. */
@@ -85,9 +109,8 @@ static void worker_judge_jobs(Worker *worker, const Failure *failure, const char
 }
 
 void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const char *output) {
+        bool was_useless = worker_is_useless(worker), is_confirmed = false, by_user;
         _cleanup_(failure_freep) Failure *explained = NULL;
-        bool was_useless = worker_is_useless(worker);
-        Engine *engine = worker->executor.engine;
         Slot *slot = worker->executor.slot;
 
         if (worker->state == WORKER_LOST)
@@ -97,7 +120,11 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
                 cause = FAULT_STOPPED;
         worker->lacked_memory =
                 worker->state == WORKER_STARTING && failure && failure->code == FAILURE_MEMORY;
-        explained = worker_explain(worker, &cause, failure);
+        explained = worker_explain(worker, cause, failure, &is_confirmed);
+        if (is_confirmed)
+                cause = FAULT_HARDWARE;
+        by_user = fault_has_culprit(cause) || (cause == FAULT_HARDWARE && !is_confirmed) ||
+                  inflight_waits_for_stop(&worker->executor);
         worker->cause = cause;
         worker_set_state(worker, WORKER_LOST);
         worker->executor.slot = NULL;
@@ -106,16 +133,11 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         outbox_clear(&worker->outbox);
 
         worker_judge_jobs(worker, explained ? explained : failure, output);
-        if (cause == FAULT_HARDWARE)
-                engine->device_ops->doubt(
-                        worker->executor.device, was_useless ? HEALTH_NO_START : HEALTH_FAULT,
-                        worker->domain, failure ? failure->text : "unknown reason");
+        worker_blame_device(worker, slot, failure, is_confirmed);
         if (slot)
-                worker_release_slot(worker, slot, failure, was_useless);
+                worker_release_slot(worker, slot, failure, was_useless, by_user);
         else
-                engine->device_ops->probe_failed(engine->monitor, worker->check, worker->pid != 0,
-                                                 failure ? failure->text
-                                                         : "it ended without a message");
+                worker_report_probe(worker, failure);
 }
 
 void worker_break(Worker *worker, const char *why) {
@@ -197,9 +219,8 @@ static void worker_check_start(Worker *worker, uint64_t now_ns) {
         late = failure_new(FAILURE_NO_DEVICE, "the GPU driver did not answer within %u s",
                            WORKER_START_MS / 1000);
         worker_kill(worker);
-        if (executor->device)
-                executor->engine->device_ops->doubt(executor->device, HEALTH_NO_START,
-                                                    worker->domain, late->text);
+        if (executor->slot)
+                (void)claim_make(executor->slot, CLAIM_BROKEN, late->text);
         else /* a driver that hangs may keep it from ending, too */
                 worker_lost(worker, FAULT_CRASH, late, NULL);
 }
@@ -213,6 +234,7 @@ static void worker_check_death(Worker *worker, uint64_t now_ns) {
 }
 
 void worker_tick(Worker *worker, uint64_t now_ns) {
+        worker_earn(worker);
         if (worker->state == WORKER_STARTING)
                 worker_check_start(worker, now_ns);
         else if (worker->state == WORKER_DYING)
@@ -222,11 +244,9 @@ void worker_tick(Worker *worker, uint64_t now_ns) {
 void worker_exited(Worker *worker, int status, const char *text) {
         _cleanup_(failure_freep) Failure *failure = NULL;
 
-        /* First all of its last messages: the ring is finite, and no process writes to it any more. */
-        for (unsigned i = 0; i < CHANNEL_CAPACITY / WORKER_READ_MAX / 8; ++i)
-                worker_read(worker);
-
+        worker_read_rest(worker);
         failure = worker_describe_exit(status, text);
+        worker->was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
         if (worker->state == WORKER_DYING)
                 worker_lost(worker, worker->cause, worker->verdict, worker->last_output);
         else

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "proto/text.h"
 #include "util/bump.h"
 #include "jobs.h"
 #include "util/list.h"
@@ -15,7 +16,8 @@
 #include "worker.h"
 #include "util/log.h"
 
-#define WORKER_DEVICES_MAX 1024u /* devices that a probe may report */
+#define WORKER_DEVICES_MAX  1024u /* devices that a probe may report */
+#define WORKER_COUNTERS_MAX 1024u /* bytes */
 
 static Failure *worker_failure(const WorkerMessage *message) {
         return failure_from_worker(message->head.code, message->text);
@@ -132,6 +134,8 @@ static const char *worker_on_ends(Worker *worker, const WorkerMessage *told) {
         const WorkerEnd *ends = told->items;
         const char *problem;
 
+        if (!told->head.n_items)
+                return "it reported the end of no job";
         if (told->head.n_items != 1 && (told->head.code || *told->more))
                 return "it sent an error or output of no particular job";
 
@@ -183,9 +187,12 @@ static const char *worker_on_stopped(Worker *worker, const WorkerMessage *stoppe
 }
 
 static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
-        const Gpuq__V1__WorkerCounters *counters = gpuq__v1__worker_counters__unpack(
-                bump_allocator(worker->workers->bump), stats->head.n_items, stats->items);
+        const Gpuq__V1__WorkerCounters *counters;
 
+        if (stats->head.n_items > WORKER_COUNTERS_MAX)
+                return "it sent too many counters";
+        counters = gpuq__v1__worker_counters__unpack(bump_allocator(worker->workers->bump),
+                                                     stats->head.n_items, stats->items);
         if (!counters)
                 return "it sent counters that are not protobuf";
 
@@ -196,6 +203,8 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
                 (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&gpuq__v1__worker_counters__descriptor);
         free(worker->executor.waiting);
         worker->executor.waiting = *stats->more ? strndup(stats->more, 256) : NULL;
+        if (worker->executor.waiting)
+                text_clean_line(worker->executor.waiting);
         return NULL;
 }
 
@@ -221,6 +230,7 @@ static const char *worker_on_probed(Worker *worker, const WorkerMessage *probed)
         ProbeResult result = {
                 .error = probed->head.code ? probed->text : NULL,
                 .device_failed = probed->head.detail,
+                .lacks_memory = probed->head.code == FAILURE_MEMORY,
                 .driver_version = probed->more,
                 .devices = info,
                 .n_devices = probed->head.n_items,

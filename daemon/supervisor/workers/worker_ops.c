@@ -3,6 +3,7 @@
  * ExecutorOps: the operations that the scheduler calls.
  */
 
+#include "eviction.h"
 #include "report.h"
 #include "worker.h"
 
@@ -22,11 +23,16 @@ static int worker_ops_probe(Workers *workers, Device *check) {
         return worker_new(workers, NULL, check, &worker);
 }
 
+static void worker_ops_make_room(Slot *slot) {
+        eviction_make_room(slot);
+}
+
 static void worker_ops_stop_soon(Executor *executor) {
         worker_stop_soon(worker_of(executor));
 }
 
 static void worker_ops_push_job(Executor *executor, Job *job) {
+        worker_gave(worker_of(executor));
         outbox_push_job(&worker_of(executor)->outbox, job);
 }
 
@@ -35,11 +41,13 @@ static bool worker_ops_pull_job(Executor *executor, Job *job) {
 }
 
 static int worker_ops_push_arena(Executor *executor, Arena *arena, bool make) {
+        worker_gave(worker_of(executor));
         return outbox_push_arena(&worker_of(executor)->outbox,
                                  make ? TO_WORKER_ARENA_MAKE : TO_WORKER_ARENA_ADD, arena);
 }
 
 static int worker_ops_push_module(Executor *executor, Module *module) {
+        worker_gave(worker_of(executor));
         return outbox_push_module(&worker_of(executor)->outbox, module);
 }
 
@@ -59,6 +67,7 @@ static void worker_ops_drop_module(Executor *executor, uint64_t id) {
 const ExecutorOps worker_executor_ops = {
         .start = worker_ops_start,
         .probe = worker_ops_probe,
+        .make_room = worker_ops_make_room,
         .report = report_workers,
         .stop_soon = worker_ops_stop_soon,
         .push_job = worker_ops_push_job,

@@ -70,6 +70,7 @@ bool workers_flush(Workers *workers, bool may_sleep) {
         Worker *worker, *next;
 
         HASH_ITER (hh, workers->table, worker, next) {
+                worker_begin_turn(worker);
                 worker_flush(worker);
                 if (may_sleep)
                         all_sleep &= worker_sleep(worker);

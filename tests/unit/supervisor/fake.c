@@ -72,6 +72,9 @@ static void fake_answer_check(Fake *fake, FakeWorker *check) {
         if (fake->check_error) {
                 probed.head.code = GPUQ__V1__CODE__E_NO_DEVICE;
                 probed.head.detail = 1;
+        } else if (fake->start_crowded && !fake->check_finds_room) {
+                probed.head.code = GPUQ__V1__CODE__E_MEMORY;
+                probed.text = "out of fake memory";
         }
         fake_say(check, probed, -1);
         fake_exit(fake, check, 0);

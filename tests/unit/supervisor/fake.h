@@ -70,6 +70,7 @@ struct Fake {
         bool start_broken;       /* and say that it is the device */
         bool start_crowded;      /* or that it has no room */
         const char *check_error; /* what a check of one device finds broken; NULL: it is well */
+        bool check_finds_room;   /* a check finds memory where workers say that there is none */
         bool hold_checks;        /* checks stay unanswered, until fake_release_check() */
         bool hold_probe;         /* the probe for devices does, until fake_release_probe() */
         Channel *check;          /* one that was held */

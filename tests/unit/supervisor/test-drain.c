@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "device.h"
-#include "crashes.h"
+#include "provision.h"
 #include "slot.h"
 
 static const WorkerPhase issued[] = {WORKER_PHASE_ISSUED, WORKER_PHASE_ISSUED};
@@ -325,24 +325,141 @@ static void when_the_hardware_fails_no_job_is_to_blame(void **state) {
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t id = fake_submit(client, (FakeJob){.device = 1});
 
-        for (size_t i = 0; i < HEALTH_FAULTS_MAX; ++i)
-                fake_broke(fake, fake_worker(fake, i, 1), "CUDA_ERROR_ECC_UNCORRECTABLE", &id,
-                           issued, 1);
-        fake_end(fake_worker(fake, HEALTH_FAULTS_MAX, 1), id, 0);
-        fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
-        assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__NOBODY);
-        fake_client_close(client);
-
-        /* Another user says the same. */
-        client = fake_client(fake, FAKE_UID + 1);
-        id = fake_submit(client, (FakeJob){.device = 1});
-        fake_broke(fake, fake_worker(fake, HEALTH_FAULTS_MAX + 1, 1),
-                   "CUDA_ERROR_ECC_UNCORRECTABLE", &id, issued, 1);
-        assert_says(fake_reason(client, id), "CUDA_ERROR_ECC_UNCORRECTABLE");
+        fake->check_error = "its memory does not keep what is written";
+        fake_broke(fake, fake_worker(fake, 0, 1), "CUDA_ERROR_ECC_UNCORRECTABLE", &id, issued, 1);
+        assert_says(fake_reason(client, id), "does not keep what is written");
         assert_int_equal(fake_device_status(client, 0)->drained, GPUQ__V1__DRAINED_BY__ITSELF);
+        fake->check_error = NULL;
         resume(fake, 0);
-        fake_end(fake_worker(fake, HEALTH_FAULTS_MAX + 2, 1), id, 0);
+        fake_end(fake_worker(fake, 1, 1), id, 0);
         fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
+        fake_client_close(client);
+}
+
+/* ---- workers that lie ------------------------------------------------------ */
+
+#define N_LIARS 3
+
+static Slot *slot_of(Fake *fake, uint32_t uid) {
+        User *user;
+
+        HASH_FIND(hh, fake->supervisor->engine.users, &uid, sizeof(uid), user);
+        assert_non_null(user);
+        return user->lanes[0]->slot;
+}
+
+/* Time passes for the waits of its workers' starts. */
+static void let_start(Fake *fake, uint32_t uid) {
+        Slot *slot = slot_of(fake, uid);
+
+        slot->restarts = (Allowance){};
+        provision_slot(slot);
+        fake_turn(fake);
+}
+
+static FakeWorker *latest_of(Fake *fake, uint32_t uid) {
+        for (size_t i = fake->n_workers; i > 0; --i)
+                if (fake->workers[i - 1].uid == uid && !fake->workers[i - 1].is_ended)
+                        return &fake->workers[i - 1];
+        return NULL;
+}
+
+/* As many as there are, as often as they can: the device stays, one check at a time looks at it, and
+ * another user's job runs as if nothing was said. */
+static void words_of_many_users_drain_no_device(void **state) {
+        FakeClient *clients[N_LIARS], *victim = fake_client(*state, FAKE_UID + N_LIARS);
+        Fake *fake = *state;
+        uint64_t ids[N_LIARS], theirs;
+
+        fake->hold_checks = true;
+        for (size_t i = 0; i < N_LIARS; ++i) {
+                clients[i] = fake_client(fake, FAKE_UID + i);
+                ids[i] = fake_submit(clients[i], (FakeJob){});
+                fake_worker(fake, i, 1);
+        }
+        for (size_t i = 0; i < N_LIARS; ++i)
+                fake_broke(fake, &fake->workers[i], "\033[31mCUDA_ERROR_ECC", &ids[i], issued, 1);
+        assert_int_equal(fake->n_checks, 1);
+        assert_int_equal(fake->n_workers, N_LIARS); /* each waits for the check */
+        assert_string_equal(fake_device_status(victim, 0)->state, "ready");
+        theirs = fake_submit(victim, (FakeJob){});
+        fake_end(fake_worker(fake, N_LIARS, 1), theirs, 0);
+        fake_expect_end(victim, theirs, GPUQ__V1__STATE__DONE, 0, NULL);
+
+        fake_release_check(fake);
+        assert_string_equal(fake_device_status(victim, 0)->state, "ready");
+        for (size_t i = 0; i < N_LIARS; ++i) {
+                fake_worker(fake, N_LIARS + 1 + i, 1);
+                fake_end(latest_of(fake, FAKE_UID + i), ids[i], 0);
+                fake_expect_end(clients[i], ids[i], GPUQ__V1__STATE__DONE, 0, NULL);
+                fake_client_close(clients[i]);
+        }
+        fake_client_close(victim);
+}
+
+/* Its words are checked once, then ever more rarely; its worker's starts wait. */
+static void who_lies_again_and_again_is_checked_once(void **state) {
+        Fake *fake = *state;
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t id = fake_submit(client, (FakeJob){});
+
+        for (size_t i = 0; i < 5; ++i) {
+                fake_broke(fake, fake_worker(fake, i, 1), "CUDA_ERROR_ECC", &id, issued, 1);
+                let_start(fake, FAKE_UID);
+        }
+        assert_int_equal(fake->n_checks, 1);
+        assert_string_equal(fake_device_status(client, 0)->state, "ready");
+        fake_client_close(client);
+}
+
+static void what_one_users_worker_says_is_shown_to_nobody_else(void **state) {
+        Fake *fake = *state;
+        FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
+        uint64_t id;
+
+        fake->start_error = "made up";
+        id = fake_submit(client, (FakeJob){});
+        fake_expect_end(client, id, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_NO_DEVICE,
+                        "made up");
+        assert_string_equal(fake_device_status(other, 0)->state, "ready");
+        fake_client_close(client);
+        fake_client_close(other);
+}
+
+/* While the one is checked, or waits, the other's worker starts again at once. */
+static void a_word_delays_nobody_elses_worker(void **state) {
+        Fake *fake = *state;
+        FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
+        uint64_t id = fake_submit(client, (FakeJob){}), theirs = fake_submit(other, (FakeJob){});
+
+        fake_worker(fake, 0, 1);
+        fake_worker(fake, 1, 1);
+        fake->hold_checks = true;
+        fake_broke(fake, &fake->workers[0], "made up", &id, issued, 1);
+        fake_stopped(fake, &fake->workers[1], "CUDA_ERROR_ASSERT", &theirs, issued, 1);
+        fake_expect_end(other, theirs, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_FAULT, "");
+        theirs = fake_submit(other, (FakeJob){});
+        fake_end(fake_worker(fake, 2, 1), theirs, 0);
+        fake_expect_end(other, theirs, GPUQ__V1__STATE__DONE, 0, NULL);
+        assert_says(fake_reason(client, id), "is being checked");
+        fake_release_check(fake);
+        fake_worker(fake, 3, 1);
+        fake_client_close(client);
+        fake_client_close(other);
+}
+
+/* The administrator knows better than a check that is not due yet. */
+static void an_administrators_word_ends_the_wait_for_a_check(void **state) {
+        Fake *fake = *state;
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t id = fake_submit(client, (FakeJob){});
+
+        fake->hold_checks = true;
+        fake_broke(fake, fake_worker(fake, 0, 1), "CUDA_ERROR_ECC", &id, issued, 1);
+        assert_int_equal(fake->n_workers, 1);
+        resume(fake, 0);
+        fake_worker(fake, 1, 1);
+        fake_release_check(fake);
         fake_client_close(client);
 }
 
@@ -378,40 +495,59 @@ static void a_kernel_that_faulted_runs_alone_until_it_behaved(void **state) {
         fake_client_close(client);
 }
 
-static Crashes *crashes_of(Fake *fake, uint32_t uid) {
-        User *user;
-
-        HASH_FIND(hh, fake->supervisor->engine.users, &uid, sizeof(uid), user);
-        assert_non_null(user);
-        return &user->lanes[0]->slot->crashes;
-}
+#define N_FREE 8 /* restarts at once */
 
 static void who_crashes_in_a_loop_is_slowed_down_and_nobody_else(void **state) {
         Fake *fake = *state;
         FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
         uint64_t id, theirs;
 
-        for (size_t i = 0; i <= CRASHES_FREE; ++i) {
+        for (size_t i = 0; i <= N_FREE; ++i) {
                 id = fake_submit(client, (FakeJob){});
                 fake_stopped(fake, fake_worker(fake, i, 1), "CUDA_ERROR_ASSERT", &id, issued, 1);
                 fake_expect_end(client, id, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_FAULT, "");
         }
-        crashes_of(fake, FAKE_UID)->paid_ns += 3 * CRASHES_EVERY_NS; /* should we be slow */
+        slot_of(fake, FAKE_UID)->restarts.paid_ns += 3000000000; /* should we be slow */
         id = fake_submit(client, (FakeJob){});
         fake_turn(fake);
-        assert_int_equal(fake->n_workers, CRASHES_FREE + 1);
-        assert_says(fake_reason(client, id), "crashed repeatedly");
+        assert_int_equal(fake->n_workers, N_FREE + 1);
+        assert_says(fake_reason(client, id), "ended repeatedly");
 
         theirs = fake_submit(other, (FakeJob){});
         fake_turn(fake);
-        assert_int_equal(fake->workers[CRASHES_FREE + 1].n_jobs, 1);
-        fake_end(&fake->workers[CRASHES_FREE + 1], theirs, 0);
+        assert_int_equal(fake->workers[N_FREE + 1].n_jobs, 1);
+        fake_end(&fake->workers[N_FREE + 1], theirs, 0);
         fake_expect_end(other, theirs, GPUQ__V1__STATE__DONE, 0, NULL);
 
-        fake_end(fake_worker(fake, CRASHES_FREE + 2, 1), id, 0);
+        fake_end(fake_worker(fake, N_FREE + 2, 1), id, 0);
         fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
         fake_client_close(client);
         fake_client_close(other);
+}
+
+static bool is_stopping_or_over(void *worker) {
+        return ((FakeWorker *)worker)->is_stopping || ((FakeWorker *)worker)->is_ended;
+}
+
+/* Each cancel of a running job costs a worker. */
+static void who_cancels_in_a_loop_is_slowed_down(void **state) {
+        Fake *fake = *state;
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t id;
+
+        for (size_t i = 0; i <= N_FREE; ++i) {
+                id = fake_submit(client, (FakeJob){.timeout_ms = 1});
+                fake_late(fake_worker(fake, i, 1), id);
+                fake_wait(fake, is_stopping_or_over, &fake->workers[i]);
+                fake_stopped(fake, &fake->workers[i], NULL, &id, issued, 1);
+                fake_expect_end(client, id, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_TIMEOUT, "");
+        }
+        slot_of(fake, FAKE_UID)->restarts.paid_ns += 3000000000; /* should we be slow */
+        id = fake_submit(client, (FakeJob){});
+        fake_turn(fake);
+        assert_int_equal(fake->n_workers, N_FREE + 1);
+        assert_says(fake_reason(client, id), "ended repeatedly");
+        fake_client_close(client);
 }
 
 #define TEST(name)     cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -431,8 +567,14 @@ int main(void) {
                 TEST_ONE(alone_on_the_machine_its_jobs_wait_until_it_is_well),
                 TEST_ONE(one_users_trouble_is_not_the_devices),
                 TEST_ONE(when_the_hardware_fails_no_job_is_to_blame),
+                TEST_ONE(words_of_many_users_drain_no_device),
+                TEST_ONE(who_lies_again_and_again_is_checked_once),
+                TEST_ONE(what_one_users_worker_says_is_shown_to_nobody_else),
+                TEST_ONE(a_word_delays_nobody_elses_worker),
+                TEST_ONE(an_administrators_word_ends_the_wait_for_a_check),
                 TEST_ONE(a_kernel_that_faulted_runs_alone_until_it_behaved),
                 TEST_ONE(who_crashes_in_a_loop_is_slowed_down_and_nobody_else),
+                TEST_ONE(who_cancels_in_a_loop_is_slowed_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

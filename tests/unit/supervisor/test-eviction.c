@@ -133,7 +133,7 @@ static bool has_tried_twice(void *slot) {
         return ((Slot *)slot)->pressure.n_tries >= 2;
 }
 
-/* One that says so each time ends no more than the one for which it was woken and one at its time. */
+/* Even if each check finds no memory. */
 static void who_finds_no_room_again_and_again_ends_few(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *clients[5];
@@ -160,10 +160,31 @@ static void who_finds_no_room_again_and_again_ends_few(void **state) {
                 fake_turn(fake);
         for (unsigned i = 2; i < 4; ++i)
                 n_stopping += fake->workers[i].is_stopping;
-        assert_int_equal(slot_of(fake, FAKE_UID + 4)->pressure.n_tries, 2);
         assert_int_equal(n_stopping, 0);
         for (unsigned i = 0; i < 5; ++i)
                 fake_client_close(clients[i]);
+        fake_free(fake);
+}
+
+/* The device has memory, as the daemon's own check finds: nobody is stopped for the liar. */
+static void who_only_says_that_there_is_no_memory_stops_nobody(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *here = fake_client(fake, FAKE_UID), *liar = fake_client(fake, FAKE_UID + 1);
+        uint64_t id;
+
+        id = fake_submit(here, (FakeJob){});
+        fake_end(fake_worker(fake, 0, 1), id, 0);
+        fake_expect_end(here, id, GPUQ__V1__STATE__DONE, 0, NULL);
+        is_full(fake, true);
+        fake->check_finds_room = true;
+        id = fake_submit(liar, (FakeJob){});
+        fake_turn(fake);
+        fake_wait(fake, has_tried, (void *)slot_of(fake, FAKE_UID + 1));
+        assert_false(fake->workers[0].is_stopping);
+        assert_in_range(fake->n_checks, 1, 2);
+        assert_string_equal(fake_device_status(here, 0)->state, "ready");
+        fake_client_close(here);
+        fake_client_close(liar);
         fake_free(fake);
 }
 
@@ -228,6 +249,7 @@ int main(void) {
                 cmocka_unit_test(the_one_that_is_idle_for_longest_goes),
                 cmocka_unit_test(work_does_not_go_round_between_devices_without_room),
                 cmocka_unit_test(who_finds_no_room_again_and_again_ends_few),
+                cmocka_unit_test(who_only_says_that_there_is_no_memory_stops_nobody),
                 cmocka_unit_test(a_clock_that_stands_a_little_behind_changes_nothing),
                 cmocka_unit_test(work_goes_where_there_is_room),
         };

@@ -5,23 +5,21 @@
 
 #include "health.h"
 
-#define S     1000000000ull
-#define ALICE 1000u
-#define BOB   1001u
+#define S 1000000000ull
 
 /* As its owner does: looks when one is due. Return: whether it was drained or came back. */
 static bool check(Health *health, HealthFinding finding, uint64_t now_ns) {
         assert_true(health_wants_check(health, now_ns));
-        health_begin_check(health);
+        health_begin_check(health, now_ns);
         assert_false(health_wants_check(health, now_ns));
         return health_end_check(health, finding, "found broken", now_ns);
 }
 
-static void a_sign_alone_drains_nothing(void **state) {
+static void a_word_alone_drains_nothing(void **state) {
         Health health = {};
 
         assert_false(health_wants_check(&health, 1 * S));
-        assert_false(health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S));
+        health_doubt(&health, 1 * S);
         assert_true(health_takes_jobs(&health));
         assert_null(health_reason(&health));
         assert_false(check(&health, HEALTH_FOUND_WELL, 1 * S));
@@ -32,14 +30,14 @@ static void a_sign_alone_drains_nothing(void **state) {
 static void what_the_driver_says_needs_no_check_and_none_gives_it_back(void **state) {
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
-        health_begin_check(&health);
+        health_doubt(&health, 1 * S);
+        health_begin_check(&health, 1 * S);
         assert_true(health_condemn(&health, "Xid 95", 2 * S));
         assert_false(health_condemn(&health, "Xid 154", 2 * S));
         assert_string_equal(health_reason(&health), "drained automatically: Xid 95");
         assert_false(health_end_check(&health, HEALTH_FOUND_WELL, "", 3 * S));
         assert_false(health_wants_check(&health, 9000 * S));
-        assert_false(health_sign(&health, HEALTH_FAULT, 0, "they say", 9000 * S));
+        assert_false(health_fault(&health, "Xid 48", 9000 * S));
         assert_false(health_takes_jobs(&health));
 
         assert_true(health_release(&health));
@@ -51,7 +49,7 @@ static void what_the_driver_says_needs_no_check_and_none_gives_it_back(void **st
 static void a_check_that_finds_it_broken_drains_it_with_what_it_found(void **state) {
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
+        health_doubt(&health, 1 * S);
         assert_true(check(&health, HEALTH_FOUND_BROKEN, 1 * S));
         assert_false(health_takes_jobs(&health));
         assert_string_equal(health_reason(&health), "drained automatically: found broken");
@@ -60,7 +58,7 @@ static void a_check_that_finds_it_broken_drains_it_with_what_it_found(void **sta
 static void a_check_that_fails_is_repeated_and_decides_nothing(void **state) {
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
+        health_doubt(&health, 1 * S);
         assert_false(check(&health, HEALTH_FOUND_NOTHING, 1 * S));
         assert_true(health_takes_jobs(&health));
         assert_false(health_wants_check(&health, 1 * S + HEALTH_CHECK_MIN_NS - 1));
@@ -73,7 +71,7 @@ static void a_broken_device_is_checked_with_backoff_until_it_is_well(void **stat
         uint64_t now_ns = 1 * S, delay_ns = HEALTH_CHECK_MIN_NS;
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, ALICE, "they say", now_ns);
+        health_doubt(&health, now_ns);
         check(&health, HEALTH_FOUND_BROKEN, now_ns);
         for (unsigned i = 0; i < 20; ++i) {
                 assert_false(health_wants_check(&health, now_ns + delay_ns - 1));
@@ -89,81 +87,82 @@ static void a_broken_device_is_checked_with_backoff_until_it_is_well(void **stat
 static void a_device_that_breaks_again_soon_is_checked_more_rarely(void **state) {
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
+        health_doubt(&health, 1 * S);
         check(&health, HEALTH_FOUND_BROKEN, 1 * S);
         check(&health, HEALTH_FOUND_WELL, 10 * S);
-        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 20 * S);
+        health_doubt(&health, 20 * S);
         check(&health, HEALTH_FOUND_BROKEN, 20 * S);
         assert_false(health_wants_check(&health, 20 * S + 2 * HEALTH_CHECK_MIN_NS - 1));
         check(&health, HEALTH_FOUND_WELL, 20 * S + 2 * HEALTH_CHECK_MIN_NS);
 
-        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 5000 * S);
+        health_doubt(&health, 5000 * S);
         check(&health, HEALTH_FOUND_BROKEN, 5000 * S);
         assert_true(health_wants_check(&health, 5000 * S + HEALTH_CHECK_MIN_NS));
 }
 
-static void faults_of_the_hardware_drain_it_whatever_checks_find(void **state) {
-        Health health = {};
-
-        for (unsigned i = 1; i < HEALTH_FAULTS_MAX; ++i) {
-                assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "ECC", i * S));
-                check(&health, HEALTH_FOUND_WELL, i * S);
-        }
-        assert_true(health_sign(&health, HEALTH_FAULT, BOB, "ECC", 10 * S));
-        assert_string_equal(health_reason(&health), "drained automatically: ECC");
-        assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "ECC", 11 * S));
-        assert_true(check(&health, HEALTH_FOUND_WELL, 12 * S));
-}
-
-static void faults_that_only_one_user_tells_of_never_drain_it(void **state) {
-        Health health = {};
-
-        for (unsigned i = 1; i < 100; ++i) {
-                assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "made up", i * S));
-                check(&health, HEALTH_FOUND_WELL, i * S);
-        }
-        assert_true(health_takes_jobs(&health));
-        assert_true(health_sign(&health, HEALTH_FAULT, BOB, "ECC", 100 * S));
-}
-
-static void another_users_fault_of_long_ago_does_not_count(void **state) {
-        uint64_t later_ns = 2 * HEALTH_WINDOW_NS;
-        Health health = {};
-
-        health_sign(&health, HEALTH_FAULT, BOB, "ECC", 1 * S);
-        health_sign(&health, HEALTH_FAULT, ALICE, "ECC", 2 * S);
-        for (unsigned i = 0; i < 2 * HEALTH_FAULTS_MAX; ++i)
-                assert_false(health_sign(&health, HEALTH_FAULT, ALICE, "ECC", later_ns + i * S));
-}
-
-static void the_word_of_a_domain_that_is_trusted_is_enough(void **state) {
+static void faults_that_the_kernel_confirms_drain_it_whatever_checks_find(void **state) {
         Health health = {};
 
         for (unsigned i = 1; i < HEALTH_FAULTS_MAX; ++i)
-                assert_false(health_sign(&health, HEALTH_FAULT, HEALTH_TRUSTED, "ECC", i * S));
-        assert_true(health_sign(&health, HEALTH_FAULT, HEALTH_TRUSTED, "ECC", 10 * S));
+                assert_false(health_fault(&health, "ECC", i * S));
+        assert_true(health_takes_jobs(&health));
+        assert_true(health_fault(&health, "ECC", 10 * S));
+        assert_string_equal(health_reason(&health), "drained automatically: ECC");
+        assert_false(health_fault(&health, "ECC", 11 * S));
+        assert_true(check(&health, HEALTH_FOUND_WELL, 12 * S));
+}
+
+static void words_never_add_up(void **state) {
+        Health health = {};
+
+        for (unsigned i = 1; i < 1000; ++i) {
+                health_doubt(&health, i * 10 * S);
+                check(&health, HEALTH_FOUND_WELL, i * 10 * S);
+                assert_true(health_takes_jobs(&health));
+        }
+}
+
+/* However many users' workers say so. */
+static void words_without_end_cause_one_check_in_each_interval(void **state) {
+        uint64_t now_ns = 1 * S;
+        Health health = {};
+        unsigned n_checks = 0;
+
+        for (; now_ns < 61 * S; now_ns += S / 100) {
+                health_doubt(&health, now_ns);
+                if (!health_wants_check(&health, now_ns))
+                        continue;
+                check(&health, HEALTH_FOUND_WELL, now_ns);
+                n_checks++;
+        }
+        assert_int_equal(n_checks, 60 * S / HEALTH_CHECK_MIN_NS);
+}
+
+static void a_device_without_memory_is_not_broken(void **state) {
+        Health health = {};
+
+        health_doubt(&health, 1 * S);
+        assert_false(check(&health, HEALTH_FOUND_FULL, 1 * S));
+        assert_true(health_takes_jobs(&health));
+        assert_false(health_wants_check(&health, 900 * S));
+
+        health_doubt(&health, 900 * S);
+        assert_true(check(&health, HEALTH_FOUND_BROKEN, 900 * S));
+        assert_false(check(&health, HEALTH_FOUND_FULL, 910 * S));
+        assert_false(health_takes_jobs(&health));
+        assert_true(check(&health, HEALTH_FOUND_WELL, 920 * S));
 }
 
 static void faults_far_apart_do_not_add_up(void **state) {
         Health health = {};
 
         for (unsigned i = 1; i < 10 * HEALTH_FAULTS_MAX; ++i) {
-                uint64_t now_ns = i * HEALTH_WINDOW_NS;
+                uint64_t now_ns = i * (HEALTH_WINDOW_NS + S);
 
-                assert_false(
-                        health_sign(&health, HEALTH_FAULT, i % 2 ? ALICE : BOB, "ECC", now_ns));
-                check(&health, HEALTH_FOUND_WELL, now_ns);
+                assert_false(health_fault(&health, "ECC", now_ns));
+                if (i % 2)
+                        assert_false(health_fault(&health, "ECC", now_ns));
         }
-}
-
-static void workers_that_do_not_come_up_never_add_up(void **state) {
-        Health health = {};
-
-        for (unsigned i = 1; i < 100; ++i) {
-                assert_false(health_sign(&health, HEALTH_NO_START, ALICE, "not allowed", i * S));
-                check(&health, HEALTH_FOUND_WELL, i * S);
-        }
-        assert_true(health_takes_jobs(&health));
 }
 
 static void what_an_administrator_holds_no_check_gives_back(void **state) {
@@ -171,7 +170,7 @@ static void what_an_administrator_holds_no_check_gives_back(void **state) {
 
         health_hold(&health, "a new fan");
         assert_string_equal(health_reason(&health), "a new fan");
-        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
+        health_doubt(&health, 1 * S);
         check(&health, HEALTH_FOUND_BROKEN, 1 * S);
         assert_string_equal(health_reason(&health), "a new fan");
         check(&health, HEALTH_FOUND_WELL, 10 * S);
@@ -184,7 +183,7 @@ static void what_an_administrator_holds_no_check_gives_back(void **state) {
 static void an_administrator_gives_back_what_was_drained_by_itself(void **state) {
         Health health = {};
 
-        health_sign(&health, HEALTH_NO_START, ALICE, "they say", 1 * S);
+        health_doubt(&health, 1 * S);
         check(&health, HEALTH_FOUND_BROKEN, 1 * S);
         assert_true(health_release(&health));
         assert_true(health_takes_jobs(&health));
@@ -203,18 +202,17 @@ static void a_long_reason_is_cut(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_sign_alone_drains_nothing),
+                cmocka_unit_test(a_word_alone_drains_nothing),
                 cmocka_unit_test(what_the_driver_says_needs_no_check_and_none_gives_it_back),
                 cmocka_unit_test(a_check_that_finds_it_broken_drains_it_with_what_it_found),
                 cmocka_unit_test(a_check_that_fails_is_repeated_and_decides_nothing),
                 cmocka_unit_test(a_broken_device_is_checked_with_backoff_until_it_is_well),
                 cmocka_unit_test(a_device_that_breaks_again_soon_is_checked_more_rarely),
-                cmocka_unit_test(faults_of_the_hardware_drain_it_whatever_checks_find),
-                cmocka_unit_test(faults_that_only_one_user_tells_of_never_drain_it),
-                cmocka_unit_test(another_users_fault_of_long_ago_does_not_count),
-                cmocka_unit_test(the_word_of_a_domain_that_is_trusted_is_enough),
+                cmocka_unit_test(faults_that_the_kernel_confirms_drain_it_whatever_checks_find),
                 cmocka_unit_test(faults_far_apart_do_not_add_up),
-                cmocka_unit_test(workers_that_do_not_come_up_never_add_up),
+                cmocka_unit_test(words_never_add_up),
+                cmocka_unit_test(words_without_end_cause_one_check_in_each_interval),
+                cmocka_unit_test(a_device_without_memory_is_not_broken),
                 cmocka_unit_test(what_an_administrator_holds_no_check_gives_back),
                 cmocka_unit_test(an_administrator_gives_back_what_was_drained_by_itself),
                 cmocka_unit_test(a_long_reason_is_cut),

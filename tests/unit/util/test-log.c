@@ -51,7 +51,7 @@ static void level_decides_what_is_told(void **state) {
 
 static void message_stays_one_line(void **state) {
         log_open("gpuqd", LOG_INFO);
-        assert_string_equal(capture(LOG_INFO, "a\nb\033[1m"), "gpuqd: a b [1m\n");
+        assert_string_equal(capture(LOG_INFO, "a\nb\033[1m"), "gpuqd: a b?[1m\n");
 }
 
 static void long_message_is_cut(void **state) {

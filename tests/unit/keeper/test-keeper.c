@@ -607,7 +607,7 @@ static void service_runs_everything_as_somebody_else(void **state) {
         snprintf(wanted, sizeof(wanted), "uid 54321 gid %u groups 0\n", passwd->pw_gid);
         assert_has(answer, wanted);
         assert_has(answer, "death 9");
-        assert_has(answer, "fds 0 1 2 3 4 5 6\n");
+        assert_has(answer, "fds 0 1 2 3 4 5\n");
         assert_has(answer, "/cache/54321 ");
         snprintf(wanted, sizeof(wanted), "%s/cache/54321", place.folder);
         assert_return_code(stat(wanted, &st), errno);

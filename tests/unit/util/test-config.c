@@ -201,7 +201,7 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                  "gpuqd.conf:1: jobs is before any section; allowed: [gpuqd], [user NAME]"},
                 {"[user a]\nsocket = /x\n",
                  "gpuqd.conf:2: unknown key socket in a [user NAME] section; allowed: "
-                 "weight, sessions, jobs, arena_bytes, "
+                 "weight, sessions, jobs, queued_bytes, arena_bytes, "
                  "device_bytes, modules, detached_jobs, detached_bytes, gpu_seconds"},
                 {"[user a]\nmodules = x\n",
                  "gpuqd.conf:2: modules = x: not a number in this range; allowed: 1 to 1000000"},

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every built-in kernel against numpy: odd sizes, nothing at all, both widths, the same bits each time."""
 
+import struct
+
 import numpy
 import pytest
 
 from harness.client import In, InOut, Job, Out, f32, f64, u64
+from harness.kernels import assert_failed
 from harness.messages import pb
 
 SIZES = [0, 1, 7, 255, 256, 1025, 10007]
@@ -186,3 +189,117 @@ def test_the_builtin_module_is_one_for_all_sessions_and_may_be_loaded_twice(clie
     out = client.arena(8 * n)
     client.run_well(Job().launch(second, "scale_f64", [f64(2), In(values), Out(out), u64(n)], 1, 32))
     assert list(out.array(numpy.float64)) == [0, 2, 4]
+
+
+# ---- buffers that are too small: the raw client sends what libgpuq would refuse ----
+
+M, NN, K = 3, 5, 7  # different, so that no length can stand for another
+LENGTHS = {"n": NN, "m": M, "k": K}
+
+
+def described(kernel):
+    """Its arguments from its text, as (direction or type, dtype, elements) each."""
+    for word in kernel.text.split("\n")[1].split():
+        first, _, *array = word.split(":")
+        if array:
+            yield first, array[0], int(numpy.prod([LENGTHS.get(length) or int(length) for length in array[1].split(",")]))
+        else:
+            yield first, None, LENGTHS.get(word.split(":")[1], 1)
+
+
+def launch_of(client, module, kernel, arena, short=None):
+    """A launch with slices of one arena, just as long as the kernel needs; argument `short` lacks a byte."""
+    args, at = [], 0
+    for i, (first, dtype, n) in enumerate(described(kernel)):
+        if dtype is None:
+            args.append({"u64": u64, "f32": f32, "f64": f64}[first](n))
+            continue
+        n_bytes = n * int(dtype[1:]) // 8
+        args.append({"in": In, "out": Out, "inout": InOut}[first](arena.slice(at, n_bytes - (i == short))))
+        at += 1024
+    return Job().launch(module, kernel.name, args, 1, 32)
+
+
+def test_every_buffer_of_every_kernel_may_be_as_small_as_it_says_and_no_smaller(client):
+    module, arena = client.builtin(), client.arena(4096)
+    for kernel in module.kernels:
+        client.run_well(launch_of(client, module, kernel, arena))
+        for i, (_, dtype, n) in enumerate(described(kernel)):
+            if dtype is None:
+                continue
+            size = int(dtype[1:]) // 8
+            assert_failed(client.run(launch_of(client, module, kernel, arena, short=i)), pb.E_INVALID,
+                          f"argument {i + 1} of {kernel.name} needs {n * size} bytes ({n} elements of {size} bytes), "
+                          f"but its buffer has {n * size - 1}")
+
+
+def test_a_length_beyond_the_buffer_writes_over_no_neighbour(client):
+    """It wrote over them, and reported success."""
+    module, x = client.builtin(), client.array(numpy.ones(1000, numpy.float32))
+    arena = client.array(numpy.full(2000, 7, numpy.float32))
+    job = Job().launch(module, "scale_f32", [f32(2), In(x), Out(arena.slice(0, 40)), u64(1000)], 4, 256)
+    assert_failed(client.run(job), pb.E_INVALID, "argument 3 of scale_f32 needs 4000 bytes")
+    assert (arena.array(numpy.float32, 2000) == 7).all()
+
+
+def test_lengths_whose_product_is_beyond_all_numbers(client):
+    module, arena = client.builtin(), client.arena(4096)
+    for m, n in ((1 << 63, 2), (1 << 62, 4), (1 << 32, 1 << 32), ((1 << 64) - 1, (1 << 64) - 1)):
+        args = [In(arena.slice(0, 64)), In(arena.slice(0, 64)), Out(arena.slice(2048, 64)), u64(m), u64(n)]
+        assert_failed(client.run(Job().launch(module, "gemv_f32", args, 1, 32)), pb.E_INVALID,
+                      "argument 1 of gemv_f32 needs more than 2^64 bytes")
+
+
+def test_of_several_operations_the_bad_one_is_named(client):
+    module, arena = client.builtin(), client.arena(4096)
+    job = Job().launch(module, "scale_f32", [f32(2), In(arena.slice(0, 40)), Out(arena.slice(1024, 40)), u64(10)])
+    job.launch(module, "sum_f32", [In(arena.slice(0, 40)), Out(arena.slice(2048, 4)), u64(11)])
+    assert_failed(client.run(job), pb.E_INVALID, "operation 2: argument 1 of sum_f32 needs 44 bytes")
+
+
+def test_the_same_launch_with_smaller_buffers_is_checked_anew(client):
+    """A worker keeps the programs of launches; equal ones differ in their buffers alone."""
+    module, x = client.builtin(), client.array(numpy.ones(10, numpy.float32))
+    arena = client.array(numpy.full(1000, 7, numpy.float32))
+
+    def job(n_bytes):
+        return Job().launch(module, "scale_f32", [f32(2), In(x), Out(arena.slice(0, n_bytes)), u64(10)], 1, 32)
+
+    for _ in range(3):
+        client.run_well(job(40))
+        assert_failed(client.run(job(36)), pb.E_INVALID, "argument 3 of scale_f32 needs 40 bytes")
+    assert (arena.array(numpy.float32, 1000)[10:] == 7).all()
+
+
+def test_of_jobs_that_share_a_launch_only_the_bad_ones_fail(client):
+    module, x = client.builtin(), client.array(numpy.ones(16, numpy.float32))
+    arena = client.array(numpy.full(64 * 16, 7, numpy.float32))
+    jobs = [Job().launch(module, "scale_f32", [f32(2), In(x), Out(arena.slice(64 * i, 32 if i % 8 == 5 else 64)), u64(16)],
+                         1, 32) for i in range(64)]
+    ids = client.submit(*jobs)
+    for i, id in enumerate(ids):
+        completion = client.wait(id)
+        if i % 8 == 5:
+            assert_failed(completion, pb.E_INVALID, "argument 3 of scale_f32 needs 64 bytes")
+        else:
+            assert completion.state == pb.DONE, completion
+    values = arena.array(numpy.float32, 64 * 16).reshape(64, 16)
+    assert all((values[i] == (7 if i % 8 == 5 else 2)).all() for i in range(64))
+
+
+def test_a_prepared_job_is_checked_with_what_it_is_fired_with(client):
+    module, x = client.builtin(), client.array(numpy.ones(1000, numpy.float32))
+    arena = client.array(numpy.full(1000, 7, numpy.float32))
+    job = Job().launch(module, "scale_f32", [f32(2), In(x), Out(arena.slice(0, 40)), u64(10)], 1, 32).message
+    number = client.call(prepare=pb.Prepare(job=job)).prepared.prepared
+
+    def fire(**fields):
+        client.tag += 1
+        client.tell(fires=pb.Fires(fires=[pb.Fire(prepared=number, tag=client.tag, **fields)]))
+        return client.wait(client.session << 32 | client.tag)
+
+    assert fire().state == pb.DONE
+    at = job.operations.index(struct.pack("<Q", 10))
+    assert_failed(fire(patches=[at, 8], values=struct.pack("<Q", 1000)), pb.E_INVALID, "needs 4000 bytes")
+    assert_failed(fire(slices=[1, arena.id, 0, 36]), pb.E_INVALID, "argument 3 of scale_f32 needs 40 bytes")
+    assert fire(slices=[1, arena.id, 0, 4000], patches=[at, 8], values=struct.pack("<Q", 20)).state == pb.DONE

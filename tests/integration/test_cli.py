@@ -238,7 +238,7 @@ def test_kernels_lists_the_builtin_ones(gpuqd):
     text = gpuqd.run("kernels")
     assert_ends(text, OK)
     assert text.stdout.startswith("KERNEL")
-    assert re.search(r"^add_f64 +in:a in:b out:c u64:n +c\[i\] = .* +any grid and block$", text.stdout, re.M), text.stdout
+    assert re.search(r"^add_f64 +in:a:f64:n in:b:f64:n out:c:f64:n u64:n +c\[i\] = .* +any grid and block$", text.stdout, re.M), text.stdout
     names = [row.split()[0] for row in text.stdout.splitlines()[1:]]
     assert names == sorted(names)
     assert not gpuqd.run("kernels", "-h").stdout.startswith("KERNEL")
@@ -372,10 +372,10 @@ def test_a_kernel_that_is_not_there_lists_the_names(gpuqd, source):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["in:{wide}", "in:{narrow}", "out:{y}:f8:4"], ["argument 2 ", "`in:b' of add_f64 must be float64, not float32", "a.astype('float64')"]),
-    (["in:{wide}", "in:{wide}", "out:{y}:f4:4"], ["argument 3 ", "`out:c' of add_f64 must be float64, not float32"]),
-    (["in:{wide}", "out:{y}:f8:4", "in:{wide}"], ["argument 2 ", "add_f64 only reads `in:b'"]),
-    (["in:{wide}", "in:{wide}", "in:{wide}"], ["argument 3 ", "add_f64 writes `out:c'", "its result would be lost"]),
+    (["in:{wide}", "in:{narrow}", "out:{y}:f8:4"], ["argument 2 ", "`in:b:f64:n' of add_f64 must be float64, not float32", "a.astype('float64')"]),
+    (["in:{wide}", "in:{wide}", "out:{y}:f4:4"], ["argument 3 ", "`out:c:f64:n' of add_f64 must be float64, not float32"]),
+    (["in:{wide}", "out:{y}:f8:4", "in:{wide}"], ["argument 2 ", "add_f64 only reads `in:b:f64:n'"]),
+    (["in:{wide}", "in:{wide}", "in:{wide}"], ["argument 3 ", "add_f64 writes `out:c:f64:n'", "its result would be lost"]),
 ])
 def test_an_array_that_a_builtin_kernel_does_not_take(gpuqd, save, tmp_path, arguments, words):
     files = {"wide": save("wide", numpy.ones(4)), "narrow": save("narrow", numpy.ones(4, "f4")), "y": tmp_path / "y.npy"}

@@ -97,7 +97,7 @@ def test_a_missing_out(gpuq, add, arrays):
     a, b, c = arrays
     with pytest.raises(TypeError, match=r"argument 3 \(`float \*c`\).*gpuq\.Out\(a\)"):
         add.run(CONFIG, a, b, c, N)
-    with pytest.raises(TypeError, match=r"argument 3 \(`out:c`\).*gpuq\.Out\(a\)"):
+    with pytest.raises(TypeError, match=r"argument 3 \(`out:c:f32:n`\).*gpuq\.Out\(a\)"):
         gpuq.builtin()["add_f32"].run(CONFIG, gpuq.In(a), gpuq.In(b), gpuq.In(c), N)
     with pytest.raises(TypeError, match=r"argument 1.*only read.*gpuq\.In"):
         add.run(CONFIG, gpuq.Out(a), b, gpuq.Out(c), N)
@@ -106,6 +106,29 @@ def test_a_missing_out(gpuq, add, arrays):
     with pytest.raises(ValueError, match="read-only.*copy"):
         c.flags.writeable = False
         add.run(CONFIG, a, b, gpuq.Out(c), N)
+
+
+def test_a_length_beyond_an_array(gpuq, add, arrays):
+    a, b, c = arrays
+    scale, guard = gpuq.builtin()["scale_f32"], gpuq.array(np.full(1000, 7, np.float32))
+    with pytest.raises(gpuq.InvalidError, match=r"scale_f32: argument 3 needs 4000 bytes \(1000 elements of 4 bytes\), "
+                                                "but its buffer has 40"):
+        scale.run(CONFIG, 2.0, gpuq.In(np.ones(1000, np.float32)), gpuq.Out(guard[:10]), 1000)
+    assert (guard == 7).all()
+    prepared = scale.prepare(CONFIG, 2.0, gpuq.In(np.ones(10, np.float32)), gpuq.Out(guard[:10]), 10)
+    with pytest.raises(gpuq.InvalidError, match="argument 2 of scale_f32 needs 4000 bytes"):
+        prepared.fire(n=1000).wait()
+    prepared.fire(n=5).wait()
+    assert (guard[10:] == 7).all() and works(gpuq, add, *arrays)
+
+
+def test_masks_of_a_warp_that_cannot_meet(gpuq, add, arrays):
+    bad = gpuq.module("__global__ void k() { if (threadIdx.x < 16) __syncwarp(); __syncthreads(); }")["k"]
+    job = bad.submit((1, 32))
+    with pytest.raises(gpuq.KernelFault):
+        job.wait()
+    assert "lanes 0x0000ffff wait in __syncwarp() with mask 0xffffffff for lanes 0xffff0000" in job.result.output
+    assert works(gpuq, add, *arrays)
 
 
 def test_a_float_where_an_int32_is_wanted(gpuq, add, arrays):

@@ -134,7 +134,7 @@ def test_kernels_without_extern_c_are_found_by_their_plain_name(gpuq):
 
 def test_the_builtins_say_what_they_are(gpuq):
     kernel = gpuq.builtin()["sum_f64"]
-    assert gpuq.builtin() is gpuq.builtin() and "sum of x[i]" in kernel.doc and kernel.parameters == ("in:x", "out:s", "u64:n")
+    assert gpuq.builtin() is gpuq.builtin() and "sum of x[i]" in kernel.doc and kernel.parameters == ("in:x:f64:n", "out:s:f64:1", "u64:n")
     x, s = np.arange(1000.0), np.zeros(1)
     kernel.run((1, 256), x, gpuq.Out(s), x.size)
     assert s[0] == x.sum()

@@ -155,9 +155,9 @@ class Job:
         return self
 
     def _refused(self, r: int) -> Exception:
-        """The exception for a rejected launch: a TypeError if the library's check of arguments failed."""
+        """The exception for a rejected launch: a TypeError if the library's check of arguments failed, but for sizes."""
         error = self._client._error(r, native.text())
-        if type(error) is errors.InvalidError and "argument" in error.text:
+        if type(error) is errors.InvalidError and "argument" in error.text and " needs " not in error.text:
             return TypeError(error.text)
         return error
 

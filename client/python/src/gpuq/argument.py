@@ -260,6 +260,9 @@ class Packer:
         raise TypeError(f"{self.where}: wrap the array to say whether it is read or written: gpuq.In(a) to read it, "
                         f"gpuq.Out(a) to receive the result, gpuq.InOut(a) for both; it is a bare {_describe(value)}")
 
+    def check_offset(self, offset: int) -> None:
+        """Check where a slice begins in its memory, which itself begins at a multiple of 256 bytes."""
+
     def check_dtype(self, dtype: np.dtype) -> None:
         wanted = self.dtype
         if wanted is None or dtype == wanted:

@@ -67,7 +67,7 @@ class Nothing:
     def check_direction(self, direction: int) -> None:
         pass
 
-    check_dtype = check_direction
+    check_dtype = check_offset = check_direction
 
 
 class Job:
@@ -295,7 +295,7 @@ class Job:
             self._outputs.append(value)
         if isinstance(value, DeviceArray):
             packer.check_dtype(value.dtype)
-            return self._part(value._memory, value._offset, value.nbytes), value.nbytes
+            return self._part(packer, value._memory, value._offset, value.nbytes), value.nbytes
 
         array = value if isinstance(value, np.ndarray) else self._converted(packer, value, direction)
         check_array(array, direction, packer.where)
@@ -307,7 +307,7 @@ class Job:
         held = memory.of(array)
         if held is None:
             return self._stage(array, direction, packer.where), nbytes
-        return self._part(held, array.__array_interface__["data"][0] - held.address, nbytes), nbytes
+        return self._part(packer, held, array.__array_interface__["data"][0] - held.address, nbytes), nbytes
 
     @staticmethod
     def _converted(packer, value, direction: int) -> np.ndarray:
@@ -316,7 +316,8 @@ class Job:
         except TypeError as error:
             raise TypeError(f"{packer.where}: {error}") from None
 
-    def _part(self, held: memory.Memory, offset: int, nbytes: int) -> int:
+    def _part(self, packer, held: memory.Memory, offset: int, nbytes: int) -> int:
+        packer.check_offset(offset)
         handle = held.handle_for(self._client)
         if offset == 0 and nbytes == held.nbytes:
             return handle

@@ -167,6 +167,7 @@ def test_numbas_fortran_layout_is_refused():
     assert numba_adapter._spec(kind, "x").ndim == 1
 
 
+@pytest.mark.usefixtures("environment")
 def test_numba_never_asks_for_a_cuda_context():
     """Neither without cc= nor for device functions. In a process without a driver, to ask is an error."""
     pytest.importorskip("numba.cuda")
@@ -285,12 +286,12 @@ def param(name, is_constexpr=False):
 
 
 ASSUMING = """
-extern "C" __global__ void kernel(const float *x, float *y, int n, unsigned long long *scratch, unsigned long long profile)
+extern "C" __global__ void kernel(const float *x, float *y, int n, SCRATCH scratch, unsigned long long profile)
 {
         for (int i = threadIdx.x; i < n; i += blockDim.x)
                 y[i] = 2 * x[i];
         if (scratch)
-                scratch[0] = 7;
+                *(unsigned long long *)scratch = 7;
 }
 """
 
@@ -302,7 +303,8 @@ def assuming(gpuq, attrs, **metadata):
     given.src.attrs = attrs
     given.src.fn = SimpleNamespace(arg_names=["x", "y", "stride", "n", "BLOCK"],
                                    params=[*map(param, ["x", "y", "stride", "n"]), param("BLOCK", True)])
-    return triton_adapter.TritonKernel(gpuq.module(ASSUMING), "kernel", triton_adapter._parameters(given),
+    scratch = "unsigned long long *" if "global_scratch_size" in metadata else "unsigned long long"
+    return triton_adapter.TritonKernel(gpuq.module(ASSUMING.replace("SCRATCH", scratch)), "kernel", triton_adapter._parameters(given),
                                        triton_adapter._launch(given.metadata))
 
 

@@ -270,3 +270,11 @@ def test_an_array_of_the_daemons_memory_goes_to_the_device_without_a_copy(gpuq):
     assert device._source(a, gpuq.default_client()) is a and device.get().tolist() == list(range(10))
     device.set(a[::-1])
     assert device.get().tolist() == list(range(9, -1, -1))
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_device_array_is_a_copy(gpuq, how):
+    a = gpuq.to_device(np.arange(8, dtype=np.int32))
+    b = how({"a": a[2:4]})["a"] if how is copy.deepcopy else how(a[2:4])
+    b.fill(9)
+    assert a.get().tolist() == list(range(8)) and b.get().tolist() == [9, 9]

@@ -286,3 +286,31 @@ def test_errors_carry_text_code_and_name_and_pickle(gpuq):
     assert type(error) is gpuq.CompileError and error.name == "GPUQ_E_COMPILE" and error.code == -8
     assert error.text == str(caught.value) and "broken" in error.text
     assert issubclass(gpuq.CancelledError, gpuq.Error) and issubclass(gpuq.TimeoutError, TimeoutError)
+
+
+@pytest.mark.parametrize("options,error,text", [
+    ({"label": 5}, TypeError, "label must be a str, not 5"), ({"label": "a\0b"}, ValueError, "null"),
+    ({"priority": "x"}, TypeError, "priority must be an int, not 'x'"), ({"priority": (1 << 32) + 5}, ValueError, "priority"),
+    ({"device": 1 << 32}, ValueError, "device"), ({"device": -2}, ValueError, "device"), ({"device": "0"}, TypeError, "device"),
+    ({"timeout": "1"}, TypeError, "timeout must be a number"),
+])
+def test_wrong_options_are_named(gpuq, options, error, text):
+    with pytest.raises(error, match=text):
+        gpuq.job(**options)
+
+
+@pytest.mark.parametrize("make", ["zeros", "empty", "device_array"])
+@pytest.mark.parametrize("shape", [2**61 + 1, 2**62, (2**31, 2**31), 2**60])
+def test_a_size_beyond_64_bits(gpuq, make, shape):
+    with pytest.raises(ValueError, match="EiB, more than any memory"):
+        getattr(gpuq, make)(shape)
+
+
+def test_masked_arrays_are_refused(gpuq, add, arrays):
+    masked, (_, b, c) = np.ma.masked_less(np.arange(N, dtype=np.float32), 3), arrays
+    device = gpuq.device_array(N, np.float32)
+    for use in (lambda: gpuq.array(masked), lambda: gpuq.to_device(masked), lambda: device.set(masked),
+                lambda: gpuq.job().copy(device, masked), lambda: add.run(CONFIG, gpuq.In(masked), gpuq.In(b), gpuq.Out(c), N)):
+        with pytest.raises(TypeError, match="mask.*filled"):
+            use()
+    assert works(gpuq, add, masked.filled(0), b, c)

@@ -3,13 +3,16 @@
 
 import io
 import pickle
+import subprocess
+import sys
+import types
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from conftest import SOURCE
-from gpuq import triton_adapter
+from gpuq import numba_adapter, triton_adapter
 from gpuq.numba_adapter import NumbaKernel, Spec
 
 N = 64
@@ -156,6 +159,78 @@ def test_arrays_are_passed_as_numba_does(gpuq):
         NumbaKernel(gpuq.module(NUMBA), "scale", "scale", "", SPECS[:2])
 
 
+def test_numbas_fortran_layout_is_refused():
+    kind = SimpleNamespace(layout="F", ndim=2, dtype="float32", mutable=True)
+    with pytest.raises(TypeError, match=r"x: .*row-major.*float32\[:, ::1\]"):
+        numba_adapter._spec(kind, "x")
+    kind.ndim = 1  # there is no difference
+    assert numba_adapter._spec(kind, "x").ndim == 1
+
+
+@pytest.mark.usefixtures("environment")
+def test_numba_never_asks_for_a_cuda_context():
+    """Neither without cc= nor for device functions. In a process without a driver, to ask is an error."""
+    pytest.importorskip("numba.cuda")
+    ended = subprocess.run([sys.executable, "-c", DEVICE_FUNCTION], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+
+
+DEVICE_FUNCTION = """
+from numba import cuda
+from numba.cuda.cudadrv import devices
+from gpuq.numba_adapter import compile_ptx
+
+def fail(*args):
+    raise AssertionError("asked for a context")
+
+devices.get_context = devices._runtime.get_or_create_context = fail
+
+@cuda.jit(device=True)
+def twice(x):
+    return 2 * x
+
+def kernel(r):
+    i = cuda.grid(1)
+    r[i] = twice(r[i])
+
+for cc in (None, (8, 0)):
+    assert ".entry" in compile_ptx(kernel, "void(float32[::1])", cc)[0]
+"""
+
+
+def stand_in_for_numba(monkeypatch):
+    """Numba's modules, as far as the adapter uses them: compile() asks the current device, as for a device function."""
+    def asks():
+        raise AssertionError("asked for a context")
+
+    def module(name, **members):
+        made = types.ModuleType(name)
+        made.__dict__.update(members)
+        monkeypatch.setitem(sys.modules, name, made)
+        return made
+
+    dispatcher = module("numba.cuda.dispatcher", get_current_device=asks)
+    compiler = module("numba.cuda.compiler", get_current_device=asks)
+
+    def compile(function, arguments, cc=None, **options):
+        assert cc and dispatcher.get_current_device().compute_capability == cc
+        return f"// for {cc}", None
+
+    config = SimpleNamespace(CUDA_DEFAULT_PTX_CC=(7, 5))
+    cuda = module("numba.cuda", compile=compile, dispatcher=dispatcher, compiler=compiler, config=config, __path__=[])
+    module("numba.cuda.core", __path__=[])
+    module("numba.cuda.core.sigutils", normalize_signature=lambda signature: (signature, None))
+    module("numba", cuda=cuda, config=config, __path__=[])
+    return dispatcher, asks
+
+
+@pytest.mark.parametrize("cc", [None, (9, 0)])
+def test_a_compute_capability_is_always_given_to_numba(monkeypatch, cc):
+    dispatcher, asks = stand_in_for_numba(monkeypatch)
+    assert numba_adapter.compile_ptx(lambda: None, (), cc)[0] == f"// for {cc or (7, 5)}"
+    assert dispatcher.get_current_device is asks
+
+
 # ---- Triton's metadata ----
 
 TRITON = """
@@ -170,20 +245,22 @@ extern "C" __global__ void kernel(const float *x, float *y, int n, unsigned long
 def compiled(signature, **metadata):
     fields = {"name": "kernel", "num_warps": 2, "num_ctas": 1, "cluster_dims": (1, 1, 1), "shared": 256, **metadata}
     return SimpleNamespace(metadata=SimpleNamespace(**fields), name="kernel", src=SimpleNamespace(
-        signature=signature, constants={}, fn=SimpleNamespace(arg_names=["x", "y", "n", "BLOCK"])))
+        signature=signature, constants={"BLOCK": 64} if "BLOCK" in signature else {}, attrs={},
+        fn=SimpleNamespace(arg_names=["x", "y", "n", "BLOCK"])))
 
 
 @pytest.mark.parametrize("signature", [
     {"x": "*fp32", "y": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {0: "*fp32", 1: "*fp32", 2: "i32"}])
 def test_a_launch_is_filled_in_as_triton_does(gpuq, signature):
     given = compiled(signature)
-    types = triton_adapter._types(given)
-    assert types[:3] == [("x", "*fp32"), ("y", "*fp32"), ("n", "i32")] and [kind for _, kind in types[3:]] in ([], [None])
-    kernel = triton_adapter.TritonKernel(gpuq.module(TRITON), "kernel", types, triton_adapter._launch(given.metadata))
+    parameters = triton_adapter._parameters(given)
+    assert [(each.name, each.kind) for each in parameters[:3]] == [("x", "*fp32"), ("y", "*fp32"), ("n", "i32")]
+    assert [(each.kind, each.value) for each in parameters[3:]] in ([], [(None, 64)])
+    kernel = triton_adapter.TritonKernel(gpuq.module(TRITON), "kernel", parameters, triton_adapter._launch(given.metadata))
     x, y = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
     kernel.run(1, gpuq.In(x), gpuq.Out(y), N)
     np.testing.assert_array_equal(y, 2 * x + 64)
-    kernel.run((2, 1), *(gpuq.In(x), gpuq.Out(y), N, 64)[:len(types)])
+    kernel.run((2, 1), *(gpuq.In(x), gpuq.Out(y), N, 64)[:len(parameters)])
     np.testing.assert_array_equal(y, 2 * x + 64)
     with gpuq.Executor() as executor:
         assert executor.submit(pickle.loads(pickle.dumps(kernel)), 2, gpuq.In(x), gpuq.Out(y), N).result() is y
@@ -201,4 +278,74 @@ def test_a_constant_of_the_signature_takes_no_parameter():
     given = compiled({"x": "*fp32", "n": "i32"})
     given.src.constants = {(2,): 1, "BLOCK": 64}
     given.src.fn.arg_names = ["x", "y", "n"]
-    assert triton_adapter._types(given) == [("x", "*fp32"), ("n", None)]
+    assert [(each.name, each.kind, each.value) for each in triton_adapter._parameters(given)] == [("x", "*fp32", None), ("n", None, 1)]
+
+
+def param(name, is_constexpr=False):
+    return SimpleNamespace(name=name, is_constexpr=is_constexpr)
+
+
+ASSUMING = """
+extern "C" __global__ void kernel(const float *x, float *y, int n, SCRATCH scratch, unsigned long long profile)
+{
+        for (int i = threadIdx.x; i < n; i += blockDim.x)
+                y[i] = 2 * x[i];
+        if (scratch)
+                *(unsigned long long *)scratch = 7;
+}
+"""
+
+
+def assuming(gpuq, attrs, **metadata):
+    """A kernel that was compiled for stride 1, BLOCK 64, and x and n divisible by 16."""
+    given = compiled({"x": "*fp32", "y": "*fp32", "stride": "constexpr", "n": "i32", "BLOCK": "constexpr"}, **metadata)
+    given.src.constants = {(2,): 1, (4,): 64}
+    given.src.attrs = attrs
+    given.src.fn = SimpleNamespace(arg_names=["x", "y", "stride", "n", "BLOCK"],
+                                   params=[*map(param, ["x", "y", "stride", "n"]), param("BLOCK", True)])
+    scratch = "unsigned long long *" if "global_scratch_size" in metadata else "unsigned long long"
+    return triton_adapter.TritonKernel(gpuq.module(ASSUMING.replace("SCRATCH", scratch)), "kernel", triton_adapter._parameters(given),
+                                       triton_adapter._launch(given.metadata))
+
+
+@pytest.mark.parametrize("attrs", [
+    {(0,): [["tt.divisibility", 16]], (3,): [["tt.divisibility", 16]], (1,): []},
+    SimpleNamespace(divisible_by_16={0, 3}),
+    SimpleNamespace(arg_properties={"tt.divisibility": [0, 3], "tt.equal_to": [2]}),
+])
+def test_triton_kernels_refuse_what_they_were_not_compiled_for(gpuq, attrs):
+    kernel = pickle.loads(pickle.dumps(assuming(gpuq, attrs)))
+    x, y = gpuq.array(np.arange(4 * N, dtype=np.float32)), gpuq.zeros(4 * N, np.float32)
+    for args in ((N,), (1, N), (np.int32(1), np.int32(N), 64)):
+        y[:] = 0
+        kernel.run(1, gpuq.In(x), gpuq.Out(y), *args)
+        assert y[N - 1] == 2 * x[N - 1]
+    kernel.run(1, gpuq.In(x[4:]), gpuq.Out(y[1:]), N)  # of y nothing was assumed
+    with pytest.raises(ValueError, match="`n: i32`.*divisible by 16.*63"):
+        kernel.run(1, gpuq.In(x), gpuq.Out(y), 63)
+    with pytest.raises(ValueError, match="`n: i32`"):
+        kernel.run(1, gpuq.In(x), gpuq.Out(y), np.int32(63))
+    with pytest.raises(ValueError, match="`stride`.*compiled in as 1.*2"):
+        kernel.run(1, gpuq.In(x), gpuq.Out(y), 2, N)
+    with pytest.raises(ValueError, match="`BLOCK`.*compiled in as 64.*128"):
+        kernel.run(1, gpuq.In(x), gpuq.Out(y), 1, N, 128)
+    for a in (x, gpuq.to_device(x)):
+        with pytest.raises(ValueError, match=r"`x: \*fp32`.*4 bytes into"):
+            kernel.run(1, gpuq.In(a[1:]), gpuq.Out(y), N)
+    prepared = kernel.prepare(1, gpuq.In(x), gpuq.Out(y), N)
+    prepared.run(n=16)
+    for wrong in ({"n": 15}, {"x": x[1:]}):
+        with pytest.raises(ValueError, match="divisible by 16"):
+            prepared.run(**wrong)
+
+
+@pytest.mark.parametrize("way", ["unsubmitted", "prepared"])
+def test_scratch_memory_is_nobody_elses_while_a_job_names_it(gpuq, way):
+    kernel = assuming(gpuq, {}, global_scratch_size=4096)
+    x = np.ones(N, np.float32)
+    job = gpuq.job().launch(kernel, 1, gpuq.In(x), gpuq.Out(np.zeros(N, np.float32)), N)
+    run = job.prepare().run if way == "prepared" else job.run
+    del job
+    other = gpuq.device_array(4096, np.uint8)
+    run()
+    assert not other.get().any()

@@ -5,11 +5,16 @@ calls.
 Structs that every job passes (arguments, configuration) are packed with `struct` and passed as bytes, which takes a
 tenth of the time of filling a ctypes.Structure. Calls that may wait release the interpreter lock. The short calls that
 build a job keep it; otherwise another thread could take it for a switch interval in the middle of a job.
+
+An object of the library belongs to one Handle, which the call that creates the object fills. Whoever needs the object
+refers to the Handle, and the last reference frees the object. Nothing is handed over, so a Ctrl-C between two bytecodes
+can neither lose an object nor free it twice.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import pathlib
 import threading
@@ -27,6 +32,31 @@ IN, OUT, INOUT, OUT_WHOLE = DIRECTIONS = range(4)
 BUILDING, PENDING, DONE, FAILED, CANCELLED = -1, 0, 2, 3, 4
 STATE_NAMES = {BUILDING: "building", PENDING: "pending", DONE: "done", FAILED: "failed", CANCELLED: "cancelled"}
 FORMATS = {None: 0, "c++": 1, "ptx": 2, "cubin": 3, "fatbin": 4}
+
+
+class Handle(ctypes.c_void_p):
+    """Owns an object of the library, or nothing before a call has filled it. `value`: the pointer."""
+
+    __slots__ = ()
+
+
+class Buffer(Handle):
+    __slots__ = ()
+
+
+class Module(Handle):
+    __slots__ = ()
+
+
+class Job(Handle):
+    __slots__ = ()
+
+
+class Prepared(Handle):
+    __slots__ = ()
+
+
+_FREED_BY = {Buffer: "buffer_free", Module: "module_free", Job: "job_free", Prepared: "prepared_free"}
 
 
 class BufferRef(ctypes.Structure):
@@ -206,7 +236,14 @@ def load() -> None:
         path = _open()
         _declare(ctypes.CDLL(path), _WAITING)
         _declare(ctypes.PyDLL(path), _SHORT)
+        for kind, free in _FREED_BY.items():
+            kind.__del__ = _finalizer(globals()[free])
         globals()["path"] = path
+
+
+def _finalizer(free) -> property:
+    """A __del__ that calls the library without a bytecode of Python, in which a Ctrl-C would be lost."""
+    return property(functools.partial(functools.partial, free))
 
 
 def __getattr__(name: str):

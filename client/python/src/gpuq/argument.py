@@ -15,7 +15,8 @@ import struct
 import numpy as np
 
 from . import _native as native
-from .arrays import check_dtype
+from .arrays import Array, check_dtype
+from .convert import check_unmasked
 
 _BUFFER = struct.Struct("=Qiiqq")  # buffer, direction, kind, size, value
 
@@ -259,6 +260,9 @@ class Packer:
         raise TypeError(f"{self.where}: wrap the array to say whether it is read or written: gpuq.In(a) to read it, "
                         f"gpuq.Out(a) to receive the result, gpuq.InOut(a) for both; it is a bare {_describe(value)}")
 
+    def check_offset(self, offset: int) -> None:
+        """Check where a slice begins in its memory, which itself begins at a multiple of 256 bytes."""
+
     def check_dtype(self, dtype: np.dtype) -> None:
         wanted = self.dtype
         if wanted is None or dtype == wanted:
@@ -278,6 +282,11 @@ def pack_buffer(handle: int, direction: int) -> bytes:
 
 def check_array(array: np.ndarray, direction: int, where: str) -> np.ndarray:
     """Check that a job can use the array without conversion. Raises TypeError or ValueError with what to do."""
+    if type(array) is not Array:
+        try:
+            check_unmasked(array)
+        except TypeError as error:
+            raise TypeError(f"{where}: {error}") from None
     if not array.flags.c_contiguous:
         raise ValueError(f"{where}: the array is not C-contiguous (strides {array.strides}): "
                          "pass a contiguous copy, numpy.ascontiguousarray(a)" +

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import client as clients
 from . import memory
+from .convert import as_numpy
 
 
 class Array(np.ndarray):
@@ -73,6 +74,13 @@ def _count(shape) -> int:
     return shape
 
 
+def count_bytes(shape, dtype: np.dtype) -> int:
+    nbytes = _count(shape) * dtype.itemsize
+    if nbytes >= 1 << 63:  # the library counts in 64 bits
+        raise ValueError(f"an array of shape {shape} and dtype {dtype} has {nbytes >> 60} EiB, more than any memory: check its shape")
+    return nbytes
+
+
 def check_shape(shape) -> tuple[int, ...]:
     try:
         shape = (operator.index(shape),)
@@ -116,7 +124,7 @@ def empty(shape, dtype=float, *, client=None) -> Array:
 def _new(shape, dtype, client, zeroed: bool) -> Array:
     shape = check_shape(shape)
     dtype = check_dtype(dtype)
-    return wrap(memory.new_host(client or clients.default_client(), _count(shape) * dtype.itemsize, zeroed), shape, dtype)
+    return wrap(memory.new_host(client or clients.default_client(), count_bytes(shape, dtype), zeroed), shape, dtype)
 
 
 def array(a, dtype=None, *, client=None) -> Array:
@@ -124,9 +132,7 @@ def array(a, dtype=None, *, client=None) -> Array:
 
     `dtype`: dtype of the copy; None: that of `a`. Raises the same exceptions as `zeros`.
     """
-    if not isinstance(a, np.ndarray):
-        from .convert import as_numpy
-        a = as_numpy(a, sequences=True)
+    a = as_numpy(a, sequences=True)
     dtype = a.dtype if dtype is None else np.dtype(dtype)
     new = empty(a.shape, dtype, client=client)
     new[...] = a

@@ -43,7 +43,7 @@ class Client:
         self._closed = False
         self._forked = False
         self._was_told = None  # why the last connection ended
-        self._left = []  # handles of ended connections, which other threads may still use
+        self._opened = []  # handles of all connections so far: other threads may still use those that have ended
         self._dispatcher_ = None
         self._outbox_ = None
         self._builtin = None
@@ -60,6 +60,7 @@ class Client:
         handle = c_void_p()
         path = None if self._path is None else os.fsencode(self._path)
         native.check(native.connect(path, byref(handle)))
+        self._opened.append(handle.value)
         self._handle = handle.value
         self._epoch = next(_epochs)
         self._forked = False
@@ -102,7 +103,6 @@ class Client:
         with self._lock:
             if self._handle is None:
                 return
-            self._left.append(self._handle)
             self._handle = None
             self._was_told = text
             self._outbox_ = None
@@ -112,36 +112,37 @@ class Client:
     def _after_fork(self) -> None:
         """In the child: free the parent's handles, which does not affect the parent's session."""
         self._lock = threading.RLock()
-        handles = [*self._left, *([self._handle] if self._handle is not None else [])]
         self._handle = None
-        self._left = []
         self._forked = True
         self._dispatcher_ = None
         self._outbox_ = None
         self._images.after_fork()
         self._spares = Spares()  # those of the parent are unusable here
-        for handle in handles:
-            native.client_free(handle)
+        self._free_opened()
+
+    def _free_opened(self) -> None:
+        while self._opened:
+            native.client_free(self._opened.pop())
 
     def close(self) -> None:
-        """End the session and cancel its unfinished jobs. A second call has no effect."""
+        """End the session and cancel its unfinished jobs.
+
+        A second call has no effect, unless a Ctrl-C interrupted the first: then it does the rest.
+        """
         with self._lock:
-            if self._closed:
-                return
             self._closed = True
-            handle, self._handle = self._handle, None
-            dispatcher, self._dispatcher_ = self._dispatcher_, None
+            self._handle = None
             self._outbox_ = None
             self._builtin = None
             self._images.forget()
             self._spares.release()
-            left, self._left = self._left, []
+            dispatcher = self._dispatcher_
         if dispatcher is not None:
             dispatcher.stop()
-        for old in [*left, *([handle] if handle is not None else [])]:
-            native.client_free(old)
+        self._free_opened()
         if dispatcher is not None:
             dispatcher.abandon()
+        self._dispatcher_ = None
 
     def __enter__(self) -> "Client":
         return self

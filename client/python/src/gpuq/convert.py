@@ -29,12 +29,18 @@ def _from_dlpack(a, writes: bool) -> np.ndarray:
     return array
 
 
+def check_unmasked(a: np.ndarray) -> None:
+    if type(a) is not np.ndarray and isinstance(a, np.ma.MaskedArray):
+        raise TypeError("a masked array would lose its mask: pass a.filled(value), or a.data and numpy.ma.getmaskarray(a) as two arrays")
+
+
 def as_numpy(a, writes: bool = False, sequences: bool = False) -> np.ndarray:
     """A numpy array of the same memory. `writes`: it will be written; `sequences`: lists and numbers are copied.
 
     Raises TypeError for what has no memory of its own, or only a GPU's.
     """
     if isinstance(a, np.ndarray):
+        check_unmasked(a)
         return a
     if hasattr(a, "__dlpack_device__"):
         return _from_dlpack(a, writes)

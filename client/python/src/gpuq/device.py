@@ -10,13 +10,14 @@ import numpy as np
 from . import arrays
 from . import client as clients
 from . import memory
+from .convert import as_numpy
 
 
 class DeviceArray:
     """An array in GPU memory. Create it with `gpuq.device_array` or `gpuq.to_device`.
 
     Jobs use it without a copy, in the order of their submission. `get` and `set` copy it and wait. Slices of the first
-    axis, such as `a[2:5]`, are views. It is pickled by reference.
+    axis, such as `a[2:5]`, are views. It is pickled by reference, but the module `copy` copies its values.
     """
 
     __slots__ = ("shape", "dtype", "_memory", "_offset", "_whole", "__weakref__")
@@ -33,7 +34,7 @@ class DeviceArray:
     def _new(cls, client, shape, dtype, device, zeroed: bool = True) -> "DeviceArray":
         shape = arrays.check_shape(shape)
         dtype = arrays.check_dtype(dtype)
-        return cls(memory.new_device(client, arrays._count(shape) * dtype.itemsize, device, zeroed), shape, dtype)
+        return cls(memory.new_device(client, arrays.count_bytes(shape, dtype), device, zeroed), shape, dtype)
 
     # ---- what it is ----
 
@@ -87,7 +88,7 @@ class DeviceArray:
         """An array that a job can copy to this one: `a` itself if it is in memory shared with the daemon."""
         if isinstance(a, arrays.Array) and a.shape == self.shape and a.dtype == self.dtype and a.flags.c_contiguous:
             return a
-        a = np.asarray(a)
+        a = np.asarray(as_numpy(a, sequences=True))
         try:
             filling = np.broadcast_to(a, self.shape)
         except ValueError:
@@ -104,6 +105,12 @@ class DeviceArray:
     def copy(self) -> "DeviceArray":
         """Create a DeviceArray with the same values."""
         return DeviceArray._new(self._memory.client, self.shape, self.dtype, self.device, False)._copy_from(self)
+
+    def __copy__(self) -> "DeviceArray":
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict) -> "DeviceArray":
+        return self.copy()
 
     def fill(self, value) -> "DeviceArray":
         """Set all elements to a value. Dtypes of 1, 2 or 4 bytes need no copy from the host."""
@@ -173,7 +180,5 @@ def device_array(shape, dtype=float, device: int | None = None) -> DeviceArray:
 
 def to_device(a, device: int | None = None, *, client=None) -> DeviceArray:
     """Copy an array, buffer or sequence to GPU memory, and wait for the copy."""
-    if not isinstance(a, np.ndarray):
-        from .convert import as_numpy
-        a = as_numpy(a, sequences=True)
+    a = as_numpy(a, sequences=True)
     return DeviceArray._new(client or clients.default_client(), a.shape, a.dtype, device, False).set(a)

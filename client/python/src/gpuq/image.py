@@ -13,10 +13,11 @@ import ctypes
 import gc
 import struct
 import threading
-from ctypes import byref, c_char_p, c_void_p
+from ctypes import byref, c_char_p
 
 from . import _native as native
 from . import errors
+from .waiting import interruptibly
 
 _PARAMETER = struct.Struct("=i4xQ")  # a gpuq_parameter: kind, size
 
@@ -52,7 +53,7 @@ class Image:
         self._facts = None
         self._signatures = None
 
-    def handle_for(self, client) -> int:
+    def handle_for(self, client) -> native.Module:
         """The handle in a client's current connection. The image is loaded there at first use."""
         if client._handle is None:
             client._revive()
@@ -67,7 +68,7 @@ class Image:
             self._last = (epoch, handle)
             return handle
 
-    def _load(self, client) -> int:
+    def _load(self, client) -> native.Module:
         try:
             return self._load_now(client)
         except errors.QuotaError:
@@ -75,19 +76,21 @@ class Image:
             gc.collect()  # a module and its kernels refer to each other
             return self._load_now(client)
 
-    def _load_now(self, client) -> int:
-        handle = c_void_p()
+    def _load_now(self, client) -> native.Module:
+        handle = native.Module()
         if self.code is None:
             client._check(native.module_builtin(client._handle, byref(handle)))
-            return handle.value
+            return handle
 
         options = None
         if self.options:
             options = (c_char_p * (len(self.options) + 1))(*(option.encode() for option in self.options), None)
         name = (self.name or "kernel.cu" if self.kind in (None, "c++") else self.name or "module").encode()
-        client._check(native.module_load(client._handle, native.FORMATS[self.kind], self.code, len(self.code), options,
-                                         name, byref(handle)))
-        return handle.value
+        r, text = interruptibly(native.module_load, client._handle, native.FORMATS[self.kind], self.code, len(self.code),
+                                options, name, byref(handle))
+        if r < 0:
+            raise client._error(r, text)
+        return handle
 
     def facts(self, client) -> list[Facts]:
         """The properties of all kernels."""
@@ -107,13 +110,6 @@ class Image:
             is_source = self.code is not None and self.kind in (None, "c++") and b"__global__" in self.code
             self._signatures = signature.of_source(self.code.decode(errors="replace")) if is_source else {}
         return self._signatures
-
-    def __del__(self):
-        try:
-            for handle in self._handles.values():
-                native.module_free(handle)
-        except (AttributeError, TypeError):
-            pass
 
 
 class Images:

@@ -8,6 +8,7 @@ dispatcher runs callbacks. Otherwise a Ctrl-C in a waiting thread could interrup
 from __future__ import annotations
 
 import math
+import operator
 import os
 import threading
 import time
@@ -32,8 +33,28 @@ if TYPE_CHECKING:
 
 _main_thread = threading.main_thread().ident
 _READABLE, _WRITABLE = 0x001, 0x401  # of numpy.ndarray.flags.num: C_CONTIGUOUS; and WRITEABLE
+_INT_MAX = (1 << 31) - 1
 _Lock = threading.Lock
 _get_ident = threading.get_ident
+
+
+def _whole_number(value, name: str, lowest: int) -> int:
+    """Check a number for a C int, to which ctypes would cut it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {value!r}") from None
+    if not lowest <= number <= _INT_MAX:
+        raise ValueError(f"{name}={number} is out of range")
+    return number
+
+
+def _text(value, name: str) -> bytes:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {value!r}")
+    if "\0" in value:
+        raise ValueError(f"{name} must not contain a null character: {value!r}")
+    return value.encode()
 
 
 class Nothing:
@@ -46,7 +67,7 @@ class Nothing:
     def check_direction(self, direction: int) -> None:
         pass
 
-    check_dtype = check_direction
+    check_dtype = check_offset = check_direction
 
 
 class Job:
@@ -66,7 +87,7 @@ class Job:
     _futures = None
     _watched = False
     _staged = None
-    _slices = None
+    _held = None
     _label = None
     _handle = None
 
@@ -75,11 +96,10 @@ class Job:
         if client is None:
             client = clients.default_client()
         self._client = client
-        handle = c_void_p()
+        self._handle = handle = native.Job()
         r = native.job_new(client._handle or client._connection(), byref(handle))
         if r < 0:
             client._check(r)
-        self._handle = handle.value
         self._epoch = client._epoch
         self._lock = _Lock()
         self._outputs = []
@@ -90,16 +110,18 @@ class Job:
     def _set(self, after, timeout, priority, label, device, repeatable, timed) -> None:
         check, handle = self._client._check, self._handle
         if timeout is not None:
+            if not isinstance(timeout, (int, float, np.number)):
+                raise TypeError(f"timeout must be a number of seconds, not {timeout!r}")
             if not timeout > 0:
                 raise ValueError(f"timeout must be a number of seconds above 0, not {timeout!r}")
             check(native.job_set_timeout(handle, min(math.ceil(timeout * 1000), 0xFFFFFFFF)))
         if priority:
-            check(native.job_set_priority(handle, priority))
+            check(native.job_set_priority(handle, _whole_number(priority, "priority", -_INT_MAX)))
         if label is not None:
             self._label = label
-            check(native.job_set_label(handle, label.encode()))
+            check(native.job_set_label(handle, _text(label, "label")))
         if device is not None:
-            check(native.job_set_device(handle, device))
+            check(native.job_set_device(handle, _whole_number(device, "device", -1)))
         if repeatable:
             check(native.job_set_repeatable(handle, True))
         if timed:
@@ -119,16 +141,9 @@ class Job:
             self._label = label
         return self
 
-    def __del__(self):
-        try:
-            if self._handle is not None:
-                native.job_free(self._handle)
-        except (AttributeError, TypeError):
-            pass
-
     # ---- building ----
 
-    def _building(self) -> int:
+    def _building(self) -> native.Job:
         if self._submitted:
             raise errors.InvalidError("this job was already submitted: create another one")
         if self._epoch != self._client._epoch or self._client._handle is None:
@@ -280,7 +295,7 @@ class Job:
             self._outputs.append(value)
         if isinstance(value, DeviceArray):
             packer.check_dtype(value.dtype)
-            return self._part(value._memory, value._offset, value.nbytes), value.nbytes
+            return self._part(packer, value._memory, value._offset, value.nbytes), value.nbytes
 
         array = value if isinstance(value, np.ndarray) else self._converted(packer, value, direction)
         check_array(array, direction, packer.where)
@@ -292,7 +307,7 @@ class Job:
         held = memory.of(array)
         if held is None:
             return self._stage(array, direction, packer.where), nbytes
-        return self._part(held, array.__array_interface__["data"][0] - held.address, nbytes), nbytes
+        return self._part(packer, held, array.__array_interface__["data"][0] - held.address, nbytes), nbytes
 
     @staticmethod
     def _converted(packer, value, direction: int) -> np.ndarray:
@@ -301,20 +316,21 @@ class Job:
         except TypeError as error:
             raise TypeError(f"{packer.where}: {error}") from None
 
-    def _part(self, held: memory.Memory, offset: int, nbytes: int) -> int:
+    def _part(self, packer, held: memory.Memory, offset: int, nbytes: int) -> int:
+        packer.check_offset(offset)
         handle = held.handle_for(self._client)
         if offset == 0 and nbytes == held.nbytes:
             return handle
-        slice_ = c_void_p()
+        slice_ = native.Buffer()
         self._client._check(native.buffer_slice(handle, offset if nbytes else 0, nbytes or 1, byref(slice_)))
-        self._hold(slice_.value)
+        self._hold(slice_)
         return slice_.value
 
-    def _hold(self, handle: int) -> None:
-        """Keep a handle, which the library borrows until the job is built, until the end of the job."""
-        if self._slices is None:
-            self._slices = []
-        self._slices.append(_Handle(handle))
+    def _hold(self, held) -> None:
+        """Keep memory that only this job names until the job has ended, or as long as a Prepared of it exists."""
+        if self._held is None:
+            self._held = []
+        self._held.append(held)
 
     def _stage(self, array: np.ndarray, direction: int, where: str) -> int:
         if self._staged is None:
@@ -379,7 +395,7 @@ class Job:
                 raise errors.from_code(r, f"{self._words()} has not ended within {timeout} s; it goes on: "
                                           "wait again or cancel() it")
 
-    def _alive(self) -> int:
+    def _alive(self) -> native.Job:
         if self._handle is None or self._epoch != self._client._epoch or self._client._handle is None:
             self._lost()
         return self._handle
@@ -433,6 +449,7 @@ class Job:
                 return
             self._bring_back()
             self._result = Result._of_done(self._handle)
+            self._ended = True
             self._close()
         self._tell()
 
@@ -449,11 +466,10 @@ class Job:
             staged.back()
 
     def _close(self) -> None:
-        """Release everything. The handle was passed to the result, or freed."""
+        """Release what the job needed. After a Ctrl-C in between, the rest is released with the job."""
         self._handle = None
         self._staged = None
-        self._slices = None
-        self._ended = True
+        self._held = None
 
     def _try_finish(self) -> bool:
         """Get the result, if the job has ended. Returns whether it has."""
@@ -469,7 +485,7 @@ class Job:
                 self._error = self._failure(told.error, self._result.text)
             else:
                 self._bring_back()
-            native.job_free(self._handle)
+            self._ended = True
             self._close()
         self._tell()
         return True
@@ -552,21 +568,6 @@ class Job:
     def __repr__(self) -> str:
         state = self._result.state if self._ended else "pending" if self._submitted else "building"
         return f"<gpuq.Job {self._words()}: {state}{': ' + str(self._error) if self._error else ''}>"
-
-
-class _Handle:
-    """A buffer handle that is freed with this object."""
-
-    __slots__ = ("handle",)
-
-    def __init__(self, handle: int):
-        self.handle = handle
-
-    def __del__(self):
-        try:
-            native.buffer_free(self.handle)
-        except (AttributeError, TypeError):
-            pass
 
 
 def job(**options) -> Job:

@@ -25,40 +25,27 @@ _all: "weakref.WeakSet[Memory]" = weakref.WeakSet()
 
 
 class Memory:
-    """`address`: of host memory in this process, None for device memory; `nbytes`: at least 1."""
+    """Host memory. `address`: in this process; `handle`: the value of `owner`; `nbytes`: at least 1."""
 
-    __slots__ = ("client", "epoch", "handle", "address", "nbytes", "device", "ref", "packed", "_elsewhere",
+    __slots__ = ("client", "epoch", "owner", "handle", "address", "nbytes", "device", "ref", "packed", "_elsewhere",
                  "__array_interface__", "__weakref__")
 
-    def __init__(self, client, handle: int, nbytes: int, device: bool = False):
+    def __init__(self, client, owner: native.Buffer, nbytes: int):
         self.client = client
         self.epoch = client._epoch
-        self.handle = handle
+        self.owner = owner
+        self.handle = owner.value
         self.nbytes = nbytes
         self.ref = None
         self.packed = [None] * len(native.DIRECTIONS)  # as a kernel's argument, by direction
-        self._elsewhere = None  # handles of other connections, by epoch
-        self.device = native.buffer_device(handle) if device else -1
-        self.address = None if device else native.buffer_data(handle)
-        if not device:
-            self.__array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
+        self._elsewhere = None  # owners in other connections, by epoch
+        self._locate()
         _all.add(self)
 
-    def __del__(self, free=None):
-        try:
-            for handle in (self._elsewhere or {}).values():
-                native.buffer_free(handle)
-            if not self._is_kept():
-                native.buffer_free(self.handle)
-        except (AttributeError, TypeError):
-            pass  # the interpreter is ending, or __init__ failed
-
-    def _is_kept(self) -> bool:
-        """Put device memory that no other process has a reference to into the cache. Returns whether it is kept."""
-        client = self.client
-        if self.address is not None or self.ref is not None or client._epoch != self.epoch or client._handle is None:
-            return False
-        return client._spares.put(self.nbytes, self.device, self.handle)
+    def _locate(self) -> None:
+        self.device = -1
+        self.address = native.buffer_data(self.handle)
+        self.__array_interface__ = {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
 
     def name(self) -> tuple[int, int, int]:
         """The reference (arena, offset, length), with which any process of this user can open the buffer."""
@@ -77,12 +64,12 @@ class Memory:
 
         if self._elsewhere is None:
             self._elsewhere = {}
-        handle = self._elsewhere.get(client._epoch)
-        if handle is None:
-            handle = self._elsewhere[client._epoch] = self._open_for(client)
-        return handle
+        owner = self._elsewhere.get(client._epoch)
+        if owner is None:
+            owner = self._elsewhere[client._epoch] = self._open_for(client)
+        return owner.value
 
-    def _open_for(self, client) -> int:
+    def _open_for(self, client) -> native.Buffer:
         if self.client._closed:
             raise errors.ClosedError("this array's client is closed, and its memory is released: create the array again, "
                                      "with gpuq.array(numpy.array(a)) of what it still holds", errors.CLOSED)
@@ -90,16 +77,35 @@ class Memory:
             raise errors.ClosedError("this array's connection to gpuqd has ended, and its memory is released: create the "
                                      "array again, with gpuq.array(numpy.array(a)) of what it still holds", errors.CLOSED)
         try:
-            return open_handle(client, self.name())
+            return open_buffer(client, self.name())
         except errors.NotFoundError as error:
             raise errors.ClosedError(f"this array's memory was released with the process or connection that created it: {error}; "
                                      "create the array again", errors.CLOSED) from None
 
 
-def open_handle(client, name: tuple[int, int, int]) -> int:
-    handle = c_void_p()
-    client._check(native.buffer_open(client._connection(), byref(native.BufferRef(*name)), byref(handle)))
-    return handle.value
+class DeviceMemory(Memory):
+    """Device memory. `address`: None."""
+
+    __slots__ = ()
+
+    def _locate(self) -> None:
+        self.device = native.buffer_device(self.handle)
+        self.address = None
+
+    def __del__(self):
+        """Keep memory that no other process has a reference to for new arrays."""
+        try:
+            client = self.client
+            if self.ref is None and client._epoch == self.epoch and client._handle is not None:
+                client._spares.put(self.nbytes, self.device, self.owner)
+        except (AttributeError, TypeError):
+            pass  # the interpreter is ending, or __init__ failed
+
+
+def open_buffer(client, name: tuple[int, int, int]) -> native.Buffer:
+    owner = native.Buffer()
+    client._check(native.buffer_open(client._connection(), byref(native.BufferRef(*name)), byref(owner)))
+    return owner
 
 
 def new_host(client, nbytes: int, zeroed: bool = True) -> Memory:
@@ -108,50 +114,47 @@ def new_host(client, nbytes: int, zeroed: bool = True) -> Memory:
     If not `zeroed`, it may contain data of a deleted array of this client.
     """
     nbytes = nbytes or 1
-    handle = c_void_p()
-    r = (native.buffer_new if zeroed else native.buffer_new_uninitialized)(client._handle or client._connection(), nbytes, byref(handle))
+    owner = native.Buffer()
+    r = (native.buffer_new if zeroed else native.buffer_new_uninitialized)(client._handle or client._connection(), nbytes, byref(owner))
     if r < 0:
         client._check(r)
-    return Memory(client, handle.value, nbytes)
+    return Memory(client, owner, nbytes)
 
 
 def new_device(client, nbytes: int, device: int | None, zeroed: bool = True) -> Memory:
     """Allocate device memory. `device`: index; None: the daemon chooses. `zeroed`: as for new_host."""
     nbytes = nbytes or 1
     client._connection()
-    handle = client._spares.take(nbytes, device)
-    if handle is None:
-        return Memory(client, _device_handle(client, nbytes, device), nbytes, device=True)
-    memory = Memory(client, handle, nbytes, device=True)
+    owner = client._spares.take(nbytes, device)
+    if owner is None:
+        return DeviceMemory(client, _device_buffer(client, nbytes, device), nbytes)
+    memory = DeviceMemory(client, owner, nbytes)
     if zeroed:
-        _clear(client, handle, nbytes)
+        _clear(client, owner, nbytes)
     return memory
 
 
-def _device_handle(client, nbytes: int, device: int | None) -> int:
+def _device_buffer(client, nbytes: int, device: int | None) -> native.Buffer:
     try:
-        return _new_device_handle(client, nbytes, device)
+        return _new_device_buffer(client, nbytes, device)
     except (errors.QuotaError, errors.OutOfMemoryError):
         if not client._spares.release():  # cached memory counts against the quota
             raise
-    return _new_device_handle(client, nbytes, device)
+    return _new_device_buffer(client, nbytes, device)
 
 
-def _new_device_handle(client, nbytes: int, device: int | None) -> int:
-    handle = c_void_p()
-    client._check(native.buffer_new_device(client._connection(), nbytes, -1 if device is None else device, byref(handle)))
-    return handle.value
+def _new_device_buffer(client, nbytes: int, device: int | None) -> native.Buffer:
+    owner = native.Buffer()
+    client._check(native.buffer_new_device(client._connection(), nbytes, -1 if device is None else device, byref(owner)))
+    return owner
 
 
-def _clear(client, handle: int, nbytes: int) -> None:
+def _clear(client, owner: native.Buffer, nbytes: int) -> None:
     """Fill with zeros by a job. Nothing waits for it, because jobs that use the memory run after it."""
-    job = c_void_p()
+    job = native.Job()
     client._check(native.job_new(client._connection(), byref(job)))
-    try:
-        client._check(native.job_fill(job, handle, 0, nbytes, 0, 1))
-        client._check(native.submit(job))
-    finally:
-        native.job_free(job)
+    client._check(native.job_fill(job, owner, 0, nbytes, 0, 1))
+    client._check(native.submit(job))
 
 
 def of(array) -> "Memory | None":
@@ -252,13 +255,13 @@ def send(memory: Memory) -> tuple[tuple[int, int, int], int] | None:
 def receive(client, name: tuple[int, int, int], ticket, nbytes: int) -> Memory:
     """Receive pickled memory. Raises ReceiveError if the sender has ended, or if there is no daemon."""
     try:
-        handle = open_handle(client, name)
+        owner = open_buffer(client, name)
     except errors.NotFoundError as error:
         raise errors.ReceiveError(f"the process that sent this array has ended or closed its client: {error}; keep it "
                                   "alive until the array is received") from None
     except errors.Error as error:
         raise errors.ReceiveError(f"cannot open an array that was sent: {error}", error.code) from error
-    memory = Memory(client, handle, nbytes, device=native.buffer_device(handle) >= 0)
+    memory = (DeviceMemory if native.buffer_device(owner) >= 0 else Memory)(client, owner, nbytes)
     memory.ref = name
     if ticket is not None:
         _acknowledge(client, *ticket)
@@ -267,8 +270,7 @@ def receive(client, name: tuple[int, int, int], ticket, nbytes: int) -> Memory:
 
 def _acknowledge(client, page: tuple[int, int, int], slot: int) -> None:
     try:
-        handle = open_handle(client, page)
+        owner = open_buffer(client, page)
     except errors.Error:
         return  # the sender has ended; this process has the array open already
-    semaphores().post(native.buffer_data(handle) + slot * _SEM_SIZE)
-    native.buffer_free(handle)
+    semaphores().post(native.buffer_data(owner) + slot * _SEM_SIZE)

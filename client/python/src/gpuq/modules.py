@@ -12,7 +12,7 @@ from . import _native as native
 from . import arrays
 from . import client as clients
 from . import errors, signature
-from .convert import as_numpy
+from .convert import as_numpy, check_unmasked
 from .image import Image
 from .kernel import Kernel
 
@@ -147,6 +147,7 @@ class Variable:
                 raise TypeError(f"{self.name}: a Python {type(value).__name__} has no width: pass dtype=, such as "
                                 "dtype=numpy.float32")
             value = np.asarray(value, dtype) if dtype is not None else np.asarray(as_numpy(value))
+        check_unmasked(np.asanyarray(value))
         if dtype is not None:
             value = np.asarray(value, dtype)
         client.job().write_variable(self, np.ascontiguousarray(value), offset).run()

@@ -8,7 +8,10 @@ needs its NVVM (from a CUDA Toolkit or its packages), but no GPU.
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import threading
+import types
 
 import numpy as np
 
@@ -23,6 +26,9 @@ from .signature import Parameter
 _WORD = struct.Struct("=Qiiqq")
 _KINDS = {"f4": native.F32, "f8": native.F64, "i1": native.I8, "u1": native.I8, "b1": native.I8, "i2": native.I16,
           "u2": native.I16, "i4": native.I32, "u4": native.I32, "i8": native.I64, "u8": native.I64}
+
+
+_compiling = threading.Lock()
 
 
 class Spec:
@@ -119,6 +125,9 @@ def _spec(kind, name: str) -> Spec:
     """The Spec for a Numba type."""
     text = f"{name}: {kind}"
     if hasattr(kind, "layout") and hasattr(kind, "ndim"):
+        if kind.layout == "F" and kind.ndim > 1:
+            raise TypeError(f"{text}: arrays are passed in row-major order, and a kernel for the Fortran layout does not ask: declare "
+                            f"it as {kind.dtype}[{':, ' * (kind.ndim - 1)}::1]")
         return Spec(text, _dtype(kind.dtype, text).str, kind.ndim, not kind.mutable)
     dtype = _dtype(kind, text)
     if dtype.str[1:] not in _KINDS:
@@ -149,6 +158,34 @@ def _normalised(cuda, signature):
     return arguments
 
 
+@contextlib.contextmanager
+def _device_of(cc):
+    """Let this thread compile for `cc`. Numba asks its current device, and so a CUDA context, when it meets a device function."""
+    from numba.cuda import compiler, dispatcher
+    homes = [home for home in (compiler, dispatcher) if hasattr(home, "get_current_device")]
+    thread, device = threading.get_ident(), types.SimpleNamespace(compute_capability=cc)
+    with _compiling:
+        asked = [home.get_current_device for home in homes]
+        for home, ask in zip(homes, asked):
+            home.get_current_device = lambda ask=ask: device if threading.get_ident() == thread else ask()
+        try:
+            yield
+        finally:
+            for home, ask in zip(homes, asked):
+                home.get_current_device = ask
+
+
+def _default_cc() -> tuple[int, int]:
+    """Numba's default, but at least what its compiler supports."""
+    from numba import config, cuda
+    default = getattr(getattr(cuda, "config", config), "CUDA_DEFAULT_PTX_CC", None) or config.CUDA_DEFAULT_PTX_CC
+    try:
+        from numba.cuda.cudadrv import nvrtc
+        return max(tuple(default), nvrtc.get_lowest_supported_cc())
+    except (ImportError, AttributeError):
+        return tuple(default)
+
+
 def compile_ptx(function, signature, cc=None, fastmath: bool = False) -> tuple[str, list[Spec]]:
     """Compile a Python function with numba.cuda.compile. Returns the PTX and the parameters.
 
@@ -163,8 +200,9 @@ def compile_ptx(function, signature, cc=None, fastmath: bool = False) -> tuple[s
     if len(names) != len(arguments):
         raise TypeError(f"{function.__name__} has {len(names)} parameters, but the signature has {len(arguments)}")
     specs = [_spec(kind, name) for kind, name in zip(arguments, names)]
-    options = {} if cc is None else {"cc": cc}
-    ptx, _ = cuda.compile(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, **options)
+    cc = cc or _default_cc()
+    with _device_of(cc):
+        ptx, _ = cuda.compile(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, cc=cc)
     return (ptx.decode() if isinstance(ptx, bytes) else ptx), specs
 
 
@@ -172,7 +210,7 @@ def from_numba(function, signature, *, cc=None, fastmath: bool = False, client=N
     """Create a Kernel from a Python function, which Numba compiles for the GPU.
 
     `signature`: the types of the parameters in Numba's notation, such as "void(float32[::1], float32, int64)", or a
-    tuple of types. Arrays are passed in row-major order. `cc`: compute capability, such as (9, 0); None: Numba's
+    tuple of types. Arrays are passed in row-major order; a Fortran layout raises TypeError. `cc`: compute capability, such as (9, 0); None: Numba's
     default, which also runs on newer devices. Use the kernel like any other: `kernel.run(config, Out(r), 2.0, n)`.
     Numba's exceptions are passed on.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from ctypes import byref, c_void_p
+from ctypes import byref
 
 import numpy as np
 
@@ -100,16 +100,15 @@ class Prepared:
 
     def __init__(self, job: Job):
         self._client = client = job._client
-        handle = c_void_p()
-        client._check(native.prepare(job._building(), byref(handle)))
-        self._handle = handle.value
+        self._handle = native.Prepared()
+        client._check(native.prepare(job._building(), byref(self._handle)))
         self._epoch = job._epoch
         self._label = job._label
         self._lock = threading.Lock()
         self._slots = [slot for i, (kernel, args) in enumerate(job._recorded) for slot in _slots(i, kernel, args)]
         self._arrays = [slot for slot in self._slots if slot.array is not None]
         self._find_handles(job)
-        self._held = [*(job._slices or ()), *(job._staged or {}).values()]  # they own the slots' handles
+        self._held = [*(job._held or ()), *(job._staged or {}).values()]  # memory that no array of the slots keeps
         self._names = {}  # slots by name, cached
         self._plain = any(_is_plain(slot.array) for slot in self._arrays)
         self._outputs = _outputs(self._arrays, {})
@@ -124,13 +123,6 @@ class Prepared:
                 found.append(slot)
             else:
                 slot.handle = like.handle
-
-    def __del__(self):
-        try:
-            if self._handle is not None:
-                native.prepared_free(self._handle)
-        except (AttributeError, TypeError):
-            pass
 
     # ---- firing ----
 
@@ -164,14 +156,14 @@ class Prepared:
         return self.fire(*swaps, **new).wait()
 
     def _send(self, job: Job, args: bytes | None) -> Job:
-        client, handle = self._client, c_void_p()
+        client = self._client
+        job._handle = handle = native.Job()
         if self._epoch != client._epoch or client._handle is None:
             self._stale()
         with self._lock:
             r = native.fire(self._handle, args, byref(handle))
         if r < 0:
             client._check(r)
-        job._handle = handle.value
         return job
 
     def _stale(self):

@@ -46,8 +46,8 @@ class Result:
         self._handle = None
 
     @classmethod
-    def _of_done(cls, handle: int) -> "Result":
-        """The result of a job that is done. The result takes over its handle."""
+    def _of_done(cls, handle: "native.Job | None") -> "Result":
+        """The result of a job that is done. It refers to the job's handle until it has fetched the rest."""
         self = cls.__new__(cls)
         self.state = "done"
         self.error = 0
@@ -71,15 +71,7 @@ class Result:
         self._output = native.decode(told.output)
         self._id = native.job_id(self._handle)
         self._numbers = numbers
-        native.job_free(self._handle)
         self._handle = None
-
-    def __del__(self):
-        try:
-            if self._handle is not None:
-                native.job_free(self._handle)
-        except (AttributeError, TypeError):
-            pass  # the interpreter is ending
 
     @property
     def id(self) -> int:

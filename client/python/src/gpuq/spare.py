@@ -26,16 +26,15 @@ class Spares:
     def __init__(self):
         self._kept = []  # (bytes, device, handle, since), oldest first
 
-    def put(self, nbytes: int, device: int, handle: int) -> bool:
-        """Keep a buffer. Returns False if it is too large; the caller then still owns it."""
+    def put(self, nbytes: int, device: int, handle: native.Buffer) -> None:
+        """Keep a buffer, unless it is too large."""
         if nbytes > MAX_BYTES // 2:
-            return False
+            return
         self._kept.append((nbytes, device, handle, time.monotonic()))
         self._trim()
-        return True
 
-    def take(self, nbytes: int, device: int | None) -> int | None:
-        """Take a buffer of this size, not cleared; the caller then owns it. `device`: None: any."""
+    def take(self, nbytes: int, device: int | None) -> native.Buffer | None:
+        """Take a buffer of this size, not cleared. `device`: None: any."""
         self._trim()
         for entry in reversed(self._kept[:]):
             if entry[0] == nbytes and device in (None, entry[1]) and self._remove(entry):
@@ -46,7 +45,7 @@ class Spares:
         """Free all buffers. Returns whether there were any."""
         kept = self._kept[:]
         for entry in kept:
-            self._free(entry)
+            self._remove(entry)
         return bool(kept)
 
     def _trim(self) -> None:
@@ -57,14 +56,10 @@ class Spares:
             if len(kept) - i <= MAX_N and n_bytes <= MAX_BYTES and entry[3] > since:
                 break
             n_bytes -= entry[0]
-            self._free(entry)
-
-    def _free(self, entry) -> None:
-        if self._remove(entry):
-            native.buffer_free(entry[2])
+            self._remove(entry)
 
     def _remove(self, entry) -> bool:
-        """Remove an entry. If two threads try, only one succeeds."""
+        """Remove an entry; its buffer is freed with the last reference. If two threads try, only one succeeds."""
         try:
             self._kept.remove(entry)
         except ValueError:

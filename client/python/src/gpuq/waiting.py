@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from ctypes import byref
 
@@ -19,6 +20,24 @@ def shorter(a_ms: int, b_ms: int) -> int:
     if a_ms < 0:
         return b_ms
     return a_ms if b_ms < 0 else min(a_ms, b_ms)
+
+
+def interruptibly(function, *args) -> tuple[int, str]:
+    """Call a function of the library that may wait for long. Returns its result and the text of an error.
+
+    Python runs signal handlers only between bytecodes of its main thread, so another thread makes the call there. After
+    a Ctrl-C that thread goes on until the daemon answers, and then drops what it got.
+    """
+    def call() -> tuple[int, str]:
+        return function(*args), native.text()
+
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+
+    from queue import SimpleQueue
+    answers = SimpleQueue()
+    threading.Thread(target=lambda: answers.put(call()), name="gpuq-call", daemon=True).start()
+    return answers.get()
 
 
 def wait_id(client, id: int, timeout: float | None) -> Result:

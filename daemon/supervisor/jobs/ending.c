@@ -173,11 +173,13 @@ void ending_drop_orphans(Executor *executor, uint64_t now_ns) {
                                                    "cancelled: its client disconnected"));
 }
 
-void ending_run(Engine *engine) {
+size_t ending_run(Engine *engine, size_t n_max) {
+        size_t n = 0;
         Job *job;
 
-        while ((job = TAILQ_FIRST(&engine->ending))) {
+        for (; n < n_max && (job = TAILQ_FIRST(&engine->ending)); ++n) {
                 place_withdraw(job);
                 ending_finish(job, job->verdict.state, TAKE_PTR(job->verdict.failure));
         }
+        return n;
 }

@@ -26,6 +26,7 @@
 #define WIRE_FRAME_MAX    (4u << 20) /* payload, after the handshake */
 #define WIRE_HELLO_MAX    4096u      /* payload, before it */
 #define WIRE_JOBS_MAX     4096u      /* of one Submit or Fires: each takes the daemon's time */
+#define WIRE_CANCEL_MAX   4096u      /* ids in one Cancel, for the same reason */
 #define WIRE_OUTPUT_MAX   (8u << 20) /* bytes waiting for a peer that does not read */
 
 enum {

@@ -170,8 +170,9 @@ int gpuq_cancel(gpuq_job *job) {
         return client_leave(client, r);
 }
 
-static int cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
-                      gpuq_cancelled *ret_cancelled) {
+/* Adds to @cancelled. @n_ids 0: all jobs of the user. */
+static int cancel_some(gpuq_client *client, const uint64_t *ids, size_t n_ids,
+                       gpuq_cancelled *cancelled) {
         Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
         _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
         int r;
@@ -184,12 +185,29 @@ static int cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
         if (r < 0)
                 return r;
 
+        cancelled->n_ended += reply->cancelled->n_ids;
+        cancelled->n_unknown += reply->cancelled->n_unknown;
+        cancelled->n_denied += reply->cancelled->n_denied;
+        return 0;
+}
+
+static int cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
+                      gpuq_cancelled *ret_cancelled) {
+        gpuq_cancelled cancelled = {};
+        size_t n_part;
+        int r;
+
+        do {
+                n_part = MIN(n_ids, (size_t)WIRE_CANCEL_MAX);
+                r = cancel_some(client, ids, n_part, &cancelled);
+                if (r < 0)
+                        return r;
+                ids += n_part;
+                n_ids -= n_part;
+        } while (n_ids > 0);
+
         if (ret_cancelled)
-                *ret_cancelled = (gpuq_cancelled){
-                        .n_ended = reply->cancelled->n_ids,
-                        .n_unknown = reply->cancelled->n_unknown,
-                        .n_denied = reply->cancelled->n_denied,
-                };
+                *ret_cancelled = cancelled;
         return 0;
 }
 

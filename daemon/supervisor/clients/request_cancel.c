@@ -85,6 +85,11 @@ static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled)
 static Failure *session_check_cancel(const Session *session, const Gpuq__V1__Cancel *cancel) {
         Failure *failure = NULL;
 
+        if (cancel->n_ids > WIRE_CANCEL_MAX)
+                return failure_new(FAILURE_INVALID,
+                                   "the request cancels %zu jobs; the limit is %u: send several "
+                                   "requests",
+                                   cancel->n_ids, WIRE_CANCEL_MAX);
         for (size_t i = 0; i < cancel->n_ids && !failure; ++i)
                 failure = session->clients->detached_ops->check_id(session->clients->detached,
                                                                    cancel->ids[i]);

@@ -31,41 +31,32 @@ static size_t dependency_accesses(const Job *job, OrderAccess *accesses) {
         return n;
 }
 
-static void dependency_drop_order(Job *job) {
-        for (size_t i = 0; i < job->edges.n_order; ++i) {
-                if (!job->edges.order[i].before)
-                        continue;
-                LIST_REMOVE(&job->edges.order[i], link);
-                job->edges.n_blocking -= job->edges.order[i].is_blocking;
-        }
-        free(job->edges.order);
-        job->edges.order = NULL;
-        job->edges.n_order = 0;
+/* Order knows a job by its address. */
+static uint64_t dependency_number(const Job *job) {
+        return (uint64_t)(uintptr_t)job;
 }
 
-static int dependency_set_order(Job *job, const uint64_t *ids, size_t n_ids) {
-        if (!n_ids)
+static int dependency_set_order(Job *job, const uint64_t *numbers, size_t n) {
+        if (!n)
                 return 0;
 
-        job->edges.order = calloc(n_ids, sizeof(*job->edges.order));
+        job->edges.order = calloc(n, sizeof(*job->edges.order));
         if (!job->edges.order)
                 return -ENOMEM;
 
-        for (size_t i = 0; i < n_ids; ++i) {
-                Job *before = job_find(job->engine, ids[i]);
-                JobEdge *edge = &job->edges.order[job->edges.n_order];
+        job->edges.n_order = job->edges.n_behind = n;
+        for (size_t i = 0; i < n; ++i) {
+                Job *before = (Job *)(uintptr_t)numbers[i];
+                JobEdge *edge = &job->edges.order[i];
 
-                if (!before)
-                        continue;
                 *edge = (JobEdge){
                         .before = before,
                         .after = job,
                         .is_order = true,
-                        .is_blocking = before->state == JOB_WAITING,
+                        .is_blocking = before->state != JOB_RUNNING || !dependency_may_follow(job),
                 };
                 LIST_INSERT_HEAD(&before->edges.successors, edge, link);
                 job->edges.n_blocking += edge->is_blocking;
-                job->edges.n_order++;
         }
         return 0;
 }
@@ -73,8 +64,8 @@ static int dependency_set_order(Job *job, const uint64_t *ids, size_t n_ids) {
 int dependency_derive(Job *job) {
         OrderAccess on_stack[DEPENDENCY_ON_STACK], *accesses = on_stack;
         _cleanup_(freep) OrderAccess *on_heap = NULL;
-        _cleanup_(freep) uint64_t *ids = NULL;
-        size_t n_max = job->work.n_buffers + job->work.n_kernels, n_ids = 0;
+        _cleanup_(freep) uint64_t *numbers = NULL;
+        size_t n_max = job->work.n_buffers + job->work.n_kernels, n_before = 0;
         int r;
 
         if (n_max > DEPENDENCY_ON_STACK) {
@@ -83,31 +74,16 @@ int dependency_derive(Job *job) {
                         return -ENOMEM;
         }
 
-        r = order_add(job->submitter->order, job->id, accesses, dependency_accesses(job, accesses),
-                      &job->edges.node);
+        r = order_add(job->submitter->order, dependency_number(job), accesses,
+                      dependency_accesses(job, accesses), &job->edges.node);
         if (r < 0)
                 return r;
-        r = order_predecessors(job->submitter->order, job->edges.node, &ids, &n_ids);
+        r = order_predecessors(job->submitter->order, job->edges.node, &numbers, &n_before);
         if (r >= 0)
-                r = dependency_set_order(job, ids, n_ids);
+                r = dependency_set_order(job, numbers, n_before);
         if (r < 0)
                 order_remove(job->submitter->order, job->edges.node);
         return r;
-}
-
-int dependency_derive_again(Job *job) {
-        _cleanup_(freep) uint64_t *ids = NULL;
-        size_t n_ids = 0;
-        int r;
-
-        if (!job->submitter || job_is_ended(job))
-                return 0;
-
-        r = order_predecessors(job->submitter->order, job->edges.node, &ids, &n_ids);
-        if (r < 0)
-                return r;
-        dependency_drop_order(job);
-        return dependency_set_order(job, ids, n_ids);
 }
 
 bool dependency_block(JobEdge *edge) {
@@ -129,12 +105,6 @@ void dependency_unblock(JobEdge *edge) {
 void dependency_end(JobEdge *edge) {
         LIST_REMOVE(edge, link);
         edge->before = NULL;
+        edge->after->edges.n_behind -= edge->is_order;
         dependency_unblock(edge);
-}
-
-bool dependency_is_behind(const Job *job) {
-        for (size_t i = 0; i < job->edges.n_order; ++i)
-                if (job->edges.order[i].before)
-                        return true;
-        return false;
 }

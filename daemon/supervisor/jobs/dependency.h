@@ -7,10 +7,13 @@
  *
  * The edges between jobs. An edge that the client asked for blocks until the earlier job is done. An
  * edge derived from buffers blocks until the earlier job is in flight, because the worker keeps the
- * order from then on. place.h moves the jobs.
+ * order from then on; or until it ended, if the later job has many predecessors. place.h moves the
+ * jobs.
  */
 
 #include "job.h"
+
+#define DEPENDENCY_FOLLOW_MAX 32u /* predecessors named to a worker */
 
 /**
  * dependency_derive() - put a new job behind the jobs of its session whose buffers conflict with
@@ -19,13 +22,6 @@
  * Return: 0, or -ENOMEM.
  */
 int dependency_derive(Job *job);
-/**
- * dependency_derive_again() - a predecessor ended before its own predecessors: the job now follows
- * those
- *
- * Return: 0, or -ENOMEM.
- */
-int dependency_derive_again(Job *job);
 /** dependency_block() - the later job waits for this edge again. Return: false: it waits already. */
 bool dependency_block(JobEdge *edge);
 /** dependency_unblock() - the later job does not wait for this edge any more. Repeating it is harmless. */
@@ -33,6 +29,15 @@ void dependency_unblock(JobEdge *edge);
 /** dependency_end() - the edge's earlier job ended. */
 void dependency_end(JobEdge *edge);
 /** dependency_is_behind() - whether a job that precedes it because of buffers has not ended. */
-bool dependency_is_behind(const Job *job);
+static inline bool dependency_is_behind(const Job *job) {
+        return job->edges.n_behind > 0;
+}
+/**
+ * dependency_may_follow() - it may go in flight while jobs that precede it because of buffers are in
+ * flight; a job behind many waits until they have ended
+ */
+static inline bool dependency_may_follow(const Job *job) {
+        return job->edges.n_order <= DEPENDENCY_FOLLOW_MAX;
+}
 
 #endif

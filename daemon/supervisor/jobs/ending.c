@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ending.h"
 
+#include "dependency.h"
 #include "engine.h"
 #include "inflight.h"
 #include "module.h"
@@ -72,7 +73,9 @@ static void ending_unlink(Job *job) {
 
         HASH_DEL(job->engine->jobs, job);
         TAILQ_REMOVE(&job->user->jobs, job, user_link);
-        if (job->submitter)
+        job->is_gap = dependency_is_behind(job) &&
+                      (job->submitter || !LIST_EMPTY(&job->edges.successors));
+        if (job->submitter && !job->is_gap)
                 order_remove(job->submitter->order, job->edges.node);
 }
 
@@ -94,6 +97,8 @@ static void ending_report(Job *job) {
         if (job->submitter) {
                 if (job_is_made(job))
                         TAILQ_REMOVE(&job->submitter->jobs, job, submitter_link);
+                if (job->is_gap)
+                        TAILQ_INSERT_TAIL(&job->submitter->gaps, job, submitter_link);
                 job->submitter->ops->job_ended(job->submitter, job);
                 return;
         }
@@ -120,7 +125,8 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         ending_unlink(job);
         place_let_go(job);
         job_release(job);
-        user_uncharge(&job->charge);
+        if (!job->is_gap)
+                user_uncharge(&job->charge);
         ending_report(job);
 }
 
@@ -167,11 +173,13 @@ void ending_drop_orphans(Executor *executor, uint64_t now_ns) {
                                                    "cancelled: its client disconnected"));
 }
 
-void ending_run(Engine *engine) {
+size_t ending_run(Engine *engine, size_t n_max) {
+        size_t n = 0;
         Job *job;
 
-        while ((job = TAILQ_FIRST(&engine->ending))) {
+        for (; n < n_max && (job = TAILQ_FIRST(&engine->ending)); ++n) {
                 place_withdraw(job);
                 ending_finish(job, job->verdict.state, TAKE_PTR(job->verdict.failure));
         }
+        return n;
 }

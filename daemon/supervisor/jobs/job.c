@@ -183,6 +183,10 @@ static void job_drop_edges(JobEdge *edges, size_t n_edges) {
 Job *job_free(Job *job) {
         if (!job)
                 return NULL;
+        if (job->is_gap) {
+                job->is_left = true;
+                return NULL;
+        }
 
         assert(!job->entry.turn);
         assert(LIST_EMPTY(&job->edges.successors));

@@ -7,6 +7,10 @@
  *
  * A client's job, from submission to its one end. It holds its arenas and modules, and its edges to
  * earlier and later jobs. The scheduler decides when it runs; ending.h describes its end.
+ *
+ * A job that ends before jobs that it had to follow by its buffers, because it was cancelled or failed,
+ * leaves a gap: later jobs still follow it, and through it the earlier ones. It stays charged and in
+ * memory until those have ended, so each edge between two jobs is made and removed once.
  */
 
 #include <assert.h>
@@ -154,9 +158,10 @@ typedef struct JobWork {
 typedef struct JobEdges {
         JobEdge *after;  /* predecessors that the client named */
         JobEdge *order;  /* predecessors by buffers; an allocation of its own */
-        OrderNode *node; /* in submitter->order, until it ends */
+        OrderNode *node; /* in submitter->order, until it ends and is no gap */
         size_t n_after;
         size_t n_order;
+        size_t n_behind;   /* of order: those that have not ended */
         size_t n_blocking; /* edges that keep it from running */
         LIST_HEAD(, JobEdge) successors;
 } JobEdges;
@@ -204,7 +209,7 @@ struct Job {
 
         TAILQ_ENTRY(Job) link;           /* the list that `place` names */
         TAILQ_ENTRY(Job) user_link;      /* user->jobs */
-        TAILQ_ENTRY(Job) submitter_link; /* submitter->jobs */
+        TAILQ_ENTRY(Job) submitter_link; /* submitter->jobs; submitter->gaps; gaps being closed */
         UT_hash_handle hh;               /* engine->jobs */
         QueueEntry entry;                /* its lane's queue */
         Delivery delivery;               /* in its worker's outbox, until it is sent */
@@ -234,13 +239,15 @@ struct Job {
         bool was_overtaken : 1; /* job_is_overtaken() at its worker's end */
         bool is_alone : 1;      /* runs alone after a fault */
         bool is_pooled : 1;     /* its memory comes from a pool */
+        bool is_gap : 1;  /* ended, and later jobs follow it until its predecessors have ended */
+        bool is_left : 1; /* a gap that job_free() was called for */
 };
 
 /** job_texts() - for @spec's label and kernels. */
 JobTexts job_texts(const JobSpec *spec);
 /** job_new() - a WAITING job, with references to what it names. Return: 0, or -ENOMEM. */
 int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job);
-/** job_free() - the job must be in no list. NULL is fine. Return: NULL. */
+/** job_free() - the job must be in no list; a gap is freed once it is closed. NULL is fine. Return: NULL. */
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job, job_free)
 /** job_memory() - bytes that it takes until it ends, with its place in the order. */

@@ -230,7 +230,7 @@ static void place_let_follow(Job *job) {
         JobEdge *edge;
 
         LIST_FOREACH (edge, &job->edges.successors, link) {
-                if (!edge->is_order)
+                if (!edge->is_order || !dependency_may_follow(edge->after))
                         continue;
                 dependency_unblock(edge);
                 place_consider(edge->after);
@@ -333,6 +333,20 @@ static void place_stop(Job *job) {
                 job->engine->executor_ops->stop_soon(job->executor);
 }
 
+/* A job behind others cannot be taken from the outbox if jobs that follow it are in there, too. */
+static bool place_is_sent(const Job *job) {
+        JobEdge *edge;
+
+        if (!job->delivery.is_queued)
+                return true;
+        if (!dependency_is_behind(job))
+                return false;
+        LIST_FOREACH (edge, &job->edges.successors, link)
+                if (edge->is_order && edge->after->state == JOB_RUNNING)
+                        return true;
+        return false;
+}
+
 void place_end_soon(Job *job, JobState state, Failure *failure) {
         if (job->verdict.failure || job_is_ended(job)) {
                 failure_free(failure);
@@ -343,7 +357,7 @@ void place_end_soon(Job *job, JobState state, Failure *failure) {
         job->verdict.state = state;
         if (job->is_held) /* submission_settle() continues from here */
                 return;
-        if (job->state == JOB_RUNNING && !job->delivery.is_queued) {
+        if (job->state == JOB_RUNNING && place_is_sent(job)) {
                 place_stop(job);
                 return;
         }
@@ -362,28 +376,62 @@ static void place_fail_dependent(Job *dependent, const Job *job) {
                                        failure->root, failure->text));
 }
 
-/* A predecessor ended before its own predecessors: the job now follows those. */
-static void place_derive_again(Job *job) {
-        if (dependency_derive_again(job) < 0)
-                place_end_soon(job, JOB_FAILED,
-                               failure_new(FAILURE_INTERNAL, "gpuqd is out of memory"));
+/* @closed: gaps that lost their last predecessor. */
+static void place_end_edge(JobEdge *edge, const Job *job, struct SubmitterJobs *closed) {
+        Job *after = edge->after;
+
+        dependency_end(edge);
+        if (!edge->is_order && job->state != JOB_DONE)
+                place_fail_dependent(after, job);
+        if (edge->is_order && after->is_gap && !dependency_is_behind(after)) {
+                if (after->submitter)
+                        TAILQ_REMOVE(&after->submitter->gaps, after, submitter_link);
+                TAILQ_INSERT_TAIL(closed, after, submitter_link);
+        }
+        if (after->state == JOB_RUNNING && after->verdict.failure)
+                place_stop(after);
+        place_consider(after);
+}
+
+static void place_end_edges(Job *job, struct SubmitterJobs *closed) {
+        JobEdge *edge;
+
+        while ((edge = LIST_FIRST(&job->edges.successors)))
+                place_end_edge(edge, job, closed);
+}
+
+/* Not by recursion: cancelled jobs may be a long chain. */
+static void place_close_gaps(struct SubmitterJobs *closed) {
+        Job *job;
+
+        while ((job = TAILQ_FIRST(closed))) {
+                TAILQ_REMOVE(closed, job, submitter_link);
+                if (job->submitter)
+                        order_remove(job->submitter->order, job->edges.node);
+                place_end_edges(job, closed);
+                job->is_gap = false;
+                user_uncharge(&job->charge);
+                if (job->is_left)
+                        job_free(job);
+        }
+}
+
+/* Successors by buffers go on following it. */
+static void place_leave_gap(Job *job, struct SubmitterJobs *closed) {
+        JobEdge *edge, *next;
+
+        place_hold_back(job);
+        LIST_FOREACH_SAFE (edge, &job->edges.successors, link, next)
+                if (!edge->is_order)
+                        place_end_edge(edge, job, closed);
 }
 
 void place_let_go(Job *job) {
-        bool out_of_turn = dependency_is_behind(job);
-        JobEdge *edge;
+        struct SubmitterJobs closed = TAILQ_HEAD_INITIALIZER(closed);
 
-        while ((edge = LIST_FIRST(&job->edges.successors))) {
-                Job *after = edge->after;
-                bool is_order = edge->is_order;
-
-                dependency_end(edge);
-                if (!is_order && job->state != JOB_DONE)
-                        place_fail_dependent(after, job);
-                else if (is_order && out_of_turn)
-                        place_derive_again(after);
-                if (after->state == JOB_RUNNING && after->verdict.failure)
-                        place_stop(after);
-                place_consider(after);
-        }
+        if (job->is_gap)
+                place_leave_gap(job, &closed);
+        else
+                place_end_edges(job, &closed);
+        place_close_gaps(&closed);
 }

@@ -26,6 +26,15 @@ static void submission_abandon_jobs(Submitter *submitter) {
         }
 }
 
+static void submission_abandon_gaps(Submitter *submitter) {
+        Job *job;
+
+        while ((job = TAILQ_FIRST(&submitter->gaps))) {
+                TAILQ_REMOVE(&submitter->gaps, job, submitter_link);
+                job->submitter = NULL;
+        }
+}
+
 static void submission_abandon_arenas(Submitter *submitter) {
         Arena *arena;
 
@@ -41,6 +50,7 @@ void submission_close(Submitter *submitter) {
         if (!submitter->order)
                 return;
         submission_abandon_jobs(submitter);
+        submission_abandon_gaps(submitter);
         while ((module = LIST_FIRST(&submitter->modules)))
                 module_detach(module);
         submission_abandon_arenas(submitter);

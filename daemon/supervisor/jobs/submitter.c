@@ -11,6 +11,7 @@ int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id
         submitter->engine = engine;
         submitter->ops = ops;
         TAILQ_INIT(&submitter->jobs);
+        TAILQ_INIT(&submitter->gaps);
         LIST_INIT(&submitter->modules);
         LIST_INIT(&submitter->making);
         r = order_new(&submitter->order);

@@ -45,6 +45,7 @@ struct Submitter {
 
         Order *order;
         struct SubmitterJobs jobs; /* unfinished */
+        struct SubmitterJobs gaps; /* ended before jobs that they had to follow */
         LIST_HEAD(, Module) modules;
         LIST_HEAD(, Arena) making; /* device arenas that a worker must create */
 };

@@ -210,7 +210,7 @@ static void supervisor_end_work(Supervisor *supervisor) {
         workers_close(&supervisor->workers);
         for (slot = supervisor->engine.slots; slot; slot = slot->hh.next)
                 slot_abandon(slot);
-        ending_run(&supervisor->engine);
+        ending_run(&supervisor->engine, SIZE_MAX);
         slot_close_all(&supervisor->engine);
 }
 

@@ -12,16 +12,20 @@
 #include "restart.h"
 #include "workers.h"
 
-#define SUPERVISOR_ROUNDS_MAX 64u /* rounds of ending and dispatching in one turn */
+#define SUPERVISOR_ROUNDS_MAX 64u   /* rounds of ending and dispatching in one turn */
+#define SUPERVISOR_ENDS_MAX   2048u /* decided ends that take effect in one turn */
 #define SUPERVISOR_NAP_MAX_NS 100000ull
 #define SUPERVISOR_POLLS_MAX                                                                       \
         8u /* polls of workers and rings in one turn, as long as each finds jobs */
 
+/* One request may end all jobs of a user: the next turns end the rest. */
 static void supervisor_settle(Supervisor *supervisor) {
+        size_t n_left = SUPERVISOR_ENDS_MAX;
+
         for (unsigned i = 0; i < SUPERVISOR_ROUNDS_MAX; ++i) {
-                ending_run(&supervisor->engine);
+                n_left -= ending_run(&supervisor->engine, n_left);
                 scheduler_run(&supervisor->engine);
-                if (TAILQ_EMPTY(&supervisor->engine.ending))
+                if (TAILQ_EMPTY(&supervisor->engine.ending) || n_left == 0)
                         return;
         }
 }

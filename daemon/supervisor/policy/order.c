@@ -114,17 +114,6 @@ static int order_note(Order *order, OrderNode *node, const OrderAccess *accesses
         return 0;
 }
 
-static void order_own(Order *order, OrderNode *node, const OrderAccess *accesses,
-                      size_t n_accesses) {
-        for (size_t i = 0; i < n_accesses; i++) {
-                OrderObject key = {.id = accesses[i].object};
-
-                if (accesses[i].length > 0)
-                        orderobject_own(RB_FIND(OrderObjectTree, &order->objects, &key),
-                                        &accesses[i], node);
-        }
-}
-
 static void order_leave(Order *order, OrderNode *node) {
         for (size_t i = 0; i < node->n_uses; i++) {
                 OrderUse *use = &node->uses[i];
@@ -154,8 +143,6 @@ int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_
                 return r;
         }
 
-        if (node->predecessors.n > ORDER_DIRECT_MAX)
-                order_own(order, node, accesses, n_accesses);
         for (size_t i = 0; i < node->n_uses; i++)
                 orderobject_tidy(node->uses[i].object, &order->marks);
         *ret_node = node;

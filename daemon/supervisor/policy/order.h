@@ -10,9 +10,9 @@
  * numbers the objects: arenas by bytes, a module's variables as one byte.
  *
  * It reports the necessary predecessors only: waiting for the last writer and the readers since
- * then implies waiting for their predecessors too. Two simplifications keep the cost near
- * O(log n) per job, and both only add order. A job with more than ORDER_DIRECT_MAX predecessors
- * counts as a writer of all it touches. An object with too many segments is treated as one again.
+ * then implies waiting for their predecessors too. An access that meets many segments and jobs (see
+ * order_object.h) counts as a write of all of them. This only adds order, and keeps the cost of an
+ * access near O(log n) on average, in any order of accesses.
  */
 
 #include <stdbool.h>
@@ -22,7 +22,6 @@
 #include "order_access.h"
 #include "util/macro.h"
 
-#define ORDER_DIRECT_MAX 1024
 #define ORDER_ACCESS_BYTES                                                                         \
         256u /* of memory that one access may take: an access splits two segments at most */
 

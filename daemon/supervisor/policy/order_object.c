@@ -5,19 +5,17 @@
 
 #include "util/pool.h"
 
-#define CELLS_MIN        1024 /* with fewer cells an object is never merged into one segment */
-#define CELLS_PER_ACCESS 64
-#define SEGMENTS_FEW     256
-#define SEGMENT_SPARES   4096
-#define OBJECT_SPARES    256
+#define CELLS_MIN      1024 /* fewer are not swept */
+#define SEGMENTS_FEW   256
+#define SEGMENT_SPARES 4096
+#define OBJECT_SPARES  256
 
 /* A range in which every byte has the same history. */
 struct OrderSegment {
         uint64_t start, end;
         RB_ENTRY(OrderSegment) entry; /* object->segments, disjoint */
-        OrderNodeSet
-                writers; /* the last writer; several once the object was merged into one segment */
-        OrderNodeSet readers; /* since then */
+        OrderNodeSet writers;         /* the last writer, or none */
+        OrderNodeSet readers;         /* since then */
 };
 
 static int ordersegment_compare(OrderSegment *a, OrderSegment *b) {
@@ -70,6 +68,7 @@ static int orderobject_add_segment(OrderObject *object, uint64_t start, uint64_t
         RB_INSERT(OrderSegmentTree, &object->segments, segment);
         object->n_segments++;
         object->n_cells += ordersegment_n_cells(segment);
+        object->n_steps += ordersegment_n_cells(segment);
         *ret_segment = TAKE_PTR(segment);
         return 0;
 }
@@ -120,7 +119,7 @@ static int orderobject_split(OrderObject *object, uint64_t at) {
         return 0;
 }
 
-/* A job that repeats its slices comes to the same segment again, or to the next one. */
+/* A job that repeats its slices comes to the same segment again, or to the next one; as orderobject_find(). */
 static OrderSegment *orderobject_find_repeated(OrderObject *object, uint64_t start) {
         OrderSegment *segment = object->recent;
 
@@ -155,25 +154,6 @@ static int orderobject_cover_gaps(OrderObject *object, uint64_t start, uint64_t 
                         return r;
                 at = next;
         }
-        return 0;
-}
-
-/* Return: 0, with the first (usually the only) segment of the access; or -ENOMEM. */
-static int orderobject_cover(OrderObject *object, uint64_t start, uint64_t end,
-                             OrderSegment **ret_first) {
-        OrderSegment *segment = orderobject_find_repeated(object, start);
-        int r;
-
-        if (!segment || segment->start >= end)
-                return orderobject_add_segment(object, start, end, NULL, ret_first);
-
-        if (segment->start != start || segment->end != end) {
-                r = orderobject_cover_gaps(object, start, end);
-                if (r < 0)
-                        return r;
-                segment = orderobject_find(object, start);
-        }
-        *ret_first = segment;
         return 0;
 }
 
@@ -223,55 +203,27 @@ static void orderobject_sweep(OrderObject *object, uint64_t *marks) {
         }
 }
 
-/* Merges the object into one segment, with all remaining jobs as its writers. */
-static void orderobject_unite(OrderObject *object, uint64_t *marks) {
-        uint64_t mark = ++*marks;
-        OrderNodeSet all = {0};
-        OrderSegment *segment;
-        int r;
-
-        RB_FOREACH(segment, OrderSegmentTree, &object->segments) {
-                r = ordernodeset_resolve(&all, &segment->writers, mark);
-                if (r >= 0)
-                        r = ordernodeset_resolve(&all, &segment->readers, mark);
-                if (r < 0) {
-                        ordernodeset_finish(&all);
-                        return;
-                }
-        }
-
-        segment = RB_MIN(OrderSegmentTree, &object->segments);
-        while (object->n_segments > 1)
-                orderobject_drop_segment(object, RB_MAX(OrderSegmentTree, &object->segments));
-        segment->start = 0;
-        segment->end = UINT64_MAX;
-        ordernodeset_clear(&segment->readers);
-        ordernodeset_finish(&segment->writers);
-        segment->writers = all;
-        object->n_cells = ordersegment_n_cells(segment);
-}
-
 /*
  * A job that comes to a segment again drops ended jobs that cost one check. All other ended jobs are
- * dropped here alone, when the number of cells has doubled, which costs O(1) per job. The rest may
- * still be many cells for few jobs: thousands of readers of the whole object, then thousands of its
- * slices.
+ * dropped here alone, when the number of cells has doubled, which costs O(1) per job.
  */
 void orderobject_tidy(OrderObject *object, uint64_t *marks) {
         if (object->n_cells < object->sweep_at)
                 return;
 
+        object->n_steps += object->n_cells;
         orderobject_sweep(object, marks);
         object->sweep_at = 2 * object->n_cells + CELLS_MIN;
-        if (object->n_cells > CELLS_MIN + CELLS_PER_ACCESS * object->n_accesses)
-                orderobject_unite(object, marks);
 }
 
 /* ---- accesses ---- */
 
-static int ordersegment_collect(OrderSegment *segment, bool write, OrderNode *node) {
+/* Adds the jobs that an access of this kind must follow to the node's predecessors. */
+static int orderobject_collect(OrderObject *object, OrderSegment *segment, bool write,
+                               OrderNode *node) {
         int r;
 
+        object->n_steps += 1 + (write ? segment->readers.n : 0);
         ordernodeset_trim(&segment->writers);
         ordernodeset_trim(&segment->readers);
         r = ordernodeset_resolve(&node->predecessors, &segment->writers, node->mark);
@@ -302,32 +254,114 @@ static void orderobject_write(OrderObject *object, OrderSegment *segment, uint64
         object->n_cells += ordersegment_n_cells(segment);
 }
 
-void orderobject_own(OrderObject *object, const OrderAccess *access, OrderNode *node) {
-        OrderSegment *first = orderobject_find(object, access->offset);
-
-        orderobject_write(object, first, access->offset + access->length, node);
-}
-
-int orderobject_add(OrderObject *object, const OrderAccess *access, OrderNode *node) {
-        uint64_t end = access->offset + access->length;
-        OrderSegment *first, *segment;
+/* The range is covered by segments that end at its bounds. */
+static int orderobject_note(OrderObject *object, OrderSegment *first, uint64_t end, bool write,
+                            OrderNode *node) {
+        OrderSegment *segment;
         int r;
 
-        r = orderobject_cover(object, access->offset, end, &first);
-        if (r < 0)
-                return r;
         object->recent = first;
-
         for (segment = first; segment; segment = orderobject_next(segment, end)) {
                 object->n_cells -= ordersegment_n_cells(segment);
-                r = ordersegment_collect(segment, access->write, node);
-                if (r >= 0 && !access->write)
+                r = orderobject_collect(object, segment, write, node);
+                if (r >= 0 && !write)
                         r = ordersegment_read(segment, node);
                 object->n_cells += ordersegment_n_cells(segment);
                 if (r < 0)
                         return r;
         }
-        if (access->write)
+        if (write)
                 orderobject_write(object, first, end, node);
         return 0;
+}
+
+/* ---- wide accesses ---- */
+
+/* An access that meets more segments, and jobs in them, than an access may cost. */
+static bool orderobject_is_wide(OrderSegment *segment, uint64_t end, bool write) {
+        size_t n = 0;
+
+        for (; segment && segment->start < end; segment = ordersegment_next(segment)) {
+                n += 1 + (size_t)segment->writers.n + (write ? segment->readers.n : 0);
+                if (n > ORDEROBJECT_WIDE)
+                        return true;
+        }
+        return false;
+}
+
+/*
+ * A wide access takes all segments that it meets, whole: the node follows all jobs in them, and they
+ * become one segment that it wrote. Thus it pays once for what earlier accesses added, and leaves one
+ * segment to later ones.
+ */
+static int orderobject_take(OrderObject *object, OrderSegment *first, const OrderAccess *access,
+                            OrderNode *node) {
+        uint64_t end = access->offset + access->length;
+        OrderSegment *segment;
+        bool is_free = true;
+        int r;
+
+        for (segment = first; segment && segment->start < end;
+             segment = ordersegment_next(segment)) {
+                size_t n_cells = ordersegment_n_cells(segment);
+
+                r = orderobject_collect(object, segment, true, node);
+                object->n_cells -= n_cells - ordersegment_n_cells(segment);
+                if (r < 0)
+                        return r;
+                is_free &= ordersegment_n_cells(segment) == 1;
+        }
+
+        orderobject_write(object, first, end, node);
+        first->start = MIN(first->start, access->offset);
+        first->end = MAX(first->end, end);
+        object->recent = first;
+        if (is_free && !access->write) { /* all jobs there have ended */
+                first->readers = first->writers;
+                first->writers = (OrderNodeSet){0};
+        }
+        return 0;
+}
+
+/* A segment with many readers is not cut by another one, which counts as a reader of all of it. */
+static void orderobject_widen(OrderObject *object, uint64_t *start, uint64_t *end) {
+        OrderSegment *segment = orderobject_find(object, *start);
+
+        if (segment && segment->start < *start && segment->readers.n > ORDEROBJECT_WIDE)
+                *start = segment->start;
+        segment = orderobject_find(object, *end - 1);
+        if (segment && segment->start < *end && segment->end > *end &&
+            segment->readers.n > ORDEROBJECT_WIDE)
+                *end = segment->end;
+}
+
+static int orderobject_add_cut(OrderObject *object, OrderSegment *first, const OrderAccess *access,
+                               OrderNode *node) {
+        uint64_t start = access->offset, end = start + access->length;
+        int r;
+
+        if (orderobject_is_wide(first, end, access->write))
+                return orderobject_take(object, first, access, node);
+
+        if (!access->write)
+                orderobject_widen(object, &start, &end);
+        r = orderobject_cover_gaps(object, start, end);
+        if (r < 0)
+                return r;
+        return orderobject_note(object, orderobject_find(object, start), end, access->write, node);
+}
+
+int orderobject_add(OrderObject *object, const OrderAccess *access, OrderNode *node) {
+        uint64_t start = access->offset, end = start + access->length;
+        OrderSegment *first = orderobject_find_repeated(object, start);
+        int r;
+
+        if (!first || first->start >= end) {
+                r = orderobject_add_segment(object, start, end, NULL, &first);
+                if (r < 0)
+                        return r;
+        } else if (first->start != start || first->end != end) {
+                return orderobject_add_cut(object, first, access, node);
+        }
+        return orderobject_note(object, first, end, access->write, node);
 }

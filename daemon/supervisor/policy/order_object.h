@@ -10,7 +10,8 @@
  * jobs named in its segments become its predecessors.
  *
  * Most accesses are to a slice that was used before: that is one segment, next to the segment of
- * the preceding access.
+ * the preceding access. An access that meets many segments and jobs takes over their place, so each
+ * access costs a constant number of steps on average, whatever the order of the accesses.
  */
 
 #include <stddef.h>
@@ -21,6 +22,8 @@
 #include "order_access.h"
 #include "order_node.h"
 #include "util/list.h"
+
+#define ORDEROBJECT_WIDE 32u /* cells that one access may meet before it takes them over */
 
 typedef struct OrderSegment OrderSegment;
 
@@ -36,6 +39,7 @@ struct OrderObject {
         size_t n_accesses; /* of live jobs; the owner counts them */
         size_t n_cells;    /* segments, and the jobs that they name */
         size_t sweep_at;   /* the number of cells that triggers a sweep */
+        size_t n_steps;    /* cells visited so far, for tests */
 };
 
 /** orderobject_new() - an object without history. Return: 0, or -ENOMEM. */
@@ -45,11 +49,7 @@ OrderObject *orderobject_free(OrderObject *object);
 
 /** orderobject_is_small() - it has few segments, and few ended jobs in them. */
 bool orderobject_is_small(const OrderObject *object);
-/**
- * orderobject_tidy() - drop ended jobs when due; must not be called between accesses of one job
- *
- * Without memory it drops fewer.
- */
+/** orderobject_tidy() - drop ended jobs when due; must not be called between accesses of one job. */
 void orderobject_tidy(OrderObject *object, uint64_t *marks);
 /**
  * orderobject_add() - note an access of this node, and add the jobs it must follow to its predecessors
@@ -59,7 +59,5 @@ void orderobject_tidy(OrderObject *object, uint64_t *marks);
  * Return: 0, or -ENOMEM: part of the access is noted.
  */
 int orderobject_add(OrderObject *object, const OrderAccess *access, OrderNode *node);
-/** orderobject_own() - an access that was added now counts as a write. */
-void orderobject_own(OrderObject *object, const OrderAccess *access, OrderNode *node);
 
 #endif

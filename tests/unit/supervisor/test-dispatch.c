@@ -371,6 +371,95 @@ static void jobs_behind_a_cancelled_one_keep_their_order(void **state) {
         fake_free(fake);
 }
 
+static size_t n_order_edges(const Fake *fake) {
+        const Job *job;
+        size_t n = 0;
+
+        for (job = fake->supervisor->engine.jobs; job; job = job->hh.next)
+                n += job->edges.n_order;
+        return n;
+}
+
+/* Cancelling gave each follower all predecessors of the cancelled job: quadratic, or worse. */
+static void cancelling_in_any_order_makes_no_new_edges(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"inflight_jobs=1", NULL});
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+        uint64_t first =
+                fake_submit(client, (FakeJob){.arena = arena, .length = 4096, .direction = INOUT});
+        FakeWorker *worker = fake_worker(fake, 0, 1);
+        const uint64_t n = 1000;
+        size_t n_edges;
+        uint64_t last;
+
+        for (uint64_t i = 1; i <= n; ++i)
+                fake_submit(client, (FakeJob){.arena = arena,
+                                              .offset = i * 37 % 64 * 8,
+                                              .length = 8 + i * 53 % 16 * 8,
+                                              .direction = i % 3 ? IN : INOUT});
+        last = fake_submit(client, (FakeJob){.arena = arena, .length = 4096, .direction = INOUT});
+        fake_turn(fake);
+        n_edges = n_order_edges(fake);
+        for (uint64_t i = 1; i <= n; ++i) {
+                uint64_t id = first + 1 + i * 389 % n;
+
+                send_cancel(client, id, false);
+                fake_expect_end(client, id, CANCELLED, GPUQ__V1__CODE__E_CANCELLED, "");
+                assert_true(n_order_edges(fake) <= n_edges);
+        }
+        assert_int_equal(worker->n_jobs, 1);
+        fake_end(worker, first, 0);
+        worker = fake_worker(fake, 0, 2);
+        assert_int_equal(worker->jobs[1], last);
+        fake_end(worker, last, 0);
+        fake_expect_end(client, last, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* It counts against its user's limit until the jobs that it followed have ended. */
+static void a_gap_stays_charged_until_it_is_closed(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"inflight_jobs=1", NULL});
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+        FakeJob job = {.arena = arena, .length = 8, .direction = INOUT};
+        uint64_t first = fake_submit_many(client, job, 3);
+        FakeWorker *worker = fake_worker(fake, 0, 1);
+        const User *user = job_find(&fake->supervisor->engine, first)->user;
+
+        for (uint64_t i = 1; i <= 2; ++i) {
+                send_cancel(client, first + i, false);
+                fake_expect_end(client, first + i, CANCELLED, GPUQ__V1__CODE__E_CANCELLED, "");
+        }
+        assert_int_equal(user->used[USER_JOBS], 3);
+        fake_end(worker, first, 0);
+        fake_expect_end(client, first, DONE, 0, NULL);
+        assert_int_equal(user->used[USER_JOBS], 0);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_cancel_of_too_many_ids_is_refused(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
+
+        cancel.n_ids = WIRE_CANCEL_MAX;
+        cancel.ids = calloc(WIRE_CANCEL_MAX + 1, sizeof(*cancel.ids));
+        assert_non_null(cancel.ids);
+        request.body_case = GPUQ__V1__REQUEST__BODY_CANCEL;
+        request.cancel = &cancel;
+        fake_send(client, &request);
+        assert_int_equal(fake_receive(client)->cancelled->n_unknown, WIRE_CANCEL_MAX);
+        cancel.n_ids++;
+        fake_send(client, &request);
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "the limit is 4096");
+        free(cancel.ids);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void a_running_job_may_end_by_itself_when_cancelled(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
@@ -564,6 +653,9 @@ int main(void) {
                 cmocka_unit_test(a_tag_that_goes_back_ends_the_connection),
                 cmocka_unit_test(a_waiting_job_is_cancelled_at_once),
                 cmocka_unit_test(jobs_behind_a_cancelled_one_keep_their_order),
+                cmocka_unit_test(cancelling_in_any_order_makes_no_new_edges),
+                cmocka_unit_test(a_gap_stays_charged_until_it_is_closed),
+                cmocka_unit_test(a_cancel_of_too_many_ids_is_refused),
                 cmocka_unit_test(a_running_job_may_end_by_itself_when_cancelled),
                 cmocka_unit_test(another_process_can_wait_for_a_job),
                 cmocka_unit_test(a_dead_clients_waiting_jobs_go),

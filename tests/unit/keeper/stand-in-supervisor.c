@@ -202,8 +202,8 @@ static void obey(const char *command, char **argv) {
                 pause();
         } else if (strcmp(command, "flood") == 0) {
                 for (;;) /* and never reads */
-                        say(&(KeeperMessage){.kind = KEEPER_SPAWN, .id = id++}, (int[]){0, 0, 0, 0},
-                            4);
+                        say(&(KeeperMessage){.kind = KEEPER_SPAWN, .id = id++}, (int[]){0, 0, 0},
+                            KEEPER_N_FDS);
         } else if (strcmp(command, "nonsense") == 0) {
                 (void)!send(KEEPER_FD, "x", 1, 0);
                 pause();

@@ -737,8 +737,10 @@ typedef struct gpuq_cancelled {
  * gpuq_cancel_ids() - cancel jobs of any process
  * @n_ids: 0: all unfinished jobs of this user, but never those of others
  *
+ * Ids are sent 4,096 at a time; after an error the jobs of earlier portions are cancelled all the same.
+ *
  * Return: 0, GPUQ_E_NO_DEVICE (one is a detached job and the daemon cannot access these
- *         now; no job was cancelled) or another error.
+ *         now; no job of its portion was cancelled) or another error.
  */
 GPUQ_API int gpuq_cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
                              gpuq_cancelled *ret_cancelled);

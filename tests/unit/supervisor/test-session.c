@@ -370,6 +370,9 @@ static void a_client_that_does_not_read_is_dropped(void **state) {
         fake_submit_many(client, (FakeJob){}, 400000);
         send_cancel_all(other);
         assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_CANCELLED);
+        assert_int_equal(HASH_COUNT(fake->supervisor->clients.sessions), 2);
+        for (unsigned i = 0; i < 400 && HASH_COUNT(fake->supervisor->clients.sessions) > 1; ++i)
+                fake_turn(fake); /* so many jobs end over many turns */
         assert_int_equal(HASH_COUNT(fake->supervisor->clients.sessions), 1);
         send_status_get(other);
         assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_STATUS);

@@ -136,7 +136,7 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .work.repeatable = spec->repeatable,
                 .work.timed = spec->timed,
                 .is_pooled = is_pooled,
-                .n_bytes = (uint32_t)(is_pooled ? JOB_POOL_BYTES : layout.total),
+                .work.n_bytes = (uint32_t)(is_pooled ? JOB_POOL_BYTES : layout.total),
                 .work.word = spec->word ? arena_ref(spec->word) : NULL,
                 .work.word_offset = spec->word_offset,
                 .record = LEDGER_NONE,
@@ -155,7 +155,7 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
 }
 
 uint64_t job_memory(const Job *job) {
-        return job->n_bytes + (job->work.n_buffers + job->work.n_kernels) * ORDER_ACCESS_BYTES;
+        return job->work.n_bytes + (job->work.n_buffers + job->work.n_kernels) * ORDER_ACCESS_BYTES;
 }
 
 Job *job_find(const Engine *engine, uint64_t id) {

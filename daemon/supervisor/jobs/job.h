@@ -149,6 +149,7 @@ typedef struct JobWork {
         Arena *word; /* where the worker stores the completion; NULL: nowhere */
         uint64_t word_offset;
         uint64_t timeout_ms; /* 0: none */
+        uint32_t n_bytes;    /* of its allocation, with all of this */
         int device;          /* requested, or that of its buffers; -1: any */
         bool repeatable;
         bool timed;
@@ -230,8 +231,7 @@ struct Job {
         LIST_HEAD(, JobWatch) watches;
         UserCharge charge;
         UserCharge memory;
-        uint32_t n_bytes; /* of its allocation */
-        uint32_t record;  /* in the ledger, or LEDGER_NONE */
+        uint32_t record; /* in the ledger, or LEDGER_NONE */
 
         unsigned retries;
         FaultPhase phase; /* set when its worker ends */

@@ -151,16 +151,22 @@ static void program_that_is_not_there_is_told(void **state) {
 }
 
 static int make_slowly(const void *what, ProcessPlan *plan, char **ret_error) {
+        const int *told = what;
+
+        (void)!write(told[1], ".", 1);
         pause();
         return -ENOENT;
 }
 
 /* A name service that does not answer held up the answers to all. */
 static void slow_name_service_holds_up_nobody_else(void **state) {
-        char *error = NULL;
+        char *error = NULL, byte;
         Process process;
+        int told[2];
 
-        assert_int_equal(process_start(make_slowly, NULL, NULL, 0, &process), 0);
+        assert_return_code(pipe2(told, O_CLOEXEC), errno);
+        assert_int_equal(process_start(make_slowly, told, NULL, 0, &process), 0);
+        assert_int_equal(read(told[0], &byte, 1), 1);
         assert_int_equal(process_check(&process, &error), PROCESS_E_STARTING);
         assert_int_equal(run_shell("exit 3", NULL) >> 8, 3);
         assert_int_equal(process_check(&process, &error), PROCESS_E_STARTING);
@@ -169,6 +175,8 @@ static void slow_name_service_holds_up_nobody_else(void **state) {
         assert_non_null(strstr(error, "check the machine's name service"));
         free(error);
         assert_int_equal(waitpid(process.pid, NULL, 0), process.pid);
+        close(told[0]);
+        close(told[1]);
 }
 
 static void root_and_unknown_users_are_no_identity(void **state) {

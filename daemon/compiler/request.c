@@ -215,7 +215,7 @@ static int split_words(Request *request, size_t n_words, int *ret_argc) {
 
 static int parse_words(Request *request, const char *fd_text) {
         unsigned long fd;
-        size_t n_words;
+        size_t n_words = 0;
         int argc, r;
 
         r = parse_number(fd_text, 1 << 20, &fd);

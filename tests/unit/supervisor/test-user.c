@@ -5,12 +5,14 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "duration.h"
 #include "history.h"
+#include "jobs.h"
 #include "user.h"
 #include "util/config.h"
 
@@ -26,6 +28,18 @@ int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t n_bu
         *entry = (struct passwd){.pw_name = (char *)"alice", .pw_uid = uid, .pw_gid = 77};
         *ret_entry = lookup_error ? NULL : entry;
         return lookup_error;
+}
+
+static uid_t owner; /* of every uid without a name; 0: there is none */
+
+int __wrap_subid_get_uid_owners(uid_t uid, uid_t **ret_owners);
+
+int __wrap_subid_get_uid_owners(uid_t uid, uid_t **ret_owners) {
+        if (!owner)
+                return 0;
+        *ret_owners = malloc(sizeof(**ret_owners));
+        **ret_owners = owner;
+        return 1;
 }
 
 static Config config = {
@@ -144,6 +158,103 @@ static void a_lower_limit_keeps_what_is_used(void **state) {
         assert_int_equal(user_charge(user, &second, USER_JOBS, 5), 0);
         user_uncharge(&second);
         user_free(user);
+}
+
+static void what_all_users_share_is_divided(void **state) {
+        UserCharge first[64] = {}, second = {}, third = {};
+        User *alice = make_user(), *bob = make_user();
+        uint64_t n = 0;
+
+        quota_init(&quotas[USER_ARENAS], 128);
+        while (n < 64 && user_charge(alice, &first[n], USER_ARENAS, 1) == 0)
+                n++;
+        assert_int_equal(n, 128 / 4 + 1);
+        assert_false(user_may_charge(alice, USER_ARENAS, 1));
+        assert_int_equal(user_charge(bob, &second, USER_ARENAS, 16), 0);
+        user_uncharge(&first[--n]);
+        assert_false(user_may_charge(alice, USER_ARENAS, 1)); /* bob has some of it now */
+        user_uncharge(&second);
+        assert_true(user_may_charge(alice, USER_ARENAS, 1));
+        assert_int_equal(user_charge(alice, &third, USER_ARENAS, 1), 0);
+
+        user_uncharge(&third);
+        while (n > 0)
+                user_uncharge(&first[--n]);
+        assert_int_equal(quotas[USER_ARENAS].taken, 0);
+        quotas[USER_ARENAS] = (Quota){0};
+        user_free(alice);
+        user_free(bob);
+}
+
+static void the_error_tells_the_users_limit_from_what_all_share(void **state) {
+        UserCharge charge = {};
+        User *user = make_user();
+        Failure *failure;
+
+        assert_int_equal(user_charge(user, &charge, USER_ARENA_BYTES, 60), 0);
+        failure = user_quota_failure(user, USER_ARENA_BYTES, 41);
+        assert_string_equal(failure->text,
+                            "over the limit arena_bytes of user 4242: 41 B requested, 60 B "
+                            "of 100 B in use; see arena_bytes in gpuqd.conf");
+        failure_free(failure);
+        user_uncharge(&charge);
+
+        quota_init(&quotas[USER_ARENAS], 128);
+        assert_int_equal(user_charge(user, &charge, USER_ARENAS, 33), 0);
+        failure = user_quota_failure(user, USER_ARENAS, 1);
+        assert_string_equal(
+                failure->text,
+                "too few arenas are left for user 4242: 1 requested, 33 in use, at most 33 "
+                "while all users have 33 of 128; free some, or try again later");
+        failure_free(failure);
+        user_uncharge(&charge);
+        quotas[USER_ARENAS] = (Quota){0};
+        user_free(user);
+}
+
+/* Eight uids of one person had eight times the limits of others. */
+static void subordinate_uids_count_as_their_owner(void **state) {
+        UserCharge first = {}, second = {}, third = {};
+        User *person, *one, *two;
+        Engine engine = {0};
+
+        engine.config = &config;
+        lookup_error = 0;
+        assert_int_equal(user_get(&engine, 1000, 1000, &person), 0);
+        lookup_error = ENOENT;
+        owner = 1000;
+        assert_int_equal(user_get(&engine, 100001, 100001, &one), 0);
+        assert_int_equal(user_get(&engine, 100002, 100002, &two), 0);
+        assert_ptr_equal(one->person, person);
+        assert_ptr_equal(two->person, person);
+        assert_string_equal(one->name, "100001 of alice");
+
+        assert_int_equal(user_charge(one, &first, USER_JOBS, 6), 0);
+        assert_int_equal(user_charge(two, &second, USER_JOBS, 5), USER_E_QUOTA);
+        assert_int_equal(user_charge(two, &second, USER_JOBS, 4), 0);
+        assert_int_equal(user_charge(person, &third, USER_JOBS, 1), USER_E_QUOTA);
+        user_add_gpu_time(two, 100000000000ull, 1000);
+        assert_true(user_window_seconds(person, 1000) > 99.9);
+
+        user_uncharge(&first);
+        user_uncharge(&second);
+        owner = 0;
+        jobs_fini(&engine);
+}
+
+/* A range of /etc/subuid that covers a real user takes nothing from that user. */
+static void a_uid_with_a_name_is_a_person(void **state) {
+        Engine engine = {0};
+        User *user;
+
+        engine.config = &config;
+        lookup_error = 0;
+        owner = 1000;
+        assert_int_equal(user_get(&engine, 1001, 1001, &user), 0);
+        assert_ptr_equal(user->person, user);
+        owner = 0;
+        lookup_error = ENOENT;
+        jobs_fini(&engine);
 }
 
 static void gpu_time_decays_over_the_window(void **state) {
@@ -294,6 +405,10 @@ int main(void) {
                 cmocka_unit_test(undoing_a_charge_twice_is_harmless),
                 cmocka_unit_test(a_user_that_ends_with_a_charge_ends_the_program),
                 cmocka_unit_test(a_lower_limit_keeps_what_is_used),
+                cmocka_unit_test(what_all_users_share_is_divided),
+                cmocka_unit_test(the_error_tells_the_users_limit_from_what_all_share),
+                cmocka_unit_test(subordinate_uids_count_as_their_owner),
+                cmocka_unit_test(a_uid_with_a_name_is_a_person),
                 cmocka_unit_test(gpu_time_decays_over_the_window),
                 cmocka_unit_test(a_steady_use_counts_as_it_is_in_one_window),
                 cmocka_unit_test(over_the_limit_it_says_for_how_long),

@@ -316,9 +316,11 @@ static int orderobject_take(OrderObject *object, OrderSegment *first, const Orde
         first->start = MIN(first->start, access->offset);
         first->end = MAX(first->end, end);
         object->recent = first;
-        if (is_free && !access->write) { /* all jobs there have ended */
+        if (is_free && !access->write) {            /* all jobs there have ended */
+                OrderNodeSet none = first->readers; /* empty, and may have memory */
+
                 first->readers = first->writers;
-                first->writers = (OrderNodeSet){0};
+                first->writers = none;
         }
         return 0;
 }

@@ -319,6 +319,20 @@ static void an_access_that_meets_many_ended_jobs_follows_nobody(void **state) {
         assert_after(order, n + 5, n + 2, n + 3, n + 4, J(0));
 }
 
+/* The list of the slice's readers was lost: a leak. */
+static void an_access_that_meets_many_ended_readers_keeps_their_memory(void **state) {
+        _cleanup_(order_freep) Order *order = order_start();
+        uint64_t n = N_MANY;
+
+        add(order, n + 1, writing(1, 0, 1));
+        for (uint64_t i = 1; i <= n; i++)
+                add(order, i, reading(1, i <= 4 ? 64 : 64 * i, 32));
+        for (uint64_t i = 1; i <= n; i++)
+                end(order, i);
+        add(order, n + 2, reading(1, 64, 1 << 20));
+        assert_after(order, n + 2, J(0));
+}
+
 static void a_slice_of_what_very_many_read_is_read_beside_them(void **state) {
         _cleanup_(order_freep) Order *order = order_start();
         uint64_t n = N_MANY;
@@ -671,6 +685,7 @@ int main(void) {
                 cmocka_unit_test(an_idle_object_that_is_large_is_not_remembered),
                 cmocka_unit_test(an_access_that_meets_very_many_takes_their_place),
                 cmocka_unit_test(an_access_that_meets_many_ended_jobs_follows_nobody),
+                cmocka_unit_test(an_access_that_meets_many_ended_readers_keeps_their_memory),
                 cmocka_unit_test(a_slice_of_what_very_many_read_is_read_beside_them),
                 cmocka_unit_test(a_job_for_which_there_is_no_memory_was_not_added),
                 cmocka_unit_test(the_last_byte_of_the_address_space_counts),

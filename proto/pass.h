@@ -5,8 +5,8 @@
 /*
  * Pass
  *
- * Sends bytes on a Unix socket, and descriptors with the first of them. Neither function waits.
- * Needs nothing but the C library, so that the keeper can use it.
+ * Sends bytes on a Unix socket, with descriptors that accompany the first byte. Neither function
+ * waits. Needs only the C library, so that the keeper can use it.
  */
 
 #include <stddef.h>
@@ -17,8 +17,9 @@
 /** pass_send() - Return: how many bytes the socket took, or a negative errno. */
 ssize_t pass_send(int socket, const void *data, size_t n_bytes, const int *fds, size_t n_fds);
 /**
- * pass_receive() - all that come, closed on exec
- * @fds: room for @n_fds_max. With 0 the kernel installs none.
+ * pass_receive() - receive bytes and all descriptors that come with them, close-on-exec
+ *
+ * @fds: space for @n_fds_max. With 0 the kernel installs none.
  *
  * Return: how many bytes; 0: the end; -EBADMSG: a message or its descriptors did not fit, and the
  * descriptors are closed; or another negative errno.

@@ -2,15 +2,14 @@
 /*
  * Ring
  *
- * Free-running 32-bit positions; a record is a 4-byte length, the bytes, and
- * padding to 8, and may wrap. A ring found empty far from its start is rewound
- * with a skip record, so that light traffic touches its first part only and the
- * memory behind stays unallocated.
+ * Free-running 32-bit positions. A record is a 4-byte length, the bytes, and padding to 8, and may
+ * wrap. If a ring is empty far from its start, a skip record rewinds it, so that light traffic
+ * touches only its first part and the rest of the memory stays unallocated.
  *
- * The two sleep flags (consumer sleeps, producer waits for room) and the index
- * that the other side looks at are written and read with sequential consistency:
- * each side writes its own, then reads the other's, so at least one of them sees
- * the other and no wake-up is lost.
+ * The two sleep flags (the consumer sleeps, the producer waits for space) and the index that the
+ * other side reads are written and read with sequential consistency. Each side writes its own flag
+ * or index, then reads the other's, so at least one of them sees the other's and no wake-up is
+ * lost.
  */
 
 #include "proto/ring.h"
@@ -98,7 +97,7 @@ int ring_room(Ring *ring, uint32_t n_data) {
         if (ring->capacity - used >= record_bytes(n_data))
                 return 0;
 
-        /* Say so, then look again: the consumer may have read between the two. */
+        /* Set the flag, then check again: the consumer may have read between the two. */
         atomic_store(&ring->shared->waiting, 1);
         r = ring_distance(ring, ring->position, atomic_load(&ring->shared->tail), &used);
         if (r)
@@ -112,7 +111,8 @@ static uint32_t ring_rewind_from(const Ring *ring) {
         return eighth > RING_REWIND ? eighth : RING_REWIND;
 }
 
-/* Empty and far from the start: goes back there if the message still fits beside the skipped bytes. */
+/* The ring is empty and far from its start: rewind if the message still fits beside the skipped
+ * bytes. */
 static void ring_rewind(Ring *ring, uint32_t n_bytes) {
         uint32_t tail = atomic_load_explicit(&ring->shared->tail, memory_order_acquire);
         uint32_t offset = ring_offset(ring, ring->position);
@@ -140,7 +140,7 @@ int ring_write(Ring *ring, const void *data, uint32_t n_data) {
         return 0;
 }
 
-/* The header at our position, read once: the other side may change it at any time. */
+/* The header at our position is read once, because the other side may change it at any time. */
 static int ring_read_header(Ring *ring, uint32_t available, uint32_t *ret_n_data) {
         uint32_t n_data;
 
@@ -189,7 +189,7 @@ int ring_take(Ring *ring, void *buffer, uint32_t *ret_n_data) {
         return 0;
 }
 
-/* The next message may be written over it from now on. */
+/* From now on the producer may overwrite the message. */
 void ring_release(Ring *ring) {
         if (atomic_load_explicit(&ring->shared->tail, memory_order_relaxed) != ring->position)
                 atomic_store(&ring->shared->tail, ring->position);

@@ -5,13 +5,12 @@
 /*
  * Ring
  *
- * One producer, one consumer, messages of bytes, in memory that both map. The
- * other side is not trusted: every index read from the shared memory is checked,
- * and a message is copied out before it is parsed. Knows no descriptor
- * and never sleeps; Wire and Channel add both.
+ * One producer, one consumer, messages of bytes, in memory that both map. The other side is not
+ * trusted: every index read from the shared memory is checked, and a message is copied before it
+ * is parsed. A ring has no descriptors and never sleeps; Wire and Channel add both.
  *
- * The consumer can take a message and release it later, once it is dealt with. The producer can ask
- * how far the consumer has come, and so knows what is lost if that dies.
+ * The consumer can take a message and release it later, when it has processed it. The producer can
+ * ask how far the consumer has come, and so knows what is lost if the consumer dies.
  */
 
 #include <stdbool.h>
@@ -46,7 +45,8 @@ void ring_init(Ring *ring, void *memory, uint32_t capacity, RingEnd end);
 
 /** ring_has_passed() - asked by the producer: has the consumer released all that was before this ring->position? */
 bool ring_has_passed(const Ring *ring, uint32_t position);
-/** ring_room() - asked by the producer: would a message of that size go in now? Return: as ring_write(). */
+/** ring_room() - asked by the producer: would a message of this size fit now? Return: as
+ * ring_write(). */
 int ring_room(Ring *ring, uint32_t n_data);
 
 /** ring_write() - append one message. Return: 0, RING_E_AGAIN, RING_E_TOO_BIG, RING_E_CORRUPT. */
@@ -59,30 +59,31 @@ int ring_write(Ring *ring, const void *data, uint32_t n_data);
  */
 int ring_read(Ring *ring, void *buffer, uint32_t *ret_n_data);
 /**
- * ring_take() - the same, but that message stays in the ring until it is released
+ * ring_take() - as ring_read(), but the message stays in the ring until it is released
  *
- * Releases the one before. Return: as ring_read().
+ * Releases the previous one. Return: as ring_read().
  */
 int ring_take(Ring *ring, void *buffer, uint32_t *ret_n_data);
-/** ring_release() - what was taken is dealt with: its room is the producer's. */
+/** ring_release() - the message that was taken is processed: the producer may use its space. */
 void ring_release(Ring *ring);
 
-/** ring_is_empty() - asked by the consumer: nothing to read, by one look. */
+/** ring_is_empty() - asked by the consumer: is there nothing to read? */
 bool ring_is_empty(const Ring *ring);
 /**
- * ring_sleep() - the consumer says it will sleep; releases what was taken
+ * ring_sleep() - the consumer announces that it will sleep; releases the message that was taken
  *
- * Return: false if something came meanwhile, so do not sleep.
+ * Return: false if a message arrived meanwhile: do not sleep.
  */
 bool ring_sleep(Ring *ring);
-/** ring_wake() - the consumer is awake again. */
+/** ring_wake() - the consumer no longer sleeps. */
 void ring_wake(Ring *ring);
-/** ring_is_watched() - asked by the producer: the consumer has not said that it will sleep. */
+/** ring_is_watched() - asked by the producer: has the consumer not announced that it will sleep? */
 bool ring_is_watched(const Ring *ring);
 /** ring_needs_bell() - asked by the producer after writing: does the consumer sleep? Clears it. */
 bool ring_needs_bell(Ring *ring);
 
-/** ring_wait() - the producer says that it waits; RING_E_AGAIN of ring_write() and ring_room() says so too. */
+/** ring_wait() - the producer announces that it waits, as ring_write() and ring_room() do when
+ * they return RING_E_AGAIN. */
 void ring_wait(Ring *ring);
 /** ring_has_waiter() - asked by the consumer after reading: does the producer wait? Clears it. */
 bool ring_has_waiter(Ring *ring);

@@ -5,9 +5,8 @@
 /*
  * Scan
  *
- * Reads protobuf fields where they stand, in the order in which libraries write
- * them, without making a tree of structs. Bounded by the bytes it is given,
- * whatever they are.
+ * Reads protobuf fields directly from the packed bytes, in the order in which libraries write
+ * them, without building a tree of structs. Never reads beyond the bytes that it is given.
  */
 
 #include <stdbool.h>

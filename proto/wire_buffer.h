@@ -5,7 +5,7 @@
 /*
  * Wire buffer
  *
- * Bytes of a stream, added behind and used from the front. Wire's own part.
+ * Bytes of a stream, appended at the end and used from the front. Private to Wire.
  */
 
 #include <stddef.h>
@@ -18,7 +18,7 @@ typedef struct WireBuffer {
         uint8_t *data;
         size_t start; /* first byte not used yet */
         size_t end;   /* behind the last byte */
-        size_t reach; /* the highest end: what is behind it was never written and costs nothing */
+        size_t reach; /* the highest end so far: memory beyond it was never touched */
         size_t capacity;
 } WireBuffer;
 
@@ -31,7 +31,7 @@ static inline size_t wire_buffer_used(const WireBuffer *buffer) {
 int wire_buffer_reserve(WireBuffer *buffer, size_t room);
 /** wire_buffer_extend() - so many were written at its end. */
 void wire_buffer_extend(WireBuffer *buffer, size_t n);
-/** wire_buffer_trim() - nothing waits in it: a large one's memory goes. */
+/** wire_buffer_trim() - if the buffer is empty and large, free its memory. */
 void wire_buffer_trim(WireBuffer *buffer);
 /** wire_buffer_release() - empty, without memory. */
 void wire_buffer_release(WireBuffer *buffer);

@@ -2,10 +2,10 @@
 /*
  * Wire: input
  *
- * One buffer that is compacted before each read and grows with what arrives, never
- * by what a header announces. What comes by the ring has a buffer of its own, for the
- * socket may say something between two halves of a frame: a bell, or what the daemon
- * that comes after this one has to say, which knows no ring.
+ * One buffer that is compacted before each read and grows with the bytes that arrive, never by
+ * what a header announces. Input from the ring has a buffer of its own, because the socket may
+ * carry a message between two halves of a frame: a bell, or a message of the next supervisor,
+ * which has no ring yet.
  */
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "proto/wire_state.h"
 
 #define WIRE_INPUT_ROOM   (16u << 10) /* free bytes before each read */
-#define WIRE_FDS_PER_READ 4u          /* one belongs; room for more only to name the mistake */
+#define WIRE_FDS_PER_READ 4u /* one is allowed; space for more serves only to report the mistake */
 
-/* Takes over what came beside the bytes; what does not belong is closed. */
+/* Keeps the descriptor that came with the bytes; closes those that are not allowed. */
 static int wire_take_fds(Wire *wire, const int *fds, size_t n_fds) {
         size_t n_taken = 0;
 
@@ -46,13 +46,13 @@ static int wire_receive_socket(Wire *wire) {
         if (wire->problem)
                 return WIRE_E_PROTOCOL;
         if (used >= WIRE_HEADER_BYTES + wire->frame_max)
-                return 0; /* a whole frame is there, or a wrong one: wire_next() first */
+                return 0; /* a complete or an invalid frame is there: wire_next() first */
 
         r = wire_buffer_reserve(&wire->input, used > WIRE_INPUT_ROOM ? used : WIRE_INPUT_ROOM);
         if (r < 0)
                 return r;
 
-        /* From a peer that may send none the kernel installs none. */
+        /* If the peer may not send descriptors, the kernel installs none. */
         n = pass_receive(wire->fd, wire->input.data + wire->input.end,
                          wire->input.capacity - wire->input.end, fds,
                          wire->accept_fds ? WIRE_FDS_PER_READ : 0, &n_fds);
@@ -79,7 +79,8 @@ static bool wire_is_bell(const Wire *wire, const uint8_t *header) {
                header[4] <= (wire->accept_fds ? 1 : 0);
 }
 
-/* What is in front of the next frame on the socket, if there is one; a bell's descriptor waits for its frame. */
+/* Takes the bells in front of the next frame on the socket; a bell's descriptor waits for its
+ * frame. */
 static void wire_skip_bells(Wire *wire) {
         WireBuffer *input = &wire->input;
 
@@ -99,7 +100,7 @@ int wire_hear(Wire *wire) {
         return r;
 }
 
-/* Return: 0: the ring was read to its end, or as far as goes in one turn. */
+/* Return: 0: the ring was read to its end, or up to the limit of one turn. */
 static int wire_read_ring(Wire *wire) {
         int r;
 
@@ -110,7 +111,8 @@ static int wire_read_ring(Wire *wire) {
 
         if (r == RING_E_CORRUPT)
                 return wire_fail(wire, "a ring with invalid contents");
-        /* Empty, though perhaps nobody read so far as to be told: it is not looked at again then. */
+        /* The ring is empty and is read again only after a bell: wake a producer that waits for
+         * space. */
         if (ring_is_empty(&wire->ring.in) && ring_has_waiter(&wire->ring.in))
                 (void)wire_send_bell(wire, -1);
         return r < 0 ? r : 0;
@@ -133,7 +135,7 @@ int wire_look(Wire *wire) {
         return wire_buffer_used(&wire->stream) > used ? 0 : WIRE_E_AGAIN;
 }
 
-/* What is in the ring was written before the connection ended. */
+/* The ring's contents were written before the connection ended, so they are still read. */
 int wire_receive(Wire *wire) {
         int r, heard;
 
@@ -145,7 +147,8 @@ int wire_receive(Wire *wire) {
         return r == WIRE_E_AGAIN ? heard : r;
 }
 
-/* Nothing whole is left: descriptors belong to a frame that has begun, one at most. */
+/* No complete frame is left: descriptors belong to a frame that has begun, and it has at most
+ * one. */
 static int wire_wait_for_more(Wire *wire, WireBuffer *input, unsigned n_fds_expected) {
         if (!wire->is_ringed_in && wire->n_fds_in > n_fds_expected)
                 return wire_fail(wire, "a descriptor that no frame announces");
@@ -170,7 +173,7 @@ static int wire_check_header(Wire *wire, const uint8_t *header, size_t *ret_leng
         return 0;
 }
 
-/* It came no later than the frame, by the socket, which may not have been read since. */
+/* The descriptor was sent before the frame, on the socket, which may not have been read since. */
 static int wire_take_fd(Wire *wire, int *ret_fd) {
         if (!wire->n_fds_in && wire->is_ringed_in)
                 (void)wire_hear(wire);

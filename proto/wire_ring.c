@@ -60,7 +60,7 @@ int wire_ring_make(WireRing *ring, uint32_t capacity, int *ret_fd) {
         return 0;
 }
 
-/* Mapped memory that can shrink would kill us later. */
+/* If the peer could shrink the memory, an access to it would raise SIGBUS later. */
 static int wire_ring_check(int fd, uint32_t capacity) {
         const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
         struct stat st;

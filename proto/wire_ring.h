@@ -5,9 +5,9 @@
 /*
  * Wire ring
  *
- * Shared memory in which a Wire's bytes go instead of its socket: a ring each way
- * in one memfd, sealed against shrinking and growing. The rings carry a stream, in
- * chunks; where a frame begins is not theirs to know. Wire's own part.
+ * Shared memory that carries a Wire's bytes instead of its socket: a ring in each direction in one
+ * memfd, sealed against shrinking and growing. The rings carry a stream in chunks, which do not
+ * follow the borders of frames. Private to Wire.
  */
 
 #include <stddef.h>

@@ -68,7 +68,7 @@ static int scalar_float(const char *text, size_t size, uint64_t *ret_bits) {
         return 0;
 }
 
-/* A number below zero is one, if not one that fits. */
+/* A negative number is a number, even if the type cannot hold it. */
 static int scalar_unsigned(const char *text, uint64_t max, uint64_t *ret_bits) {
         int r;
 
@@ -160,7 +160,7 @@ static int out_shape(Argument *argument, char *text, Problem *problem) {
         return 0;
 }
 
-/* Taken apart from the right: a file's name may hold colons. */
+/* Split from the right, because a file's name may contain colons. */
 static int argument_parse_out(Argument *argument, Problem *problem) {
         char *shape, *dtype = NULL;
         int r;

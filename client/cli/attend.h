@@ -5,9 +5,9 @@
 /*
  * Attend
  *
- * Runs a job to its end while signals cancel it: the first of SIGINT, SIGTERM and
- * SIGHUP asks the daemon to cancel, and the end is still awaited; a second one
- * stops waiting. Both then are blocked until attend_end().
+ * Runs a job to its end. The first SIGINT, SIGTERM or SIGHUP asks the daemon to cancel the job and
+ * goes on waiting for its end. A second one stops waiting. The signals stay blocked until
+ * attend_end().
  */
 
 #include <signal.h>
@@ -20,9 +20,10 @@ typedef struct Attend {
         sigset_t saved;
 } Attend;
 
-/** attend_begin() - from here signals wait for attend_job(). Return: 0 or a negative errno. */
+/** attend_begin() - from now on attend_job() receives the signals. Return: 0 or a negative
+ * errno. */
 int attend_begin(Attend *attend);
-/** attend_job() - submit it and wait. Return: 0 once it ended, however; or a negative GPUQ_E_. */
+/** attend_job() - wait for a submitted job. Return: 0 once it ended, however; or a negative GPUQ_E_. */
 int attend_job(Attend *attend, gpuq_client *client, gpuq_job *job);
 /** attend_end() - signals work as before. Harmless after a failed attend_begin(). */
 void attend_end(Attend *attend);

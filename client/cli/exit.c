@@ -8,7 +8,7 @@ typedef struct ExitRule {
         ExitCode code[3]; /* by ExitWhen */
 } ExitRule;
 
-/* What is not named here is EXIT_JOB_FAILED. */
+/* Other errors are EXIT_JOB_FAILED. */
 static const ExitRule rules[] = {
         {GPUQ_E_CONNECT, {EXIT_NO_DAEMON, EXIT_NO_DAEMON, EXIT_NO_DAEMON}},
         {GPUQ_E_CLOSED, {EXIT_NO_DAEMON, EXIT_NO_DAEMON, EXIT_NO_DAEMON}},
@@ -17,7 +17,8 @@ static const ExitRule rules[] = {
         {GPUQ_E_DENIED, {EXIT_DENIED, EXIT_DENIED, EXIT_DENIED}},
         {GPUQ_E_QUOTA, {EXIT_DENIED, EXIT_DENIED, EXIT_DENIED}},
         {GPUQ_E_TIMEOUT, {EXIT_TIMEOUT, EXIT_TIMEOUT, EXIT_TIMEOUT}},
-        /* A wrong kernel name, device or argument is this command line's fault, or that of another. */
+        /* A wrong kernel name, device or argument is a mistake in this command line, or in an
+         * earlier one. */
         {GPUQ_E_NOT_FOUND, {EXIT_NO_JOB, EXIT_USAGE, EXIT_JOB_FAILED}},
         {GPUQ_E_INVALID, {EXIT_USAGE, EXIT_USAGE, EXIT_JOB_FAILED}},
 };

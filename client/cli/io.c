@@ -91,7 +91,7 @@ int outfile_check(const char *path) {
         return access(dirname(copy), W_OK | X_OK) < 0 ? -errno : 0;
 }
 
-/* The process's mask has no getter that leaves it alone; nothing else runs here that makes files. */
+/* umask() can only be read by setting it. No other thread creates files. */
 static mode_t file_mode_default(void) {
         mode_t mask = umask(0);
 
@@ -158,7 +158,7 @@ int outfile_fd(const OutFile *file) {
 int outfile_commit(OutFile *file) {
         int fd = TAKE_FD(file->fd);
 
-        /* Some file systems tell only here that the disk is full. */
+        /* Some file systems report a full disk only here. */
         if (fd >= 0 && close(fd) < 0)
                 return -errno;
         if (!file->temporary)

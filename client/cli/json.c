@@ -9,7 +9,8 @@
 
 #include "util/macro.h"
 
-/* Bytes of the UTF-8 character at @p, 0 if there is none. Surrogates and overlong forms are none. */
+/* Length of the UTF-8 character at @p in bytes; 0: there is none. Surrogates and overlong forms
+ * are invalid. */
 static size_t utf8_length(const unsigned char *p) {
         size_t length = *p < 0x80   ? 1
                         : *p < 0xc2 ? 0

@@ -3,8 +3,8 @@
 #define GPUQ_CLI_JSON_H
 
 /*
- * JSON documents, as gpuq(1) describes them: one object a command, whose member
- * "version" changes only when a member goes or changes its meaning.
+ * JSON documents, as described in gpuq(1): one object per command. Its member "version" changes
+ * only when a member is removed or changes its meaning.
  */
 
 #include <stdbool.h>

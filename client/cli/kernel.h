@@ -3,7 +3,7 @@
 #define GPUQ_CLI_KERNEL_H
 
 /*
- * What is known of a kernel, in words, and the launch that fits it.
+ * Describes a kernel in words, and chooses a launch configuration for it.
  */
 
 #include <stdbool.h>
@@ -19,10 +19,11 @@ const char *kernel_kind_name(gpuq_kind kind);
 /** kernel_parameters() - "pointer pointer i64"; the caller's to free; NULL: out of memory. */
 char *kernel_parameters(const gpuq_kernel_info *kernel);
 /**
- * kernel_check_array() - whether an array is what a built-in's text says of the argument
+ * kernel_check_array() - check an array against the description of a built-in kernel's argument
  *
- * Its element type and, where a result would be lost or a value not be read, its direction. Of other
- * kernels nothing is known here. Return: 0, or EXIT_USAGE with a @problem that names the argument.
+ * Checks the element type, and the direction where a result would be lost or a value would not be
+ * read. Other kernels have no description.
+ * Return: 0, or EXIT_USAGE with a @problem that names the argument.
  */
 int kernel_check_array(const gpuq_kernel_info *kernel, const Argument *argument, Problem *problem);
 /** kernel_names() - "add, scale; did you mean `add'?" for one that @name is not; the caller's to free; NULL: out of memory. */

@@ -59,7 +59,7 @@ static int read_options(Cli *cli, int argc, char **argv) {
         };
         int option;
 
-        /* "+": what follows the verb is the verb's. */
+        /* "+": options after the verb belong to the verb. */
         while ((option = getopt_long(argc, argv, "+hV", options, NULL)) != -1)
                 switch (option) {
                         case MAIN_HELP:
@@ -84,7 +84,7 @@ static int read_options(Cli *cli, int argc, char **argv) {
 static int run_verb(Cli *cli, int argc, char **argv) {
         int r;
 
-        optind = 0; /* glibc: start anew, with another set of options */
+        optind = 0; /* glibc: 0 starts again with other options */
         r = cli->verb->run(cli, argc, argv);
         if (r != EXIT_OK && cli->problem.text)
                 fprintf(stderr, "gpuq: %s: %s\n", cli->verb->name, problem_text(&cli->problem));
@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
         Cli cli = {};
         int r;
 
-        /* Characters for the tables' widths; numbers stay as in C. */
+        /* The character set is for the widths of tables; numbers are formatted as in C. */
         setlocale(LC_CTYPE, "");
 
         r = read_options(&cli, argc, argv);

@@ -10,7 +10,7 @@
 
 /* ---- write ----------------------------------------------------------------- */
 
-/* A path's bytes as they are, though they be no UTF-8: it is read by nobody else. */
+/* A path is written byte for byte, even if it is not UTF-8: only gpuq reads it again. */
 static void write_bytes(struct json_object *object, const char *name, const char *text) {
         json_object_object_add(object, name, json_object_new_string(text));
 }

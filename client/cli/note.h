@@ -5,9 +5,9 @@
 /*
  * Note
  *
- * What `gpuq run --detach` leaves with a job for `gpuq fetch`: which of its outputs
- * goes to which file, as an array of what type and shape. It is JSON, read with
- * distrust: any program of the same user may have written it.
+ * A text that `gpuq run --detach' stores with a job for `gpuq fetch': which output goes to which
+ * file, with type and shape. It is JSON, and is checked when read, because any program of the same
+ * user may have written it.
  */
 
 #include <stddef.h>
@@ -29,7 +29,8 @@ typedef struct Note {
 
 /** note_write() - as text, the caller's. Return: 0, or -ENOMEM. */
 int note_write(const Note *note, char **ret_text);
-/** note_read() - Return: 0, -EINVAL: it is none of ours, or -ENOMEM. What was read is to be cleared in any case. */
+/** note_read() - Return: 0; -EINVAL: the text is not a note; or -ENOMEM. Clear @ret_note in any
+ * case. */
 int note_read(const void *text, size_t n_text, Note *ret_note);
 /** note_clear() - free what it owns. */
 void note_clear(Note *note);

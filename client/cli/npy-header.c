@@ -96,7 +96,7 @@ static int header_number(Header *header, uint64_t *ret_value) {
         }
         if (header->p == start)
                 return header_broken(header, "a length");
-        /* Python 2 wrote long integers so. */
+        /* Python 2 wrote long integers in this way. */
         if (header->p < header->end && *header->p == 'L')
                 header->p++;
 
@@ -230,7 +230,7 @@ int npy_array_set_shape(NpyArray *array, const uint64_t *shape, unsigned n_dims)
         uint64_t n_elements = 1, n_bytes;
         bool empty = false, overflow = false;
 
-        /* A zero anywhere makes the product 0, whatever overflowed before it. */
+        /* A length of 0 makes the product 0, even if an earlier part overflowed. */
         for (unsigned i = 0; i < n_dims; i++) {
                 empty = empty || shape[i] == 0;
                 overflow = __builtin_mul_overflow(n_elements, shape[i], &n_elements) || overflow;

@@ -23,7 +23,7 @@ static int npy_cut_short(Problem *problem, const char *name) {
                            name);
 }
 
-/* Like io_read() that has to be whole. */
+/* As io_read(), but all bytes must be there. */
 static int npy_read_whole(int fd, const char *name, void *data, size_t n_data, Problem *problem) {
         size_t n_read = 0;
         int r;
@@ -34,7 +34,7 @@ static int npy_read_whole(int fd, const char *name, void *data, size_t n_data, P
         return n_read < n_data ? npy_cut_short(problem, name) : 0;
 }
 
-/* What stands before the dictionary: magic, version, and the dictionary's length in 2 or 4 bytes. */
+/* What precedes the dictionary: magic, version, and the dictionary's length in 2 or 4 bytes. */
 static int npy_read_prefix(int fd, const char *name, Problem *problem, uint32_t *ret_length,
                            size_t *ret_n_prefix) {
         uint8_t prefix[12];
@@ -73,7 +73,7 @@ static int npy_wrong_size(Problem *problem, const char *name, const NpyArray *ar
                            array->n_bytes);
 }
 
-/* Before a buffer is made for it: a header may promise anything. */
+/* Checked before memory is allocated, because a header may declare any size. */
 static int npy_check_size(int fd, const char *name, const NpyArray *array, size_t n_header,
                           Problem *problem) {
         struct stat st;

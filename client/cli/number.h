@@ -3,9 +3,9 @@
 #define GPUQ_CLI_NUMBER_H
 
 /*
- * Numbers as people type them. Strict: the whole text is the number, no blanks,
- * and what does not fit is refused instead of wrapped. Decimal, or hexadecimal
- * after 0x; a leading zero does not mean octal.
+ * Numbers as people type them. Strict: the whole text must be the number, without blanks, and a
+ * value that does not fit is rejected, not wrapped. Decimal, or hexadecimal after 0x; a leading
+ * zero does not mean octal.
  *
  * All return 0, -EINVAL (not a number) or -ERANGE (does not fit).
  */

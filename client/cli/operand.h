@@ -5,8 +5,8 @@
 /*
  * Operand
  *
- * A kernel argument while its job is made: the file it comes from, the buffer
- * that carries it, the file it goes to. Problems name the argument.
+ * An argument of the kernel with the file that it is read from, the buffer that holds it, and the
+ * file that it is written to. Problems name the argument.
  */
 
 #include <gpuq.h>
@@ -21,19 +21,20 @@ typedef struct Operand {
         OutFile *file;       /* of an output, while it is written */
 } Operand;
 
-/** operand_open() - read an input's header, and see whether an output could be written. Return: 0 or an exit code. */
+/** operand_open() - read an input's header, or check that an output could be written. Return: 0
+ * or an exit code. */
 int operand_open(Operand *operand, Argument *argument, Problem *problem);
 /** operand_load() - make the buffer and read an input's data into it. Return: 0 or an exit code. */
 int operand_load(Operand *operand, gpuq_client *client, Problem *problem);
-/** operand_arg() - as the library wants it. */
+/** operand_arg() - the argument in the library's form. */
 gpuq_arg operand_arg(const Operand *operand);
 /** operand_is_written() - whether it has a file to write. */
 bool operand_is_written(const Operand *operand);
-/** operand_store() - write an output beside its place. Return: 0 or an exit code. */
+/** operand_store() - write an output to a temporary file. Return: 0 or an exit code. */
 int operand_store(Operand *operand, Problem *problem);
-/** operand_commit() - put it in its place. Return: 0 or an exit code. */
+/** operand_commit() - rename the temporary file to the output's name. Return: 0 or an exit code. */
 int operand_commit(Operand *operand, Problem *problem);
-/** operand_clear() - let go of everything; what was not committed is removed. */
+/** operand_clear() - free everything, and remove a file that was not committed. */
 void operand_clear(Operand *operand);
 
 #endif

@@ -5,9 +5,8 @@
 /*
  * Problem
  *
- * The text of what went wrong. It is made where the facts are known and travels
- * up to main(), which prints it once. A text may be long: a compiler's log is
- * shown in full.
+ * The text of an error. It is set where the error is found, and main() prints it once. A text may
+ * be long: a compiler's log is shown in full.
  */
 
 #include "util/macro.h"

@@ -115,7 +115,7 @@ static int option_device(Cli *cli, RunOptions *options) {
 static int option_compiler(Cli *cli, RunOptions *options, const char *flag, const char *value) {
         char **compiler;
 
-        /* One more for the NULL at the end. */
+        /* One more element for the NULL at the end. */
         compiler = reallocarray(options->compiler, options->n_compiler + 2, sizeof(*compiler));
         if (!compiler)
                 return cli_no_memory(cli);

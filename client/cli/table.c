@@ -76,7 +76,7 @@ void table_cell(Table *table, const char *format, ...) {
         va_end(args);
 
         if (r >= 0)
-                text_clean_line(text); /* labels and reasons are other people's */
+                text_clean_line(text); /* labels and reasons come from other users */
         /* On success the line owns the text. */
         if (r < 0 || !table->line ||
             scols_line_refer_data(table->line, table->column++, text) != 0) {
@@ -93,7 +93,7 @@ void table_sort(Table *table) {
         scols_sort_table(table->scols, column);
 }
 
-/* libsmartcols prints nothing at all of a table without rows. */
+/* libsmartcols does not even print the headings of a table without rows. */
 static void table_print_heading(Table *table) {
         for (size_t i = 0; i < scols_table_get_ncols(table->scols); i++)
                 printf("%s%s", i ? " " : "",

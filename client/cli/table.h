@@ -5,10 +5,9 @@
 /*
  * Table
  *
- * Rows and columns on standard output, by libsmartcols: cut to the terminal's
- * width there, whole in a pipe; coloured on a terminal unless NO_COLOR is set.
- * What a cell holds may come from other users: bytes that a terminal would obey
- * are shown escaped.
+ * Rows and columns on standard output, by libsmartcols. On a terminal they are cut to its width,
+ * and coloured unless NO_COLOR is set; in a pipe they are complete. Cells may contain text of
+ * other users, so control characters are escaped.
  */
 
 #include <stdbool.h>
@@ -33,7 +32,7 @@ typedef struct Table Table;
 
 /** table_new() - an empty table. @columns are borrowed. Return: 0 or -ENOMEM. */
 int table_new(const TableColumn *columns, size_t n_columns, bool heading, Table **ret_table);
-/** table_row() - begin a row. A failure shows in table_print(). */
+/** table_row() - begin a row. table_print() reports a failure. */
 void table_row(Table *table, TableColor color);
 /** table_cell() - the next cell of the row. */
 void table_cell(Table *table, const char *format, ...) _printf_(2, 3);

@@ -30,7 +30,7 @@ static int cancel_read_ids(Cli *cli, char **words, size_t n_ids, uint64_t *ids) 
         return 0;
 }
 
-/* One id a call: the reply counts, and each job shall be told apart. */
+/* One call per id: the reply has only counts, but each job needs its own message. */
 static int cancel_one(Cli *cli, uint64_t id, CancelOutcome *ret_outcome) {
         gpuq_cancelled cancelled = {};
         int r;
@@ -79,7 +79,7 @@ static void cancel_print_json(struct json_object *document, const size_t counts[
         json_print(document);
 }
 
-/* What cannot be said of one does not keep the others. */
+/* A job that cannot be cancelled does not prevent cancelling the others. */
 static int cancel_ids(Cli *cli, const uint64_t *ids, size_t n_ids) {
         struct json_object *document = json_document();
         struct json_object *array = json_array(document, "jobs");

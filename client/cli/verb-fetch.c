@@ -3,8 +3,8 @@
 /*
  * gpuq fetch - the outputs of a detached job, once it has ended
  *
- * They appear only when all of them could be written, and the daemon keeps its copy
- * until they have: a fetch that fails can be made again.
+ * The output files are renamed into place when all of them are written. The daemon keeps its copy
+ * until then, so a fetch that fails can be repeated.
  */
 
 #include <inttypes.h>
@@ -70,7 +70,7 @@ static int fetch_store(Fetch *fetch, size_t i) {
         return r < 0 ? fetch_problem(fetch, output->path, strerror(-r)) : 0;
 }
 
-/* All are written before the first is renamed, as `gpuq run' does. */
+/* All outputs are written before the first is renamed, as in `gpuq run'. */
 static int fetch_write(Fetch *fetch) {
         size_t n = fetch->fetched->n_outputs;
         int r = 0;
@@ -142,7 +142,7 @@ static void fetch_print(const Fetch *fetch, int code) {
                        result->device);
 }
 
-/* The outputs are where they belong: that a copy stays behind is worth a word, no more. */
+/* The outputs are in place. A copy that stays in the daemon is only worth a warning. */
 static void fetch_discard(const Fetch *fetch) {
         if (gpuq_discard(fetch->cli->client, fetch->id) < 0)
                 fprintf(stderr, "gpuq: fetch: gpuqd could not delete the job: %s\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * gpuq queue - every job that waits, and why, or runs
+ * gpuq queue - running jobs, and waiting jobs with the reason why each waits
  */
 
 #include <pwd.h>
@@ -96,7 +96,7 @@ static int queue_print(const gpuq_queue *queue, bool heading) {
         return table_print(table);
 }
 
-/* A name first: a user may be called 1000. */
+/* Look up a name first: a user may be called 1000. */
 static int queue_read_user(Cli *cli, int64_t *ret_uid) {
         struct passwd *entry = getpwnam(optarg);
         uint64_t uid;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * gpuq wait - until a job of any process ends; exits with how it ended
+ * gpuq wait - wait for a job of any process; the exit status tells how it ended
  */
 
 #include "result.h"
 #include "verb.h"
 
-/* A job that ended badly gives an error too: its result tells it from a refused request. */
+/* A job that failed returns an error too. Its result distinguishes it from a rejected request. */
 static int wait_for(Cli *cli, uint64_t id) {
         gpuq_result result = {.state = GPUQ_PENDING};
         int r;

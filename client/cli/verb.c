@@ -96,7 +96,7 @@ static void option_unknown(Cli *cli, const char *word, int length) {
                 cli_usage(cli, "unknown option `%.*s'", length, word);
 }
 
-/* getopt_long() tells little: optopt is a long option's value, a short one's letter, or 0. */
+/* getopt_long() reports only optopt: a long option's value, a short option's letter, or 0. */
 static void option_wrong(Cli *cli, int kind, const char *word) {
         bool is_long = strncmp(word, "--", 2) == 0;
         int length = (int)strcspn(word, "=");

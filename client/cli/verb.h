@@ -24,7 +24,7 @@ typedef struct Verb {
         const char *name;
         const char *arguments;                       /* for the usage line */
         const char *summary;                         /* one line */
-        const char *help;                            /* its own options and what there is to know */
+        const char *help;                            /* its own options, and further explanations */
         const char *shorts;                          /* short options, for getopt_long() */
         const struct option *options;                /* ends with VERB_OPTIONS */
         int (*run)(Cli *cli, int argc, char **argv); /* Return: an exit code */
@@ -34,7 +34,7 @@ enum {
         VERB_HELP = 1000,
         VERB_SOCKET,
         VERB_JSON,
-        VERB_OWN, /* the first number free for a verb's own long options */
+        VERB_OWN, /* values of a verb's own long options start here */
 };
 
 /* Closes every verb's table of options. */
@@ -50,7 +50,7 @@ struct Cli {
         const char *socket; /* NULL: the library's choice */
         gpuq_client *client;
         Problem problem;
-        ExitCode code; /* what verb_next() stopped with */
+        ExitCode code; /* the exit code, if verb_next() returned -1 */
         bool json;
 };
 
@@ -61,7 +61,7 @@ extern const Verb *const verbs[];
 
 /** verb_find() - by name; NULL if there is none. */
 const Verb *verb_find(const char *name);
-/** verb_nearest() - what was probably meant; NULL if nothing is near. */
+/** verb_nearest() - a verb with a similar name; NULL: there is none. */
 const Verb *verb_nearest(const char *name);
 /** verb_print_help() - the usage line, the text, and every option. */
 void verb_print_help(const Verb *verb, FILE *stream);

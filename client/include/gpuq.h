@@ -127,7 +127,7 @@ GPUQ_API const char *gpuq_version(void);
 /**
  * gpuq_connect() - open a session
  * @path: the daemon's socket; NULL: $GPUQ_SOCKET, else $XDG_RUNTIME_DIR/gpuq.sock if it
- *        exists, else /run/gpuq/gpuqd.sock
+ *        exists in a folder that only this user may write, else /run/gpuq/gpuqd.sock
  *
  * Return: 0, GPUQ_E_CONNECT, GPUQ_E_VERSION, GPUQ_E_DENIED or GPUQ_E_QUOTA.
  */
@@ -709,6 +709,8 @@ GPUQ_API void gpuq_status_free(gpuq_status *status);
 /**
  * gpuq_get_queue() - get all waiting and running jobs. Free them with gpuq_queue_free().
  * @uid: jobs of this user; -1: of all users
+ *
+ * The daemon sends 1,024 jobs at a time: a longer list shows each part as it was when it was sent.
  */
 GPUQ_API int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue);
 GPUQ_API void gpuq_queue_free(gpuq_queue *queue);

@@ -10,7 +10,7 @@
 #include "compiler/compiler.h"
 #include "compiler/options.h"
 
-/* Where the CUDA Toolkit lies when the loader's own search does not know it. */
+/* Where the CUDA Toolkit is installed if the loader does not find it. */
 static const char *const folders[] = {"", "/usr/local/cuda/lib64/", "/usr/lib/cuda/lib64/",
                                       "/opt/cuda/lib64/"};
 
@@ -49,7 +49,8 @@ int backend_read_file(const char *path, char **ret_data, size_t *ret_n_data) {
         struct stat st;
         int r;
 
-        /* Not for ever: what is no file is told below. */
+        /* O_NONBLOCK: opening a FIFO must not wait for ever. What is not a file is rejected
+         * below. */
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;

@@ -5,8 +5,8 @@
 /*
  * Backend
  *
- * The compilers and linkers, one a file. Each tells its outcome in the Result; a
- * negative errno is for what no compiler had a part in, such as no memory.
+ * The compilers and linkers, each in a file of its own. Each stores its outcome in the Result. A
+ * negative errno is for failures that no compiler caused, such as lack of memory.
  */
 
 #include "compiler/request.h"
@@ -46,9 +46,9 @@ int link_image(const Request *request, Result *result, Format format, const void
  * Return: 1 if there is such an image now, 0 if not, or a negative errno.
  */
 int link_twins(const Request *request, Result *result, const char *ptx, size_t n_ptx);
-/** link_ptx() - PTX to a cubin, with twins where that can be. */
+/** link_ptx() - PTX to a cubin, with twins if possible. */
 int link_ptx(const Request *request, Result *result, const char *ptx, size_t n_ptx);
-/** gpu_compile() - anything to a cubin, by the above. */
+/** gpu_compile() - any format to a cubin, by the functions above. */
 int gpu_compile(const Request *request, Result *result);
 /** builtin_find() - the built-in kernels for the target. */
 int builtin_find(const Request *request, Result *result);
@@ -68,7 +68,8 @@ int backend_write_file(const char *path, const char *data, size_t n_data);
  * change the headers that are included before it; a line marker gives it its own name.
  */
 int backend_write_source(const Request *request, const char *path);
-/** backend_open_library() - the first of @names that is there, also in the toolkit's usual folders. NULL if none. */
+/** backend_open_library() - the first of @names that can be loaded, also from the toolkit's
+ * usual folders. NULL if none. */
 void *backend_open_library(const char *const *names);
 
 #endif

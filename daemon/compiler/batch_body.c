@@ -2,10 +2,9 @@
 /*
  * Batch body
  *
- * Whether a function's body does the same in a twin. Most of PTX does: only what
- * sees the grid, the module or the parameters can tell a twin from its kernel, so
- * it is those words that are looked for, and statements are followed just as far
- * as a parameter's use needs it.
+ * Whether the body of a function does the same in a twin. Most of PTX does. Only code that reads
+ * the grid, the module or the parameters can differ. So this file looks for the words that do so,
+ * and parses statements only as far as a parameter's use requires.
  */
 
 #include <string.h>
@@ -52,7 +51,7 @@ static void follow_statement(Body *body) {
 
 /* ---- obstacles ------------------------------------------------------------------------ */
 
-/* The twin has the answers to %ctaid.z and %nctaid.z in registers of 32 bits. */
+/* The twin keeps the values of %ctaid.z and %nctaid.z in registers of 32 bits. */
 static bool is_answered(const Body *body) {
         return body->function->is_entry &&
                (ptx_token_is(body->token, "%ctaid.z") || ptx_token_is(body->token, "%nctaid.z")) &&
@@ -104,7 +103,7 @@ static BatchObstacle judge_word(const Body *body) {
                 return BATCH_CLUSTER;
         if (ptx_token_starts(body->token, "griddepcontrol"))
                 return BATCH_COOPERATIVE;
-        /* Its result is an address like that of other memory, which may go anywhere. */
+        /* The result is an address like that of other memory, which may be passed anywhere. */
         if (ptx_token_starts(body->token, "cvta.param"))
                 return BATCH_PARAMETERS;
         return BATCH_NONE;
@@ -161,7 +160,7 @@ static int add_call(Body *body, uint32_t callee) {
         return 0;
 }
 
-/* A name of the outer level, wherever it stands: an address that is taken may be called. */
+/* A name of the outer level, in any place, because a function may be called through its address. */
 static int judge_name(Body *body) {
         const BatchSymbol *symbol = batch_module_find(body->module, body->token);
 

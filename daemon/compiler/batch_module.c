@@ -2,8 +2,8 @@
 /*
  * Batch module
  *
- * One loop over the outer level, as in ptx.c; then every body is judged, and
- * obstacles go from the called to their callers.
+ * One loop over the outer level, as in ptx.c. Then every body is checked for obstacles, which
+ * callers inherit from the functions that they call.
  */
 
 #include "compiler/batch_module.h"
@@ -343,7 +343,7 @@ const BatchSymbol *batch_module_find(const BatchModule *module, PtxToken name) {
 
 /* ---- the whole ------------------------------------------------------------------------ */
 
-/* From the called to the callers, until nothing changes. */
+/* Callers inherit obstacles from the functions that they call, until nothing changes. */
 static void spread_obstacles(BatchModule *module) {
         bool changed = true;
 

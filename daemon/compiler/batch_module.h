@@ -5,10 +5,10 @@
 /*
  * Batch module
  *
- * Reads PTX for batch.c: a module's functions, where their parts lie in the text,
- * how a kernel's parameters lie, and what stands in the way of a twin. Whoever
- * calls a function that cannot be in a twin cannot either. Pure; what it does not
- * know is an obstacle, never an error.
+ * Reads PTX for batch.c: a module's functions, the position of their parts in the text, the layout
+ * of a kernel's parameters, and obstacles that make a twin impossible. A function that calls one
+ * with an obstacle has that obstacle, too. Pure. Code that this parser does not know is an
+ * obstacle, never an error.
  */
 
 #include <stdbool.h>
@@ -19,12 +19,12 @@
 
 typedef enum BatchObstacle {
         BATCH_NONE,
-        BATCH_GRID, /* it asks for its place in the grid, and no answer but the true one would do */
+        BATCH_GRID,        /* it reads its place in the grid, which differs in a twin */
         BATCH_CLUSTER,     /* blocks work together in clusters */
         BATCH_COOPERATIVE, /* all blocks work together, or wait for an earlier launch */
         BATCH_VARIABLE,    /* it names a variable, texture or surface of the module */
-        BATCH_CALL,        /* printf, malloc, a launch, or other code that is not here */
-        BATCH_PARAMETERS,  /* none, too large, or used in a way that a table has no answer to */
+        BATCH_CALL,        /* printf, malloc, a launch, or a function without a body here */
+        BATCH_PARAMETERS,  /* none, too large, or used in a way that a table cannot replace */
         BATCH_UNKNOWN,     /* not understood */
 } BatchObstacle;
 

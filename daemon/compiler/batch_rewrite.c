@@ -2,10 +2,9 @@
 /*
  * Batch
  *
- * A twin is its kernel's text once more. Registers that hold the parameters'
- * addresses in the table stand where the parameters' names stood, and others, with
- * what a grid of one layer has there, where it reads %ctaid.z and %nctaid.z. The
- * assembler folds all of it into the offsets of its loads.
+ * A twin is a copy of its kernel's text. Registers with the addresses of the parameters in the
+ * table replace the parameters' names. Other registers, with the values for a grid of one layer,
+ * replace %ctaid.z and %nctaid.z. The assembler folds all of it into the offsets of its loads.
  */
 
 #include "compiler/batch_rewrite.h"
@@ -17,7 +16,7 @@
 #include "compiler/batch_module.h"
 
 #define OWN_WORD "gpuq_batch" /* in every name that is added: a text that has it gets no twins */
-#define TEXT_MAX (1u << 20)   /* a module so large would take its compiler too long to do twice */
+#define TEXT_MAX (1u << 20)   /* compiling a larger module twice would take too long */
 
 static void write_head(FILE *f, const BatchFunction *kernel) {
         fprintf(f,
@@ -73,7 +72,7 @@ static void write_body(FILE *f, const BatchFunction *kernel) {
         fputc('\n', f);
 }
 
-/* Each twin stands right behind its kernel, where all that it names is known. Return: how many. */
+/* Each twin follows its kernel, where all names that it uses are known. Return: how many. */
 static int write_module(FILE *f, const BatchModule *module, const char *text, size_t n_text) {
         const char *at = text, *end = text + n_text;
         int n_twins = 0;

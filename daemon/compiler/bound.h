@@ -5,9 +5,9 @@
 /*
  * Bound
  *
- * How much memory a compiler may take that works inside this process. Counted is
- * what is its own and written (RLIMIT_DATA): address space it may reserve as it
- * likes. Only while it works, since CUDA's driver may need more.
+ * Limits the memory of a compiler that works inside this process. Only private writable memory
+ * counts (RLIMIT_DATA), so it may reserve any amount of address space. The limit holds only while
+ * the compiler works, because CUDA's driver may need more.
  */
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 
 /** bound_begin() - so many MiB from now on, until bound_end(). Return: the limit before it. */
 struct rlimit bound_begin(unsigned memory_mib);
-/** bound_end() - whatever was taken meanwhile stays. */
+/** bound_end() - end the limit; memory allocated meanwhile stays. */
 void bound_end(const struct rlimit *before);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * Built-in kernels
  *
- * Compiled when gpuq was built: a shared object for the CPU driver, and for GPUs
- * PTX, with a fatbin where nvcc was at hand, for when PTX cannot be linked. builtin.txt tells their arguments,
- * one line a kernel, in the form of compiled.h's signature.
+ * Compiled when gpuq was built: a shared object for the CPU driver, and PTX for GPUs. If nvcc was
+ * available there is also a fatbin, which is used if PTX cannot be linked. builtin.txt describes
+ * their arguments, one line per kernel, in the form of compiled.h's signature.
  */
 
 #include <stdio.h>

@@ -2,9 +2,9 @@
 /*
  * Clang
  *
- * CUDA C++ to PTX without any part of the CUDA Toolkit: gpuq_device.h stands in
- * for its headers. PTX of an older architecture runs on every later one, so what
- * clang 14 knows is enough.
+ * CUDA C++ to PTX without any part of the CUDA Toolkit: gpuq_device.h replaces its headers. PTX
+ * for an older architecture runs on every later one, so the architectures that clang 14 knows are
+ * enough.
  */
 
 #include <stdio.h>

@@ -2,9 +2,8 @@
 /*
  * Compiled
  *
- * Packing is a copy; parsing checks the header's lengths against the size as a
- * whole before it looks at any section, then copies the text sections and cuts
- * the copy into strings in place.
+ * Packing is a copy. Parsing checks the lengths in the header against the total size before it
+ * reads any section. Then it copies the text sections and splits the copy into strings in place.
  */
 
 #include "compiler/compiled.h"

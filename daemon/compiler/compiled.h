@@ -44,8 +44,9 @@ typedef enum CompiledStatus {
 } CompiledStatus;
 
 enum {
-        COMPILED_HAS_VARIABLES = 1 << 0, /* writable ones: an instance a session */
-        COMPILED_HAS_PRINTF = 1 << 1,    /* its launches may fill the printf buffer */
+        COMPILED_HAS_VARIABLES =
+                1 << 0, /* writable variables: each session needs an instance of its own */
+        COMPILED_HAS_PRINTF = 1 << 1, /* its launches may fill the printf buffer */
         COMPILED_FROM_CACHE = 1 << 2,
         COMPILED_HAS_TWINS = 1 << 3, /* kernels named as batch.h says are ours, not the user's */
         _COMPILED_FLAGS = 15,

@@ -5,8 +5,8 @@
 /*
  * CPU image
  *
- * Reads what a shared object for the CPU driver says of itself without loading
- * it, as daemon/driver/cpu/image.h describes. Pure.
+ * Reads the description that a shared object for the CPU driver contains, without loading it, as
+ * daemon/driver/cpu/image.h describes. Pure.
  */
 
 #include "compiler/signature.h"

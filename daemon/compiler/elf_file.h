@@ -5,8 +5,8 @@
 /*
  * ELF file
  *
- * Sections and symbols of a 64-bit little-endian ELF file in memory. Pure;
- * nothing in it is believed before it is checked against the size.
+ * Sections and symbols of a 64-bit little-endian ELF file in memory. Pure; every offset and length
+ * is checked against the size before it is used.
  */
 
 #include <elf.h>
@@ -31,7 +31,7 @@ typedef struct ElfFile {
 typedef int (*ElfFileOnSymbol)(const ElfFile *file, const Elf64_Sym *symbol, const char *name,
                                void *userdata);
 
-/** elf_file_open() - look at an image. Return: 0 or ELF_FILE_E_BROKEN. */
+/** elf_file_open() - check the header of an image. Return: 0 or ELF_FILE_E_BROKEN. */
 int elf_file_open(const void *image, size_t n_image, ElfFile *ret_file);
 /** elf_file_bytes() - some bytes of it, or NULL if they are not all inside. */
 const void *elf_file_bytes(const ElfFile *file, uint64_t offset, uint64_t n);

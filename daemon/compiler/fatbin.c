@@ -2,9 +2,8 @@
 /*
  * Fatbin
  *
- * A header of 16 bytes, then entries, each with a header of its own that says
- * how long it and the data behind it are. The layout is that which every
- * toolkit from CUDA 4 to 13 writes.
+ * A header of 16 bytes, then entries. Each entry has a header with its own length and that of the
+ * data after it. Every toolkit from CUDA 4 to 13 writes this layout.
  */
 
 #include "compiler/fatbin.h"

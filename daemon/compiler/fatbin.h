@@ -5,8 +5,8 @@
 /*
  * Fatbin
  *
- * Walks the entries of a fatbin, cubins and PTX for several devices. Pure; every
- * length is checked. Compressed entries are told as such and left to the linker.
+ * Walks the entries of a fatbin: cubins and PTX for several devices. Pure; every length is
+ * checked. Compressed entries are reported as such, and the linker unpacks them.
  */
 
 #include <stdbool.h>

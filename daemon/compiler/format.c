@@ -2,9 +2,8 @@
 /*
  * Format
  *
- * An image is one of a few things that say so in their first bytes, or text. PTX
- * is text with its two directives; other text is taken for source, so that the
- * compiler's own message tells what is wrong with it.
+ * Most formats are recognized by their first bytes. PTX is text with its two directives. Other
+ * text counts as source, so that the compiler's own message says what is wrong with it.
  */
 
 #include "compiler/format.h"

@@ -5,7 +5,7 @@
 /*
  * Format
  *
- * Tells what an image is from its first bytes. Pure.
+ * Detects the format of an image by its first bytes. Pure.
  */
 
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * GPU
  *
- * Every format to a cubin for one device, and what the format tells of kernels
- * on the way. Nothing is compiled that already runs on the device.
+ * Turns every format into a cubin for one device, and collects what the formats say about kernels.
+ * Code that already runs on the device is not compiled again.
  */
 
 #include <string.h>
@@ -81,7 +81,7 @@ static bool has_usable_ptx(const void *image, size_t n_image, unsigned sm) {
         return false;
 }
 
-/* Linking a fatbin tells nothing of its kernels, but the cubin that comes out does. */
+/* Linking a fatbin does not describe its kernels, but the resulting cubin does. */
 static int link_fatbin(const Request *request, Result *result, const void *image, size_t n_image) {
         unsigned sm;
         int r;

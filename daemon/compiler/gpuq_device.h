@@ -5,11 +5,11 @@
 /*
  * CUDA C++ for clang without the CUDA Toolkit
  *
- * Given before every source (-include) where clang makes PTX with -nocudainc and
- * -nocudalib: the built-in kernels, and users' source on a machine without NVRTC.
- * It has the language's words and variables, barriers, warp functions, atomics,
- * printf and assert, and the mathematics that the hardware has or that is
- * short; not the toolkit's library of functions such as sin() in full accuracy.
+ * Included before every source (-include) if clang makes PTX with -nocudainc and -nocudalib: the
+ * built-in kernels, and users' source on a machine without NVRTC. It has the keywords and
+ * variables of the language, barriers, warp functions, atomics, printf and assert, and the
+ * mathematical functions that the hardware has or that are short. It lacks the toolkit's library
+ * of functions such as sin() in full accuracy.
  */
 
 #if !defined(__CUDA__) || !defined(__clang__)
@@ -382,7 +382,7 @@ template <class T> GPUQ_DEVICE T min(T a, T b) {
 template <class T> GPUQ_DEVICE T max(T a, T b) {
         return a < b ? b : a;
 }
-/* The hardware's approximations, which is what these names mean in CUDA as well. */
+/* The hardware's approximations, as in CUDA. */
 GPUQ_DEVICE float __sinf(float v) {
         return __nvvm_sin_approx_f(v);
 }

@@ -2,9 +2,9 @@
 /*
  * Host
  *
- * CUDA C++ to a shared object for the CPU driver: the two steps of
- * daemon/driver/cpu/image.h, with scan.c between them. The source's own name is
- * given by a line marker, so messages show it and not our temporary file.
+ * CUDA C++ to a shared object for the CPU driver: the two steps of daemon/driver/cpu/image.h, with
+ * scan.c between them. A line marker sets the name of the source, so messages show it and not our
+ * temporary file.
  */
 
 #include <stdio.h>
@@ -140,7 +140,7 @@ static int compile(Host *host, bool *ret_ok) {
         const Request *request = host->request;
 
         begin(host);
-        /* It would warn of what was rewritten; the preprocessor's own #warning is told. */
+        /* No warnings about rewritten code; #warning is shown by the preprocessor. */
         add(host, "-w");
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 add(host, flags[i]);

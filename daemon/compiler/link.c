@@ -2,8 +2,8 @@
 /*
  * Link
  *
- * PTX or a fatbin to a cubin: by nvJitLink, which needs no GPU, or by the
- * driver's own linker in a context of this short-lived process.
+ * PTX or a fatbin to a cubin: by nvJitLink, which needs no GPU, or by the driver's own linker in a
+ * context of this short-lived process.
  */
 
 #include <dlfcn.h>
@@ -109,8 +109,8 @@ static int nvjitlink_take(const NvJitLink *link, Linker linker, Result *result) 
 }
 
 /*
- * PTX for one architecture's own instructions says so by a letter (".target sm_90a"), and links for nothing
- * else. What is written for another architecture is refused by the linker, in its words.
+ * A letter in its target (".target sm_90a") marks PTX that uses instructions of one architecture;
+ * it links only for that one. For PTX of another architecture the linker reports the error.
  */
 static char ptx_letter(const char *ptx, size_t n_ptx, unsigned sm) {
         const char *target = memmem(ptx, n_ptx, ".target", strlen(".target"));
@@ -273,7 +273,7 @@ int link_image(const Request *request, Result *result, Format format, const void
 
 /* ---- twins ------------------------------------------------------------------------ */
 
-/* What was no fault of the text may go well another time. */
+/* A failure that the text did not cause may not happen again. */
 static void take_twins(Result *result, Result *twins) {
         if (twins->status != COMPILED_OK) {
                 result->uncacheable = twins->status == COMPILED_INTERNAL;

@@ -2,9 +2,9 @@
 /*
  * NVRTC
  *
- * NVIDIA's runtime compiler, opened where it is installed. Compiling for a real
- * architecture gives the cubin and, from the same pass, the PTX that tells the
- * kernels' parameters; a device newer than NVRTC gets PTX for the linker.
+ * NVIDIA's runtime compiler, loaded if it is installed. Compiling for a real architecture gives
+ * the cubin and, from the same run, the PTX that describes the kernels' parameters. A device newer
+ * than NVRTC gets PTX for the linker.
  */
 
 #include <dlfcn.h>
@@ -75,7 +75,7 @@ static int nvrtc_open(Nvrtc *ret_nvrtc) {
         return 0;
 }
 
-/* The greatest that it knows and the device can run; 0 if there is none. */
+/* The newest architecture that it knows and the device can run; 0 if there is none. */
 static int best_architecture(const Nvrtc *nvrtc, unsigned sm) {
         int known[ARCHITECTURES_MAX], n = 0, best = 0;
 

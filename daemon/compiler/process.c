@@ -56,7 +56,7 @@ static void exec_child(const char *const *argv, char *const *environment, int ou
         const struct rlimit data = {DATA_MAX, DATA_MAX};
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-        /* Source that fills memory is its user's mistake, and the machine's memory is everybody's. */
+        /* A source may make its compiler use too much memory, which other users need. */
         (void)setrlimit(RLIMIT_DATA, &data);
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
@@ -87,7 +87,7 @@ static int spawn(const Request *request, const char *const *argv, int output, pi
         return 0;
 }
 
-/* Reads to the end; what is too much is read and dropped, so that the writer never blocks. */
+/* Reads to the end. Output beyond the limit is dropped, so that the writer never blocks. */
 static int read_output(int fd, char **ret_output) {
         char *output = malloc(OUTPUT_MAX + 1), drop[4096];
         size_t n = 0;

@@ -5,8 +5,8 @@
 /*
  * Process
  *
- * Runs a compiler program to its end, with what it says as text. It gets a small
- * environment of ours and no descriptor but its standard ones, and ends with us.
+ * Runs a compiler program to its end and collects its output as text. The program gets a small
+ * environment and only its standard descriptors, and ends with this process.
  */
 
 #include "compiler/request.h"

@@ -2,9 +2,9 @@
 /*
  * PTX
  *
- * One loop over the outer level. Some directives end with a newline
- * and others with a semicolon, so the loop looks for the few words it knows and
- * lets everything else pass; bodies in braces are skipped whole.
+ * One loop over the outer level. Some directives end with a newline and others with a semicolon,
+ * so the loop looks for the few words that it knows and ignores everything else. Bodies in braces
+ * are skipped.
  */
 
 #include "compiler/ptx.h"

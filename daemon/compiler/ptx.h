@@ -5,9 +5,9 @@
 /*
  * PTX
  *
- * Reads what a PTX text declares at its outer level: entries with their
- * parameters, variables, and whether printf is called. Pure; checks nothing that
- * the assembler will check anyway, and takes any bytes without harm.
+ * Reads what a PTX text declares at its outer level: entries with their parameters, variables, and
+ * whether printf is called. Pure. It does not check what the assembler checks, and accepts any
+ * bytes without harm.
  */
 
 #include "compiler/ptx_tokens.h"

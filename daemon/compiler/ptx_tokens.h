@@ -5,9 +5,9 @@
 /*
  * PTX tokens
  *
- * PTX as a row of words, strings and single marks. A word is an identifier, a
- * register, an instruction with its types, a directive or a number; blanks and
- * comments are passed over. Pure; any bytes are taken without harm.
+ * PTX as a sequence of words, strings and single marks. A word is an identifier, a register, an
+ * instruction with its types, a directive or a number; blanks and comments are skipped. Pure; any
+ * bytes are accepted without harm.
  */
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* It travels in one frame to the client; the first errors are those that matter. */
+/* The log is sent to the client in one frame; the first errors are the important ones. */
 #define LOG_MAX (256u << 10)
 
 int result_new(Result **ret_result) {

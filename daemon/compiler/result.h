@@ -5,8 +5,8 @@
 /*
  * Result
  *
- * What a compile came to, on its way to compiled.h's bytes. A compiler or linker
- * sets it; a compile error is a result like another, not a failure of ours.
+ * The outcome of a compilation, until it is packed as compiled.h describes. A compiler or linker
+ * sets it. A compile error is a result, not a failure of this program.
  */
 
 #include "compiler/compiled.h"
@@ -19,7 +19,7 @@ typedef struct Result {
         size_t n_image;
         char *log; /* malloc()ed, or NULL */
         Signature *signature;
-        bool uncacheable; /* another time there may be a better one */
+        bool uncacheable; /* a later compilation may give a better result */
 } Result;
 
 /** result_new() - COMPILED_OK, with nothing in it. Return: 0 or -ENOMEM. */
@@ -28,7 +28,7 @@ int result_new(Result **ret_result);
 Result *result_free(Result *result);
 DEFINE_CLEANUP(Result, result_free)
 
-/** result_fail() - end with a status and a text; the image goes. Return: 0 or -ENOMEM. */
+/** result_fail() - end with a status and a text; the image is freed. Return: 0 or -ENOMEM. */
 int result_fail(Result *result, CompiledStatus status, const char *format, ...) _printf_(3, 4);
 /** result_add_log() - append to the log, bounded. Return: 0 or -ENOMEM. */
 int result_add_log(Result *result, const char *text);

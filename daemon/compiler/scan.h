@@ -6,9 +6,9 @@
  * Scan
  *
  * The step between preprocessing and compiling CUDA C++ for the CPU driver, as
- * daemon/driver/cpu/image.h describes it: finds the kernels, makes dynamic shared
- * memory what the header wants, and appends a line for each kernel. Pure; line
- * numbers stay. What it does not understand it leaves for the compiler to refuse.
+ * daemon/driver/cpu/image.h describes it. It finds the kernels, rewrites dynamic shared memory as
+ * the header requires, and appends a line for each kernel. Pure; line numbers stay. The compiler
+ * rejects what this step does not understand.
  */
 
 #include <stddef.h>

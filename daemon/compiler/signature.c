@@ -2,9 +2,8 @@
 /*
  * Signature
  *
- * C++ kernels are known to the driver by mangled names, and to the CPU driver
- * and to their authors by plain ones. Both are told, so that one client program
- * runs on either.
+ * The driver knows C++ kernels by mangled names, the CPU driver and the kernels' authors by plain
+ * ones. A signature has both, so that one client program runs on either driver.
  */
 
 #include "compiler/signature.h"

@@ -5,8 +5,8 @@
 /*
  * Tokens
  *
- * Preprocessed C++ as a row of words, literals and single marks. Blanks and
- * line markers are passed over. Pure; any bytes are taken without harm.
+ * Preprocessed C++ as a sequence of words, literals and single marks. Blanks and line markers are
+ * skipped. Pure; any bytes are accepted without harm.
  */
 
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 /*
  * Driver
  *
- * Fills the table by name. All functions or none: a caller never has to ask
- * whether a member is NULL.
+ * Fills the table by name. If a function is missing, loading fails, so callers need not check for
+ * NULL.
  */
 #include "driver/driver.h"
 

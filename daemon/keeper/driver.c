@@ -2,7 +2,7 @@
 /*
  * Driver
  *
- * See driver.h. Looks at what the kernel shows, opens no device.
+ * See driver.h. Reads what the kernel shows in /sys and /dev, and opens no device.
  */
 
 #include "keeper/driver.h"

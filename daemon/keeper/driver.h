@@ -5,9 +5,9 @@
 /*
  * Driver
  *
- * Which driver workers are to load. device=auto means the CPU driver only where
- * the machine has no NVIDIA device at all: a machine whose GPU is not ready yet
- * waits for it rather than compute silently on the CPU.
+ * Which driver workers load. device=auto means the CPU driver only if the machine has no NVIDIA
+ * device at all. If its GPU is not ready yet, gpuqd waits for it and does not silently compute on
+ * the CPU.
  */
 
 #include <sys/types.h>

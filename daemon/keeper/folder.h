@@ -5,9 +5,9 @@
 /*
  * Folder
  *
- * The compile caches, one a uid, and the empty folder that keeps workers away
- * from any MPS daemon, all below cache_dir, which only gpuqd may write; and the
- * supervisor's folder for detached jobs, below state_dir.
+ * Three kinds of folders. Below cache_dir, which only gpuqd may write: the compile cache of each
+ * uid, and an empty folder that keeps workers away from any MPS daemon. Below state_dir: the
+ * supervisor's folder for detached jobs.
  */
 
 #include <sys/types.h>

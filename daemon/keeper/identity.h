@@ -5,14 +5,12 @@
 /*
  * Identity
  *
- * The identity of a process to start. Never uid 0, never gid 0, never the
- * "unchanged" of setresuid().
+ * The identity of a process to start. It is never uid 0, gid 0, or the "unchanged" of setresuid().
  *
- * A worker has its user's uid, but the gid of worker_user, which no user of the
- * machine has. The kernel lets a process be traced and its memory be read only by
- * those whose uid and gid both match, so its own user cannot do either, from
- * the first instruction on. Of its user's groups it gets those alone that open the
- * devices. Nothing of this comes from the supervisor but the uid.
+ * A worker has its user's uid, but the gid of worker_user, which no user of the machine has. The
+ * kernel lets a process be traced and its memory be read only by processes whose uid and gid both
+ * match. So the worker's own user cannot do either, from the first instruction on. Of its user's
+ * groups the worker gets only those that open the devices. The supervisor provides only the uid.
  */
 
 #include <stdbool.h>

@@ -5,9 +5,9 @@
 /*
  * Kernel log
  *
- * Opened here, since it may take CAP_SYSLOG (kernel.dmesg_restrict), and read by every
- * supervisor, which has no right to open it: the kernel asks for the right at open() alone.
- * They share one position, so that each goes on where the previous one stopped.
+ * The keeper opens it, because that may take CAP_SYSLOG (kernel.dmesg_restrict), which the kernel
+ * checks only at open(). Every supervisor reads it without that right. They share one position, so
+ * that each continues where the previous one stopped.
  */
 
 #include "util/config.h"

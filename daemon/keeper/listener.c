@@ -2,9 +2,8 @@
 /*
  * Listener
  *
- * Two gpuqd that start at once at one path would each take the other's fresh
- * socket for a stale one, so probing and binding are done under a lock on the
- * folder, which leaves no lock file behind.
+ * If two gpuqd start at once at one path, each could take the other's new socket for a stale one.
+ * So probing and binding are done under a lock on the folder, which leaves no lock file behind.
  */
 
 #include "keeper/listener.h"

@@ -5,7 +5,8 @@
 /*
  * Listener
  *
- * The listening socket: systemd's, or our own at a path, which goes when it ends.
+ * The listening socket: systemd's, or our own at a path, which is removed when the listener is
+ * freed.
  */
 
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 /*
  * Orphans
  *
- * See orphans.h. A child that is not reaped keeps its number, so what is killed is
- * what was seen.
+ * See orphans.h. A process id stays in use until the child is reaped, so the killed process is the
+ * one that was found.
  */
 
 #include "keeper/orphans.h"

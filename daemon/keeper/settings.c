@@ -2,7 +2,7 @@
 /*
  * Settings
  *
- * See settings.h. A reload reads and checks the whole before anything changes.
+ * See settings.h. A reload reads and checks the whole configuration before anything changes.
  */
 
 #include "keeper/settings.h"

@@ -5,9 +5,8 @@
 /*
  * Words
  *
- * A NULL-terminated list of strings that grows: the argv or environment of a
- * process to start, made before fork(). Being out of memory is remembered, so
- * that a list is built without a check a line.
+ * A NULL-terminated list of strings that grows: the argv or environment of a process to start,
+ * made before fork(). The list remembers if memory ran out, so that the caller checks only once.
  */
 
 #include <stdbool.h>

@@ -17,7 +17,7 @@ struct Bump {
         size_t n_bytes;
 };
 
-/* Seldom; within bump_alloc() its registers would be saved by each call. */
+/* Rarely called. If it were inlined, each call of bump_alloc() would save its registers. */
 static __attribute__((noinline)) BumpChunk *bump_grow(Bump *bump, size_t n_min) {
         size_t size = MAX(n_min, (size_t)BUMP_CHUNK);
         BumpChunk *chunk;

@@ -5,9 +5,9 @@
 /*
  * Bump
  *
- * Memory for unpacking one message: handed out from chunks, given back all at
- * once. A few bytes of protobuf may ask for a hundredfold in memory, so there is
- * a limit, at which unpacking fails like any other broken message.
+ * Memory for unpacking one message: allocated from chunks, freed all at once. A few bytes of
+ * protobuf can require a hundred times as much memory, so there is a limit, at which unpacking
+ * fails like that of any other broken message.
  */
 
 #include <protobuf-c/protobuf-c.h>

@@ -5,11 +5,10 @@
 /*
  * Channel
  *
- * The way between the supervisor and one worker: a ring each way in a sealed
- * memfd, a pair of sockets as doorbells, and another for descriptors. One
- * message is bytes to it; a descriptor that goes with it is sent on the
- * socket before the message is written to the ring, so it is there when the
- * message is read. Messages and descriptors keep their order.
+ * Connects the supervisor with one worker: a ring in each direction in a sealed memfd, a pair of
+ * sockets as doorbells, and another for descriptors. A message is a sequence of bytes. A
+ * descriptor that belongs to a message is sent on the socket before the message is written to the
+ * ring, so it is there when the message is read. Messages and descriptors keep their order.
  *
  * The other side may be hostile: no call blocks, whatever it does to its descriptors. Bells are
  * not eventfds because both sides would share their flags, and either could clear O_NONBLOCK.
@@ -25,7 +24,7 @@
 enum {
         _CHANNEL_E_SUCCESS,
         CHANNEL_E_AGAIN,   /* nothing to read, or the ring is full: try later */
-        CHANNEL_E_CORRUPT, /* the other side broke the rules: end it */
+        CHANNEL_E_CORRUPT, /* the other side violated the protocol: end it */
         CHANNEL_E_CLOSED,  /* the other side is gone */
 };
 
@@ -63,9 +62,10 @@ int channel_reserve(Channel *channel, size_t n_data, uint8_t **ret_data);
  * Return: 0, CHANNEL_E_AGAIN, CHANNEL_E_CORRUPT, CHANNEL_E_CLOSED, -EMSGSIZE, or another negative errno.
  */
 int channel_send(Channel *channel, const uint8_t *data, size_t n_data, int fd);
-/** channel_written() - Return: where all messages end that were sent so far. */
+/** channel_written() - Return: the position in the ring after the last message that was sent. */
 uint32_t channel_written(const Channel *channel);
-/** channel_is_dealt_with() - the other side has dealt with all messages before @position, see channel_receive(). */
+/** channel_is_dealt_with() - has the other side processed all messages before @position? See
+ * channel_receive(). */
 bool channel_is_dealt_with(const Channel *channel, uint32_t position);
 /**
  * channel_receive() - the next message
@@ -89,7 +89,7 @@ int channel_take_fd(Channel *channel);
  * Return: false if a message came meanwhile: read it instead of sleeping.
  */
 bool channel_sleep(Channel *channel);
-/** channel_is_watched() - the other side is awake, or about to be. */
+/** channel_is_watched() - is the other side polling, or about to read? */
 bool channel_is_watched(const Channel *channel);
 /** channel_wake() - call after waking: clears the bell. Return: 0, or CHANNEL_E_CLOSED: it stays readable. */
 int channel_wake(Channel *channel);

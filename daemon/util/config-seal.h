@@ -5,10 +5,10 @@
 /*
  * Sealed configuration
  *
- * A whole Config as a sealed memfd. The keeper passes the last valid configuration
- * this way, so that no other process reads files that may be invalid by now. It holds
- * every key of the table and every user, as "name\0value\0"; a pair "user\0NAME\0"
- * starts those of a user.
+ * A Config as a sealed memfd. The keeper passes the last valid configuration in this form, so that
+ * other processes do not read files that may be invalid now. It holds every key of the table and
+ * every user and class, as "name\0value\0". A pair "user\0NAME\0" or "class\0NAME\0" starts the keys
+ * of one.
  */
 
 #include "util/config.h"

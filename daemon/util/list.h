@@ -3,7 +3,7 @@
 #define GPUQ_UTIL_LIST_H
 
 /*
- * What glibc's sys/queue.h leaves out, and the way from a member to its owner.
+ * Macros that glibc's sys/queue.h lacks, and container_of().
  */
 
 #include <stddef.h>

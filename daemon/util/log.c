@@ -2,9 +2,9 @@
 /*
  * Log
  *
- * Chooses once, in log_open(): the journal's own socket if stderr is the journal
- * (it keeps the fields), else lines on stderr. Errors of logging are ignored:
- * there is nowhere to tell them.
+ * log_open() chooses the destination once: the journal's own socket if stderr is the journal (it
+ * keeps the fields), else lines on stderr. Errors of logging are ignored, because they cannot be
+ * reported.
  */
 
 #include "util/log.h"
@@ -35,7 +35,8 @@ static const char *log_name = "gpuq";
 static int log_level = LOG_INFO;
 static LogTarget log_target = LOG_PLAIN;
 
-/* systemd names the journal's stream as DEVICE:INODE, so that a redirected stderr is not taken for it. */
+/* systemd sets JOURNAL_STREAM to DEVICE:INODE of the journal's stream, which a redirected
+ * stderr does not match. */
 static bool log_stderr_is_journal(void) {
         const char *stream = getenv("JOURNAL_STREAM");
         unsigned long long device, inode;

@@ -9,7 +9,8 @@
 
 #define NEAR_SLIPS_MAX 2 /* more slips make another word */
 
-/* Single characters to insert, drop or change to come from one word to the other. */
+/* The edit distance: how many characters to insert, delete or replace to turn one word into the
+ * other. */
 static size_t near_distance(const char *a, const char *b) {
         size_t row[64], n_b = strlen(b);
 
@@ -33,7 +34,7 @@ static size_t near_distance(const char *a, const char *b) {
 }
 
 Near near_to(const char *word) {
-        /* Of a short word hardly a letter may be wrong: any other would be near it. */
+        /* Fewer edits are allowed in a short word, because they would turn it into any other. */
         return (Near){.word = word, .distance = MIN(strlen(word), (size_t)NEAR_SLIPS_MAX + 1)};
 }
 

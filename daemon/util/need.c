@@ -17,7 +17,7 @@ typedef struct Word {
         size_t n;
 } Word;
 
-/* What stands before a delimiter; @rest continues behind it, or is empty. */
+/* The part before a delimiter; @rest is what follows it, or empty. */
 static Word word_cut(Word *rest, char delimiter) {
         const char *found = memchr(rest->p, delimiter, rest->n);
         Word word = {rest->p, found ? (size_t)(found - rest->p) : rest->n};

@@ -5,13 +5,15 @@
 /*
  * Need
  *
- * How many bytes of a buffer a built-in kernel reaches, as a function of its length arguments. The head of each
- * kernel's source says so (kernels/), and the second line of the kernel's text repeats it:
+ * How many bytes of a buffer a built-in kernel accesses, as a function of its length arguments.
+ * The head of each kernel's source states it (kernels/), and the second line of the kernel's text
+ * repeats it:
  *
  *     in:A:f32:m,k in:x:f32:k out:y:f32:m u64:m u64:k
  *
- * A buffer is DIRECTION:NAME:TYPE:SHAPE. The lengths in SHAPE are names of u64 arguments, or numbers; the kernel
- * reaches their product of elements. libgpuq checks when a job is built, the worker when it gets the job. Pure.
+ * A buffer is DIRECTION:NAME:TYPE:SHAPE. The lengths in SHAPE are names of u64 arguments, or
+ * numbers. The kernel accesses as many elements as their product. libgpuq checks this when a job
+ * is built, the worker when it receives the job. Pure.
  */
 
 #include <stddef.h>

@@ -9,7 +9,8 @@
 #define PACE_SPIN_NS     UINT64_C(1000000)
 #define PACE_SPIN_CPU_NS UINT64_C(5000)
 #define PACE_IDLE_NS     UINT64_C(100000) /* of looking with nothing in flight */
-/* A job that took t is seen at most t/64 late, up to the longest nap: 38 us where the driver slices for 2.4 ms. */
+/* A job that took t is noticed at most t/64 late, up to the longest nap: 38 us where the
+ * driver's time slice is 2.4 ms. */
 #define PACE_PART       64u
 #define PACE_PART_CPU   16u
 #define PACE_NAP_MIN_NS UINT64_C(10000)

@@ -5,12 +5,10 @@
 /*
  * Pace
  *
- * How eagerly a loop looks for what another process or the GPU does without ringing:
- * it spins for a while after something happened, then naps, longer and longer.
- * Kernels of the CPU driver need the cores themselves, so there it naps almost at
- * once. When it sleeps for good, until somebody rings, is for its owner to say: the
- * configuration allows so much looking while jobs are in flight, and with none there
- * is only a moment of it. Pure.
+ * How often a loop polls for what another process or the GPU does without ringing a bell. It spins
+ * for a while after an event, then naps, longer and longer. Kernels of the CPU driver need the
+ * cores themselves, so with that driver it naps almost at once. The owner decides when to sleep
+ * until a bell: with jobs in flight after poll_us, without jobs after a moment. Pure.
  */
 
 #include <stdbool.h>
@@ -29,9 +27,10 @@ void pace_event(Pace *pace, uint64_t now_ns);
 /** pace_next() - nanoseconds to nap now, 0: spin. */
 uint64_t pace_next(const Pace *pace, uint64_t now_ns);
 /**
- * pace_may_sleep() - until somebody rings
- * @poll_ns: so long it looks after an event, with jobs in flight
- * @is_busy: there are some
+ * pace_may_sleep() - may the loop sleep until a bell rings?
+ *
+ * @poll_ns: how long it polls after an event, with jobs in flight
+ * @is_busy: there are jobs in flight
  */
 bool pace_may_sleep(const Pace *pace, uint64_t poll_ns, bool is_busy, uint64_t now_ns);
 

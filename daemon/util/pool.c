@@ -14,7 +14,8 @@
 #define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #endif
 
-/* But for the chain's link, through which the leak checker finds the others. */
+/* The link to the next block stays readable, because the leak checker finds the blocks through
+ * it. */
 static void pool_poison(const Pool *pool, void *block) {
         ASAN_POISON_MEMORY_REGION((char *)block + sizeof(void *), pool->size - sizeof(void *));
 }

@@ -5,9 +5,8 @@
 /*
  * Pool
  *
- * Blocks of one size that are kept for the next one who needs such a block, up
- * to a number, so that what comes and goes with each job asks malloc for nothing.
- * For one thread. Under the address sanitizer a spare block may not be touched.
+ * Keeps a limited number of freed blocks of one size for reuse, so that objects of each job need
+ * no malloc(). For one thread. Under the address sanitizer a spare block may not be touched.
  */
 
 #include <stddef.h>
@@ -24,7 +23,7 @@ typedef struct Pool {
 
 /** pool_get() - a block, its contents undefined. Return: NULL: no memory. */
 void *pool_get(Pool *pool);
-/** pool_put() - it is not needed any more; NULL is fine. */
+/** pool_put() - free a block; NULL is fine. */
 void pool_put(Pool *pool, void *block);
 /** pool_trim() - free all spares. */
 void pool_trim(Pool *pool);

@@ -6,7 +6,7 @@
 
 #include <sys/random.h>
 
-/* These stand where there is no getrandom(): the hash is then as good, but known. */
+/* Used if there is no getrandom(): the hash distributes as well, but clients could know it. */
 uint64_t table_salt = UINT64_C(0x2545f4914f6cdd1d);
 uint64_t table_factor = UINT64_C(0x9e3779b97f4a7c15);
 

@@ -80,7 +80,8 @@ static void arena_on_populate(uv_work_t *work) {
                 return;
         }
 
-        /* A kernel before 5.14. The client may be writing there: change nothing. */
+        /* A kernel before 5.14. The client may be writing there, so the contents must not
+         * change. */
         for (size_t i = 0; i < arena->n_mapped; i += page)
                 __atomic_fetch_or(arena->memory + i, 0, __ATOMIC_RELAXED);
 }

@@ -17,7 +17,7 @@
 #define BATCH_BYTES_MAX (4u << 20) /* of small jobs in one batch: enough for full speed over PCIe */
 #define FORMING_MAX     8u         /* batches that are formed at once */
 
-/* How its jobs' host data reach the kernels. */
+/* How the host data of a batch's jobs reaches the kernels. */
 typedef enum BatchWay {
         BATCH_NO_DATA,
         BATCH_COPIED,   /* by the copy engines, through scratch of its own */
@@ -39,7 +39,7 @@ typedef struct Batch {
         uint64_t formed_ns; /* when its first job first entered a batch */
 
         BatchWay way;
-        InPlace *in_place; /* of its kernel; NULL: not consulted, and gets no result */
+        InPlace *in_place; /* of its kernel; NULL: the choice was not asked, and gets no result */
         InPlaceChoice choice;
         Ticket ticket;       /* in flight */
         CUdeviceptr scratch; /* its own, for copy engines */

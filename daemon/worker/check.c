@@ -12,7 +12,8 @@
 #define CHECK_BYTES   (1u << 20)
 #define CHECK_PATTERN 0x5aa5c33cu
 
-/* Free besides this context, or a worker's does not fit: it has more than this process sets up. */
+/* Free memory besides this context. A worker's context needs it, because it sets up more than
+ * this process. */
 #define CHECK_ROOM_BYTES (UINT64_C(64) << 20)
 
 static int check_broken(Failure *failure, const char *why) {

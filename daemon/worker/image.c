@@ -86,7 +86,7 @@ static bool parameter_is_length(const FunctionParameter *parameter) {
         return parameter->kind == GPUQ__V1__KIND__I64;
 }
 
-/* As with the kinds: a text that does not fit the kernel tells of no needs. */
+/* As with the kinds: a text that does not fit the kernel is ignored. */
 static void image_read_needs(Function *function, Need *needs) {
         if (need_parse(function->text, needs, function->n_parameters) == 0)
                 return;

@@ -9,7 +9,8 @@
 
 #define WORKER_OPTIONS_MAX 64u /* of a module, as the supervisor has it */
 
-/* The supervisor is of the same build; if it breaks the protocol it is broken, and the worker ends. */
+/* The supervisor is of the same build. If it violates the protocol it is broken, and the worker
+ * ends. */
 static void __attribute__((noreturn)) worker_refuse(Worker *worker, const char *why) {
         log_error("exiting: invalid message from the supervisor: %s", why);
         worker_exit(worker, EXIT_FAILURE);
@@ -29,7 +30,7 @@ static int worker_on_arena_add(Worker *worker, const WorkerHead *add) {
 
         if (arena && arena->state != ARENA_FAILED)
                 worker_refuse(worker, "an arena that already exists");
-        if (arena) /* again, for the next job that needs it */
+        if (arena) /* once more, for the next job that needs it */
                 arenas_drop(&worker->arenas, arena);
         return arenas_add(&worker->arenas, add->id, (Gpuq__V1__Place)add->detail, add->number, fd);
 }

@@ -213,14 +213,14 @@ static int issue_jobs(Issuer *issuer, Batch *batch, Failure *failure) {
         CUresult result;
         int r = 0;
 
-        /* It may have failed since the batch was formed. */
+        /* The context may have failed since the batch was formed. */
         if (function->twin) {
                 result = issue_twin(issuer, batch);
                 if (result == CUDA_SUCCESS || result_is_sticky(result))
                         return issue_check(issuer, result, "a twin", failure);
         }
 
-        /* Not to be tried again; the kernel itself is as it was. */
+        /* The twin is not used again; the kernel itself is unchanged. */
         function->twin = NULL;
         TAILQ_FOREACH (job, &batch->jobs, queue)
                 if (r == 0)
@@ -255,7 +255,7 @@ static int issue_event(Issuer *issuer, const Batch *batch, CUevent *event, Failu
                            "cuEventRecord", failure);
 }
 
-/* Only where its start does not follow from the end of earlier work on its stream. */
+/* Only if its start does not follow from the end of earlier work on its stream. */
 static int issue_start_word(const Issuer *issuer, const Batch *batch, Failure *failure) {
         if (batch->timeout_ms == 0 || !batch->waits_elsewhere)
                 return 0;
@@ -271,7 +271,7 @@ static int issue_gate(const Issuer *issuer, const Batch *batch, Failure *failure
                            "cuStreamWaitValue32", failure);
 }
 
-/* Only where a job that is stopped half way could not run again. */
+/* Only if the job could not run again after it is stopped half way. */
 static int issue_commit_word(const Issuer *issuer, const Batch *batch, Failure *failure) {
         const Job *job;
 
@@ -310,7 +310,7 @@ static int issue_body(Issuer *issuer, Batch *batch, Failure *failure) {
         return issue_event(issuer, batch, &batch->end, failure);
 }
 
-/* Whatever became of the rest, the scratch is freed and the ticket marked done. */
+/* Even if a step failed, the scratch is freed and the ticket is marked as done. */
 static int issue_tail(Issuer *issuer, Batch *batch, Failure *failure) {
         Failure own = {0};
         int r;
@@ -322,7 +322,7 @@ static int issue_tail(Issuer *issuer, Batch *batch, Failure *failure) {
         if (r)
                 failure_copy(failure, &own);
         failure_clear(&own);
-        /* Without its word the batch would never end: such a context is unusable. */
+        /* Without its word the batch would never end, so the context counts as unusable. */
         return r ? FAILURE_E_FAULT : 0;
 }
 

@@ -5,8 +5,9 @@
 /*
  * Issue
  *
- * Puts a whole batch on a stream, and finishes it when it is done. The order is: scratch, zeros, copies
- * in, the launch of all its jobs or the steps of its one job, copies out, free scratch, done word.
+ * Issues a batch on a stream, and finishes it when it is done. The order is: scratch, zeros,
+ * copies in, the launch of all its jobs or the steps of its one job, copies out, free scratch,
+ * done word.
  */
 
 #include "worker/transfer.h"

@@ -251,7 +251,7 @@ static int job_build_program(Job *job, Programs *programs) {
         if (job->program && job_fits(job))
                 return 0;
 
-        /* One that does not fit is made anew, which says why not. */
+        /* If the message does not fit the kept program, a new one is made, which reports why. */
         job->program = program_unref(job->program);
         return job_make_program(job, programs, &input);
 }
@@ -281,7 +281,7 @@ static uint64_t job_count_small(const Job *job) {
         return n_bytes <= JOB_SMALL_BYTES ? n_bytes : UINT64_MAX;
 }
 
-/* Updated data must not be seen half done, and kernels rely on the alignment of scratch. */
+/* The client must not see updated data half done, and kernels rely on the alignment of scratch. */
 static bool job_fits_in_place(const Job *job) {
         uint64_t n_host = 0;
 

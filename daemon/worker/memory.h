@@ -36,7 +36,7 @@ typedef struct Memory {
 /** memory_init() */
 void memory_init(Memory *memory, Context *context, uv_loop_t *loop, MemoryFunc func,
                  void *userdata);
-/** memory_ask() - func gets the answer, perhaps before this returns. */
+/** memory_ask() - func receives the answer, perhaps before this returns. */
 void memory_ask(Memory *memory);
 
 #endif

@@ -111,8 +111,8 @@ static void module_finish(Module *module, ModuleState state) {
         module->state = state;
         if (module != modules->builtin) {
                 modules->func(module, modules->userdata);
-                /* Reported and not needed any more: the supervisor drops only modules that were
-                 * loaded. */
+                /* Reported as failed and not needed any more: the supervisor drops only modules
+                 * that were loaded. */
                 if (state == MODULE_FAILED && !module->dropped)
                         module_drop(module);
                 return;

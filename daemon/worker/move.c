@@ -113,6 +113,6 @@ CUresult move_launch(Move *move, Stream *stream) {
         result = stream_launch(move->streams, stream, &config, move_function(move), params);
         move->table.n_rows = 0;
         if (result != CUDA_SUCCESS)
-                move_disable(move); /* what does not launch here will not the next time */
+                move_disable(move); /* it would not launch later either */
         return result;
 }

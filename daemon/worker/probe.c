@@ -56,7 +56,7 @@ static int probe_device(Probe *probe, unsigned i) {
         return 0;
 }
 
-/* "580.159.03 (CUDA 13.0)": the kernel module says the first, the library the second. */
+/* "580.159.03 (CUDA 13.0)": the kernel module reports the first number, the library the second. */
 static void probe_version(Probe *probe) {
         FILE *file = probe->driver->cpu ? NULL : fopen("/sys/module/nvidia/version", "re");
         char module[32] = "";

@@ -46,7 +46,7 @@ int report_arena(Outbox *outbox, Arena *arena) {
                            &arena->failure);
 }
 
-/* The beginning of a compiler's log says most. */
+/* The beginning of a compiler's log is the most useful part. */
 static char *report_cut(char *text) {
         if (strlen(text) <= REPORT_LOG_MAX)
                 return text;

@@ -136,8 +136,8 @@ static bool runner_is_behind(const Runner *runner, const Job *job) {
 }
 
 /*
- * The job is in no batch and not in runner->ready. A refused job stands for its predecessors, which its
- * successors do not name: it does not end before they have.
+ * The job is in no batch and not in runner->ready. Successors of a refused job do not name its
+ * predecessors, so it ends only after they have.
  */
 void runner_end(Runner *runner, Job *job) {
         if (job->state == JOB_WAITING && runner_is_behind(runner, job)) {
@@ -239,7 +239,8 @@ void runner_free_ended(Runner *runner) {
 
 /* ---- a turn --------------------------------------------------------------------------- */
 
-/* While ends arrive no query is needed; messages and issued jobs say nothing about work in flight. */
+/* No query is needed while ends arrive. Messages and issued jobs do not show whether work in
+ * flight still proceeds. */
 static int runner_watch(Runner *runner, uint64_t now_ns) {
         CUresult result;
         bool any = runner->has_collected;

@@ -119,7 +119,7 @@ static int runner_issue_chosen(Runner *runner, Batch *batch) {
         return 0;
 }
 
-/* Its only job knows why it cannot wait for others. */
+/* The batch's only job knows why it cannot wait for others. */
 static int runner_refuse(Runner *runner, Batch *batch, int error) {
         if (error == FAILURE_E_FAULT)
                 return error;
@@ -136,7 +136,7 @@ static bool runner_is_young(const Runner *runner, uint64_t now_ns) {
         return oldest && now_ns < oldest->issued_ns + QUIET_NS;
 }
 
-/* What is urgent waits for nobody. */
+/* Urgent work does not wait. */
 static InPlaceBeside runner_beside(const Runner *runner, const Batch *batch, uint64_t now_ns) {
         if (TAILQ_EMPTY(&runner->batches))
                 return IN_PLACE_ALONE;

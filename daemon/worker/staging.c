@@ -53,15 +53,16 @@ static void staging_sort(StagingSlice *slices, size_t n) {
         }
 }
 
-/* Whether a slice at @offset goes on where memory from @start to @end ends, but for what alignment left out. */
+/* Whether a slice at @offset continues the memory from @start to @end, apart from a gap for
+ * alignment. */
 static bool staging_is_neighbour(uint64_t start, uint64_t end, uint64_t offset) {
         return offset >= end && offset - end < STAGING_ALIGNMENT &&
                start % STAGING_ALIGNMENT == 0 && offset % STAGING_ALIGNMENT == 0;
 }
 
 /*
- * Adds a slice to the ranges of one action, joined with the last one if they overlap or touch;
- * if @gaps, which may be read but not written, neighbours are joined too.
+ * Adds a slice to the ranges of one action. It is joined with the last range if they overlap or
+ * touch. With @gaps (the gap may be read but not written) it is also joined with a neighbour.
  */
 static void staging_add(StagingRange *ranges, size_t *n_ranges, const StagingBuffer *buffer,
                         uint64_t scratch, bool gaps) {
@@ -89,7 +90,8 @@ static void staging_add(StagingRange *ranges, size_t *n_ranges, const StagingBuf
         };
 }
 
-/* Whether no zeros lie behind the last copy in: slices come by offset, so none can come to lie in the gap. */
+/* Whether no zeros follow the last copy in. Slices are sorted by offset, so none can be added
+ * in the gap later. */
 static bool staging_gap_is_free(const Staging *staging) {
         const StagingRange *zero, *in;
 
@@ -113,7 +115,8 @@ static void staging_place(Staging *staging, const StagingSlice *slice, uint64_t 
                 staging_add(staging->out, &staging->n_out, buffer, scratch, false);
 }
 
-/* How many slices from the first on overlap in a chain, or are neighbours, and where they end. */
+/* How many slices, from the first one on, overlap in a chain or are neighbours, and where they
+ * end. */
 static size_t staging_region(const StagingSlice *slices, size_t n, uint64_t *ret_end) {
         uint64_t start = slices[0].buffer->offset, end = start + slices[0].buffer->length;
         size_t i;
@@ -195,8 +198,9 @@ static void staging_clear(Staging *staging, const void *arena, uint64_t begin, u
 }
 
 /*
- * Slices of one arena, as many as there are at first. Up to where the next one begins, all that have
- * begun and reach so far lie over the same bytes: the furthest ends of both sorts decide.
+ * Counts the slices of one arena, as many as there are at first. Up to the beginning of the next
+ * slice, all slices that have begun cover the same bytes, so only the furthest ends of both kinds
+ * matter.
  *
  * Return: how many.
  */
@@ -220,7 +224,7 @@ static size_t staging_sweep_device(Staging *staging, const StagingSlice *slices,
         return i;
 }
 
-/* The only one that is cleared, as most jobs have it, where no other reaches into it; or NULL. */
+/* The only slice that is cleared, if no other slice overlaps it, as in most jobs; else NULL. */
 static const StagingBuffer *staging_lone_out(const StagingBuffer *buffers, size_t n_buffers) {
         const StagingBuffer *out = NULL;
 

@@ -13,7 +13,7 @@
 /* The gate's word. */
 enum { STREAMS_SHUT, STREAMS_OPEN };
 
-/* A write of the GPU that is on its way has arrived after this: it takes a microsecond. */
+/* A write of the GPU takes a microsecond to arrive. After this time it has arrived. */
 #define STREAMS_SETTLE_NS 100000
 
 /* Bytes of the smallest scratch; larger ones are twice as large, and so on. */
@@ -181,7 +181,8 @@ bool streams_drop_scratch(Streams *streams) {
 
                         if (stream->n_busy > 0 || !stream->scratch)
                                 continue;
-                        /* A spent context shows in the next call that needs an answer. */
+                        /* If the context is unusable, the next call that returns a result
+                         * reports it. */
                         (void)stream_drop_scratch(streams, stream);
                         any = true;
                 }
@@ -203,7 +204,8 @@ void ticket_release(Streams *streams, Ticket *ticket) {
 }
 
 static CUresult ticket_mark(const Streams *streams, const Ticket *ticket, size_t offset) {
-        /* The driver puts a memory barrier before the write: what came earlier is seen first. */
+        /* The driver puts a memory barrier before the write, so earlier work is visible when
+         * the word is. */
         return streams->context->cu->cuStreamWriteValue32(
                 ticket->stream->stream, ticket->stream->words_device + offset, ticket->number,
                 CU_STREAM_WRITE_VALUE_DEFAULT);
@@ -219,7 +221,8 @@ CUresult ticket_pass_gate(const Streams *streams, const Ticket *ticket) {
                 STREAMS_OPEN, CU_STREAM_WAIT_VALUE_EQ);
 }
 
-/* First the word, then the look at the gate: whoever finds it open has said so before it was shut. */
+/* The stream writes the word before it reads the gate. So if it finds the gate open, the word
+ * was written before the gate was shut. */
 CUresult ticket_mark_committing(const Streams *streams, const Ticket *ticket) {
         CUresult result = ticket_mark(streams, ticket, offsetof(StreamWords, committing));
 

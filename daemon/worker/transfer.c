@@ -2,8 +2,8 @@
 /*
  * Transfer
  *
- * Whatever the way, the batch's stream orders it: scratch and arenas are touched
- * by nothing else that this batch must come after or before.
+ * In all three ways the batch's stream orders the work: every other user of the same scratch and
+ * arenas comes before or after this batch.
  */
 #include "worker/transfer.h"
 
@@ -11,7 +11,7 @@
 
 #include "util/human.h"
 
-/* Zeros that this thread writes itself in less time than a launch takes it. */
+/* Zeros up to this size are written by this thread, which is faster than a launch. */
 #define TRANSFER_CLEAR_MAX (64u << 10)
 
 void transfer_init(Transfer *transfer, Context *context, Streams *streams) {
@@ -45,7 +45,8 @@ static CUresult scratch_take(const Transfer *transfer, Batch *batch, size_t n_by
         return result;
 }
 
-/* What streams keep goes first; with nothing else in flight, also all that the pool keeps. */
+/* First the scratch that streams keep is freed; if nothing else is in flight, also all that the
+ * pool keeps. */
 static CUresult scratch_take_last(const Transfer *transfer, Batch *batch, size_t n_bytes,
                                   CUdeviceptr *ret_scratch) {
         CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -67,7 +68,7 @@ static size_t scratch_size(const Batch *batch) {
         return n_bytes;
 }
 
-/* What idle streams keep goes first. */
+/* First the scratch of idle streams is freed. */
 static bool scratch_may_be_kept(const Transfer *transfer, const Batch *batch, size_t n_bytes) {
         Streams *streams = transfer->streams;
 
@@ -87,7 +88,7 @@ int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure) {
         n_bytes = scratch_size(batch);
         if (!scratch_may_be_kept(transfer, batch, n_bytes) && batch->may_wait)
                 return FAILURE_E_WAIT;
-        batch->may_wait = false; /* for what follows nobody else fares better */
+        batch->may_wait = false; /* to wait would not help: no other batch holds memory */
         result = scratch_take(transfer, batch, n_bytes, &scratch);
         if (result == CUDA_ERROR_OUT_OF_MEMORY)
                 result = scratch_take_last(transfer, batch, n_bytes, &scratch);
@@ -247,7 +248,7 @@ static CUresult clear_on_stream(Transfer *transfer, const Batch *batch, const Jo
         return result;
 }
 
-/* Of a lone small job that comes behind nothing: nobody else can be using the slices. */
+/* Of a lone small job without predecessors in flight: no other work uses its slices. */
 static bool may_clear_here(const Batch *batch, const Job *job) {
         uint64_t n_bytes = 0;
 
@@ -302,8 +303,8 @@ static CUresult transfer_out_jobs(Transfer *transfer, const Batch *batch) {
 }
 
 /*
- * Whether the move kernel is why, which is gone then: copy engines do the same, from and to the
- * same scratch. What it did before it failed may be done again.
+ * Whether the move kernel failed; then it is disabled. Copy engines do the same, from and to the
+ * same scratch, and may repeat what it did.
  */
 static bool transfer_falls_back(const Transfer *transfer, Batch *batch, bool had_move,
                                 CUresult result) {

@@ -4,7 +4,8 @@
  */
 #include "worker/word.h"
 
-/* The supervisor has checked all this; a wrong store would be a wrong byte in somebody's memory. */
+/* The supervisor has checked all of this. A wrong store would change a byte in another user's
+ * memory. */
 static bool word_is_inside(const Arena *arena, uint64_t offset) {
         return arena->place == GPUQ__V1__PLACE__HOST && offset % sizeof(uint32_t) == 0 &&
                arena->size >= sizeof(uint32_t) && offset <= arena->size - sizeof(uint32_t);
@@ -18,7 +19,7 @@ void word_take(Word *word, Arena *arena, uint64_t offset) {
         ++arena->n_uses;
 }
 
-/* It may still be mapped by another thread: then the message tells alone. */
+/* Another thread may still be mapping the arena. Then only the message reports the end. */
 bool word_is_ready(const Word *word) {
         return word->arena && word->arena->state == ARENA_READY;
 }

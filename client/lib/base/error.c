@@ -2,9 +2,9 @@
 /*
  * Error
  *
- * Texts are kept in full, whatever their length: a compiler's log is one. They
- * hang on the thread and are freed by a key's destructor when it ends, which is
- * why the library is linked so that it is never unloaded.
+ * Texts are kept in full, however long they are, because one may be a compiler's log. They belong
+ * to the thread, and the destructor of a thread-specific key frees them when the thread ends. For
+ * that reason the library is linked so that it is never unloaded.
  */
 
 #include "error.h"
@@ -85,7 +85,7 @@ void error_remember(const char *format, ...) {
         r = vasprintf(&text, format, args);
         va_end(args);
 
-        free(texts->error); /* after the text is made: it may quote the one before */
+        free(texts->error); /* only after the text is made, which may quote the previous one */
         texts->error = r < 0 ? NULL : text;
 }
 

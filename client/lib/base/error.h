@@ -5,8 +5,8 @@
 /*
  * Error
  *
- * The text of each thread's last failure, and the texts gpuq_wait_id() lends.
- * Both are the thread's own and go with it.
+ * The text of each thread's last failure, and the texts that gpuq_wait_id() lends. Both belong to
+ * the thread and are freed when it ends.
  */
 
 #include <string.h>

@@ -2,10 +2,10 @@
 /*
  * Generation
  *
- * A page that the kernel empties in a child (MADV_WIPEONFORK) holds the number;
- * who finds it empty counts on from the last one. Unlike pthread_atfork() this
- * also sees a bare clone() or _Fork(). Where the kernel lacks it the process id
- * serves, at the price of a system call.
+ * The number is in a page that the kernel empties in a child (MADV_WIPEONFORK). A process that
+ * finds the page empty stores the next number there. Unlike pthread_atfork() this also detects a
+ * bare clone() or _Fork(). If the kernel does not support it, the process id is used instead,
+ * which costs a system call.
  */
 
 #include "generation.h"
@@ -46,7 +46,8 @@ unsigned generation_get(void) {
         if (n != 0)
                 return n;
 
-        /* Empty: new, or wiped. Of several threads one counts, the others take its number. */
+        /* The page is empty: it is new, or was wiped. One of several threads stores the number,
+         * the others read it. */
         n = __atomic_load_n(&generation_last, __ATOMIC_RELAXED) + 1;
         if (!__atomic_compare_exchange_n(generation_page, &expected, n, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_ACQUIRE))

@@ -26,7 +26,7 @@ enum {
 typedef struct Extent {
         uint64_t offset;
         uint64_t size;  /* bytes, a multiple of SPACE_ALIGN */
-        uint64_t dirty; /* bytes from its start that somebody had before */
+        uint64_t dirty; /* bytes from its start that were in use before */
         bool free;
         TAILQ_ENTRY(Extent) neighbours; /* space->extents, by offset */
         LIST_ENTRY(Extent) gaps;        /* space->gaps, while free */

@@ -32,12 +32,12 @@ bool spin_go_on(Spin *spin, bool found, uint64_t now_ns) {
         return !spin->is_lost && now_ns - spin->begin_ns < spin->budget_ns;
 }
 
-/* What was slept through counts too: else a budget that is too small for what comes would stay so. */
+/* A wait that ended in sleep counts too. Otherwise a budget that is too small would never grow. */
 void spin_end(Spin *spin, uint64_t now_ns) {
         uint64_t wait_ns = now_ns - spin->begin_ns, first_ns = spin_first_ns(spin);
 
         if (spin->is_lost || now_ns < spin->pause_ns) {
-                spin->budget_ns = first_ns; /* the wait tells of who had the core */
+                spin->budget_ns = first_ns; /* its length tells only that the core was taken */
                 return;
         }
         if (wait_ns > spin->limit_ns) {

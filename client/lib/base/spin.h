@@ -18,7 +18,7 @@
 #define SPIN_FIRST_NS UINT64_C(100000)   /* before anything is known */
 #define SPIN_GAP_NS   UINT64_C(200000)   /* between two polls: another thread keeps the core */
 #define SPIN_PAUSE_NS UINT64_C(20000000) /* how long spinning then pauses */
-#define SPIN_FORGET   1024u              /* each later wait takes one part in so many off it */
+#define SPIN_FORGET   1024u              /* each later wait takes off one part in so many */
 #define SPIN_LESS     16u                /* at least this part of the first */
 
 typedef struct Spin {

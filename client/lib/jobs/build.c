@@ -41,7 +41,7 @@ static void build_merge(gpuq_job *job, BufferUse *known, gpuq_direction directio
                 build_is_out(known->direction) && build_is_out(direction) ? GPUQ_OUT : GPUQ_INOUT;
 }
 
-/* The newest first: operations mostly use what their neighbours use. */
+/* The newest first, because most operations use what the previous ones used. */
 static BufferUse *build_find_buffer(gpuq_job *job, const gpuq_buffer *buffer) {
         for (size_t i = job->n_buffers; i-- > 0;)
                 if (buffer_is_same(job->buffers[i].buffer, buffer))
@@ -127,7 +127,7 @@ int build_begin(gpuq_job *job, size_t n_bytes, uint8_t **ret_p) {
 
 void build_end(gpuq_job *job, const uint8_t *end) {
         job->n_operations = (size_t)(end - job->operations);
-        assert(job->n_operations <= job->n_operations_max); /* build_begin() was told enough */
+        assert(job->n_operations <= job->n_operations_max); /* build_begin() reserved enough */
         job->n_settled = job->n_buffers;
 }
 
@@ -178,7 +178,7 @@ static int build_check_range(const gpuq_buffer *buffer, size_t offset, size_t le
                          length, offset, buffer->size);
 }
 
-/* Writing a part leaves the rest as it was, so the job must find it. */
+/* A write of a part keeps the rest, so the job needs the old contents. */
 static gpuq_direction build_write_direction(const gpuq_buffer *buffer, size_t length) {
         return buffer && length == buffer->size ? GPUQ_OUT_WHOLE : GPUQ_INOUT;
 }

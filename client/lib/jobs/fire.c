@@ -2,9 +2,9 @@
 /*
  * Preparing jobs and firing them
  *
- * The daemon patches bytes of the packed operations where a scalar is another
- * one, without reading them; where those bytes are is found here, once, in what
- * was packed as the job was built.
+ * If a scalar changes, the daemon replaces bytes of the packed operations without decoding them.
+ * The positions of these bytes are found here, once, in the operations that were packed while the
+ * job was built.
  */
 
 #include <string.h>
@@ -270,7 +270,7 @@ static int prepared_set(gpuq_prepared *prepared, const gpuq_fire_args *args, Gpu
         return 0;
 }
 
-/* The job holds the buffers that it uses until it has ended; modules are the prepared one's. */
+/* The job holds the buffers that it uses until it has ended. The prepared job holds the modules. */
 static int prepared_hold_buffers(const gpuq_prepared *prepared, gpuq_job *job) {
         job->buffers = calloc(prepared->n_buffers + 1, sizeof(*job->buffers));
         if (!job->buffers)
@@ -284,7 +284,7 @@ static int prepared_hold_buffers(const gpuq_prepared *prepared, gpuq_job *job) {
         return 0;
 }
 
-/* Numbers behind one another in a field. */
+/* A packed field of numbers. */
 static uint8_t *prepared_pack_slices(uint8_t *p, const Gpuq__V1__Fire *fire) {
         uint8_t *begin;
 

@@ -55,7 +55,7 @@ static void job_free_memory(gpuq_job *job) {
         free(job);
 }
 
-/* What it needed to run. */
+/* Release what the job needed to run. */
 static void job_release(gpuq_job *job) {
         for (size_t i = 0; i < job->n_buffers; i++)
                 buffer_unref(job->buffers[i].buffer);
@@ -85,7 +85,8 @@ void job_unref(gpuq_job *job) {
         client_unref(client);
 }
 
-/* In a child: buffers and modules are the parent's, and what it had of them stays as it is. */
+/* In a child: buffers and modules belong to the parent, and the job's references to them stay
+ * as they are. */
 static void job_free_forked(gpuq_job *job) {
         gpuq_client *client = job->client;
 
@@ -108,7 +109,7 @@ void gpuq_job_free(gpuq_job *job) {
 
         client = client_ref(job->client);
         pthread_mutex_lock(&client->lock);
-        job->func = NULL; /* nobody learns its result */
+        job->func = NULL; /* its result is lost: no handle is left */
         job_unref(job);
         client_leave(client, 0);
 }
@@ -303,7 +304,8 @@ static bool job_is_end(const Gpuq__V1__Completion *completion) {
 
 bool job_complete(gpuq_job *job, const Gpuq__V1__Completion *completion) {
         const Gpuq__V1__Error *error = completion->error;
-        /* Its word is final: a daemon that was started again may miss what was let go since. */
+        /* A completion word is final: a restarted daemon may not find memory that was released
+         * meanwhile. */
         bool done = completion->state == GPUQ__V1__STATE__DONE || job_is_done(job);
 
         if (!job_is_end(completion))
@@ -324,7 +326,7 @@ void jobs_end(gpuq_client *client, int error, const char *text) {
         gpuq_job *job, *next;
 
         HASH_ITER (hh, client->jobs->submitted, job, next) {
-                if (job_is_done(job)) /* gpuq_wait() may have said so */
+                if (job_is_done(job)) /* gpuq_wait() may have reported it already */
                         job_end(job, GPUQ_DONE, 0, "");
                 else
                         job_end(job, GPUQ_FAILED, error, text);
@@ -335,7 +337,7 @@ static void job_run_callback(gpuq_client *client, gpuq_job *job) {
         gpuq_job_func func = job->func;
         void *userdata = job->userdata;
 
-        if (func) { /* not freed since */
+        if (func) { /* the user has not freed the job meanwhile */
                 job->callback = JOB_CALLBACK_RUNNING;
                 job->callback_thread = pthread_self();
                 pthread_mutex_unlock(&client->lock);
@@ -345,7 +347,7 @@ static void job_run_callback(gpuq_client *client, gpuq_job *job) {
 
         job->callback = JOB_CALLBACK_NONE;
         job_unref(job);
-        client_wake(client); /* somebody may wait for just this */
+        client_wake(client); /* another thread may wait for this callback to return */
 }
 
 void jobs_run_callbacks(gpuq_client *client) {
@@ -355,7 +357,7 @@ void jobs_run_callbacks(gpuq_client *client) {
         if (TAILQ_EMPTY(&jobs->callbacks) && !client->loop.is_notified)
                 return;
 
-        client_let_others(client); /* one of them may lead meanwhile */
+        client_let_others(client); /* another thread may lead meanwhile, see wait.c */
         while ((job = TAILQ_FIRST(&jobs->callbacks))) {
                 TAILQ_REMOVE(&jobs->callbacks, job, callbacks);
                 job_run_callback(client, job);
@@ -384,7 +386,8 @@ int gpuq_job_get_result(const gpuq_job *job, gpuq_result *ret_result) {
         r = client_enter(client);
         if (r < 0)
                 return r;
-        if (job->state == GPUQ_PENDING && job_is_done(job)) /* the rest is on its way */
+        if (job->state == GPUQ_PENDING &&
+            job_is_done(job)) /* done by its word, but the completion has not arrived yet */
                 client_wait(client, job_is_told, (void *)job, CLIENT_FOREVER, false);
         if (job->state <= GPUQ_PENDING)
                 return client_leave(client, error_set(GPUQ_E_AGAIN, "the job has not ended yet"));

@@ -44,7 +44,7 @@ typedef struct JobSettings {
         bool timed;
 } JobSettings;
 
-/* How it ended. */
+/* How the job ended. */
 typedef struct JobResult {
         int error;
         char *text;   /* NULL: "" */
@@ -67,8 +67,8 @@ struct gpuq_job {
         /* while PENDING */
         unsigned word;           /* its completion word; 0: none */
         bool is_open;            /* counted in jobs->n_open */
-        bool cancelled;          /* the daemon was asked to */
-        Kept *kept;              /* as it was told */
+        bool cancelled;          /* the daemon was asked to cancel it */
+        Kept *kept;              /* its packed bytes as they were sent */
         gpuq_prepared *prepared; /* what it was fired from, a reference */
 
         gpuq_job_func func;
@@ -118,7 +118,7 @@ void jobs_run_callbacks(gpuq_client *client);
 bool job_is_done(const gpuq_job *job);
 /** job_is_seen() - the job is known to have ended, with or without a message: release its resources. Idempotent. */
 void job_is_seen(gpuq_job *job);
-/** job_forget() - free the copy kept for a restart of the daemon. */
+/** job_forget() - free the packed bytes that are kept for a restart of the daemon. */
 void job_forget(gpuq_job *job);
 /** job_has_ended() - and its callback has returned, unless asked from within it. */
 bool job_has_ended(const gpuq_job *job);

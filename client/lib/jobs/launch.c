@@ -2,8 +2,8 @@
 /*
  * Launches
  *
- * Arguments are checked against what the daemon told of the kernel, so that a
- * mistake is told by the call that made it. The worker checks them again.
+ * Arguments are checked against what the daemon reported about the kernel, so that the call that
+ * made a mistake returns the error. The worker checks them again.
  */
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "build.h"
 #include "error.h"
 
-/* At most; no more than that, for what is left over at the end makes a job's memory twice as large. */
+/* Upper bounds. They are tight, because an unused rest would double a job's memory. */
 #define LAUNCH_NUMBER_BYTES 6u /* of 32 bits, with its tag */
 #define LAUNCH_BYTES        (2 * PACK_PREFIX_BYTES + 12 * LAUNCH_NUMBER_BYTES) /* without its arguments */
 #define LAUNCH_ARG_BYTES    (PACK_PREFIX_BYTES + 2 * LAUNCH_NUMBER_BYTES) /* without its scalar */
@@ -63,7 +63,7 @@ static int launch_check_arg(const Gpuq__V1__KernelInfo *kernel, size_t i, const 
         return 0;
 }
 
-/* A length that was given as bytes is left to the worker. */
+/* If a length was passed as bytes, only the worker checks it. */
 static bool launch_measure_need(const Need *need, const gpuq_arg *args, uint64_t *ret_n_bytes) {
         uint64_t n_bytes = need_begin(need);
 
@@ -120,7 +120,7 @@ static size_t launch_measure(const gpuq_arg *args, size_t n_args) {
         return n;
 }
 
-/* A value is there even if it is 0 or empty: of several possible ones it is this one. */
+/* The scalar is written even if it is 0 or empty, because it selects the member of a oneof. */
 static uint8_t *launch_pack_scalar(uint8_t *p, const gpuq_arg *arg) {
         const void *data = arg->kind == GPUQ_BYTES ? arg->value.bytes : &arg->value;
 
@@ -136,7 +136,7 @@ static uint8_t *launch_pack_buffer(uint8_t *p, uint32_t buffer) {
         return pack_number(pack_varint(p, buffer), 3, GPUQ__V1__KIND__POINTER);
 }
 
-/* @p: where they go; then where they end. */
+/* @p: where the arguments are written; afterwards their end. */
 static int launch_pack_args(gpuq_job *job, const gpuq_arg *args, size_t n_args, uint8_t **p) {
         uint8_t *begin, *end = *p;
         uint32_t buffer;
@@ -163,7 +163,7 @@ static uint8_t *launch_pack_three(uint8_t *p, unsigned field, const unsigned *va
         return p;
 }
 
-/* Its fields go in the order of their numbers. By protobuf-c it was four times the work. */
+/* Fields are written in the order of their numbers. protobuf-c took four times as long. */
 static int launch_pack(gpuq_job *job, uint32_t kernel, const gpuq_config *config,
                        const gpuq_arg *args, size_t n_args) {
         uint8_t *p, *operation, *launch;

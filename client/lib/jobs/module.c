@@ -2,8 +2,8 @@
 /*
  * Module
  *
- * An image travels in a memfd that the daemon made: filled here, then sealed, so
- * that nobody can change it under the compiler.
+ * An image is sent in a memfd that the daemon created. The client fills and then seals it, so that
+ * no process can change it while the compiler reads it.
  */
 
 #include "module.h"
@@ -25,7 +25,8 @@
 
 /* ---- loading ------------------------------------------------------------------- */
 
-/* A length is read as 8 bytes. A text that says otherwise is of a daemon that knows better: its worker checks. */
+/* A length is an argument of 8 bytes. If a newer daemon describes other lengths, only its
+ * worker checks them. */
 static void module_read_needs(const Gpuq__V1__KernelInfo *kernel, Need *needs) {
         need_parse(kernel->text, needs, kernel->n_parameters);
         for (size_t i = 0; i < kernel->n_parameters; i++)
@@ -183,8 +184,9 @@ static int module_load_image(gpuq_client *client, Gpuq__V1__ModuleLoad *load, co
         r = module_load(client, load, ret_module);
         TAILQ_REMOVE(&client->modules->uploads, &upload, uploads);
         if (r < 0)
-                arena_close(client,
-                            load->image); /* refused before it was consumed, or no more there */
+                arena_close(
+                        client,
+                        load->image); /* rejected before the daemon consumed it, or unknown there */
         return r;
 }
 

@@ -5,9 +5,9 @@
 /*
  * Module
  *
- * What the daemon told of a loaded module, kept as it came. The user's handle
- * and jobs that have not ended each hold a reference; with the last one the
- * daemon is told to unload it.
+ * What the daemon reported about a loaded module, in the form in which it arrived. The user's
+ * handle and jobs that have not ended each hold a reference. When the last reference is gone, the
+ * daemon is asked to unload the module.
  */
 
 #include "client.h"
@@ -29,14 +29,15 @@ struct gpuq_module {
         unsigned refs;
         gpuq_client *client;              /* a reference */
         TAILQ_ENTRY(gpuq_module) modules; /* modules->loaded */
-        Gpuq__V1__ModuleLoad *load;       /* what was asked for, to be asked for again */
+        Gpuq__V1__ModuleLoad
+                *load; /* the request, which is sent again after a restart of the daemon */
         uint64_t id;
         Gpuq__V1__Reply *reply; /* owns every text and the next */
         const Gpuq__V1__ModuleReady *ready;
-        gpuq_parameter *parameters; /* of all kernels, one behind the other */
+        gpuq_parameter *parameters; /* of all kernels, one after the other */
         Need *needs;                /* likewise */
         size_t *first;              /* of each kernel's parameters */
-        size_t last_found;          /* most launches are of the kernel launched before */
+        size_t last_found;          /* the last kernel launched: most launches use the same one */
 };
 
 /** module_ref() - Return: @module. */

@@ -8,7 +8,8 @@
 #include "job.h"
 #include "wait.h"
 
-/* A callback runs once the end was told: who waits for a job that has one waits for that. */
+/* A callback runs after the completion has arrived, so a waiter for a job with a callback waits
+ * for the completion. */
 static bool wait_job_done(gpuq_client *client, void *userdata) {
         const gpuq_job *job = userdata;
 
@@ -160,7 +161,7 @@ int gpuq_cancel(gpuq_job *job) {
         if (job->state != GPUQ_PENDING)
                 return client_leave(client, 0);
 
-        /* The reply is not waited for: the job's own end says what became of it. */
+        /* Do not wait for the reply: the end of the job shows whether it was cancelled. */
         job->cancelled = true;
         cancel.n_ids = 1;
         cancel.ids = &job->id;

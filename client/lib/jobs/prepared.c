@@ -61,7 +61,7 @@ Gpuq__V1__Job *prepared_unpack(const gpuq_prepared *prepared) {
         return gpuq__v1__job__unpack(NULL, prepared->job->n_bytes, prepared->job->bytes);
 }
 
-/* In a child: buffers and modules are the parent's, and so is what it fired. */
+/* In a child: buffers, modules and the jobs fired from it belong to the parent. */
 static void prepared_free_forked(gpuq_prepared *prepared) {
         gpuq_client *client = prepared->client;
 

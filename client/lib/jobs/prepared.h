@@ -5,10 +5,9 @@
 /*
  * Prepared
  *
- * A job that the daemon keeps, with what is needed to fire it (fire.c) and to prepare
- * it again after a restart of the daemon. The user's handle and jobs fired from
- * it that have not ended each hold a reference; with the last one the daemon is
- * told that it need not keep it.
+ * A job that the daemon keeps, with what is needed to fire it (fire.c) and to prepare it again
+ * after a restart of the daemon. The user's handle and unfinished jobs fired from it each hold a
+ * reference. When the last reference is gone, the daemon is asked to forget it.
  */
 
 #include "buffer.h"
@@ -31,9 +30,9 @@ struct gpuq_prepared {
         unsigned refs;
         gpuq_client *client;                /* a reference */
         TAILQ_ENTRY(gpuq_prepared) entries; /* prepareds->known */
-        uint32_t id;                        /* 0: the daemon was not told, it is in no list */
-        Kept *job;                          /* as it was packed for Prepare */
-        BufferUse *buffers;                 /* each a reference */
+        uint32_t id;        /* 0: the daemon does not know it, and it is in no list */
+        Kept *job;          /* as it was packed for Prepare */
+        BufferUse *buffers; /* each a reference */
         size_t n_buffers;
         gpuq_module **modules; /* likewise */
         size_t n_modules;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Submitting jobs.
+ * Submitting jobs
  *
- * All jobs of one call are checked and packed before the first is queued, and
- * queuing them cannot fail for want of room, so either all are submitted or none.
- * Without a connection nothing is queued: they are said with all the others that
- * have not ended when there is one.
+ * All jobs of one call are checked and packed before the first is queued, and queuing does not
+ * fail for lack of space. So either all jobs are submitted or none. Without a connection nothing
+ * is queued; after reconnecting they are sent with all other unfinished jobs.
  */
 
 #include "submit.h"
@@ -20,15 +19,15 @@
 
 #define SUBMIT_OVERHEAD 64u /* bytes of a Request with a Submit around its jobs, at most */
 #define SUBMIT_ROOM_BYTES                                                                          \
-        (4u << 20) /* with more waiting to be sent the daemon is slow: wait first */
+        (4u << 20) /* with more bytes waiting to be sent, the daemon is slow: wait first */
 #define SUBMIT_ROOM_MS 10000
 #define SUBMIT_FLUSH_MS                                                                            \
-        20 /* a program that computes on after submitting sends nothing more itself */
-#define SUBMIT_N_UNREAD 64u /* jobs after which what came back is read */
+        20 /* a program that computes after submitting does not call the library to send the rest */
+#define SUBMIT_N_UNREAD 64u /* after this many jobs, received messages are read */
 
 /* ---- packing ---------------------------------------------------------------------- */
 
-/* At most; what is large is counted as it is. */
+/* An upper bound; large fields are counted exactly. */
 static size_t submit_measure(const gpuq_job *job) {
         size_t n = (12 + job->n_after) * PACK_FIELD_BYTES + job->n_operations;
 
@@ -132,7 +131,7 @@ int submit_message(const gpuq_job *job, Gpuq__V1__Job **ret_message) {
 
 /* ---- saying -------------------------------------------------------------------------- */
 
-/* How many of the first are of one kind and fit in a message, at least one. */
+/* How many of the first jobs are of one kind and fit in a message; at least one. */
 static size_t submit_count(gpuq_job *const *jobs, size_t n_jobs, size_t *ret_n_bytes) {
         size_t n_bytes = SUBMIT_OVERHEAD, n, more;
 
@@ -148,7 +147,7 @@ static size_t submit_count(gpuq_job *const *jobs, size_t n_jobs, size_t *ret_n_b
         return n;
 }
 
-/* A Request with a Submit, or Fires, which has its fields where that has them. */
+/* A Request with a Submit or with Fires, whose fields have the same numbers. */
 static size_t submit_pack_request(gpuq_client *client, uint8_t *payload, gpuq_job *const *jobs,
                                   size_t n_jobs) {
         Gpuq__V1__Request request;
@@ -249,7 +248,7 @@ typedef struct Submission {
         size_t n_jobs;
 } Submission;
 
-/* Into the table of submitted jobs, which also finds one that is given twice. */
+/* Add to the table of submitted jobs, which also detects a job that is passed twice. */
 static int submission_add(Submission *submission, size_t i) {
         uint32_t tag = submission->client->jobs->tag + 1 + (uint32_t)i;
         gpuq_job *job = submission->jobs[i];
@@ -274,8 +273,8 @@ static void submission_undo(Submission *submission, size_t n_added) {
 }
 
 /*
- * Memory may end between two messages. The first jobs are with the daemon then,
- * and to keep the promise of all or nothing the session ends.
+ * Memory may run out between two messages. Then the daemon already has the first jobs. To keep the
+ * promise of all or nothing, the session ends.
  */
 static int submission_send_all(Submission *submission) {
         size_t n;
@@ -313,7 +312,7 @@ static int submission_queue(Submission *submission) {
         return 0;
 }
 
-/* They are with the daemon now, or will be: their ids are used up. */
+/* The daemon has the jobs, or will receive them: their ids are used up. */
 static void submission_commit(Submission *submission) {
         for (size_t i = 0; i < submission->n_jobs; i++)
                 submit_commit(submission->jobs[i]);
@@ -325,7 +324,7 @@ static bool submit_all_sent(gpuq_client *client, void *userdata) {
         return client->deaf || client_pending(client) == 0;
 }
 
-/* What the daemon says while a program only submits must not pile up there. */
+/* Messages of the daemon must not pile up while a program only submits. */
 void submit_flush(gpuq_client *client, size_t n_jobs) {
         client_flush(client);
         if (!submit_all_sent(client, NULL))

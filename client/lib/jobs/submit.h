@@ -5,8 +5,8 @@
 /*
  * Submit
  *
- * What every way of submitting has in common: room, a tag and a place in the
- * table of submitted jobs, then the bytes on their way.
+ * The steps that all kinds of submission share: wait for space, take a tag and a place in the
+ * table of submitted jobs, and queue the bytes.
  */
 
 #include "job.h"
@@ -20,10 +20,10 @@ int submit_pack(const gpuq_job *job, uint32_t tag, Kept **ret_kept);
 /** submit_message() - the same, without tag, as a message, the caller's to free. Return: 0, or a GPUQ_E_. */
 int submit_message(const gpuq_job *job, Gpuq__V1__Job **ret_message);
 /**
- * submit_say() - queue the first of these as one message, from their packed bytes
+ * submit_say() - queue the first of these jobs as one message, from their packed bytes
  *
- * How many, in @ret_n, is as many as fit and are of the same kind, submitted or fired.
- * Return: 0, or a GPUQ_E_.
+ * @ret_n: how many: as many as fit and are of the same kind, submitted or fired. Return: 0, or a
+ * GPUQ_E_.
  */
 int submit_say(gpuq_client *client, gpuq_job *const *jobs, size_t n_jobs, size_t *ret_n);
 /** submit_enter() - PENDING, with that tag. @alone: it may have a completion word. Return: 0, or GPUQ_E_SYSTEM. */
@@ -32,7 +32,7 @@ int submit_enter(gpuq_job *job, uint32_t tag, bool alone);
 void submit_undo(gpuq_job *job);
 /** submit_commit() - the message is queued: its id is used up. */
 void submit_commit(gpuq_job *job);
-/** submit_flush() - send, and read now and then what came back. */
+/** submit_flush() - send, and from time to time read what has arrived. */
 void submit_flush(gpuq_client *client, size_t n_jobs);
 
 #endif

@@ -24,7 +24,7 @@ void words_consider(Words *words, gpuq_client *client) {
         if (client->lead.spin.limit_ns == 0 || words->n_waits >= WORD_AFTER || client->error != 0)
                 return;
 
-        /* Once: a user over its quota would be asked again and again. */
+        /* Ask only once, because a user over the quota would be refused again and again. */
         if (++words->n_waits == WORD_AFTER)
                 words_open(words, client);
 }

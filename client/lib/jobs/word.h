@@ -5,14 +5,14 @@
 /*
  * Word
  *
- * Completion words: memory of this process that a job names and in which its worker stores the
- * job's tag in once it is done. A thread that waits for the job polls the word
- * instead of waiting for the message, which comes later and is read with others.
- * Until then the job is known to be done, but not how long it took.
+ * Completion words: memory of this process in which the worker stores a job's tag when the job is
+ * done. A thread that waits for the job polls its word instead of waiting for the completion,
+ * which arrives later and is read together with others. Until then the client knows that the job
+ * is done, but not how long it took.
  *
- * They serve clients with few outstanding jobs that wait for each: they are created
- * after some waits, and given to jobs that are submitted while few others are
- * outstanding. They need nothing from the daemon but a buffer.
+ * They serve clients with few outstanding jobs that wait for each one. They are created after some
+ * waits, and given to jobs that are submitted while few others are outstanding. The daemon
+ * provides only a buffer for them.
  */
 
 #include "arena.h"
@@ -20,9 +20,9 @@
 #define WORD_N        128u /* at once */
 #define WORD_BYTES    64u  /* a cache line each */
 #define WORD_AFTER    16u  /* waits before they are made */
-#define WORD_FEW_JOBS 4u   /* with more under way a job gets none */
+#define WORD_FEW_JOBS 4u   /* with more outstanding jobs, a job gets no word */
 
-/* Of one client. A word is told by its number, counted from 1; 0 is none. */
+/* Of one client. A word is identified by its number, counted from 1; 0 means none. */
 typedef struct Words {
         unsigned n_waits; /* for jobs, up to WORD_AFTER */
         Arena *arena;     /* NULL: not made */
@@ -31,17 +31,19 @@ typedef struct Words {
         uint16_t free[WORD_N];
 } Words;
 
-/** words_consider() - a wait is over: make them if it is time. Gives up the lock to ask the daemon. */
+/** words_consider() - a wait has ended: create the words if it is time. Gives up the lock to ask
+ * the daemon. */
 void words_consider(Words *words, gpuq_client *client);
-/** word_take() - for a job that is submitted now, beside @n_open others. Return: 0: it gets none. */
+/** word_take() - a word for a job that is submitted now, beside @n_open others. Return: 0: it
+ * gets none. */
 unsigned word_take(Words *words, unsigned n_open);
-/** word_give() - the end of its job was told; 0 is fine. */
+/** word_give() - the completion of its job has arrived; 0 is fine. */
 void word_give(Words *words, unsigned word);
-/** word_name() - the slice to name to the daemon; zeros for 0. */
+/** word_name() - the slice that the job names to the daemon; zeros for 0. */
 void word_name(const Words *words, unsigned word, uint64_t *ret_arena, uint64_t *ret_offset);
-/** word_at() - where to look. Return: NULL for 0. */
+/** word_at() - the word's address. Return: NULL for 0. */
 const uint32_t *word_at(const Words *words, unsigned word);
-/** word_is_done() - the worker stored @tag: that job is done. */
+/** word_is_done() - has the worker stored @tag, so that this job is done? */
 bool word_is_done(const Words *words, unsigned word, uint32_t tag);
 
 #endif

@@ -8,7 +8,7 @@
 #include "error.h"
 #include "wait.h"
 
-#define CALL_ROOM_BYTES (4u << 20) /* more than this waiting to be sent: the daemon is stuck */
+#define CALL_ROOM_BYTES (4u << 20) /* with more bytes to be sent, the daemon does not respond */
 #define CALL_ROOM_MS    10000
 
 static void call_free(Call *call) {
@@ -121,7 +121,7 @@ int call_run(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *messag
         return r;
 }
 
-/* One that an earlier gpuq_wait_id() gave up. */
+/* A call that an earlier gpuq_wait_id() left behind after its timeout. */
 static Call *call_find_left(gpuq_client *client, uint64_t id) {
         Call *call;
 

@@ -5,9 +5,9 @@
 /*
  * Call
  *
- * A request with a reply. gpuq_wait_id() may time out; its call then stays, and the
- * next gpuq_wait_id() for the same job reuses it, so that repeated calls do not
- * pile up requests in the daemon.
+ * A request with a reply. gpuq_wait_id() may time out. Its call then stays, and the next
+ * gpuq_wait_id() for the same job reuses it, so that repeated calls do not pile up requests in the
+ * daemon.
  */
 
 #include "client.h"
@@ -21,16 +21,17 @@ typedef struct Call {
         bool done;
         bool waiting; /* a thread waits for it */
         size_t n_request;
-        uint8_t request[]; /* as it was packed, to be said again when the daemon is started again */
+        uint8_t request[]; /* packed; sent again after a restart of the daemon */
 } Call;
 
 /**
- * call_run() - send a request and wait for its reply, with the lock given up meanwhile
+ * call_run() - send a request and wait for its reply; the lock is given up meanwhile
+ *
  * @expected: what the reply must be, unless it is an error
  * @ret_fd:   the descriptor that came with it, the caller's; NULL: none is expected
  *
- * Return: 0; the daemon's error; GPUQ_E_AGAIN after the deadline; why the
- * connection ended. @ret_reply is the caller's.
+ * Return: 0; the daemon's error; GPUQ_E_AGAIN after the deadline; why the connection ended.
+ * @ret_reply is the caller's.
  */
 int call_run(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
              Gpuq__V1__Reply__BodyCase expected, int64_t deadline_us, Gpuq__V1__Reply **ret_reply,
@@ -43,7 +44,7 @@ int call_wait_id(gpuq_client *client, uint64_t id, int64_t deadline_us,
 void calls_end(gpuq_client *client);
 /** calls_free() - free the calls that no thread waits for. */
 void calls_free(gpuq_client *client);
-/** calls_take() - a reply came; takes it and its descriptor if a call is there for it. */
+/** calls_take() - a reply arrived: take it and its descriptor if a call waits for it. */
 bool calls_take(gpuq_client *client, Gpuq__V1__Reply *reply, int fd);
 
 static inline void reply_freep(Gpuq__V1__Reply **reply) {

@@ -42,7 +42,8 @@ int client_new_wire(int fd, Wire **ret_wire) {
                 return r;
         }
 
-        /* The limit for what waits is ours, see client_make_room(): a submission goes whole or not. */
+        /* The limit on pending output is checked in client_make_room(), so that a submission is
+         * sent whole or not at all. */
         wire_set_output_max(*ret_wire, SIZE_MAX / 2);
         return 0;
 }
@@ -90,7 +91,7 @@ void client_unref(gpuq_client *client) {
         if (__atomic_sub_fetch(&client->refs, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
 
-        /* The child's copies of lock and condition may be in any state: just let them go. */
+        /* The child's copies of lock and condition may be in any state, so they are abandoned. */
         if (!client_forked(client)) {
                 client->events->freed(client);
                 wire_free(client->wire);
@@ -177,7 +178,8 @@ void client_wake(gpuq_client *client) {
                 eventfd_write(client->lead.wake_fd, 1);
 }
 
-/* What is in the ring already is left there: it is dispatched by whoever polls, or he would not learn of it. */
+/* Input in the ring stays there. The thread that polls dispatches it, and would not notice if
+ * another thread did. */
 void client_arm(gpuq_client *client) {
         Loop *loop = &client->loop;
 
@@ -201,9 +203,10 @@ size_t client_pending(const gpuq_client *client) {
 void client_fill_request(const gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
                          Gpuq__V1__Request *ret_request) {
         *ret_request = (Gpuq__V1__Request)GPUQ__V1__REQUEST__INIT;
-        ret_request->serial = client->serial + 1 ? client->serial + 1 : 1; /* 0 is no request's */
+        ret_request->serial =
+                client->serial + 1 ? client->serial + 1 : 1; /* 0 is not used as a serial */
         ret_request->body_case = body;
-        ret_request->hello = message; /* one union of pointers */
+        ret_request->hello = message; /* all bodies are pointers in one union */
 }
 
 int client_not_queued(int r) {
@@ -254,7 +257,7 @@ int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *mes
         return 0;
 }
 
-/* The daemon is there, but a part of what it was to be told is not: for it, too, this is the end. */
+/* The daemon received only a part of the output, so it must see the end of the connection too. */
 static void client_give_up_sending(gpuq_client *client, int error) {
         client->send_errno = error;
         shutdown(wire_fd(client->wire), SHUT_RDWR);
@@ -279,7 +282,7 @@ void client_flush(gpuq_client *client) {
 
         r = wire_flush(client->wire);
         if (r != 0 && r != WIRE_E_AGAIN) {
-                client->deaf = true; /* its last words may be there still: reading tells the end */
+                client->deaf = true; /* its last messages may be unread: reading finds the end */
                 if (r != WIRE_E_CLOSED)
                         client_give_up_sending(client, r < 0 ? -r : EPROTO);
         }
@@ -301,9 +304,9 @@ unsigned gpuq_client_devices(const gpuq_client *client) {
 /* ---- the end ---------------------------------------------------------------------- */
 
 /*
- * The socket is shut down, not only closed in the end: a child may hold a copy of it, and the
- * daemon need not keep what nobody will read. The timer rings and is never reset: to poll, that is
- * what the end of a socket is.
+ * The socket is shut down, not only closed, because a child may hold a copy of it, and the daemon
+ * should free what nobody will read. The timer is set to expire and is not reset, so that a poll
+ * of the loop's descriptor returns as at the end of a socket.
  */
 void client_fail(gpuq_client *client, int error, const char *text) {
         if (client->error != 0)

@@ -8,10 +8,10 @@
  * What is behind a gpuq_client handle: the connection, the lock, and the state of the rooms above,
  * of which this room knows only the names. One mutex guards all of it.
  *
- * The file that owns an object (buffer.c, module.c, job.c, …) takes the lock with client_enter() in
- * its public functions; its other functions are called with the lock held.
+ * The file that owns an object (buffer.c, module.c, job.c, …) takes the lock with client_enter()
+ * in its public functions; its other functions are called with the lock held.
  *
- * Functions of this room never call those of a room above. What they have to tell goes through
+ * Functions of this room never call those of a room above. They report to them through
  * ClientEvents.
  */
 
@@ -36,7 +36,7 @@
 
 typedef struct Call Call;
 
-/* What the rooms above are told, each time with the lock held. */
+/* Events for the rooms above, each reported with the lock held. */
 typedef struct ClientEvents {
         /* A frame was read. Its descriptor, if it has one, is the callee's. */
         void (*frame)(gpuq_client *client, const WireFrame *frame);
@@ -46,25 +46,25 @@ typedef struct ClientEvents {
         void (*failed)(gpuq_client *client);
         /* A public call is about to return. */
         void (*leaving)(gpuq_client *client);
-        /* Nobody holds the client any more: free what the other rooms have. Without the lock. */
+        /* No reference is left: free what the other rooms own. Without the lock. */
         void (*freed)(gpuq_client *client);
 } ClientEvents;
 
 typedef enum ResumeState {
         RESUME_CONNECTED, /* nothing to do */
         RESUME_HELLO,     /* connected again, asked for the session */
-        RESUME_LATER,     /* there is no socket; another try at due_us */
+        RESUME_LATER,     /* there is no socket; the next attempt is at due_us */
 } ResumeState;
 
-/* Finding back to a daemon that was started again, see resume.h. */
+/* Reconnecting to a restarted daemon, see resume.h. */
 typedef struct Resume {
         ResumeState state;
-        char *path;       /* where the daemon is; NULL: the end of the socket is the client's */
+        char *path;       /* the daemon's path; NULL: the client ends with its socket */
         unsigned n_tries; /* since the connection was lost */
         int64_t until_us; /* patience */
         int64_t due_us;
-        int64_t lost_us; /* when the daemon was lost last; 0: all clients of this process are back */
-        int64_t connected_us; /* since then this session is known to the daemon */
+        int64_t lost_us;      /* when the daemon was last lost; 0: all clients have reconnected */
+        int64_t connected_us; /* since when the daemon knows this session */
         uint32_t serial;      /* of Hello */
         size_t n_pending;     /* bytes of jobs submitted meanwhile */
 } Resume;
@@ -76,12 +76,12 @@ typedef struct Ringing {
 } Ringing;
 
 /*
- * Of the threads that wait, one polls the socket, the leader, and the others follow on a condition;
- * when the leader has what it waited for, a follower takes over. See wait.c.
+ * One of the waiting threads, the leader, polls the socket. The others, the followers, wait for a
+ * condition. When the leader has what it waited for, a follower becomes the leader. See wait.c.
  */
 typedef struct Lead {
         pthread_cond_t cond;  /* the leader left, or something came in; clock is CLOCK_MONOTONIC */
-        int wake_fd;          /* eventfd: the leader shall look at the output, or leave */
+        int wake_fd;          /* eventfd: the leader must check the output, or leave */
         unsigned n_followers; /* threads on the condition */
         uint64_t n_turns;     /* how often something came in or went out */
         Spin spin;            /* of the leader */
@@ -91,7 +91,7 @@ typedef struct Lead {
 
 struct gpuq_client {
         unsigned refs;        /* atomic: the handle, each object made from it, each call inside */
-        unsigned generation;  /* whose process this is, see generation.h; never changes */
+        unsigned generation;  /* the process that it belongs to, see generation.h; never changes */
         pthread_mutex_t lock; /* of all below */
         const ClientEvents *events;
         TAILQ_ENTRY(gpuq_client) siblings; /* of this process, see siblings.h */
@@ -100,12 +100,12 @@ struct gpuq_client {
 
         uint32_t session;
         unsigned n_devices;
-        int error;        /* 0, or why the connection ended */
-        char *error_text; /* of the same; NULL: out of memory then */
+        int error;        /* 0, or why the connection ended, a GPUQ_E_ */
+        char *error_text; /* the text of the error; NULL: there was no memory for it */
 
-        Wire *wire;     /* NULL: there is no socket, see resume.h */
-        int send_errno; /* why the daemon takes no more bytes, if that was not its doing */
-        bool deaf; /* the daemon takes no more bytes; what it said last may still be there to read */
+        Wire *wire;      /* NULL: there is no socket, see resume.h */
+        int send_errno;  /* why sending failed, unless the daemon closed the connection */
+        bool deaf;       /* the daemon reads no more; its last messages may still be unread */
         uint32_t serial; /* of the last request */
         Bump *bump;      /* memory for a message that is being read */
         Loop loop;
@@ -142,9 +142,10 @@ bool client_forked(const gpuq_client *client);
  * Return: 0; without either GPUQ_E_FORKED, or GPUQ_E_INVALID if there is no client.
  */
 int client_enter(gpuq_client *client);
-/** client_enter_open() - the same, for what needs the daemon. Return: 0, or why it is not there. */
+/** client_enter_open() - as client_enter(), for calls that need the daemon. Return: 0, or why
+ * the connection ended. */
 int client_enter_open(gpuq_client *client);
-/** client_leave() - give both back. Return: @r, to end a function with. */
+/** client_leave() - give up lock and reference. Return: @r, for use in a return statement. */
 int client_leave(gpuq_client *client, int r);
 /** client_error() - set this thread's error to why the connection ended. Return: that error. */
 int client_error(gpuq_client *client);
@@ -177,9 +178,10 @@ int client_not_queued(int r);
  */
 int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *message,
                 uint32_t *ret_serial);
-/** client_flush() - write what the socket takes; the rest is the leader's, if there is one. */
+/** client_flush() - write what the socket takes; a leader, if there is one, sends the rest. */
 void client_flush(gpuq_client *client);
-/** client_fail() - end the connection, calls and jobs, with this error; the first one counts. */
+/** client_fail() - end the connection, its calls and jobs with this error; a second error is
+ * ignored. */
 void client_fail(gpuq_client *client, int error, const char *text);
 
 /** client_arm() - without a leading thread: make gpuq_client_fd() readable when the ring has input. */

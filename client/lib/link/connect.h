@@ -5,8 +5,8 @@
 /*
  * Connect
  *
- * A socket to a path, and the first words on it: what the first connection of a
- * client and every later one have in common.
+ * Opens a socket at a path and describes the client in its Hello. The first connection of a client
+ * and every later one use it.
  */
 
 #include "proto/gpuq.pb-c.h"

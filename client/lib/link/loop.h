@@ -5,8 +5,8 @@
 /*
  * Loop
  *
- * The descriptor that a user's own event loop polls. It is made when it is first
- * asked for and stays the same; what is behind it changes with the connection.
+ * The descriptor that a user's own event loop polls. It is created when the user first asks for it
+ * and stays the same; the descriptors behind it change with the connection.
  */
 
 #include <stdbool.h>
@@ -26,16 +26,16 @@ typedef struct Loop {
 void loop_init(Loop *loop);
 /** loop_open() - make the descriptor. @wire: NULL: there is no socket now. Return: 0, or GPUQ_E_SYSTEM. */
 int loop_open(Loop *loop, Wire *wire);
-/** loop_close() - the descriptor is no more; the timer stays. */
+/** loop_close() - close the descriptor; the timer stays. */
 void loop_close(Loop *loop);
 /** loop_finish() - the timer, too. */
 void loop_finish(Loop *loop);
 
-/** loop_watch() - there is a socket: it belongs to what is polled. Return: 0, or a negative errno. */
+/** loop_watch() - poll this socket, too. Return: 0, or a negative errno. */
 int loop_watch(Loop *loop, Wire *wire);
-/** loop_unwatch() - the socket is about to be closed, of which a child may hold a copy. */
+/** loop_unwatch() - the socket is about to be closed, but a child may hold a copy of it. */
 void loop_unwatch(Loop *loop, Wire *wire);
-/** loop_poll_out() - whether to tell of room in the socket, too. */
+/** loop_poll_out() - whether to report free space in the socket, too. */
 void loop_poll_out(Loop *loop, Wire *wire, bool out);
 
 /** loop_make_timer() - unless it is there. Return: 0, or a negative errno. */

@@ -5,15 +5,15 @@
 /*
  * Receive
  *
- * Reads frames and hands each to the rooms above. The end of the socket is judged here: it ends the
- * client, unless the daemon is being started again (resume.h).
+ * Reads frames and passes each to the rooms above. The end of the socket ends the client, unless
+ * the daemon is being restarted (resume.h); that is decided here.
  */
 
 #include "client.h"
 
 /** client_receive() - read once what the socket has, and the ring, and act on it. */
 void client_receive(gpuq_client *client);
-/** client_look() - the same for the ring alone, without a system call. */
+/** client_look() - read the ring only, without a system call. */
 void client_look(gpuq_client *client);
 
 #endif

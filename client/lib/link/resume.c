@@ -2,9 +2,9 @@
 /*
  * Resume
  *
- * The listening socket is not the supervisor's own and outlives it, so as a rule
- * connecting succeeds at once and the answer comes when the next supervisor is
- * there. Where nobody listens any more the daemon has ended, and waiting is of no use.
+ * The keeper owns the listening socket, which therefore outlives the supervisor. Usually
+ * connecting succeeds at once, and the reply comes from the next supervisor. If no process listens
+ * any more, the daemon has ended and waiting is useless.
  */
 
 #include "resume.h"
@@ -58,7 +58,8 @@ static void resume_give_up_late(gpuq_client *client) {
 
 /* ---- connecting ------------------------------------------------------------------- */
 
-/* Of a connection that is refused for now, or a process that lacks something for now. */
+/* Errors of a connection that is refused for now, or of a process that is out of a resource for
+ * now. */
 static bool resume_may_pass(int r) {
         return r == -EAGAIN || r == -EINTR || r == -EMFILE || r == -ENFILE || r == -ENOMEM ||
                r == -ENOBUFS;

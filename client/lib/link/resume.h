@@ -28,7 +28,7 @@ int resume_allow(gpuq_client *client, const char *path);
 bool resume_lost(gpuq_client *client);
 /** resume_turn() - the timer expired, or a thread wants to read while there is no socket. */
 void resume_turn(gpuq_client *client);
-/** resume_answered() - the reply to its Hello came. */
+/** resume_answered() - the reply to the client's Hello arrived. */
 void resume_answered(gpuq_client *client, const Gpuq__V1__Reply *reply);
 
 #endif

@@ -21,7 +21,8 @@ void ringing_consider(gpuq_client *client, uint64_t n_ended) {
                 client_flush(client);
 }
 
-/* The memory is there. Without it here the socket does as well. */
+/* The daemon sent the memory of a ring. If it cannot be mapped, the client goes on with the
+ * socket. */
 static void ringing_begin(gpuq_client *client, uint32_t capacity, int fd) {
         Gpuq__V1__RingBegin begin = GPUQ__V1__RING_BEGIN__INIT;
 

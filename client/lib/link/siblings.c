@@ -2,8 +2,7 @@
 /*
  * Siblings
  *
- * Locks of other clients are only ever tried for: whoever holds one looks after
- * that client itself.
+ * The lock of another client is only tried for. A thread that holds it serves that client itself.
  */
 
 #include "siblings.h"
@@ -12,7 +11,7 @@
 
 #include "receive.h"
 
-#define SIBLINGS_ENDS_US 1000000 /* by then all sockets of a daemon that died have ended */
+#define SIBLINGS_ENDS_US 1000000 /* by then all sockets of a daemon that died are closed */
 
 static pthread_mutex_t siblings_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t siblings_once = PTHREAD_ONCE_INIT;
@@ -46,7 +45,7 @@ void siblings_remove(gpuq_client *client) {
         pthread_mutex_unlock(&siblings_lock);
 }
 
-/* One that was connected all the time may not know yet that its daemon has died. */
+/* A client that seems connected may not have noticed that its daemon died. */
 static bool siblings_is_back(const gpuq_client *client, int64_t lost_us) {
         if (client->lead.is_taken || client->error != 0)
                 return true;
@@ -55,7 +54,7 @@ static bool siblings_is_back(const gpuq_client *client, int64_t lost_us) {
                                                client_now_us() > lost_us + SIBLINGS_ENDS_US);
 }
 
-/* Return: whether it is still to come, with nobody else to see to it. */
+/* Return: whether it has not reconnected yet and no thread serves it. */
 static bool siblings_visit_one(gpuq_client *other, int64_t lost_us) {
         bool is_back;
 

@@ -5,9 +5,9 @@
 /*
  * Siblings
  *
- * The other clients of this process at the same daemon. When the daemon is started
- * again it waits for all its sessions; a thread that waits for one client's job must
- * not keep another client, which no thread serves, from reconnecting.
+ * The other clients of this process at the same daemon. A restarted daemon waits for all its
+ * sessions. While a thread waits for a job of one client, it must also reconnect the clients that
+ * no thread serves.
  */
 
 #include "client.h"

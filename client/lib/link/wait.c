@@ -2,11 +2,11 @@
 /*
  * Wait: leader and followers
  *
- * A leader keeps the lead from one turn to the next without waking anybody; it
- * hands over when it leaves, or when its caller runs callbacks, which may take
- * long or wait for what another thread does. Followers are woken after every turn in which
- * something moved, and look for themselves. What changes without a message, such
- * as a callback's return, wakes the leader as well: client_wake().
+ * A leader keeps the lead from one turn to the next without waking other threads. It hands over
+ * when it leaves, or when its caller runs callbacks, which may take long or wait for another
+ * thread. Followers are woken after every turn in which something arrived or was sent, and check
+ * their own conditions. Changes without a message, such as a callback's return, wake the leader as
+ * well: client_wake().
  */
 
 #include "wait.h"
@@ -21,11 +21,11 @@
 #include "resume.h"
 #include "siblings.h"
 
-#define WAIT_N_FDS    3 /* that a leader polls: socket, wake_fd, the timer of resume.h */
-#define WAIT_VISIT_US INT64_C(30000000) /* the patience of resume.c */
-#define WAIT_LOOKS    64                /* at a completion word between two at the socket */
+#define WAIT_N_FDS    3 /* that a leader polls: the socket, wake_fd, and the timer of resume.h */
+#define WAIT_VISIT_US INT64_C(30000000) /* resume.c limits how long it waits */
+#define WAIT_LOOKS    64 /* polls of a completion word between two polls of the socket */
 
-/* How long poll() may take: rounded up, or the last millisecond would be spent spinning. */
+/* The timeout for poll(), rounded up; otherwise the thread would spin for the last millisecond. */
 static int client_poll_ms(int64_t deadline_us) {
         int64_t left_us;
 
@@ -52,7 +52,7 @@ static void client_follow(gpuq_client *client, int64_t deadline_us) {
         client->lead.n_followers--;
 }
 
-/* What one turn of the leader found to do. */
+/* What one turn of the leader found. */
 static void client_turn(gpuq_client *client, const struct pollfd *fds) {
         eventfd_t n;
 
@@ -69,11 +69,11 @@ static void client_turn(gpuq_client *client, const struct pollfd *fds) {
         else if (client->wire && wire_has_input(client->wire))
                 client_look(client);
         if (client->wire && wire_is_ringed(client->wire) && wire_pending(client->wire) > 0)
-                client_flush(client); /* a bell may tell of room in the ring */
+                client_flush(client); /* a bell may mean that the ring has space */
         client_let_others(client);
 }
 
-/* What the leader looks for beside the socket. */
+/* What the leader polls beside the socket. */
 typedef struct ClientSight {
         const Wire *wire;     /* its ring, if it has one */
         const uint32_t *word; /* NULL: nothing */
@@ -101,10 +101,11 @@ static bool client_sees(const ClientSight *sight) {
 }
 
 /*
- * Looks for a while without sleeping, since being woken takes longer than most
- * small jobs. Whoever else is ready for this core, gpuqd above all, gets it after each look: where
- * 16 clients and gpuqd shared 16 cores, a third more jobs a second, and p99 was halved. Return: as
- * poll(), and in @ret_found whether word or ring have something.
+ * Polls for a while without sleeping, because a wake-up takes longer than most small jobs. After
+ * each poll it yields the core to other processes, above all to gpuqd. With 16 clients and gpuqd
+ * on 16 cores this gave a third more jobs a second, and half the p99.
+ *
+ * Return: as poll(), and in @ret_found whether word or ring have something.
  */
 static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const ClientSight *sight,
                        bool *ret_found) {
@@ -123,12 +124,12 @@ static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const C
                         sched_yield();
                 now_ns = client_now_ns();
         } while (spin_go_on(spin, found || n != 0, now_ns));
-        *ret_found =
-                found || (n == 0 && client_sees(sight)); /* the core was somebody else's for long */
+        *ret_found = found ||
+                     (n == 0 && client_sees(sight)); /* another process kept the core for long */
         return n;
 }
 
-/* Sleeps, unless something came by the ring at the last moment. Return: as poll(). */
+/* Sleeps, unless the ring received input at the last moment. Return: as poll(). */
 static int client_doze(Wire *wire, struct pollfd *fds, nfds_t n_fds, int timeout_ms) {
         bool may_sleep = wire_sleep(wire);
         int n;
@@ -155,7 +156,7 @@ static int client_watch(gpuq_client *client, struct pollfd fds[static WAIT_N_FDS
         return n;
 }
 
-/* While other clients of this process may be waited for. Return: @lost_us, or 0: they are back. */
+/* While other clients of this process have not reconnected. Return: @lost_us; 0: all have. */
 static int64_t client_visit(gpuq_client *client, int64_t lost_us) {
         if (!siblings_visit(client, lost_us))
                 return 0;
@@ -196,7 +197,7 @@ static int client_lead(gpuq_client *client, int64_t deadline_us, const uint32_t 
                 client->resume.lost_us = 0;
 
         if (client->freed)
-                client->wire = wire_free(client->wire); /* gpuq_client_free() left it to us */
+                client->wire = wire_free(client->wire); /* left here by gpuq_client_free() */
         else if (n > 0 || found)
                 client_turn(client, fds);
         return r;
@@ -253,7 +254,7 @@ int client_make_room(gpuq_client *client, size_t n_bytes, int timeout_ms) {
         int r;
 
         if (!client_has_room(client, &n_bytes)) {
-                do /* a daemon that is being started again has a patience of its own */
+                do /* resume.c limits the wait for a daemon that is being restarted */
                         r = client_wait(client, client_has_room, &n_bytes,
                                         client_deadline_us(timeout_ms), false);
                 while (r == GPUQ_E_AGAIN && !client_is_connected(client));

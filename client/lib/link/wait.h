@@ -5,7 +5,7 @@
 /*
  * Wait
  *
- * How threads wait for what the daemon says: one leads, the others follow.
+ * How threads wait for messages of the daemon: one leads, the others follow (client.h).
  */
 
 #include "client.h"

@@ -5,8 +5,8 @@
 /*
  * Arena
  *
- * Memory that the daemon made: of this session, or another's of the same user
- * opened by id.
+ * Memory that the daemon created for this session, or for another session of the same user, which
+ * is opened by id.
  */
 
 #include "client.h"
@@ -22,10 +22,10 @@ typedef struct Arena {
         int device;    /* index, or ARENA_HOST */
         uint8_t *data; /* NULL: device memory */
         size_t n_buffers;
-        int64_t spare_since_us; /* of a spare */
-        Space space;            /* of an arena that is ours: what of it is taken */
+        int64_t spare_since_us; /* of a spare arena */
+        Space space;            /* of an arena that this session created: which parts are in use */
         bool ours;
-        bool shared; /* by small buffers */
+        bool shared; /* used for small buffers */
 } Arena;
 
 /* Of one client. */
@@ -34,7 +34,7 @@ typedef struct Memory {
         TAILQ_HEAD(, Arena) spares; /* arenas without buffers, see spare.h */
         unsigned n_spares;
         uint64_t n_spare_bytes;
-        int64_t spares_due_us; /* when the first of them is to go; 0: there is none */
+        int64_t spares_due_us; /* when the first of them expires; 0: there is none */
         pthread_mutex_t
                 lock; /* one thread at a time makes or opens an arena; before the client's */
 } Memory;
@@ -54,7 +54,7 @@ int arena_create_image(gpuq_client *client, uint64_t size, uint64_t *ret_id, int
 void arena_close(gpuq_client *client, uint64_t id);
 /** arena_end() - close and free an arena that is in no list. */
 void arena_end(gpuq_client *client, Arena *arena);
-/** arena_unmap() - no more; twice is harmless. */
+/** arena_unmap() - unmap it; a second call does nothing. */
 void arena_unmap(Arena *arena);
 /** arenas_free() - of a client without references. */
 void arenas_free(gpuq_client *client);

@@ -202,7 +202,8 @@ int gpuq_buffer_device(const gpuq_buffer *buffer) {
         return buffer->arena->device;
 }
 
-/* What the parent's jobs and slices hold stays mapped in the child: nothing tells it of their end. */
+/* Memory that the parent's jobs and slices hold stays mapped in the child, which does not learn
+ * when they end. */
 static void buffer_unref_forked(gpuq_buffer *buffer) {
         gpuq_client *client = buffer->client;
 

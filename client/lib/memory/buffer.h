@@ -5,8 +5,8 @@
 /*
  * Buffer
  *
- * A slice of an arena. The user's handle, slices of it and jobs that have not
- * ended each hold a reference; its place goes back when none is left.
+ * A slice of an arena. The user's handle, slices of it and jobs that have not ended each hold a
+ * reference. When the last reference is gone, its place is free.
  */
 
 #include "arena.h"

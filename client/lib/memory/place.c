@@ -2,10 +2,10 @@
 /*
  * Place
  *
- * Making and opening an arena takes a round trip, during which the lock is free; a
- * second mutex keeps two threads from making two where one would do, and from
- * opening twice what the first one's last buffer then closes. It is always taken
- * before the client's lock.
+ * To create or open an arena takes a round trip, during which the lock is free. A second mutex
+ * prevents two threads from creating two arenas where one is enough, and from opening an arena
+ * that the other thread is about to close with its last buffer. It is always taken before the
+ * client's lock.
  */
 
 #include "place.h"
@@ -22,7 +22,8 @@
 #define PLACE_DEVICE_SHARED (UINT64_C(2) << 20)  /* what a device allocates at least */
 #define PLACE_PAGE          4096u
 
-/* Where a limit is met, the spares go first: they count on it too. Return: whether to try again. */
+/* At a limit, spare arenas are released first, because they count against it. Return: whether
+ * to try again. */
 static bool place_makes_room(gpuq_client *client, int r) {
         return (r == GPUQ_E_QUOTA || r == GPUQ_E_MEMORY) && spare_release(client);
 }
@@ -117,7 +118,7 @@ static int place_take_spare(gpuq_client *client, uint64_t size, int device, Aren
         return 0;
 }
 
-/* In an arena that is there: no message is needed. Return: 0, SPACE_E_FULL, or -ENOMEM. */
+/* Use an existing arena, which needs no message. Return: 0, SPACE_E_FULL, or -ENOMEM. */
 static int place_take_present(gpuq_client *client, uint64_t size, int device, Arena **ret_arena,
                               Extent **ret_extent) {
         if (size < PLACE_SHARED_MIN)
@@ -126,7 +127,8 @@ static int place_take_present(gpuq_client *client, uint64_t size, int device, Ar
         return place_take_spare(client, size, device, ret_arena, ret_extent);
 }
 
-/* Each further one is twice as large: few arenas for many buffers, little memory for few. */
+/* Each further arena is twice as large: few arenas for many buffers, little memory for few
+ * buffers. */
 static uint64_t place_next_shared_size(gpuq_client *client, int device) {
         uint64_t size = PLACE_SHARED_MIN;
         Arena *arena;
@@ -177,13 +179,13 @@ static int place_take_locked(gpuq_client *client, uint64_t size, int device, Are
                 r = space_take(&(*ret_arena)->space, size, ret_extent);
         }
 
-        /* A new one that stays empty serves the next buffer, or goes with the client. */
+        /* A new arena that stays empty is used by the next buffer, or freed with the client. */
         return r == 0 ? 0 : error_memory();
 }
 
 /*
- * Memory that somebody had is cleared, without the lock: it may be much. Of
- * device memory only what is new is ever handed out, see place_give().
+ * Host memory that was in use before is cleared, without the lock because it may be large. Device
+ * memory is never reused, see place_give().
  */
 static void place_clear(gpuq_client *client, Arena *arena, const Extent *extent) {
         if (!arena->data || extent->dirty == 0)
@@ -221,10 +223,10 @@ int place_take(gpuq_client *client, uint64_t size, int device, bool clear, Arena
 /* ---- giving back ------------------------------------------------------------------ */
 
 /*
- * One shared arena is kept for the next buffers, the largest: a program that needs
- * several megabytes in small buffers again and again would else have a new one each time.
+ * One shared arena is kept for later buffers, the largest. Otherwise a program that repeatedly
+ * needs several megabytes in small buffers would create a new arena each time.
  *
- * Return: which of those without buffers goes, or NULL.
+ * Return: which of the arenas without buffers to close, or NULL.
  */
 static Arena *place_to_go(gpuq_client *client, Arena *arena) {
         Arena *other;
@@ -239,14 +241,14 @@ static Arena *place_to_go(gpuq_client *client, Arena *arena) {
         return NULL;
 }
 
-/* What another process may know by name is nobody else's. */
+/* Memory whose name another process may know is not reused. */
 static bool place_may_be_spare(const gpuq_client *client, const Arena *arena) {
         return arena->ours && !arena->shared && arena->data && arena->space.n_retired == 0 &&
                client->error == 0;
 }
 
 void place_give(gpuq_client *client, Arena *arena, Extent *extent, bool named) {
-        /* Device memory could be cleared for the next one only by a job, so it is not handed out again. */
+        /* Device memory could only be cleared by a job, so it is not reused. */
         if (extent && (named || !arena->data))
                 space_retire(&arena->space, extent);
         else if (extent)

@@ -24,18 +24,19 @@
  */
 int place_take(gpuq_client *client, uint64_t size, int device, bool clear, Arena **ret_arena,
                Extent **ret_extent);
-/** place_open() - arena_open(), counted as a buffer's. */
+/** place_open() - arena_open(), and count one buffer in it. */
 int place_open(gpuq_client *client, uint64_t id, Arena **ret_arena);
 /**
- * place_give() - a buffer is no more
- * @extent: what it had of an arena of ours; NULL: it was opened by name
- * @named:  another process may know it by name, so its place is not used again
+ * place_give() - a buffer was freed
+ *
+ * @extent: its part of an arena of this session; NULL: it was opened by name
+ * @named:  another process may know it by name, so its memory is not reused
  */
 void place_give(gpuq_client *client, Arena *arena, Extent *extent, bool named);
-/** place_give_forked() - the same in a child, where lists and lock are not to be touched: unmaps only. */
+/** place_give_forked() - the same in a child, which must not touch lists and lock: only unmap. */
 void place_give_forked(Arena *arena);
 
-/** place_image() - arena_create_image(), for which spares may have to go. */
+/** place_image() - arena_create_image(); releases spare arenas if a limit requires it. */
 int place_image(gpuq_client *client, uint64_t size, uint64_t *ret_id, int *ret_fd);
 
 #endif

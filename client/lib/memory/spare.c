@@ -2,9 +2,8 @@
 /*
  * Spare
  *
- * One list, the longest kept first. A spare is not inherited through fork(): the
- * child has no use for it, and its mapping would hold the pages when all others
- * have let go of them.
+ * One list, the oldest spare first. Spares are not inherited through fork(): the child has no use
+ * for them, and its mapping would keep the pages after all other processes have unmapped them.
  */
 
 #include "spare.h"
@@ -45,7 +44,7 @@ bool spare_put(gpuq_client *client, Arena *arena) {
         return true;
 }
 
-/* A quarter left over at most: what is kept for one program's sizes is not to be half empty for another's. */
+/* At most a quarter may stay unused, so that a large spare is not spent on a small buffer. */
 static bool spare_fits(const Arena *arena, uint64_t size) {
         return arena->size >= size && arena->size - size <= arena->size / 4;
 }
@@ -55,7 +54,7 @@ Arena *spare_take(gpuq_client *client, uint64_t size) {
 
         TAILQ_FOREACH (arena, &client->memory->spares, arenas)
                 if (spare_fits(arena, size) && (!best || arena->size <= best->size))
-                        best = arena; /* of equals the last: its pages are in the caches */
+                        best = arena; /* the newest of equal size: its pages are in the caches */
 
         if (!best)
                 return NULL;

@@ -18,7 +18,7 @@
 
 #define SPARE_MAX_BYTES (UINT64_C(128) << 20)
 #define SPARE_MAX_N     16u
-#define SPARE_MAX_US    (INT64_C(5) * 1000000) /* without having been of use */
+#define SPARE_MAX_US    (INT64_C(5) * 1000000) /* spares unused for longer are released */
 
 /**
  * spare_put() - keep an arena of ours that has no buffer and is in no list
@@ -26,11 +26,12 @@
  * The oldest spares may be released for it. Return: false if it is too large; it stays the caller's.
  */
 bool spare_put(gpuq_client *client, Arena *arena);
-/** spare_take() - one for @size bytes of which little is left over, the caller's. Return: NULL if there is none. */
+/** spare_take() - a spare for @size bytes that it fits closely; it becomes the caller's. Return:
+ * NULL if there is none. */
 Arena *spare_take(gpuq_client *client, uint64_t size);
-/** spare_release() - close all. Return: whether there were any. */
+/** spare_release() - release all. Return: whether there were any. */
 bool spare_release(gpuq_client *client);
-/** spare_expire() - close those whose time is over. */
+/** spare_expire() - release those that were not used for too long. */
 void spare_expire(gpuq_client *client);
 
 #endif

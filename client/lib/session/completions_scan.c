@@ -2,8 +2,8 @@
 /*
  * Completions scan
  *
- * A field that is not next, comes twice, is unknown or is no number leaves bytes
- * over, and those make the caller ask protobuf-c.
+ * A field that is out of order, comes twice, is unknown or is not a number leaves bytes over. Then
+ * the caller uses protobuf-c.
  *
  * With protobuf-c alone a job of 32 in flight costs its client 5,150 instructions instead of
  * 4,100, and 1.65 us of CPU time instead of 1.2: 26 % and 35 % more.

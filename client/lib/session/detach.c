@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Detached jobs: handed to the daemon for good, and what they wrote got back.
+ * Detached jobs: handing a job to the daemon, and fetching its outputs.
  */
 
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "error.h"
 #include "submit.h"
 
-/* What is handed out, with what it points into. */
+/* A fetched result with its texts and arrays, in one block. */
 typedef struct Fetched {
-        gpuq_fetched view; /* first: the user's pointer is ours */
+        gpuq_fetched view; /* first: the pointer that the user holds is also ours */
         Gpuq__V1__Reply *reply;
         void *map; /* NULL: nothing was written */
         size_t n_map;
@@ -23,7 +23,7 @@ typedef struct Fetched {
 
 /* ---- detach ---------------------------------------------------------------------- */
 
-/* The same request may reach the daemon twice; by this it is known as one. */
+/* The same request may reach the daemon twice, which recognizes it by this number. */
 static uint64_t detach_key(void) {
         uint64_t key = 0;
 
@@ -192,7 +192,7 @@ int gpuq_fetch(gpuq_client *client, uint64_t id, gpuq_fetched **ret_fetched) {
         return client_leave(client, r);
 }
 
-/* A daemon that was started again meanwhile was asked again: it may be gone since the first time. */
+/* After a restart the daemon is asked again, and may have deleted the job at the first request. */
 static int discard_call(gpuq_client *client, uint64_t id) {
         Gpuq__V1__Discard discard = GPUQ__V1__DISCARD__INIT;
         _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;

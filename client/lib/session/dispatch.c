@@ -19,7 +19,8 @@ static bool dispatch_completion(gpuq_client *client, const Gpuq__V1__Completion 
         if (completion->id >> 32 != client->session || tag == 0 || tag > client->jobs->tag)
                 return false;
 
-        /* One that has ended already: a daemon that was started again cannot know what was read. */
+        /* The job may have ended already: a restarted daemon does not know which completions
+         * were read. */
         HASH_FIND(hh, client->jobs->submitted, &tag, sizeof(tag), job);
         return !job || job_complete(job, completion);
 }
@@ -35,7 +36,7 @@ static void dispatch_completions(gpuq_client *client, const Gpuq__V1__Completion
         ringing_consider(client, client->jobs->n_ended);
 }
 
-/* What nobody asked for. */
+/* Messages that are not replies. */
 static void dispatch_event(gpuq_client *client, const Gpuq__V1__Reply *reply) {
         switch (reply->body_case) {
                 case GPUQ__V1__REPLY__BODY_COMPLETIONS:
@@ -69,12 +70,12 @@ static bool dispatch_reply(gpuq_client *client, Gpuq__V1__Reply *reply, int fd) 
         if (ringing_answered(client, reply, fd))
                 return false;
 
-        /* Without a call: to a Cancel that was not waited for, what was said again, or a request
-         * whose thread gave up. */
+        /* Replies without a call: to a Cancel that was not waited for, to a request that was
+         * sent again, or to a request whose thread timed out. */
         return calls_take(client, reply, fd);
 }
 
-/* Most of what comes in. Return: false: it is something else. */
+/* Completions, which are most messages. Return: false: it is another message. */
 static bool dispatch_ends(gpuq_client *client, const WireFrame *frame) {
         const Gpuq__V1__Reply *reply = NULL;
 

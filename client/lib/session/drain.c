@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drain: what an administrator does with a device.
+ * Drain: how an administrator drains and resumes a device.
  */
 
 #include "call.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client in a user's own event loop: what to poll, and what to call then.
+ * A client in a user's own event loop: which descriptor to poll, and what to call then.
  */
 
 #include <poll.h>

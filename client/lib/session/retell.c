@@ -2,9 +2,8 @@
 /*
  * Retell
  *
- * A call whose reply is there and whose thread has not looked yet counts as what
- * it asked for: an arena, a module or a prepared job of this session that is in no
- * list so far.
+ * A call may have its reply although its thread has not read it yet. It counts as the object that
+ * it asked for: an arena, a module or a prepared job of this session that is in no list so far.
  */
 
 #include "retell.h"
@@ -169,7 +168,7 @@ static int retell_jobs(gpuq_client *client) {
         return retell_cancels(client);
 }
 
-/* ---- what waits for a reply ------------------------------------------------------------- */
+/* ---- requests without a reply ----------------------------------------------------------- */
 
 static int retell_calls(gpuq_client *client) {
         const Call *call;

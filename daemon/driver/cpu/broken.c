@@ -10,7 +10,7 @@
 
 #include "util/macro.h"
 
-/* The word behind @name in the file. Return: false: there is none. */
+/* The word after @name in the file. Return: false: there is none. */
 static bool broken_look_up(const char *name, char word[static 16]) {
         const char *path = getenv("GPUQ_CPU_BROKEN");
         char line_name[128];
@@ -35,7 +35,7 @@ static bool broken_look_up_device(int number, char word[static 16]) {
         return broken_look_up(name, word);
 }
 
-/* Of a word that is no number: CUDA_SUCCESS. */
+/* The result code that a word stands for; CUDA_SUCCESS if it is not a number. */
 static CUresult broken_code(const char *word) {
         return (CUresult)strtol(word, NULL, 10);
 }
@@ -58,7 +58,8 @@ CUresult broken_call(const char *name) {
         return broken_look_up(name, word) ? broken_code(word) : CUDA_SUCCESS;
 }
 
-/* The lock is let go when the process ends. Return: false: another process has it, or there is no such file. */
+/* The kernel releases the lock when the process ends. Return: false: another process has it, or
+ * there is no such file. */
 static bool broken_lock(unsigned place) {
         char path[4096];
         int fd;

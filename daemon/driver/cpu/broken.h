@@ -25,15 +25,17 @@
 
 #include "driver/cuda_types.h"
 
-/** broken_driver() - Return: what cuInit() shall fail with, CUDA_SUCCESS if it shall not. */
+/** broken_driver() - Return: what cuInit() fails with, or CUDA_SUCCESS. */
 CUresult broken_driver(void);
-/** broken_device() - Return: what this device fails with, CUDA_SUCCESS if it is well. */
+/** broken_device() - Return: what this device fails with, or CUDA_SUCCESS. */
 CUresult broken_device(int number);
-/** broken_call() - Return: what a call, or the launch of a kernel, of that name shall fail with. */
+/** broken_call() - Return: what a call, or the launch of a kernel, of this name fails with, or
+ * CUDA_SUCCESS. */
 CUresult broken_call(const char *name);
-/** broken_take_room() - for this process's context, until that ends. Return: false: there is none. */
+/** broken_take_room() - reserve memory for this process's context until it ends. Return: false:
+ * the device has none. */
 bool broken_take_room(int number);
-/** broken_is_gone() - whether it is not found. */
+/** broken_is_gone() - is the device missing for new processes? */
 bool broken_is_gone(int number);
 
 #endif

@@ -16,7 +16,8 @@
 #define __maxnreg__(...)
 #define __cluster_dims__(...)
 
-/* Blocks of a host thread run one after the other, so a block's shared memory is its thread's. */
+/* A host thread runs its blocks one after the other, so shared memory of a block is
+ * thread-local. */
 #define __shared__ static thread_local
 
 #define GPUQ_CPU_DYNAMIC(name, dims, ...)                                                          \

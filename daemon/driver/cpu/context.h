@@ -5,12 +5,11 @@
 /*
  * Context
  *
- * What a CUDA context holds: streams with a host thread each, helper threads
- * that lend a hand with large grids, modules, pools, what kernels printed. The
- * first fault is its last word: from then on nothing is run in it any more and
- * every call gives that fault, until it is destroyed.
+ * A CUDA context: streams with a host thread each, helper threads for large grids, modules, pools,
+ * and what kernels printed. After the first fault the context runs nothing more, and every call
+ * returns that fault, until the context is destroyed.
  *
- * One lock guards all of it. `progress` is signalled whenever something ended.
+ * One lock guards all of it. `progress` is signalled whenever something has ended.
  */
 
 #include <pthread.h>
@@ -54,7 +53,7 @@ typedef struct CUctx_st {
 Context *context_new(Device *device);
 /** context_free() - with no thread and no object left; NULL is fine. Return: NULL. */
 Context *context_free(Context *context);
-/** context_current() - the calling thread's, whatever state it is in; NULL: none. */
+/** context_current() - the calling thread's context in any state; NULL: none. */
 Context *context_current(void);
 /** context_set_current() - NULL: none. */
 void context_set_current(Context *context);

@@ -2,8 +2,8 @@
 /*
  * The cuCtx calls
  *
- * A context ends with all that was made in it, so these know of streams, events
- * and modules, which know of the context themselves.
+ * Destroying a context frees everything that was created in it. So this file includes streams,
+ * events and modules, which in turn include the context.
  */
 #include <stdatomic.h>
 
@@ -48,7 +48,7 @@ CUresult cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice ord
         return CUDA_SUCCESS;
 }
 
-/* Nothing runs any more: what is left belongs to nobody. */
+/* Nothing runs any more, so no object is in use. */
 static void context_clear(Context *context) {
         while (!LIST_EMPTY(&context->modules))
                 module_free(LIST_FIRST(&context->modules));
@@ -63,7 +63,7 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
         if (!context || context->magic != CONTEXT_MAGIC)
                 return CUDA_ERROR_INVALID_CONTEXT;
 
-        /* What still runs is ended: a kernel may run for ever. */
+        /* Running work is stopped, because a kernel may run for ever. */
         atomic_compare_exchange_strong(&context->error, &none, CUDA_ERROR_CONTEXT_IS_DESTROYED);
         pthread_mutex_lock(&context->lock);
         context->ending = true;

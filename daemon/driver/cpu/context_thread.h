@@ -24,11 +24,11 @@ typedef struct Engine {
 
 /** context_error() - the fault, or 0. */
 int context_error(const struct CUctx_st *context);
-/** context_print() - what a kernel prints. */
+/** context_print() - add the output of a kernel. */
 void context_print(struct CUctx_st *context, const char *format, va_list arguments);
 /** context_add_engine() - a thread that a fault has to interrupt. */
 void context_add_engine(struct CUctx_st *context, Engine *engine);
-/** context_remove_engine() - the other way. */
+/** context_remove_engine() - undo context_add_engine(). */
 void context_remove_engine(struct CUctx_st *context, Engine *engine);
 
 #ifdef __cplusplus

@@ -87,7 +87,8 @@ static size_t copy_span(size_t pitch, size_t plane, size_t width, size_t height,
         return (depth - 1) * plane + (height - 1) * pitch + width;
 }
 
-/* What the API says of an address: host memory it need not know, device memory it must. */
+/* Checks an address as CUDA does: device memory must be known to the driver, host memory need
+ * not. */
 static CUresult copy_check(CUmemorytype type, const char *address, size_t n_bytes) {
         Range range;
         uintptr_t start = (uintptr_t)address;

@@ -5,13 +5,12 @@
 /*
  * Device
  *
- * One pretended GPU: some host threads and an amount of memory that it will not
- * exceed. How many there are, and how large, is read from the environment once,
- * at cuInit(): GPUQ_CPU_DEVICES (1), GPUQ_CPU_THREADS of each (one a core), and
- * GPUQ_CPU_MEMORY of each, in bytes (a quarter of the machine's).
+ * A simulated GPU: some host threads and a limited amount of memory. cuInit() reads the number of
+ * devices and their sizes from the environment once: GPUQ_CPU_DEVICES (1), GPUQ_CPU_THREADS of
+ * each (one per core), and GPUQ_CPU_MEMORY of each, in bytes (a quarter of the machine's).
  *
- * It says that it has compute capability 9.0, because clusters and cooperative
- * launches work; it takes no code for that, or for any other GPU.
+ * A device reports compute capability 9.0, because clusters and cooperative launches work. It
+ * accepts no code for that or any other GPU.
  */
 
 #include <stdatomic.h>
@@ -36,7 +35,7 @@ enum {
 
 typedef struct Device {
         int ordinal;
-        int number; /* of the machine: stays, where the ordinal moves up behind one that is gone */
+        int number; /* fixed; the ordinal changes if an earlier device is gone */
         unsigned n_threads;
         size_t total;
         _Atomic size_t used; /* bytes */

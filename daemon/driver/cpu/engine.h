@@ -5,10 +5,9 @@
 /*
  * Engine
  *
- * What makes a host thread able to run kernels: stacks, a signal stack, a
- * block's dynamic shared memory. It runs one block at a time. All code that is
- * not ours, or that touches addresses that are not ours, runs inside of it, so
- * that a fault there ends that and nothing else.
+ * Enables a host thread to run kernels: stacks, a signal stack, and a block's dynamic shared
+ * memory. It runs one block at a time. Code of users, and code that accesses addresses of users,
+ * runs inside an engine, so that a fault there ends only that code.
  */
 
 #include <stdbool.h>
@@ -49,13 +48,15 @@ Engine *engine_here(void);
  *         the fault of this block, which the caller tells the context.
  */
 CUresult engine_run_block(Engine *engine, const EngineBlock *block);
-/** engine_run_guarded() - run something that may touch bad addresses. Return: the fault, or what it gave. */
+/** engine_run_guarded() - run a function that may access bad addresses. Return: the fault, or
+ * the function's result. */
 CUresult engine_run_guarded(Engine *engine, CUresult (*run)(void *), void *argument);
 
 /**
- * engine_end_kernel() - whether a signal now is the kernel's doing; then no other one is, and engine_leave() must follow
+ * engine_end_kernel() - did the kernel cause the signal that is being handled?
  *
- * Safe in a signal handler.
+ * If so, no later signal counts as the kernel's, and engine_leave() must follow. Safe in a signal
+ * handler.
  */
 bool engine_end_kernel(void);
 /** engine_leave() - end what ran, with @error or, if that is 0, because the context failed. */

@@ -5,10 +5,10 @@
 /*
  * Machine
  *
- * The inside of an engine: the threads of the block that runs, which of them
- * wait and for what. A block starts as a loop over its threads on one fiber. When
- * a thread has to wait, its fiber is left standing and another goes on with the
- * loop; when all are started, those that may go on take turns.
+ * The inside of an engine: the threads of the block that runs, and what each of them waits for. A
+ * block starts as a loop over its threads on one fiber. When a thread has to wait, its fiber is
+ * suspended and another fiber continues the loop. When all threads are started, those that can
+ * continue take turns.
  *
  *     NEW -> READY <-> BARRIER, WARP, ACTIVE -> DONE
  */

@@ -78,7 +78,7 @@ static CUresult event_run_record(Work *work, Stream *stream) {
         return CUDA_SUCCESS;
 }
 
-/* Nobody tells this context of a fault in another: it has to look. */
+/* A fault of another context does not wake this one, so the thread polls. */
 static void event_sleep(Context *context, Context *other) {
         struct timespec until;
 

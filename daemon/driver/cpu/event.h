@@ -5,9 +5,9 @@
 /*
  * Event
  *
- * A point in a stream. Records are counted; a wait is for the count at the time
- * of the call, so recording again does not hold up who waited before. Guarded by
- * the context's lock; work in streams holds references.
+ * A point in a stream. Records are counted, and a wait is for the count at the time of the call,
+ * so recording again does not delay earlier waiters. Guarded by the context's lock; work in
+ * streams holds references.
  */
 
 #include <stdbool.h>

@@ -29,7 +29,7 @@ static bool (*fault_is_kernels)(void);
 static void (*fault_leave)(CUresult error);
 static _Thread_local void *stack;
 
-/* A signal that is not a kernel's goes to who had it before us. */
+/* A signal that is not a kernel's is passed to the previous handler. */
 static void fault_pass_on(size_t i, siginfo_t *info, void *context) {
         struct sigaction *action = &before[i];
 
@@ -43,7 +43,7 @@ static void fault_pass_on(size_t i, siginfo_t *info, void *context) {
                 return;
         }
 
-        /* The instruction runs again and faults for good. */
+        /* Without a handler: the instruction runs again, and its signal ends the process. */
         sigaction(faults[i].signal, action, NULL);
         if (info->si_code <= 0)
                 raise(faults[i].signal);
@@ -59,13 +59,13 @@ static void fault_on_signal(int signal, siginfo_t *info, void *context) {
         }
 }
 
-/* One that comes late finds that the thread has left already. */
+/* A late interrupt finds that the thread has already left the kernel. */
 static void fault_on_interrupt(int signal) {
         if (fault_is_kernels())
                 fault_leave(CUDA_SUCCESS);
 }
 
-/* Whoever took a signal since then gets what is not a kernel's. */
+/* A handler that was installed after ours becomes the previous one, which gets other signals. */
 static void fault_take(size_t i) {
         /* The handler is left by a jump, so the signal must not stay blocked. */
         struct sigaction ours = {
@@ -103,7 +103,7 @@ void fault_install(bool (*is_kernels)(void), void (*leave)(CUresult error)) {
         pthread_mutex_unlock(&lock);
 }
 
-/* All others are for the program's own threads. */
+/* All other signals are for the program's own threads. */
 static void fault_mask(void) {
         sigset_t mask;
 
@@ -132,7 +132,8 @@ void fault_thread_close(void) {
 
         sigaltstack(&none, NULL);
 #if defined(__SANITIZE_ADDRESS__)
-        /* A handler that was left by a jump still counts as running on it. */
+        /* The address sanitizer still counts a handler that was left by a jump as running on
+         * this stack. */
         __asan_unpoison_memory_region(stack, FAULT_STACK);
 #endif
         munmap(stack, FAULT_STACK);

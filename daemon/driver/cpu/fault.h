@@ -5,9 +5,9 @@
 /*
  * Fault
  *
- * Turns the signals of a bad kernel into its end. Only while a thread runs a
- * kernel (@is_kernels of fault_install()) does a signal belong to the kernel; any other goes
- * to the previous handler, so that a bug in this library still crashes the process.
+ * If a kernel causes a signal such as SIGSEGV, ends the kernel instead of the process. Only while
+ * a thread runs a kernel (@is_kernels of fault_install()) does a signal belong to the kernel; any
+ * other goes to the previous handler, so that a bug in this library still crashes the process.
  */
 
 #include <pthread.h>
@@ -27,9 +27,9 @@ extern "C" {
 void fault_install(bool (*is_kernels)(void), void (*leave)(CUresult error));
 /** fault_thread_open() - give the calling thread a stack for signals, and no signals but ours. Return: 0 or -ENOMEM. */
 int fault_thread_open(void);
-/** fault_thread_close() - the other way, before the thread ends. */
+/** fault_thread_close() - undo fault_thread_open(), before the thread ends. */
 void fault_thread_close(void);
-/** fault_interrupt() - make a thread leave the kernel it runs, if it runs one. */
+/** fault_interrupt() - end the kernel that a thread runs, if it runs one. */
 void fault_interrupt(pthread_t thread);
 
 #ifdef __cplusplus

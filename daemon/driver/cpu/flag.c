@@ -27,7 +27,7 @@ static void flag_free(Work *work) {
         free(work);
 }
 
-/* All earlier work of the stream is seen by who sees the value. */
+/* A thread that sees the value also sees all earlier work of the stream. */
 static CUresult flag_write(void *argument) {
         FlagWork *flag = argument;
 

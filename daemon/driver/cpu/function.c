@@ -2,7 +2,7 @@
 /*
  * Function
  *
- * What can be asked of a kernel, and set.
+ * Attributes of a kernel, queried and set.
  */
 #include "driver/cpu/api.h"
 #include "driver/cpu/module.h"
@@ -132,7 +132,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
         }
 }
 
-/* How many blocks a multiprocessor, which is a host thread, is said to hold. */
+/* How many blocks a multiprocessor, which is a host thread, claims to hold. */
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ret_blocks, CUfunction function,
                                                      int n_threads, size_t n_shared_bytes) {
         size_t n = DEVICE_MAX_BLOCKS;

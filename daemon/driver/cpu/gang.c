@@ -6,7 +6,7 @@
 #include "driver/cpu/context.h"
 #include "util/macro.h"
 
-#define GANG_LOOK_NS 5000000 /* how often a waiting block looks whether its context failed */
+#define GANG_LOOK_NS 5000000 /* how often a waiting block checks whether its context failed */
 
 typedef struct GangBarrier {
         uint32_t n, n_arrived;

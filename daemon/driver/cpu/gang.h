@@ -30,13 +30,15 @@ Gang *gang_new(struct CUctx_st *context, uint32_t n, uint32_t cluster, bool grid
 /** gang_free() - NULL is fine. Return: NULL. */
 Gang *gang_free(Gang *gang);
 
-/** gang_join() - the engine that runs blocks of that rank; returns when all have called it. */
+/** gang_join() - run the blocks of one rank in this engine; returns when all ranks have called
+ * it. */
 void gang_join(Gang *gang, uint32_t rank, Engine *engine);
 /** gang_meet() - wait for the cluster's or the grid's other blocks, or for the context's fault. */
 void gang_meet(Gang *gang, GpuqCpuBarrier scope, uint32_t rank);
 /** gang_is_grid() - whether its blocks are a whole grid; NULL is none. */
 bool gang_is_grid(const Gang *gang);
-/** gang_engine() - of another block, by its rank in the cluster of block @rank. NULL: none such. */
+/** gang_engine() - the engine of another block, by its rank in the cluster of block @rank. NULL:
+ * there is none. */
 const Engine *gang_engine(const Gang *gang, uint32_t rank, uint32_t other);
 
 #ifdef __cplusplus

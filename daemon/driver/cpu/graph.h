@@ -5,8 +5,8 @@
 /*
  * Graph
  *
- * Nodes and what they come after. A node can only come after nodes that are
- * there already, so the order in which they were added is an order to run them in.
+ * Nodes and their predecessors. A node can only follow nodes that exist already, so the nodes can
+ * run in the order in which they were added.
  */
 
 #include "driver/cpu/launch.h"
@@ -28,7 +28,7 @@ typedef struct CUgraphNode_st {
 
 typedef struct CUgraph_st {
         uint32_t magic;
-        uint64_t number; /* tells graphs at the same address from each other */
+        uint64_t number; /* distinguishes graphs that had the same address */
         GraphNode **nodes;
         size_t n_nodes;
 } Graph;
@@ -37,7 +37,7 @@ typedef struct CUgraph_st {
 CUresult graph_check(const Graph *graph);
 /** graph_node_check() - the same of a node. */
 CUresult graph_node_check(const GraphNode *node);
-/** graph_kernel_work() - a kernel node's work; @old: whose attributes it keeps, or NULL. */
+/** graph_kernel_work() - a kernel node's work; @old: work whose attributes it keeps, or NULL. */
 CUresult graph_kernel_work(const CUDA_KERNEL_NODE_PARAMS *params, const Work *old, Work **ret_work);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Host memory
  *
- * Registered or allocated: to the CPU it is the same memory, but which ranges are
- * known is kept, so that calls fail as they do with CUDA.
+ * Registered or allocated memory. Both are the same to the CPU, but the ranges are recorded so
+ * that calls fail as they do with CUDA.
  */
 #include <sys/mman.h>
 
@@ -15,7 +15,7 @@
 #define HOST_REGISTER_FLAGS 0xfu
 #define HOST_ALLOC_FLAGS    0x7u
 
-/* Whether the process has memory there, page by page. */
+/* Whether the process has memory at each page of the range. */
 static bool host_is_mapped(const void *memory, size_t n_bytes) {
         size_t page = (size_t)sysconf(_SC_PAGESIZE);
         uintptr_t start = (uintptr_t)memory / page * page;

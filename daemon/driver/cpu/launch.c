@@ -13,7 +13,7 @@
 
 #define LAUNCH_ALIGN 64u /* of arguments: more than any type asks for */
 
-/* One run of a launch, of which helpers take blocks. */
+/* One run of a launch, whose blocks are distributed to helpers. */
 typedef struct Launch {
         const LaunchWork *work;
         TAILQ_ENTRY(Launch) link; /* context->launches */
@@ -81,7 +81,7 @@ static bool launch_has_blocks(const Launch *launch) {
         return launch->next < launch->work->n_blocks;
 }
 
-/* On the calling thread, until there are no more. */
+/* Runs blocks on the calling thread until none are left. */
 static void launch_blocks(Launch *launch, Engine *engine) {
         Context *context = launch->work->function->module->context;
         uint64_t i;
@@ -144,7 +144,7 @@ static void *launch_helper(void *argument) {
 static void launch_offer(Context *context, Launch *launch) {
         pthread_mutex_lock(&context->lock);
         TAILQ_INSERT_TAIL(&context->launches, launch, link);
-        /* The stream's own thread is one of the device's. */
+        /* The stream's own thread counts as one of the device's. */
         if (!context->n_idle && context->n_helpers + 1 < context->device->n_threads &&
             context_thread_start(context, launch_helper, context) == 0)
                 context->n_helpers++;
@@ -207,7 +207,7 @@ static CUresult launch_members(LaunchMember *members, uint32_t n, Engine *engine
                                                launch_member_thread, &members[n_started]) == 0)
                 n_started++;
 
-        /* The others wait for those that are missing, and learn of it by the fault. */
+        /* The other blocks wait for the missing ones; the fault ends their wait. */
         if (n_started < n)
                 context_fail(engine->context, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
         else
@@ -314,7 +314,7 @@ static CUresult launch_check(Function *function, const LaunchShape *shape, void 
         return r;
 }
 
-/* The arguments are the caller's again when the launch returns. */
+/* The arguments belong to the caller again when the launch returns. */
 static CUresult launch_copy_params(LaunchWork *work, void **params) {
         const GpuqCpuEntry *entry = work->function->entry;
         size_t n = entry->n_params, n_bytes = 0;

@@ -5,16 +5,15 @@
 /*
  * Launch
  *
- * A kernel with everything it takes to run it. The stream's thread and the
- * context's helpers take blocks in their order, so a block may wait for an earlier
- * one; blocks that wait for later ones have to be launched cooperatively or as a
- * cluster.
+ * A kernel with its geometry and arguments. The stream's thread and the context's helpers take
+ * blocks in their order, so a block may wait for an earlier one. Blocks that wait for later ones
+ * must be launched cooperatively or as a cluster.
  */
 
 #include "driver/cpu/module.h"
 #include "driver/cpu/work.h"
 
-/* How to run a kernel: what a launch and a graph's node have in common. */
+/* How to run a kernel: what launches and nodes of graphs have in common. */
 typedef struct LaunchShape {
         GpuqCpuIndex grid, block, cluster;
         uint32_t shared_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linking of PTX and cubins, of which the CPU can do neither.
+ * Linking of PTX and cubins, which the CPU driver does not support.
  */
 #include "driver/cpu/api.h"
 

@@ -2,10 +2,10 @@
 /*
  * Memory
  *
- * Device memory that can be handed to other processes: an allocation is a
- * sealed memfd, an address range is reserved with a page around it that nobody may
- * touch, and one is mapped into the other. Until cuMemSetAccess() nobody may touch
- * what is mapped either. An allocation is charged to its device by who made it.
+ * Device memory that can be shared with other processes. An allocation is a sealed memfd. An
+ * address range is reserved with an inaccessible page on each side, and allocations are mapped
+ * into it. Mapped memory is inaccessible until cuMemSetAccess(). An allocation is charged to its
+ * device in the process that created it.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static Memory *memory_unref(Memory *memory) {
 
 DEFINE_CLEANUP(Memory, memory_unref)
 
-/* Handles are pointers: what is none of ours cannot be told from what is. */
+/* Handles are pointers, so an invalid handle cannot be detected. */
 static Memory *memory_find(CUmemGenericAllocationHandle handle) {
         return (Memory *)(uintptr_t)handle;
 }
@@ -273,7 +273,7 @@ static int memory_protection(CUmemAccess_flags flags) {
         }
 }
 
-/* All devices are this machine: what one of them may do, each may. */
+/* All devices are this machine, so access for one device is access for all. */
 CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
                         size_t n_access) {
         int protection = PROT_NONE;
@@ -321,7 +321,7 @@ CUresult cuMemExportToShareableHandle(void *ret_shared, CUmemGenericAllocationHa
         return CUDA_SUCCESS;
 }
 
-/* A descriptor of something else, or of memory that could shrink under a kernel, is refused. */
+/* Rejects a descriptor of something else, or of memory that could shrink while a kernel uses it. */
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ret_handle, void *shared,
                                         CUmemAllocationHandleType type) {
         _cleanup_(memory_unrefp) Memory *memory = NULL;

@@ -47,9 +47,8 @@ static int module_copy(const void *image, size_t size, void **ret_copy) {
 }
 
 /*
- * dlopen() takes a file it knows by name for loaded. Descriptors are used again,
- * and an image may stay in memory after dlclose(), so each load spells the same
- * path in a way of its own.
+ * dlopen() does not load a file again that it knows by name. Descriptors are reused, and an image
+ * may stay in memory after dlclose(), so each load spells the same path differently.
  */
 static void *module_open(int fd) {
         static _Atomic unsigned n_loads;

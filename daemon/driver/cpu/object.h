@@ -5,9 +5,8 @@
 /*
  * Object
  *
- * Tells what cuModuleLoadData() was given, and reads the variables of an ELF
- * shared object. The API gives no length, so an ELF file's own headers say how
- * long it is, as they do for NVIDIA's driver.
+ * Detects what cuModuleLoadData() was given, and reads the variables of an ELF shared object. The
+ * API passes no length, so the ELF file's own headers determine it, as with NVIDIA's driver.
  */
 
 #include <stdbool.h>

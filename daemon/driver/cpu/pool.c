@@ -2,10 +2,10 @@
 /*
  * Pool
  *
- * Stream-ordered memory. An allocation is a mapping of its own between two pages
- * that nobody may touch, with its end as close to the upper one as its
- * alignment lets it, so that a kernel that writes past the end faults. What is
- * freed is kept for the next of that size, up to the release threshold.
+ * Stream-ordered memory. An allocation is a mapping between two inaccessible pages. It ends as
+ * close to the upper page as its alignment permits, so that a kernel that writes past the end
+ * faults. Freed memory is kept for later allocations of the same size, up to the release
+ * threshold.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ typedef struct CUmemPoolHandle_st {
         Device *device;
         pthread_mutex_t lock;
         LIST_HEAD(, PoolBlock) used, spare;
-        uint64_t settings[3]; /* kept, without effect: memory is never used again early */
+        uint64_t settings[3]; /* stored without effect: memory is never reused early */
         uint64_t threshold;   /* bytes to keep */
         uint64_t reserved, reserved_high, in_use, in_use_high;
         size_t max_size; /* 0: none */
@@ -103,7 +103,7 @@ static CUresult pool_map(Pool *pool, size_t mapped, PoolBlock **ret_block) {
         return CUDA_SUCCESS;
 }
 
-/* A block of that size, from what is spare or anew. With the lock held. */
+/* A block of this size, spare or new. With the lock held. */
 static CUresult pool_take(Pool *pool, size_t size, PoolBlock **ret_block) {
         size_t mapped = pool_round(size);
         PoolBlock *block;
@@ -188,9 +188,9 @@ CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps *props) {
 }
 
 /*
- * What is still allocated goes with it. CUDA keeps that until it is freed, but
- * a pool outlives its context here and a caller that destroys it is done. Also
- * possible after a fault, for the same reason.
+ * Memory that is still allocated is freed with the pool. CUDA would keep it until it is freed, but
+ * here a pool outlives its context, and a caller that destroys the pool has no use for the memory.
+ * This is possible after a fault, too.
  */
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
         PoolBlock *block;
@@ -326,7 +326,8 @@ static CUresult pool_alloc(Pool *pool, size_t size, CUdeviceptr *ret_pointer) {
         return CUDA_SUCCESS;
 }
 
-/* The pointer is good at once: nothing else has the block until it was freed in a stream. */
+/* The pointer is valid at once, because no other work uses the block until a stream has freed
+ * it. */
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_pointer, size_t n_bytes, CUmemoryPool pool,
                                  CUstream handle) {
         Context *context;
@@ -347,7 +348,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret_pointer, size_t n_bytes, CUmem
         if (r != CUDA_ERROR_OUT_OF_MEMORY)
                 return r;
 
-        /* What this stream frees before would serve. */
+        /* Wait for earlier work of this stream, which may free memory. */
         r = stream_wait(stream);
         return r ? r : pool_alloc(pool, n_bytes, ret_pointer);
 }

@@ -20,7 +20,7 @@ typedef struct Print Print;
 Print *print_new(size_t n_bytes);
 /** print_free() - NULL is fine. Return: NULL. */
 Print *print_free(Print *print);
-/** print_resize() - drops what is in it. Return: false if there is no memory. */
+/** print_resize() - drops the buffered output. Return: false if there is no memory. */
 bool print_resize(Print *print, size_t n_bytes);
 /** print_add() - safe from any thread; a text stays in one piece. */
 void print_add(Print *print, const char *format, va_list arguments);

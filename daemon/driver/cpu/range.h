@@ -5,8 +5,8 @@
 /*
  * Range
  *
- * Which addresses of this process are memory that the API knows, so that a copy
- * out of bounds is refused as by CUDA. One map a process, safe from any thread.
+ * Which addresses of this process are memory that the API knows, so that a copy out of bounds is
+ * rejected as by CUDA. One map per process, safe from any thread.
  */
 
 #include <stdbool.h>

@@ -12,7 +12,7 @@ bool stream_idle(const Stream *stream) {
         return STAILQ_EMPTY(&stream->items) && !stream->busy;
 }
 
-/* Without the lock. After a fault nothing is run any more, only let go. */
+/* Without the lock. After a fault work is not run any more, only released. */
 static void stream_run(Stream *stream, StreamItem *item) {
         Context *context = stream->context;
         CUresult r = broken_device(context->device->number);
@@ -26,7 +26,7 @@ static void stream_run(Stream *stream, StreamItem *item) {
         free(item);
 }
 
-/* With the lock, which it gives up at times. */
+/* With the lock, which it releases at times. */
 static void stream_loop(Stream *stream) {
         Context *context = stream->context;
         StreamItem *item;
@@ -62,7 +62,7 @@ static void *stream_thread(void *argument) {
         Context *context = stream->context;
         Engine *engine = engine_new(context);
 
-        /* Without an engine it can serve nothing. */
+        /* Without an engine the thread cannot run work. */
         if (!engine)
                 context_fail(context, CUDA_ERROR_OUT_OF_MEMORY);
 
@@ -96,7 +96,7 @@ static CUresult stream_new(Context *context, int priority, Stream **ret_stream) 
         return CUDA_SUCCESS;
 }
 
-/* The stream of those who name none. It does not wait for the others. */
+/* The stream of calls that name no stream. It does not wait for the other streams. */
 static CUresult stream_default(Context *context, Stream **ret_stream) {
         CUresult r = CUDA_SUCCESS;
 
@@ -119,7 +119,7 @@ CUresult stream_enter(CUstream stream, Context **ret_context, Stream **ret_strea
                 return stream_default(*ret_context, ret_stream);
         if (stream->magic != STREAM_MAGIC)
                 return CUDA_ERROR_INVALID_HANDLE;
-        /* A stream of another context is used there, and has that one's fault. */
+        /* A stream of another context is used in that context, and returns its fault. */
         if (stream->context->error)
                 return (CUresult)stream->context->error;
 
@@ -209,7 +209,7 @@ CUresult cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags, in
         return r;
 }
 
-/* What is queued is still done, and then the thread ends it, if it has one. */
+/* Queued work still runs. Then the stream's thread frees the stream, if it has a thread. */
 CUresult cuStreamDestroy_v2(CUstream handle) {
         Context *context;
         Stream *stream;
@@ -259,7 +259,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
         if (r == CUDA_ERROR_NOT_INITIALIZED || r == CUDA_ERROR_INVALID_CONTEXT)
                 return r;
         if (r) {
-                /* What was printed before the fault is still to be had. */
+                /* Output from before the fault can still be read. */
                 cuCtxSynchronize();
                 return r;
         }

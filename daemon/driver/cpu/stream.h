@@ -5,9 +5,8 @@
 /*
  * Stream
  *
- * A queue of work and the host thread that does it, one after the other. The
- * thread starts with the first work: who makes many streams may use few.
- * Guarded by the context's lock.
+ * A queue of work and the host thread that runs it in order. The thread starts with the first
+ * work, because a program may create many streams and use few. Guarded by the context's lock.
  */
 
 #include <pthread.h>
@@ -41,13 +40,14 @@ typedef struct CUstream_st {
  * @stream: as it was given: NULL is the context's own
  */
 CUresult stream_enter(CUstream stream, Context **ret_context, Stream **ret_stream);
-/** stream_free() - one whose thread has ended or never started; with the lock held. */
+/** stream_free() - free a stream whose thread has ended or never started; with the lock held. */
 void stream_free(Stream *stream);
-/** stream_push() - append work, whose reference it takes over. Return: CUDA_ERROR_OUT_OF_MEMORY. */
+/** stream_push() - append work and take over its reference. Return: CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult stream_push(Stream *stream, Work *work);
 /** stream_idle() - nothing queued or running; with the lock held. */
 bool stream_idle(const Stream *stream);
-/** stream_drain() - wait until no stream of a context has anything to do; takes the lock itself. Return: the fault. */
+/** stream_drain() - wait until all streams of a context are idle; takes the lock itself. Return:
+ * the fault. */
 CUresult stream_drain(Context *context);
 /** stream_wait() - until it is idle or the context failed. Return: the fault. */
 CUresult stream_wait(Stream *stream);

@@ -5,9 +5,9 @@
 /*
  * Twin
  *
- * What compiler/batch.h says of kernels' twins, for images of this driver: here
- * nothing is compiled for it, a twin runs its kernel with the arguments of a row.
- * As on a GPU, modules that print or have variables get none.
+ * Twins of kernels (compiler/batch.h) for images of this driver. They need no compiled code: a
+ * twin runs its kernel with the arguments of each row. As on a GPU, modules that print or have
+ * variables get none.
  */
 
 #include "driver/cpu/module.h"

@@ -5,9 +5,9 @@
 /*
  * Work
  *
- * One thing to do on a stream or as a node of a graph: a kernel, a copy, a fill,
- * an event's record. It does not change once made, so that streams and graphs
- * can share it. Each kind embeds this as its first member.
+ * One operation of a stream or of a node of a graph: a kernel, a copy, a fill, or an event's
+ * record. It does not change after its creation, so streams and graphs can share it. Each kind
+ * embeds this as its first member.
  */
 
 #include <stdatomic.h>

@@ -36,13 +36,13 @@ bool drain_hold(Device *device, const char *by, const char *reason);
 bool drain_release(Device *device);
 
 /**
- * drain_condemn() - the kernel's log says that it is broken: drained until an administrator returns
- * it to service
+ * drain_condemn() - the kernel's log reports that the device is broken: it is drained until an
+ * administrator returns it to service
  */
 void drain_condemn(Device *device, const char *why);
 /** drain_doubt() - a worker blames the device: check it, and settle the claims of its slots (claim.h). */
 void drain_doubt(Device *device);
-/** drain_fault() - the kernel's log says that the hardware failed under a worker. */
+/** drain_fault() - the kernel's log reports that the hardware failed under a worker. */
 void drain_fault(Device *device);
 /** drain_checked() - a health check has ended. */
 void drain_checked(Device *device, HealthFinding finding, const char *why);

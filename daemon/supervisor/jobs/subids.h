@@ -5,7 +5,7 @@
 /*
  * Subordinate uids
  *
- * Whom the system gave a uid to for use in user namespaces: /etc/subuid, or the service that
+ * The owner of a uid for use in user namespaces: from /etc/subuid, or from the service that
  * nsswitch.conf names for subid. See subuid(5). A lookup reads the file; libsubid does the work.
  */
 

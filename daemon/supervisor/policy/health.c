@@ -74,7 +74,8 @@ bool health_end_check(Health *health, HealthFinding finding, const char *why, ui
                 return false;
         switch (finding) {
                 case HEALTH_FOUND_BROKEN:
-                        /* The administrator who released it meanwhile was wrong. */
+                        /* Also if an administrator resumed the device during the check: it is
+                         * broken. */
                         health_break(health, why, now_ns);
                         return !was_broken;
                 case HEALTH_FOUND_WELL:

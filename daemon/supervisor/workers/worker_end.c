@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a worker ends: when asked, killed, or by itself. Its jobs are settled once (recovery.h), what
- * it was given is forgotten, and its slot is told.
+ * How a worker ends: on request, by a kill, or by itself. Its jobs are settled once (recovery.h),
+ * the record of what it was given is cleared, and its slot is notified.
  */
 
 #include "worker.h"
@@ -18,7 +18,7 @@
 
 static void worker_on_timer(uv_timer_t *timer);
 
-/* What the kernel's log says of it. Return: the caller's; NULL: nothing. */
+/* What the kernel's log says about the worker's death. Return: the caller's; NULL: nothing. */
 static Failure *worker_explain(const Worker *worker, FaultCause cause, const Failure *failure,
                                bool *ret_is_hardware) {
         const Executor *executor = &worker->executor;
@@ -91,7 +91,7 @@ static void worker_blame_device(Worker *worker, Slot *slot, const Failure *failu
 static void worker_report_probe(const Worker *worker, const Failure *failure) {
         const Engine *engine = worker->executor.engine;
 
-        /* One that somebody killed says nothing about the device. */
+        /* The end of a worker that was killed shows nothing about the device. */
         engine->device_ops->probe_failed(engine->monitor, worker->check,
                                          worker->pid && !worker->was_killed,
                                          failure ? failure->text : "it ended without a message");
@@ -100,7 +100,8 @@ static void worker_report_probe(const Worker *worker, const Failure *failure) {
 /* What happens to its jobs, arenas and modules. */
 static void worker_judge_jobs(Worker *worker, const Failure *failure, const char *output) {
         FaultCause cause = worker->cause;
-        /* A fault that the worker told of is one of its jobs', if it named some that ran. */
+        /* If the worker reported a fault and named jobs that had begun, one of these jobs
+         * caused it. */
         bool blames_modules = fault_has_culprit(cause) &&
                               !(cause == FAULT_DEVICE && inflight_has_begun(&worker->executor));
 

@@ -124,7 +124,8 @@ static void workers_check_idle(Worker *worker, uint64_t now_ns) {
         const Executor *executor = &worker->executor;
         uint64_t idle_ns = executor->engine->config->worker_idle_s * 1000000000ull;
 
-        /* The administrator who drained the device wants it free. */
+        /* A device is drained so that an administrator can work on it: end its idle workers at
+         * once. */
         if (executor->device && !health_takes_jobs(&executor->device->health))
                 idle_ns = 0;
 

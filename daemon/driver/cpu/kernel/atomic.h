@@ -3,8 +3,8 @@
 #define GPUQ_CPU_KERNEL_ATOMIC_H
 
 /*
- * Atomic functions, each for the types CUDA has it for, and the same three
- * times: the host knows no narrower scope than the system.
+ * Atomic functions, each for the types that CUDA supports, and in three scopes. All three are the
+ * same, because the host has no narrower scope than the system.
  */
 
 /* Replaces *p by what change makes of it. */
@@ -19,7 +19,7 @@ template <class T, class Change> static inline T gpuq_cpu_atomic(T *p, Change ch
         return old;
 }
 
-/* A thread that fails is perhaps waiting for another of its block, which then has to run. */
+/* A thread that fails may be waiting for another thread of its block, which must then run. */
 template <class T> static inline T gpuq_cpu_cas(T *p, T compare, T value) {
         T old = compare;
 

@@ -3,8 +3,8 @@
 #define GPUQ_CPU_KERNEL_ENTRY_H
 
 /*
- * From a kernel's type to its entry in the image: how its parameters lie, of
- * what kind they are, and the loop that runs the threads of a block.
+ * From a kernel's type to its entry in the image: offsets and kinds of its parameters, and the
+ * loop that runs the threads of a block.
  */
 
 extern "C" {
@@ -34,7 +34,7 @@ template <class T> constexpr char gpuq_cpu_letter() {
 /* One line of the signature. */
 template <size_t N> struct gpuq_cpu_line { char text[N]; };
 
-/* How parameters lie one after the other, as in a struct. */
+/* The offsets of parameters, as in a struct. */
 template <class... P> struct gpuq_cpu_layout {
         static constexpr size_t count = sizeof...(P);
         uint32_t sizes[count + 1] = {};

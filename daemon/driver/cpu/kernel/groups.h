@@ -3,8 +3,8 @@
 #define GPUQ_CPU_KERNEL_GROUPS_H
 
 /*
- * Cooperative groups: the grid, the cluster, the block, tiles of a warp and the
- * threads that stand at the same place, with what kernels mostly use of them.
+ * Cooperative groups: the grid, the cluster, the block, tiles of a warp and coalesced threads,
+ * with their common functions.
  */
 
 namespace cooperative_groups {
@@ -112,7 +112,7 @@ class cluster_group {
         }
 };
 
-/* Threads of one warp, told by a mask; ranks count the lanes in it. */
+/* Threads of one warp, selected by a mask; ranks count the lanes in it. */
 class coalesced_group {
       protected:
         unsigned int mask;

@@ -3,8 +3,8 @@
 #define GPUQ_CPU_KERNEL_MATH_H
 
 /*
- * What CUDA has beyond <math.h>. The fast functions (__expf and its like) are
- * the exact ones: an answer here is at least as good as the GPU's.
+ * Functions that CUDA has in addition to <math.h>. The fast functions (__expf and the like) are
+ * the exact ones, so a result is at least as good as the GPU's.
  */
 
 #define GPUQ_CPU_MINMAX(T, A, B)                                                                   \

@@ -9,7 +9,7 @@
 static inline void gpuq_cpu_print(const char *format, ...) {
         va_list arguments;
 
-        /* Wherever this is part of the code, the image has the section that says so. */
+        /* An image that contains this code has the section that declares that it prints. */
         __asm__(".pushsection gpuq_cpu_printf,\"a\",%progbits\n.byte 1\n.popsection");
         va_start(arguments, format);
         gpuq_cpu_image.runtime->print(format, arguments);

@@ -11,9 +11,8 @@ extern "C" __attribute__((visibility("default"))) GpuqCpuImage gpuq_cpu_image;
 static thread_local GpuqCpuPlace gpuq_cpu_place_here;
 
 /*
- * A function of no argument that gives the same all along: the compiler calls it
- * once where it would look up a thread-local variable at every use. A kernel
- * never changes its host thread.
+ * A function without arguments whose result never changes. The compiler calls it once instead of
+ * looking up a thread-local variable at every use. A kernel never changes its host thread.
  */
 static __attribute__((const, noinline)) GpuqCpuPlace *gpuq_cpu_place_get() {
         return &gpuq_cpu_place_here;

@@ -37,7 +37,8 @@ static size_t text_length(uint8_t first) {
         return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
 }
 
-/* Bytes of the UTF-8 sequence that starts here, 0 if there is none. Overlong forms and surrogates are none. */
+/* Length of the UTF-8 sequence that starts here in bytes; 0: it is invalid, as are overlong
+ * forms and surrogates. */
 static size_t text_decode(const uint8_t *p, uint32_t *ret_c) {
         size_t n = text_length(p[0]);
         uint32_t c = n > 1 ? p[0] & (0x7f >> n) : p[0];
@@ -96,4 +97,15 @@ char *text_clean(char *text) {
 
 char *text_clean_line(char *text) {
         return text_replace(text, false);
+}
+
+size_t text_cut(const char *text, size_t max) {
+        size_t n = strnlen(text, max);
+
+        if (!text[n])
+                return n;
+        for (size_t i = 0; i < 4 && i <= n; ++i)
+                if (((uint8_t)text[n - i] & 0xc0) != 0x80)
+                        return n - i;
+        return n; /* no UTF-8 anyway */
 }

@@ -5,11 +5,10 @@
 /*
  * Text
  *
- * Text of users and workers that other people read. It is valid UTF-8 without characters that a
- * terminal obeys or that change how the text around them is shown: controls (C0, DEL and C1),
- * bidirectional marks, overrides and isolates, line and paragraph separators, and invisible
- * characters that carry text (tags, annotations, byte order marks). Checked at the door, and cleaned
- * again where it is shown.
+ * Checks text of users and workers that other people read. It must be valid UTF-8 without control
+ * characters (C0, DEL and C1), bidirectional marks, overrides and isolates, line and paragraph
+ * separators, and invisible characters that carry text (tags, annotations, byte order marks). It
+ * is checked when it is received, and cleaned again before it is shown.
  */
 
 #include <stdbool.h>
@@ -21,5 +20,7 @@ bool text_is_clean(const char *text, size_t max);
 char *text_clean(char *text);
 /** text_clean_line() - the same, and line feeds and tabs become spaces. Return: @text. */
 char *text_clean_line(char *text);
+/** text_cut() - how many bytes of @text are at most @max, without a part of a character at their end. */
+size_t text_cut(const char *text, size_t max);
 
 #endif

@@ -2,8 +2,7 @@
 /*
  * Wire
  *
- * See wire.h. Its life, and its ring; what comes in is wire_input.c's, what goes out
- * wire_output.c's.
+ * See wire.h. This file has its life and its ring; wire_input.c reads, wire_output.c writes.
  */
 
 #include "proto/wire_state.h"
@@ -76,6 +75,19 @@ int wire_fail(Wire *wire, const char *problem) {
 
 size_t wire_buffered(const Wire *wire) {
         return wire->input.reach + wire->stream.reach + wire->output.reach;
+}
+
+unsigned wire_unread_fds(Wire *wire) {
+        return wire->n_fds_out + unread_look(&wire->unread, wire->fd);
+}
+
+int wire_release(Wire *wire, Unread *ret_unread) {
+        int fd = wire->fd;
+
+        *ret_unread = wire->unread;
+        wire->unread = (Unread){};
+        wire->fd = -1;
+        return fd;
 }
 
 void wire_drop_input(Wire *wire) {

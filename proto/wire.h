@@ -22,6 +22,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#include "proto/unread.h"
+
 #define WIRE_HEADER_BYTES 8u
 #define WIRE_FRAME_MAX    (4u << 20) /* payload, after the handshake */
 #define WIRE_HELLO_MAX    4096u      /* payload, before it */
@@ -32,9 +34,9 @@
 enum {
         _WIRE_E_SUCCESS,
         WIRE_E_AGAIN,    /* no whole frame yet, or the socket is full */
-        WIRE_E_CLOSED,   /* the peer closed, cleanly, between frames */
+        WIRE_E_CLOSED,   /* the peer closed the connection between frames */
         WIRE_E_PROTOCOL, /* too long, truncated, reserved bytes set, or an unexpected descriptor */
-        WIRE_E_OVERFLOW, /* more than the output limit would wait */
+        WIRE_E_OVERFLOW, /* the output would exceed its limit */
 };
 
 typedef struct Wire Wire;
@@ -107,12 +109,21 @@ void wire_end(Wire *wire, size_t n_bytes);
  * negative errno. "Once writable" is once wire_fd() is if wire_wants_socket(), else when it was rung.
  */
 int wire_flush(Wire *wire);
-/** wire_wants_socket() - something waits for room in the socket, rather than in the ring. */
+/** wire_wants_socket() - output waits for space in the socket, not in the ring. */
 bool wire_wants_socket(const Wire *wire);
+/**
+ * wire_is_refused() - the kernel refuses to send a descriptor, because others have not read too many of
+ * this uid; wire_flush() said WIRE_E_AGAIN, and may be called again after a while
+ */
+bool wire_is_refused(const Wire *wire);
 /** wire_pending() - bytes that wait to be written. */
 size_t wire_pending(const Wire *wire);
 /** wire_buffered() - bytes of memory held for input and output; more than waits, until a buffer is empty. */
 size_t wire_buffered(const Wire *wire);
+/** wire_unread_fds() - descriptors that wait to be written, or were and are unread: see proto/unread.h. */
+unsigned wire_unread_fds(Wire *wire);
+/** wire_release() - nothing is sent or received any more. Return: the socket, the caller's, with what is unread on it. */
+int wire_release(Wire *wire, Unread *ret_unread);
 /** wire_drop_input() - forget what was received; frames are invalid, and none may be asked for again. */
 void wire_drop_input(Wire *wire);
 
@@ -128,18 +139,22 @@ int wire_make_ring(Wire *wire, uint32_t capacity, int *ret_fd);
 int wire_adopt_ring(Wire *wire, int fd, uint32_t capacity);
 /** wire_has_ring() - it was made or adopted. */
 bool wire_has_ring(const Wire *wire);
-/** wire_ring_output() - what is queued from now on goes by the ring; the last frame before it says so. */
+/** wire_ring_output() - later output goes through the ring; the last frame before it announces
+ * that. */
 void wire_ring_output(Wire *wire);
-/** wire_ring_input() - the frame just read was the last on the socket. */
+/** wire_ring_input() - the frame just read was the last on the socket; input now comes through
+ * the ring. */
 void wire_ring_input(Wire *wire);
 /** wire_is_ringed() - input comes by the ring. */
 bool wire_is_ringed(const Wire *wire);
 
-/** wire_look() - as wire_receive(), but the ring only, without a system call. */
+/** wire_look() - as wire_receive(), but reads only the ring, without a system call. */
 int wire_look(Wire *wire);
-/** wire_hear() - wire_receive() of the socket alone: takes bells, and leaves the ring full. */
+/** wire_hear() - as wire_receive(), but reads only the socket: takes bells and leaves the ring
+ * as it is. */
 int wire_hear(Wire *wire);
-/** wire_has_input() - something is in the ring. Another thread may write meanwhile, none may read. */
+/** wire_has_input() - is there input in the ring? Another thread may write meanwhile, but none
+ * may read. */
 bool wire_has_input(const Wire *wire);
 /** wire_sleep() - call before sleeping on wire_fd(). Return: false: something is in the ring: read it instead. */
 bool wire_sleep(Wire *wire);

@@ -2,10 +2,9 @@
 /*
  * Wire: output
  *
- * One buffer, with the stream position at which each descriptor goes: a descriptor
- * starts a sendmsg() of its own, because the kernel hands it over with the first byte
- * of that call. With a ring it is one stream still: from a position on its bytes go
- * into the ring.
+ * One buffer, with the stream position at which each descriptor is sent. A descriptor starts a
+ * sendmsg() of its own, because the kernel delivers it with the first byte of that call. With a
+ * ring it is still one stream: from a certain position on, its bytes go into the ring.
  */
 
 #include <errno.h>
@@ -19,12 +18,24 @@
 
 #define WIRE_FDS_OUT_MAX 256u /* descriptors waiting for a peer that does not read */
 
-/* An empty frame, for a peer that sleeps; with @fd, for the frame behind it in the ring. */
+static ssize_t wire_pass(Wire *wire, const void *data, size_t n_bytes, const int *fd) {
+        ssize_t n;
+
+        n = pass_send(wire->fd, data, n_bytes, fd, fd != NULL);
+        if (fd)
+                wire->is_refused = n == -ETOOMANYREFS;
+        if (n >= 0)
+                unread_note(&wire->unread, fd != NULL);
+        return n;
+}
+
+/* An empty frame that wakes a sleeping peer; with @fd, the descriptor of the next frame in the
+ * ring. */
 int wire_send_bell(Wire *wire, int fd) {
         const uint8_t bell[WIRE_HEADER_BYTES] = {[4] = fd >= 0};
         ssize_t n;
 
-        n = pass_send(wire->fd, bell, sizeof(bell), &fd, fd >= 0);
+        n = wire_pass(wire, bell, sizeof(bell), fd >= 0 ? &fd : NULL);
         return n < 0 ? (int)n : 0;
 }
 
@@ -109,7 +120,8 @@ static void wire_pop_fd(Wire *wire) {
         memmove(wire->fds_out, wire->fds_out + 1, --wire->n_fds_out * sizeof(WireFd));
 }
 
-/* One sendmsg(): from here to the next descriptor's frame, with the one that goes here. */
+/* One sendmsg(): the bytes up to the next descriptor's frame, with the descriptor that belongs
+ * here. */
 static ssize_t wire_send_some(Wire *wire) {
         bool with_fd = wire->n_fds_out && wire->fds_out[0].position == wire->position;
         size_t n_bytes = wire_buffer_used(&wire->output);
@@ -120,8 +132,8 @@ static ssize_t wire_send_some(Wire *wire) {
         if (wire->position + n_bytes > wire->ring_from)
                 n_bytes = wire->ring_from - wire->position;
 
-        n = pass_send(wire->fd, wire->output.data + wire->output.start, n_bytes,
-                      with_fd ? &wire->fds_out[0].fd : NULL, with_fd);
+        n = wire_pass(wire, wire->output.data + wire->output.start, n_bytes,
+                      with_fd ? &wire->fds_out[0].fd : NULL);
         if (n >= 0 && with_fd)
                 wire_pop_fd(wire);
         return n;
@@ -137,7 +149,8 @@ static int wire_put_fd(Wire *wire) {
         return r;
 }
 
-/* The same into the ring; a descriptor goes by the socket first, so it is there when its frame is. */
+/* Writes into the ring. A descriptor is sent on the socket first, so it is there when its frame
+ * is read. */
 static ssize_t wire_put_some(Wire *wire) {
         size_t n = wire_buffer_used(&wire->output);
         int r;
@@ -161,7 +174,8 @@ static ssize_t wire_put_some(Wire *wire) {
         return (ssize_t)n;
 }
 
-/* The other side broke it. What is to be said yet, which is why it ends, goes by the socket. */
+/* The peer corrupted the ring. The remaining output, which tells the peer why, is sent on the
+ * socket. */
 static int wire_leave_ring(Wire *wire) {
         size_t n = wire->ring_from > wire->position ? wire->ring_from - wire->position : 0;
 
@@ -169,6 +183,7 @@ static int wire_leave_ring(Wire *wire) {
         wire->ring_from = UINT64_MAX;
         while (wire->n_fds_out)
                 wire_pop_fd(wire);
+        wire->is_refused = false;
         return wire_fail(wire, "a ring with invalid indices");
 }
 
@@ -179,11 +194,11 @@ static int wire_ring_peer(Wire *wire) {
         return ring_needs_bell(&wire->ring.out) ? wire_send_bell(wire, -1) : 0;
 }
 
-/* Return: 0, or what wire_flush() says of a write that failed so. */
+/* Return: 0, or what wire_flush() returns after this error of a write. */
 static int wire_judge(Wire *wire, ssize_t n) {
         if (n >= 0)
                 return 0;
-        if (n == -EAGAIN)
+        if (n == -EAGAIN || n == -ETOOMANYREFS)
                 return WIRE_E_AGAIN;
         if (n == -EPIPE || n == -ECONNRESET || n == -ENOTCONN)
                 return WIRE_E_CLOSED;
@@ -221,8 +236,12 @@ int wire_flush(Wire *wire) {
         return rung && rung != WIRE_E_AGAIN ? rung : r; /* a full socket wakes the peer by itself */
 }
 
+bool wire_is_refused(const Wire *wire) {
+        return wire->is_refused;
+}
+
 bool wire_wants_socket(const Wire *wire) {
-        return wire_buffer_used(&wire->output) &&
+        return wire_buffer_used(&wire->output) && !wire->is_refused &&
                (wire->ring_from == UINT64_MAX || wire->is_socket_full ||
                 wire->position < wire->ring_from);
 }

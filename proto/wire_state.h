@@ -35,6 +35,7 @@ struct Wire {
         WireFd *fds_out;
         unsigned n_fds_out;
         unsigned capacity_fds_out;
+        Unread unread;
 
         WireRing ring;
         WireBuffer stream; /* what came by the ring */
@@ -42,11 +43,12 @@ struct Wire {
         bool accept_fds;
         bool is_ringed_in;   /* frames come by the ring, the socket carries bells */
         bool is_socket_full; /* the last write ended there */
+        bool is_refused;     /* the last write was refused a descriptor, though there is room */
         bool is_unheard;     /* something was put into the ring, and its reader not rung yet */
         bool has_ended;      /* the peer is gone */
 };
 
-/** wire_fail() - nothing more is received; the first problem counts. Return: WIRE_E_PROTOCOL. */
+/** wire_fail() - receive nothing more; the first problem is kept. Return: WIRE_E_PROTOCOL. */
 int wire_fail(Wire *wire, const char *problem);
 /** wire_send_bell() - an empty frame; @fd: -1, or a descriptor with it. Return: 0, or a negative errno. */
 int wire_send_bell(Wire *wire, int fd);

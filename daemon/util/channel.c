@@ -21,16 +21,23 @@
 #include "proto/pass.h"
 #include "proto/ring.h"
 
-#define CHANNEL_RINGS_MAX 512 /* bytes cleared at once: more than a socket takes one at a time */
+#define CHANNEL_RINGS_MAX 512 /* bytes read from the bell at once: more than the socket can hold */
 
-#define CHANNEL_KEEP (1u << 20) /* bytes that a big message may leave behind in our own buffers */
+/*
+ * What the socket takes of descriptors that a worker does not read: the kernel charges each packet
+ * with 768 bytes, so about 20 go in. They count against the supervisor, as long as they are unread.
+ */
+#define CHANNEL_SOCKET_BYTES 8192
+
+#define CHANNEL_KEEP (1u << 20) /* bytes that each buffer keeps after a big message */
 
 struct Channel {
         Ring out;
         Ring in;
         uint8_t *map;
-        int bell; /* we sleep on it, and ring the other side's by it */
+        int bell; /* this side sleeps on it, and writes to it to wake the other side */
         int socket;
+        bool is_unrung; /* the kernel refused the last ring for want of memory */
 
         uint8_t *packed; /* for channel_reserve() */
         size_t n_packed;
@@ -57,7 +64,7 @@ static int channel_alloc(Channel **ret_channel) {
         return 0;
 }
 
-/* @first: the ring at the start of the memory is ours to write. */
+/* @first: this side writes the ring at the start of the memory. */
 static int channel_map(Channel *channel, int memfd, bool first) {
         size_t n_ring = channel_ring_bytes();
 
@@ -91,7 +98,7 @@ static int channel_make_memfd(int *ret_memfd) {
         return 0;
 }
 
-/* @ret_ours stays in the channel; @ret_theirs goes to the other side. */
+/* @ret_ours stays in the channel; @ret_theirs is sent to the other side. */
 static int channel_make_pair(int type, int *ret_ours, int *ret_theirs) {
         int pair[2];
 
@@ -122,6 +129,9 @@ int channel_new(Channel **ret_channel, int ret_fds[static CHANNEL_N_FDS]) {
         r = channel_make_pair(SOCK_SEQPACKET, &channel->socket, &socket);
         if (r < 0)
                 return r;
+        if (setsockopt(channel->socket, SOL_SOCKET, SO_SNDBUF, &(int){CHANNEL_SOCKET_BYTES},
+                       sizeof(int)) < 0)
+                return -errno;
 
         ret_fds[0] = TAKE_FD(memfd);
         ret_fds[1] = TAKE_FD(bell);
@@ -130,7 +140,7 @@ int channel_new(Channel **ret_channel, int ret_fds[static CHANNEL_N_FDS]) {
         return 0;
 }
 
-/* Mapped memory that can shrink would kill us later. */
+/* If the other side could shrink the memory, an access to it would raise SIGBUS later. */
 static int channel_check_memfd(int memfd) {
         const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
         struct stat st;
@@ -189,8 +199,10 @@ int channel_socket_fd(const Channel *channel) {
 }
 
 static void channel_ring_bell(Channel *channel) {
-        /* EAGAIN: the socket is full, so the bell rings already. */
-        (void)send(channel->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send(channel->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        /* Of other errors, EAGAIN says that the socket is full, so the bell rings already. */
+        channel->is_unrung = n < 0 && (errno == ENOBUFS || errno == ENOMEM);
 }
 
 static int channel_from_ring(int r) {
@@ -212,14 +224,16 @@ static int channel_send_fd(Channel *channel, int fd) {
         n = pass_send(channel->socket, "", 1, &fd, 1);
         if (n >= 0)
                 return 0;
-        if (n == -EAGAIN)
+        /* The latter: too many of this user that others have not read; it may pass. */
+        if (n == -EAGAIN || n == -ETOOMANYREFS)
                 return CHANNEL_E_AGAIN;
         if (n == -EPIPE || n == -ECONNRESET)
                 return CHANNEL_E_CLOSED;
         return (int)n;
 }
 
-/* A full socket is waited for like a full ring: say so, then try once more. */
+/* The socket is full. As for a full ring: set the flag of a waiting producer, then try once
+ * more. */
 static int channel_send_fd_or_wait(Channel *channel, int fd) {
         int r;
 
@@ -276,7 +290,7 @@ int channel_receive(Channel *channel, const uint8_t **ret_data, size_t *ret_n_da
         uint32_t n_data;
         int r;
 
-        if (channel->n_received > CHANNEL_KEEP) /* give a big message's pages back */
+        if (channel->n_received > CHANNEL_KEEP) /* free the pages of a big message */
                 (void)madvise(channel->received, CHANNEL_CAPACITY, MADV_DONTNEED);
         channel->n_received = 0;
 
@@ -303,10 +317,16 @@ int channel_take_fd(Channel *channel) {
 bool channel_sleep(Channel *channel) {
         bool may_sleep = ring_sleep(&channel->in);
 
-        /* That released the last message, whose room somebody may wait for. */
+        /* That released the last message, and the producer may wait for its space. */
         if (ring_has_waiter(&channel->in))
                 channel_ring_bell(channel);
-        return may_sleep;
+        /* The other side may sleep until it hears the bell. */
+        if (channel->is_unrung)
+                channel_ring_bell(channel);
+        if (!channel->is_unrung)
+                return may_sleep;
+        ring_wake(&channel->in);
+        return false;
 }
 
 uint32_t channel_written(const Channel *channel) {

@@ -2,8 +2,8 @@
 /*
  * Config keys
  *
- * Defaults are text of the table and go through the same functions as a file's
- * values; only those that depend on the machine are computed.
+ * Defaults are texts in the table and are parsed like a file's values. Only defaults that depend
+ * on the machine are computed.
  */
 
 #include "util/config-keys.h"
@@ -18,7 +18,7 @@
 #include "util/macro.h"
 
 #define CONFIG_POLL_US    5000u /* two slices of 2.4 ms, as the driver gives contexts that compete */
-#define CONFIG_POLL_CORES 4     /* with fewer, nobody spins */
+#define CONFIG_POLL_CORES 4     /* on machines with fewer cores no process polls */
 
 /* ---- types ----------------------------------------------------------------- */
 
@@ -264,6 +264,7 @@ static const ConfigKey config_keys[] = {
          .max = 3000,
          .allowed = "an absolute path",
          .initial = "/var/cache/gpuq"},
+        {.name = "cache_bytes", SIZE, AT(cache_bytes), .initial = "unlimited"},
         {.name = "state_dir",
          .what = "a folder's path",
          .parse = parse_optional_path,
@@ -310,6 +311,8 @@ static const ConfigKey config_keys[] = {
          RANGE(0, 31536000), .initial = "60"},
         {NUMBER(takeover_s), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 3600),
          .initial = "10"},
+        {NUMBER(hello_timeout_s), .parse = parse_unsigned, .format = format_unsigned,
+         RANGE(1, 3600), .initial = "10"},
         {NUMBER(connections), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 32),
          .initial = "32"},
         {NUMBER(inflight_jobs), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 65536),
@@ -334,6 +337,7 @@ static const ConfigKey config_keys[] = {
          RANGE(1, 86400), .initial = "120"},
         {NUMBER(detached_keep_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(1, 315360000), .initial = "604800"},
+        {.name = "arenas_bytes", SIZE, AT(arenas_bytes)},
         {LIMIT(weight), .what = "a weight", .parse = parse_weight, .format = format_weight,
          .allowed = "0.001 to 1000", .initial = "1"},
         {LIMIT(sessions), COUNT, RANGE(1, 1000000), .initial = "1024"},
@@ -347,10 +351,23 @@ static const ConfigKey config_keys[] = {
         {LIMIT(gpu_seconds), COUNT, RANGE(0, 1000000000), .initial = "0"},
 };
 
+static const ConfigKey config_group = {
+        .name = "group",
+        .what = "a group",
+        .parse = parse_name,
+        .format = format_string,
+        .allowed = "one name",
+        .user = true,
+};
+
 /* ---- access ---------------------------------------------------------------- */
 
 const ConfigKey *config_key_at(size_t i) {
         return i < ARRAY_SIZE(config_keys) ? &config_keys[i] : NULL;
+}
+
+const ConfigKey *config_key_group(void) {
+        return &config_group;
 }
 
 const ConfigKey *config_key_find(const char *name, bool user) {
@@ -390,14 +407,13 @@ void *config_key_user_place(const ConfigKey *key, ConfigUser *user) {
         return (char *)&user->limits + (key->offset - offsetof(Config, limits));
 }
 
-/* Half of the machine's memory: arenas are pinned, and the rest of the machine must live. */
-static uint64_t config_default_arena_bytes(void) {
+static uint64_t config_machine_memory(void) {
         long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 
-        return pages > 0 && page > 0 ? (uint64_t)pages / 2 * (uint64_t)page : 1u << 30;
+        return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 1u << 30;
 }
 
-/* Supervisor, worker and client may spin at once, and one core is to be left for others. */
+/* Supervisor, worker and client may poll at the same time, and one core must be left for others. */
 static unsigned config_default_poll_us(void) {
         cpu_set_t set;
 
@@ -407,12 +423,14 @@ static unsigned config_default_poll_us(void) {
 }
 
 int config_key_set_defaults(Config *config) {
-        config->limits.arena_bytes = config_default_arena_bytes();
+        /* Arenas are pinned, and the rest of the machine must live. */
+        config->limits.arena_bytes = config_machine_memory() / 2;
+        config->arenas_bytes = config_machine_memory() / 8 * 7;
         config->poll_us = config_default_poll_us();
         for (size_t i = 0; i < ARRAY_SIZE(config_keys); i++) {
                 const ConfigKey *key = &config_keys[i];
 
-                /* Each default is one that its own function takes: only memory can fail. */
+                /* The defaults are valid, so only the lack of memory can make this fail. */
                 if (key->initial &&
                     !config_key_parse(key, key->initial, (char *)config + key->offset))
                         return -ENOMEM;

@@ -5,8 +5,8 @@
 /*
  * Config keys
  *
- * The table of all keys of gpuqd.conf, and how their values are read. Config's
- * own part; the tests and the example file are checked against it too.
+ * The table of all keys of gpuqd.conf, and how their values are parsed. Private to Config; the
+ * tests and the example file are checked against it too.
  */
 
 #include <stdbool.h>
@@ -32,6 +32,8 @@ struct ConfigKey {
 
 /** config_key_at() - the table's entries in turn; NULL behind the last. */
 const ConfigKey *config_key_at(size_t i);
+/** config_key_group() - the group of a class, which only its section has; its place is a char *. */
+const ConfigKey *config_key_group(void);
 /** config_key_find() - by name, and fit for a user's section if @user. Return: NULL if there is none. */
 const ConfigKey *config_key_find(const char *name, bool user);
 /** config_key_names() - of all, or of those for users: "a, b, c", the caller's; NULL if out of memory. */

@@ -3,8 +3,8 @@
  * Config loading
  *
  * The files are read into memory and gone through twice, [gpuqd]
- * first, so that a [user NAME] section starts from the defaults of all files,
- * in whatever order they stand.
+ * first, so that a [user NAME] or [class NAME] section starts from the defaults
+ * of all files, in whatever order they stand.
  */
 
 #include "util/config-load.h"
@@ -31,7 +31,7 @@ typedef enum ConfigPass {
         PASS_USERS,
 } ConfigPass;
 
-/* One file or --set list on its way into a Config. */
+/* One file or --set list while it is read into a Config. */
 typedef struct Parser {
         Config *config;
         ConfigPass pass;
@@ -75,16 +75,30 @@ static void parser_fail(Parser *parser, const char *format, ...) {
 
 /* ---- sections and keys ----------------------------------------------------- */
 
-/* The NAME of "user NAME", or NULL. */
-static const char *section_user(const char *section) {
-        if (strncmp(section, "user", 4) != 0 || !isblank((unsigned char)section[4]))
+/* The NAME of "KIND NAME", or NULL. */
+static const char *section_name(const char *section, const char *kind) {
+        size_t n = strlen(kind);
+
+        if (strncmp(section, kind, n) != 0 || !isblank((unsigned char)section[n]))
                 return NULL;
-        section += 5 + strspn(section + 5, " \t");
+        section += n + strspn(section + n, " \t");
         return *section ? section : NULL;
 }
 
+static const char *section_user(const char *section) {
+        return section_name(section, "user");
+}
+
+static const char *section_class(const char *section) {
+        return section_name(section, "class");
+}
+
+static bool section_has_limits(const char *section) {
+        return section_user(section) || section_class(section);
+}
+
 static bool section_is_right(const char *section) {
-        const char *name = section_user(section);
+        const char *name = section_user(section) ?: section_class(section);
 
         if (name)
                 return strlen(name) <= CONFIG_NAME_MAX && !strpbrk(name, " \t");
@@ -93,27 +107,42 @@ static bool section_is_right(const char *section) {
 
 /* Where the key's value goes; NULL: out of memory. */
 static void *parser_place(Parser *parser, const char *section, const ConfigKey *key) {
-        const char *name = section_user(section);
-        ConfigUser *user;
+        const char *name = section_user(section), *class = section_class(section);
+        ConfigUser *place;
 
-        if (!name)
+        if (!name && !class)
                 return (char *)parser->config + key->offset;
 
-        user = config_add_user(parser->config, name);
-        return user ? config_key_user_place(key, user) : NULL;
+        place = name ? config_add_user(parser->config, name)
+                     : config_add_class(parser->config, class);
+        if (!place)
+                return NULL;
+        return key == config_key_group() ? (void *)&place->group
+                                         : config_key_user_place(key, place);
+}
+
+static const ConfigKey *section_find_key(const char *section, const char *name) {
+        if (section_class(section) && strcmp(name, config_key_group()->name) == 0)
+                return config_key_group();
+        return config_key_find(name, section_has_limits(section));
+}
+
+static void parser_fail_key(Parser *parser, const char *section, const char *name) {
+        _cleanup_(freep) char *names = config_key_names(section_has_limits(section));
+        const char *where = section_user(section)    ? " in a [user NAME] section"
+                            : section_class(section) ? " in a [class NAME] section"
+                                                     : "";
+
+        parser_fail(parser, "unknown key %s%s; allowed: %s%s", name, where,
+                    section_class(section) ? "group, " : "", names ? names : "");
 }
 
 static int parser_assign(Parser *parser, const char *section, const char *name, const char *value) {
-        bool user = section_user(section);
-        const ConfigKey *key;
+        const ConfigKey *key = section_find_key(section, name);
         void *place;
 
-        key = config_key_find(name, user);
         if (!key) {
-                _cleanup_(freep) char *names = config_key_names(user);
-
-                parser_fail(parser, "unknown key %s%s; allowed: %s", name,
-                            user ? " in a [user NAME] section" : "", names ? names : "");
+                parser_fail_key(parser, section, name);
                 return -EINVAL;
         }
 
@@ -140,13 +169,14 @@ static void parser_check_section(Parser *parser, const char *line) {
         }
         snprintf(section, sizeof(section), "%.*s", (int)n, line + 1);
         if (!section_is_right(section))
-                parser_fail(parser, "unknown section [%s]; allowed: [gpuqd], [user NAME]", section);
+                parser_fail(parser,
+                            "unknown section [%s]; allowed: [gpuqd], [user NAME], [class NAME]",
+                            section);
 }
 
 /*
- * inih's reader, in place of fgets(). It counts lines, which inih does not tell,
- * and takes blanks off their front, which inih would take for the rest of the
- * value before.
+ * inih's reader, in place of fgets(). It counts lines, which inih does not report, and removes
+ * blanks at their beginning, which inih would take for a continuation of the previous value.
  */
 static char *parser_read_line(char *buffer, int n_buffer, void *stream) {
         Parser *parser = stream;
@@ -184,11 +214,12 @@ static int parser_on_value(void *userdata, const char *section, const char *name
         if (parser->error)
                 return 0;
         if (!*section) {
-                parser_fail(parser, "%s is before any section; allowed: [gpuqd], [user NAME]",
+                parser_fail(parser,
+                            "%s is before any section; allowed: [gpuqd], [user NAME], [class NAME]",
                             name);
                 return 0;
         }
-        if ((section_user(section) ? PASS_USERS : PASS_GPUQD) != parser->pass)
+        if ((section_has_limits(section) ? PASS_USERS : PASS_GPUQD) != parser->pass)
                 return 1;
         return parser_assign(parser, section, name, value) == 0;
 }
@@ -328,6 +359,19 @@ static int config_parse_pass(Config *config, ConfigPass pass, const char *path, 
         return config_parse_folder(config, pass, folder, ret_error);
 }
 
+static int config_check_classes(const Config *config, const char *path, char **ret_error) {
+        const ConfigUser *class = config->classes;
+
+        while (class && class->group)
+                class = class->next;
+        if (!class)
+                return 0;
+        if (asprintf(ret_error, "%s: [class %s] has no group; add group = NAME", path,
+                     class->name) < 0)
+                return -ENOMEM;
+        return -EINVAL;
+}
+
 int config_load(const char *path, char *const *settings, Config **ret_config, char **ret_error) {
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_(freep) char *error = NULL;
@@ -347,6 +391,8 @@ int config_load(const char *path, char *const *settings, Config **ret_config, ch
         if (r == 0)
                 r = config_parse_pass(config, PASS_USERS, path ? path : CONFIG_PATH, optional,
                                       &error);
+        if (r == 0)
+                r = config_check_classes(config, path ? path : CONFIG_PATH, &error);
         if (r < 0) {
                 if (!error)
                         error = strdup(strerror(-r));

@@ -2,8 +2,8 @@
 /*
  * Sealed configuration
  *
- * Not the language of the files: a value from the command line may be longer than
- * their lines, and hold what starts a comment there.
+ * The format is not that of the files, because a value from the command line may be longer than
+ * their lines, and may contain characters that begin a comment there.
  */
 
 #include "util/config-seal.h"
@@ -18,7 +18,8 @@
 #include "util/macro.h"
 #include "util/write_all.h"
 
-#define SEAL_USER "user" /* no key's name */
+#define SEAL_USER  "user" /* no keys' names */
+#define SEAL_CLASS "class"
 
 DEFINE_CLEANUP(Config, config_free)
 
@@ -38,16 +39,32 @@ static int seal_put_key(FILE *stream, const ConfigKey *key, const void *place) {
         return 0;
 }
 
-static int seal_put_user(FILE *stream, const ConfigUser *user) {
+static int seal_put_section(FILE *stream, const char *kind, const ConfigUser *user) {
         const ConfigKey *key;
         int r;
 
-        seal_put(stream, SEAL_USER);
+        seal_put(stream, kind);
         seal_put(stream, user->name);
+        if (user->group) {
+                r = seal_put_key(stream, config_key_group(), &user->group);
+                if (r < 0)
+                        return r;
+        }
         for (size_t i = 0; (key = config_key_at(i)); i++) {
                 if (!key->user)
                         continue;
                 r = seal_put_key(stream, key, config_key_user_place(key, (ConfigUser *)user));
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int seal_put_sections(FILE *stream, const char *kind, const ConfigUser *sections) {
+        int r;
+
+        for (; sections; sections = sections->next) {
+                r = seal_put_section(stream, kind, sections);
                 if (r < 0)
                         return r;
         }
@@ -63,12 +80,10 @@ static int seal_put_config(FILE *stream, const Config *config) {
                 if (r < 0)
                         return r;
         }
-        for (const ConfigUser *user = config->users; user; user = user->next) {
-                r = seal_put_user(stream, user);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        r = seal_put_sections(stream, SEAL_USER, config->users);
+        if (r < 0)
+                return r;
+        return seal_put_sections(stream, SEAL_CLASS, config->classes);
 }
 
 int config_seal(const Config *config, int *ret_fd) {
@@ -115,7 +130,7 @@ static int unseal_read(int fd, char **ret_text, size_t *ret_n_text) {
         if (!text)
                 return -ENOMEM;
 
-        /* One memfd serves every supervisor after the other, so its offset stays where it is. */
+        /* All supervisors read the same memfd, so its offset must not change. */
         while (n_text < n_max && (n = pread(fd, text + n_text, n_max - n_text, (off_t)n_text))) {
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -136,6 +151,8 @@ static int unseal_key(Config *config, ConfigUser *user, const char *name, const 
         const ConfigKey *key = config_key_find(name, user);
         void *place;
 
+        if (user && strcmp(name, config_key_group()->name) == 0)
+                return config_key_parse(config_key_group(), value, &user->group) ? 0 : -EINVAL;
         if (!key)
                 return -EINVAL;
         place = user ? config_key_user_place(key, user) : (char *)config + key->offset;
@@ -152,8 +169,9 @@ static int unseal_pairs(Config *config, const char *text, const char *end) {
                 if (value >= end)
                         return -EINVAL;
                 text = value + strlen(value) + 1;
-                if (strcmp(name, SEAL_USER) == 0) {
-                        user = config_add_user(config, value);
+                if (strcmp(name, SEAL_USER) == 0 || strcmp(name, SEAL_CLASS) == 0) {
+                        user = *name == *SEAL_USER ? config_add_user(config, value)
+                                                   : config_add_class(config, value);
                         if (!user)
                                 return -ENOMEM;
                         continue;

@@ -4,40 +4,76 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/log.h"
 #include "util/macro.h"
+#include "util/names.h"
 
-ConfigUser *config_add_user(Config *config, const char *name) {
-        ConfigUser *user, **end = &config->users;
+static ConfigUser *config_free_section(ConfigUser *section) {
+        if (!section)
+                return NULL;
+
+        free(section->name);
+        free(section->group);
+        free(section);
+        return NULL;
+}
+
+static ConfigUser *config_add(ConfigUser **sections, const ConfigLimits *limits, const char *name) {
+        ConfigUser *section, **end = sections;
 
         for (; *end; end = &(*end)->next)
                 if (strcmp((*end)->name, name) == 0)
                         return *end;
 
-        user = calloc(1, sizeof(*user));
-        if (!user)
+        section = calloc(1, sizeof(*section));
+        if (!section)
                 return NULL;
-        user->name = strdup(name);
-        if (!user->name) {
-                free(user);
-                return NULL;
-        }
+        section->name = strdup(name);
+        if (!section->name)
+                return config_free_section(section);
 
-        user->limits = config->limits;
-        *end = user;
-        return user;
+        section->gid = (gid_t)-1;
+        section->limits = *limits;
+        *end = section;
+        return section;
+}
+
+ConfigUser *config_add_user(Config *config, const char *name) {
+        return config_add(&config->users, &config->limits, name);
+}
+
+ConfigUser *config_add_class(Config *config, const char *name) {
+        return config_add(&config->classes, &config->limits, name);
+}
+
+void config_find_groups(Config *config) {
+        int r;
+
+        for (ConfigUser *class = config->classes; class; class = class->next) {
+                r = names_find_group(class->group, &class->gid);
+                if (r == 0)
+                        continue;
+                class->gid = (gid_t)-1;
+                log_warning("[class %s] does not apply: group %s: %s", class->name, class->group,
+                            r < 0 ? strerror(-r) : "this machine has no such group");
+        }
+}
+
+static void config_free_sections(ConfigUser *section) {
+        while (section) {
+                ConfigUser *next = section->next;
+
+                config_free_section(section);
+                section = next;
+        }
 }
 
 Config *config_free(Config *config) {
         if (!config)
                 return NULL;
 
-        while (config->users) {
-                ConfigUser *user = config->users;
-
-                config->users = user->next;
-                free(user->name);
-                free(user);
-        }
+        config_free_sections(config->users);
+        config_free_sections(config->classes);
         free(config->cpu_broken);
         free(config->cache_dir);
         free(config->state_dir);
@@ -51,12 +87,35 @@ Config *config_free(Config *config) {
         return NULL;
 }
 
-const ConfigLimits *config_limits(const Config *config, const char *name, uid_t uid) {
+static const ConfigUser *config_find_user(const Config *config, const char *name, uid_t uid) {
         char number[16];
 
         snprintf(number, sizeof(number), "%u", (unsigned)uid);
         for (const ConfigUser *user = config->users; user; user = user->next)
                 if ((name && strcmp(user->name, name) == 0) || strcmp(user->name, number) == 0)
-                        return &user->limits;
+                        return user;
+        return NULL;
+}
+
+static bool config_class_has(const ConfigUser *class, const gid_t *groups, size_t n_groups) {
+        for (size_t i = 0; i < n_groups; ++i)
+                if (class->gid != (gid_t)-1 && groups[i] == class->gid)
+                        return true;
+        return false;
+}
+
+const ConfigLimits *config_limits(const Config *config, const char *name, uid_t uid) {
+        return config_limits_in(config, name, uid, NULL, 0);
+}
+
+const ConfigLimits *config_limits_in(const Config *config, const char *name, uid_t uid,
+                                     const gid_t *groups, size_t n_groups) {
+        const ConfigUser *user = config_find_user(config, name, uid);
+
+        if (user)
+                return &user->limits;
+        for (const ConfigUser *class = config->classes; class; class = class->next)
+                if (config_class_has(class, groups, n_groups))
+                        return &class->limits;
         return &config->limits;
 }

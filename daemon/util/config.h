@@ -5,10 +5,11 @@
 /*
  * Config
  *
- * gpuqd.conf and conf.d, read whole and checked; a new configuration is made
- * before the old one is let go. The keeper reads the files and hands what it read
- * to its supervisor (config-seal.h); each looks at its own keys. Section [gpuqd] holds everything but the users'
- * [user NAME] sections, which override weight and quotas (a uid is a NAME too).
+ * gpuqd.conf and conf.d, read and checked as a whole. A new configuration is complete before the
+ * old one is freed. The keeper reads the files and passes the result to its supervisor
+ * (config-seal.h); each process uses its own keys. Section [gpuqd] holds all keys; a section
+ * [user NAME] overrides weight and limits of one user (a uid is a NAME too), and a section
+ * [class NAME] those of the members of a group.
  */
 
 #include <stdbool.h>
@@ -35,8 +36,11 @@ typedef struct ConfigLimits {
         uint64_t gpu_seconds;    /* in a window of gpu_window_s, decaying; 0: no limit */
 } ConfigLimits;
 
+/* Of a [user NAME] or a [class NAME] section. */
 typedef struct ConfigUser {
-        char *name; /* or a uid in decimal */
+        char *name;  /* of a user: or a uid in decimal */
+        char *group; /* of a class: whose members it applies to */
+        gid_t gid;   /* of that group, once config_find_groups() found it; else -1 */
         ConfigLimits limits;
         struct ConfigUser *next;
 } ConfigUser;
@@ -45,41 +49,56 @@ typedef struct Config {
         char *socket;          /* path */
         char *allow_groups;    /* space-separated, NULL: everybody */
         char *admin_group;     /* NULL: only uid 0 */
-        char *supervisor_user; /* who the supervisor runs as */
-        char *worker_user;     /* who probes, uid 0's workers, and isolation=shared run as */
+        char *supervisor_user; /* runs the supervisor */
+        char *worker_user;     /* runs probes, workers of uid 0, and all with isolation=shared */
         char *cache_dir;       /* compile caches, one folder a uid */
+        uint64_t cache_bytes;  /* of each folder */
         char *state_dir;       /* detached jobs; NULL: there are none */
-        char *kernel_log;      /* where NVIDIA's driver tells Xids; NULL: it is not read */
+        char *kernel_log;      /* where NVIDIA's driver logs Xids; NULL: it is not read */
         ConfigDriver device;
         unsigned cpu_devices;
         char *cpu_broken;     /* for tests: a file that says which CPU devices fail; NULL: none */
         unsigned cpu_threads; /* host threads of each CPU device; 0: one a core */
         bool isolation_shared;
         unsigned worker_idle_s;
-        unsigned takeover_s;  /* for which a supervisor that was started again waits for clients */
-        unsigned connections; /* of a worker to its device: CUDA's work queues */
-        unsigned inflight_jobs; /* at once in one worker */
-        unsigned inflight_ms;   /* of expected GPU time in one worker, beyond one job */
-        unsigned poll_us;       /* with jobs in flight, who waits looks so long before it sleeps */
-        bool rings;             /* a client may exchange its messages through shared memory */
-        unsigned quantum_ms; /* for which one user's context has a device to itself; 0: none has */
-        unsigned usage_half_life_s; /* of what a user used before; 0: only the present counts */
+        unsigned takeover_s;      /* how long a restarted supervisor waits for clients */
+        unsigned hello_timeout_s; /* how long a client may take to send its hello */
+        unsigned connections;     /* of a worker to its device: CUDA's work queues */
+        unsigned inflight_jobs;   /* at once in one worker */
+        unsigned inflight_ms;     /* of expected GPU time in one worker, beyond one job */
+        unsigned poll_us;    /* with jobs in flight, processes poll for so long before they sleep */
+        bool rings;          /* a client may exchange its messages through shared memory */
+        unsigned quantum_ms; /* how long one user's context has a device to itself; 0: never */
+        unsigned usage_half_life_s; /* of past usage; 0: only present usage counts */
         unsigned gpu_window_s;      /* of gpu_seconds */
         bool coalesce;              /* ready jobs of one kind become one launch */
-        unsigned coalesce_us;       /* a job waits so long for others of its kind */
-        bool in_place;              /* kernels may work on host memory where that was faster */
-        unsigned job_timeout_s;     /* default, 0: none */
+        unsigned coalesce_us;       /* how long a job waits for others of its kind */
+        bool in_place;          /* kernels may work on host memory directly if that was faster */
+        unsigned job_timeout_s; /* default, 0: none */
         unsigned compile_timeout_s;
-        unsigned detached_keep_s; /* what a detached job wrote, if nobody fetches it */
+        unsigned detached_keep_s; /* for results that are not fetched */
+        uint64_t arenas_bytes;    /* host memory in arenas of all users together */
         ConfigLimits limits;      /* for users without a section */
         ConfigUser *users;
+        ConfigUser *classes; /* in the order of the files */
 } Config;
 
-/** config_add_user() - the one of this name, or another with the limits of all. Return: NULL: out of memory. */
+/** config_add_user() - the section of this name; a new one has the limits of [gpuqd]. Return:
+ * NULL: out of memory. */
 ConfigUser *config_add_user(Config *config, const char *name);
+/** config_add_class() - as config_add_user(), of classes. */
+ConfigUser *config_add_class(Config *config, const char *name);
+/** config_find_groups() - look the groups of classes up; logs those that fail. May take long, as lookups do. */
+void config_find_groups(Config *config);
 /** config_free() - NULL is fine. Return: NULL. */
 Config *config_free(Config *config);
-/** config_limits() - of a user, by name (NULL if nameless) or uid. Never NULL. */
+/** config_limits() - those that [gpuqd] or its own section give a user, by name (NULL if nameless) or uid. Never NULL. */
 const ConfigLimits *config_limits(const Config *config, const char *name, uid_t uid);
+/**
+ * config_limits_in() - config_limits() or, for a user without a section of its own, those of the first
+ * class whose group is among @groups
+ */
+const ConfigLimits *config_limits_in(const Config *config, const char *name, uid_t uid,
+                                     const gid_t *groups, size_t n_groups);
 
 #endif

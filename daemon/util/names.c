@@ -7,8 +7,9 @@
 
 #include "util/macro.h"
 
-#define NAMES_ENTRY_MIN 4096u
-#define NAMES_ENTRY_MAX (16u << 20) /* bytes of one entry: a group with all its members */
+#define NAMES_ENTRY_MIN  4096u
+#define NAMES_ENTRY_MAX  (16u << 20) /* bytes of one entry: a group with all its members */
+#define NAMES_GROUPS_MAX 65536       /* NGROUPS_MAX of the kernel */
 
 /* Makes room for a larger entry. Return: 0 or a negative errno. */
 static int names_grow(char **buffer, size_t *n_buffer) {
@@ -87,5 +88,23 @@ int names_find_group(const char *name, gid_t *ret_gid) {
                 return names_error(r);
 
         *ret_gid = found->gr_gid;
+        return 0;
+}
+
+int names_find_groups(const char *name, gid_t own, gid_t **ret_groups, size_t *ret_n_groups) {
+        _cleanup_(freep) gid_t *groups = NULL;
+        int n_groups = 0;
+
+        (void)getgrouplist(name, own, NULL, &n_groups);
+        if (n_groups <= 0 || n_groups > NAMES_GROUPS_MAX)
+                return -EINVAL;
+        groups = calloc((size_t)n_groups, sizeof(*groups));
+        if (!groups)
+                return -ENOMEM;
+        if (getgrouplist(name, own, groups, &n_groups) < 0)
+                return -EAGAIN; /* changed meanwhile */
+
+        *ret_groups = TAKE_PTR(groups);
+        *ret_n_groups = (size_t)n_groups;
         return 0;
 }

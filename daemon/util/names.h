@@ -5,9 +5,8 @@
 /*
  * Names
  *
- * Looks up users and groups in the name service. "There is none" is an answer; a
- * lookup that failed is not, and may succeed when it is tried again. Either may
- * take long where the service asks a network.
+ * Looks up users and groups in the name service. "There is none" is an answer. A failed lookup is
+ * an error, and may succeed later. A lookup may take long if the name service asks a network.
  */
 
 #include <sys/types.h>
@@ -23,5 +22,13 @@ int names_find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid);
 int names_find_uid(uid_t uid, char **ret_name, gid_t *ret_gid);
 /** names_find_group() - Return: as names_find_user(). */
 int names_find_group(const char *name, gid_t *ret_gid);
+
+/**
+ * names_find_groups() - the groups of a user, @own among them
+ * @ret_groups: the caller's
+ *
+ * Return: 0 or a negative errno.
+ */
+int names_find_groups(const char *name, gid_t own, gid_t **ret_groups, size_t *ret_n_groups);
 
 #endif

@@ -2,9 +2,8 @@
 /*
  * Folder
  *
- * The keeper works here as root, below a folder that only it can write, so
- * nobody swaps a name meanwhile; it never follows a link and never takes over a
- * folder of somebody else.
+ * The keeper works here as root, below a folder that only it can write, so no other process can
+ * replace a name meanwhile. It never follows a link and never uses a folder of another user.
  */
 
 #include "keeper/folder.h"
@@ -52,7 +51,8 @@ static int folder_open_cache(const char *cache, char **ret_error) {
                 return folder_fail(-errno, cache, strerror(errno), ret_error);
         if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
                 return folder_fail(-EPERM, cache,
-                                   "it must belong to gpuqd's user and be writable for nobody else",
+                                   "it must belong to gpuqd's user, and no other user may have "
+                                   "write access to it",
                                    ret_error);
         return TAKE_FD(fd);
 }
@@ -129,7 +129,8 @@ int folder_without_mps(const char *cache, char **ret_path, char **ret_error) {
 
         if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
                 return folder_fail(-EPERM, name,
-                                   "it must belong to gpuqd's user and be writable for nobody else",
+                                   "it must belong to gpuqd's user, and no other user may have "
+                                   "write access to it",
                                    ret_error);
         return folder_path(cache, name, ret_path);
 }

@@ -2,17 +2,15 @@
 /*
  * Held
  *
- * See held.h. Being full is told once; whoever asked goes on without.
+ * See held.h. A full store is logged once; the caller goes on without it.
  */
 
 #include "keeper/held.h"
 
-#include <linux/magic.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "keeper/notify.h"
+#include "keeper/passed.h"
 #include "keeper/protocol.h"
 #include "util/log.h"
 #include "util/macro.h"
@@ -70,27 +68,11 @@ Held *held_free(Held *held) {
         return NULL;
 }
 
-/*
- * Memory, or what a driver gave for memory of its device. Closing a descriptor of another kind may
- * block: a file on FUSE, a socket that lingers.
- */
-static bool held_is_memory(int fd) {
-        struct statfs fs;
-        struct stat st;
-
-        if (fd < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
-                return false;
-        if (S_ISREG(st.st_mode))
-                return fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC;
-        return S_ISCHR(st.st_mode) ||
-               (st.st_mode & S_IFMT) == 0; /* the latter: an anonymous inode */
-}
-
 bool held_keep(Held *held, const char *key, int *fd) {
         bool was_there;
         int r;
 
-        if (!held_is_memory(*fd))
+        if (!passed_is_memory(*fd))
                 return false;
         was_there = store_has(held->store, key);
         r = store_keep(held->store, key, *fd);

@@ -2,13 +2,12 @@
 /*
  * Identity
  *
- * See identity.h. The name service may take its time: what a process needs of it,
- * its forked child asks before it becomes that process.
+ * See identity.h. The name service may be slow, so a forked child looks up what its process needs
+ * before it becomes that process.
  */
 
 #include "keeper/identity.h"
 
-#include <grp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 #include "util/macro.h"
 #include "util/names.h"
 
-#define IDENTITY_GROUPS_MAX 65536 /* NGROUPS_MAX of the kernel */
 #define IDENTITY_SYSTEM_MAX                                                                        \
         999 /* uids of the system's own services: SYS_UID_MAX of login.defs(5) */
 
@@ -119,22 +117,17 @@ static bool identity_is_among(gid_t gid, const gid_t *groups, int n_groups) {
 /* Of the user's groups, @own among them, those that open the devices. */
 static int identity_set_groups(Identity *identity, const char *name, gid_t own,
                                const gid_t *devices, int n_devices) {
-        _cleanup_(freep) gid_t *groups = NULL;
-        int n_groups = 0, n = 0;
+        gid_t *groups;
+        size_t n_groups;
+        int n = 0, r;
 
-        (void)getgrouplist(name, own, NULL, &n_groups);
-        if (n_groups <= 0 || n_groups > IDENTITY_GROUPS_MAX)
-                return -EINVAL;
-        groups = calloc((size_t)n_groups, sizeof(gid_t));
-        if (!groups)
-                return -ENOMEM;
-        if (getgrouplist(name, own, groups, &n_groups) < 0)
-                return -EAGAIN; /* changed meanwhile */
-
-        for (int i = 0; i < n_groups; i++)
+        r = names_find_groups(name, own, &groups, &n_groups);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n_groups; i++)
                 if (groups[i] && identity_is_among(groups[i], devices, n_devices))
                         groups[n++] = groups[i];
-        identity->groups = TAKE_PTR(groups);
+        identity->groups = groups;
         identity->n_groups = n;
         return 0;
 }
@@ -243,7 +236,7 @@ static bool name_check(int r, int level, const char *where, const char *what, un
 
 static bool identity_check_sections(const Config *config, int level, unsigned *n_unknown) {
         bool go_on = true;
-        char where[64];
+        char where[280];
         uid_t uid;
         gid_t gid;
 
@@ -252,6 +245,11 @@ static bool identity_check_sections(const Config *config, int level, unsigned *n
                         continue; /* a uid */
                 snprintf(where, sizeof(where), "[user %s]", user->name);
                 go_on = name_check(names_find_user(user->name, &uid, &gid), level, where, "user",
+                                   n_unknown);
+        }
+        for (const ConfigUser *class = config->classes; class && go_on; class = class->next) {
+                snprintf(where, sizeof(where), "[class %s], group = %s", class->name, class->group);
+                go_on = name_check(names_find_group(class->group, &gid), level, where, "group",
                                    n_unknown);
         }
         return go_on;

@@ -2,10 +2,9 @@
 /*
  * Keeper
  *
- * One poll() over the signals and the link to the supervisor, with the nearest
- * of a few deadlines as timeout. The link is read before deadlines are looked
- * at, so that time which the keeper itself lost is not held against the
- * supervisor.
+ * One poll() over the signals and the link to the supervisor, with the nearest of a few deadlines
+ * as timeout. The link is read before deadlines are checked, so that the supervisor is not blamed
+ * for time that the keeper itself lost.
  */
 
 #include "keeper/keeper.h"
@@ -23,6 +22,7 @@
 #include "keeper/kernel_log.h"
 #include "keeper/notify.h"
 #include "keeper/orphans.h"
+#include "keeper/passed.h"
 #include "keeper/settings.h"
 #include "keeper/succession.h"
 #include "keeper/unit.h"
@@ -39,7 +39,9 @@
 #define MESSAGES_PER_S  16384u
 #define MESSAGES_A_TURN 256u /* then signals and deadlines */
 #define STATUS_PER_S    2u   /* that are passed on to systemd */
-#define ORPHANS_MS      20u  /* until the next look, while some are left */
+#define CLOSERS_MAX     16u
+#define CLOSERS_PER_S   4u
+#define ORPHANS_MS      20u /* until the next look, while some are left */
 
 struct Keeper {
         Settings settings;
@@ -52,6 +54,7 @@ struct Keeper {
         Succession supervisor;
         Budget messages;
         Budget statuses;
+        Budget closers; /* children that close what the supervisor passed */
         uint64_t
                 clear_by_ms; /* the next one starts by then, even if workers of the last one are left */
         int signals;
@@ -108,6 +111,7 @@ int keeper_new(Options *options, Config *config, Listener *listener, Keeper **re
         keeper->quit_at_ms = keeper->orphans_at_ms = NEVER;
         keeper->messages = (Budget){.n_max = MESSAGES_MAX, .per_s = MESSAGES_PER_S};
         keeper->statuses = (Budget){.n_max = STATUS_PER_S, .per_s = STATUS_PER_S};
+        keeper->closers = (Budget){.n_max = CLOSERS_MAX, .per_s = CLOSERS_PER_S};
         keeper->watchdog_ms = notify_watchdog_ms();
         succession_init(&keeper->supervisor, &keeper->settings);
 
@@ -183,7 +187,7 @@ static void keeper_start_supervisor(Keeper *keeper) {
 
         if (n_left)
                 log_warning("%zu workers and processes that they left behind were killed %u s ago "
-                            "but have not ended: not waiting for them any longer",
+                            "but have not ended: the supervisor starts without waiting for them",
                             n_left, CLEAR_MS / 1000);
         r = succession_start(&keeper->supervisor);
         if (r == 0)
@@ -198,6 +202,16 @@ static void describe_status(int status, char *text, size_t n_text) {
                          strsignal(WTERMSIG(status)));
         else
                 snprintf(text, n_text, "exited with status %d", WEXITSTATUS(status));
+}
+
+static void keeper_log_exit(const Succession *supervisor, const char *how) {
+        char doing[192];
+
+        succession_describe(supervisor, doing, sizeof(doing));
+        if (supervisor->is_killed)
+                log_error("the supervisor %s: restarting it", how);
+        else
+                log_error("the supervisor %s: restarting it; what it was doing: %s", how, doing);
 }
 
 static void keeper_drain_store(Keeper *keeper);
@@ -219,7 +233,7 @@ static void keeper_on_supervisor_exit(Keeper *keeper, int status) {
 
         describe_status(status, text, sizeof(text));
         if (was_started)
-                log_error("the supervisor %s: restarting it", text);
+                keeper_log_exit(&keeper->supervisor, text);
         else
                 log_error("%s", error ? error : text);
         if (succession_plan(&keeper->supervisor) == SUCCESSION_E_IN_VAIN)
@@ -287,14 +301,17 @@ static int keeper_receive(Keeper *keeper, bool store_only) {
                 r = 0;
         else if (!keeper_on_message(keeper, &message, fds))
                 r = LINK_E_BROKEN;
-        for (unsigned i = 0; i < KEEPER_N_FDS; i++)
-                closep(&fds[i]);
+        /* No supervisor of ours passes what may be slow to close. */
+        if (passed_discard(fds, KEEPER_N_FDS) && !budget_take(&keeper->closers, now_ms()))
+                r = LINK_E_BROKEN;
         return r;
 }
 
+/* A process that it left behind may still send: no more than may be there at once. */
 static void keeper_drain_store(Keeper *keeper) {
-        while (keeper->supervisor.link && keeper_receive(keeper, true) == 0)
-                ;
+        for (unsigned i = 0; keeper->supervisor.link && i < MESSAGES_MAX; i++)
+                if (keeper_receive(keeper, true) != 0)
+                        return;
 }
 
 static void keeper_on_link(Keeper *keeper) {
@@ -435,6 +452,8 @@ static int keeper_timeout(const Keeper *keeper) {
                 at = MIN(at, keeper_start_at(keeper));
         if (keeper->watchdog_ms)
                 at = MIN(at, keeper->ping_at_ms);
+        if (keeper->supervisor.link && link_is_refused(keeper->supervisor.link))
+                at = MIN(at, now + LINK_RETRY_MS);
         if (at == NEVER)
                 return -1;
         return at <= now ? 0 : (int)MIN(at - now, (uint64_t)INT_MAX);
@@ -473,6 +492,7 @@ static void keeper_on_deadlines(Keeper *keeper) {
         }
         if (now >= keeper->orphans_at_ms)
                 keeper_kill_orphans(keeper);
+        workers_hear_muted(keeper->workers, now);
         succession_on_time(&keeper->supervisor, now);
         if (keeper_is_quitting(keeper))
                 keeper_on_quitting(keeper, now);
@@ -497,7 +517,7 @@ int keeper_turn(Keeper *keeper) {
         if (poll(fds, ARRAY_SIZE(fds), keeper_timeout(keeper)) < 0 && errno != EINTR)
                 return -errno;
 
-        if (fds[1].revents & POLLOUT)
+        if (link && (fds[1].revents & POLLOUT || link_is_refused(link)))
                 (void)link_flush(link);
         if (fds[1].revents & ~POLLOUT)
                 keeper_on_link(keeper);

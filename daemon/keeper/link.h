@@ -5,10 +5,10 @@
 /*
  * Link
  *
- * The keeper's end of the socket to one supervisor: KeeperMessages with
- * descriptors, never blocking. Messages that the socket does not take wait in a
- * queue here. It is bounded, beside the descriptors that a new supervisor gets at
- * its start: one that asks much and reads nothing is at fault.
+ * The keeper's end of the socket to one supervisor: KeeperMessages with descriptors, never
+ * blocking. Messages that do not fit into the socket wait in a queue here. Its length is limited,
+ * not counting the descriptors that a new supervisor gets at its start: a supervisor that requests
+ * much and reads nothing is faulty.
  */
 
 #include <stdbool.h>
@@ -22,6 +22,8 @@ enum {
         LINK_E_BROKEN, /* the supervisor sent what is no KeeperMessage */
 };
 
+#define LINK_RETRY_MS 20u
+
 typedef struct Link Link;
 
 /** link_new() - make the pair. @ret_peer: the supervisor's end, the caller's. Return: 0 or a negative errno. */
@@ -33,6 +35,11 @@ Link *link_free(Link *link);
 int link_fd(const Link *link);
 /** link_is_waiting() - whether something is to be sent once writable. */
 bool link_is_waiting(const Link *link);
+/**
+ * link_is_refused() - whether something is to be sent though it is writable: the kernel lacked memory,
+ * or refused a descriptor; try again after LINK_RETRY_MS
+ */
+bool link_is_refused(const Link *link);
 
 /** link_queue() - send a message, now or later. @fd: -1, or duplicated. Return: 0; -ENOBUFS: it does not read; or another negative errno. */
 int link_queue(Link *link, const KeeperMessage *message, int fd);

@@ -2,9 +2,9 @@
 /*
  * gpuqd, the keeper
  *
- * The only process of the service that may change uid and start processes. It
- * reads no byte of a client, loads no driver, and leaves every decision to the
- * supervisor that it starts.
+ * The only process of the service that may change its uid and start processes. It reads no input
+ * of clients, and of workers only what they print, which it logs. It loads no driver, and leaves every
+ * decision to the supervisor that it starts.
  */
 
 #include <fcntl.h>
@@ -14,6 +14,8 @@
 
 #include "keeper/identity.h"
 #include "keeper/keeper.h"
+#include "util/footprint.h"
+#include "util/human.h"
 #include "util/log.h"
 
 DEFINE_CLEANUP(Options, options_free)
@@ -41,6 +43,28 @@ static int main_fail(int error, const char *text) {
         return EXIT_FAILURE;
 }
 
+static Human main_bytes(uint64_t n_bytes) {
+        return n_bytes == UINT64_MAX ? (Human){"unlimited"} : human_bytes(n_bytes);
+}
+
+static void main_print_footprint(const Config *config) {
+        FootprintLine lines[FOOTPRINT_LINES];
+
+        printf("memory of gpuqd that one user can take: %s\n",
+               main_bytes(footprint_sum(&config->limits)).text);
+        footprint_lines(&config->limits, lines);
+        for (size_t i = 0; i < FOOTPRINT_LINES; i++)
+                printf("  %10s  %s%s%s%s\n", main_bytes(lines[i].n_bytes).text, lines[i].what,
+                       lines[i].key ? " (" : "", lines[i].key ? lines[i].key : "",
+                       lines[i].key ? ")" : "");
+        for (const ConfigUser *user = config->users; user; user = user->next)
+                printf("  [user %s]: %s\n", user->name,
+                       main_bytes(footprint_sum(&user->limits)).text);
+        for (const ConfigUser *class = config->classes; class; class = class->next)
+                printf("  [class %s]: %s\n", class->name,
+                       main_bytes(footprint_sum(&class->limits)).text);
+}
+
 static int main_check(const Options *options, const Config *config) {
         if (identity_check_names(config, LOG_ERR))
                 return EXIT_FAILURE;
@@ -48,6 +72,7 @@ static int main_check(const Options *options, const Config *config) {
                 printf("%s: ok\n", options->config);
         else
                 printf("configuration: ok\n");
+        main_print_footprint(config);
         return EXIT_SUCCESS;
 }
 

@@ -2,8 +2,8 @@
 /*
  * Process
  *
- * Why a program was not executed comes back through a pipe that exec() closes. The
- * keeper has one thread, so its forked child may call anything.
+ * If a program cannot be executed, the reason comes back through a pipe that a successful exec()
+ * closes. The keeper has one thread, so its forked child may call any function.
  */
 
 #include "keeper/process.h"
@@ -111,6 +111,11 @@ static void child_place_fds(const int *fds, unsigned n_fds) {
                 close(null);
 }
 
+static void child_set_output(int fd) {
+        if (fd && (dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0))
+                child_fail("set its standard output");
+}
+
 static void child_reset_signals(void) {
         sigset_t none;
 
@@ -153,6 +158,7 @@ static _Noreturn void child_run(ProcessMake make, const void *what, const int *f
         child_limit_time();
         child_make(make, what, &plan);
 
+        child_set_output(plan.output);
         child_place_fds(fds, n_fds);
         umask(077);
         if (chdir("/") < 0)

@@ -5,12 +5,11 @@
 /*
  * Process
  *
- * Starts a program as another user: in a session of its own, with exactly the given
- * environment and descriptors and default signal handlers. The kernel kills it when
- * the keeper dies.
+ * Starts a program as another user: in a session of its own, with exactly the given environment
+ * and descriptors, and with default signal handlers. The kernel kills it when the keeper dies.
  *
- * The keeper never waits for it. The forked child itself decides whom and what it
- * becomes: a name service or a disk that is slow delays that process alone.
+ * The keeper never waits for it. The forked child itself determines its user, groups and program,
+ * so a slow name service or disk delays only that process.
  */
 
 #include <stdbool.h>
@@ -33,6 +32,7 @@ typedef struct ProcessPlan {
         Words env;
         Identity *identity; /* NULL: as we are */
         bool no_new_privs;
+        int output; /* becomes its standard output and error; 0: it has ours */
 } ProcessPlan;
 
 /*

@@ -3,23 +3,25 @@
 #define GPUQ_KEEPER_PROTOCOL_H
 
 /*
- * What the keeper and its supervisor say to each other: fixed structs over a
- * SOCK_SEQPACKET pair, one struct a packet, descriptors beside it. No byte of a
- * client is in them but its uid, which the kernel told the supervisor.
+ * The messages between the keeper and its supervisor: fixed structs over a SOCK_SEQPACKET pair,
+ * one struct per packet, with descriptors. They contain nothing of a client but its uid, which the
+ * kernel told the supervisor.
  *
- * The keeper does not trust the supervisor: it kills one that breaks these rules, and
- * reads from one that sends much only as fast as it likes.
+ * The keeper does not trust the supervisor. It kills one that breaks these rules, and limits how
+ * fast it reads from one that sends much.
  *
- * The supervisor finds its end of the pair as descriptor 3, and as descriptor 4 the
- * configuration that holds: a memfd, see util/config-seal.h. It never reads the files.
+ * The supervisor finds its end of the pair as descriptor 3, and the configuration in force as
+ * descriptor 4: a memfd, see util/config-seal.h. It never reads the files. Descriptor 5 is a page in
+ * which it says what it is doing, see util/activity.h.
  */
 
 #include <stdint.h>
 
-#define KEEPER_FD         3
-#define KEEPER_CONFIG_FD  4
-#define KEEPER_KEY_MAX    64
-#define KEEPER_KEY_LEDGER "ledger" /* without it what else is kept means nothing to a supervisor */
+#define KEEPER_FD          3
+#define KEEPER_CONFIG_FD   4
+#define KEEPER_ACTIVITY_FD 5
+#define KEEPER_KEY_MAX     64
+#define KEEPER_KEY_LEDGER  "ledger" /* without it what else is kept means nothing to a supervisor */
 #define KEEPER_HANDOVER_S                                                                          \
         5 /* HANDOVER: what is in flight is waited for so long; well below TimeoutStopSec= */
 #define KEEPER_N_FDS                                                                               \
@@ -31,8 +33,9 @@
 #define KEEPER_HELD_SPARE 256u
 #define KEEPER_HELD_MAX(n_files)                                                                   \
         ((n_files) > KEEPER_HELD_SPARE ? ((n_files)-KEEPER_HELD_SPARE) / 2 : 0u)
-#define KEEPER_STATUS_S  5  /* the supervisor sends STATUS at least this often */
-#define KEEPER_SILENCE_S 30 /* … and is killed and started again when nothing came for so long */
+#define KEEPER_WORKERS_MAX 1024u /* processes at once, those that are ending included */
+#define KEEPER_STATUS_S    5     /* the supervisor sends STATUS at least this often */
+#define KEEPER_SILENCE_S   30 /* … and is killed and started again when nothing came for so long */
 
 typedef enum KeeperKind {
         /* supervisor to keeper */

@@ -2,19 +2,17 @@
 /*
  * Store
  *
- * See store.h. The keys come from the supervisor, which makes them from its own
- * numbers, and which may be owned; uthash keeps them in the order of insertion.
+ * See store.h. The supervisor makes the keys from its own numbers, and may be compromised. uthash
+ * keeps them in the order of insertion.
  */
 
 #include "keeper/store.h"
 
 #include <string.h>
 
-/* An allocation that fails is an error of that call, not the end of the process. */
-#include <uthash.h>
-
 #include "keeper/protocol.h"
 #include "util/macro.h"
+#include "util/table.h"
 
 typedef struct StoreEntry {
         char key[KEEPER_KEY_MAX + 1];

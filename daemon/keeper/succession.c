@@ -2,7 +2,7 @@
 /*
  * Succession
  *
- * See succession.h. What a dead one leaves, workers and descriptors, is the keeper's business.
+ * See succession.h. The keeper handles the workers and descriptors of a dead supervisor.
  */
 
 #include "keeper/succession.h"
@@ -43,6 +43,7 @@ void succession_init(Succession *succession, const Settings *settings) {
 
 void succession_finish(Succession *succession) {
         succession->link = link_free(succession->link);
+        succession->page = activity_free(succession->page);
         process_finish(&succession->process);
 }
 
@@ -50,14 +51,17 @@ void succession_finish(Succession *succession) {
 
 static int succession_try(Succession *succession) {
         const Settings *settings = succession->settings;
-        _cleanup_(closep) int peer = -1;
+        _cleanup_(closep) int peer = -1, page = -1;
         int r;
 
         r = link_new(&succession->link, &peer);
         if (r < 0)
                 return r;
-        r = supervisor_start(settings->options, settings->config, peer, settings->fd,
-                             &succession->process);
+        succession->page = activity_free(succession->page);
+        r = activity_new(&page, &succession->page);
+        if (r >= 0)
+                r = supervisor_start(settings->options, settings->config, peer, settings->fd, page,
+                                     &succession->process);
         if (r < 0) {
                 log_error("cannot start the supervisor: %s", strerror(-r));
                 succession->link = link_free(succession->link);
@@ -83,6 +87,7 @@ int succession_start(Succession *succession) {
         r = succession_try(succession);
         if (r < 0)
                 return succession_plan(succession) ? SUCCESSION_E_IN_VAIN : SUCCESSION_E_NONE;
+        succession->is_killed = false;
         succession->started_ms = succession->heard_ms = now_ms();
         succession->leave_by_ms = NEVER;
         return 0;
@@ -116,8 +121,8 @@ bool succession_doubts(Succession *succession, int status) {
         }
         if (++succession->n_doubts < LEDGER_TRIES)
                 return false;
-        log_error("ledger set aside: %u supervisors in a row ended right after they had taken it "
-                  "over",
+        log_error("ledger set aside: %u supervisors in a row failed right after they had taken "
+                  "it over; clients must connect and submit again",
                   LEDGER_TRIES);
         succession->n_doubts = 0;
         return true;
@@ -140,11 +145,34 @@ void succession_heard(Succession *succession) {
         succession->heard_ms = now_ms();
 }
 
-void succession_kill(Succession *succession, const char *why) {
-        if (!succession->process.pid)
+void succession_describe(const Succession *succession, char *text, size_t n_text) {
+        Activity activity;
+        uint64_t for_ms;
+        char work[160];
+
+        if (!succession->page) {
+                snprintf(text, n_text, "not known");
                 return;
-        log_error("supervisor killed: %s", why);
+        }
+        activity = activity_read(succession->page, now_ms() * 1000000, &for_ms);
+        activity_describe(&activity, work, sizeof(work));
+        if (for_ms)
+                snprintf(text, n_text, "%s, for %llu.%llu s", work,
+                         (unsigned long long)for_ms / 1000,
+                         (unsigned long long)for_ms % 1000 / 100);
+        else
+                snprintf(text, n_text, "%s", work);
+}
+
+void succession_kill(Succession *succession, const char *why) {
+        char text[192];
+
+        if (!succession->process.pid || succession->is_killed)
+                return;
+        succession_describe(succession, text, sizeof(text));
+        log_error("supervisor killed: %s; what it was doing: %s", why, text);
         (void)kill(succession->process.pid, SIGKILL);
+        succession->is_killed = true;
 }
 
 void succession_unlink(Succession *succession, int r) {

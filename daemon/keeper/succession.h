@@ -15,6 +15,7 @@
 #include "keeper/link.h"
 #include "keeper/process.h"
 #include "keeper/settings.h"
+#include "util/activity.h"
 
 #define NEVER UINT64_MAX
 
@@ -28,8 +29,10 @@ typedef struct Succession {
         const Settings *settings; /* borrowed */
         Link *link;               /* NULL: no supervisor, or it is being killed */
         Process process;          /* pid 0: none */
+        const ActivityPage *page; /* what it says that it is doing */
         bool is_up;               /* this supervisor is ready */
         bool is_ready;            /* some supervisor was */
+        bool is_killed;           /* by us, and that was logged */
 
         uint64_t started_ms;
         uint64_t heard_ms;    /* something from it */
@@ -63,6 +66,8 @@ bool succession_doubts(Succession *succession, int status);
 void succession_tell(Succession *succession, const KeeperMessage *message, int fd);
 /** succession_heard() - it lives. */
 void succession_heard(Succession *succession);
+/** succession_describe() - what the supervisor says that it is doing, or was when it ended. */
+void succession_describe(const Succession *succession, char *text, size_t n_text);
 /** succession_kill() - its exit comes as any other. */
 void succession_kill(Succession *succession, const char *why);
 /** succession_unlink() - the link has ended: a supervisor that closed it may end by itself, bounded. @r: of link_receive(). */

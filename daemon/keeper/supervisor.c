@@ -2,7 +2,7 @@
 /*
  * Supervisor
  *
- * See supervisor.h. It gets no privilege, no group and no way to gain one.
+ * See supervisor.h. The process has no privilege, no groups and no way to gain a privilege.
  */
 
 #include "keeper/supervisor.h"
@@ -91,9 +91,10 @@ static int supervisor_make(const void *what, ProcessPlan *plan, char **ret_error
 }
 
 int supervisor_start(const Options *options, const Config *config, int link_fd, int config_fd,
-                     Process *ret_process) {
+                     int activity_fd, Process *ret_process) {
         const SupervisorStart start = {options, config};
-        const int fds[] = {link_fd, config_fd}; /* KEEPER_FD, KEEPER_CONFIG_FD */
+        const int fds[] = {link_fd, config_fd,
+                           activity_fd}; /* from KEEPER_FD on, in the order of protocol.h */
 
         return process_start(supervisor_make, &start, fds, ARRAY_SIZE(fds), ret_process);
 }

@@ -2,10 +2,9 @@
 /*
  * Unit
  *
- * SIGTERM is all that a stop and a restart say to the service, and its environment was
- * made at its start. The difference is the type of the job that the unit has
- * meanwhile: whatever made that job (a user, an upgrade's script, another unit that
- * pulls this one along), it is the same there.
+ * The service gets SIGTERM for a stop and for a restart, and its environment was made at its
+ * start. The two differ in the type of the job that systemd has for the unit, whatever caused that
+ * job: a user, an upgrade script, or a dependency of another unit.
  */
 
 #include "keeper/unit.h"
@@ -147,9 +146,10 @@ bool unit_is_restarting(void) {
                 r = unit_ask(bus, &is_restarting);
         sd_bus_unref(bus);
         if (r < 0)
-                log_warning("cannot ask systemd whether this is a restart; clients are told that "
-                            "gpuqd ends: %s",
-                            strerror(-r));
+                log_warning(
+                        "cannot ask systemd whether this is a restart or a stop: %s; assuming a "
+                        "stop, so all sessions end",
+                        strerror(-r));
         return r >= 0 && is_restarting;
 }
 #else

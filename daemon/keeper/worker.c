@@ -15,6 +15,7 @@
 #include <sys/queue.h>
 
 #include "keeper/budget.h"
+#include "keeper/chatter.h"
 #include "keeper/driver.h"
 #include "keeper/folder.h"
 #include "keeper/process.h"
@@ -22,10 +23,11 @@
 #include "util/log.h"
 #include "util/macro.h"
 
-#define WORKERS_MAX        1024u
+#define WORKERS_MAX        KEEPER_WORKERS_MAX
 #define WORKERS_OF_UID_MAX 256u /* devices of one machine, and those that are still ending */
 #define WORKERS_PER_S      64u  /* started, once as many as there may be were started at once */
-#define COMPLAINTS_MAX     20u  /* about workers that do not start */
+#define WORKERS_CHATTER    (UINT64_C(1) << 32) /* in the epoll, beside a pid */
+#define COMPLAINTS_MAX     20u                 /* about workers that do not start */
 #define COMPLAINTS_PER_S   1u
 
 typedef struct Worker {
@@ -33,7 +35,9 @@ typedef struct Worker {
         uint32_t id;
         uint32_t uid; /* as the supervisor asked for it */
         Process process;
-        char *error;    /* why it was never executed; NULL: it was, or is about to be */
+        char *error; /* why it was never executed; NULL: it was, or is about to be */
+        Chatter chatter;
+        bool is_muted;  /* its chatter is over its budget */
         bool is_orphan; /* its supervisor is gone: nobody wants to hear of it */
 } Worker;
 
@@ -44,7 +48,8 @@ struct Workers {
         void *userdata;
         LIST_HEAD(, Worker) list;
         size_t n_workers;
-        int epoll; /* of the reports of those that start */
+        size_t n_muted;
+        int epoll; /* of the reports of those that start, and of what they write */
         Budget starts;
         Budget complaints;
 };
@@ -54,6 +59,7 @@ typedef struct WorkerStart {
         const Workers *workers;
         const Config *config;
         const KeeperMessage *message;
+        int output; /* 0: ours */
 } WorkerStart;
 
 DEFINE_CLEANUP(Workers, workers_free)
@@ -83,7 +89,9 @@ int workers_new(const char *libexec, bool is_private, WorkersTell tell, void *us
 static void worker_remove(Workers *workers, Worker *worker) {
         LIST_REMOVE(worker, next);
         workers->n_workers--;
+        workers->n_muted -= worker->is_muted;
         process_finish(&worker->process);
+        chatter_finish(&worker->chatter);
         free(worker->error);
         free(worker);
 }
@@ -148,6 +156,8 @@ static void worker_make_args(Words *args, const Config *config, const KeeperMess
         }
         words_add(args, "--cache");
         words_add(args, "%s", cache);
+        words_add(args, "--cache-bytes");
+        words_add(args, "%llu", (unsigned long long)config->cache_bytes);
         words_add(args, "--compile-timeout");
         words_add(args, "%u", config->compile_timeout_s);
 }
@@ -196,6 +206,7 @@ static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
 
         worker_make_args(&plan->argv, config, message, cache);
         worker_make_env(&plan->env, start->workers, no_mps);
+        plan->output = start->output;
         return asprintf(&plan->path, "%s/gpuqd-worker", start->workers->libexec) < 0 ? -ENOMEM : 0;
 }
 
@@ -230,29 +241,47 @@ static const char *workers_refuse(Workers *workers, const KeeperMessage *message
         return NULL;
 }
 
+/* A number in the epoll, not a pointer: what it names may be gone when it comes. */
+static void workers_watch(Workers *workers, int how, int fd, pid_t pid, bool is_chatter) {
+        struct epoll_event event = {
+                .events = EPOLLIN | EPOLLONESHOT,
+                .data.u64 = (uint64_t)pid | (is_chatter ? WORKERS_CHATTER : 0),
+        };
+
+        /* Should that fail, its end tells. */
+        if (fd >= 0)
+                (void)epoll_ctl(workers->epoll, how, fd, &event);
+}
+
+/* A private gpuqd's worker may have our own output: it is the same user's. */
 static int worker_start(Workers *workers, const Config *config, const KeeperMessage *message,
                         const int fds[static KEEPER_N_FDS]) {
-        const WorkerStart start = {workers, config, message};
-        struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+        WorkerStart start = {workers, config, message, 0};
+        _cleanup_(closep) int output = -1;
         Worker *worker;
-        int r;
+        int r = 0;
 
         worker = calloc(1, sizeof(*worker));
         if (!worker)
                 return -ENOMEM;
         worker->id = message->id;
         worker->uid = message->uid;
-        r = process_start(worker_make, &start, fds, KEEPER_N_FDS, &worker->process);
+        worker->chatter.fd = -1;
+        if (!workers->is_private)
+                r = chatter_init(&worker->chatter, &output);
+        start.output = output >= 0 ? output : 0;
+        if (r >= 0)
+                r = process_start(worker_make, &start, fds, KEEPER_N_FDS, &worker->process);
         if (r < 0) {
+                chatter_finish(&worker->chatter);
                 free(worker);
                 return r;
         }
 
         LIST_INSERT_HEAD(&workers->list, worker, next);
         workers->n_workers++;
-        event.data.fd = worker->process.pid;
-        /* Should that fail, its end tells. */
-        (void)epoll_ctl(workers->epoll, EPOLL_CTL_ADD, worker->process.report, &event);
+        workers_watch(workers, EPOLL_CTL_ADD, worker->process.report, worker->process.pid, false);
+        workers_watch(workers, EPOLL_CTL_ADD, worker->chatter.fd, worker->process.pid, true);
         return 0;
 }
 
@@ -309,6 +338,36 @@ static void worker_look(Workers *workers, Worker *worker) {
                 workers->tell(&spawned, workers->userdata);
 }
 
+/* ---- what they write ------------------------------------------------------- */
+
+/* log_full() leaves neither control characters nor anything that is not UTF-8. */
+static void worker_log_line(const char *line, void *userdata) {
+        const Worker *worker = userdata;
+
+        log_info("worker %d (uid %u) wrote: %s", worker->process.pid, worker->uid, line);
+}
+
+static void worker_hear(Workers *workers, Worker *worker) {
+        worker->is_muted = chatter_read(&worker->chatter, now_ms(), worker_log_line, worker);
+        workers->n_muted += worker->is_muted;
+        if (!worker->is_muted)
+                workers_watch(workers, EPOLL_CTL_MOD, worker->chatter.fd, worker->process.pid,
+                              true);
+}
+
+void workers_hear_muted(Workers *workers, uint64_t now) {
+        Worker *worker;
+
+        if (!workers->n_muted)
+                return;
+        LIST_FOREACH (worker, &workers->list, next) {
+                if (!worker->is_muted || chatter_free_at(&worker->chatter) > now)
+                        continue;
+                workers->n_muted--;
+                worker_hear(workers, worker);
+        }
+}
+
 void workers_on_started(Workers *workers) {
         struct epoll_event events[16];
         int n = epoll_wait(workers->epoll, events, ARRAY_SIZE(events), 0);
@@ -316,8 +375,10 @@ void workers_on_started(Workers *workers) {
 
         /* By number: a report that was closed stays in the epoll while a forked child has it open. */
         for (int i = 0; i < n; i++) {
-                worker = workers_find(workers, events[i].data.fd);
-                if (worker)
+                worker = workers_find(workers, (pid_t)(events[i].data.u64 & ~WORKERS_CHATTER));
+                if (worker && events[i].data.u64 & WORKERS_CHATTER && !worker->is_muted)
+                        worker_hear(workers, worker);
+                else if (worker)
                         worker_look(workers, worker);
         }
 }
@@ -365,6 +426,7 @@ void workers_reaped(Workers *workers, pid_t pid, int status) {
         if (!worker)
                 return;
         worker_look(workers, worker);
+        chatter_end(&worker->chatter, now_ms(), worker_log_line, worker);
         worker_tell_end(workers, worker, status);
         worker_remove(workers, worker);
 }

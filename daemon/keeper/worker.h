@@ -32,9 +32,11 @@ int workers_new(const char *libexec, bool is_private, WorkersTell tell, void *us
 /** workers_free() - there are none left, or the kernel ends them with us; NULL is fine. Return: NULL. */
 Workers *workers_free(Workers *workers);
 
-/** workers_fd() - readable: a worker that was started runs now, or failed to: workers_on_started(). */
+/** workers_fd() - readable: a worker that was started runs now, failed to, or wrote something: workers_on_started(). */
 int workers_fd(const Workers *workers);
-/** workers_on_started() - tell of all of these. */
+/** workers_hear_muted() - log more of what workers write, of those that wrote too much before; as often as there is a turn. */
+void workers_hear_muted(Workers *workers, uint64_t now_ms);
+/** workers_on_started() - tell of all of these, and log what workers write. */
 void workers_on_started(Workers *workers);
 
 /**

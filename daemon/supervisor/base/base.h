@@ -6,10 +6,11 @@
  * Base: the room's public header
  *
  * Owns what every other room needs: typed failures, the link to the keeper, the ledger, watches
- * over processes, and the bound on system calls that stall the loop. The ledger holds what the
- * next supervisor must know, in memory that the keeper holds too. The room calls policy/, util/
- * and proto/ only. It promises that making a failure never fails, that messages to the keeper
- * arrive in order without blocking the loop, and that a damaged ledger is never used.
+ * over processes, the watch over turns and system calls that stall the loop, and the number of
+ * descriptors that the kernel lets it send. The ledger holds what the next supervisor must know, in
+ * memory that the keeper holds too. The room calls policy/, util/ and proto/ only. It promises that
+ * making a failure never fails, that messages to the keeper arrive in order (except the status)
+ * without blocking the loop, and that a damaged ledger is never used.
  */
 
 #include "failure.h"
@@ -18,5 +19,6 @@
 #include "process_age.h"
 #include "process_watch.h"
 #include "stall.h"
+#include "transit_room.h"
 
 #endif

@@ -33,7 +33,7 @@ Failure *failure_new(int code, const char *format, ...) {
                 return failure_out_of_memory();
         }
 
-        n = MIN(n, (int)FAILURE_TEXT_MAX);
+        n = (int)text_cut(text, FAILURE_TEXT_MAX);
         failure = malloc(sizeof(*failure) + n + 1);
         if (!failure)
                 return failure_out_of_memory();
@@ -54,14 +54,15 @@ Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t roo
         char between[64];
 
         if (code != FAILURE_DEPENDENCY || !root || root >= strlen(text)) {
-                failure = failure_new(FAILURE_DEPENDENCY, "%sjob %u.%u, which %s%s",
+                failure = failure_new(FAILURE_DEPENDENCY, "%sjob %u.%u, which %s%.*s",
                                       failure_depends_on, session, tag,
-                                      was_cancelled ? "was " : "failed: ", text);
+                                      was_cancelled ? "was " : "failed: ",
+                                      (int)text_cut(text, FAILURE_BRIEF_MAX), text);
                 root = sizeof(failure_depends_on) - 1;
         } else {
                 snprintf(between, sizeof(between), "job %u.%u, which depends on ", session, tag);
-                failure = failure_new(FAILURE_DEPENDENCY, "%s%s%s", failure_depends_on, between,
-                                      text + root);
+                failure = failure_new(FAILURE_DEPENDENCY, "%s%s%.*s", failure_depends_on, between,
+                                      (int)text_cut(text + root, FAILURE_BRIEF_MAX), text + root);
                 root = sizeof(failure_depends_on) - 1 + strlen(between);
         }
         if (failure->code == FAILURE_DEPENDENCY)
@@ -82,6 +83,11 @@ Failure *failure_from_worker(uint32_t code, const char *text) {
 
 Failure *failure_copy(const Failure *failure) {
         return failure ? failure_new(failure->code, "%s", failure->text) : NULL;
+}
+
+Failure *failure_brief(const Failure *failure) {
+        return failure_new(failure->code, "%.*s", (int)text_cut(failure->text, FAILURE_BRIEF_MAX),
+                           failure->text);
 }
 
 Failure *failure_free(Failure *failure) {

@@ -17,6 +17,9 @@
 
 #define FAILURE_TEXT_MAX (256u << 10) /* bytes; a compiler's log may be long, but not endless */
 
+#define FAILURE_BRIEF_MAX                                                                          \
+        1024u /* bytes of it in the failures of jobs that end because of another's: there may be many */
+
 /* The protocol's codes under short names. */
 enum {
         FAILURE_PROTOCOL = GPUQ__V1__CODE__E_PROTOCOL,
@@ -49,7 +52,8 @@ typedef struct Failure {
 Failure *failure_new(int code, const char *format, ...) _printf_(2, 3);
 /**
  * failure_depends() - DEPENDENCY: job @id, on which this job depends, did not succeed
- * @code, @root, @text: of that job's failure; a chain names its first job, not each one between
+ * @code, @root, @text: of that job's failure; a chain names its first job, not each one between, and
+ *                      only the beginning of a long text
  */
 Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t root,
                          const char *text);
@@ -61,6 +65,8 @@ Failure *failure_depends(uint64_t id, bool was_cancelled, int code, uint32_t roo
 Failure *failure_from_worker(uint32_t code, const char *text);
 /** failure_copy() - NULL stays NULL. */
 Failure *failure_copy(const Failure *failure);
+/** failure_brief() - the same with the beginning of its text. Return: the caller's failure. */
+Failure *failure_brief(const Failure *failure);
 /** failure_free() - NULL is fine. Return: NULL. */
 Failure *failure_free(Failure *failure);
 DEFINE_CLEANUP(Failure, failure_free)

@@ -7,9 +7,13 @@
  *
  * The socket to the keeper. It carries fixed structs with descriptors beside them. Sending keeps
  * the order and does not block: a message that the socket cannot take at once is queued here, and
- * would be lost with the supervisor. Clients must not learn of a queued descriptor, so
- * clients_flush() sends nothing while the link is behind. All functions accept NULL, for tests
- * without a keeper.
+ * would be lost with the supervisor. Clients must not learn of a queued descriptor, so a reply that
+ * names one waits until keeper_link_has_sent(). All functions accept NULL, for tests without a
+ * keeper.
+ *
+ * The kernel refuses descriptors while too many of this uid are unread by others (ETOOMANYREFS), and
+ * reports no end of that: the link tries again every KEEPER_LINK_RETRY_MS. The status, which shows
+ * the keeper that the supervisor is alive, overtakes what waits.
  */
 
 #include <stdbool.h>
@@ -20,7 +24,8 @@
 
 #include "keeper/protocol.h"
 
-#define KEEPER_LINK_FDS_MAX 4u
+#define KEEPER_LINK_FDS_MAX  4u
+#define KEEPER_LINK_RETRY_MS 20u
 
 typedef struct KeeperLink KeeperLink;
 
@@ -37,14 +42,20 @@ int keeper_link_new(uv_loop_t *loop, int fd, KeeperLinkReceive receive, KeeperLi
 KeeperLink *keeper_link_close(KeeperLink *link);
 /** keeper_link_send() - @fds stay the caller's. Return: 0, or -ENOMEM or another negative errno. */
 int keeper_link_send(KeeperLink *link, const KeeperMessage *message, const int *fds, size_t n_fds);
-/** keeper_link_keep() - the keeper holds a copy of @fd, which stays the caller's, for the next supervisor. */
-void keeper_link_keep(KeeperLink *link, const char *key, int fd);
 /**
- * keeper_link_is_behind() - a descriptor for the keeper has not been sent yet
+ * keeper_link_keep() - the keeper holds a copy of @fd, which stays the caller's, for the next supervisor
  *
- * The loop wakes up when it has been.
+ * Return: the position of this, for keeper_link_has_sent().
  */
-bool keeper_link_is_behind(const KeeperLink *link);
+uint64_t keeper_link_keep(KeeperLink *link, const char *key, int fd);
+/** keeper_link_position() - of the last descriptor that was to be kept. */
+uint64_t keeper_link_position(const KeeperLink *link);
+/**
+ * keeper_link_has_sent() - the keeper will find the descriptor of this position, whoever dies
+ *
+ * The loop wakes up when more has been sent.
+ */
+bool keeper_link_has_sent(const KeeperLink *link, uint64_t position);
 /** keeper_link_drop() - the keeper closes its copy. */
 void keeper_link_drop(KeeperLink *link, const char *key);
 /** keeper_link_kill() - the keeper kills this worker. */

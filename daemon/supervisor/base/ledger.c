@@ -285,7 +285,7 @@ static int ledger_map(int fd, Ledger **ret_ledger) {
         if (!ledger)
                 return -ENOMEM;
         ledger->fd = -1;
-        TAILQ_INIT(&ledger->unseen);
+        ledger_users_init(ledger);
         TAILQ_INIT(&ledger->seen);
 
         memory = mmap(NULL, ledger_n_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, owned, 0);
@@ -354,6 +354,7 @@ Ledger *ledger_free(Ledger *ledger) {
         closep(&ledger->fd);
         for (unsigned kind = 0; kind < LEDGER_KINDS; ++kind)
                 free(ledger->tables[kind].free);
+        ledger_users_free(ledger);
         free(ledger->nodes);
         free(ledger->by_id);
         free(ledger->by_order);

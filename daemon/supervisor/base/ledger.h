@@ -11,8 +11,9 @@
  *
  * A job's record is created when the job is handed to a worker, or at its end if it never was.
  * The record of an end stays until the client acknowledges it, and after that until its space
- * is needed: `after` and Wait still find it. If clients never acknowledge, the oldest ends are
- * overwritten. The output of kernels is not kept.
+ * is needed: `after` and Wait still find it. Records of jobs that cannot be reused yet are divided
+ * among users (policy/quota.h): if a user's clients never acknowledge, that user's oldest ends are
+ * overwritten, and nobody else's. The output of kernels is not kept.
  *
  * Every record carries a checksum. The record that was being written when the writer was killed
  * is known (`writing`) and counts as it was before. Any other record that does not match its
@@ -185,6 +186,13 @@ void ledger_drop(Ledger *ledger, LedgerKind kind, uint32_t slot);
  */
 const void *ledger_next(const Ledger *ledger, LedgerKind kind, uint32_t *slot);
 
+/* ---- users ---- */
+
+/** ledger_join() - records of this uid count for that person. Return: 0, or -ENOMEM. */
+int ledger_join(Ledger *ledger, uint32_t uid, uint32_t person);
+/** ledger_forget() - the uid is gone: free what is known of it. A person outlives the uids that joined it. */
+void ledger_forget(Ledger *ledger, uint32_t uid);
+
 /* ---- jobs ---- */
 
 /**
@@ -192,7 +200,8 @@ const void *ledger_next(const Ledger *ledger, LedgerKind kind, uint32_t *slot);
  * to the ring
  * @slot: the job's record, or LEDGER_NONE: it has none yet
  *
- * Return: its record, or LEDGER_NONE: all records belong to jobs in workers.
+ * Return: its record, or LEDGER_NONE: all records of this user belong to jobs in workers or to ends
+ * that no client has read.
  */
 uint32_t ledger_job_sent(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
                          const LedgerSent *sent);
@@ -212,7 +221,7 @@ void ledger_job_dropped(Ledger *ledger, uint32_t slot);
  * @slot: its record, or LEDGER_NONE: it was in no worker
  * @text: of its failure, or NULL
  *
- * Return: its record, or LEDGER_NONE: the table is full and the end is not remembered.
+ * Return: its record, or LEDGER_NONE: the user has too many, and the end is not remembered.
  */
 uint32_t ledger_job_ended(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
                           const LedgerEnd *end, const char *text);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ledger_layout.h"
+#include "proto/text.h"
 
 /* The bytes that sent_check and end_check cover. */
 #define LEDGER_SENT_AT    offsetof(LedgerJobSlot, owner)
@@ -39,9 +40,13 @@ static LedgerNode *ledger_node(const Ledger *ledger, uint32_t slot) {
         return &ledger->nodes[slot];
 }
 
+static LedgerUser *ledger_user_of(Ledger *ledger, uint32_t slot) {
+        return ledger_users_get(ledger, ledger_job(ledger, slot)->owner.uid);
+}
+
 static void ledger_node_leave(Ledger *ledger, LedgerNode *node) {
         if (node->place == LEDGER_UNSEEN) {
-                TAILQ_REMOVE(&ledger->unseen, node, link);
+                TAILQ_REMOVE(&node->user->unseen, node, link);
                 TAILQ_REMOVE(&node->told->nodes, node, told_link);
                 node->told = NULL;
         } else if (node->place == LEDGER_SEEN) {
@@ -53,33 +58,42 @@ static void ledger_node_leave(Ledger *ledger, LedgerNode *node) {
 
 static void ledger_node_seen(Ledger *ledger, LedgerNode *node) {
         ledger_node_leave(ledger, node);
+        ledger_users_give(ledger, node);
         TAILQ_INSERT_TAIL(&ledger->seen, node, link);
         ledger->n_seen++;
         node->place = LEDGER_SEEN;
 }
 
-/* Acknowledged ends before the others, the oldest first. */
-static LedgerNode *ledger_oldest(const Ledger *ledger) {
-        if (!TAILQ_EMPTY(&ledger->seen))
-                return TAILQ_FIRST(&ledger->seen);
-        return TAILQ_FIRST(&ledger->unseen);
-}
-
-static uint32_t ledger_take_job(Ledger *ledger) {
-        LedgerNode *node;
+/* For a user who may have one more: the quota leaves more records than acknowledged ends need. */
+static LedgerNode *ledger_take_spare(Ledger *ledger) {
+        LedgerNode *node = TAILQ_FIRST(&ledger->seen);
         uint32_t slot;
 
-        slot = ledger->n_seen > LEDGER_ENDS_KEPT ? LEDGER_NONE
-                                                 : ledger_take_slot(ledger, LEDGER_JOB);
-        if (slot != LEDGER_NONE) {
-                ledger_node(ledger, slot)->place = LEDGER_HELD;
-                return slot;
+        if (ledger->n_seen <= LEDGER_ENDS_KEPT) {
+                slot = ledger_take_slot(ledger, LEDGER_JOB);
+                if (slot != LEDGER_NONE)
+                        return ledger_node(ledger, slot);
         }
+        if (node)
+                ledger_node_leave(ledger, node);
+        return node;
+}
 
-        node = ledger_oldest(ledger);
-        if (!node)
-                return LEDGER_NONE;
-        ledger_node_leave(ledger, node);
+static uint32_t ledger_take_job(Ledger *ledger, uint32_t uid) {
+        LedgerUser *user = ledger_users_get(ledger, uid);
+        LedgerNode *node = NULL;
+
+        if (ledger_users_may_take(ledger, user))
+                node = ledger_take_spare(ledger);
+        if (node) {
+                ledger_users_take(user, node);
+        } else {
+                node = TAILQ_FIRST(&user->unseen);
+                if (!node)
+                        return LEDGER_NONE;
+                ledger_node_leave(ledger, node);
+        }
+        node->place = LEDGER_HELD;
         return (uint32_t)(node - ledger->nodes);
 }
 
@@ -104,7 +118,7 @@ static void ledger_write_sent(Ledger *ledger, uint32_t slot, const LedgerOwner *
 uint32_t ledger_job_sent(Ledger *ledger, uint32_t slot, const LedgerOwner *owner,
                          const LedgerSent *sent) {
         if (slot == LEDGER_NONE)
-                slot = ledger_take_job(ledger);
+                slot = ledger_take_job(ledger, owner->uid);
         if (slot != LEDGER_NONE)
                 ledger_write_sent(ledger, slot, owner, sent);
         return slot;
@@ -114,6 +128,7 @@ void ledger_job_dropped(Ledger *ledger, uint32_t slot) {
         if (slot == LEDGER_NONE)
                 return;
         ledger_node_leave(ledger, ledger_node(ledger, slot));
+        ledger_users_give(ledger, ledger_node(ledger, slot));
         ledger_node(ledger, slot)->place = LEDGER_FREE;
         ledger_put_slot(ledger, LEDGER_JOB, slot);
 }
@@ -129,7 +144,7 @@ uint32_t ledger_job_waits(Ledger *ledger, uint32_t slot, const LedgerOwner *owne
 static void ledger_write_end(Ledger *ledger, uint32_t slot, const LedgerEnd *end,
                              const char *text) {
         LedgerJobSlot *job = ledger_job(ledger, slot);
-        size_t n_text = text ? strnlen(text, LEDGER_TEXT_MAX) : 0;
+        size_t n_text = text ? text_cut(text, LEDGER_TEXT_MAX) : 0;
 
         ledger_begin(ledger, LEDGER_JOB, slot);
         job->end_order = ++ledger->order;
@@ -173,10 +188,12 @@ void ledger_job_told(Ledger *ledger, uint32_t slot, LedgerTold *told) {
 
         node = ledger_node(ledger, slot);
         ledger_node_leave(ledger, node);
+        if (!node->user)
+                ledger_users_take(ledger_user_of(ledger, slot), node);
         node->place = LEDGER_UNSEEN;
         node->told = told;
         node->number = told->n_told;
-        TAILQ_INSERT_TAIL(&ledger->unseen, node, link);
+        TAILQ_INSERT_TAIL(&node->user->unseen, node, link);
         TAILQ_INSERT_TAIL(&told->nodes, node, told_link);
 }
 
@@ -249,6 +266,8 @@ static int ledger_index(Ledger *ledger, size_t n_found) {
 
                 ledger->order = MAX(ledger->order, found->order);
                 ledger_node(ledger, found->slot)->place = LEDGER_HELD;
+                ledger_users_take(ledger_user_of(ledger, found->slot),
+                                  ledger_node(ledger, found->slot));
                 if (ledger_job(ledger, found->slot)->end_check)
                         ledger_node_seen(ledger, ledger_node(ledger, found->slot));
         }

@@ -10,12 +10,15 @@
  */
 
 #include "ledger.h"
+#include "policy.h"
+#include "util/table.h"
 
 #define LEDGER_MAGIC      "gpuqledg"
 #define LEDGER_HEAD_BYTES 4096u
 #define LEDGER_KINDS      (_LEDGER_KIND_N + 1) /* with jobs */
 #define LEDGER_JOB        _LEDGER_KIND_N
 #define LEDGER_TEXT_PAD   8u /* zeros behind a text: its terminator, and padding to the next word */
+#define LEDGER_GRANT      64u /* records that a user takes from the quota at once */
 #define LEDGER_CHECK_SEED 0x9e3779b97f4a7c15ull
 
 /* A number that only grows; written twice, so that a flipped bit shows. */
@@ -61,18 +64,31 @@ typedef struct LedgerJobSlot {
         char text[LEDGER_TEXT_MAX + LEDGER_TEXT_PAD];
 } LedgerJobSlot;
 
+typedef struct LedgerUser LedgerUser;
+
 typedef enum LedgerPlace {
         LEDGER_FREE,
         LEDGER_HELD,   /* a job refers to it */
-        LEDGER_UNSEEN, /* ledger->unseen: the end was sent to its session */
+        LEDGER_UNSEEN, /* user->unseen: the end was sent to its session */
         LEDGER_SEEN,   /* ledger->seen: may be reused */
 } LedgerPlace;
+
+/* One user's records of jobs. Subordinate uids count as their owner. */
+struct LedgerUser {
+        uint32_t uid;
+        LedgerUser *person;        /* itself, or the owner */
+        uint32_t n;                /* HELD and UNSEEN */
+        uint32_t n_granted;        /* of ledger->quota; `n` may be more after a takeover */
+        struct LedgerNodes unseen; /* oldest first */
+        UT_hash_handle hh;         /* ledger->users */
+};
 
 /* The supervisor's own state of one job's record, outside the shared memory. */
 struct LedgerNode {
         TAILQ_ENTRY(LedgerNode) link;      /* the list that `place` names */
         TAILQ_ENTRY(LedgerNode) told_link; /* told->nodes */
         LedgerTold *told;                  /* NULL: none */
+        LedgerUser *user;                  /* whom it counts for: HELD and UNSEEN; else NULL */
         uint32_t number;                   /* of told->n_told */
         LedgerPlace place;
 };
@@ -99,7 +115,10 @@ struct Ledger {
         LedgerHead *head;
         LedgerTable tables[LEDGER_KINDS];
         LedgerNode *nodes;
-        struct LedgerNodes unseen;
+        LedgerUser *users;
+        LedgerUser *latest; /* the user of the latest look-up; NULL: none */
+        LedgerUser nobody;  /* stands in for users when memory is short */
+        Quota quota;        /* of job records that cannot be reused yet */
         struct LedgerNodes seen;
         uint32_t n_seen;
         uint64_t order;
@@ -120,6 +139,46 @@ void ledger_set_count(Ledger *ledger, LedgerCount *count, uint64_t value);
 uint32_t ledger_take_slot(Ledger *ledger, unsigned kind);
 /** ledger_put_slot() - mark the slot as free. */
 void ledger_put_slot(Ledger *ledger, unsigned kind, uint32_t slot);
+/** ledger_users_init() - nobody has a record. */
+void ledger_users_init(Ledger *ledger);
+/** ledger_users_free() - free all users. */
+void ledger_users_free(Ledger *ledger);
+/** ledger_users_look_up() - ledger_users_get() of a user that was not the latest one. */
+LedgerUser *ledger_users_look_up(Ledger *ledger, uint32_t uid);
+/** ledger_users_grant() - take more from the quota. Return: whether the user may have one more record. */
+bool ledger_users_grant(Ledger *ledger, LedgerUser *user);
+/** ledger_users_return() - give what the user does not need back to the quota. */
+void ledger_users_return(Ledger *ledger, LedgerUser *user);
+
+/** ledger_users_get() - the person that this uid's records count for. Never NULL. */
+static inline LedgerUser *ledger_users_get(Ledger *ledger, uint32_t uid) {
+        LedgerUser *user = ledger->latest;
+
+        return user && user->uid == uid ? user->person : ledger_users_look_up(ledger, uid);
+}
+
+/** ledger_users_may_take() - whether the user may have one more record. */
+static inline bool ledger_users_may_take(Ledger *ledger, LedgerUser *user) {
+        return user->n < user->n_granted || ledger_users_grant(ledger, user);
+}
+
+/** ledger_users_take() - the record counts for the user. */
+static inline void ledger_users_take(LedgerUser *user, LedgerNode *node) {
+        node->user = user;
+        user->n++;
+}
+
+/** ledger_users_give() - the record counts for nobody. Repeating it is harmless. */
+static inline void ledger_users_give(Ledger *ledger, LedgerNode *node) {
+        LedgerUser *user = node->user;
+
+        if (!user)
+                return;
+        node->user = NULL;
+        if (--user->n + 2 * LEDGER_GRANT <= user->n_granted)
+                ledger_users_return(ledger, user);
+}
+
 /** ledger_jobs_open() - check all job records and index those in use. Return: as ledger_open(). */
 int ledger_jobs_open(Ledger *ledger);
 

@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients.h"
 
+#include "snapshot.h"
 #include "util/list.h"
 
 #define CLIENTS_SLICE                                                                              \
         4u /* rings with requests that are read before their jobs are passed to the workers */
 
 int clients_init(Clients *clients, Engine *engine) {
+        int r;
+
         clients->engine = engine;
         TAILQ_INIT(&clients->flushing);
+        TAILQ_INIT(&clients->keeping);
         TAILQ_INIT(&clients->deferring);
         TAILQ_INIT(&clients->polled);
-        return bump_new(&clients->bump);
+        serving_init(&clients->serving);
+        snapshot_init(&clients->snapshot, engine->loop);
+        r = bump_new(&clients->bump);
+        return r < 0 ? r : transits_new(engine->loop, &clients->transits);
 }
 
 void clients_fini(Clients *clients) {
+        serving_fini(&clients->serving);
         bump_free(clients->bump);
 }
 
@@ -27,6 +35,12 @@ void clients_close(Clients *clients) {
 
 void clients_stop_listening(Clients *clients) {
         clients->listener = listener_close(clients->listener);
+}
+
+void clients_close_handles(Clients *clients) {
+        clients_stop_listening(clients);
+        snapshot_close(&clients->snapshot);
+        clients->transits = transits_close(clients->transits);
 }
 
 void clients_refuse(Clients *clients, int code, const char *why) {
@@ -95,14 +109,36 @@ bool clients_unpoll_rings(Clients *clients, bool may_sleep, uint64_t now_ns) {
 
 /* ---- turns ----------------------------------------------------------------- */
 
+/* The link wakes the loop up when it has sent something. */
+static void clients_take_kept(Clients *clients) {
+        Session *session;
+
+        while ((session = TAILQ_FIRST(&clients->keeping)) &&
+               keeper_link_has_sent(clients->engine->keeper, session->flush.position)) {
+                session_unqueue(session);
+                session_flush_later(session);
+        }
+}
+
+void clients_begin_turn(Clients *clients) {
+        ServingMember *member;
+
+        serving_begin_turn(&clients->serving);
+        while ((member = serving_next(&clients->serving)))
+                session_serve_waiting(container_of(member, Session, serving));
+}
+
+bool clients_has_waiting(const Clients *clients) {
+        return serving_has_waiting(&clients->serving);
+}
+
 /* Each session once: a held-up session is served here, and its new requests wait for the next turn. */
 void clients_flush(Clients *clients) {
         Session *session;
         size_t n = 0;
 
-        if (keeper_link_is_behind(clients->engine->keeper))
-                return; /* a client that was sent an arena can find it again whichever process dies */
-        TAILQ_FOREACH (session, &clients->flushing, flush_link)
+        clients_take_kept(clients);
+        TAILQ_FOREACH (session, &clients->flushing, flush.link)
                 n++;
         while (n-- && (session = TAILQ_FIRST(&clients->flushing)))
                 session_flush(session);

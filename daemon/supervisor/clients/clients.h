@@ -7,7 +7,7 @@
  *
  * Owns the listening socket, the sessions of connected clients, the decoding and checking of their
  * requests, and the replies. It may call jobs/ and the rooms below. It promises that no client input
- * reaches another room unchecked, that protobuf stays in this room, that each session gets a bounded
+ * reaches another room unchecked, that protobuf stays in this room, that each person gets a bounded
  * part of each turn of the loop, and that a client that breaks the protocol loses its own connection
  * and nothing else.
  */
@@ -17,12 +17,14 @@
 #include "registry.h"
 #include "session.h"
 
-/** clients_init() - in zeroed memory. Return: 0, or -ENOMEM. */
+/** clients_init() - in zeroed memory. Return: 0, or a negative errno. */
 int clients_init(Clients *clients, Engine *engine);
 /** clients_fini() - its sessions must be closed. */
 void clients_fini(Clients *clients);
 /** clients_close() - close all sessions at once, without a message. */
 void clients_close(Clients *clients);
+/** clients_close_handles() - the loop ends, all sessions are closed: accept no more connections, watch nothing, stop timers. */
+void clients_close_handles(Clients *clients);
 /** clients_stop_listening() - accept no more connections. */
 void clients_stop_listening(Clients *clients);
 /** clients_refuse() - accept no more connections, and send all sessions the reason why they end. */
@@ -30,6 +32,10 @@ void clients_refuse(Clients *clients, int code, const char *why);
 
 /* In each turn of the loop */
 
+/** clients_begin_turn() - divide a new turn among people, and serve the sessions that waited for it. */
+void clients_begin_turn(Clients *clients);
+/** clients_has_waiting() - sessions wait for their part of the next turn: the loop must not sleep. */
+bool clients_has_waiting(const Clients *clients);
 /**
  * clients_serve_deferred() - serve the requests that waited until all connections were read
  * @is_awaiting: sessions from before a restart may still name jobs; requests that name those wait for news
@@ -54,7 +60,7 @@ void clients_read_rings(Clients *clients, void (*pass_on)(void *userdata), void 
 bool clients_unpoll_rings(Clients *clients, bool may_sleep, uint64_t now_ns);
 /** clients_flush() - send what is queued. */
 void clients_flush(Clients *clients);
-/** clients_tick() - called periodically: sessions do not stay CLOSING for ever. */
+/** clients_tick() - called periodically: sessions do not stay CLOSING, or without a hello, for ever. */
 void clients_tick(Clients *clients, uint64_t now_ns);
 
 #endif

@@ -8,6 +8,7 @@
 #include "admission.h"
 #include "session.h"
 #include "registry.h"
+#include "util/activity.h"
 #include "util/log.h"
 
 struct Listener {
@@ -84,6 +85,14 @@ void listener_start(Listener *listener) {
 
 /* ---- the peer -------------------------------------------------------------- */
 
+static Failure *peer_check_owner(const Clients *clients, uid_t uid) {
+        if (uid == clients->private_uid)
+                return NULL;
+        return failure_new(FAILURE_DENIED,
+                           "this gpuqd was started with --private and serves only uid %u",
+                           (unsigned)clients->private_uid);
+}
+
 static Failure *peer_check(Listener *listener, int fd, Peer *ret_peer) {
         const Clients *clients = listener->clients;
         struct ucred credentials;
@@ -99,13 +108,11 @@ static Failure *peer_check(Listener *listener, int fd, Peer *ret_peer) {
                 .pid = credentials.pid,
                 .is_admin = credentials.uid == 0,
         };
-        if (clients->is_private)
-                return credentials.uid == clients->private_uid
-                               ? NULL
-                               : failure_new(FAILURE_DENIED,
-                                             "this gpuqd was started with --private and serves "
-                                             "only uid %u",
-                                             (unsigned)clients->private_uid);
+        activity_begin(ACTIVITY_CONNECTION, 0, credentials.uid, 0);
+        if (clients->is_private) {
+                ret_peer->is_admin = true; /* only its owner gets further */
+                return peer_check_owner(clients, credentials.uid);
+        }
         if (ret_peer->is_admin)
                 return NULL;
         return admission_check(&listener->admission, clients->engine->config, fd, ret_peer,
@@ -153,6 +160,7 @@ static void listener_on_connection(uv_poll_t *poll, int status, int events) {
         Listener *listener = poll->data;
         int fd;
 
+        activity_shift(ACTIVITY_CONNECTION);
         for (unsigned i = 0; i < LISTENER_BURST; ++i) {
                 fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
                 if (fd >= 0) {

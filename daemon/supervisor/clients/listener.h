@@ -5,13 +5,13 @@
 /*
  * Listener
  *
- * Accepts connections and asks the kernel once for the peer's identity. When no descriptor is left,
- * it uses a reserve descriptor to refuse one connection and pauses, so that connected clients are
- * still served.
+ * Accepts a few connections in each turn of the loop and asks the kernel once for the peer's
+ * identity. When no descriptor is left, it uses a reserve descriptor to refuse one connection and
+ * pauses, so that connected clients are still served.
  */
 
 #define LISTENER_PAUSE_MS 200u
-#define LISTENER_BURST    64u /* connections accepted in one go */
+#define LISTENER_BURST    16u /* connections accepted in one turn of the loop */
 
 typedef struct Listener Listener;
 typedef struct Clients Clients;

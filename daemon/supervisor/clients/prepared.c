@@ -118,8 +118,8 @@ static Failure *prepared_set_slices(Gpuq__V1__Job *job, const Gpuq__V1__Fire *fi
                 if (slice[0] >= job->n_buffers)
                         return failure_new(
                                 FAILURE_INVALID,
-                                "slice of a buffer that the prepared job does not have; it has %zu",
-                                job->n_buffers);
+                                "a slice replaces buffer %llu, but the prepared job has %zu",
+                                (unsigned long long)slice[0] + 1, job->n_buffers);
                 buffer = &scratch->buffers[slice[0]];
                 *buffer = *job->buffers[slice[0]];
                 buffer->arena = slice[1];
@@ -139,10 +139,11 @@ static Failure *prepared_patch(Gpuq__V1__Job *job, const Gpuq__V1__Fire *fire) {
                 if (n > job->operations.len || offset > job->operations.len - n)
                         return failure_new(
                                 FAILURE_INVALID,
-                                "patch of bytes %u to %llu, but the operations have %zu bytes",
+                                "a patch replaces bytes %u to %llu, but the operations have %zu",
                                 offset, (unsigned long long)offset + n, job->operations.len);
                 if (n > fire->values.len - n_used)
-                        return failure_new(FAILURE_INVALID, "patches have no values");
+                        return failure_new(FAILURE_INVALID,
+                                           "the patches are longer than their values");
                 if (n)
                         memcpy(job->operations.data + offset, fire->values.data + n_used, n);
                 n_used += n;

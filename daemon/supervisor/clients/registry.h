@@ -15,6 +15,8 @@
 
 #include "jobs.h"
 #include "resume_ops.h"
+#include "serving.h"
+#include "report_state.h"
 #include "util/bump.h"
 
 typedef struct Clients Clients;
@@ -22,6 +24,7 @@ typedef struct DetachedOps DetachedOps;
 typedef struct DetachedTable DetachedTable;
 typedef struct Listener Listener;
 typedef struct Session Session;
+typedef struct Transits Transits;
 
 #define CLIENTS_DEFER_TURNS 2u /* after that many turns every connection was read */
 
@@ -41,9 +44,16 @@ struct Clients {
 
         Session *sessions;
         uint32_t last_session;
+        unsigned n_refused; /* refused connections that are not closed yet */
+        uint64_t
+                kept_at; /* without the ledger nobody finds a session again: its position on the keeper link */
+        Transits *transits;        /* descriptors that clients have not read */
         struct Sessions flushing;  /* sessions with queued output */
+        struct Sessions keeping;   /* those whose output waits for the keeper */
         struct Sessions deferring; /* sessions with a deferred request */
         struct Sessions polled;    /* sessions whose ring the loop polls */
+        Snapshot snapshot;         /* when reports are made */
+        Serving serving;           /* how the turn is divided among people */
         uint64_t turn;             /* of the loop */
         bool is_awaiting;          /* sessions from before a restart may still name jobs */
         uint64_t news_turn;        /* deferred requests are tried again until this turn */

@@ -9,19 +9,29 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/activity.h"
 #include "util/bump.h"
 #include "detached_ops.h"
 #include "jobs.h"
+#include "known.h"
+#include "listing.h"
 #include "util/list.h"
 #include "base.h"
 #include "registry.h"
 #include "session.h"
+#include "snapshot.h"
 #include "submit_scan.h"
 #include "util/log.h"
+#include "proto/count.h"
 #include "proto/text.h"
+
+#define REQUEST_JOB_STEPS  2u  /* of a turn, for each job of a message */
+#define REQUEST_BYTES_STEP 64u /* bytes of a message that cost one step */
+#define REQUEST_PARTS_STEP 16u /* parts of a message that cost one step, to unpack them */
 
 typedef struct RequestEntry {
         const char *(*handle)(Session *session, uint32_t serial, const Gpuq__V1__Request *request);
+        size_t n_steps; /* of a turn; 0: as little as any */
 } RequestEntry;
 
 /* ---- hello ----------------------------------------------------------------- */
@@ -87,6 +97,7 @@ static const char *session_on_hello(Session *session, uint32_t serial,
                 session_refuse(session, failure);
                 return NULL;
         }
+        session->submitter.waits_for_device = hello->waits_for_device;
         if (!hello->resume)
                 session_record(session);
         session->state = SESSION_OPEN;
@@ -120,6 +131,7 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         const HistoryEntry *entry;
         const SessionWatch *watch;
         unsigned n = 0;
+        int r;
 
         if (clients->detached_ops->wait(clients->detached, session, serial, id))
                 return NULL;
@@ -139,7 +151,11 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         if (n >= LIMIT_WATCHES)
                 return failure_new(FAILURE_QUOTA, "%u concurrent waits; the limit is %u", n,
                                    LIMIT_WATCHES);
-        if (session_watch(session, job, serial) < 0)
+        r = session_watch(session, job, serial);
+        if (r == USER_E_QUOTA)
+                return user_quota_failure(session->submitter.user, USER_RECORD_BYTES,
+                                          sizeof(*watch));
+        if (r < 0)
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory to wait for the job");
         return NULL;
 }
@@ -197,7 +213,7 @@ static Device *session_device_to_drain(Session *session, uint32_t serial, uint32
                 failure = failure_new(FAILURE_DENIED,
                                       "only root and the admin group may drain and resume devices");
         else if (!engine->n_devices)
-                failure = failure_new(FAILURE_NO_DEVICE, "%s", engine_state(engine));
+                failure = engine_lack(engine);
         else if (index >= engine->n_devices)
                 failure = engine_no_device(engine, index);
         if (!failure)
@@ -216,6 +232,7 @@ static void session_reply_drained(Session *session, uint32_t serial, const Devic
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_DRAINED;
         reply.drained = &drained;
+        session->flush.position = keeper_link_position(session->engine->keeper);
         session_reply(session, &reply, -1);
 }
 
@@ -291,13 +308,18 @@ static const char *session_on_resumed(Session *session, uint32_t serial,
 
 static const char *session_on_queue_get(Session *session, uint32_t serial,
                                         const Gpuq__V1__Request *request) {
-        session_report_queue(session, serial, request->queue_get);
+        const Gpuq__V1__QueueGet *get = request->queue_get;
+
+        if (get->next)
+                listing_continue(session, serial, get->next);
+        else
+                snapshot_ask_queue(session, serial, get);
         return NULL;
 }
 
 static const char *session_on_status_get(Session *session, uint32_t serial,
                                          const Gpuq__V1__Request *request) {
-        session_report_status(session, serial);
+        snapshot_ask_status(session, serial);
         return NULL;
 }
 
@@ -344,28 +366,48 @@ static bool session_has_to_wait(const Session *session, const Gpuq__V1__Request 
                request->body_case != GPUQ__V1__REQUEST__BODY_STATUS_GET;
 }
 
+/* About a microsecond each. */
+static size_t request_steps(const Gpuq__V1__Request *request, size_t n_data) {
+        size_t n_steps = 1 + n_data / REQUEST_BYTES_STEP;
+
+        switch (request->body_case) {
+                case GPUQ__V1__REQUEST__BODY_SUBMIT:
+                        return n_steps + request->submit->n_jobs * REQUEST_JOB_STEPS;
+                case GPUQ__V1__REQUEST__BODY_FIRES:
+                        return n_steps + request->fires->n_fires * REQUEST_JOB_STEPS;
+                case GPUQ__V1__REQUEST__BODY_CANCEL:
+                        return n_steps + request->cancel->n_ids;
+                default:
+                        return n_steps;
+        }
+}
+
+static void session_pay(Session *session, size_t n_steps) {
+        serving_pay(&session->serving, n_steps);
+}
+
 static const char *session_dispatch(Session *session, const Gpuq__V1__Request *request) {
         static const RequestEntry entries[] = {
-                [GPUQ__V1__REQUEST__BODY_HELLO] = {session_on_hello},
-                [GPUQ__V1__REQUEST__BODY_ARENA_CREATE] = {session_on_arena_create},
-                [GPUQ__V1__REQUEST__BODY_ARENA_OPEN] = {session_on_arena_open},
-                [GPUQ__V1__REQUEST__BODY_ARENA_CLOSE] = {session_on_arena_close},
-                [GPUQ__V1__REQUEST__BODY_MODULE_LOAD] = {session_on_module_load},
-                [GPUQ__V1__REQUEST__BODY_MODULE_UNLOAD] = {session_on_module_unload},
+                [GPUQ__V1__REQUEST__BODY_HELLO] = {session_on_hello, 32},
+                [GPUQ__V1__REQUEST__BODY_ARENA_CREATE] = {session_on_arena_create, 32},
+                [GPUQ__V1__REQUEST__BODY_ARENA_OPEN] = {session_on_arena_open, 8},
+                [GPUQ__V1__REQUEST__BODY_ARENA_CLOSE] = {session_on_arena_close, 8},
+                [GPUQ__V1__REQUEST__BODY_MODULE_LOAD] = {session_on_module_load, 16},
+                [GPUQ__V1__REQUEST__BODY_MODULE_UNLOAD] = {session_on_module_unload, 4},
                 [GPUQ__V1__REQUEST__BODY_SUBMIT] = {session_on_submit},
                 [GPUQ__V1__REQUEST__BODY_WAIT] = {session_on_wait},
                 [GPUQ__V1__REQUEST__BODY_CANCEL] = {session_on_cancel},
-                [GPUQ__V1__REQUEST__BODY_QUEUE_GET] = {session_on_queue_get},
-                [GPUQ__V1__REQUEST__BODY_STATUS_GET] = {session_on_status_get},
-                [GPUQ__V1__REQUEST__BODY_PREPARE] = {session_on_prepare},
+                [GPUQ__V1__REQUEST__BODY_QUEUE_GET] = {session_on_queue_get, 4},
+                [GPUQ__V1__REQUEST__BODY_STATUS_GET] = {session_on_status_get, 4},
+                [GPUQ__V1__REQUEST__BODY_PREPARE] = {session_on_prepare, 4},
                 [GPUQ__V1__REQUEST__BODY_UNPREPARE] = {session_on_unprepare},
                 [GPUQ__V1__REQUEST__BODY_FIRES] = {session_on_fires},
                 [GPUQ__V1__REQUEST__BODY_DRAIN] = {session_on_drain},
                 [GPUQ__V1__REQUEST__BODY_RESUME] = {session_on_resume},
-                [GPUQ__V1__REQUEST__BODY_DETACH] = {session_on_detach},
-                [GPUQ__V1__REQUEST__BODY_FETCH] = {session_on_fetch},
-                [GPUQ__V1__REQUEST__BODY_DISCARD] = {session_on_discard},
-                [GPUQ__V1__REQUEST__BODY_RING_OPEN] = {session_on_ring_open},
+                [GPUQ__V1__REQUEST__BODY_DETACH] = {session_on_detach, 64},
+                [GPUQ__V1__REQUEST__BODY_FETCH] = {session_on_fetch, 8},
+                [GPUQ__V1__REQUEST__BODY_DISCARD] = {session_on_discard, 16},
+                [GPUQ__V1__REQUEST__BODY_RING_OPEN] = {session_on_ring_open, 32},
                 [GPUQ__V1__REQUEST__BODY_RING_BEGIN] = {session_on_ring_begin},
                 [GPUQ__V1__REQUEST__BODY_RESUMED] = {session_on_resumed},
         };
@@ -375,19 +417,42 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
                 return "the client sent an unknown request";
         if (session->state == SESSION_HELLO && body != GPUQ__V1__REQUEST__BODY_HELLO)
                 return "the client sent a message before the handshake";
+        session_pay(session, entries[body].n_steps);
         return entries[body].handle(session, request->serial, request);
 }
 
-static const char *session_take_request(Session *session, const uint8_t *data, size_t n_data) {
+/* The scan knows every field that it accepts. Return: NULL, or the protocol error. */
+static const char *session_unpack(Session *session, const uint8_t *data, size_t n_data,
+                                  Gpuq__V1__Request **ret_request) {
         Bump *bump = session->clients->bump;
-        Gpuq__V1__Request *request;
+        size_t n_parts;
 
-        request = submit_scan(bump, data, n_data);
-        if (!request)
-                request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
-        if (!request)
+        *ret_request = submit_scan(bump, data, n_data);
+        if (*ret_request)
+                return NULL;
+        n_parts = count_parts(&gpuq__v1__request__descriptor, data, n_data, LIMIT_MESSAGE_PARTS);
+        session_pay(session, n_parts / REQUEST_PARTS_STEP);
+        if (n_parts > LIMIT_MESSAGE_PARTS)
+                return "the client sent a message of too many parts";
+
+        *ret_request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
+        if (!*ret_request)
                 return "the client sent a message that is not protobuf";
+        known_only(&(*ret_request)->base);
+        return NULL;
+}
 
+static const char *session_take_request(Session *session, const uint8_t *data, size_t n_data) {
+        Gpuq__V1__Request *request;
+        const char *problem;
+
+        problem = session_unpack(session, data, n_data, &request);
+        if (problem)
+                return problem;
+        activity_begin(ACTIVITY_REQUEST, request->body_case, session->peer.uid,
+                       session->submitter.id);
+
+        session_pay(session, request_steps(request, n_data));
         if (session_has_to_wait(session, request)) {
                 session_hold(session, data, n_data);
                 return NULL;

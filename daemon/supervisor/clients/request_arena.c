@@ -9,7 +9,7 @@
 #include "util/human.h"
 #include "util/list.h"
 
-static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate *create) {
+static Failure *arena_check(Session *session, const Gpuq__V1__ArenaCreate *create) {
         const Engine *engine = session->engine;
 
         if (create->place != GPUQ__V1__PLACE__HOST && create->place != GPUQ__V1__PLACE__DEVICE &&
@@ -22,9 +22,9 @@ static Failure *arena_check(const Session *session, const Gpuq__V1__ArenaCreate 
                                    "the module image is too large: the limit is %s",
                                    human_bytes(ARENA_IMAGE_MAX).text);
         if (create->place != GPUQ__V1__PLACE__DEVICE)
-                return NULL;
+                return session_check_room(session);
         if (!engine->n_devices)
-                return failure_new(FAILURE_NO_DEVICE, "%s", engine_state(engine));
+                return engine_lack(engine);
         if (create->device > engine->n_devices)
                 return engine_no_device(engine, create->device - 1);
         return NULL;
@@ -76,10 +76,9 @@ const char *session_on_arena_create(Session *session, uint32_t serial,
                 session_make_device_arena(session, arena, create->device);
                 return NULL;
         }
-        if (session_open_arena(session, arena) < 0)
-                session_fail_request(
-                        session, serial,
-                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for an arena"));
+        r = session_open_arena(session, arena);
+        if (r)
+                session_fail_request(session, serial, session_opening_failure(session, r));
         else
                 session_reply_arena(session, serial, arena, false);
         return NULL;
@@ -89,7 +88,9 @@ const char *session_on_arena_open(Session *session, uint32_t serial,
                                   const Gpuq__V1__Request *request) {
         bool is_resumed = request->arena_open->resume && session->is_resuming;
         uint64_t id = request->arena_open->arena;
+        Failure *failure;
         Arena *arena = arena_find(session->engine, id);
+        int r;
 
         if (!arena || arena->fd < 0) {
                 session_fail_request(
@@ -105,10 +106,14 @@ const char *session_on_arena_open(Session *session, uint32_t serial,
                                                  (unsigned long long)id));
                 return NULL;
         }
-        if (session_open_arena(session, arena) < 0) {
-                session_fail_request(
-                        session, serial,
-                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for an arena"));
+        failure = session_check_room(session);
+        if (failure) {
+                session_fail_request(session, serial, failure);
+                return NULL;
+        }
+        r = session_open_arena(session, arena);
+        if (r) {
+                session_fail_request(session, serial, session_opening_failure(session, r));
                 return NULL;
         }
 

@@ -10,9 +10,65 @@
 #include "registry.h"
 #include "util/list.h"
 
+#define CANCEL_REPLY_STEP 16u /* ids in the reply that cost one step */
+
+/* One Cancel. With `all` it may take many turns; the session's other requests wait meanwhile. */
+struct SessionCancel {
+        uint32_t serial;
+        JobCursor cursor;   /* of `all` */
+        uint64_t before_ns; /* jobs that came later are not cancelled */
+        Gpuq__V1__Cancelled cancelled;
+        size_t n_max; /* ids for which there is memory */
+};
+
+static void cancel_free(SessionCancel *cancel) {
+        cursor_end(&cancel->cursor);
+        free(cancel->cancelled.ids);
+        free(cancel->cancelled.unknown);
+        free(cancel->cancelled.denied);
+        free(cancel);
+}
+
+static SessionCancel *cancel_new(uint32_t serial, size_t n_ids) {
+        SessionCancel *cancel;
+
+        cancel = calloc(1, sizeof(*cancel));
+        if (!cancel)
+                return NULL;
+
+        cancel->serial = serial;
+        gpuq__v1__cancelled__init(&cancel->cancelled);
+        cancel->n_max = n_ids + 1;
+        cancel->cancelled.ids = malloc(cancel->n_max * sizeof(uint64_t));
+        cancel->cancelled.unknown = malloc(cancel->n_max * sizeof(uint64_t));
+        cancel->cancelled.denied = malloc(cancel->n_max * sizeof(uint64_t));
+        if (cancel->cancelled.ids && cancel->cancelled.unknown && cancel->cancelled.denied)
+                return cancel;
+        cancel_free(cancel);
+        return NULL;
+}
+
+/* Return: 0, or -ENOMEM. */
+static int cancel_add(SessionCancel *cancel, uint64_t id) {
+        size_t n_max = cancel->n_max * 2;
+        uint64_t *ids;
+
+        if (cancel->cancelled.n_ids == cancel->n_max) {
+                ids = reallocarray(cancel->cancelled.ids, n_max, sizeof(*ids));
+                if (!ids)
+                        return -ENOMEM;
+                cancel->cancelled.ids = ids;
+                cancel->n_max = n_max;
+        }
+        cancel->cancelled.ids[cancel->cancelled.n_ids++] = id;
+        return 0;
+}
+
 static void session_cancel_job(const Session *session, Job *job) {
         place_end_soon(job, JOB_CANCELLED, ending_cancelled(job->user, session->submitter.user));
 }
+
+/* ---- by id ----------------------------------------------------------------- */
 
 /* Return: false: it is not a detached job. */
 static bool session_cancel_detached(Session *session, uint64_t id, Gpuq__V1__Cancelled *cancelled) {
@@ -34,10 +90,10 @@ static bool session_cancel_detached(Session *session, uint64_t id, Gpuq__V1__Can
         return false;
 }
 
-static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
+static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *request,
                                Gpuq__V1__Cancelled *cancelled) {
-        for (size_t i = 0; i < cancel->n_ids; ++i) {
-                uint64_t id = cancel->ids[i];
+        for (size_t i = 0; i < request->n_ids; ++i) {
+                uint64_t id = request->ids[i];
                 Job *job = job_find(session->engine, id);
 
                 if (session_cancel_detached(session, id, cancelled))
@@ -53,84 +109,109 @@ static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *cancel,
         }
 }
 
-/* All jobs of one session's user. */
+/* ---- all jobs of one session's user ---------------------------------------- */
+
 typedef struct CancelAll {
         Session *session;
-        Gpuq__V1__Cancelled *cancelled;
+        SessionCancel *cancel;
 } CancelAll;
 
 static void cancel_all_visit(const DetachedEntry *entry, void *userdata) {
         const CancelAll *all = userdata;
+        const Clients *clients = all->session->clients;
 
-        if (entry->user == all->session->submitter.user)
-                session_cancel_detached(all->session, entry->id, all->cancelled);
+        if (entry->user == all->session->submitter.user &&
+            clients->detached_ops->cancel(clients->detached, all->session, entry->id) ==
+                    DETACHED_CANCEL_DONE)
+                (void)cancel_add(all->cancel, entry->id); /* it is cancelled, if not listed */
 }
 
-static void session_cancel_all(Session *session, Gpuq__V1__Cancelled *cancelled) {
+/* Return: false: the job ends the list of those to be cancelled, or there was no memory. */
+static bool session_cancel_next(Session *session, SessionCancel *cancel) {
+        Job *job = cursor_next(&cancel->cursor);
+
+        if (!job || job->clock.submitted_ns > cancel->before_ns)
+                return false;
+        serving_pay(&session->serving, 1);
+        if (job->submitter && job->submitter->ops != &session_submitter_ops)
+                return true;
+        session_cancel_job(session, job);
+        return cancel_add(cancel, job->id) == 0;
+}
+
+static void session_finish_cancel(Session *session) {
+        SessionCancel *cancel = session->cancelling;
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+
+        serving_pay(&session->serving, cancel->cancelled.n_ids / CANCEL_REPLY_STEP);
+        reply.serial = cancel->serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_CANCELLED;
+        reply.cancelled = &cancel->cancelled;
+        session_reply(session, &reply, -1);
+        session_drop_cancel(session);
+}
+
+void session_cancel_more(Session *session) {
+        Serving *serving = &session->clients->serving;
+        SessionCancel *cancel = session->cancelling;
         const Clients *clients = session->clients;
-        CancelAll all = {session, cancelled};
-        size_t n_unknown = cancelled->n_unknown;
-        Job *job;
+        CancelAll all = {session, cancel};
 
-        TAILQ_FOREACH (job, &session->submitter.user->jobs, user_link) {
-                if (job->submitter && job->submitter->ops != &session_submitter_ops)
-                        continue;
-                session_cancel_job(session, job);
-                cancelled->ids[cancelled->n_ids++] = job->id;
-        }
+        while (session_cancel_next(session, cancel))
+                if (!serving_goes_on(&session->serving)) {
+                        serving_wait(serving, &session->serving);
+                        return;
+                }
         clients->detached_ops->visit(clients->detached, cancel_all_visit, &all);
-        cancelled->n_unknown = n_unknown; /* ended jobs among them were not named by the client */
+        session_finish_cancel(session);
 }
 
-static Failure *session_check_cancel(const Session *session, const Gpuq__V1__Cancel *cancel) {
+void session_drop_cancel(Session *session) {
+        if (session->cancelling)
+                cancel_free(session->cancelling);
+        session->cancelling = NULL;
+}
+
+/* ---- the request ----------------------------------------------------------- */
+
+static Failure *session_check_cancel(const Session *session, const Gpuq__V1__Cancel *request) {
         Failure *failure = NULL;
 
-        if (cancel->n_ids > WIRE_CANCEL_MAX)
+        if (request->n_ids > WIRE_CANCEL_MAX)
                 return failure_new(FAILURE_INVALID,
                                    "the request cancels %zu jobs; the limit is %u: send several "
                                    "requests",
-                                   cancel->n_ids, WIRE_CANCEL_MAX);
-        for (size_t i = 0; i < cancel->n_ids && !failure; ++i)
+                                   request->n_ids, WIRE_CANCEL_MAX);
+        for (size_t i = 0; i < request->n_ids && !failure; ++i)
                 failure = session->clients->detached_ops->check_id(session->clients->detached,
-                                                                   cancel->ids[i]);
+                                                                   request->ids[i]);
         return failure;
 }
 
 const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1__Request *request) {
-        const Gpuq__V1__Cancel *cancel = request->cancel;
-        size_t n_all =
-                cancel->all
-                        ? session->submitter.user->n_waiting + session->submitter.user->n_running +
-                                  session->clients->detached_ops->count(session->clients->detached)
-                        : 0;
-        size_t n_max = cancel->n_ids + n_all;
-        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
-        Gpuq__V1__Cancelled cancelled = GPUQ__V1__CANCELLED__INIT;
-        _cleanup_(freep) uint64_t *ids = NULL;
+        SessionCancel *cancel;
         Failure *failure;
 
-        failure = session_check_cancel(session, cancel);
+        failure = session_check_cancel(session, request->cancel);
         if (failure) {
                 session_fail_request(session, serial, failure);
                 return NULL;
         }
-        ids = calloc(3 * n_max + 1, sizeof(*ids));
-        if (!ids) {
+        cancel = session->cancelling = cancel_new(serial, request->cancel->n_ids);
+        if (!cancel) {
                 session_fail_request(
                         session, serial,
                         failure_new(FAILURE_MEMORY, "gpuqd has no memory to cancel jobs"));
                 return NULL;
         }
 
-        cancelled.ids = ids;
-        cancelled.unknown = ids + n_max;
-        cancelled.denied = ids + 2 * n_max;
-        session_cancel_ids(session, cancel, &cancelled);
-        if (cancel->all)
-                session_cancel_all(session, &cancelled);
-        reply.serial = serial;
-        reply.body_case = GPUQ__V1__REPLY__BODY_CANCELLED;
-        reply.cancelled = &cancelled;
-        session_reply(session, &reply, -1);
+        session_cancel_ids(session, request->cancel, &cancel->cancelled);
+        if (!request->cancel->all) {
+                session_finish_cancel(session);
+                return NULL;
+        }
+        cancel->before_ns = engine_now(session->engine);
+        cursor_begin(&cancel->cursor, session->submitter.user);
+        session_cancel_more(session);
         return NULL;
 }

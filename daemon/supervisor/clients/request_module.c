@@ -46,7 +46,7 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
 
         if (load->format != GPUQ__V1__FORMAT__BUILTIN &&
             (!image || image->place != ARENA_IMAGE || image->user != session->submitter.user ||
-             load->length > image->size))
+             !arena_is_sealed_image(image) || load->length > image->size))
                 return failure_new(FAILURE_NOT_FOUND, "arena %llu is no longer a module image",
                                    (unsigned long long)load->image);
         if (!session->clients->resume_ops->claim_module(session->clients->takeover, session,
@@ -108,7 +108,7 @@ const char *session_on_module_load(Session *session, uint32_t serial,
         r = module_new(&session->submitter, &spec, &module);
         if (r) {
                 failure = r == MODULE_E_QUOTA
-                                  ? user_quota_failure(session->submitter.user, USER_MODULES, 1)
+                                  ? module_quota_failure(session->submitter.user, &spec)
                                   : failure_new(FAILURE_MEMORY, "gpuqd has no memory for a module");
                 session_fail_request(session, serial, failure);
                 return NULL;

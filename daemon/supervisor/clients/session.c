@@ -12,6 +12,8 @@
 #include "util/list.h"
 #include "util/log.h"
 
+#define SESSION_CONNECT_STEPS 32u /* what a connection costs its user's part of a turn */
+
 static void session_on_close(uv_handle_t *handle);
 
 Session *session_find(const Clients *clients, uint32_t id) {
@@ -45,11 +47,15 @@ static Failure *session_enter(Session *session) {
         r = user_charge(user, &session->charge, USER_SESSIONS, 1);
         if (r == USER_E_QUOTA)
                 return user_quota_failure(user, USER_SESSIONS, 1);
-        r = submitter_init(&session->submitter, session->engine, user, session->submitter.id,
-                           &session_submitter_ops);
+        r = serving_join(&session->clients->serving, &session->serving, user->person->uid);
+        if (r == 0)
+                r = submitter_init(&session->submitter, session->engine, user,
+                                   session->submitter.id, &session_submitter_ops);
         if (r < 0)
                 return failure_new(FAILURE_INTERNAL, "cannot create a session: %s", strerror(-r));
 
+        session->serving.joined_ns = engine_now(session->engine);
+        serving_pay(&session->serving, SESSION_CONNECT_STEPS);
         user->n_sessions++;
         LIST_INSERT_HEAD(&user->sessions, session, user_link);
         return NULL;
@@ -66,10 +72,13 @@ static int session_alloc(Clients *clients, const Peer *peer, Session **ret_sessi
         session->engine = clients->engine;
         session->peer = *peer;
         session->record = LEDGER_NONE;
+        session->flush.position = clients->kept_at;
         ledger_told_init(&session->ends.told);
         TAILQ_INIT(&session->ends.list);
         LIST_INIT(&session->watches);
         LIST_INIT(&session->asks);
+        TAILQ_INIT(&session->reports.asks);
+        TAILQ_INIT(&session->reports.listings);
         *ret_session = session;
         return 0;
 }
@@ -82,7 +91,9 @@ static void session_on_exit(void *userdata) {
         Session *session = userdata;
 
         session->process = process_watch_free(session->process);
+        session->is_abandoned = true;
         shutdown(wire_fd(session->wire), SHUT_RDWR);
+        session_flush_later(session);
 }
 
 /* Return: 0, or a negative errno. */
@@ -115,6 +126,13 @@ static int session_start(Session *session, int fd) {
         return r;
 }
 
+/* Nobody is charged for it, so little is kept for it. */
+static void session_refuse_entry(Session *session, Failure *failure) {
+        session->process = process_watch_free(session->process);
+        session->clients->n_refused++;
+        session_refuse(session, failure);
+}
+
 int session_new(Clients *clients, int fd, const Peer *peer, Failure *refusal) {
         _cleanup_(failure_freep) Failure *owned = refusal;
         Session *session;
@@ -139,7 +157,7 @@ int session_new(Clients *clients, int fd, const Peer *peer, Failure *refusal) {
         if (!owned)
                 owned = session_enter(session);
         if (owned)
-                session_refuse(session, TAKE_PTR(owned));
+                session_refuse_entry(session, TAKE_PTR(owned));
         session_flush_later(session);
         return 0;
 }
@@ -184,6 +202,7 @@ static void session_drop_watches(Session *session) {
         while ((watch = LIST_FIRST(&session->watches))) {
                 LIST_REMOVE(watch, link);
                 job_unwatch(&watch->watch);
+                user_uncharge(&watch->charge);
                 free(watch);
         }
 }
@@ -206,41 +225,58 @@ static void session_leave(Session *session) {
 
         ledger_told_close(ledger, &session->ends.told);
         ledger_drop(ledger, LEDGER_SESSION, session->record);
-        if (!session->submitter.user)
+        if (session_is_refused(session)) {
+                session->clients->n_refused--;
                 return;
+        }
 
         LIST_REMOVE(session, user_link);
         session->submitter.user->n_sessions--;
 }
 
+/* Its last jobs are cancelled. */
+static void session_on_closed(Submitter *submitter) {
+        Session *session = session_of(submitter);
+
+        submitter_fini(submitter);
+        uv_close((uv_handle_t *)&session->poll, session_on_close);
+}
+
 void session_close(Session *session) {
+        bool is_closed;
+
         if (session->state == SESSION_DEAD)
                 return;
 
+        session_begin(session, ACTIVITY_CLOSE);
         session->state = SESSION_DEAD;
         if (session->is_resuming)
                 session->clients->resume_ops->closed(session->clients->takeover, session);
         session->engine->has_new_work = true;
-        if (session->is_flushing)
-                TAILQ_REMOVE(&session->clients->flushing, session, flush_link);
+        session_unqueue(session);
         if (session->ring.is_polled)
                 TAILQ_REMOVE(&session->clients->polled, session, ring.link);
         if (session->hh.tbl) /* NULL after session_rename() ran out of memory */
                 HASH_DEL(session->clients->sessions, session);
         session_drop_deferred(session);
-        submission_close(&session->submitter);
+        session_drop_cancel(session);
+        session_drop_reports(session);
+        serving_leave(&session->clients->serving, &session->serving);
+        is_closed = submission_close(&session->submitter);
         session_drop_ended(session);
         session_drop_watches(session);
         session->clients->detached_ops->forget(session);
         session_drop_arenas(session);
         session_drop_prepared(session);
         session_leave(session);
-        submitter_fini(&session->submitter);
+        session->transit = transit_end(session->transit, &session->charge);
         user_uncharge(&session->charge);
         user_uncharge(&session->buffered);
         user_uncharge(&session->ring.charge);
         session->process = process_watch_free(session->process);
-        uv_close((uv_handle_t *)&session->poll, session_on_close);
+        (void)uv_poll_stop(&session->poll);
+        if (is_closed)
+                session_on_closed(&session->submitter);
 }
 
 void session_refuse(Session *session, Failure *failure) {
@@ -254,11 +290,25 @@ void session_refuse(Session *session, Failure *failure) {
         failure_free(failure);
 }
 
-/* Not before its last messages are sent: a turn with much to read may take longer. */
+static void session_refuse_silent(Session *session) {
+        session_refuse(session,
+                       failure_new(FAILURE_PROTOCOL,
+                                   "the client did not send its hello within %u s of connecting",
+                                   session->engine->config->hello_timeout_s));
+}
+
+/* It ends not before its last messages are sent: a turn with much to read may take longer. */
 void session_tick(Session *session, uint64_t now_ns) {
-        if (session->state == SESSION_CLOSING && !session->is_flushing &&
+        uint64_t hello_ns = session->engine->config->hello_timeout_s * 1000000000ull;
+
+        if (session->state == SESSION_HELLO && !session->serving.is_waiting &&
+            now_ns - session->serving.joined_ns > hello_ns)
+                session_refuse_silent(session);
+        if (session->state == SESSION_CLOSING && !session->flush.is_queued &&
             now_ns - session->closing_ns > SESSION_LINGER_MS * 1000000ull)
                 session_close(session);
+        else if (wire_is_refused(session->wire))
+                session_flush_later(session);
 }
 
 /* ---- modules, jobs --------------------------------------------------------- */
@@ -293,6 +343,7 @@ const SubmitterOps session_submitter_ops = {
         .module_failed = session_on_module_failed,
         .arena_ready = session_on_arena_ready,
         .arena_failed = session_on_arena_failed,
+        .closed = session_on_closed,
 };
 
 void session_seen(Session *session, uint32_t n_seen) {
@@ -306,8 +357,12 @@ static void session_on_watched_end(JobWatch *watched, const Job *job) {
 
         session_report_end(watch->session, watch->serial, job);
         LIST_REMOVE(watch, link);
+        user_uncharge(&watch->charge);
         free(watch);
 }
+
+_Static_assert(sizeof(Session) + SESSION_BUFFER_FREE + 4096 <= FOOTPRINT_SESSION,
+               "a session takes more than gpuqd --check says");
 
 int session_watch(Session *session, Job *job, uint32_t serial) {
         SessionWatch *watch;
@@ -321,6 +376,11 @@ int session_watch(Session *session, Job *job, uint32_t serial) {
                 .session = session,
                 .serial = serial,
         };
+        if (user_charge(session->submitter.user, &watch->charge, USER_RECORD_BYTES,
+                        sizeof(*watch)) == USER_E_QUOTA) {
+                free(watch);
+                return USER_E_QUOTA;
+        }
         job_watch(job, &watch->watch);
         LIST_INSERT_HEAD(&session->watches, watch, link);
         return 0;

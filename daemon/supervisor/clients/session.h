@@ -27,6 +27,10 @@
 #include "base.h"
 #include "policy.h"
 #include "prepared.h"
+#include "report_state.h"
+#include "serving.h"
+#include "transit.h"
+#include "util/activity.h"
 #include "util/list.h"
 #include "util/table.h"
 
@@ -36,16 +40,19 @@
 #define SESSION_ENDED_MAX   4096u       /* unreported ends before its requests wait for a turn */
 #define SESSION_BUFFER_FREE (32u << 10) /* of buffers, not counted: `sessions` bounds them */
 #define SESSION_LINGER_MS   1000u       /* to read the last messages */
+#define SESSION_REFUSED_MAX 64u         /* refused connections that linger; others do not */
 #define SESSION_REPLY_BYTES (1u << 20)  /* of completions in one message */
 #define SESSION_RING_BYTES                                                                         \
         (32u << 10) /* per direction; all of it is memory in use once the ring has wrapped */
 #define SESSION_POLL_NS                                                                            \
         2000000ull /* a ring is polled this long after its last request, or for poll_us */
-#define SESSION_GROUPS_MAX 65536u
-#define SESSION_CLIENT_MAX 64u
+#define SESSION_REPORTS_MAX 16u /* requests for reports that wait before its other requests do */
+#define SESSION_GROUPS_MAX  65536u
+#define SESSION_CLIENT_MAX  64u
 
 typedef struct DetachedAsk DetachedAsk;
 typedef struct Clients Clients;
+typedef struct SessionCancel SessionCancel;
 
 typedef enum SessionState {
         SESSION_HELLO,
@@ -66,14 +73,19 @@ typedef struct Peer {
 typedef struct Opening {
         uint64_t id;
         Arena *arena;
+        UserCharge charge;
         UT_hash_handle hh; /* session->openings */
 } Opening;
+
+/* With its place in the hash table, and what malloc() adds. */
+#define OPENING_BYTES (sizeof(Opening) + 48u)
 
 /* A Wait for a job of any session. */
 typedef struct SessionWatch {
         JobWatch watch;
         Session *session;
         uint32_t serial;
+        UserCharge charge;
         LIST_ENTRY(SessionWatch) link; /* session->watches */
 } SessionWatch;
 
@@ -94,6 +106,14 @@ typedef struct SessionEnds {
         LedgerTold told; /* ends that the client has not acknowledged */
 } SessionEnds;
 
+/* Its output, for the end of a turn, or until the keeper has the arenas that the output names. */
+typedef struct SessionFlush {
+        TAILQ_ENTRY(Session) link; /* clients->flushing or clients->keeping */
+        bool is_queued;            /* in one of them */
+        bool is_waiting;           /* in clients->keeping */
+        uint64_t position;         /* on the keeper link, that it waits for */
+} SessionFlush;
+
 /* A request that names jobs another session has yet to submit, or that came before serving started. */
 typedef struct SessionDeferred {
         uint8_t *data; /* NULL: none */
@@ -111,12 +131,13 @@ struct Session {
         Peer peer;
         char client[SESSION_CLIENT_MAX + 1];
 
-        LIST_ENTRY(Session) user_link;   /* user->sessions */
-        TAILQ_ENTRY(Session) flush_link; /* clients->flushing */
-        UT_hash_handle hh;               /* clients->sessions */
+        LIST_ENTRY(Session) user_link; /* user->sessions */
+        UT_hash_handle hh;             /* clients->sessions */
 
         SessionState state;
         Wire *wire;
+        Transit *transit; /* NULL: it was never sent a descriptor */
+        SessionFlush flush;
         uv_poll_t poll;
         int events;            /* polled for */
         ProcessWatch *process; /* the client's; NULL: it cannot be watched, or has exited */
@@ -130,18 +151,31 @@ struct Session {
         SessionRing ring;
         SessionEnds ends;
         SessionDeferred deferred;
+        ServingMember serving;
+        SessionReports reports;
+        SessionCancel *cancelling; /* NULL: none; its other requests wait */
         uint32_t last_tag;
         UserCharge charge;
         UserCharge buffered; /* the charge of its buffers, as last updated */
 
         uint32_t record; /* in the ledger, or LEDGER_NONE */
 
-        bool is_resuming : 1; /* it resubmits its jobs and receives no ends yet */
-        bool is_flushing : 1; /* in clients->flushing */
-        bool is_broken : 1;   /* it does not read, or writing failed: close it */
-        bool is_held_up : 1;  /* requests wait until it has read more */
-        bool is_shut : 1;     /* CLOSING: all output was sent */
+        bool is_resuming : 1;  /* it resubmits its jobs and receives no ends yet */
+        bool is_broken : 1;    /* it does not read, or writing failed: close it */
+        bool is_held_up : 1;   /* requests wait until it has read more */
+        bool is_shut : 1;      /* CLOSING: all output was sent */
+        bool is_abandoned : 1; /* its process has exited, though others may have its socket */
 };
+
+/** session_is_busy() - its other requests wait: it cancels all jobs, or asked for too many reports. */
+static inline bool session_is_busy(const Session *session) {
+        return session->cancelling || session->reports.n_asks >= SESSION_REPORTS_MAX;
+}
+
+/** session_is_refused() - the connection was refused: it is CLOSING from its start. */
+static inline bool session_is_refused(const Session *session) {
+        return !session->submitter.user;
+}
 
 /** session_next_id() - for a new session, or a submitter of the daemon's own. */
 uint32_t session_next_id(Clients *clients);
@@ -166,6 +200,8 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data);
 void session_hold(Session *session, const uint8_t *data, size_t n_data);
 /** session_serve_deferred() - serve the deferred request, then the requests behind it. */
 void session_serve_deferred(Session *session);
+/** session_serve_waiting() - it waited for its part of a turn: serve what it sent. */
+void session_serve_waiting(Session *session);
 /** session_poll_ring() - its ring may get requests now: poll it. Without a ring nothing happens. */
 void session_poll_ring(Session *session);
 /** session_read_ring() - serve the requests in its ring. Return: whether there were any. */
@@ -186,13 +222,21 @@ void session_open_ring(Session *session, uint32_t serial);
  * Return: NULL, or the protocol error.
  */
 const char *session_begin_ring(Session *session, uint32_t serial);
-/** session_tick() - CLOSING sessions end after a limited time. */
+/** session_tick() - sessions do not stay CLOSING, or without a hello, for ever; what the kernel refused is sent again. */
 void session_tick(Session *session, uint64_t now_ns);
+/** session_unqueue() - do not flush it. */
+void session_unqueue(Session *session);
 /** session_flush_later() - flush at the end of this turn of the loop. */
 void session_flush_later(Session *session);
 /** session_flush() - encode queued completions, and write all queued output. */
 void session_flush(Session *session);
 
+/**
+ * session_check_room() - for a reply with a descriptor; call it before there is anything to undo
+ *
+ * Return: NULL, or why there is none.
+ */
+Failure *session_check_room(Session *session);
 /** session_reply() - queue one reply with a descriptor, or -1. */
 void session_reply(Session *session, Gpuq__V1__Reply *reply, int fd);
 /**
@@ -209,8 +253,10 @@ void session_reply_failure(Session *session, uint32_t serial, const Failure *fai
 /** session_fail_request() - the same, and consumes @failure. */
 void session_fail_request(Session *session, uint32_t serial, Failure *failure);
 
-/** session_open_arena() - keep a reference to the arena. Return: 0, or -ENOMEM. */
+/** session_open_arena() - keep a reference to the arena. Return: 0, USER_E_QUOTA, or -ENOMEM. */
 int session_open_arena(Session *session, Arena *arena);
+/** session_opening_failure() - why session_open_arena() returned @r. */
+Failure *session_opening_failure(const Session *session, int r);
 /** session_close_arena() - release the arena; unknown ids are fine. */
 void session_close_arena(Session *session, uint64_t id);
 /** session_drop_arenas() - release all arenas, and those being created. */
@@ -220,6 +266,8 @@ void session_drop_arenas(Session *session);
  * not have it yet
  */
 void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, bool has_it);
+/** session_name_arena() - what is sent from now on waits until the keeper has the arena, to which it may refer. */
+void session_name_arena(Session *session, const Arena *arena);
 /** session_seen() - the client has read @n_seen completions in all. */
 void session_seen(Session *session, uint32_t n_seen);
 /** session_submitter_ops - the results of its jobs, modules and arenas. */
@@ -228,13 +276,17 @@ extern const SubmitterOps session_submitter_ops;
 static inline Session *session_of(Submitter *submitter) {
         return container_of(submitter, Session, submitter);
 }
+/** session_begin() - what follows is done for this session. */
+static inline void session_begin(const Session *session, ActivityKind kind) {
+        activity_begin(kind, 0, session->peer.uid, session->submitter.id);
+}
 /** session_on_arena_ready() - of session_submitter_ops. */
 void session_on_arena_ready(Submitter *submitter, Arena *arena);
 /** session_on_arena_failed() - the same. */
 void session_on_arena_failed(Submitter *submitter, const Arena *arena, const Failure *failure);
 /** session_report_end() - answer a Wait: the job ended. */
 void session_report_end(Session *session, uint32_t serial, const Job *job);
-/** session_watch() - report the end of a job of any session. Return: 0, or -ENOMEM. */
+/** session_watch() - report the end of a job of any session. Return: 0, USER_E_QUOTA, or -ENOMEM. */
 int session_watch(Session *session, Job *job, uint32_t serial);
 /** completion_fill() - a view of a job's end, valid as long as the job is. */
 void completion_fill(Gpuq__V1__Completion *completion, Gpuq__V1__Error *error, const Job *job);
@@ -262,9 +314,13 @@ void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Prepare 
 void session_unprepare(Session *session, uint32_t id);
 /** session_fire() - submit the prepared jobs of one message. Return: as session_submit(). */
 const char *session_fire(Session *session, const Gpuq__V1__Fires *fires);
-/** session_report_queue() - answer QueueGet. */
-void session_report_queue(Session *session, uint32_t serial, const Gpuq__V1__QueueGet *get);
-/** session_report_status() - answer StatusGet. */
-void session_report_status(Session *session, uint32_t serial);
+/** session_answer_reports() - answer the requests for reports that may be answered now. */
+void session_answer_reports(Session *session);
+/** session_drop_reports() - the session ends. */
+void session_drop_reports(Session *session);
+/** session_cancel_more() - go on with a request to cancel all jobs of its user. */
+void session_cancel_more(Session *session);
+/** session_drop_cancel() - the session ends. */
+void session_drop_cancel(Session *session);
 
 #endif

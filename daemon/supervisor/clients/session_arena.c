@@ -7,6 +7,7 @@
 
 #include "jobs.h"
 #include "util/list.h"
+#include "util/macro.h"
 
 int session_open_arena(Session *session, Arena *arena) {
         Opening *opening;
@@ -17,16 +18,28 @@ int session_open_arena(Session *session, Arena *arena) {
         opening = calloc(1, sizeof(*opening));
         if (!opening)
                 return -ENOMEM;
+        if (user_charge(session->submitter.user, &opening->charge, USER_RECORD_BYTES,
+                        OPENING_BYTES) == USER_E_QUOTA) {
+                free(opening);
+                return USER_E_QUOTA;
+        }
 
         opening->id = arena->id;
         HASH_ADD(hh, session->openings, id, sizeof(opening->id), opening);
         if (!opening->hh.tbl) {
+                user_uncharge(&opening->charge);
                 free(opening);
                 return -ENOMEM;
         }
         opening->arena = arena_ref(arena);
         arena_note_session(arena, session->submitter.id);
         return 0;
+}
+
+Failure *session_opening_failure(const Session *session, int r) {
+        return r == USER_E_QUOTA ? user_quota_failure(session->submitter.user, USER_RECORD_BYTES,
+                                                      OPENING_BYTES)
+                                 : failure_new(FAILURE_MEMORY, "gpuqd has no memory for an arena");
 }
 
 void session_close_arena(Session *session, uint64_t id) {
@@ -37,7 +50,12 @@ void session_close_arena(Session *session, uint64_t id) {
                 return;
         HASH_DEL(session->openings, opening);
         arena_unref(opening->arena);
+        user_uncharge(&opening->charge);
         free(opening);
+}
+
+void session_name_arena(Session *session, const Arena *arena) {
+        session->flush.position = MAX(session->flush.position, arena->kept_at);
 }
 
 void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, bool has_it) {
@@ -51,16 +69,18 @@ void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, 
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_ARENA;
         reply.arena = &ready;
+        session_name_arena(session, arena);
         session_reply(session, &reply, arena->place == ARENA_DEVICE || has_it ? -1 : arena->fd);
 }
 
 void session_on_arena_ready(Submitter *submitter, Arena *arena) {
         Session *session = session_of(submitter);
 
-        if (session_open_arena(session, arena) < 0)
-                session_fail_request(
-                        session, arena->serial,
-                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for an arena"));
+        int r;
+
+        r = session_open_arena(session, arena);
+        if (r)
+                session_fail_request(session, arena->serial, session_opening_failure(session, r));
         else
                 session_reply_arena(session, arena->serial, arena, false);
 }

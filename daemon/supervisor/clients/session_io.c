@@ -14,6 +14,8 @@
 #include "util/list.h"
 #include "util/log.h"
 
+#define SESSION_READ_STEPS 2u /* what reading costs besides the requests that it finds */
+
 /* ---- memory ---------------------------------------------------------------- */
 
 /* Input is dropped at once. Only a client that reads its output gets a moment to receive the reason, or
@@ -95,9 +97,9 @@ void session_hold(Session *session, const uint8_t *data, size_t n_data) {
         session_flush_later(session);
 }
 
-/* No reply is sent meanwhile: see clients_flush(). */
+/* A client that was sent an arena can find it again, whichever process dies. */
 static bool session_waits_for_keeper(const Session *session) {
-        return keeper_link_is_behind(session->engine->keeper);
+        return !keeper_link_has_sent(session->engine->keeper, session->flush.position);
 }
 
 /* The client has so much left to read that its requests wait. A resuming session receives no ends
@@ -105,7 +107,28 @@ static bool session_waits_for_keeper(const Session *session) {
 static bool session_is_behind(const Session *session) {
         return wire_pending(session->wire) > SESSION_UNREAD_MAX ||
                (!session->is_resuming && session->ends.n >= SESSION_ENDED_MAX) ||
-               session_waits_for_keeper(session);
+               transit_is_full(session->transit) || session_waits_for_keeper(session);
+}
+
+static bool session_takes_requests(const Session *session) {
+        return session->state < SESSION_CLOSING && !session->is_broken && !session->deferred.data &&
+               !session_is_busy(session);
+}
+
+/* Return: false: the rest waits for the next turn. */
+static bool session_goes_on(Session *session) {
+        if (serving_goes_on(&session->serving))
+                return true;
+        serving_wait(&session->clients->serving, &session->serving);
+        return false;
+}
+
+static void session_visit(Session *session) {
+        serving_visit(&session->clients->serving, &session->serving);
+}
+
+static void session_leave_off(Session *session) {
+        serving_leave_off(&session->clients->serving, &session->serving);
 }
 
 /* Serves complete requests; stops while the client does not read its replies. */
@@ -115,13 +138,14 @@ static void session_serve(Session *session) {
         int r;
 
         session->is_held_up = false;
-        while (session->state < SESSION_CLOSING && !session->is_broken && !session->deferred.data) {
+        while (session_takes_requests(session)) {
                 if (session_is_behind(session)) {
                         session->is_held_up = true;
-                        if (session_waits_for_keeper(session))
-                                session_flush_later(session); /* the flush serves it */
+                        session_flush_later(session); /* the flush, or a later one, serves it */
                         return;
                 }
+                if (!session_goes_on(session))
+                        return;
                 r = wire_next(session->wire, &frame);
                 if (r == WIRE_E_AGAIN)
                         return;
@@ -136,15 +160,18 @@ void session_serve_deferred(Session *session) {
         _cleanup_(freep) uint8_t *data = session->deferred.data;
         const char *problem;
 
+        session_begin(session, ACTIVITY_REQUEST);
         TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         session->deferred.data = NULL;
         session->deferred.is_second_try = !session->deferred.is_early;
         session->deferred.is_early = false;
+        session_visit(session);
         problem = session_request(session, data, session->deferred.n_data);
         session->deferred.is_second_try = false;
         if (problem)
                 session_protocol_error(session, problem);
         session_serve(session);
+        session_leave_off(session);
         session_poll_ring(session);
         session_flush_later(session);
 }
@@ -161,12 +188,14 @@ static bool session_discard(Session *session) {
 
 /* @r: the result of receiving. */
 static void session_received(Session *session, int r) {
+        serving_pay(&session->serving, SESSION_READ_STEPS);
         if (r == WIRE_E_CLOSED || r < 0)
                 session_close(session);
         else if (r == WIRE_E_PROTOCOL)
                 session_protocol_error(session, wire_problem(session->wire));
         else if (r == 0)
                 session_serve(session);
+        session_leave_off(session);
         session_account(session);
 }
 
@@ -178,16 +207,38 @@ static void session_read(Session *session) {
                 return;
         }
 
+        session_visit(session);
+        if (!session_goes_on(session))
+                return; /* the socket stays readable */
         session_received(session, session->is_held_up ? wire_hear(session->wire)
                                                       : wire_receive(session->wire));
         session_poll_ring(session);
 }
 
+/* First what it has sent, then what the socket holds: it may have been passed over there. */
+void session_serve_waiting(Session *session) {
+        if (session->cancelling)
+                session_cancel_more(session);
+        session_answer_reports(session);
+        session_serve(session);
+        if (session->state < SESSION_CLOSING && serving_goes_on(&session->serving) &&
+            session->events & UV_READABLE)
+                session_received(session, session->is_held_up ? wire_hear(session->wire)
+                                                              : wire_receive(session->wire));
+        session_leave_off(session);
+        session_poll_ring(session);
+        session_flush_later(session);
+}
+
 bool session_read_ring(Session *session) {
         if (session->state >= SESSION_CLOSING || !wire_has_input(session->wire) ||
-            session->is_held_up || session->deferred.data)
+            session->is_held_up || session->deferred.data || session_is_busy(session))
                 return false;
 
+        session_begin(session, ACTIVITY_REQUEST);
+        session_visit(session);
+        if (!session_goes_on(session))
+                return false;
         session->ring.received_ns = 0;
         session_received(session, wire_look(session->wire));
         return true;
@@ -196,6 +247,7 @@ bool session_read_ring(Session *session) {
 static void session_on_event(uv_poll_t *poll, int status, int events) {
         Session *session = poll->data;
 
+        session_begin(session, ACTIVITY_REQUEST);
         if (status < 0) {
                 session_close(session);
                 return;
@@ -210,10 +262,26 @@ static void session_on_event(uv_poll_t *poll, int status, int events) {
 /* ---- out ------------------------------------------------------------------- */
 
 void session_flush_later(Session *session) {
-        if (session->is_flushing || session->state == SESSION_DEAD)
+        if (session->flush.is_queued || session->state == SESSION_DEAD)
                 return;
-        session->is_flushing = true;
-        TAILQ_INSERT_TAIL(&session->clients->flushing, session, flush_link);
+        session->flush.is_queued = true;
+        TAILQ_INSERT_TAIL(&session->clients->flushing, session, flush.link);
+}
+
+void session_unqueue(Session *session) {
+        struct Sessions *list = session->flush.is_waiting ? &session->clients->keeping
+                                                          : &session->clients->flushing;
+
+        if (session->flush.is_queued)
+                TAILQ_REMOVE(list, session, flush.link);
+        session->flush.is_queued = session->flush.is_waiting = false;
+}
+
+/* Until clients_flush() finds that the keeper has its arenas. */
+static void session_flush_when_kept(Session *session) {
+        session_unqueue(session);
+        session->flush.is_queued = session->flush.is_waiting = true;
+        TAILQ_INSERT_TAIL(&session->clients->keeping, session, flush.link);
 }
 
 static bool session_takes_replies(const Session *session) {
@@ -225,13 +293,47 @@ static void session_queued(Session *session, int r) {
         if (r && limit_log(&session->engine->log_limit))
                 log_notice("session %u of uid %u closed: %s", session->submitter.id,
                            (unsigned)session->peer.uid,
-                           r == WIRE_E_OVERFLOW ? "it does not read its messages" : strerror(-r));
+                           r == WIRE_E_OVERFLOW ? "the client does not read its messages"
+                                                : strerror(-r));
         session->is_broken = r != 0;
         session_flush_later(session);
 }
 
+static void session_on_read(void *userdata) {
+        session_flush_later(userdata);
+}
+
+static int session_need_transit(Session *session) {
+        return session->transit
+                       ? 0
+                       : transit_new(session->clients->transits, session->submitter.user,
+                                     session->wire, session_on_read, session, &session->transit);
+}
+
+Failure *session_check_room(Session *session) {
+        if (session_need_transit(session) < 0)
+                return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a reply");
+        return transit_check(session->transit);
+}
+
+/* Return: false: it was answered with the reason why it cannot be sent. */
+static bool session_add_fd(Session *session, uint32_t serial) {
+        int r;
+
+        r = session_need_transit(session);
+        if (r == 0)
+                r = transit_add(session->transit);
+        if (r)
+                session_fail_request(session, serial,
+                                     r == USER_E_QUOTA ? transit_failure(session->transit)
+                                                       : failure_new(FAILURE_MEMORY,
+                                                                     "cannot send a descriptor: %s",
+                                                                     strerror(-r)));
+        return r == 0;
+}
+
 void session_reply(Session *session, Gpuq__V1__Reply *reply, int fd) {
-        if (session_takes_replies(session))
+        if (session_takes_replies(session) && (fd < 0 || session_add_fd(session, reply->serial)))
                 session_queued(session, wire_queue(session->wire, &reply->base, fd));
 }
 
@@ -261,6 +363,11 @@ void session_fail_request(Session *session, uint32_t serial, Failure *failure) {
         failure_free(failure);
 }
 
+/* A refused connection is not any user's, so that only few may keep descriptors of ours. */
+static bool session_has_to_go(const Session *session) {
+        return session_is_refused(session) && session->clients->n_refused > SESSION_REFUSED_MAX;
+}
+
 /* Return: false: the session is closed. */
 static bool session_write(Session *session) {
         int r;
@@ -271,6 +378,10 @@ static bool session_write(Session *session) {
                 r = wire_flush(session->wire);
         }
         if (r == WIRE_E_CLOSED || r < 0) {
+                session_close(session);
+                return false;
+        }
+        if (r == 0 && session_has_to_go(session)) {
                 session_close(session);
                 return false;
         }
@@ -286,7 +397,8 @@ static void session_poll(Session *session) {
         int events = wire_wants_socket(session->wire) ? UV_WRITABLE : 0;
 
         if (session->state == SESSION_CLOSING || wire_is_ringed(session->wire) ||
-            (n_pending <= SESSION_UNREAD_MAX && !session->deferred.is_early))
+            (n_pending <= SESSION_UNREAD_MAX && !session->deferred.is_early &&
+             !transit_is_full(session->transit) && !session_is_busy(session)))
                 events |= UV_READABLE;
         if (events == session->events)
                 return;
@@ -295,20 +407,28 @@ static void session_poll(Session *session) {
 }
 
 void session_flush(Session *session) {
-        if (session->is_flushing)
-                TAILQ_REMOVE(&session->clients->flushing, session, flush_link);
-        session->is_flushing = false;
-
+        session_unqueue(session);
+        session_begin(session, ACTIVITY_OUTPUT);
         session_report_ended(session);
         if (session->is_broken) {
                 session_close(session);
                 return;
         }
+        if (session_waits_for_keeper(session)) {
+                session_flush_when_kept(session);
+                return;
+        }
         if (!session_write(session))
                 return;
+        if (session->is_abandoned && transit_is_full(session->transit)) {
+                session_close(session);
+                return;
+        }
         if (session->is_held_up && !session_is_behind(session)) {
                 session->engine->has_new_work = true;
+                session_visit(session);
                 session_serve(session);
+                session_leave_off(session);
                 session_poll_ring(session);
         }
         session_account(session);

@@ -33,8 +33,8 @@ void session_poll_ring(Session *session) {
 
 /* A held-up session is not waited for: its ring is read again when it is served. */
 bool session_unpoll_ring(Session *session) {
-        bool is_served =
-                session->state < SESSION_CLOSING && !session->is_held_up && !session->deferred.data;
+        bool is_served = session->state < SESSION_CLOSING && !session->is_held_up &&
+                         !session->deferred.data && !session_is_busy(session);
 
         if (!wire_sleep(session->wire) && is_served)
                 return false;
@@ -48,6 +48,7 @@ bool session_unpoll_ring(Session *session) {
 
 /* Return: NULL: the ring exists, with its memory in @ret_fd. */
 static Failure *session_make_ring(Session *session, int *ret_fd) {
+        Failure *failure;
         int r;
 
         if (!session_can_ring(session))
@@ -55,6 +56,9 @@ static Failure *session_make_ring(Session *session, int *ret_fd) {
                                    "rings are switched off; see rings and poll_us in gpuqd.conf");
         if (wire_has_ring(session->wire))
                 return failure_new(FAILURE_INVALID, "this session already has a ring");
+        failure = session_check_room(session);
+        if (failure)
+                return failure;
         if (user_charge(session->submitter.user, &session->ring.charge, USER_RING_BYTES,
                         2 * SESSION_RING_BYTES) == USER_E_QUOTA)
                 return failure_new(FAILURE_QUOTA,

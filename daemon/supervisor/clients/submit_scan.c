@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "proto/scan.h"
+#include "proto/wire.h"
 
 /* ---- fields ---------------------------------------------------------------- */
 
@@ -159,7 +160,7 @@ static bool scan_submit(Scan scan, Bump *bump, Gpuq__V1__Submit *submit) {
         Scan inner;
 
         gpuq__v1__submit__init(submit);
-        if (n == 0)
+        if (n == 0 || n > WIRE_JOBS_MAX)
                 return false;
         jobs = scan_alloc(bump, n * (sizeof(*jobs) + sizeof(jobs)));
         if (!jobs)
@@ -215,7 +216,7 @@ static bool scan_fires(Scan scan, Bump *bump, Gpuq__V1__Fires *fires) {
         Scan inner;
 
         gpuq__v1__fires__init(fires);
-        if (n == 0)
+        if (n == 0 || n > WIRE_JOBS_MAX)
                 return false;
         list = scan_alloc(bump, n * (sizeof(*list) + sizeof(list)));
         if (!list)

@@ -13,6 +13,7 @@ struct DetachedAsk {
         DetachedWhat what;
         Session *session; /* NULL once it is gone while a thread still reads for it */
         uint32_t serial;
+        UserCharge charge;
         Detached *detached;
         LIST_ENTRY(DetachedAsk) session_link;  /* session->asks */
         LIST_ENTRY(DetachedAsk) detached_link; /* detached->asks */
@@ -37,6 +38,12 @@ static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, De
         if (!ask)
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory to wait for the job");
 
+        if (user_charge(session->submitter.user, &ask->charge, USER_RECORD_BYTES, sizeof(*ask)) ==
+            USER_E_QUOTA) {
+                free(ask);
+                return user_quota_failure(session->submitter.user, USER_RECORD_BYTES, sizeof(*ask));
+        }
+
         ask->what = what;
         ask->session = session;
         ask->serial = serial;
@@ -51,6 +58,7 @@ static void ask_free(DetachedAsk *ask) {
                 LIST_REMOVE(ask, session_link);
         LIST_REMOVE(ask, detached_link);
         arena_unref(ask->arena);
+        user_uncharge(&ask->charge);
         free(ask);
 }
 
@@ -161,6 +169,22 @@ static size_t fetch_list(const Detached *detached, Gpuq__V1__Output *outputs,
         return n;
 }
 
+static Failure *fetch_open_arena(DetachedAsk *ask) {
+        Failure *failure;
+        int r;
+
+        if (!ask->arena)
+                return NULL;
+        failure = session_check_room(ask->session);
+        if (failure)
+                return failure;
+        r = session_open_arena(ask->session, ask->arena);
+        if (r)
+                return session_opening_failure(ask->session, r);
+        session_name_arena(ask->session, ask->arena);
+        return NULL;
+}
+
 static void answer_fetched(DetachedAsk *ask) {
         const Detached *detached = ask->detached;
         size_t n_buffers = detached_job(detached)->n_buffers;
@@ -168,11 +192,13 @@ static void answer_fetched(DetachedAsk *ask) {
         _cleanup_(freep) Gpuq__V1__Output **list = calloc(n_buffers + 1, sizeof(*list));
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Fetched fetched = GPUQ__V1__FETCHED__INIT;
+        Failure *failure;
 
-        if (!outputs || !list || (ask->arena && session_open_arena(ask->session, ask->arena) < 0)) {
-                session_fail_request(
-                        ask->session, ask->serial,
-                        failure_new(FAILURE_MEMORY, "gpuqd has no memory for the outputs"));
+        failure = outputs && list
+                          ? fetch_open_arena(ask)
+                          : failure_new(FAILURE_MEMORY, "gpuqd has no memory for the outputs");
+        if (failure) {
+                session_fail_request(ask->session, ask->serial, failure);
                 return;
         }
         fetched.completion = detached->stored.end->completion;
@@ -246,8 +272,8 @@ static void fetch_begin(DetachedAsk *ask) {
                 return;
         }
         detached->n_readers++;
-        ask->call = (DiskCall){fetch_in_thread, fetch_on_done, ask, {}};
-        disk_call(detached->table->disk, &ask->call);
+        ask->call = (DiskCall){.run = fetch_in_thread, .done = fetch_on_done, .userdata = ask};
+        disk_call(detached->table->disk, &detached->owner->line->disk, &ask->call);
 }
 
 /* ---- when they are due --------------------------------------------------------- */
@@ -503,14 +529,9 @@ static Failure *detach_make(DetachedTable *table, Session *session, uint32_t ser
 /* The client resent the request, because the supervisor died before the answer. What is stored is not
  * checked again: the user may have come to a limit since. */
 static Detached *detach_find(const DetachedTable *table, const Session *session, uint64_t key) {
-        Detached *detached;
+        Detached *detached = key ? detached_find_key(table, session->peer.uid, key) : NULL;
 
-        for (detached = table->jobs; key && detached; detached = detached->hh.next)
-                if (detached->stored.record && detached->stored.record->detach->key == key &&
-                    detached->stored.uid == session->peer.uid &&
-                    detached->state != DETACHED_REMOVING)
-                        return detached;
-        return NULL;
+        return detached && detached->state != DETACHED_REMOVING ? detached : NULL;
 }
 
 static void ops_detach(DetachedTable *table, Session *session, uint32_t serial,

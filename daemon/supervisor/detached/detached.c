@@ -31,6 +31,9 @@ Detached *detached_find(const DetachedTable *table, uint64_t id) {
         return detached;
 }
 
+_Static_assert(sizeof(Detached) + 128 <= FOOTPRINT_DETACHED,
+               "a detached job takes more than gpuqd --check says");
+
 int detached_make(DetachedTable *table, uint32_t number, uint32_t uid, Detached **ret_detached) {
         Detached *detached;
 
@@ -63,6 +66,42 @@ uint64_t detached_bytes(const Detached *detached) {
         return n;
 }
 
+/* Its messages unpacked take some multiple of what they take packed. */
+uint64_t detached_record_bytes(const Detached *detached) {
+        const StoredJob *stored = &detached->stored;
+        uint64_t n = gpuq__detached__record__get_packed_size(stored->record);
+
+        if (stored->end)
+                n += gpuq__detached__end__get_packed_size(stored->end);
+        return n * DETACHED_UNPACKED + stored->n_extents * sizeof(*stored->extents);
+}
+
+/* ---- keys ------------------------------------------------------------------ */
+
+Detached *detached_find_key(const DetachedTable *table, uint32_t uid, uint64_t key) {
+        Detached *detached = NULL;
+        DetachedOwner *owner;
+
+        HASH_FIND(hh, table->owners, &uid, sizeof(uid), owner);
+        if (owner)
+                HASH_FIND(hh_key, owner->keys, &key, sizeof(key), detached);
+        return detached;
+}
+
+/* Without memory it is not found again by its key. */
+static void detached_note_key(Detached *detached) {
+        detached->key = detached->stored.record->detach->key;
+        if (detached->key)
+                HASH_ADD(hh_key, detached->owner->keys, key, sizeof(detached->key), detached);
+}
+
+static void detached_forget_key(Detached *detached) {
+        if (detached->hh_key.tbl)
+                HASH_DELETE(hh_key, detached->owner->keys, detached);
+}
+
+/* ---- end ------------------------------------------------------------------- */
+
 void detached_destroy(Detached *detached) {
         assert(!detached->n_readers);
 
@@ -70,16 +109,49 @@ void detached_destroy(Detached *detached) {
                         failure_new(FAILURE_NOT_FOUND, "no job " JOB_ID_FORMAT,
                                     JOB_ID_PARTS(detached_id(detached))));
         if (detached->state == DETACHED_QUEUED)
-                TAILQ_REMOVE(&detached->owner->queued, detached, link);
+                detached_unqueue(detached);
+        detached_forget_key(detached);
         detached_release(detached);
         HASH_DEL(detached->table->jobs, detached);
         user_uncharge(&detached->jobs_charge);
         user_uncharge(&detached->bytes_charge);
+        user_uncharge(&detached->record_charge);
+        user_release(detached->cancelled_by);
+        if (detached->owner)
+                detached->owner->n_jobs--;
         stored_job_clear(&detached->stored);
         free(detached);
 }
 
 /* ---- owners ---------------------------------------------------------------- */
+
+static DetachedLine *line_get(DetachedTable *table, uint32_t uid) {
+        DetachedLine *line;
+
+        HASH_FIND(hh, table->lines, &uid, sizeof(uid), line);
+        if (line) {
+                line->n_owners++;
+                return line;
+        }
+        line = calloc(1, sizeof(*line));
+        if (!line)
+                return NULL;
+        line->uid = uid;
+        line->n_owners = 1;
+        HASH_ADD(hh, table->lines, uid, sizeof(line->uid), line);
+        if (line->hh.tbl)
+                return line;
+        free(line);
+        return NULL;
+}
+
+/* An owner without jobs has no calls. */
+static void line_put(DetachedTable *table, DetachedLine *line) {
+        if (!line || --line->n_owners)
+                return;
+        HASH_DEL(table->lines, line);
+        free(line);
+}
 
 static int owner_new(DetachedTable *table, User *user, DetachedOwner **ret_owner) {
         DetachedOwner *owner;
@@ -95,12 +167,18 @@ static int owner_new(DetachedTable *table, User *user, DetachedOwner **ret_owner
                 return r;
         }
 
+        owner->submitter.waits_for_device = true;
         owner->uid = user->uid;
         owner->table = table;
-        owner->user = user;
-        TAILQ_INIT(&owner->queued);
-        HASH_ADD(hh, table->owners, uid, sizeof(owner->uid), owner);
+        owner->user = user_hold(user);
+        owner->line = line_get(table, user->person->uid);
+        for (size_t i = 0; i < ARRAY_SIZE(owner->queued); ++i)
+                TAILQ_INIT(&owner->queued[i]);
+        if (owner->line)
+                HASH_ADD(hh, table->owners, uid, sizeof(owner->uid), owner);
         if (!owner->hh.tbl) {
+                line_put(table, owner->line);
+                user_release(user);
                 submitter_fini(&owner->submitter);
                 free(owner);
                 return -ENOMEM;
@@ -109,13 +187,19 @@ static int owner_new(DetachedTable *table, User *user, DetachedOwner **ret_owner
         return 0;
 }
 
+static DetachedOwner *owner_find(const DetachedTable *table, uint32_t uid) {
+        DetachedOwner *owner;
+
+        HASH_FIND(hh, table->owners, &uid, sizeof(uid), owner);
+        return owner;
+}
+
 int detached_own(Detached *detached) {
         DetachedTable *table = detached->table;
-        DetachedOwner *owner;
+        DetachedOwner *owner = owner_find(table, detached->stored.uid);
         User *user;
         int r;
 
-        HASH_FIND(hh, table->owners, &detached->stored.uid, sizeof(detached->stored.uid), owner);
         if (!owner) {
                 r = user_get(table->engine, detached->stored.uid, detached->stored.record->gid,
                              &user);
@@ -125,7 +209,25 @@ int detached_own(Detached *detached) {
                         return r;
         }
         detached->owner = owner;
+        owner->n_jobs++;
+        detached_note_key(detached);
         return 0;
+}
+
+static void owner_free(DetachedOwner *owner) {
+        HASH_DEL(owner->table->owners, owner);
+        submission_close_now(&owner->submitter);
+        submitter_fini(&owner->submitter);
+        line_put(owner->table, owner->line);
+        user_release(owner->user);
+        free(owner);
+}
+
+static bool owner_is_idle(const DetachedOwner *owner) {
+        const Submitter *submitter = &owner->submitter;
+
+        return !owner->n_jobs && TAILQ_EMPTY(&submitter->jobs) && TAILQ_EMPTY(&submitter->gaps) &&
+               LIST_EMPTY(&submitter->modules) && LIST_EMPTY(&submitter->making);
 }
 
 /* ---- what is on disk ------------------------------------------------------- */
@@ -159,6 +261,8 @@ static void table_charge(Detached *detached) {
         (void)user_charge(user, &detached->jobs_charge, USER_DETACHED_JOBS, 1);
         (void)user_charge(user, &detached->bytes_charge, USER_DETACHED_BYTES,
                           detached_bytes(detached));
+        (void)user_charge(user, &detached->record_charge, USER_RECORD_BYTES,
+                          detached_record_bytes(detached));
 }
 
 static int table_add(DetachedTable *table, StoredJob *job) {
@@ -294,9 +398,9 @@ static int scan_start(DetachedTable *table) {
         if (!scan)
                 return -ENOMEM;
         scan->table = table;
-        scan->call = (DiskCall){scan_in_thread, scan_on_done, scan, {}};
+        scan->call = (DiskCall){.run = scan_in_thread, .done = scan_on_done, .userdata = scan};
         table->scan = scan;
-        disk_call(table->disk, &scan->call);
+        disk_call(table->disk, &table->line, &scan->call);
         return 0;
 }
 
@@ -321,9 +425,20 @@ static void table_sweep(DetachedTable *table) {
                 }
 }
 
+/* Users who have no detached job any more. */
+static void table_drop_owners(DetachedTable *table) {
+        DetachedOwner *owner, *next;
+
+        HASH_ITER (hh, table->owners, owner, next)
+                if (owner_is_idle(owner))
+                        owner_free(owner);
+}
+
 static void table_tick(DetachedTable *table, uint64_t now_ns) {
         DetachedOwner *owner;
         Detached *detached, *next;
+
+        table_drop_owners(table);
 
         HASH_ITER (hh, table->jobs, detached, next)
                 if (detached->retry_ns && now_ns >= detached->retry_ns)
@@ -399,7 +514,7 @@ void detached_stop(DetachedTable *table) {
                 return;
         table->is_stopped = true;
         for (owner = table->owners; owner; owner = owner->hh.next)
-                submission_close(&owner->submitter);
+                submission_close_now(&owner->submitter);
         for (detached = table->jobs; detached; detached = detached->hh.next)
                 detached_release_modules(detached); /* no thread uses them */
 }
@@ -417,12 +532,8 @@ DetachedTable *detached_free(DetachedTable *table) {
                 return NULL;
         HASH_ITER (hh, table->jobs, detached, next)
                 detached_destroy(detached);
-        HASH_ITER (hh, table->owners, owner, next_owner) {
-                HASH_DEL(table->owners, owner);
-                submission_close(&owner->submitter);
-                submitter_fini(&owner->submitter);
-                free(owner);
-        }
+        HASH_ITER (hh, table->owners, owner, next_owner)
+                owner_free(owner);
         if (table->scan)
                 scan_free(table->scan);
         store_free(table->store);

@@ -28,10 +28,13 @@
 #include "store.h"
 #include "util/table.h"
 
+#define DETACHED_UNPACKED     4u /* a message in memory takes so many times its packed bytes */
 #define DETACHED_NOTE_MAX     (64u << 10)  /* bytes */
 #define DETACHED_LOADED_JOBS  8u           /* of one user, in memory at once */
 #define DETACHED_LOADED_BYTES (1ull << 30) /* likewise, in arenas, beyond the first job's */
-#define DETACHED_RETRY_MS     1000u        /* after a lack of memory or of space on the disk */
+#define DETACHED_PRIORITY_MIN (-100)
+#define DETACHED_PRIORITY_MAX 100
+#define DETACHED_RETRY_MS     1000u /* after a lack of memory or of space on the disk */
 #define DETACHED_RETRY_MAX_MS 60000u
 #define DETACHED_RERUNS_MAX   3u  /* after other jobs' faults */
 #define DETACHED_SWEEP_S      60u /* between searches for expired results */
@@ -42,6 +45,7 @@
 
 typedef struct Detached Detached;
 typedef struct DetachedAsk DetachedAsk;
+typedef struct DetachedLine DetachedLine;
 typedef struct DetachedOwner DetachedOwner;
 typedef struct DetachedScan DetachedScan;
 
@@ -71,11 +75,14 @@ struct Detached {
         DetachedTable *table;
         DetachedOwner *owner;       /* NULL: DAMAGED when the store was read */
         TAILQ_ENTRY(Detached) link; /* owner->queued, while QUEUED */
+        uint64_t key;               /* the client's, to find it again; 0: none */
+        UT_hash_handle hh_key;      /* owner->keys, if it has one */
         UT_hash_handle hh;          /* table->jobs */
 
         DetachedState state;
         DiskCall call;
-        int r; /* the result of the thread's call */
+        uint64_t n_held; /* STORING: bytes on disk that its user is charged for, with it */
+        int r;           /* the result of the thread's call */
         char damage[PAYLOAD_DAMAGE_MAX];
         PayloadPart *parts; /* memory that the call reads or writes */
         size_t n_parts;
@@ -94,7 +101,21 @@ struct Detached {
         char reason[160];  /* why it does not progress; "": no reason */
         UserCharge jobs_charge;
         UserCharge bytes_charge;
-        const User *cancelled_by; /* NULL: not cancelled */
+        UserCharge record_charge; /* for what of it is in memory */
+        User *cancelled_by;       /* held; NULL: not cancelled */
+};
+
+/* By priority, the highest first; each by number. A list for each priority, as one list of many jobs
+ * would be searched for each job's place. */
+TAILQ_HEAD(DetachedQueue, Detached);
+#define DETACHED_QUEUES (DETACHED_PRIORITY_MAX - DETACHED_PRIORITY_MIN + 1)
+
+/* The calls to the disk of all uids of one person. */
+struct DetachedLine {
+        DiskLine disk;
+        uint32_t uid; /* the person's */
+        unsigned n_owners;
+        UT_hash_handle hh; /* table->lines */
 };
 
 /* One user's detached jobs. */
@@ -102,8 +123,11 @@ struct DetachedOwner {
         uint32_t uid;
         DetachedTable *table;
         User *user;
-        Submitter submitter;                        /* of its jobs */
-        TAILQ_HEAD(DetachedQueue, Detached) queued; /* by priority, then number */
+        Submitter submitter; /* of its jobs */
+        struct DetachedQueue queued[DETACHED_QUEUES];
+        Detached *keys;     /* jobs by their client's key */
+        DetachedLine *line; /* its person's */
+        unsigned n_jobs;    /* that have this owner */
         unsigned n_loaded;
         uint64_t loaded_bytes;
         uint64_t retry_ns; /* no loading before; 0: at once */
@@ -119,10 +143,12 @@ struct DetachedTable {
         char problem[300];
         Detached *jobs;
         DetachedOwner *owners;
+        DetachedLine *lines;
         uint32_t last; /* the last number given out */
         uint64_t sweep_ns;
         uint64_t let_in_ns; /* when clients may connect although the store was not read yet */
         uint64_t retry_ns;  /* no call to the disk before */
+        DiskLine line;      /* calls that are no user's */
         DetachedScan *scan; /* reading the store, or read and not applied yet; NULL: neither */
         bool is_known;      /* the content of the store is known, or there is no store */
         bool is_late;       /* clients connected before it was known */
@@ -142,8 +168,12 @@ int detached_make(DetachedTable *table, uint32_t number, uint32_t uid, Detached 
 int detached_own(Detached *detached);
 /** detached_destroy() - remove it from the table, and refuse its pending requests. */
 void detached_destroy(Detached *detached);
+/** detached_find_key() - a job of @uid with this key. Return: NULL: there is none. */
+Detached *detached_find_key(const DetachedTable *table, uint32_t uid, uint64_t key);
 /** detached_bytes() - its largest size on disk. */
 uint64_t detached_bytes(const Detached *detached);
+/** detached_record_bytes() - what its record takes here. */
+uint64_t detached_record_bytes(const Detached *detached);
 /** detached_job() - the job to run. */
 Gpuq__V1__Job *detached_job(const Detached *detached);
 
@@ -162,12 +192,14 @@ extern const SubmitterOps detached_submitter_ops;
 void detached_store(Detached *detached);
 /** detached_enqueue() - it is on disk and waits for its turn. */
 void detached_enqueue(Detached *detached);
+/** detached_unqueue() - it is QUEUED, and no longer waits. */
+void detached_unqueue(Detached *detached);
 /** detached_admit() - load queued jobs as far as the limits allow. */
 void detached_admit(DetachedOwner *owner);
 /** detached_retry() - write its end once more, or run it again. */
 void detached_retry(Detached *detached);
 /** detached_cancel() - Return: false: it has ended already. */
-bool detached_cancel(Detached *detached, const User *by);
+bool detached_cancel(Detached *detached, User *by);
 /** detached_remove() - remove it from the disk; it must be ENDED without readers. */
 void detached_remove(Detached *detached);
 /** detached_damaged() - report the damage to all that asked. */

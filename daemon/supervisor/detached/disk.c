@@ -11,8 +11,9 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include "util/activity.h"
 
-#define DISK_THREADS 2u /* a large job occupies one of them */
+#define DISK_THREADS 4u /* a large job occupies one of them */
 
 STAILQ_HEAD(DiskCalls, DiskCall);
 
@@ -22,28 +23,64 @@ struct Disk {
         size_t n_threads;
         pthread_mutex_t lock; /* of these: */
         pthread_cond_t cond;
-        struct DiskCalls waiting;
+        TAILQ_HEAD(, DiskLine) lines; /* with calls that wait; the next one first */
+        unsigned n_running;
         struct DiskCalls done;
         bool is_ended;
 };
 
-static DiskCall *disk_take(Disk *disk, struct DiskCalls *calls) {
+/* ---- lines, under the lock ------------------------------------------------- */
+
+/* A line's first call needs a free thread; more of them only as many as leave half of the threads. */
+static bool disk_may_start(const Disk *disk, const DiskLine *line) {
+        return line->n_running == 0 || disk->n_running < disk->n_threads / 2 || disk->is_ended;
+}
+
+static void disk_wait(Disk *disk, DiskLine *line) {
+        line->is_waiting = true;
+        TAILQ_INSERT_TAIL(&disk->lines, line, link);
+}
+
+static DiskCall *disk_next(Disk *disk) {
+        DiskLine *line;
+        DiskCall *call;
+
+        TAILQ_FOREACH (line, &disk->lines, link)
+                if (disk_may_start(disk, line))
+                        break;
+        if (!line)
+                return NULL;
+
+        call = STAILQ_FIRST(&line->calls);
+        STAILQ_REMOVE_HEAD(&line->calls, link);
+        TAILQ_REMOVE(&disk->lines, line, link);
+        line->is_waiting = false;
+        if (!STAILQ_EMPTY(&line->calls))
+                disk_wait(disk, line);
+        line->n_running++;
+        disk->n_running++;
+        return call;
+}
+
+/* ---- threads --------------------------------------------------------------- */
+
+/* Return: NULL: the disk is closed, and no call waits. */
+static DiskCall *disk_take(Disk *disk) {
         DiskCall *call;
 
         pthread_mutex_lock(&disk->lock);
-        while (calls == &disk->waiting && STAILQ_EMPTY(calls) && !disk->is_ended)
+        while (!(call = disk_next(disk)) && !disk->is_ended)
                 pthread_cond_wait(&disk->cond, &disk->lock);
-        call = STAILQ_FIRST(calls);
-        if (call)
-                STAILQ_REMOVE_HEAD(calls, link);
         pthread_mutex_unlock(&disk->lock);
         return call;
 }
 
-static void disk_put(Disk *disk, struct DiskCalls *calls, DiskCall *call) {
+static void disk_finish(Disk *disk, DiskCall *call) {
         pthread_mutex_lock(&disk->lock);
-        STAILQ_INSERT_TAIL(calls, call, link);
-        pthread_cond_signal(&disk->cond);
+        call->line->n_running--;
+        disk->n_running--;
+        STAILQ_INSERT_TAIL(&disk->done, call, link);
+        pthread_cond_broadcast(&disk->cond); /* another call of this line may start now */
         pthread_mutex_unlock(&disk->lock);
 }
 
@@ -51,9 +88,9 @@ static void *disk_thread(void *userdata) {
         Disk *disk = userdata;
         DiskCall *call;
 
-        while ((call = disk_take(disk, &disk->waiting))) {
+        while ((call = disk_take(disk))) {
                 call->run(call->userdata);
-                disk_put(disk, &disk->done, call);
+                disk_finish(disk, call);
                 uv_async_send(&disk->async);
         }
         return NULL;
@@ -65,24 +102,46 @@ static int disk_start(Disk *disk) {
 
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
+        pthread_mutex_lock(&disk->lock); /* the threads read how many they are */
         while (disk->n_threads < DISK_THREADS && r == 0) {
                 r = -pthread_create(&disk->threads[disk->n_threads], NULL, disk_thread, disk);
                 disk->n_threads += r == 0;
         }
+        pthread_mutex_unlock(&disk->lock);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         return disk->n_threads ? 0 : r;
+}
+
+static DiskCall *disk_take_done(Disk *disk) {
+        DiskCall *call;
+
+        pthread_mutex_lock(&disk->lock);
+        call = STAILQ_FIRST(&disk->done);
+        if (call)
+                STAILQ_REMOVE_HEAD(&disk->done, link);
+        pthread_mutex_unlock(&disk->lock);
+        return call;
 }
 
 static void disk_on_done(uv_async_t *async) {
         Disk *disk = async->data;
         DiskCall *call;
 
-        while ((call = disk_take(disk, &disk->done)))
+        activity_shift(ACTIVITY_DISK);
+        while ((call = disk_take_done(disk)))
                 call->done(call->userdata);
 }
 
-void disk_call(Disk *disk, DiskCall *call) {
-        disk_put(disk, &disk->waiting, call);
+void disk_call(Disk *disk, DiskLine *line, DiskCall *call) {
+        call->line = line;
+        pthread_mutex_lock(&disk->lock);
+        if (!line->is_waiting) {
+                STAILQ_INIT(&line->calls);
+                disk_wait(disk, line);
+        }
+        STAILQ_INSERT_TAIL(&line->calls, call, link);
+        pthread_cond_signal(&disk->cond);
+        pthread_mutex_unlock(&disk->lock);
 }
 
 static void disk_on_close(uv_handle_t *handle) {
@@ -108,7 +167,7 @@ int disk_new(uv_loop_t *loop, Disk **ret_disk) {
         disk->async.data = disk;
         pthread_mutex_init(&disk->lock, NULL);
         pthread_cond_init(&disk->cond, NULL);
-        STAILQ_INIT(&disk->waiting);
+        TAILQ_INIT(&disk->lines);
         STAILQ_INIT(&disk->done);
 
         r = disk_start(disk);
@@ -128,8 +187,9 @@ void disk_close(Disk *disk) {
         disk->is_ended = true;
         pthread_cond_broadcast(&disk->cond);
         pthread_mutex_unlock(&disk->lock);
-        while (disk->n_threads)
-                pthread_join(disk->threads[--disk->n_threads], NULL);
+        for (size_t i = 0; i < disk->n_threads; ++i)
+                pthread_join(disk->threads[i], NULL);
+        disk->n_threads = 0;
         disk_on_done(&disk->async);
         uv_close((uv_handle_t *)&disk->async, disk_on_close);
 }

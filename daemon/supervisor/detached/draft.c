@@ -126,6 +126,9 @@ static Failure *draft_charge(Detached *detached) {
         if (user_charge(user, &detached->bytes_charge, USER_DETACHED_BYTES, n_bytes) ==
             USER_E_QUOTA)
                 return user_quota_failure(user, USER_DETACHED_BYTES, n_bytes);
+        n_bytes = detached_record_bytes(detached);
+        if (user_charge(user, &detached->record_charge, USER_RECORD_BYTES, n_bytes) == USER_E_QUOTA)
+                return user_quota_failure(user, USER_RECORD_BYTES, n_bytes);
         return NULL;
 }
 

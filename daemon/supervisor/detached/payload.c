@@ -10,6 +10,7 @@
 #include "util/macro.h"
 
 #define PAYLOAD_BLOCK_BYTES (256u << 10)
+#define PAYLOAD_DIRTY_BYTES (4u << 20) /* a multiple of the block */
 
 /* Any change of one word changes the result. */
 uint64_t payload_check(uint64_t check, const void *data, size_t n_data) {
@@ -77,6 +78,25 @@ static uint64_t parts_bytes(const PayloadPart *parts, size_t n_parts) {
         return n;
 }
 
+/*
+ * Starts to write the last bytes up to @end to the disk, and waits for those before them. Most file
+ * systems make every fsync() wait for all that any file has in memory: with a large file there, another
+ * user's job of a few bytes took as long to store as the large one.
+ */
+static int payload_push(int fd, uint64_t end) {
+        uint64_t begin = end - PAYLOAD_DIRTY_BYTES;
+        int r = 0;
+
+        if (end % PAYLOAD_DIRTY_BYTES)
+                return 0;
+        r = sync_file_range(fd, (off_t)begin, PAYLOAD_DIRTY_BYTES, SYNC_FILE_RANGE_WRITE);
+        if (r == 0 && begin)
+                r = sync_file_range(fd, (off_t)(begin - PAYLOAD_DIRTY_BYTES), PAYLOAD_DIRTY_BYTES,
+                                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                            SYNC_FILE_RANGE_WAIT_AFTER);
+        return r < 0 && errno != ENOSYS && errno != EINVAL && errno != ESPIPE ? -errno : 0;
+}
+
 /* Copies between a file and the parts. @ret_from_file: which side failed. */
 static int payload_copy(int fd, const PayloadPart *parts, uint64_t n_bytes, bool write,
                         uint64_t *ret_check, bool *ret_from_file) {
@@ -97,6 +117,8 @@ static int payload_copy(int fd, const PayloadPart *parts, uint64_t n_bytes, bool
                 *ret_check = payload_check(*ret_check, block, n);
                 r = write ? move_bytes(fd, block, n, at, true)
                           : cursor_move(&cursor, block, n, true);
+                if (write && r == 0)
+                        r = payload_push(fd, at + n);
         }
         return r;
 }

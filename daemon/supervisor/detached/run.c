@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "detached_state.h"
+#include "util/human.h"
 #include "util/list.h"
 #include "util/log.h"
 
@@ -18,8 +19,8 @@
 
 static void detached_call(Detached *detached, DiskFunc run, DiskFunc done) {
         detached->retry_ns = 0;
-        detached->call = (DiskCall){run, done, detached, {}};
-        disk_call(detached->table->disk, &detached->call);
+        detached->call = (DiskCall){.run = run, .done = done, .userdata = detached};
+        disk_call(detached->table->disk, &detached->owner->line->disk, &detached->call);
 }
 
 static uint64_t detached_later_ns(Detached *detached) {
@@ -76,19 +77,33 @@ void detached_release(Detached *detached) {
 static void store_in_thread(void *userdata) {
         Detached *detached = userdata;
 
-        detached->r = store_add(detached->table->store, &detached->stored, detached->parts,
-                                detached->n_parts);
+        detached->r = store_check_share(detached->table->store, detached->n_held,
+                                        detached->bytes_charge.amount);
+        if (detached->r == 0)
+                detached->r = store_add(detached->table->store, &detached->stored, detached->parts,
+                                        detached->n_parts);
+}
+
+static Failure *store_failure(const Detached *detached) {
+        const User *user = detached->owner->user;
+
+        if (detached->r != STORE_E_SHARE)
+                return failure_new(FAILURE_INTERNAL, "gpuqd cannot store the job on disk: %s",
+                                   strerror(-detached->r));
+        return failure_new(FAILURE_QUOTA,
+                           "too little is free on the disk for detached jobs: with this job user "
+                           "%s would have %s there, more than half of it; fetch or discard "
+                           "results, or try again later",
+                           user->person->name, human_bytes(detached->n_held).text);
 }
 
 static void store_failed(Detached *detached) {
-        const char *words = strerror(-detached->r);
+        Failure *failure = store_failure(detached);
 
         if (limit_log(&detached->table->engine->log_limit))
                 log_warning("cannot store a detached job of user %s: %s",
-                            detached->owner->user->name, words);
-        detached_refuse(
-                detached, DETACHED_ASK_DETACH,
-                failure_new(FAILURE_INTERNAL, "gpuqd cannot store the job on disk: %s", words));
+                            detached->owner->user->name, failure->text);
+        detached_refuse(detached, DETACHED_ASK_DETACH, failure);
         detached_destroy(detached);
 }
 
@@ -96,7 +111,7 @@ static void store_on_done(void *userdata) {
         Detached *detached = userdata;
         DetachedOwner *owner = detached->owner;
 
-        if (detached->r < 0) {
+        if (detached->r) {
                 store_failed(detached);
                 return;
         }
@@ -108,28 +123,45 @@ static void store_on_done(void *userdata) {
 
 void detached_store(Detached *detached) {
         detached->state = DETACHED_STORING;
+        detached->n_held = user_used(detached->owner->user, USER_DETACHED_BYTES);
         detached_call(detached, store_in_thread, store_on_done);
 }
 
 /* ---- queue ----------------------------------------------------------------- */
 
-static bool detached_goes_before(const Detached *a, const Detached *b) {
-        int x = detached_job(a)->priority, y = detached_job(b)->priority;
+static struct DetachedQueue *detached_queue(const Detached *detached) {
+        int priority = detached_job(detached)->priority;
 
-        return x != y ? x > y : a->stored.number < b->stored.number;
+        priority = MAX(MIN(priority, DETACHED_PRIORITY_MAX), DETACHED_PRIORITY_MIN);
+        return &detached->owner->queued[DETACHED_PRIORITY_MAX - priority];
 }
 
+/* A new job has the highest number. A job that comes back was among the first, so it is there again
+ * after a few steps. */
 void detached_enqueue(Detached *detached) {
-        struct DetachedQueue *queue = &detached->owner->queued;
-        Detached *other;
+        struct DetachedQueue *queue = detached_queue(detached);
+        Detached *other = TAILQ_LAST(queue, DetachedQueue);
 
         detached->state = DETACHED_QUEUED;
-        TAILQ_FOREACH_REVERSE (other, queue, DetachedQueue, link)
-                if (detached_goes_before(other, detached)) {
-                        TAILQ_INSERT_AFTER(queue, other, detached, link);
-                        return;
-                }
-        TAILQ_INSERT_HEAD(queue, detached, link);
+        if (!other || other->stored.number < detached->stored.number) {
+                TAILQ_INSERT_TAIL(queue, detached, link);
+                return;
+        }
+        other = TAILQ_FIRST(queue);
+        while (other->stored.number < detached->stored.number)
+                other = TAILQ_NEXT(other, link);
+        TAILQ_INSERT_BEFORE(other, detached, link);
+}
+
+void detached_unqueue(Detached *detached) {
+        TAILQ_REMOVE(detached_queue(detached), detached, link);
+}
+
+static Detached *owner_first(DetachedOwner *owner) {
+        for (size_t i = 0; i < ARRAY_SIZE(owner->queued); ++i)
+                if (!TAILQ_EMPTY(&owner->queued[i]))
+                        return TAILQ_FIRST(&owner->queued[i]);
+        return NULL;
 }
 
 /* Stays on disk, to be loaded again later. */
@@ -443,7 +475,7 @@ static void detached_load(Detached *detached) {
         DetachedOwner *owner = detached->owner;
         int r;
 
-        TAILQ_REMOVE(&owner->queued, detached, link);
+        detached_unqueue(detached);
         detached->state = DETACHED_LOADING;
         detached->loaded_bytes = detached_memory(detached);
         owner->n_loaded++;
@@ -475,24 +507,25 @@ void detached_admit(DetachedOwner *owner) {
         if (table->is_stopped || table->engine->is_closing ||
             !table->host.clients->resume_ops->serves(table->host.clients->takeover))
                 return;
-        while ((detached = TAILQ_FIRST(&owner->queued)) && uv_hrtime() >= owner->retry_ns &&
+        while ((detached = owner_first(owner)) && uv_hrtime() >= owner->retry_ns &&
                owner_has_room(owner, detached))
                 detached_load(detached);
 }
 
 /* ---- cancel, remove, damage ------------------------------------------------ */
 
-bool detached_cancel(Detached *detached, const User *by) {
+bool detached_cancel(Detached *detached, User *by) {
         uint64_t id;
         Job *job;
 
         if (detached->state > DETACHED_ENDING || detached->stored.end)
                 return false;
 
-        detached->cancelled_by = by;
+        user_release(detached->cancelled_by);
+        detached->cancelled_by = user_hold(by);
         switch (detached->state) {
                 case DETACHED_QUEUED:
-                        TAILQ_REMOVE(&detached->owner->queued, detached, link);
+                        detached_unqueue(detached);
                         detached_finish_cancelled(detached);
                         break;
                 case DETACHED_LINKING:
@@ -549,5 +582,6 @@ void detached_damaged(Detached *detached, const char *what) {
         detached_release(detached);
         user_uncharge(&detached->jobs_charge);
         user_uncharge(&detached->bytes_charge);
+        user_uncharge(&detached->record_charge);
         detached_answer(detached);
 }

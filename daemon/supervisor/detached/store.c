@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include <sqlite3.h>
 
@@ -197,6 +198,19 @@ static int store_both(Store *store, const StoredJob *job, bool output, const Pay
         if (r < 0)
                 store_unlink(store, job, output); /* frees the space of a partial file */
         return r;
+}
+
+/* Held before, and new, at most half of free and held before. */
+int store_check_share(const Store *store, uint64_t n_held, uint64_t n_new) {
+        struct statvfs st;
+        uint64_t n_free;
+
+        if (fstatvfs(store->fd, &st) < 0)
+                return -errno;
+        n_free = (uint64_t)st.f_bavail * st.f_frsize;
+        if (n_new > n_free)
+                return -ENOSPC;
+        return n_held <= n_free - n_new ? 0 : STORE_E_SHARE;
 }
 
 int store_add(Store *store, StoredJob *job, const PayloadPart *parts, size_t n_parts) {

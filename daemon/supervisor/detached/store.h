@@ -35,6 +35,7 @@ enum {
         STORE_E_DAMAGED = PAYLOAD_E_DAMAGED,
         STORE_E_BUSY,    /* another daemon uses the store */
         STORE_E_VERSION, /* a newer gpuqd wrote it */
+        STORE_E_SHARE,   /* too little of the disk would be left for others */
 };
 
 typedef struct StoredJob {
@@ -86,6 +87,16 @@ void stored_job_clear(StoredJob *job);
  */
 size_t stored_job_parts(const StoredJob *job, bool output, int fd, PayloadPart *parts);
 
+/**
+ * store_check_share() - may a user have more of the disk?
+ * @n_held: the user's bytes there, with the new ones
+ * @n_new:  the new ones
+ *
+ * A user has at most half of what was free without that user's files, as far as limits allow that.
+ *
+ * Return: 0, STORE_E_SHARE, or a negative errno: -ENOSPC if the disk has no room for them at all.
+ */
+int store_check_share(const Store *store, uint64_t n_held, uint64_t n_new);
 /**
  * store_add() - add a job with its input from the parts
  *

@@ -26,6 +26,12 @@ void discovery_start(DeviceMonitor *monitor) {
                 discovery_failed(monitor, strerror(-r));
 }
 
+/* Places it, or fails what does not wait for a device. */
+static void discovery_settle_waiting(Engine *engine) {
+        provision_unplaced_modules(engine);
+        place_consider_all(engine);
+}
+
 void discovery_failed(DeviceMonitor *monitor, const char *why) {
         Engine *engine = monitor->engine;
 
@@ -37,6 +43,7 @@ void discovery_failed(DeviceMonitor *monitor, const char *why) {
                 free(engine->problem);
                 engine->problem = strdup(why);
                 log_warning("no device found yet: %s", engine_state(engine));
+                discovery_settle_waiting(engine);
         }
         uv_timer_start(&monitor->retry, discovery_on_timer, DISCOVERY_RETRY_MS, 0);
 }
@@ -60,14 +67,6 @@ static int discovery_make_devices(Engine *engine, const ProbeResult *result) {
                 log_info("device %zu: %s", i, info->name);
         }
         return 0;
-}
-
-static void discovery_serve_waiting(Engine *engine) {
-        Module *module;
-
-        while ((module = TAILQ_FIRST(&engine->unplaced_modules)))
-                provision_module(module);
-        place_consider_all(engine);
 }
 
 void discovery_found(DeviceMonitor *monitor, const ProbeResult *result) {
@@ -95,5 +94,5 @@ void discovery_found(DeviceMonitor *monitor, const ProbeResult *result) {
         engine->problem = NULL;
         drain_adopt(monitor);
         monitor->owner->found(monitor->userdata);
-        discovery_serve_waiting(engine);
+        discovery_settle_waiting(engine);
 }

@@ -105,8 +105,8 @@ static void xid_log_count_lost(XidLog *log) {
         uint64_t n_lost = kmsg_n_lost(log->kmsg);
 
         if (n_lost != log->n_lost)
-                log_warning(
-                        "part of the kernel log was lost: it was written faster than it was read");
+                log_warning("part of the kernel log was lost: it was written faster than gpuqd "
+                            "read it");
         log->n_lost = n_lost;
 }
 

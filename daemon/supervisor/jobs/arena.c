@@ -54,8 +54,12 @@ static Arena *arena_alloc(Engine *engine, User *user, ArenaPlace place, uint64_t
                 free(arena);
                 return NULL;
         }
+        user_hold(user);
         return arena;
 }
+
+_Static_assert(sizeof(Arena) + sizeof(Mapping) + 128 <= FOOTPRINT_ARENA,
+               "an arena takes more than gpuqd --check says");
 
 static UserResource arena_resource(ArenaPlace place) {
         return place == ARENA_DEVICE ? USER_DEVICE_BYTES : USER_ARENA_BYTES;
@@ -150,7 +154,7 @@ void arena_adopt_fd(Arena *arena, int fd) {
         arena->fd = fd;
         arena_record(arena);
         snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)arena->id);
-        keeper_link_keep(arena->engine->keeper, key, fd);
+        arena->kept_at = keeper_link_keep(arena->engine->keeper, key, fd);
 }
 
 void arena_note_session(Arena *arena, uint32_t session) {
@@ -194,6 +198,7 @@ static void arena_free(Arena *arena) {
         arena_forget_fd(arena);
         user_uncharge(&arena->charge);
         user_uncharge(&arena->count);
+        user_release(arena->user);
         free(arena);
 }
 

@@ -75,6 +75,7 @@ struct Arena {
         LIST_ENTRY(Arena) maker_link; /* maker->making */
         TAILQ_ENTRY(Arena) slot_link; /* slot->making */
 
+        uint64_t kept_at; /* on the keeper link */
         uint32_t record;  /* in the ledger, or LEDGER_NONE */
         uint32_t session; /* as in LedgerArena */
         UserCharge charge;

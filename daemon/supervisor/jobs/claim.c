@@ -17,23 +17,24 @@ bool claim_make(Slot *slot, Claim claim, const char *why) {
         Engine *engine = slot->engine;
 
         slot_set_problem(slot, why);
-        if (allowance_until(&slot->disproved, &claim_disproved, uv_hrtime()))
+        if (allowance_until(&slot->allowances->disproved, &claim_disproved, uv_hrtime()))
                 return false;
 
         if (limit_log(&engine->log_limit))
-                log_warning("device %u: the worker of uid %u blames it: %s", slot->device->index,
-                            slot->key.domain, why);
+                log_warning("device %u: the worker of uid %u reports that it failed: %s",
+                            slot->device->index, slot->key.domain, why);
         slot->claim = claim;
         engine->device_ops->doubt(slot->device);
         return true;
 }
 
 static void claim_disprove(Slot *slot) {
-        allowance_use(&slot->disproved, &claim_disproved, uv_hrtime());
+        allowance_use(&slot->allowances->disproved, &claim_disproved, uv_hrtime());
         if (limit_log(&slot->engine->log_limit))
-                log_notice("device %u passed its check: what the worker of uid %u reported counts "
-                           "for that user alone",
-                           slot->device->index, slot->key.domain);
+                log_notice(
+                        "device %u passed its health check: the failure that the worker of uid %u "
+                        "reported affects only that user",
+                        slot->device->index, slot->key.domain);
 }
 
 void claim_settle(Slot *slot, HealthFinding finding) {

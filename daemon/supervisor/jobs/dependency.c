@@ -53,9 +53,10 @@ static int dependency_set_order(Job *job, const uint64_t *numbers, size_t n) {
                         .before = before,
                         .after = job,
                         .is_order = true,
+                        .is_seen = before->state == JOB_RUNNING && dependency_may_follow(job),
                         .is_blocking = before->state != JOB_RUNNING || !dependency_may_follow(job),
                 };
-                LIST_INSERT_HEAD(&before->edges.successors, edge, link);
+                job_edge_add(edge);
                 job->edges.n_blocking += edge->is_blocking;
         }
         return 0;
@@ -86,12 +87,27 @@ int dependency_derive(Job *job) {
         return r;
 }
 
-bool dependency_block(JobEdge *edge) {
-        if (edge->is_blocking)
-                return false;
+static void dependency_block(JobEdge *edge) {
         edge->is_blocking = true;
         edge->after->edges.n_blocking++;
-        return true;
+        job_edge_remove(edge);
+        edge->is_seen = false;
+        job_edge_add(edge);
+}
+
+/* It went back to its queue, or was cancelled there and later jobs still follow it. */
+static bool dependency_has_returned(const Job *before) {
+        return before->state == JOB_WAITING || before->is_gap;
+}
+
+bool dependency_renew(Job *job) {
+        for (size_t i = 0; i < job->edges.n_order; ++i) {
+                JobEdge *edge = &job->edges.order[i];
+
+                if (edge->before && !edge->is_blocking && dependency_has_returned(edge->before))
+                        dependency_block(edge);
+        }
+        return job->edges.n_blocking == 0;
 }
 
 void dependency_unblock(JobEdge *edge) {
@@ -103,7 +119,7 @@ void dependency_unblock(JobEdge *edge) {
 }
 
 void dependency_end(JobEdge *edge) {
-        LIST_REMOVE(edge, link);
+        job_edge_remove(edge);
         edge->before = NULL;
         edge->after->edges.n_behind -= edge->is_order;
         dependency_unblock(edge);

@@ -22,8 +22,13 @@
  * Return: 0, or -ENOMEM.
  */
 int dependency_derive(Job *job);
-/** dependency_block() - the later job waits for this edge again. Return: false: it waits already. */
-bool dependency_block(JobEdge *edge);
+/**
+ * dependency_renew() - wait again for earlier jobs that were in flight and are not any more
+ *
+ * Not when those return, because they may have many followers: before the later job moves on.
+ * Return: whether nothing blocks it.
+ */
+bool dependency_renew(Job *job);
 /** dependency_unblock() - the later job does not wait for this edge any more. Repeating it is harmless. */
 void dependency_unblock(JobEdge *edge);
 /** dependency_end() - the edge's earlier job ended. */

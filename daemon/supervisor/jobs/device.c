@@ -103,8 +103,9 @@ void lane_wake(Lane *lane) {
         if (lane->is_awake)
                 return;
         if (fairshare_wake(device->share, &lane->payer->share) < 0) {
-                log_warning("device %u: a user stays without a turn for now: no memory",
-                            device->index);
+                log_warning(
+                        "device %u: gpuqd is out of memory: the jobs of one user wait for a retry",
+                        device->index);
                 device->engine->has_missed_wake = true;
                 return;
         }

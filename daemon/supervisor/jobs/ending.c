@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ending.h"
 
+#include <string.h>
+
+#include "cursor.h"
 #include "dependency.h"
 #include "engine.h"
+#include "follow.h"
 #include "inflight.h"
 #include "module.h"
 #include "place.h"
 #include "policy.h"
 #include "submitter.h"
+#include "util/activity.h"
 #include "util/list.h"
 
 #define ENDING_OUTPUT_MAX (64u << 10) /* bytes of kernels' output kept for a job */
@@ -72,9 +77,10 @@ static void ending_unlink(Job *job) {
                 return;
 
         HASH_DEL(job->engine->jobs, job);
+        if (!LIST_EMPTY(&job->user->cursors))
+                cursor_pass(job);
         TAILQ_REMOVE(&job->user->jobs, job, user_link);
-        job->is_gap = dependency_is_behind(job) &&
-                      (job->submitter || !LIST_EMPTY(&job->edges.successors));
+        job->is_gap = dependency_is_behind(job) && (job->submitter || job_has_followers(job));
         if (job->submitter && !job->is_gap)
                 order_remove(job->submitter->order, job->edges.node);
 }
@@ -86,6 +92,15 @@ static void ending_leave(Job *job) {
                 place_withdraw(job);
 }
 
+static void ending_leave_submitter(Job *job) {
+        if (!job->submitter)
+                return;
+        if (job_is_made(job))
+                TAILQ_REMOVE(&job->submitter->jobs, job, submitter_link);
+        if (job->is_gap)
+                TAILQ_INSERT_TAIL(&job->submitter->gaps, job, submitter_link);
+}
+
 static void ending_report(Job *job) {
         JobWatch *watch;
 
@@ -94,16 +109,41 @@ static void ending_report(Job *job) {
                 watch->ended(watch, job);
         }
         job_set_place(job, JOB_ENDED);
-        if (job->submitter) {
-                if (job_is_made(job))
-                        TAILQ_REMOVE(&job->submitter->jobs, job, submitter_link);
-                if (job->is_gap)
-                        TAILQ_INSERT_TAIL(&job->submitter->gaps, job, submitter_link);
+        ending_leave_submitter(job);
+        if (submitter_is_there(job->submitter)) {
                 job->submitter->ops->job_ended(job->submitter, job);
                 return;
         }
         ledger_job_forgone(job->engine->ledger, job->record);
         job_free(job);
+}
+
+/* Of texts beyond what a user may leave unread, their beginnings remain. */
+static void ending_cut_texts(JobOutcome *outcome) {
+        Failure *whole = outcome->failure;
+
+        if (whole) {
+                outcome->failure =
+                        failure_new(whole->code, "%.*s", (int)LEDGER_TEXT_MAX, whole->text);
+                failure_free(whole);
+        }
+        if (outcome->output) {
+                free(outcome->output);
+                outcome->output = strdup("[output dropped: the user has too much unread output]\n");
+        }
+}
+
+static void ending_charge_texts(Job *job) {
+        JobOutcome *outcome = &job->outcome;
+        size_t n_bytes = 0;
+
+        if (outcome->failure)
+                n_bytes += strlen(outcome->failure->text);
+        if (outcome->output)
+                n_bytes += strlen(outcome->output);
+        if (n_bytes &&
+            user_charge(job->user, &outcome->texts, USER_RECORD_BYTES, n_bytes) == USER_E_QUOTA)
+                ending_cut_texts(outcome);
 }
 
 static void ending_finish(Job *job, JobState state, Failure *failure) {
@@ -112,6 +152,8 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
 
         job->clock.ended_ns = engine_now(job->engine);
         job->outcome.failure = failure;
+        if (failure || job->outcome.output)
+                ending_charge_texts(job);
         if (was_running && !job->outcome.ran_us)
                 job->outcome.ran_us = (job->clock.ended_ns - job->clock.started_ns) / 1000;
 
@@ -123,7 +165,8 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         ending_remember(job, &end);
         ending_record(job, &end);
         ending_unlink(job);
-        place_let_go(job);
+        if (job_has_followers(job))
+                follow_ended(job);
         job_release(job);
         if (!job->is_gap)
                 user_uncharge(&job->charge);
@@ -173,13 +216,14 @@ void ending_drop_orphans(Executor *executor, uint64_t now_ns) {
                                                    "cancelled: its client disconnected"));
 }
 
-size_t ending_run(Engine *engine, size_t n_max) {
-        size_t n = 0;
-        Job *job;
+bool ending_step(User *person) {
+        Job *job = TAILQ_FIRST(&person->backlog.ending);
 
-        for (; n < n_max && (job = TAILQ_FIRST(&engine->ending)); ++n) {
-                place_withdraw(job);
-                ending_finish(job, job->verdict.state, TAKE_PTR(job->verdict.failure));
-        }
-        return n;
+        if (!job)
+                return false;
+        job->engine->n_steps++;
+        activity_begin(ACTIVITY_ENDING, 0, job->user->uid, (uint32_t)(job->id >> 32));
+        place_withdraw(job);
+        ending_finish(job, job->verdict.state, TAKE_PTR(job->verdict.failure));
+        return true;
 }

@@ -27,7 +27,7 @@ void ending_cancel(Job *job, Failure *failure);
 void ending_result(Job *job, const ExecutorResult *result);
 /** ending_drop_orphans() - cancel its jobs whose submitter has been gone for ENDING_ORPHAN_MS. */
 void ending_drop_orphans(Executor *executor, uint64_t now_ns);
-/** ending_run() - end at most @n_max of the jobs in engine->ending. Return: how many. */
-size_t ending_run(Engine *engine, size_t n_max);
+/** ending_step() - end one of a person's jobs whose end is decided. Return: false: there is none. */
+bool ending_step(User *person);
 
 #endif

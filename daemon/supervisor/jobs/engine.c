@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine.h"
 
+#include <unistd.h>
+
+#include "util/macro.h"
+
 void engine_init(Engine *engine) {
-        TAILQ_INIT(&engine->ending);
+        TAILQ_INIT(&engine->backlog);
+        TAILQ_INIT(&engine->giving_up);
         TAILQ_INIT(&engine->unplaced);
         TAILQ_INIT(&engine->unplaced_modules);
+        loads_init(&engine->loads, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1));
         resource_quotas_init(engine->quotas);
 }
 
@@ -22,6 +28,12 @@ const char *engine_state(const Engine *engine) {
         if (engine->n_devices)
                 return "ready";
         return engine->problem ? engine->problem : "gpuqd is looking for devices";
+}
+
+Failure *engine_lack(const Engine *engine) {
+        return failure_new(FAILURE_NO_DEVICE,
+                           "no usable device: %s; to wait for one, set GPUQ_WAIT_FOR_DEVICE=1",
+                           engine_state(engine));
 }
 
 Failure *engine_no_device(const Engine *engine, unsigned index) {

@@ -19,6 +19,7 @@
 
 #include "base.h"
 #include "limit.h"
+#include "policy.h"
 #include "resource.h"
 #include "util/config.h"
 #include "util/macro.h"
@@ -37,6 +38,8 @@ typedef struct Workers Workers;
 
 TAILQ_HEAD(EngineJobs, Job);
 TAILQ_HEAD(EngineModules, Module);
+TAILQ_HEAD(EngineSlots, Slot);
+TAILQ_HEAD(EngineUsers, User);
 
 struct Engine {
         uv_loop_t *loop;
@@ -62,13 +65,16 @@ struct Engine {
         Module *modules;
         Job *jobs; /* unfinished */
         Slot *slots;
-        struct EngineJobs ending;   /* ending_run() ends them */
-        struct EngineJobs unplaced; /* wait until devices are known */
+        struct EngineUsers backlog;   /* people with work for backlog_run(), in turn */
+        struct EngineSlots giving_up; /* slots whose jobs fail */
+        struct EngineJobs unplaced;   /* wait until devices are known */
         struct EngineModules unplaced_modules;
         uint64_t last_arena;
         uint64_t last_module;
 
+        Loads loads;        /* of modules */
         LimitLog log_limit; /* of log lines that a peer can cause */
+        uint64_t n_steps;   /* of the backlog, ever: a measure of the cost */
         uint64_t now_ns;    /* the clock in this turn of the loop; 0: not read yet */
         bool is_eventful;   /* a job arrived or ended in this turn */
         bool is_paused;     /* no job is dispatched: the next supervisor takes over soon */
@@ -90,6 +96,12 @@ void engine_event(Engine *engine);
 
 /** engine_state() - "ready", or what the engine waits for. */
 const char *engine_state(const Engine *engine);
+/** engine_lacks_devices() - no device was found so far; the search goes on. */
+static inline bool engine_lacks_devices(const Engine *engine) {
+        return !engine->n_devices && engine->problem;
+}
+/** engine_lack() - the failure of work that would have to wait until a device is found. */
+Failure *engine_lack(const Engine *engine);
 /** engine_no_device() - the failure of a request that names a device which does not exist. */
 Failure *engine_no_device(const Engine *engine, unsigned index);
 

@@ -47,6 +47,7 @@ struct Executor {
 
         Mapping *mappings;   /* arenas that it may use */
         Instance *instances; /* modules that it was given */
+        unsigned n_crowded;  /* instances for which INSTANCE_PARKED_MAX jobs wait */
         char *waiting;       /* what the worker waits to do until no kernel runs; NULL: nothing */
 };
 

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "proto/text.h"
+#include "util/table.h"
+
 /*
  * A ring of entries, and buckets that chain them by index. 0 ends a chain, so index i is stored as
  * i + 1. After the ring is allocated, only the texts of failed jobs need memory.
@@ -14,8 +17,9 @@ struct History {
         uint32_t n_added; /* in all */
 };
 
+/* Clients choose half of an id, so which ones meet in a bucket must be a secret of this process. */
 static uint32_t history_bucket(uint64_t id) {
-        return (uint32_t)((id * 0x9e3779b97f4a7c15ull) >> 52) % HISTORY_MAX;
+        return table_hash(&id, sizeof(id)) % HISTORY_MAX;
 }
 
 int history_new(History **ret_history) {
@@ -60,7 +64,8 @@ void history_add(History *history, const HistoryEntry *entry) {
         history->n_added = history->n_added + 1 ? history->n_added + 1 : HISTORY_MAX;
 
         *copy = *entry;
-        copy->text = entry->text ? strndup(entry->text, HISTORY_TEXT_MAX) : NULL;
+        copy->text =
+                entry->text ? strndup(entry->text, text_cut(entry->text, HISTORY_TEXT_MAX)) : NULL;
         history->next[index] = *bucket;
         *bucket = index + 1;
 }
@@ -71,4 +76,17 @@ const HistoryEntry *history_find(const History *history, uint64_t id) {
         while (link && history->entries[link - 1].id != id)
                 link = history->next[link - 1];
         return link ? &history->entries[link - 1] : NULL;
+}
+
+size_t history_longest(const History *history) {
+        size_t longest = 0;
+
+        for (size_t i = 0; i < HISTORY_MAX; ++i) {
+                size_t n = 0;
+
+                for (uint16_t link = history->buckets[i]; link; link = history->next[link - 1])
+                        n++;
+                longest = MAX(longest, n);
+        }
+        return longest;
 }

@@ -10,6 +10,7 @@
  * entries.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "util/macro.h"
@@ -39,5 +40,7 @@ DEFINE_CLEANUP(History, history_free)
 void history_add(History *history, const HistoryEntry *entry);
 /** history_find() - Return: the entry until the next add, or NULL when unknown or forgotten. */
 const HistoryEntry *history_find(const History *history, uint64_t id);
+/** history_longest() - the most steps of a search; for tests. */
+size_t history_longest(const History *history);
 
 #endif

@@ -78,6 +78,22 @@ static void job_copy_kernels(Job *job, const JobSpec *spec, char **names) {
         }
 }
 
+static struct JobEdgeList *job_edge_list(const JobEdge *edge) {
+        JobEdges *edges = &edge->before->edges;
+
+        if (!edge->is_order)
+                return &edges->dependents;
+        return edge->is_seen ? &edges->followers : &edges->successors;
+}
+
+void job_edge_add(JobEdge *edge) {
+        TAILQ_INSERT_TAIL(job_edge_list(edge), edge, link);
+}
+
+void job_edge_remove(JobEdge *edge) {
+        TAILQ_REMOVE(job_edge_list(edge), edge, link);
+}
+
 static void job_copy_after(Job *job, const JobSpec *spec) {
         job->edges.n_after = job->edges.n_blocking = spec->n_after;
         for (size_t i = 0; i < spec->n_after; ++i) {
@@ -86,7 +102,7 @@ static void job_copy_after(Job *job, const JobSpec *spec) {
                         .after = job,
                         .is_blocking = true,
                 };
-                LIST_INSERT_HEAD(&spec->after[i]->edges.successors, &job->edges.after[i], link);
+                job_edge_add(&job->edges.after[i]);
         }
 }
 
@@ -130,7 +146,7 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
         *job = (Job){
                 .id = spec->id,
                 .engine = engine,
-                .user = user,
+                .user = user_hold(user),
                 .work.device = spec->device,
                 .work.timeout_ms = spec->timeout_ms,
                 .work.repeatable = spec->repeatable,
@@ -146,7 +162,9 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .session = (uint32_t)(spec->id >> 32),
                 .priority = spec->priority,
         };
-        LIST_INIT(&job->edges.successors);
+        TAILQ_INIT(&job->edges.dependents);
+        TAILQ_INIT(&job->edges.successors);
+        TAILQ_INIT(&job->edges.followers);
         LIST_INIT(&job->watches);
         job_copy(job, spec, &layout);
         job->cost.class = job_duration_class(job, &texts);
@@ -177,23 +195,27 @@ void job_release(Job *job) {
 static void job_drop_edges(JobEdge *edges, size_t n_edges) {
         for (size_t i = 0; i < n_edges; ++i)
                 if (edges[i].before)
-                        LIST_REMOVE(&edges[i], link);
+                        job_edge_remove(&edges[i]);
 }
 
 Job *job_free(Job *job) {
         if (!job)
                 return NULL;
-        if (job->is_gap) {
+        if (job->is_gap || job->edges.is_following) {
                 job->is_left = true;
                 return NULL;
         }
 
         assert(!job->entry.turn);
-        assert(LIST_EMPTY(&job->edges.successors));
+        assert(!job_has_followers(job));
         assert(LIST_EMPTY(&job->watches));
 
-        user_uncharge(&job->charge);
+        if (job->charge.user) /* mostly its end has undone it */
+                user_uncharge(&job->charge);
         user_uncharge(&job->memory);
+        if (job->outcome.texts.user)
+                user_uncharge(&job->outcome.texts);
+        job->user->n_held--;
         job_drop_edges(job->edges.after, job->edges.n_after);
         job_drop_edges(job->edges.order, job->edges.n_order);
         job_release(job);
@@ -309,36 +331,6 @@ bool job_changes_in_place(const Job *job, ArenaPlace place) {
 bool job_has_variables(const Job *job) {
         for (size_t i = 0; i < job->work.n_kernels; ++i)
                 if (job->work.kernels[i].module->has_variables)
-                        return true;
-        return false;
-}
-
-static bool job_reads(const Job *job, const JobBuffer *written) {
-        for (size_t i = 0; i < job->work.n_buffers; ++i) {
-                const JobBuffer *read = &job->work.buffers[i];
-
-                if (job_is_read(read) && read->arena == written->arena &&
-                    read->offset < written->offset + written->length &&
-                    written->offset < read->offset + read->length)
-                        return true;
-        }
-        return false;
-}
-
-static bool job_overwrites(const Job *job, const Job *before) {
-        for (size_t i = 0; i < job->work.n_buffers; ++i)
-                if (job->work.buffers[i].direction != JOB_IN &&
-                    job_reads(before, &job->work.buffers[i]))
-                        return true;
-        return false;
-}
-
-bool job_is_overtaken(const Job *job) {
-        const JobEdge *edge;
-
-        LIST_FOREACH (edge, &job->edges.successors, link)
-                if (edge->is_order && (edge->after->state == JOB_RUNNING || edge->after->is_held) &&
-                    job_overwrites(edge->after, job))
                         return true;
         return false;
 }

@@ -63,7 +63,7 @@ typedef enum JobPlace {
         JOB_ALONE,    /* its slot's list of jobs to run alone */
         JOB_PARKED,   /* an instance's list, until the module is loaded there */
         JOB_INFLIGHT, /* its worker's list */
-        JOB_ENDING,   /* engine->ending: ends as soon as the call stack is shallow */
+        JOB_ENDING,   /* backlog.ending of its person: ends as soon as the call stack is shallow */
         JOB_ENDED,    /* its submitter has been told */
         _JOB_PLACE_N,
 } JobPlace;
@@ -99,10 +99,13 @@ typedef struct JobKernel {
 typedef struct JobEdge {
         Job *before; /* NULL once that job ended */
         Job *after;
-        LIST_ENTRY(JobEdge) link; /* before->successors */
+        TAILQ_ENTRY(JobEdge) link; /* one of the three lists in before->edges */
         bool is_order; /* derived from buffers: the earlier job need only be in flight in the same worker */
         bool is_blocking; /* counted in after->n_blocking */
+        bool is_seen;     /* in before->edges.followers */
 } JobEdge;
+
+TAILQ_HEAD(JobEdgeList, JobEdge);
 
 /* Another observer of the end; embedded in the observer's own object. */
 typedef struct JobWatch {
@@ -162,9 +165,13 @@ typedef struct JobEdges {
         OrderNode *node; /* in submitter->order, until it ends and is no gap */
         size_t n_after;
         size_t n_order;
-        size_t n_behind;   /* of order: those that have not ended */
-        size_t n_blocking; /* edges that keep it from running */
-        LIST_HEAD(, JobEdge) successors;
+        size_t n_behind;               /* of order: those that have not ended */
+        size_t n_blocking;             /* edges that keep it from running */
+        struct JobEdgeList dependents; /* later jobs whose clients named it */
+        struct JobEdgeList successors; /* later jobs by buffers, not looked at since it started */
+        struct JobEdgeList followers;  /* later jobs by buffers that were */
+        TAILQ_ENTRY(Job) link;         /* backlog.following of its person */
+        bool is_following;             /* in that list */
 } JobEdges;
 
 /* Timestamps; 0: not yet. */
@@ -197,9 +204,16 @@ typedef struct JobVerdict {
 typedef struct JobOutcome {
         Failure *failure; /* when FAILED or CANCELLED */
         char *output;     /* what its kernels printed */
+        UserCharge texts; /* for both */
         uint64_t ran_us;
         uint64_t gpu_ns;
 } JobOutcome;
+
+/* As last counted for a listing. */
+typedef struct JobPosition {
+        uint32_t n_before; /* jobs before it */
+        uint32_t n_counts; /* of its user, when that was */
+} JobPosition;
 
 struct Job {
         uint64_t id;
@@ -210,17 +224,17 @@ struct Job {
 
         TAILQ_ENTRY(Job) link;           /* the list that `place` names */
         TAILQ_ENTRY(Job) user_link;      /* user->jobs */
-        TAILQ_ENTRY(Job) submitter_link; /* submitter->jobs; submitter->gaps; gaps being closed */
+        TAILQ_ENTRY(Job) submitter_link; /* submitter->jobs or submitter->gaps */
         UT_hash_handle hh;               /* engine->jobs */
         QueueEntry entry;                /* its lane's queue */
         Delivery delivery;               /* in its worker's outbox, until it is sent */
 
         JobState state;
         JobPlace place;
-        Device *device;     /* NULL: not chosen */
-        Executor *executor; /* while RUNNING */
-        Instance *instance; /* while PARKED */
-        size_t n_before;    /* QUEUED: jobs before it, as last counted for a listing */
+        Device *device;       /* NULL: not chosen */
+        Executor *executor;   /* while RUNNING */
+        Instance *instance;   /* while PARKED */
+        JobPosition position; /* while QUEUED */
 
         JobWork work;
         JobEdges edges;
@@ -236,18 +250,18 @@ struct Job {
         unsigned retries;
         FaultPhase phase; /* set when its worker ends */
         bool is_held : 1; /* was in a worker of the previous supervisor; its session is still resubmitting */
-        bool was_overtaken : 1; /* job_is_overtaken() at its worker's end */
+        bool was_overtaken : 1; /* see overtaken.h; set at its worker's end */
         bool is_alone : 1;      /* runs alone after a fault */
         bool is_pooled : 1;     /* its memory comes from a pool */
         bool is_gap : 1;  /* ended, and later jobs follow it until its predecessors have ended */
-        bool is_left : 1; /* a gap that job_free() was called for */
+        bool is_left : 1; /* a job that job_free() was called for while later jobs still follow it */
 };
 
 /** job_texts() - for @spec's label and kernels. */
 JobTexts job_texts(const JobSpec *spec);
 /** job_new() - a WAITING job, with references to what it names. Return: 0, or -ENOMEM. */
 int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job);
-/** job_free() - the job must be in no list; a gap is freed once it is closed. NULL is fine. Return: NULL. */
+/** job_free() - the job must be in no list; freed once no job follows it. NULL is fine. Return: NULL. */
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job, job_free)
 /** job_memory() - bytes that it takes until it ends, with its place in the order. */
@@ -292,6 +306,15 @@ static inline Lane *job_lane(const Job *job) {
 }
 /** job_owner() - the owner as the ledger stores it. */
 LedgerOwner job_owner(const Job *job);
+/** job_edge_add() - put an edge into the list of its earlier job where it belongs. */
+void job_edge_add(JobEdge *edge);
+/** job_edge_remove() - take it out. */
+void job_edge_remove(JobEdge *edge);
+/** job_has_followers() - later jobs have edges to it. */
+static inline bool job_has_followers(const Job *job) {
+        return !TAILQ_EMPTY(&job->edges.dependents) || !TAILQ_EMPTY(&job->edges.successors) ||
+               !TAILQ_EMPTY(&job->edges.followers);
+}
 /** job_is_ended() - DONE, FAILED or CANCELLED. */
 bool job_is_ended(const Job *job);
 
@@ -299,8 +322,6 @@ bool job_is_ended(const Job *job);
 bool job_changes_in_place(const Job *job, ArenaPlace place);
 /** job_has_variables() - one of its modules has writable variables. */
 bool job_has_variables(const Job *job);
-/** job_is_overtaken() - a later job in flight writes what this job reads, so a retry might read other input. */
-bool job_is_overtaken(const Job *job);
 /** job_kernel_names() - "kernel add", "kernels add, scale" or "job 1.2"; at most n_text bytes. */
 void job_kernel_names(const Job *job, char *text, size_t n_text);
 /** job_waited_us() - from submission to start, or up to now. */

@@ -21,6 +21,8 @@ void jobs_fini(Engine *engine) {
         for (size_t i = 0; i < engine->n_devices; ++i)
                 device_fini(&engine->devices[i]);
         free(engine->devices);
+        for (user = engine->users; user; user = user->hh.next)
+                user_leave_person(user);
         HASH_ITER (hh, engine->users, user, next) {
                 HASH_DEL(engine->users, user);
                 user_free(user);

@@ -17,14 +17,18 @@
  *     limit, history, delivery, device_ops
  *     engine: what all share      device and lane       user      submitter
  *     executor: a worker          arena      slot       module    job
- *     dependency: edges           inflight   gate       choice: a device
- *     place: where a job is       ending     provision: workers, arenas, modules of a slot
- *     recovery                    offer      scheduler  submission           reason
+ *     cursor     dependency: edges           inflight   gate       choice: a device
+ *     place: where a job is       follow: later jobs     ending
+ *     provision: workers, arenas, modules of a slot
+ *     overtaken, recovery         offer      retire     scheduler  submission           reason
+ *     backlog: what is left for later turns
  *     claim: what a worker says of its device
  */
 
 #include "arena.h"
+#include "backlog.h"
 #include "choice.h"
+#include "cursor.h"
 #include "claim.h"
 #include "device.h"
 #include "device_ops.h"
@@ -40,10 +44,12 @@
 #include "provision.h"
 #include "reason.h"
 #include "recovery.h"
+#include "retire.h"
 #include "scheduler.h"
 #include "slot.h"
 #include "submission.h"
 #include "submitter.h"
+#include "trim.h"
 #include "user.h"
 
 /** jobs_configure() - apply another configuration, which stays the caller's. */

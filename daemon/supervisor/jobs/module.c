@@ -61,6 +61,23 @@ static void module_resume(Module *module, const ModuleSpec *spec) {
         module->is_used = module->variables_lost = spec->is_used;
 }
 
+static uint64_t module_text_bytes(const ModuleSpec *spec) {
+        uint64_t n_bytes = strlen(spec->name) + 1;
+
+        for (size_t i = 0; i < spec->n_options; ++i)
+                n_bytes += sizeof(char *) + strlen(spec->options[i]) + 1;
+        return n_bytes;
+}
+
+Failure *module_quota_failure(const User *user, const ModuleSpec *spec) {
+        if (!user_may_charge(user, USER_MODULES, 1))
+                return user_quota_failure(user, USER_MODULES, 1);
+        return user_quota_failure(user, USER_RECORD_BYTES, module_text_bytes(spec));
+}
+
+_Static_assert(sizeof(Module) + sizeof(Instance) + 128 <= FOOTPRINT_MODULE,
+               "a module takes more than gpuqd --check says");
+
 int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module) {
         _cleanup_(module_unrefp) Module *module = NULL;
         Engine *engine = submitter->engine;
@@ -84,11 +101,13 @@ int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module
                 return -ENOMEM;
         }
 
+        user_hold(module->user);
         r = module_copy(module, spec);
         if (r < 0)
                 return r;
-        r = user_charge(submitter->user, &module->charge, USER_MODULES, 1);
-        if (r == USER_E_QUOTA)
+        if (user_charge(submitter->user, &module->charge, USER_MODULES, 1) == USER_E_QUOTA ||
+            user_charge(submitter->user, &module->texts, USER_RECORD_BYTES,
+                        module_text_bytes(spec)) == USER_E_QUOTA)
                 return MODULE_E_QUOTA;
 
         module->submitter = submitter;
@@ -122,8 +141,49 @@ Instance *module_find_instance(const Module *module, const Executor *executor) {
         return instance;
 }
 
+static int instance_load(Instance *instance) {
+        Executor *executor = instance->executor;
+        int r;
+
+        r = executor->engine->executor_ops->push_module(executor, instance->module);
+        if (r == 0)
+                instance->state = INSTANCE_ADDING;
+        return r;
+}
+
+static int instance_begin_load(Instance *instance) {
+        Loads *loads = &instance->executor->engine->loads;
+
+        if (!loads_begin(loads, &instance->module->user->person->loads, &instance->load))
+                return 0;
+        return instance_load(instance);
+}
+
+void instance_end_load(Instance *instance) {
+        Engine *engine = instance->executor->engine;
+
+        if (instance->load.state == LOAD_RUNNING)
+                engine->loads.has_free = true;
+        loads_end(&engine->loads, &instance->load);
+}
+
+void instances_load(Engine *engine) {
+        Load *load;
+
+        if (!engine->loads.has_free)
+                return;
+        engine->loads.has_free = false;
+        while ((load = loads_next(&engine->loads)))
+                if (instance_load(container_of(load, Instance, load)) < 0) {
+                        loads_put_back(&engine->loads, load);
+                        engine->loads.has_free = true; /* a later turn tries again */
+                        return;
+                }
+}
+
 void instance_free(Instance *instance) {
         assert(TAILQ_EMPTY(&instance->parked));
+        instance_end_load(instance);
         LIST_REMOVE(instance, link);
         HASH_DEL(instance->executor->instances, instance);
         free(instance);
@@ -146,14 +206,14 @@ Instance *module_add_instance(Module *module, Executor *executor) {
                 return NULL;
         }
         LIST_INSERT_HEAD(&module->instances, instance, link);
-        if (executor->engine->executor_ops->push_module(executor, module) == 0)
+        if (instance_begin_load(instance) == 0)
                 return instance;
         instance_free(instance);
         return NULL;
 }
 
 void instance_drop(Instance *instance) {
-        if (instance->state != INSTANCE_FAILED)
+        if (instance->state == INSTANCE_ADDING || instance->state == INSTANCE_READY)
                 instance->executor->engine->executor_ops->drop_module(instance->executor,
                                                                       instance->id);
         instance_free(instance);
@@ -171,6 +231,8 @@ static void module_free(Module *module) {
         module_stop_waiting(module);
         HASH_DEL(module->engine->modules, module);
         user_uncharge(&module->charge);
+        user_uncharge(&module->texts);
+        user_release(module->user);
         ledger_drop(module->engine->ledger, LEDGER_MODULE, module->record);
         arena_unref(module->image);
         for (size_t i = 0; i < module->n_options; ++i)

@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 
 #include "base.h"
+#include "policy.h"
 #include "submitter.h"
 #include "user.h"
 #include "util/macro.h"
@@ -43,10 +44,14 @@ typedef enum ModuleState {
 } ModuleState;
 
 typedef enum InstanceState {
-        INSTANCE_ADDING,
+        INSTANCE_QUEUED, /* other loads come first (policy/loads.h) */
+        INSTANCE_ADDING, /* the executor loads it */
         INSTANCE_READY,
         INSTANCE_FAILED, /* reported, about to be freed */
 } InstanceState;
+
+#define INSTANCE_PARKED_MAX                                                                        \
+        1024u /* jobs that wait for one instance; the others stay in their queues */
 
 TAILQ_HEAD(InstanceJobs, Job);
 
@@ -56,15 +61,17 @@ struct Instance {
         Module *module;
         Executor *executor;
         InstanceState state;
+        Load load;
         bool is_used;               /* a job may have changed its variables */
         struct InstanceJobs parked; /* wait until the instance is READY */
-        LIST_ENTRY(Instance) link;  /* module->instances */
-        UT_hash_handle hh;          /* executor->instances */
+        unsigned n_parked;
+        LIST_ENTRY(Instance) link; /* module->instances */
+        UT_hash_handle hh;         /* executor->instances */
 };
 
 enum {
         _MODULE_E_SUCCESS,
-        MODULE_E_QUOTA,
+        MODULE_E_QUOTA, /* see module_quota_failure() */
 };
 
 typedef struct ModuleSpec {
@@ -117,10 +124,13 @@ struct Module {
         bool is_used;    /* a job may have changed its variables since they were loaded */
         bool is_resumed; /* from a resumed session: jobs may name it before it is READY */
         UserCharge charge;
+        UserCharge texts; /* its name and options */
 };
 
 /** module_new() - LOADING, with its submitter's reference. Return: 0, MODULE_E_QUOTA, or -ENOMEM. */
 int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module);
+/** module_quota_failure() - why module_new() returned MODULE_E_QUOTA. */
+Failure *module_quota_failure(const User *user, const ModuleSpec *spec);
 /** module_find() - Return: NULL: no module has this id. */
 Module *module_find(const Engine *engine, uint64_t id);
 /** module_ref() - Return: the module. */
@@ -142,8 +152,12 @@ void module_note_use(Module *module);
 void module_forget_use(Module *module);
 /** module_find_instance() - its instance in this executor. Return: NULL: it has none. */
 Instance *module_find_instance(const Module *module, const Executor *executor);
-/** module_add_instance() - have the executor load it: ADDING. Return: NULL: out of memory. */
+/** module_add_instance() - have the executor load it: QUEUED or ADDING. Return: NULL: out of memory. */
 Instance *module_add_instance(Module *module, Executor *executor);
+/** instance_end_load() - it is loaded or not to be. Others start with instances_load(). */
+void instance_end_load(Instance *instance);
+/** instances_load() - once a turn: start loads that waited and whose turn it is. */
+void instances_load(Engine *engine);
 /** instance_drop() - have the executor unload it; no job waits for it. */
 void instance_drop(Instance *instance);
 /** instance_free() - the same for an executor that is gone. */

@@ -10,6 +10,8 @@
 #include "submitter.h"
 #include "util/list.h"
 
+#define PLACE_LOOK_MAX 64u /* followers looked at in one go */
+
 /* ---- waiting --------------------------------------------------------------- */
 
 static Failure *place_wanted_device(const Job *job, int *ret_wanted) {
@@ -41,7 +43,7 @@ static bool place_follow_order(const Job *job, int *wanted) {
         for (size_t i = 0; i < job->edges.n_order; ++i) {
                 const Job *before = job->edges.order[i].before;
 
-                if (!before)
+                if (!before || before->state != JOB_RUNNING)
                         continue;
                 if (*wanted >= 0 && *wanted != (int)before->device->index)
                         return false;
@@ -96,6 +98,10 @@ static int place_enqueue(Job *job, Lane *lane) {
 }
 
 static void place_wait_for_device(Job *job) {
+        if (engine_lacks_devices(job->engine) && !job->submitter->waits_for_device) {
+                place_end_soon(job, JOB_FAILED, engine_lack(job->engine));
+                return;
+        }
         job_set_place(job, JOB_UNPLACED);
         TAILQ_INSERT_TAIL(&job->engine->unplaced, job, link);
 }
@@ -109,6 +115,8 @@ void place_consider(Job *job) {
 
         if (job->state != JOB_WAITING || job->place != JOB_NOWHERE || job->edges.n_blocking ||
             job->is_held)
+                return;
+        if (dependency_is_behind(job) && !dependency_renew(job))
                 return;
         if (!job->engine->n_devices) {
                 place_wait_for_device(job);
@@ -132,12 +140,22 @@ void place_consider(Job *job) {
 }
 
 void place_consider_all(Engine *engine) {
-        Job *job;
+        Job *last = TAILQ_LAST(&engine->unplaced, EngineJobs); /* others go on waiting, behind it */
+        Job *job = NULL;
 
-        while ((job = TAILQ_FIRST(&engine->unplaced))) {
+        while (job != last) {
+                job = TAILQ_FIRST(&engine->unplaced);
                 place_withdraw(job);
                 place_consider(job);
         }
+}
+
+static void place_unpark(Job *job) {
+        Instance *instance = job->instance;
+
+        TAILQ_REMOVE(&instance->parked, job, link);
+        instance->executor->n_crowded -= instance->n_parked-- == INSTANCE_PARKED_MAX;
+        job->instance = NULL;
 }
 
 void place_withdraw(Job *job) {
@@ -160,12 +178,11 @@ void place_withdraw(Job *job) {
                         place_unload(job);
                         break;
                 case JOB_PARKED:
-                        TAILQ_REMOVE(&job->instance->parked, job, link);
-                        job->instance = NULL;
+                        place_unpark(job);
                         place_unload(job);
                         break;
                 case JOB_ENDING:
-                        TAILQ_REMOVE(&job->engine->ending, job, link);
+                        TAILQ_REMOVE(&job->user->person->backlog.ending, job, link);
                         break;
         }
         job_set_place(job, JOB_NOWHERE);
@@ -187,6 +204,7 @@ void place_park(Job *job, Instance *instance) {
         job_set_place(job, JOB_PARKED);
         job->instance = instance;
         TAILQ_INSERT_TAIL(&instance->parked, job, link);
+        instance->executor->n_crowded += ++instance->n_parked == INSTANCE_PARKED_MAX;
 }
 
 /* ---- running --------------------------------------------------------------- */
@@ -225,18 +243,6 @@ static void place_started(Job *job, Executor *executor) {
         place_claim_variables(job);
 }
 
-/* Successors by buffers may follow it into its worker. */
-static void place_let_follow(Job *job) {
-        JobEdge *edge;
-
-        LIST_FOREACH (edge, &job->edges.successors, link) {
-                if (!edge->is_order || !dependency_may_follow(edge->after))
-                        continue;
-                dependency_unblock(edge);
-                place_consider(edge->after);
-        }
-}
-
 int place_run(Job *job, Executor *executor) {
         int r;
 
@@ -245,7 +251,6 @@ int place_run(Job *job, Executor *executor) {
         if (r < 0)
                 return r;
         place_started(job, executor);
-        place_let_follow(job);
         return 0;
 }
 
@@ -281,19 +286,6 @@ void place_leave(Job *job) {
         slot_wake(lane->slot);
 }
 
-/* Successors by buffers wait for it again. */
-static void place_hold_back(Job *job) {
-        JobEdge *edge;
-
-        LIST_FOREACH (edge, &job->edges.successors, link) {
-                Job *after = edge->after;
-
-                if (edge->is_order && dependency_block(edge) && after->state == JOB_WAITING &&
-                    after->place != JOB_ENDING)
-                        place_withdraw(after);
-        }
-}
-
 static void place_go_back(Job *job, bool alone) {
         bool was_sent = !job->delivery.is_queued;
 
@@ -303,12 +295,11 @@ static void place_go_back(Job *job, bool alone) {
         job->clock.started_ns = 0;
         job->outcome.ran_us = 0;
         job_set_state(job, JOB_WAITING);
-        place_hold_back(job);
 }
 
 void place_return(Job *job, bool alone) {
         place_go_back(job, alone);
-        if (job->submitter)
+        if (submitter_is_there(job->submitter))
                 place_consider(job);
         else
                 place_end_soon(
@@ -327,22 +318,23 @@ void place_recall(Executor *executor) {
 
 /* ---- ending ---------------------------------------------------------------- */
 
-/* A job in flight behind others does not stop the worker: dependency_end() comes back to it. */
-static void place_stop(Job *job) {
+void place_stop(Job *job) {
         if (!dependency_is_behind(job))
                 job->engine->executor_ops->stop_soon(job->executor);
 }
 
-/* A job behind others cannot be taken from the outbox if jobs that follow it are in there, too. */
+/* A job behind others cannot be taken from the outbox if jobs that follow it are in there, too. With
+ * very many followers that is taken for granted. */
 static bool place_is_sent(const Job *job) {
-        JobEdge *edge;
+        unsigned n_left = PLACE_LOOK_MAX;
+        const JobEdge *edge;
 
         if (!job->delivery.is_queued)
                 return true;
         if (!dependency_is_behind(job))
                 return false;
-        LIST_FOREACH (edge, &job->edges.successors, link)
-                if (edge->is_order && edge->after->state == JOB_RUNNING)
+        TAILQ_FOREACH (edge, &job->edges.followers, link)
+                if (edge->after->state == JOB_RUNNING || !n_left--)
                         return true;
         return false;
 }
@@ -365,73 +357,5 @@ void place_end_soon(Job *job, JobState state, Failure *failure) {
                 place_go_back(job, job->is_alone);
         place_withdraw(job);
         job_set_place(job, JOB_ENDING);
-        TAILQ_INSERT_TAIL(&job->engine->ending, job, link);
-}
-
-static void place_fail_dependent(Job *dependent, const Job *job) {
-        const Failure *failure = job->outcome.failure;
-
-        place_end_soon(dependent, JOB_FAILED,
-                       failure_depends(job->id, job->state == JOB_CANCELLED, failure->code,
-                                       failure->root, failure->text));
-}
-
-/* @closed: gaps that lost their last predecessor. */
-static void place_end_edge(JobEdge *edge, const Job *job, struct SubmitterJobs *closed) {
-        Job *after = edge->after;
-
-        dependency_end(edge);
-        if (!edge->is_order && job->state != JOB_DONE)
-                place_fail_dependent(after, job);
-        if (edge->is_order && after->is_gap && !dependency_is_behind(after)) {
-                if (after->submitter)
-                        TAILQ_REMOVE(&after->submitter->gaps, after, submitter_link);
-                TAILQ_INSERT_TAIL(closed, after, submitter_link);
-        }
-        if (after->state == JOB_RUNNING && after->verdict.failure)
-                place_stop(after);
-        place_consider(after);
-}
-
-static void place_end_edges(Job *job, struct SubmitterJobs *closed) {
-        JobEdge *edge;
-
-        while ((edge = LIST_FIRST(&job->edges.successors)))
-                place_end_edge(edge, job, closed);
-}
-
-/* Not by recursion: cancelled jobs may be a long chain. */
-static void place_close_gaps(struct SubmitterJobs *closed) {
-        Job *job;
-
-        while ((job = TAILQ_FIRST(closed))) {
-                TAILQ_REMOVE(closed, job, submitter_link);
-                if (job->submitter)
-                        order_remove(job->submitter->order, job->edges.node);
-                place_end_edges(job, closed);
-                job->is_gap = false;
-                user_uncharge(&job->charge);
-                if (job->is_left)
-                        job_free(job);
-        }
-}
-
-/* Successors by buffers go on following it. */
-static void place_leave_gap(Job *job, struct SubmitterJobs *closed) {
-        JobEdge *edge, *next;
-
-        place_hold_back(job);
-        LIST_FOREACH_SAFE (edge, &job->edges.successors, link, next)
-                if (!edge->is_order)
-                        place_end_edge(edge, job, closed);
-}
-
-void place_let_go(Job *job) {
-        struct SubmitterJobs closed = TAILQ_HEAD_INITIALIZER(closed);
-
-        if (job->is_gap)
-                place_leave_gap(job, &closed);
-        else
-                place_end_edges(job, &closed);
-        place_close_gaps(&closed);
+        TAILQ_INSERT_TAIL(&user_has_backlog(job->user, job->engine)->ending, job, link);
 }

@@ -37,11 +37,11 @@ void place_recall(Executor *executor);
 /**
  * place_end_soon() - decide the job's end
  *
- * A RUNNING job ends when it has stopped, another in ending_run(); a job that ends by itself before
+ * A RUNNING job ends when it has stopped, another in backlog_run(); a job that ends by itself before
  * keeps its own result. Consumes @failure.
  */
 void place_end_soon(Job *job, JobState state, Failure *failure);
-/** place_let_go() - the job ended: its successors go on, or end too if they depend on its success. */
-void place_let_go(Job *job);
+/** place_stop() - end a RUNNING job with its worker, unless it is behind others: follow.h comes back to it. */
+void place_stop(Job *job);
 
 #endif

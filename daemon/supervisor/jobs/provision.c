@@ -13,6 +13,7 @@
 
 #define PROVISION_RETRY_MS     250u /* before the second try; doubles */
 #define PROVISION_RETRY_MAX_MS 30000u
+#define PROVISION_SHARE_MS     1000u /* while its person has too many workers */
 
 /* ---- slots ----------------------------------------------------------------- */
 
@@ -46,11 +47,12 @@ static void provision_on_retry(uv_timer_t *timer) {
 /* After its worker blamed the device, only once a check has settled that. */
 static bool provision_may_start(const Slot *slot) {
         return !slot->engine->is_closing && !slot->engine->is_paused && !slot->claim &&
-               slot_has_work(slot);
+               !slot->n_giving_up && slot_has_work(slot);
 }
 
 static void provision_start(Slot *slot) {
         uint64_t now_ns = uv_hrtime(), from_ns;
+        _cleanup_(failure_freep) Failure *failure = NULL;
         int r;
 
         if (!provision_may_start(slot))
@@ -62,6 +64,12 @@ static void provision_start(Slot *slot) {
                 return;
         }
 
+        failure = slot_charge_worker(slot);
+        if (failure) { /* until another worker of this person has ended */
+                slot_set_problem(slot, failure->text);
+                uv_timer_start(&slot->retry, provision_on_retry, PROVISION_SHARE_MS, 0);
+                return;
+        }
         r = slot->engine->executor_ops->start(slot->engine->workers, slot, &slot->executor);
         if (r < 0)
                 provision_worker_failed(slot, strerror(-r));
@@ -122,13 +130,30 @@ static Failure *provision_choose_slot(Module *module, Slot **ret_slot) {
         return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "gpuqd has no memory for a worker");
 }
 
+static void provision_wait_for_device(Module *module) {
+        if (engine_lacks_devices(module->engine) && !module->submitter->waits_for_device)
+                module_failed(module, engine_lack(module->engine));
+        else
+                module_wait(module, NULL);
+}
+
+void provision_unplaced_modules(Engine *engine) {
+        Module *last = TAILQ_LAST(&engine->unplaced_modules, EngineModules);
+        Module *module = NULL;
+
+        while (module != last) {
+                module = TAILQ_FIRST(&engine->unplaced_modules);
+                provision_module(module);
+        }
+}
+
 void provision_module(Module *module) {
         Failure *failure;
         Slot *slot = NULL;
 
         module_stop_waiting(module);
         if (!module->engine->n_devices) {
-                module_wait(module, NULL);
+                provision_wait_for_device(module);
                 return;
         }
 
@@ -151,17 +176,22 @@ static void provision_unpark(Instance *instance) {
         }
 }
 
+/* There may be as many as their user has jobs, and the failure a compiler's log: the first one gets all
+ * of it, and they end in parts. */
 static void provision_fail_parked(Instance *instance, const Failure *failure) {
-        Job *job;
+        Job *job = TAILQ_FIRST(&instance->parked);
 
-        while ((job = TAILQ_FIRST(&instance->parked)))
+        if (job)
                 ending_fail(job, failure_copy(failure));
+        while ((job = TAILQ_FIRST(&instance->parked)))
+                place_end_soon(job, JOB_FAILED, failure_brief(failure));
 }
 
 void provision_module_loaded(Instance *instance, Gpuq__V1__ModuleReady *report) {
         _cleanup_(module_unrefp) Module *module = module_ref(instance->module);
 
         module->n_tries = 0;
+        instance_end_load(instance);
         instance->state = INSTANCE_READY;
         provision_unpark(instance);
         module_loaded(module, report);
@@ -172,8 +202,10 @@ void provision_module_failed(Instance *instance, Failure *failure) {
         _cleanup_(module_unrefp) Module *module = module_ref(instance->module);
 
         module->n_tries = 0;
+        instance_end_load(instance);
         instance->state = INSTANCE_FAILED;
         provision_fail_parked(instance, failure);
+        slot_wake(instance->executor->slot); /* more jobs may wait in their queues */
         instance_drop(instance);
         module_failed(module, failure);
 }
@@ -187,29 +219,70 @@ void provision_worker_ready(Slot *slot) {
 }
 
 void provision_worker_lost(Slot *slot, bool by_user) {
-        slot->executor = NULL;
+        slot_lose_executor(slot);
         if (by_user)
                 slot_note_restart(slot);
         provision_slot(slot);
 }
 
-static void provision_give_up_jobs(Slot *slot, const char *why) {
-        QueueEntry *entry;
-        Lane *lane;
-        Job *job;
+static const char *provision_why(const Slot *slot) {
+        return slot->problem ? slot->problem : "gpuqd is out of memory";
+}
 
-        while ((job = TAILQ_FIRST(&slot->alone)))
-                ending_fail(job, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
-                                             slot->device->index, why));
+/* Return: NULL: nothing waits for its worker. */
+static Job *provision_first_job(const Slot *slot) {
+        Job *job = TAILQ_FIRST(&slot->alone);
+        QueueEntry *entry = NULL;
+        Lane *lane;
+
+        if (job)
+                return job;
+        LIST_FOREACH (lane, &slot->lanes, slot_link) {
+                entry = queue_pick(&lane->queue, NULL, NULL);
+                if (entry)
+                        return container_of(entry, Job, entry);
+        }
+        return NULL;
+}
+
+/* Jobs that come meanwhile wait for the next attempt. */
+static void provision_give_up_jobs(Slot *slot) {
+        const Lane *lane;
+        const Job *job;
+
+        if (slot->n_giving_up)
+                return;
+        TAILQ_FOREACH (job, &slot->alone, link)
+                slot->n_giving_up++;
         LIST_FOREACH (lane, &slot->lanes, slot_link)
-                while ((entry = queue_pick(&lane->queue, NULL, NULL)))
-                        ending_fail(container_of(entry, Job, entry),
-                                    failure_new(FAILURE_NO_DEVICE, "device %u: %s",
-                                                slot->device->index, why));
+                slot->n_giving_up += lane->queue.n_entries;
+        if (slot->n_giving_up)
+                TAILQ_INSERT_TAIL(&slot->engine->giving_up, slot, giving_up_link);
+}
+
+bool provision_step(Slot *slot) {
+        Job *job = slot->n_giving_up ? provision_first_job(slot) : NULL;
+
+        if (job) {
+                slot->n_giving_up--;
+                slot->engine->n_steps++;
+                ending_fail(job, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
+                                             slot->device->index, provision_why(slot)));
+                return true;
+        }
+        slot->n_giving_up = 0;
+        TAILQ_REMOVE(&slot->engine->giving_up, slot, giving_up_link);
+        provision_slot(slot);
+        return false;
+}
+
+void provision_give_way(Slot *slot) {
+        TAILQ_REMOVE(&slot->engine->giving_up, slot, giving_up_link);
+        TAILQ_INSERT_TAIL(&slot->engine->giving_up, slot, giving_up_link);
 }
 
 static void provision_give_up(Slot *slot) {
-        const char *why = slot->problem ? slot->problem : "gpuqd is out of memory";
+        const char *why = provision_why(slot);
         Arena *arena;
         Module *module;
 
@@ -224,7 +297,7 @@ static void provision_give_up(Slot *slot) {
         while ((module = TAILQ_FIRST(&slot->loading)))
                 module_failed(module, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
                                                   slot->device->index, why));
-        provision_give_up_jobs(slot, why);
+        provision_give_up_jobs(slot);
 }
 
 static bool provision_is_hopeless(const Slot *slot) {
@@ -234,7 +307,7 @@ static bool provision_is_hopeless(const Slot *slot) {
 void provision_worker_failed(Slot *slot, const char *why) {
         uint64_t delay_ms = PROVISION_RETRY_MS;
 
-        slot->executor = NULL;
+        slot_lose_executor(slot);
         slot->n_failures++;
         slot_set_problem(slot, why);
         slot_note_restart(slot);
@@ -271,7 +344,7 @@ static bool provision_is_loading(const Executor *executor) {
         if (!TAILQ_EMPTY(&executor->slot->making))
                 return true;
         for (instance = executor->instances; instance; instance = instance->hh.next)
-                if (instance->state == INSTANCE_ADDING)
+                if (instance->state == INSTANCE_QUEUED || instance->state == INSTANCE_ADDING)
                         return true;
         return false;
 }

@@ -21,6 +21,8 @@ void provision_slot(Slot *slot);
 void provision_arena(Slot *slot, Arena *arena);
 /** provision_module() - choose a slot and have the module loaded there; its submitter gets the result. */
 void provision_module(Module *module);
+/** provision_unplaced_modules() - the devices are known now, or it is known that there are none. */
+void provision_unplaced_modules(Engine *engine);
 /** provision_module_loaded() - jobs that waited for it go on; the module gets the report. */
 void provision_module_loaded(Instance *instance, Gpuq__V1__ModuleReady *report);
 /** provision_module_failed() - jobs that waited for it end; the module gets the failure. Consumes @failure. */
@@ -40,6 +42,10 @@ void provision_forget(Executor *executor, bool blames_modules);
 void provision_worker_lost(Slot *slot, bool by_user);
 /** provision_worker_failed() - the same for a worker that never became ready: @why. */
 void provision_worker_failed(Slot *slot, const char *why);
+/** provision_step() - fail one job of a slot in engine->giving_up. Return: false: done, and it left that list. */
+bool provision_step(Slot *slot);
+/** provision_give_way() - the next slot in engine->giving_up is served before this one. */
+void provision_give_way(Slot *slot);
 /** provision_device_is_well() - the device passed its check, so the failure is the worker's own. */
 void provision_device_is_well(Slot *slot);
 

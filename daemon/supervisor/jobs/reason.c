@@ -11,13 +11,29 @@
 #include "util/list.h"
 
 static void reason_count_entry(QueueEntry *entry, size_t n_before, void *userdata) {
-        container_of(entry, Job, entry)->n_before = n_before;
+        Job *job = container_of(entry, Job, entry);
+
+        job->position.n_before = (uint32_t)n_before;
+        job->position.n_counts = job->user->n_counts;
 }
 
-void reason_count(User *user) {
+size_t reason_count(User *user) {
+        size_t n = 0;
+
+        user->n_counts++;
         for (size_t i = 0; i < user->n_lanes; ++i)
                 if (user->lanes[i])
-                        queue_visit(&user->lanes[i]->queue, reason_count_entry, NULL);
+                        n += queue_visit(&user->lanes[i]->queue, REASON_COUNT_MAX,
+                                         reason_count_entry, NULL);
+        return n;
+}
+
+static void reason_ahead(const Job *job, char *text, size_t n_text) {
+        if (job->position.n_counts != job->user->n_counts)
+                snprintf(text, n_text, "over %u jobs", REASON_COUNT_MAX);
+        else
+                snprintf(text, n_text, "%u job%s", job->position.n_before,
+                         job->position.n_before == 1 ? "" : "s");
 }
 
 static bool reason_edges(const Job *job, char *text, size_t n_text) {
@@ -46,15 +62,15 @@ static bool reason_runs_alone(const Executor *executor) {
 
 static void reason_turn(const Job *job, const Executor *executor, char *text, size_t n_text) {
         const Slot *slot = executor->slot;
+        char ahead[32];
 
+        reason_ahead(job, ahead, sizeof(ahead));
         if (job->cost.is_long && executor->n_long)
                 snprintf(text, n_text, "another long job of this user is running");
         else if (quanta_is_shut(&slot->device->quanta, &slot->domain))
-                snprintf(text, n_text, "another user's quantum (%zu job%s of this user ahead)",
-                         job->n_before, job->n_before == 1 ? "" : "s");
-        else if (job->n_before)
-                snprintf(text, n_text, "queued (%zu job%s ahead)", job->n_before,
-                         job->n_before == 1 ? "" : "s");
+                snprintf(text, n_text, "another user's time slice (%s of this user ahead)", ahead);
+        else if (job->position.n_before || job->position.n_counts != job->user->n_counts)
+                snprintf(text, n_text, "queued (%s ahead)", ahead);
         else
                 snprintf(text, n_text, "queued (%u job%s in flight)", slot->device->n_running,
                          slot->device->n_running == 1 ? "" : "s");
@@ -85,10 +101,12 @@ static void reason_queued(const Job *job, char *text, size_t n_text) {
         else if (!executor && slot->n_failures && slot->problem)
                 snprintf(text, n_text, "device %u is unavailable: %s", slot->device->index,
                          slot->problem);
+        else if (!executor && slot->problem)
+                snprintf(text, n_text, "its worker cannot start yet: %s", slot->problem);
         else if (!executor || !executor->is_ready)
                 snprintf(text, n_text, "the worker is starting");
         else if (!TAILQ_EMPTY(&slot->alone) || reason_runs_alone(executor))
-                snprintf(text, n_text, "a job is running alone after a fault");
+                snprintf(text, n_text, "jobs run one at a time to find the cause of a fault");
         else if (job->user->is_held)
                 snprintf(text, n_text, "over the limit gpu_seconds; more GPU time in about %.0f s",
                          ceil(user_over_seconds(job->user, engine_now(job->engine))));

@@ -11,9 +11,16 @@
 
 #include "job.h"
 
-/** reason_count() - count, for each of this user's jobs, the jobs before it; needed by reason_write(). */
-void reason_count(User *user);
-/** reason_write() - the reason of a job that reason_count() has counted. */
+#define REASON_COUNT_MAX                                                                           \
+        4096u /* jobs of a user on one device that are counted; the others have more ahead */
+
+/**
+ * reason_count() - count, for this user's jobs, the jobs before each; needed by reason_write()
+ *
+ * Return: how many were counted.
+ */
+size_t reason_count(User *user);
+/** reason_write() - the reason of a job whose user reason_count() has counted. */
 void reason_write(const Job *job, char *text, size_t n_text);
 
 #endif

@@ -7,14 +7,14 @@
 #include "ending.h"
 #include "engine.h"
 #include "module.h"
+#include "overtaken.h"
 #include "place.h"
 #include "util/list.h"
 #include "util/log.h"
 
 #define RECOVERY_NAMED_MAX 16u /* buffers named in one text */
 
-static FaultJob recovery_describe(Job *job) {
-        job->was_overtaken |= job_is_overtaken(job);
+static FaultJob recovery_describe(const Job *job) {
         return (FaultJob){
                 .phase = job->phase,
                 .retries = job->retries,
@@ -156,7 +156,7 @@ void recovery_run(Executor *executor, FaultCause cause, const Failure *failure,
         _cleanup_(freep) FaultVerdict *verdicts = NULL;
         _cleanup_(freep) FaultJob *described = NULL;
         _cleanup_(freep) Job **jobs = NULL;
-        size_t n_jobs = executor->n_inflight, i = 0;
+        size_t n_jobs = executor->n_inflight, n_left = OVERTAKEN_STEPS_MAX, i = 0;
         Job *job;
 
         if (!n_jobs)
@@ -171,6 +171,8 @@ void recovery_run(Executor *executor, FaultCause cause, const Failure *failure,
                 return;
         }
 
+        TAILQ_FOREACH (job, &executor->inflight, link)
+                overtaken_mark(job, &n_left);
         TAILQ_FOREACH (job, &executor->inflight, link) {
                 described[i] = recovery_describe(job);
                 jobs[i++] = job;

@@ -2,13 +2,18 @@
 #include "scheduler.h"
 
 #include "ending.h"
+#include "dependency.h"
 #include "executor.h"
+#include "follow.h"
 #include "gate.h"
 #include "module.h"
 #include "place.h"
 #include "provision.h"
+#include "retire.h"
 #include "slot.h"
 #include "util/list.h"
+
+#define SCHEDULER_PICKS_MAX 4096u /* jobs looked at on one device before other work goes on */
 
 /* Long jobs one at a time, short ones up to the quantum, side by side. */
 static bool scheduler_fits(QueueEntry *entry, void *userdata) {
@@ -45,6 +50,23 @@ static bool scheduler_is_suspect(const Job *job) {
         return false;
 }
 
+/* So many jobs wait for one of its modules that it stays in its queue. */
+static bool scheduler_is_crowded(const Job *job, const Executor *executor) {
+        for (size_t i = 0; i < job->work.n_kernels; ++i) {
+                const Instance *instance =
+                        module_find_instance(job->work.kernels[i].module, executor);
+
+                if (instance && instance->n_parked >= INSTANCE_PARKED_MAX)
+                        return true;
+        }
+        return false;
+}
+
+static bool scheduler_fits_well(QueueEntry *entry, void *userdata) {
+        return scheduler_fits(entry, userdata) &&
+               !scheduler_is_crowded(container_of(entry, Job, entry), userdata);
+}
+
 static Job *scheduler_next(Lane *lane, Executor *executor) {
         Job *alone = TAILQ_FIRST(&lane->slot->alone), *job;
         QueueEntry *entry;
@@ -58,7 +80,8 @@ static Job *scheduler_next(Lane *lane, Executor *executor) {
         if (executor->n_inflight >= MAX(executor->engine->config->inflight_jobs, 1u))
                 return NULL;
 
-        entry = queue_pick(&lane->queue, scheduler_fits, executor);
+        entry = queue_pick(&lane->queue, executor->n_crowded ? scheduler_fits_well : scheduler_fits,
+                           executor);
         job = entry ? container_of(entry, Job, entry) : NULL;
         if (!job || !scheduler_is_suspect(job))
                 return job;
@@ -100,7 +123,7 @@ static bool scheduler_has_modules(Job *job, Executor *executor) {
                         ending_fail(job, failure_new(FAILURE_INTERNAL, "gpuqd is out of memory"));
                         return false;
                 }
-                if (instance->state == INSTANCE_ADDING)
+                if (instance->state != INSTANCE_READY)
                         adding = instance;
         }
         if (adding)
@@ -108,12 +131,34 @@ static bool scheduler_has_modules(Job *job, Executor *executor) {
         return !adding;
 }
 
+/* Its client is gone, and the backlog has not come to it yet. */
+static bool scheduler_is_abandoned(Job *job) {
+        if (!job->submitter || !job->submitter->is_closing)
+                return false;
+        place_end_soon(job, JOB_CANCELLED,
+                       failure_new(FAILURE_CANCELLED, "cancelled: its client disconnected"));
+        return true;
+}
+
+/* A job that it was to follow into this worker is not there any more. */
+static bool scheduler_has_to_wait(Job *job, const Executor *executor) {
+        if (!dependency_is_behind(job) || follow_may_start(job, executor))
+                return false;
+        place_withdraw(job);
+        place_consider(job);
+        return true;
+}
+
 static void scheduler_start(Executor *executor, Job *job) {
+        if (scheduler_is_abandoned(job) || scheduler_has_to_wait(job, executor))
+                return;
         if (scheduler_tell_lost_variables(job) || !scheduler_has_modules(job, executor))
                 return;
 
         if (place_run(job, executor) < 0)
                 ending_fail(job, failure_new(FAILURE_INTERNAL, "gpuqd is out of memory"));
+        else if (!TAILQ_EMPTY(&job->edges.successors))
+                follow_started(job);
 }
 
 /* Return: NULL: no job of this user can go here now; a later event wakes the lane. */
@@ -134,6 +179,7 @@ static bool scheduler_may_ask(Lane *lane) {
 }
 
 static void scheduler_run_device(Device *device) {
+        unsigned n_left = SCHEDULER_PICKS_MAX;
         uint64_t now_ns = engine_now(device->engine);
         Lane *lane;
         Job *job;
@@ -142,6 +188,10 @@ static void scheduler_run_device(Device *device) {
         if (!health_takes_jobs(&device->health))
                 return;
         while ((lane = lane_pick(device))) {
+                if (!n_left--) {
+                        device->is_dirty = device->engine->has_new_work = true;
+                        return;
+                }
                 if (!scheduler_may_ask(lane)) {
                         lane_sleep(lane);
                         continue;
@@ -162,6 +212,7 @@ static void scheduler_run_device(Device *device) {
 void scheduler_run(Engine *engine) {
         if (engine->is_paused)
                 return;
+        instances_load(engine);
         for (size_t i = 0; i < engine->n_devices; ++i)
                 if (engine->devices[i].is_dirty)
                         scheduler_run_device(&engine->devices[i]);
@@ -192,4 +243,5 @@ void scheduler_tick(Engine *engine, uint64_t now_ns) {
         for (user = engine->users; user; user = user->hh.next)
                 if (user->is_held && user_over_seconds(user, now_ns) <= 0)
                         scheduler_release(user);
+        retire_users(engine, now_ns);
 }

@@ -60,6 +60,8 @@ Slot *slot_get(Engine *engine, const User *user, Device *device) {
         slot->engine = engine;
         slot->device = device;
         slot->retry.data = slot;
+        slot->allowances =
+                engine->config->isolation_shared ? &slot->shared : &user->person->allowances;
         LIST_INIT(&slot->lanes);
         TAILQ_INIT(&slot->alone);
         TAILQ_INIT(&slot->making);
@@ -70,6 +72,22 @@ Slot *slot_get(Engine *engine, const User *user, Device *device) {
                 return NULL;
         }
         return slot;
+}
+
+Failure *slot_charge_worker(Slot *slot) {
+        const Engine *engine = slot->engine;
+        User *user = NULL;
+
+        if (!engine->config->isolation_shared)
+                HASH_FIND(hh, engine->users, &slot->key.domain, sizeof(slot->key.domain), user);
+        if (!user || user_charge(user, &slot->worker, USER_WORKERS, 1) == 0)
+                return NULL;
+        return user_quota_failure(user, USER_WORKERS, 1);
+}
+
+void slot_lose_executor(Slot *slot) {
+        slot->executor = NULL;
+        user_uncharge(&slot->worker);
 }
 
 static void slot_close(Slot *slot) {
@@ -156,6 +174,22 @@ Lane *slot_lane(Device *device, User *user) {
         return lane;
 }
 
+static void slot_drop_lane(Lane *lane) {
+        assert(!lane->is_awake && lane->queue.n_entries == 0);
+        lane->user->lanes[lane->device->index] = NULL;
+        LIST_REMOVE(lane, slot_link);
+        free(lane);
+}
+
+void slot_drop_user(Slot *slot, User *user) {
+        unsigned index = slot->device->index;
+
+        if (index < user->n_lanes && user->lanes[index])
+                slot_drop_lane(user->lanes[index]);
+        if (slot->allowances != &slot->shared)
+                slot_close(slot);
+}
+
 /* ---- work ------------------------------------------------------------------ */
 
 bool slot_has_work(const Slot *slot) {
@@ -187,11 +221,11 @@ void slot_set_problem(Slot *slot, const char *problem) {
 }
 
 void slot_note_restart(Slot *slot) {
-        allowance_use(&slot->restarts, &slot_restarts, uv_hrtime());
+        allowance_use(&slot->allowances->restarts, &slot_restarts, uv_hrtime());
 }
 
 uint64_t slot_restart_ns(const Slot *slot, uint64_t now_ns) {
-        return allowance_until(&slot->restarts, &slot_restarts, now_ns);
+        return allowance_until(&slot->allowances->restarts, &slot_restarts, now_ns);
 }
 
 bool slot_is_making(const Slot *slot, const Arena *arena) {

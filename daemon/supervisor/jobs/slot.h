@@ -39,6 +39,7 @@ struct Slot {
         UT_hash_handle hh; /* engine->slots */
 
         Executor *executor;              /* NULL: none; else starting, ready or stopping */
+        UserCharge worker;               /* while it has one; not with isolation=shared */
         QuantaDomain domain;             /* of device->quanta */
         LIST_HEAD(, Lane) lanes;         /* one; with isolation=shared one per user */
         TAILQ_HEAD(SlotJobs, Job) alone; /* jobs that must run alone */
@@ -51,12 +52,19 @@ struct Slot {
         uint64_t retry_ns;   /* no start before this time */
         uv_timer_t retry;
 
-        Claim claim;         /* what its worker said of the device and no check has settled yet */
-        Allowance disproved; /* claims that were not true */
-        Allowance restarts;  /* after ends that its users brought about */
-        Allowance evictions; /* of other domains' workers */
+        size_t n_giving_up; /* jobs that fail because its worker does not start; it starts none meanwhile */
+        TAILQ_ENTRY(Slot) giving_up_link; /* engine->giving_up */
+
+        Claim claim; /* what its worker said of the device and no check has settled yet */
+        Allowances *allowances; /* of its user's person, or `shared` */
+        Allowances shared;      /* of its domain, if it has all users */
+        Allowance evictions;    /* of other domains' workers */
 };
 
+/** slot_charge_worker() - before it gets an executor. Return: NULL, or why there may be none now. */
+Failure *slot_charge_worker(Slot *slot);
+/** slot_lose_executor() - it has none any more. */
+void slot_lose_executor(Slot *slot);
 /** slot_find() - Return: the slot, or NULL. */
 Slot *slot_find(Engine *engine, const User *user, const Device *device);
 /** slot_get() - find or make it. Return: NULL: out of memory. */
@@ -78,6 +86,8 @@ void slot_forget_arena(Slot *slot, Arena *arena);
 bool slot_is_making(const Slot *slot, const Arena *arena);
 /** slot_lane() - this user's lane on the device, made if missing. Return: NULL: out of memory. */
 Lane *slot_lane(Device *device, User *user);
+/** slot_drop_user() - the user, who has nothing on this device, is about to be freed: its lane, and a slot of its own. */
+void slot_drop_user(Slot *slot, User *user);
 /** slot_set_problem() - why its worker did not start; NULL: no problem. */
 void slot_set_problem(Slot *slot, const char *problem);
 /** slot_note_restart() - its worker has to start again because of what its users did. */

@@ -6,33 +6,43 @@
 #include "ending.h"
 #include "engine.h"
 #include "module.h"
+#include "overtaken.h"
 #include "place.h"
 #include "recovery.h"
+#include "slot.h"
 #include "util/list.h"
 
 /* The last job first, so that no job starts because an earlier one ended. */
-static void submission_abandon_jobs(Submitter *submitter) {
-        uint64_t now_ns = engine_now(submitter->engine);
-        Job *job;
-
-        while ((job = TAILQ_LAST(&submitter->jobs, SubmitterJobs))) {
-                TAILQ_REMOVE(&submitter->jobs, job, submitter_link);
-                job->submitter = NULL;
-                job->clock.orphan_ns = now_ns;
-                if (job->state == JOB_WAITING || job->delivery.is_queued)
-                        place_end_soon(job, JOB_CANCELLED,
-                                       failure_new(FAILURE_CANCELLED,
-                                                   "cancelled: its client disconnected"));
-        }
+static void submission_abandon_job(Submitter *submitter, Job *job) {
+        TAILQ_REMOVE(&submitter->jobs, job, submitter_link);
+        order_remove(submitter->order, job->edges.node);
+        job->submitter = NULL;
+        job->clock.orphan_ns = engine_now(submitter->engine);
+        if (job->state == JOB_WAITING || job->delivery.is_queued)
+                place_end_soon(
+                        job, JOB_CANCELLED,
+                        failure_new(FAILURE_CANCELLED, "cancelled: its client disconnected"));
 }
 
-static void submission_abandon_gaps(Submitter *submitter) {
-        Job *job;
+static void submission_abandon_gap(Submitter *submitter, Job *gap) {
+        TAILQ_REMOVE(&submitter->gaps, gap, submitter_link);
+        order_remove(submitter->order, gap->edges.node);
+        gap->submitter = NULL;
+}
 
-        while ((job = TAILQ_FIRST(&submitter->gaps))) {
-                TAILQ_REMOVE(&submitter->gaps, job, submitter_link);
-                job->submitter = NULL;
-        }
+/* Return: false: none is left. */
+static bool submission_abandon_one(Submitter *submitter) {
+        Job *job = TAILQ_LAST(&submitter->jobs, SubmitterJobs),
+            *gap = TAILQ_FIRST(&submitter->gaps);
+
+        if (!job && !gap)
+                return false;
+        submitter->engine->n_steps++;
+        if (job)
+                submission_abandon_job(submitter, job);
+        else
+                submission_abandon_gap(submitter, gap);
+        return true;
 }
 
 static void submission_abandon_arenas(Submitter *submitter) {
@@ -41,19 +51,54 @@ static void submission_abandon_arenas(Submitter *submitter) {
         while ((arena = LIST_FIRST(&submitter->making))) {
                 LIST_REMOVE(arena, maker_link);
                 arena->maker = NULL;
+                /* A worker would start for what nobody wants any more. */
+                if (arena->slot && !slot_is_making(arena->slot, arena))
+                        slot_forget_arena(arena->slot, arena);
         }
 }
 
-void submission_close(Submitter *submitter) {
+static void submission_begin_close(Submitter *submitter) {
         Module *module;
 
-        if (!submitter->order)
-                return;
-        submission_abandon_jobs(submitter);
-        submission_abandon_gaps(submitter);
+        submitter->is_closing = true;
         while ((module = LIST_FIRST(&submitter->modules)))
                 module_detach(module);
         submission_abandon_arenas(submitter);
+}
+
+bool submission_close(Submitter *submitter) {
+        UserBacklog *backlog;
+
+        if (!submitter->order)
+                return true;
+        submission_begin_close(submitter);
+        for (unsigned i = 0; i < SUBMISSION_AT_ONCE; ++i)
+                if (!submission_abandon_one(submitter))
+                        return true;
+
+        backlog = user_has_backlog(submitter->user, submitter->engine);
+        TAILQ_INSERT_TAIL(&backlog->closing, submitter, link);
+        return false;
+}
+
+void submission_close_now(Submitter *submitter) {
+        if (!submitter->order)
+                return;
+        submission_begin_close(submitter);
+        while (submission_abandon_one(submitter))
+                ;
+}
+
+bool submission_step(User *person) {
+        Submitter *submitter = TAILQ_FIRST(&person->backlog.closing);
+
+        if (!submitter)
+                return false;
+        if (submission_abandon_one(submitter))
+                return true;
+        TAILQ_REMOVE(&person->backlog.closing, submitter, link);
+        submitter->ops->closed(submitter);
+        return true;
 }
 
 static int submission_enter(Submitter *submitter, Job *job) {
@@ -120,10 +165,12 @@ static void submission_settle_job(Job *job) {
 }
 
 void submission_settle(Submitter *submitter) {
+        size_t n_left = OVERTAKEN_STEPS_MAX;
         Job *job, *next;
 
         TAILQ_FOREACH (job, &submitter->jobs, submitter_link)
-                job->was_overtaken = job->is_held && job_is_overtaken(job);
+                if (job->is_held)
+                        overtaken_mark(job, &n_left);
         TAILQ_FOREACH_SAFE (job, &submitter->jobs, submitter_link, next)
                 if (job->is_held)
                         submission_settle_job(job);

@@ -12,6 +12,8 @@
 #include "job.h"
 #include "submitter.h"
 
+#define SUBMISSION_AT_ONCE 256u /* jobs cancelled in the turn in which their submitter goes */
+
 /**
  * submission_accept() - add a job that passed its checks, and queue it when it has no predecessors
  * @known: the ledger's record of it; its slot is LEDGER_NONE for a new job
@@ -33,11 +35,15 @@ int submission_refuse(Submitter *submitter, uint64_t id, Failure *failure);
 /** submission_recall() - report the end of a job that ended under an earlier supervisor. Return: 0, or -ENOMEM. */
 int submission_recall(Submitter *submitter, const LedgerJob *known);
 /**
- * submission_close() - cancel the submitter's jobs and unload its modules; it gets no more
- * callbacks
+ * submission_close() - cancel the submitter's jobs and unload its modules; it gets no more callbacks but
+ * one
  *
- * Repeating it is harmless.
+ * Return: true: it may be finished now; false: there are many jobs, and ops->closed() comes once it may.
  */
-void submission_close(Submitter *submitter);
+bool submission_close(Submitter *submitter);
+/** submission_close_now() - the same at once, whatever the time. Repeating it is harmless. */
+void submission_close_now(Submitter *submitter);
+/** submission_step() - cancel one job of a person's submitters that are gone. Return: false: there is none. */
+bool submission_step(User *person);
 
 #endif

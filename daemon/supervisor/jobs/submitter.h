@@ -10,6 +10,7 @@
  * submission.h has the operations.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -33,6 +34,7 @@ typedef struct SubmitterOps {
         void (*arena_ready)(Submitter *submitter,
                             Arena *arena); /* NULL: this submitter never asks for arenas */
         void (*arena_failed)(Submitter *submitter, const Arena *arena, const Failure *failure);
+        void (*closed)(Submitter *submitter); /* see submission_close(); it may be finished now */
 } SubmitterOps;
 
 TAILQ_HEAD(SubmitterJobs, Job);
@@ -42,13 +44,21 @@ struct Submitter {
         Engine *engine;
         User *user;
         const SubmitterOps *ops;
+        bool waits_for_device; /* else its work fails while no device is usable */
 
         Order *order;
         struct SubmitterJobs jobs; /* unfinished */
         struct SubmitterJobs gaps; /* ended before jobs that they had to follow */
         LIST_HEAD(, Module) modules;
-        LIST_HEAD(, Arena) making; /* device arenas that a worker must create */
+        LIST_HEAD(, Arena) making;   /* device arenas that a worker must create */
+        TAILQ_ENTRY(Submitter) link; /* backlog.closing of its person */
+        bool is_closing;             /* it is gone, and some of its jobs are not cancelled yet */
 };
+
+/** submitter_is_there() - it is told what becomes of its jobs; NULL is fine. */
+static inline bool submitter_is_there(const Submitter *submitter) {
+        return submitter && !submitter->is_closing;
+}
 
 /** submitter_init() - in zeroed memory. Return: 0, or -ENOMEM. */
 int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id,

@@ -31,6 +31,19 @@ static void user_look_up(User *user) {
         user->name = name;
 }
 
+/* Once per user and only where a class asks for it; without an answer no class applies. */
+static void user_look_up_groups(User *user, const Config *config) {
+        int r;
+
+        if (!config->classes || user->groups || user->naming != USER_NAMED)
+                return;
+        r = names_find_groups(user->name, user->gid, &user->groups, &user->n_groups);
+        if (r < 0)
+                log_warning("cannot look up the groups of user %s: %s; no [class NAME] section "
+                            "applies until a reload",
+                            user->name, strerror(-r));
+}
+
 int user_new(uid_t uid, gid_t gid, const Config *config, Quota *quotas, User **ret_user) {
         _cleanup_(user_freep) User *user = NULL;
         int r;
@@ -48,7 +61,12 @@ int user_new(uid_t uid, gid_t gid, const Config *config, Quota *quotas, User **r
                 return -ENOMEM;
         }
         TAILQ_INIT(&user->jobs);
+        TAILQ_INIT(&user->backlog.ending);
+        TAILQ_INIT(&user->backlog.following);
+        TAILQ_INIT(&user->backlog.closing);
         LIST_INIT(&user->sessions);
+        load_person_init(&user->loads);
+        LIST_INIT(&user->cursors);
 
         r = history_new(&user->history);
         if (r < 0)
@@ -69,15 +87,34 @@ User *user_free(User *user) {
 
         assert(TAILQ_EMPTY(&user->jobs));
         assert(LIST_EMPTY(&user->sessions));
+        assert(user->n_held == 0);
+        assert(TAILQ_EMPTY(&user->loads.waiting) && user->loads.n_running == 0);
         for (size_t i = 0; i < _USER_RESOURCE_N; ++i)
                 assert(user->used[i] == 0);
 
         duration_free(user->duration);
         history_free(user->history);
         free(user->lanes);
+        free(user->groups);
         free(user->name);
         free(user);
         return NULL;
+}
+
+void user_leave_person(User *user) {
+        if (user->person == user)
+                return;
+        user_release(user->person);
+        user->person = user;
+}
+
+UserBacklog *user_has_backlog(User *user, Engine *engine) {
+        User *person = user->person;
+
+        if (!person->backlog.is_listed)
+                TAILQ_INSERT_TAIL(&engine->backlog, person, backlog.link);
+        person->backlog.is_listed = true;
+        return &person->backlog;
 }
 
 bool user_look_up_again(User *user, uint64_t now_ns) {
@@ -89,7 +126,9 @@ bool user_look_up_again(User *user, uint64_t now_ns) {
 }
 
 void user_configure(User *user, const Config *config) {
-        user->limits = *config_limits(config, user->name, user->uid);
+        user_look_up_groups(user, config);
+        user->limits =
+                *config_limits_in(config, user->name, user->uid, user->groups, user->n_groups);
         user->window_ns = config->gpu_window_s * 1000000000ull;
         /* With a half-life of ln 2 windows, steady use sums to the use in one window. */
         user->half_life_ns = (uint64_t)((double)user->window_ns * M_LN2);
@@ -117,6 +156,9 @@ static int user_add(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
         return 0;
 }
 
+_Static_assert(HISTORY_MAX *(sizeof(HistoryEntry) + 4 + HISTORY_TEXT_MAX) <= FOOTPRINT_HISTORY,
+               "a history takes more than gpuqd --check says");
+
 static User *user_find(const Engine *engine, uid_t uid) {
         User *user;
 
@@ -124,7 +166,8 @@ static User *user_find(const Engine *engine, uid_t uid) {
         return user;
 }
 
-/* A uid with a name is a person, whatever ranges it may be in; so is one whose owner is unknown. */
+/* A uid with a name is a user of its own, even if it is in a range of subordinate uids. So is a
+ * uid whose owner is unknown. */
 static int user_find_person(Engine *engine, User *user) {
         User *person;
         uid_t owner;
@@ -140,11 +183,13 @@ static int user_find_person(Engine *engine, User *user) {
                 return r;
         if (person->naming != USER_NAMED)
                 return 0;
+        if (engine->ledger && ledger_join(engine->ledger, user->uid, person->uid) < 0)
+                return -ENOMEM;
         if (asprintf(&name, "%s of %s", user->name, person->name) < 0)
                 return -ENOMEM;
         free(user->name);
         user->name = name;
-        user->person = person;
+        user->person = user_hold(person);
         return 0;
 }
 
@@ -193,6 +238,11 @@ static uint64_t user_own_limit(const User *user, UserResource resource) {
                         return USER_BUFFERS_MAX;
                 case USER_RING_BYTES:
                         return USER_RINGS_MAX;
+                case USER_RECORD_BYTES:
+                        return USER_RECORDS_MAX;
+                case USER_TRANSIT_FDS:
+                case USER_WORKERS:
+                        return UINT64_MAX; /* the quota is the limit */
                 case _USER_RESOURCE_N:
                         break;
         }
@@ -259,11 +309,32 @@ void user_uncharge(UserCharge *charge) {
         *charge = (UserCharge){};
 }
 
+int user_recharge(User *user, UserCharge *charge, UserResource resource, uint64_t amount) {
+        UserCharge more = {};
+        int r;
+
+        if (amount < charge->amount) {
+                UserCharge less = *charge;
+
+                less.amount -= amount;
+                user_uncharge(&less);
+        } else {
+                r = user_charge(user, &more, resource, amount - charge->amount);
+                if (r)
+                        return r;
+        }
+        *charge =
+                amount ? (UserCharge){.user = user->person, .resource = resource, .amount = amount}
+                       : (UserCharge){};
+        return 0;
+}
+
 static Human user_amount(UserResource resource, uint64_t amount) {
         Human human;
 
         if (resource == USER_ARENA_BYTES || resource == USER_DEVICE_BYTES ||
-            resource == USER_DETACHED_BYTES || resource == USER_QUEUED_BYTES)
+            resource == USER_DETACHED_BYTES || resource == USER_QUEUED_BYTES ||
+            resource == USER_RECORD_BYTES)
                 return human_bytes(amount);
         snprintf(human.text, sizeof(human.text), "%llu", (unsigned long long)amount);
         return human;
@@ -276,6 +347,8 @@ static Failure *user_shortage_failure(const User *user, UserResource resource, u
                 [USER_QUEUED_BYTES] = "memory for unfinished jobs",
                 [USER_ARENAS] = "arenas",
                 [USER_MODULES] = "modules",
+                [USER_ARENA_BYTES] = "bytes of host memory",
+                [USER_WORKERS] = "worker processes",
         };
         const Quota *quota = &user->quotas[resource];
         uint64_t used = user_used(user, resource);
@@ -295,6 +368,14 @@ Failure *user_quota_failure(const User *user, UserResource resource, uint64_t as
 
         if (user_is_within_limit(user, resource, asked))
                 return user_shortage_failure(user, resource, asked);
+        if (!key)
+                return failure_new(FAILURE_QUOTA,
+                                   "gpuqd holds too much for user %s: %s requested, %s of %s in "
+                                   "use for open arenas, modules, waits, detached jobs and unread "
+                                   "texts; close or fetch some, this limit is fixed",
+                                   user->person->name, user_amount(resource, asked).text,
+                                   user_amount(resource, user_used(user, resource)).text,
+                                   user_amount(resource, user_limit(user, resource)).text);
         return failure_new(FAILURE_QUOTA,
                            "over the limit %s of user %s: %s requested, %s of %s in use; see %s in "
                            "gpuqd.conf",

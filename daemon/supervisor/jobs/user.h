@@ -6,15 +6,16 @@
  * User
  *
  * One uid: its weight, its limits and its use of them. Everything chargeable embeds a UserCharge.
- * Undoing a charge twice is harmless. A user freed with a charge left aborts the program, so
- * a leak fails the tests. What all users share is divided among them besides (policy/quota.h).
+ * Undoing a charge twice is harmless. If a user is freed with a charge left, the program aborts,
+ * so a leak fails the tests. Resources that all users share are also divided among them
+ * (policy/quota.h).
  *
- * A uid that /etc/subuid gives to somebody is a part of that person: its worker and its arenas are
- * its own, but limits, use, weight and share of the devices are those of the person, so that a
- * user namespace multiplies nothing.
+ * A uid that /etc/subuid gives to a user is a part of that user, its owner. It has workers and
+ * arenas of its own, but limits, use, weight and share of the devices are those of the owner, so
+ * that a user namespace multiplies nothing.
  *
- * A user lives as long as the daemon: its history, its share of the last minute and its learnt
- * durations outlive its sessions.
+ * A user's history, its share of the last minute and its learnt durations outlive its sessions, until
+ * retire.h frees it.
  */
 
 #include <stdbool.h>
@@ -27,12 +28,14 @@
 #include "policy.h"
 #include "resource.h"
 #include "util/config.h"
+#include "util/footprint.h"
 #include "util/macro.h"
 #include "util/table.h"
 
-#define USER_PREPARED_MAX (16u << 20) /* bytes of prepared jobs of one user */
-#define USER_RINGS_MAX    (32u << 20) /* bytes of rings of all connections of one user */
-#define USER_BUFFERS_MAX  (64u << 20) /* bytes held for all connections of one user */
+#define USER_PREPARED_MAX FOOTPRINT_PREPARED
+#define USER_RINGS_MAX    FOOTPRINT_RINGS
+#define USER_BUFFERS_MAX  FOOTPRINT_BUFFERS
+#define USER_RECORDS_MAX  FOOTPRINT_RECORDS
 #define USER_LOOK_UP_NS   10000000000ull
 
 typedef struct Engine Engine;
@@ -60,11 +63,22 @@ typedef struct UserCharge {
 
 TAILQ_HEAD(UserJobList, Job);
 
+/* What is still to be done for a person's jobs; backlog_run() does a part of it in each turn. */
+typedef struct UserBacklog {
+        struct UserJobList ending;       /* jobs whose end is decided */
+        struct UserJobList following;    /* jobs whose followers are to be looked at */
+        TAILQ_HEAD(, Submitter) closing; /* submitters that are gone, with jobs left */
+        TAILQ_ENTRY(User) link;          /* engine->backlog */
+        bool is_listed;                  /* in that list */
+} UserBacklog;
+
 struct User {
         uid_t uid;
         gid_t gid;
         char *name; /* the uid in decimal if it has no name */
         UserNaming naming;
+        gid_t *groups; /* as the system knows them; NULL: not looked up, or the lookup failed */
+        size_t n_groups;
         uint64_t look_up_ns; /* when the lookup may be repeated */
         ConfigLimits limits;
         uint64_t used[_USER_RESOURCE_N];
@@ -72,11 +86,19 @@ struct User {
         User *person; /* whose limits, weight and share count: itself, or the owner of this subordinate uid */
         Quota *quotas; /* by resource, of all users together */
 
-        struct UserJobList jobs; /* unfinished */
+        struct UserJobList jobs;        /* unfinished */
+        UserBacklog backlog;            /* of a person */
+        LIST_HEAD(, JobCursor) cursors; /* at its jobs */
+        uint32_t n_counts;              /* times that its queued jobs were counted for a listing */
         LIST_HEAD(, Session) sessions;
         uint32_t n_sessions;
+        uint32_t n_held;  /* jobs, arenas, modules and others that point to it */
+        uint64_t idle_ns; /* since when it had nothing; 0: it has something */
         uint32_t n_waiting;
         uint32_t n_running;
+
+        Allowances allowances; /* of a person */
+        LoadPerson loads;      /* of modules; of a person */
 
         Lane **lanes; /* by device; NULL where the user never had a job */
         size_t n_lanes;
@@ -106,6 +128,20 @@ int user_new(uid_t uid, gid_t gid, const Config *config, Quota *quotas, User **r
 /** user_free() - NULL is fine. Asserts that nothing is charged. Return: NULL. */
 User *user_free(User *user);
 DEFINE_CLEANUP(User, user_free)
+/** user_hold() - something points to the user: it is not freed before user_release(). Return: the user. */
+static inline User *user_hold(User *user) {
+        user->n_held++;
+        return user;
+}
+/** user_release() - NULL is fine. */
+static inline void user_release(User *user) {
+        if (user)
+                user->n_held--;
+}
+/** user_leave_person() - before a subordinate uid is freed, with nothing charged. */
+void user_leave_person(User *user);
+/** user_has_backlog() - list its person in the engine's backlog. Return: the person's backlog. */
+UserBacklog *user_has_backlog(User *user, Engine *engine);
 /**
  * user_look_up_again() - repeat a failed lookup of its name after USER_LOOK_UP_NS
  *
@@ -122,6 +158,13 @@ void user_configure(User *user, const Config *config);
  * Return: 0, or USER_E_QUOTA.
  */
 int user_charge(User *user, UserCharge *charge, UserResource resource, uint64_t amount);
+/**
+ * user_recharge() - change what is charged to @amount
+ * @charge: of this user and resource, or zeroed
+ *
+ * Return: 0, or USER_E_QUOTA if that is more and too much: then it is unchanged.
+ */
+int user_recharge(User *user, UserCharge *charge, UserResource resource, uint64_t amount);
 /** user_may_charge() - user_charge() would succeed. */
 bool user_may_charge(const User *user, UserResource resource, uint64_t amount);
 /** user_uncharge() - undo a charge; repeating it is harmless. */

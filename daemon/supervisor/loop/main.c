@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpuqd-supervisor: decides which job runs where and when. Started by the keeper, gpuqd, with one end
- * of their socket as descriptor 3 and the current configuration as descriptor 4.
+ * of their socket as descriptor 3, the current configuration as descriptor 4, and the page for its
+ * activity as descriptor 5.
  */
 
 #include <getopt.h>
@@ -12,8 +13,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base.h"
 #include "keeper/protocol.h"
 #include "supervisor.h"
+#include "util/activity.h"
 #include "util/log.h"
 
 static int main_parse(int argc, char **argv, SupervisorOptions *options) {
@@ -42,12 +45,29 @@ static void main_prepare_process(void) {
         struct rlimit limit;
 
         prctl(PR_SET_DUMPABLE, 0);
-        prctl(PR_SET_TIMERSLACK, 1000); /* ns: naps are short */
+        prctl(PR_SET_TIMERSLACK, 1000);           /* ns: naps are short */
+        (void)activity_adopt(KEEPER_ACTIVITY_FD); /* without it the keeper knows less of a hang */
         close_range(KEEPER_CONFIG_FD + 1, ~0u, 0);
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
                 limit.rlim_cur = limit.rlim_max;
                 setrlimit(RLIMIT_NOFILE, &limit);
         }
+}
+
+/* Not of an ordinary user's uid, whose other programs would be refused meanwhile. */
+static void main_measure_room(SupervisorOptions *options) {
+        struct rlimit limit;
+
+        if (options->is_private || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        options->transit_room = transit_room_measure(limit.rlim_cur);
+        if (options->transit_room < limit.rlim_cur / 4 * 3)
+                log_warning(
+                        "clients have not read descriptors that an earlier supervisor sent: the "
+                        "kernel takes %llu instead of %llu more; `ss -xp` shows who has many "
+                        "connections to gpuqd",
+                        (unsigned long long)options->transit_room,
+                        (unsigned long long)limit.rlim_cur);
 }
 
 int main(int argc, char **argv) {
@@ -65,6 +85,7 @@ int main(int argc, char **argv) {
                 return 2;
         }
         main_prepare_process();
+        main_measure_room(&options);
         r = supervisor_new(&options, &supervisor);
         close(KEEPER_CONFIG_FD);
         if (r < 0) {

@@ -10,6 +10,7 @@
 #include "clients.h"
 #include "restart.h"
 #include "workers.h"
+#include "util/activity.h"
 #include "util/config-seal.h"
 #include "util/log.h"
 
@@ -31,6 +32,7 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
                 log_warning("the change of isolation takes effect when gpuqd is restarted");
                 config->isolation_shared = supervisor->config->isolation_shared;
         }
+        config_find_groups(config);
         jobs_configure(&supervisor->engine, config);
         config_free(supervisor->config);
         supervisor->config = config;
@@ -44,6 +46,7 @@ static void supervisor_on_devices(void *userdata) {
         Supervisor *supervisor = userdata;
 
         pace_init(&supervisor->pace, device_is_on_cpu(&supervisor->engine));
+        activity_shift(ACTIVITY_TAKEOVER);
         if (supervisor->takeover)
                 takeover_on_devices(supervisor->takeover);
 }
@@ -115,6 +118,9 @@ static int supervisor_init(Supervisor *supervisor) {
                 log_error("cannot read the keeper's configuration: %s", strerror(-r));
                 return r;
         }
+        config_find_groups(supervisor->config);
+        if (!supervisor->options.is_private)
+                resource_divide_arenas(supervisor->engine.quotas, supervisor->config->arenas_bytes);
         jobs_configure(&supervisor->engine, supervisor->config);
         pace_init(&supervisor->pace, device_is_on_cpu(&supervisor->engine));
         r = workers_init(&supervisor->workers, &supervisor->engine);
@@ -154,9 +160,12 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
         if (!supervisor)
                 return -ENOMEM;
 
+        activity_shift(ACTIVITY_START);
         supervisor->options = *options;
         supervisor->engine.started_ns = uv_hrtime();
         engine_init(&supervisor->engine);
+        if (options->transit_room)
+                resource_set_transit_room(supervisor->engine.quotas, options->transit_room);
         supervisor->engine.loop = &supervisor->loop;
         r = supervisor_init_loop(supervisor);
         if (r < 0) {
@@ -175,6 +184,7 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
 
 int supervisor_run(Supervisor *supervisor) {
         uv_run(&supervisor->loop, UV_RUN_DEFAULT);
+        activity_shift(ACTIVITY_END);
         return supervisor->r;
 }
 
@@ -210,12 +220,12 @@ static void supervisor_end_work(Supervisor *supervisor) {
         workers_close(&supervisor->workers);
         for (slot = supervisor->engine.slots; slot; slot = slot->hh.next)
                 slot_abandon(slot);
-        ending_run(&supervisor->engine, SIZE_MAX);
+        backlog_run(&supervisor->engine, SIZE_MAX);
         slot_close_all(&supervisor->engine);
 }
 
 static void supervisor_close_handles(Supervisor *supervisor) {
-        clients_stop_listening(&supervisor->clients);
+        clients_close_handles(&supervisor->clients);
         supervisor->engine.keeper = keeper_link_close(supervisor->engine.keeper);
         detached_close(supervisor->clients.detached);
         for (size_t i = 0; i < supervisor->engine.n_devices; ++i)

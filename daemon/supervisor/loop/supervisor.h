@@ -43,7 +43,8 @@ typedef struct SupervisorOptions {
         int config_fd;   /* sealed, read at start; stays the caller's */
         bool is_private; /* serves private_uid alone */
         uid_t private_uid;
-        int keeper_fd; /* -1: none, for tests */
+        int keeper_fd;         /* -1: none, for tests */
+        uint64_t transit_room; /* for descriptors that are sent and not read; 0: not measured */
 } SupervisorOptions;
 
 struct Supervisor {
@@ -62,8 +63,10 @@ struct Supervisor {
         Takeover *takeover; /* NULL: without a keeper, for tests */
         Handover handover;
 
+        LimitLog turn_log_limit;
         uint64_t status_ns; /* when the status was last sent to the keeper */
         Pace pace;          /* its events are jobs that arrived or ended */
+        Trim trim;          /* of memory after a peak of jobs */
         uint64_t polled_ns; /* when the loop last decided whether to poll */
         uint64_t quit_ns;   /* when the keeper asked the supervisor to end */
         int r;              /* the result of the run */

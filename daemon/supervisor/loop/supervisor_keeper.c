@@ -13,6 +13,7 @@
 #include "clients.h"
 #include "supervisor.h"
 #include "workers.h"
+#include "util/activity.h"
 #include "util/log.h"
 
 static void supervisor_close_fds(const int *fds, size_t n_fds) {
@@ -64,6 +65,7 @@ static void supervisor_on_held_end(Supervisor *supervisor) {
         if (supervisor->is_started)
                 return;
         supervisor->is_started = true;
+        activity_shift(ACTIVITY_TAKEOVER);
         r = takeover_begin(supervisor->takeover);
         if (r < 0) {
                 log_error("cannot take over from the previous supervisor: %s", strerror(-r));
@@ -80,6 +82,7 @@ static void supervisor_on_held_end(Supervisor *supervisor) {
 void supervisor_on_keeper(const KeeperMessage *message, int *fds, size_t n_fds, void *userdata) {
         Supervisor *supervisor = userdata;
 
+        activity_begin(ACTIVITY_KEEPER, message->kind, ACTIVITY_NOBODY, 0);
         switch (message->kind) {
                 case KEEPER_LISTENER:
                         supervisor_on_listener(supervisor, fds, n_fds);

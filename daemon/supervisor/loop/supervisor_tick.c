@@ -12,6 +12,7 @@
 #include "supervisor.h"
 #include "restart.h"
 #include "workers.h"
+#include "util/activity.h"
 
 static void supervisor_tell_keeper(Supervisor *supervisor, uint64_t now_ns) {
         KeeperMessage message = {.kind = KEEPER_STATUS};
@@ -29,10 +30,20 @@ static void supervisor_tell_keeper(Supervisor *supervisor, uint64_t now_ns) {
         keeper_link_send(supervisor->engine.keeper, &message, NULL, 0);
 }
 
+static void supervisor_trim(Supervisor *supervisor, uint64_t now_ns) {
+        const Engine *engine = &supervisor->engine;
+        bool is_busy = supervisor->is_polling || !backlog_is_empty(engine) ||
+                       clients_has_waiting(&supervisor->clients);
+
+        (void)trim_tick(&supervisor->trim, engine->quotas[USER_QUEUED_BYTES].taken, is_busy,
+                        now_ns);
+}
+
 void supervisor_on_tick(uv_timer_t *timer) {
         Supervisor *supervisor = timer->data;
         uint64_t now_ns;
 
+        activity_shift(ACTIVITY_TICK);
         supervisor->engine.now_ns = 0;
         now_ns = engine_now(&supervisor->engine);
 
@@ -42,4 +53,5 @@ void supervisor_on_tick(uv_timer_t *timer) {
         monitor_tick(&supervisor->monitor, now_ns);
         detached_tick(supervisor->clients.detached, now_ns);
         supervisor_tell_keeper(supervisor, now_ns);
+        supervisor_trim(supervisor, now_ns);
 }

@@ -6,26 +6,29 @@
 #include <poll.h>
 
 #include "jobs.h"
+#include "util/activity.h"
 #include "util/list.h"
 #include "clients.h"
 #include "supervisor.h"
 #include "restart.h"
 #include "workers.h"
+#include "util/log.h"
 
 #define SUPERVISOR_ROUNDS_MAX 64u   /* rounds of ending and dispatching in one turn */
-#define SUPERVISOR_ENDS_MAX   2048u /* decided ends that take effect in one turn */
+#define SUPERVISOR_STEPS_MAX  2048u /* of the backlog in one turn */
 #define SUPERVISOR_NAP_MAX_NS 100000ull
 #define SUPERVISOR_POLLS_MAX                                                                       \
         8u /* polls of workers and rings in one turn, as long as each finds jobs */
 
 /* One request may end all jobs of a user: the next turns end the rest. */
 static void supervisor_settle(Supervisor *supervisor) {
-        size_t n_left = SUPERVISOR_ENDS_MAX;
+        size_t n_left = SUPERVISOR_STEPS_MAX;
 
         for (unsigned i = 0; i < SUPERVISOR_ROUNDS_MAX; ++i) {
-                n_left -= ending_run(&supervisor->engine, n_left);
+                if (!backlog_is_empty(&supervisor->engine))
+                        n_left -= MIN(backlog_run(&supervisor->engine, n_left), n_left);
                 scheduler_run(&supervisor->engine);
-                if (TAILQ_EMPTY(&supervisor->engine.ending) || n_left == 0)
+                if (backlog_is_empty(&supervisor->engine) || n_left == 0)
                         return;
         }
 }
@@ -104,8 +107,21 @@ static void supervisor_nap(const Supervisor *supervisor) {
 }
 
 static bool supervisor_has_work(const Supervisor *supervisor) {
-        return supervisor->engine.has_new_work || !TAILQ_EMPTY(&supervisor->engine.ending) ||
-               clients_has_deferred(&supervisor->clients);
+        return supervisor->engine.has_new_work || !backlog_is_empty(&supervisor->engine) ||
+               clients_has_deferred(&supervisor->clients) ||
+               clients_has_waiting(&supervisor->clients);
+}
+
+static void supervisor_end_turn(Supervisor *supervisor) {
+        StallTurn turn;
+        char text[160];
+
+        if (!stall_end_turn(&supervisor->stall, &turn) || !limit_log(&supervisor->turn_log_limit))
+                return;
+        activity_describe(&turn.longest, text, sizeof(text));
+        log_warning("a turn of the loop took %u ms of CPU time, %u ms of them for %s",
+                    (unsigned)(stall_took_ns(&turn) / 1000000),
+                    (unsigned)(turn.longest_ns / 1000000), text);
 }
 
 void supervisor_on_prepare(uv_prepare_t *prepare) {
@@ -114,6 +130,8 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
 
         supervisor->engine.has_new_work = false;
         supervisor->engine.now_ns = 0;
+        clients_begin_turn(&supervisor->clients);
+        activity_shift(ACTIVITY_DISPATCH);
         supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);
         supervisor->is_polling = supervisor_may_poll(supervisor);
@@ -125,6 +143,8 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
                 uv_idle_stop(&supervisor->idle);
         else
                 uv_idle_start(&supervisor->idle, supervisor_on_idle);
+        supervisor_end_turn(supervisor);
+        activity_shift(ACTIVITY_EVENTS);
         if (supervisor->is_polling && !supervisor_has_work(supervisor))
                 supervisor_nap(supervisor);
         supervisor->engine.now_ns = 0; /* it may sleep now */

@@ -26,6 +26,12 @@ typedef struct Allowance {
         unsigned n_over;  /* uses in a row that began a wait */
 } Allowance;
 
+/* Of one person on all devices, so that neither devices nor subordinate uids multiply them. */
+typedef struct Allowances {
+        Allowance disproved; /* claims about devices that were not true */
+        Allowance restarts;  /* of workers, after ends that their users brought about */
+} Allowances;
+
 /** allowance_use() - one more use, at @now_ns. */
 void allowance_use(Allowance *allowance, const AllowanceRule *rule, uint64_t now_ns);
 /** allowance_until() - when the next use is due; 0: at once. */

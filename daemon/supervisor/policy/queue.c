@@ -29,6 +29,7 @@ struct QueueTurn {
         TAILQ_ENTRY(QueueTurn) link; /* band->turns */
         STAILQ_ENTRY(QueueTurn) round_link;
         QueueEntry *next;  /* to be visited */
+        QueueEntry *added; /* the entry added last, or one before it; NULL: none */
         UT_hash_handle hh; /* queue->turns */
 };
 
@@ -116,6 +117,20 @@ static void queue_drop_turn(Queue *queue, QueueTurn *turn) {
         queue_drop_band(queue, band);
 }
 
+/* Jobs that come back in a row go one behind the other. */
+static bool queue_turn_continue(Queue *queue, QueueTurn *turn, QueueEntry *entry) {
+        QueueEntry *below = turn->added, *above;
+
+        if (!below || below->key > entry->key)
+                return false;
+        above = TAILQ_NEXT(below, link);
+        if (above && above->key < entry->key)
+                return false;
+        queue->n_steps++;
+        TAILQ_INSERT_AFTER(&turn->entries, below, entry, link);
+        return true;
+}
+
 /* New jobs go last, and jobs that come back go among the first, in any order: a search from both
  * ends at once finds either in a few steps. */
 static void queue_turn_insert(Queue *queue, QueueTurn *turn, QueueEntry *entry) {
@@ -146,7 +161,9 @@ int queue_push(Queue *queue, QueueEntry *entry) {
         if (!turn)
                 return -ENOMEM;
 
-        queue_turn_insert(queue, turn, entry);
+        if (!queue_turn_continue(queue, turn, entry))
+                queue_turn_insert(queue, turn, entry);
+        turn->added = entry;
         entry->turn = queue->last = turn;
         turn->n_entries++;
         queue->n_entries++;
@@ -183,6 +200,8 @@ void queue_take(Queue *queue, QueueEntry *entry) {
 void queue_remove(Queue *queue, QueueEntry *entry) {
         QueueTurn *turn = entry->turn;
 
+        if (turn->added == entry)
+                turn->added = TAILQ_PREV(entry, QueueEntryList, link);
         TAILQ_REMOVE(&turn->entries, entry, link);
         entry->turn = NULL;
         turn->n_entries--;
@@ -193,14 +212,21 @@ void queue_remove(Queue *queue, QueueEntry *entry) {
 
 STAILQ_HEAD(QueueRound, QueueTurn);
 
+typedef struct QueueTour {
+        Queue *queue;
+        size_t n_max;
+        size_t n; /* entries visited */
+        QueueVisit visit;
+        void *userdata;
+} QueueTour;
+
 /* Round by round, as they will be taken; a session without more jobs drops out of the next round. */
-static void queue_visit_rounds(Queue *queue, struct QueueRound *round, size_t *n_before,
-                               QueueVisit visit, void *userdata) {
+static void queue_tour_rounds(QueueTour *tour, struct QueueRound *round) {
         QueueTurn *turn;
 
-        while ((turn = STAILQ_FIRST(round))) {
-                queue->n_steps++;
-                visit(turn->next, (*n_before)++, userdata);
+        while (tour->n < tour->n_max && (turn = STAILQ_FIRST(round))) {
+                tour->queue->n_steps++;
+                tour->visit(turn->next, tour->n++, tour->userdata);
                 turn->next = TAILQ_NEXT(turn->next, link);
                 STAILQ_REMOVE_HEAD(round, round_link);
                 if (turn->next)
@@ -208,18 +234,29 @@ static void queue_visit_rounds(Queue *queue, struct QueueRound *round, size_t *n
         }
 }
 
-void queue_visit(Queue *queue, QueueVisit visit, void *userdata) {
+static void queue_tour_band(QueueTour *tour, QueueBand *band) {
+        size_t n_left = tour->n_max - tour->n; /* more sessions have no turn in this tour */
         struct QueueRound round;
-        QueueBand *band;
         QueueTurn *turn;
-        size_t n_before = 0;
+
+        STAILQ_INIT(&round);
+        TAILQ_FOREACH (turn, &band->turns, link) {
+                if (!n_left--)
+                        break;
+                turn->next = TAILQ_FIRST(&turn->entries);
+                STAILQ_INSERT_TAIL(&round, turn, round_link);
+        }
+        queue_tour_rounds(tour, &round);
+}
+
+size_t queue_visit(Queue *queue, size_t n_max, QueueVisit visit, void *userdata) {
+        QueueTour tour = {.queue = queue, .n_max = n_max, .visit = visit, .userdata = userdata};
+        QueueBand *band;
 
         TAILQ_FOREACH (band, &queue->bands, link) {
-                STAILQ_INIT(&round);
-                TAILQ_FOREACH (turn, &band->turns, link) {
-                        turn->next = TAILQ_FIRST(&turn->entries);
-                        STAILQ_INSERT_TAIL(&round, turn, round_link);
-                }
-                queue_visit_rounds(queue, &round, &n_before, visit, userdata);
+                if (tour.n >= n_max)
+                        break;
+                queue_tour_band(&tour, band);
         }
+        return tour.n;
 }

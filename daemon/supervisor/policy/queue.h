@@ -57,7 +57,12 @@ QueueEntry *queue_pick(Queue *queue, QueueFits fits, void *userdata);
 void queue_take(Queue *queue, QueueEntry *entry);
 /** queue_remove() - remove an entry at any position. */
 void queue_remove(Queue *queue, QueueEntry *entry);
-/** queue_visit() - visit every entry in the order of turns, with the number of entries before it at present. */
-void queue_visit(Queue *queue, QueueVisit visit, void *userdata);
+/**
+ * queue_visit() - visit the first @n_max entries in the order of turns, with the number of entries before
+ * each at present
+ *
+ * Return: how many were visited.
+ */
+size_t queue_visit(Queue *queue, size_t n_max, QueueVisit visit, void *userdata);
 
 #endif

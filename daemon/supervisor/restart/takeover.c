@@ -97,8 +97,8 @@ static void takeover_serve(Takeover *takeover) {
  * all that the keeper held for them. */
 static int takeover_begin_afresh(Takeover *takeover) {
         takeover_drop_held(takeover);
-        keeper_link_keep(takeover->engine->keeper, KEEPER_KEY_LEDGER,
-                         ledger_fd(takeover->engine->ledger));
+        takeover->clients->kept_at = keeper_link_keep(takeover->engine->keeper, KEEPER_KEY_LEDGER,
+                                                      ledger_fd(takeover->engine->ledger));
         takeover_serve(takeover);
         return 0;
 }

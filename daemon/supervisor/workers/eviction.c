@@ -126,7 +126,7 @@ void eviction_begin(Slot *slot, const char *why) {
                 return;
         }
 
-        slot->executor = NULL;
+        slot_lose_executor(slot);
         pressure_note(&slot->pressure, n_others, now_ns);
         slot->retry_ns = now_ns + pressure_delay_ns(&slot->pressure);
         if (eviction_has_alternative(slot, now_ns))

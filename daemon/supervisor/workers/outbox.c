@@ -169,7 +169,7 @@ static uint8_t *outbox_write_after(uint8_t *p, const Job *job) {
         uint64_t *after = (uint64_t *)p;
 
         for (size_t i = 0; i < job->edges.n_order; ++i)
-                if (job->edges.order[i].before)
+                if (job->edges.order[i].before && job->edges.order[i].before->state == JOB_RUNNING)
                         *after++ = job->edges.order[i].before->id;
         return (uint8_t *)after;
 }

@@ -216,7 +216,8 @@ void worker_flush(Worker *worker) {
         if (!worker_is_heard(worker) || TAILQ_EMPTY(&worker->outbox.items))
                 return;
 
-        /* If the ring is full the worker rings when it has freed space. */
+        /* If the ring is full the worker rings when it has freed space. If the kernel refuses a
+         * descriptor, the next turn tries again, no later than at the tick. */
         r = outbox_flush(&worker->outbox, worker->channel);
         if (r == CHANNEL_E_CORRUPT)
                 worker_break(worker, "its ring is corrupt");
@@ -257,7 +258,7 @@ void worker_earn(Worker *worker) {
 
 static const char *worker_read_one(Worker *worker, const uint8_t *data, size_t n_data) {
         if (--worker->credit < 0)
-                return "it sent far more messages than its work has answers";
+                return "it sent far more messages than its jobs need";
         return worker_message(worker, data, n_data);
 }
 

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "proto/count.h"
 #include "proto/text.h"
+#include "util/activity.h"
 #include "util/bump.h"
 #include "jobs.h"
 #include "util/list.h"
@@ -103,6 +105,9 @@ static const char *worker_on_module_added(Worker *worker, const WorkerMessage *a
                 return NULL;
         }
 
+        if (count_parts(&gpuq__v1__module_ready__descriptor, added->items, added->head.n_items,
+                        LIMIT_MESSAGE_PARTS) > LIMIT_MESSAGE_PARTS)
+                return "it sent a module of too many kernels and parameters";
         ready = gpuq__v1__module_ready__unpack(bump_allocator(worker->workers->bump),
                                                added->head.n_items, added->items);
         if (!ready)
@@ -135,9 +140,9 @@ static const char *worker_on_ends(Worker *worker, const WorkerMessage *told) {
         const char *problem;
 
         if (!told->head.n_items)
-                return "it reported the end of no job";
+                return "it sent an empty list of ended jobs";
         if (told->head.n_items != 1 && (told->head.code || *told->more))
-                return "it sent an error or output of no particular job";
+                return "it sent an error or output for several jobs at once";
 
         engine_event(worker->executor.engine);
         for (uint32_t i = 0; i < told->head.n_items; ++i) {
@@ -191,6 +196,9 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
 
         if (stats->head.n_items > WORKER_COUNTERS_MAX)
                 return "it sent too many counters";
+        if (count_parts(&gpuq__v1__worker_counters__descriptor, stats->items, stats->head.n_items,
+                        LIMIT_MESSAGE_PARTS) > LIMIT_MESSAGE_PARTS)
+                return "it sent counters of too many parts";
         counters = gpuq__v1__worker_counters__unpack(bump_allocator(worker->workers->bump),
                                                      stats->head.n_items, stats->items);
         if (!counters)
@@ -283,6 +291,7 @@ const char *worker_message(Worker *worker, const uint8_t *data, size_t n_data) {
         worker->heard_ms = uv_now(worker->executor.engine->loop);
         if (!protocol_read(data, n_data, &message))
                 return "it sent a message of the wrong length";
+        activity_begin(ACTIVITY_WORKER, message.head.kind, worker->domain, worker->executor.id);
 
         problem = worker_on_message(worker, &message);
         bump_reset(bump);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `gpuq status` shows.
+ */
+
+#include "status.h"
+
+#include <string.h>
+
+#include "jobs.h"
+#include "util/list.h"
+#include "registry.h"
+
+/* The messages of one status reply, in one bump that ends with the request. */
+typedef struct ReportStatus {
+        Engine *engine;
+        ProtobufCAllocator *allocator;
+        Gpuq__V1__Status status;
+} ReportStatus;
+
+static void *report_take(ReportStatus *report, size_t n, size_t size) {
+        return report->allocator->alloc(report->allocator->allocator_data, n * size + 1);
+}
+
+static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
+        gpuq__v1__device_status__init(to);
+        to->index = device->index;
+        to->name = device->name;
+        to->uuid = device->uuid;
+        to->pci = device->pci;
+        to->state = (char *)device_state(device);
+        to->drained = device->health.is_held                ? GPUQ__V1__DRAINED_BY__ADMIN
+                      : !health_takes_jobs(&device->health) ? GPUQ__V1__DRAINED_BY__ITSELF
+                                                            : GPUQ__V1__DRAINED_BY__NOBODY;
+        to->memory_total = device->memory_total;
+        to->memory_arenas = device->arena_bytes;
+        to->queued = device->n_queued;
+        to->running = device->n_running;
+        to->quanta = device->quanta.n_quanta;
+        to->overruns = device->quanta.n_overruns;
+        to->xids = device->engine->reads_kernel_log ? device->n_xids + 1 : 0;
+}
+
+static int report_devices(ReportStatus *report) {
+        size_t n = report->engine->n_devices;
+        Gpuq__V1__DeviceStatus *devices = report_take(report, n, sizeof(*devices));
+        Gpuq__V1__DeviceStatus **list = report_take(report, n, sizeof(*list));
+
+        if (!devices || !list)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; ++i) {
+                report_device(&report->engine->devices[i], &devices[i]);
+                list[i] = &devices[i];
+        }
+        report->status.devices = list;
+        report->status.n_devices = n;
+        return 0;
+}
+
+/* GPU-ns of the last minute, over all devices. */
+static double report_recent(const User *user, uint64_t now_ns) {
+        double recent = 0;
+
+        for (size_t i = 0; i < user->n_lanes; ++i)
+                if (user->lanes[i])
+                        recent += shareuser_recent(&user->lanes[i]->share, now_ns);
+        return recent;
+}
+
+static double report_usage(const User *user, uint64_t now_ns) {
+        double usage = 0;
+
+        for (size_t i = 0; i < user->n_lanes; ++i) {
+                const Lane *lane = user->lanes[i];
+
+                if (lane)
+                        usage += fairshare_usage(lane->device->share, &lane->share, now_ns);
+        }
+        return usage;
+}
+
+static void report_user_status(const User *user, double total, uint64_t now_ns,
+                               Gpuq__V1__UserStatus *to) {
+        gpuq__v1__user_status__init(to);
+        to->uid = user->uid;
+        to->user = user->name;
+        to->weight = user->limits.weight;
+        to->share = total > 0 ? report_recent(user, now_ns) / total : 0;
+        to->gpu_seconds = (double)user->gpu_ns / 1e9;
+        to->sessions = user->n_sessions;
+        to->queued = user->n_waiting;
+        to->running = user->n_running;
+        to->arena_bytes = user->used[USER_ARENA_BYTES];
+        to->device_bytes = user->used[USER_DEVICE_BYTES];
+        to->modules = (uint32_t)user->used[USER_MODULES];
+        to->usage_seconds = report_usage(user, now_ns) / 1e9;
+        to->window_seconds = user_window_seconds(user, now_ns);
+}
+
+static int report_users(ReportStatus *report) {
+        size_t n = HASH_COUNT(report->engine->users), i = 0;
+        Gpuq__V1__UserStatus *users = report_take(report, n, sizeof(*users));
+        Gpuq__V1__UserStatus **list = report_take(report, n, sizeof(*list));
+        uint64_t now_ns = engine_now(report->engine);
+        const User *user;
+        double total = 0;
+
+        if (!users || !list)
+                return -ENOMEM;
+        for (user = report->engine->users; user; user = user->hh.next)
+                total += report_recent(user, now_ns);
+        for (user = report->engine->users; user; user = user->hh.next, ++i) {
+                report_user_status(user, total, now_ns, &users[i]);
+                list[i] = &users[i];
+                report->status.queued += user->n_waiting;
+                report->status.running += user->n_running;
+        }
+        report->status.users = list;
+        report->status.n_users = n;
+        return 0;
+}
+
+static int report_fill(ReportStatus *report) {
+        const Engine *engine = report->engine;
+        int r;
+
+        report->status.daemon = (char *)GPUQ_VERSION;
+        report->status.driver = (char *)device_driver(engine);
+        if (engine->driver_version)
+                report->status.driver_version = engine->driver_version;
+        report->status.state = (char *)engine_state(engine);
+        report->status.uptime_us = (uv_hrtime() - engine->started_ns) / 1000;
+        r = report_devices(report);
+        if (r < 0)
+                return r;
+        r = report->engine->executor_ops->report(report->engine->workers, report->allocator,
+                                                 &report->status);
+        if (r < 0)
+                return r;
+        return report_users(report);
+}
+
+int status_pack(Clients *clients, uint8_t **ret_data, size_t *ret_n_data) {
+        ReportStatus report = {
+                .engine = clients->engine,
+                .allocator = bump_allocator(clients->bump),
+                .status = GPUQ__V1__STATUS__INIT,
+        };
+        uint8_t *data;
+        int r;
+
+        r = report_fill(&report);
+        if (r < 0)
+                return r;
+        *ret_n_data = gpuq__v1__status__get_packed_size(&report.status);
+        data = malloc(*ret_n_data + 1);
+        if (!data)
+                return -ENOMEM;
+
+        (void)gpuq__v1__status__pack(&report.status, data);
+        *ret_data = data;
+        return 0;
+}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make one source and one description of the built-in kernels.
+"""Make one source of the built-in kernels and two copies of their description.
 
-amalgamate.py BUILTIN.cu BUILTIN.txt common.cuh KERNEL.cu...
+amalgamate.py BUILTIN.cu BUILTIN.txt BUILTIN.inc common.cuh KERNEL.cu...
 
 The head comment of every kernel that users may run says
 
@@ -15,7 +15,8 @@ The head comment of every kernel that users may run says
     @launch which grid and block it takes
 
 A file without @kernel is for workers alone. BUILTIN.txt has one line a kernel, as daemon/compiler/compiled.h describes a
-signature: KINDS, symbol, name, text, between tabs, newlines as "\\n".
+signature: KINDS, symbol, name, text, between tabs, newlines as "\\n". BUILTIN.inc has the same as initializers in C:
+{"NAME", "KINDS", "TEXT"}.
 """
 import re
 import sys
@@ -49,18 +50,21 @@ def describe(path, source):
             sys.exit(f'{path}: the head comment lacks or does not know {missing}')
         if f' {name}(' not in source:
             sys.exit(f'{path}: the head comment tells of {name}, which is not there')
-        yield f'{kinds}\t{name}\t{name}\t{text}\n'
+        yield kinds, name, text
 
 
 def main():
-    target, description, *paths = sys.argv[1:]
-    with open(target, 'w', encoding='utf-8') as cu, open(description, 'w', encoding='utf-8') as txt:
+    target, description, initializers, *paths = sys.argv[1:]
+    with open(target, 'w', encoding='utf-8') as cu, open(description, 'w', encoding='utf-8') as txt, \
+            open(initializers, 'w', encoding='utf-8') as inc:
         for path in paths:
             with open(path, encoding='utf-8') as f:
                 source = f.read()
             cu.write(re.sub(r'^#(include "common.cuh"|pragma once)\n', '', source, flags=re.M))
             if re.search(r'^ \* @kernel ', source, re.M):
-                txt.writelines(describe(path, source))
+                for kinds, name, text in describe(path, source):
+                    txt.write(f'{kinds}\t{name}\t{name}\t{text}\n')
+                    inc.write(f'{{"{name}", "{kinds}", "{text}"}},\n')
 
 
 main()

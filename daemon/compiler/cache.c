@@ -6,12 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
 
 #include <gcrypt.h>
 
 #include "compiler/backend.h"
+#include "util/grow.h"
 
-#define SUFFIX ".gpuq"
+#define SUFFIX      ".gpuq"
+#define NEW_PREFIX  ".new-"
+#define LEFT_OVER_S (24 * 3600)
 
 static const char magic[8] = "GPUQCCH1";
 
@@ -69,11 +74,20 @@ int cache_get(const char *dir, const CacheKey *key, void **ret_data, size_t *ret
         return 0;
 }
 
+/* ---- room ---------------------------------------------------------------------- */
+
 typedef struct Old {
         char *name;
         struct timespec used;
-        size_t n_bytes;
+        uint64_t n_bytes;
 } Old;
+
+/* What is in a folder: results, and the bytes of all its files. */
+typedef struct Listing {
+        Old *files;
+        size_t n_files;
+        uint64_t n_bytes;
+} Listing;
 
 static int compare_used(const void *a, const void *b) {
         const struct timespec *x = &((const Old *)a)->used, *y = &((const Old *)b)->used;
@@ -83,60 +97,109 @@ static int compare_used(const void *a, const void *b) {
         return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-static bool is_entry(const char *name) {
+static bool has_suffix(const char *name) {
         size_t n = strlen(name);
 
         return n > strlen(SUFFIX) && strcmp(name + n - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-static int list(DIR *dir, Old **ret_files, size_t *ret_n) {
-        struct dirent *entry;
-        Old *files = NULL;
-        size_t n = 0;
+/* A compiler that was killed left it half written. */
+static bool is_left_over(const char *name, const struct stat *st) {
+        return strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX)) == 0 &&
+               st->st_mtime < time(NULL) - LEFT_OVER_S;
+}
 
-        while ((entry = readdir(dir))) {
-                Old *more;
-                struct stat st;
+static int listing_add(Listing *listing, const char *name, const struct stat *st) {
+        Old *old;
 
-                if (!is_entry(entry->d_name) ||
-                    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                        continue;
-                more = reallocarray(files, n + 1, sizeof(*files));
-                if (!more)
-                        break;
-                files = more;
-                files[n] = (Old){strdup(entry->d_name), st.st_mtim, st.st_size};
-                if (!files[n].name)
-                        break;
-                n++;
-        }
-        *ret_files = files;
-        *ret_n = n;
+        listing->n_bytes += (uint64_t)st->st_size;
+        if (!has_suffix(name) && !is_left_over(name, st))
+                return 0;
+        if (grow(&listing->files, listing->n_files, sizeof(*old)) < 0)
+                return -ENOMEM;
+        old = &listing->files[listing->n_files];
+        *old = (Old){strdup(name), st->st_mtim, (uint64_t)st->st_size};
+        if (!old->name)
+                return -ENOMEM;
+        listing->n_files++;
         return 0;
 }
 
-/* Best done: what is not seen now is seen at the next put. */
-static void trim(const char *path, size_t n_bytes_max) {
-        DIR *dir = opendir(path);
-        size_t n, total = 0;
-        Old *files;
+static int listing_read(DIR *dir, Listing *listing) {
+        struct dirent *entry;
+        struct stat st;
+        int r;
 
-        if (!dir)
-                return;
-
-        (void)list(dir, &files, &n);
-        if (n > 0)
-                qsort(files, n, sizeof(*files), compare_used);
-        for (size_t i = 0; i < n; i++)
-                total += files[i].n_bytes;
-        for (size_t i = 0; i < n; i++) {
-                if (total > n_bytes_max && unlinkat(dirfd(dir), files[i].name, 0) == 0)
-                        total -= files[i].n_bytes;
-                free(files[i].name);
+        while ((entry = readdir(dir))) {
+                if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                    !S_ISREG(st.st_mode))
+                        continue;
+                r = listing_add(listing, entry->d_name, &st);
+                if (r < 0)
+                        return r;
         }
-        free(files);
-        closedir(dir);
+        if (listing->n_files > 0)
+                qsort(listing->files, listing->n_files, sizeof(*listing->files), compare_used);
+        return 0;
 }
+
+static void listing_clear(Listing *listing) {
+        for (size_t i = 0; i < listing->n_files; i++)
+                free(listing->files[i].name);
+        free(listing->files);
+}
+
+uint64_t cache_most(const CacheDisk *disk, uint64_t n_own, uint64_t n_bytes_max) {
+        uint64_t n_left = disk->n_free + n_own, n_last = disk->n_all / CACHE_DISK_PART;
+        uint64_t n_disk = n_left > n_last ? MIN(n_left / 2, n_left - n_last) : 0;
+
+        return MIN(n_disk, n_bytes_max);
+}
+
+static int read_disk(int fd, CacheDisk *ret_disk) {
+        struct statvfs st;
+
+        if (fstatvfs(fd, &st) < 0)
+                return -errno;
+        *ret_disk = (CacheDisk){
+                .n_all = (uint64_t)st.f_blocks * st.f_frsize,
+                .n_free = (uint64_t)st.f_bavail * st.f_frsize,
+        };
+        return 0;
+}
+
+/* Oldest first, until @n_new bytes more are not too much. */
+static int trim(int fd, Listing *listing, uint64_t n_new, uint64_t n_most) {
+        if (n_new > n_most)
+                return -ENOSPC;
+        for (size_t i = 0; i < listing->n_files && listing->n_bytes > n_most - n_new; i++)
+                if (unlinkat(fd, listing->files[i].name, 0) == 0)
+                        listing->n_bytes -= listing->files[i].n_bytes;
+        return listing->n_bytes > n_most - n_new ? -ENOSPC : 0;
+}
+
+static int make_room(const char *path, uint64_t n_new, uint64_t n_bytes_max) {
+        Listing listing = {};
+        CacheDisk disk = {};
+        DIR *dir;
+        int r;
+
+        dir = opendir(path);
+        if (!dir)
+                return -errno;
+
+        r = listing_read(dir, &listing);
+        if (r == 0)
+                r = read_disk(dirfd(dir), &disk);
+        if (r == 0)
+                r = trim(dirfd(dir), &listing, n_new,
+                         cache_most(&disk, listing.n_bytes, n_bytes_max));
+        listing_clear(&listing);
+        closedir(dir);
+        return r;
+}
+
+/* ---- a new one ----------------------------------------------------------------- */
 
 static int write_file(int fd, const Entry *entry, const void *data, size_t n_data) {
         FILE *f = fdopen(fd, "w");
@@ -154,14 +217,17 @@ static int write_file(int fd, const Entry *entry, const void *data, size_t n_dat
 }
 
 int cache_put(const char *dir, const CacheKey *key, const void *data, size_t n_data,
-              size_t n_bytes_max) {
+              uint64_t n_bytes_max) {
         _cleanup_(freep) char *path = entry_path(dir, key), *temporary = NULL;
         Entry entry;
         int fd, r;
 
-        temporary = request_path(dir, ".new-XXXXXX");
+        temporary = request_path(dir, NEW_PREFIX "XXXXXX");
         if (!path || !temporary)
                 return -ENOMEM;
+        r = make_room(dir, sizeof(entry) + n_data, n_bytes_max);
+        if (r < 0)
+                return r;
 
         fd = mkostemp(temporary, O_CLOEXEC);
         if (fd < 0)
@@ -175,7 +241,5 @@ int cache_put(const char *dir, const CacheKey *key, const void *data, size_t n_d
                 (void)unlink(temporary);
                 return r;
         }
-
-        trim(dir, n_bytes_max);
         return 0;
 }

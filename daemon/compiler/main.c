@@ -2,9 +2,9 @@
 /*
  * gpuqd-compiler
  *
- * One request, one result (compiler.h). The work is done in a child with limits
- * of its own, so that a compiler that crashes, or takes too long, is a result
- * like another, and its temporary files go in every case.
+ * One request, one result (compiler.h). The work is done in a child with its own limits. If a
+ * compiler crashes or takes too long, that is a result, too, and its temporary files are removed
+ * in every case.
  */
 
 #include <fcntl.h>
@@ -26,11 +26,12 @@
 
 #define OPTIONS_MAX    256u
 #define FILE_BYTES_MAX (1ull << 30) /* of a temporary file */
+#define COMPILE_NICE   10           /* those who wait for a job come first */
 
 enum {
         _CHILD_E_SUCCESS,
         _CHILD_E_FAILURE,
-        CHILD_UNCACHEABLE, /* there is a result, but not for the cache */
+        CHILD_UNCACHEABLE, /* there is a result, but it must not be cached */
 };
 
 /* ---- the result ------------------------------------------------------------- */
@@ -67,7 +68,7 @@ static int write_failure(const Request *request, CompiledStatus status, const ch
 
 /* ---- the request ------------------------------------------------------------- */
 
-/* Tells the format where it was left open. Return: 0, or 1 with a result that says why not. */
+/* Detects the format if it was not given. Return: 0, or 1 with a result that says why not. */
 static int check_format(Request *request, Result *result) {
         char start[80];
         Format found;
@@ -115,7 +116,7 @@ static int check_options(const Request *request, Result *result) {
         return 0;
 }
 
-/* The CPU driver runs what the host's compiler made of source, and nothing else. */
+/* The CPU driver runs only what the host's compiler made from source. */
 static int check_target(const Request *request, Result *result) {
         if (request->sm || request->format == FORMAT_SOURCE || request->format == FORMAT_BUILTIN)
                 return 0;
@@ -152,7 +153,8 @@ static bool follows_hash(const char *start, const char *s) {
         return s > start && s[-1] == '#';
 }
 
-/* What is included by path, or by a macro that may be one, may change without the image changing. */
+/* A file that is included by path, or by a macro that may be a path, may change while the image
+ * stays the same. */
 static bool is_cacheable(const Request *request) {
         const char *s = request->image, *end = s + request->n_image;
 
@@ -174,7 +176,7 @@ static bool is_cacheable(const Request *request) {
         return true;
 }
 
-/* Return: 1 if the cache answered, 0 if not. A cache that fails is no cache. */
+/* Return: 1 if the cache had a result, 0 if not. Errors of the cache are ignored. */
 static int answer_from_cache(const Request *request, const CacheKey *key) {
         _cleanup_(freep) void *data = NULL;
         _cleanup_(compiled_freep) Compiled *compiled = NULL;
@@ -202,7 +204,7 @@ static void keep(const Request *request, const CacheKey *key) {
         if (!data || pread(request->out_fd, data, st.st_size, 0) != st.st_size)
                 return;
         if (compiled_parse(data, st.st_size, &compiled) == 0 && compiled->status == COMPILED_OK)
-                (void)cache_put(request->cache, key, data, st.st_size, CACHE_BYTES_MAX);
+                (void)cache_put(request->cache, key, data, st.st_size, request->cache_bytes);
 }
 
 /* ---- the child ----------------------------------------------------------------- */
@@ -219,6 +221,7 @@ static void limit(int resource, rlim_t soft, rlim_t hard) {
 
 /* Not RLIMIT_AS: NVRTC and the driver reserve far more addresses than they use. Memory: see bound.h. */
 static void set_limits(const Request *request) {
+        (void)setpriority(PRIO_PROCESS, 0, COMPILE_NICE);
         limit(RLIMIT_CORE, 0, 0);
         limit(RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX);
         if (request->timeout_s)
@@ -247,7 +250,7 @@ static int work(const Request *request) {
         return result->uncacheable ? CHILD_UNCACHEABLE : 0;
 }
 
-/* A full disk, for one: not its source's fault, and nobody knows but us. */
+/* For example a full disk. The source is not the cause, and only this process knows. */
 static int write_error(const Request *request, int error) {
         char text[160];
 
@@ -275,7 +278,7 @@ static void __attribute__((noreturn)) child(const Request *request, pid_t parent
 
 /* ---- the parent ---------------------------------------------------------------- */
 
-/* What ends the wait: the child's end, being asked to end, or the time. */
+/* Signals that end the wait: the child's end, a request to end, or the timeout. */
 static void make_signals(sigset_t *signals) {
         sigemptyset(signals);
         sigaddset(signals, SIGCHLD);
@@ -286,7 +289,7 @@ static void make_signals(sigset_t *signals) {
 }
 
 /*
- * Passes over the signal that reap() sent to all of our group.
+ * Ignores the SIGTERM that reap() sent to all of our group.
  *
  * Return: SIGCHLD, the signal that asked us to end, or 0 when the time is up.
  */
@@ -302,7 +305,8 @@ static int await(const sigset_t *signals, unsigned timeout_s) {
         return r < 0 ? 0 : r;
 }
 
-/* The child and what it started: all in our group, where SIGTERM is blocked for ourselves alone. */
+/* Ends the child and what it started. All are in our group; SIGTERM is blocked for this process
+ * only. */
 static int reap(pid_t pid, bool kill_first) {
         int status = 0;
 
@@ -334,7 +338,7 @@ static int explain(const Request *request, int status, int why) {
         return write_failure(request, COMPILED_INTERNAL, "the compiler failed");
 }
 
-/* The crash may be of what twins add to a module: it is compiled again as it came. */
+/* The twins may have caused the crash, so the module is compiled again without them. */
 static bool may_be_twins(const Request *request, int status, int why) {
         return why == SIGCHLD && WIFSIGNALED(status) && WTERMSIG(status) != SIGXCPU &&
                request->sm && !request->plain;
@@ -415,7 +419,8 @@ int main(int argc, char **argv) {
         if (r < 0)
                 return 2;
 
-        /* Whoever kills our group ends every compiler that we started; a worker that is killed asks us to end. */
+        /* A kill of our group ends every compiler that we started. A worker that is killed
+         * makes the kernel send us SIGTERM. */
         (void)setpgid(0, 0);
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
         (void)fcntl(request->in_fd, F_SETFD, FD_CLOEXEC);

@@ -4,9 +4,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "compiler/bound.h"
@@ -16,6 +18,7 @@
 #define SM_MAX 999
 
 #define WORK_PREFIX "compile-"
+#define WORK_ROOM   (64u << 20) /* bytes that a compile may need */
 #define STALE_S     (24 * 3600)
 
 static int parse_number(const char *text, unsigned long max, unsigned long *ret_number) {
@@ -54,6 +57,7 @@ enum {
         OPTION_LENGTH,
         OPTION_NAME,
         OPTION_CACHE,
+        OPTION_CACHE_BYTES,
         OPTION_TIMEOUT,
         OPTION_MEMORY,
         OPTION_CUDA_DRIVER,
@@ -69,6 +73,7 @@ static const struct option options[] = {
         {"length", required_argument, NULL, OPTION_LENGTH},
         {"name", required_argument, NULL, OPTION_NAME},
         {"cache", required_argument, NULL, OPTION_CACHE},
+        {"cache-bytes", required_argument, NULL, OPTION_CACHE_BYTES},
         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
         {"memory", required_argument, NULL, OPTION_MEMORY},
         {"cuda-driver", no_argument, NULL, OPTION_CUDA_DRIVER},
@@ -76,11 +81,17 @@ static const struct option options[] = {
         {},
 };
 
+static unsigned long number_max(int option) {
+        if (option == OPTION_CACHE_BYTES)
+                return ULONG_MAX;
+        return option == OPTION_LENGTH ? COMPILER_IMAGE_MAX : 1 << 20;
+}
+
 static int set_number(Request *request, int option, const char *value) {
         unsigned long number;
         int r;
 
-        r = parse_number(value, option == OPTION_LENGTH ? COMPILER_IMAGE_MAX : 1 << 20, &number);
+        r = parse_number(value, number_max(option), &number);
         if (r < 0)
                 return r;
 
@@ -93,6 +104,9 @@ static int set_number(Request *request, int option, const char *value) {
                         return 0;
                 case OPTION_LENGTH:
                         request->length = number;
+                        return 0;
+                case OPTION_CACHE_BYTES:
+                        request->cache_bytes = number;
                         return 0;
                 case OPTION_TIMEOUT:
                         request->timeout_s = number;
@@ -240,6 +254,7 @@ int request_new(int argc, char **argv, Request **ret_request) {
                 return -ENOMEM;
 
         request->memory_mib = BOUND_DEFAULT_MIB;
+        request->cache_bytes = UINT64_MAX;
         request->name = "kernel.cu";
         request->in_fd = request->out_fd = -1;
         if (argc == 3 && strcmp(argv[1], "--words") == 0)
@@ -309,7 +324,7 @@ static void remove_folder(const char *path) {
         (void)rmdir(path);
 }
 
-/* What compilers left that were killed. */
+/* Removes the work folders of compilers that were killed. */
 static void remove_stale(const char *cache) {
         DIR *dir = opendir(cache);
         struct dirent *entry;
@@ -327,14 +342,15 @@ static void remove_stale(const char *cache) {
                 closedir(dir);
 }
 
-/* Beside the cache, which is the user's own and on a disk; else where temporary files go. */
-int request_make_work(Request *request) {
-        const char *dir = request->cache ? request->cache : getenv("TMPDIR");
-        char *work;
+static bool has_room(const char *dir) {
+        struct statvfs st;
 
-        if (request->cache)
-                remove_stale(request->cache);
-        work = request_path(dir ? dir : "/tmp", WORK_PREFIX "XXXXXX");
+        return statvfs(dir, &st) == 0 && (uint64_t)st.f_bavail * st.f_frsize >= WORK_ROOM;
+}
+
+static int make_work_in(Request *request, const char *dir) {
+        char *work = request_path(dir, WORK_PREFIX "XXXXXX");
+
         if (!work)
                 return -ENOMEM;
         if (!mkdtemp(work)) {
@@ -344,6 +360,35 @@ int request_make_work(Request *request) {
 
         request->work = work;
         return 0;
+}
+
+/* In the first with room, else in the first that takes it. */
+static int make_work_in_one(Request *request, const char *const *dirs, size_t n_dirs) {
+        int r = -ENOENT;
+
+        for (size_t i = 0; i < n_dirs; i++)
+                if (dirs[i] && has_room(dirs[i]) && make_work_in(request, dirs[i]) == 0)
+                        return 0;
+        for (size_t i = 0; i < n_dirs; i++) {
+                if (!dirs[i])
+                        continue;
+                r = make_work_in(request, dirs[i]);
+                if (r == 0)
+                        return 0;
+        }
+        return r;
+}
+
+/*
+ * Beside the cache, which is the user's own and on a disk. Where another user has filled that disk,
+ * it goes where temporary files go, or into memory: a full disk costs time alone.
+ */
+int request_make_work(Request *request) {
+        const char *const dirs[] = {request->cache, getenv("TMPDIR"), "/tmp", "/dev/shm"};
+
+        if (request->cache)
+                remove_stale(request->cache);
+        return make_work_in_one(request, dirs, ARRAY_SIZE(dirs));
 }
 
 void request_clean(Request *request) {

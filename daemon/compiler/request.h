@@ -5,11 +5,12 @@
 /*
  * Request
  *
- * What gpuqd-compiler was asked, from its command line or the words of a descriptor (compiler.h).
+ * The request to gpuqd-compiler, from its command line or the words of a descriptor (compiler.h).
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "compiler/format.h"
 #include "util/macro.h"
@@ -18,8 +19,9 @@ typedef struct Request {
         unsigned sm; /* of the device; 0: the CPU driver */
         Format format;
         const char *libexec;
-        const char *name;  /* for messages */
-        const char *cache; /* or NULL */
+        const char *name;     /* for messages */
+        const char *cache;    /* or NULL */
+        uint64_t cache_bytes; /* that the folder may have */
         int in_fd;
         int out_fd;
         size_t length; /* 0: the whole file */
@@ -38,10 +40,11 @@ typedef struct Request {
 } Request;
 
 /**
- * request_new() - from the command line
+ * request_new() - parse the command line
+ *
  * @argv: kept by the caller
  *
- * Complains on stderr. Return: 0, -EINVAL, or -ENOMEM.
+ * Errors are printed to stderr. Return: 0, -EINVAL, or -ENOMEM.
  */
 int request_new(int argc, char **argv, Request **ret_request);
 /** request_free() - NULL is fine; leaves the work folder to request_clean(). Return: NULL. */

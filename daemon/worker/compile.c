@@ -260,7 +260,7 @@ static void compile_on_timeout(uv_timer_t *timer) {
 #define COMPILE_WORDS_MAX 32
 
 typedef struct CompileWords {
-        char length[24], timeout[16], device[16];
+        char length[24], timeout[16], device[16], cache_bytes[24];
 } CompileWords;
 
 static const char *format_word(Gpuq__V1__Format format) {
@@ -277,6 +277,8 @@ static size_t compile_words(const Compile *compile, CompileWords *words, const c
         snprintf(words->length, sizeof(words->length), "%llu", (unsigned long long)compile->length);
         snprintf(words->timeout, sizeof(words->timeout), "%u", settings->timeout_s);
         snprintf(words->device, sizeof(words->device), "%u", settings->device);
+        snprintf(words->cache_bytes, sizeof(words->cache_bytes), "%llu",
+                 (unsigned long long)settings->cache_bytes);
 
 #define COMPILE_WORD(word) args[n++] = (word)
         COMPILE_WORD("--target");
@@ -300,6 +302,8 @@ static size_t compile_words(const Compile *compile, CompileWords *words, const c
         if (settings->cache) {
                 COMPILE_WORD("--cache");
                 COMPILE_WORD(settings->cache);
+                COMPILE_WORD("--cache-bytes");
+                COMPILE_WORD(words->cache_bytes);
         }
         if (strcmp(settings->target, "cpu") != 0) {
                 COMPILE_WORD("--cuda-driver");
@@ -480,7 +484,7 @@ int compile_start(Compilers *compilers, const CompileRequest *request, CompileFu
         compile->in = request->fd;
         compile->func = func;
         compile->userdata = userdata;
-        *ret_compile = compile; /* before the callback, which may come within this function */
+        *ret_compile = compile; /* set before the callback, which may run within this function */
         TAILQ_INSERT_TAIL(&compilers->waiting, compile, link);
         compilers_next(compilers);
         return 0;

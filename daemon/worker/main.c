@@ -22,7 +22,7 @@
 static const char usage[] =
         "usage: gpuqd-worker --device N | --probe [--uuid UUID] [--driver cpu|gpu]\n"
         "                    [--cpu-devices N] [--cpu-threads N] [--cpu-broken FILE]\n"
-        "                    [--cache DIR] [--compile-timeout SECONDS]\n"
+        "                    [--cache DIR] [--cache-bytes N] [--compile-timeout SECONDS]\n"
         "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
         "                    [--connections N] [--poll-us N]\n"
         "Started by gpuqd, not by hand: descriptors 3 to 5 are its channel to the supervisor.\n";
@@ -37,6 +37,14 @@ static int parse_number(const char *text, unsigned *ret_number) {
                 return -EINVAL;
         *ret_number = (unsigned)number;
         return 0;
+}
+
+static int parse_bytes(const char *text, uint64_t *ret_bytes) {
+        char *end;
+
+        errno = 0;
+        *ret_bytes = strtoull(text, &end, 10);
+        return errno || end == text || *end || *text == '-' ? -EINVAL : 0;
 }
 
 static int parse_flag(const char *text, bool *ret_flag) {
@@ -68,6 +76,8 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                 case 'c':
                         options->cache = *value ? value : NULL;
                         return 0;
+                case 'B':
+                        return parse_bytes(value, &options->cache_bytes);
                 case 'T':
                         return parse_number(value, &options->compile_timeout_s);
                 case 'C':
@@ -95,6 +105,7 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
                 {"uuid", required_argument, NULL, 'I'},
                 {"cpu-broken", required_argument, NULL, 'b'},
                 {"cache", required_argument, NULL, 'c'},
+                {"cache-bytes", required_argument, NULL, 'B'},
                 {"compile-timeout", required_argument, NULL, 'T'},
                 {"coalesce", required_argument, NULL, 'C'},
                 {"coalesce-us", required_argument, NULL, 'U'},
@@ -167,6 +178,7 @@ static int adopt_channel(Channel **ret_channel) {
 
 int main(int argc, char **argv) {
         WorkerOptions options = {
+                .cache_bytes = UINT64_MAX,
                 .cpu_devices = 1,
                 .compile_timeout_s = 60,
                 .connections = 32,

@@ -21,11 +21,13 @@
 /* How often libuv gets a turn while the loop spins. */
 #define WORKER_POLL_NS UINT64_C(100000)
 
-/* Figures: while busy, and a little after it fell idle, since small jobs make that happen often. */
+/* Intervals of the statistics: while busy, and a little after the worker became idle, because
+ * that happens often with small jobs. */
 #define WORKER_STATS_BUSY_NS UINT64_C(1000000000)
 #define WORKER_STATS_IDLE_MS 200
 
-/* How long a worker that ends tries to say its last words to a supervisor that does not read. */
+/* How long a worker that ends tries to send its last messages to a supervisor that does not
+ * read. */
 #define WORKER_LAST_WORDS_NS UINT64_C(500000000)
 
 /* ---- the end ------------------------------------------------------------------------ */
@@ -68,7 +70,7 @@ static bool worker_all_have_words(const Worker *worker) {
         return true;
 }
 
-/* All ends before now that have no word were dealt with. */
+/* Has the supervisor processed all earlier ends that have no word? */
 static bool worker_is_clear(Worker *worker) {
         if (worker->has_wordless && channel_is_dealt_with(worker->channel, worker->wordless_to))
                 worker->has_wordless = false;
@@ -76,9 +78,10 @@ static bool worker_is_clear(Worker *worker) {
 }
 
 /*
- * A client that sees a word takes all jobs before that one for ended, too. Should supervisor and worker die now, words
- * are all that the next supervisor finds. So a word is stored only if the supervisor has dealt with every end before
- * it that has none. Ends that wait for room in the ring have none.
+ * If a client sees a word, it assumes that all earlier jobs have ended, too. If supervisor and
+ * worker die at that moment, the next supervisor finds only words. So a word is stored only if the
+ * supervisor has processed every earlier end that has no word. Ends that wait for space in the
+ * ring have no word.
  */
 static int worker_report_ends(Worker *worker) {
         bool may_store;
@@ -107,9 +110,9 @@ static int worker_report_ends(Worker *worker) {
 static void worker_report_stopped(Worker *worker, const Failure *failure, const char *output) {
         bool any;
 
-        /* What is told here must stay true: the GPU goes on until this process has ended. */
+        /* The report must stay true although the GPU goes on until this process has ended. */
         streams_shut(&worker->streams);
-        /* Those whose word came meanwhile have ended well: all that they did is done. */
+        /* Jobs whose done word arrived meanwhile have succeeded: all their work is done. */
         (void)runner_collect(&worker->runner, uv_hrtime(), &any);
         if (!TAILQ_EMPTY(&worker->runner.ended))
                 (void)worker_report_ends(worker);
@@ -122,7 +125,7 @@ void worker_stop(Worker *worker) {
         worker_exit(worker, EXIT_SUCCESS);
 }
 
-/* Some call said so; here the stream that it happened on says why. */
+/* A call reported the fault. The stream on which it happened has the reason. */
 static void worker_name_fault(Worker *worker, Failure *failure) {
         CUresult result = streams_query(&worker->streams);
         const Job *job;
@@ -150,7 +153,7 @@ void worker_fault(Worker *worker) {
         char *output = NULL;
 
         worker_name_fault(worker, &failure);
-        /* The driver writes what asserts said when the context is synchronised. */
+        /* The driver writes the text of failed asserts when the context is synchronised. */
         if (streams_query(&worker->streams) != CUDA_SUCCESS)
                 (void)worker->driver->cuCtxSynchronize();
         (void)output_take_errors(&worker->output, &output);
@@ -231,7 +234,7 @@ static void worker_on_hangup(uv_poll_t *poll, int status, int events) {
 static void worker_on_stats(uv_timer_t *timer) {
         Worker *worker = timer->data;
 
-        /* Not while something runs: an assert's text belongs to its job. */
+        /* Only when idle: the text of a failed assert belongs to a running job. */
         if (runner_is_idle(&worker->runner))
                 output_forward(&worker->output);
         memory_ask(&worker->memory);
@@ -264,8 +267,8 @@ static void worker_tell(Worker *worker, uint64_t now_ns) {
         worker_check_sent(worker, outbox_flush(&worker->outbox));
 }
 
-/* Ends first, since clients wait for them, and a launch takes as long as to read several jobs. Return:
- * whether anything happened. */
+/* Ends first, because clients wait for them, and one launch takes as long as reading several
+ * jobs. Return: whether anything happened. */
 static bool worker_turn(Worker *worker, uint64_t now_ns) {
         bool any = false;
 
@@ -290,7 +293,8 @@ static void worker_keep_figures(Worker *worker, uint64_t now_ns) {
         worker->was_busy = busy;
 }
 
-/* Until a message, a child, a thread or a timer has something. With jobs that wait it still says now and then that it lives. */
+/* Sleeps until a message, a child, a thread or a timer has something. If jobs wait, a timer
+ * still reports from time to time that the worker is alive. */
 static void worker_sleep(Worker *worker) {
         if (!channel_sleep(worker->channel))
                 return;
@@ -300,7 +304,7 @@ static void worker_sleep(Worker *worker) {
         (void)channel_wake(worker->channel);
 }
 
-/* The same, but for a time too short for libuv's timers. */
+/* As worker_sleep(), for a time too short for libuv's timers. */
 static void worker_nap(Worker *worker, uint64_t nap_ns) {
         struct pollfd fd = {.fd = uv_backend_fd(&worker->loop), .events = POLLIN};
         struct timespec time = {.tv_nsec = (long)nap_ns};
@@ -312,7 +316,8 @@ static void worker_nap(Worker *worker, uint64_t nap_ns) {
         uv_run(&worker->loop, UV_RUN_NOWAIT);
 }
 
-/* With nothing in flight here. A supervisor that is awake may have jobs in flight elsewhere, and the next one in a moment. */
+/* Nothing is in flight here. If the supervisor is awake, it may have jobs in flight in other
+ * workers, and the next job for this one in a moment. */
 static bool worker_may_sleep(const Worker *worker, uint64_t now_ns) {
         return pace_may_sleep(&worker->pace, worker->options->poll_us * UINT64_C(1000),
                               channel_is_watched(worker->channel), now_ns);
@@ -449,6 +454,7 @@ static int worker_init_objects(Worker *worker) {
                 .libexec = options->libexec,
                 .target = worker->context->target,
                 .cache = options->cache,
+                .cache_bytes = options->cache_bytes,
                 .timeout_s = options->compile_timeout_s,
                 .device = worker->ordinal,
         };
@@ -495,7 +501,8 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
         if (r < 0 && !failure_is_set(&failure))
                 failure_set(&failure, GPUQ__V1__CODE__E_INTERNAL, "%s", strerror(-r));
 
-        /* Not before: libcuda names its threads in /proc, where an undumpable process may not write. */
+        /* Not earlier: libcuda names its threads in /proc, where an undumpable process may not
+         * write. */
         prctl(PR_SET_DUMPABLE, 0);
         worker_check_sent(&worker, report_ready(&worker.outbox, &failure));
         if (r) {

@@ -27,6 +27,7 @@ typedef struct WorkerOptions {
         unsigned cpu_devices, cpu_threads;
         const char *cpu_broken; /* NULL: none is */
         const char *cache;      /* NULL: none */
+        uint64_t cache_bytes;   /* that this folder may have */
         unsigned compile_timeout_s;
         bool coalesce, in_place; /* IssueSettings */
         unsigned coalesce_us;

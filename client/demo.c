@@ -57,8 +57,8 @@ static void usage(FILE *file) {
                 "Forks PROCESSES processes (%u), each with its own %u float64 values, which ask\n"
                 "gpuqd for the sum of their squares, and checks each answer on the CPU.\n"
                 "\n"
-                "One process asks before, so that the worker is warm: its context is there and\n"
-                "the kernels are loaded. The time goes from the first fork to the last answer.\n"
+                "Before that one process runs a job, so that the worker has created its context\n"
+                "and loaded the kernels. The time is from the first fork to the last answer.\n"
                 "Exits 0 only if all answers are right.\n",
                 DEMO_N_PROCESSES, DEMO_N_VALUES);
 }

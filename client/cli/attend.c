@@ -39,10 +39,6 @@ int attend_job(Attend *attend, gpuq_client *client, gpuq_job *job) {
         struct pollfd polls[2] = {{.fd = attend->fd, .events = POLLIN}};
         int r;
 
-        r = gpuq_submit(job);
-        if (r < 0)
-                return r;
-
         while ((r = gpuq_poll(job)) == 0) {
                 r = gpuq_client_events(client);
                 if (r < 0)

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # bash completion for gpuq(1)
 
-# The built-in kernels' names: asked for once a shell, and only from a daemon that answers at once.
+# The names of the built-in kernels.
 _gpuq_builtins() {
-        if [[ -z ${_gpuq_builtin_names+set} ]]; then
-                _gpuq_builtin_names=$(timeout 2 gpuq kernels --noheader 2>/dev/null | while read -r name _; do
-                        printf '%s\n' "$name"
-                done)
-                [[ -n $_gpuq_builtin_names ]] || { unset _gpuq_builtin_names; return; }
-        fi
-        printf '%s\n' "$_gpuq_builtin_names"
+        gpuq kernels --noheader 2>/dev/null | while read -r name _; do
+                printf '%s\n' "$name"
+        done
 }
 
 # The devices' numbers, from a daemon that answers at once.

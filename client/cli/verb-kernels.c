@@ -2,6 +2,8 @@
 
 /*
  * gpuq kernels - the built-in kernels, their arguments and what they compute
+ *
+ * The description is part of the program, so it needs neither a device nor a daemon.
  */
 
 #include <string.h>
@@ -10,38 +12,59 @@
 #include "kernel.h"
 #include "table.h"
 #include "verb.h"
+#include "util/macro.h"
 
-static void kernel_json(struct json_object *array, const gpuq_kernel_info *kernel) {
-        struct json_object *object = json_array_object(array);
-        struct json_object *parameters;
+typedef struct Builtin {
+        const char *name;
+        const char *kinds; /* a letter a parameter: daemon/compiler/compiled.h */
+        const char *text;  /* what it computes, its arguments, how to launch it; a line each */
+} Builtin;
 
-        json_text(object, "name", kernel->name);
-        json_text(object, "text", kernel->text);
-        json_number(object, "max_block", kernel->max_block);
+static const Builtin builtins[] = {
+#include "builtin.inc"
+};
 
-        parameters = json_array(object, "parameters");
-        for (size_t i = 0; i < kernel->n_parameters; i++) {
-                struct json_object *parameter = json_array_object(parameters);
+static const struct {
+        char letter;
+        gpuq_kind kind;
+        size_t size;
+} builtin_kinds[] = {
+        {'p', GPUQ_POINTER, 8},
+        {'l', GPUQ_I64, 8},
+        {'f', GPUQ_F32, 4},
+        {'d', GPUQ_F64, 8},
+};
 
-                json_text(parameter, "kind", kernel_kind_name(kernel->parameters[i].kind));
-                json_number(parameter, "size", kernel->parameters[i].size);
-        }
+static void builtin_json_parameter(struct json_object *parameters, char letter) {
+        for (size_t i = 0; i < ARRAY_SIZE(builtin_kinds); i++)
+                if (builtin_kinds[i].letter == letter) {
+                        struct json_object *object = json_array_object(parameters);
+
+                        json_text(object, "kind", kernel_kind_name(builtin_kinds[i].kind));
+                        json_number(object, "size", builtin_kinds[i].size);
+                }
 }
 
-static int kernels_print_json(Cli *cli, const gpuq_module *module) {
+static int kernels_print_json(void) {
         struct json_object *document = json_document();
         struct json_object *array = json_array(document, "kernels");
-        gpuq_kernel_info kernel;
 
-        for (size_t i = 0; i < gpuq_module_n_kernels(module); i++)
-                if (gpuq_module_kernel(module, i, &kernel) == 0)
-                        kernel_json(array, &kernel);
+        for (size_t i = 0; i < ARRAY_SIZE(builtins); i++) {
+                struct json_object *object = json_array_object(array), *parameters;
+
+                json_text(object, "name", builtins[i].name);
+                json_text(object, "text", builtins[i].text);
+                parameters = json_array(object, "parameters");
+                for (const char *letter = builtins[i].kinds; *letter; letter++)
+                        builtin_json_parameter(parameters, *letter);
+        }
         json_print(document);
         return 0;
 }
 
-/* A built-in's text: what it computes, its arguments, how to launch it; a line each. */
-static int kernel_text_line(const char *text, unsigned i, const char **ret_line) {
+static int builtin_text_line(const Builtin *builtin, unsigned i, const char **ret_line) {
+        const char *text = builtin->text;
+
         while (i-- > 0 && *text) {
                 text += strcspn(text, "\n");
                 text += *text == '\n';
@@ -50,46 +73,34 @@ static int kernel_text_line(const char *text, unsigned i, const char **ret_line)
         return (int)strcspn(text, "\n");
 }
 
-static void kernel_row(Table *table, const gpuq_kernel_info *kernel) {
-        _cleanup_(freep) char *parameters = kernel_parameters(kernel);
-        const char *line;
-        int length;
-
-        table_row(table, TABLE_PLAIN);
-        table_cell(table, "%s", kernel->name);
-        length = kernel_text_line(kernel->text, 1, &line);
-        if (length)
-                table_cell(table, "%.*s", length, line);
-        else
-                table_cell(table, "%s", parameters ? parameters : "");
-        length = kernel_text_line(kernel->text, 0, &line);
-        table_cell(table, "%.*s", length, line);
-        length = kernel_text_line(kernel->text, 2, &line);
-        table_cell(table, "%.*s", length, line);
-}
-
-static int kernels_print(Cli *cli, const gpuq_module *module, bool heading) {
+static int kernels_print(Cli *cli, bool heading) {
         static const TableColumn columns[] = {{"KERNEL"},
                                               {"ARGUMENTS"},
                                               {"WHAT IT DOES", .wrap = true},
                                               {"LAUNCH", .wrap = true}};
+        static const unsigned lines[] = {1, 0, 2};
         _cleanup_(table_freep) Table *table = NULL;
-        gpuq_kernel_info kernel;
         int r;
 
         r = table_new(columns, ARRAY_SIZE(columns), heading, &table);
         if (r < 0)
                 return cli_no_memory(cli);
 
-        for (size_t i = 0; i < gpuq_module_n_kernels(module); i++)
-                if (gpuq_module_kernel(module, i, &kernel) == 0)
-                        kernel_row(table, &kernel);
+        for (size_t i = 0; i < ARRAY_SIZE(builtins); i++) {
+                table_row(table, TABLE_PLAIN);
+                table_cell(table, "%s", builtins[i].name);
+                for (size_t j = 0; j < ARRAY_SIZE(lines); j++) {
+                        const char *line;
+                        int length = builtin_text_line(&builtins[i], lines[j], &line);
+
+                        table_cell(table, "%.*s", length, line);
+                }
+        }
         table_sort(table);
         return table_print(table) < 0 ? cli_no_memory(cli) : 0;
 }
 
 static int kernels_run(Cli *cli, int argc, char **argv) {
-        gpuq_module *module = NULL;
         bool heading = true;
         int option, r;
 
@@ -99,17 +110,7 @@ static int kernels_run(Cli *cli, int argc, char **argv) {
                 return cli->code;
         if (optind < argc)
                 return cli_usage(cli, "unexpected argument `%s'", argv[optind]);
-
-        r = cli_connect(cli);
-        if (r)
-                return r;
-        r = gpuq_module_builtin(cli->client, &module);
-        if (r < 0)
-                return cli_failed(cli, EXIT_WHEN_ASKED, r);
-
-        r = cli->json ? kernels_print_json(cli, module) : kernels_print(cli, module, heading);
-        gpuq_module_free(module);
-        return r;
+        return cli->json ? kernels_print_json() : kernels_print(cli, heading);
 }
 
 static const struct option kernels_options[] = {

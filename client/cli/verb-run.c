@@ -3,9 +3,8 @@
 /*
  * gpuq run - one kernel on NumPy files
  *
- * Whatever can be wrong on the command line or in the input files is found
- * before the daemon is asked for anything, and outputs appear only when all of
- * them could be written.
+ * Mistakes in the command line or the input files are found before the daemon is asked for
+ * anything. Outputs appear only if all of them could be written.
  */
 
 #include <inttypes.h>
@@ -19,6 +18,7 @@
 #include "operand.h"
 #include "result.h"
 #include "run-options.h"
+#include "waiting.h"
 
 #define RUN_NAME_MAX 256 /* bytes of a module's name, by the protocol */
 
@@ -43,7 +43,7 @@ static uint64_t now_ns(void) {
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Two arguments that write one file would leave only the last one's array. */
+/* If two arguments wrote the same file, one result would be lost. */
 static int run_check_outputs(Run *run) {
         for (size_t i = 0; i < run->n_operands; i++)
                 for (size_t j = 0; j < i; j++) {
@@ -88,7 +88,7 @@ static int run_load_file(Run *run) {
                 return problem_set(&run->cli->problem, EXIT_USAGE, "%s: cannot read: %s", name,
                                    strerror(-r));
 
-        /* The end of a long path tells more than its beginning. */
+        /* The end of a long path says more than its beginning. */
         if (strlen(name) > RUN_NAME_MAX)
                 name += strlen(name) - RUN_NAME_MAX;
         r = gpuq_module_load(run->cli->client, run_options_format(&run->options), image, n_image,
@@ -96,16 +96,19 @@ static int run_load_file(Run *run) {
         return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
 }
 
+static int run_load_builtin(Run *run) {
+        int r = gpuq_module_builtin(run->cli->client, &run->module);
+
+        return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
+}
+
 static int run_load_module(Run *run) {
+        Waiting *waiting = waiting_begin(run->cli->socket, 0);
         uint64_t start = now_ns();
         int r;
 
-        if (run->options.file) {
-                r = run_load_file(run);
-        } else {
-                r = gpuq_module_builtin(run->cli->client, &run->module);
-                r = r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
-        }
+        r = run->options.file ? run_load_file(run) : run_load_builtin(run);
+        waiting_end(waiting);
         if (r)
                 return r;
 
@@ -135,7 +138,7 @@ static int run_check_arrays(Run *run) {
         return 0;
 }
 
-/* The library checks this too, and the kinds; but here no data was read yet. */
+/* The library checks number and kinds too, but only after the data was read. */
 static int run_find_kernel(Run *run) {
         _cleanup_(freep) char *parameters = NULL;
 
@@ -213,7 +216,8 @@ static int run_job_failed(Run *run) {
         Problem *problem = &run->cli->problem;
         int code = (int)exit_code(EXIT_WHEN_RUN, run->result.error);
 
-        /* It may have been done before the signal reached it; its outputs are not written then. */
+        /* The job may have been done before the signal arrived; its outputs are not written
+         * even then. */
         problem_set(problem, 0, "%s: %s", run->options.kernel,
                     *run->result.text ? run->result.text
                                       : "cancelled; its outputs are not written");
@@ -222,10 +226,21 @@ static int run_job_failed(Run *run) {
         return MAX(code, (int)EXIT_JOB_FAILED);
 }
 
-static int run_attend(Run *run, Attend *attend) {
+static int run_await(Run *run, Attend *attend) {
+        Waiting *waiting = waiting_begin(run->cli->socket, gpuq_job_id(run->job));
         int r;
 
         r = attend_job(attend, run->cli->client, run->job);
+        waiting_end(waiting);
+        return r;
+}
+
+static int run_attend(Run *run, Attend *attend) {
+        int r;
+
+        r = gpuq_submit(run->job);
+        if (r >= 0)
+                r = run_await(run, attend);
         run->signal = attend->signal;
         if (r < 0 && run->signal)
                 return problem_set(&run->cli->problem, EXIT_SIGNAL + run->signal, "%s: cancelled",
@@ -237,7 +252,8 @@ static int run_attend(Run *run, Attend *attend) {
         return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
 }
 
-/* All are written before the first is renamed: a full disk leaves every old file as it was. */
+/* All outputs are written before the first is renamed, so a full disk leaves every old file
+ * unchanged. */
 static int run_write(Run *run) {
         uint64_t start = now_ns();
         int r;
@@ -324,7 +340,8 @@ static int run_finish(Run *run) {
         return r;
 }
 
-/* From the submit to the last rename signals are ours, so that none leaves half of the outputs. */
+/* Signals are blocked from the submission to the last rename, so that none leaves half of the
+ * outputs. */
 static int run_attended(Run *run) {
         Attend attend;
         int r;
@@ -343,7 +360,7 @@ static int run_attended(Run *run) {
 
 /* ---- detached ---------------------------------------------------------------- */
 
-/* From / on: fetched it may be from another folder. */
+/* An absolute path, because `gpuq fetch' may run in another folder. */
 static char *run_absolute(const char *path) {
         _cleanup_(freep) char *folder = NULL;
         char *absolute;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * gpuq status - devices, driver, workers, users, and how much waits and runs
+ * gpuq status - devices, driver, workers and users, and the number of waiting and running jobs
  */
 
 #include <string.h>
@@ -147,7 +147,7 @@ static int status_print_devices(const gpuq_status *status) {
         return table_print(table);
 }
 
-/* The daemon names the users it serves; a worker has only the number. */
+/* The daemon reports the names of users, but only the uid of a worker's user. */
 static const char *status_user(const gpuq_status *status, uint32_t uid) {
         for (size_t i = 0; i < status->n_users; i++)
                 if (status->users[i].uid == uid)
@@ -281,8 +281,10 @@ static int status_run(Cli *cli, int argc, char **argv) {
                 status_print_json(status);
         else
                 r = status_print(status);
+        if (r >= 0)
+                r = status->n_devices ? EXIT_OK : EXIT_NO_DAEMON;
         gpuq_status_free(status);
-        return r < 0 ? cli_no_memory(cli) : 0;
+        return r < 0 ? cli_no_memory(cli) : r;
 }
 
 static const struct option status_options[] = {VERB_OPTIONS};

@@ -6,7 +6,9 @@
 #include "connect.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -30,8 +32,8 @@ static int connect_bind(int fd, const char *path) {
 }
 
 /*
- * Blocking while it connects, if it may: a non-blocking connect fails at once when many
- * processes start together and the listener's backlog is full for a moment.
+ * The connect blocks if it may. A non-blocking connect fails at once when many processes start
+ * together and the listener's backlog is full for a moment.
  */
 int connect_open(const char *path, unsigned wait_ms, int *ret_fd) {
         struct timeval timeout = {.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
@@ -54,7 +56,7 @@ int connect_open(const char *path, unsigned wait_ms, int *ret_fd) {
         return 0;
 }
 
-/* Of the program, for `gpuq status`: short, and nothing that would upset a terminal. */
+/* The name of the program, for `gpuq status`: short and printable. */
 static void connect_name(char name[static CONNECT_NAME_MAX + 1]) {
         snprintf(name, CONNECT_NAME_MAX + 1, "%s", program_invocation_short_name);
         for (char *p = name; *p; p++)
@@ -62,8 +64,15 @@ static void connect_name(char name[static CONNECT_NAME_MAX + 1]) {
                         *p = '?';
 }
 
+static bool connect_waits_for_device(void) {
+        const char *wait = getenv("GPUQ_WAIT_FOR_DEVICE");
+
+        return wait && strcmp(wait, "1") == 0;
+}
+
 void connect_fill_hello(Gpuq__V1__Hello *hello, char name[static CONNECT_NAME_MAX + 1]) {
         connect_name(name);
         hello->version_min = hello->version_max = CONNECT_VERSION;
         hello->client = name;
+        hello->waits_for_device = connect_waits_for_device();
 }

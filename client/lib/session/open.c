@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 
 #include "call.h"
 #include "connect.h"
@@ -21,12 +22,12 @@
 #include "spare.h"
 
 #define CONNECT_TIMEOUT_MS                                                                         \
-        60000 /* a daemon that systemd starts for us first looks for its devices */
+        60000 /* a daemon that systemd starts for this connection first looks for its devices */
 #define CONNECT_N_TRIES                                                                            \
-        3 /* a supervisor may die with a connection that it has not welcomed; the next one does it */
+        3 /* a supervisor may die before it has answered a connection; the next one answers it */
 #define CONNECT_SYSTEM "/run/gpuq/gpuqd.sock"
 
-/* A client with what each room keeps of it: one block of memory. */
+/* A client and the state that each room keeps for it, in one block of memory. */
 typedef struct Whole {
         gpuq_client client; /* first: client_unref() frees it */
         Memory memory;
@@ -35,7 +36,7 @@ typedef struct Whole {
         Jobs jobs;
 } Whole;
 
-/* ---- what the rooms below tell ------------------------------------------------------ */
+/* ---- events of the rooms below ----------------------------------------------------- */
 
 static void whole_failed(gpuq_client *client) {
         calls_end(client);
@@ -99,6 +100,14 @@ static int whole_new(int fd, gpuq_client **ret_client) {
 
 /* ---- connecting ----------------------------------------------------------------------- */
 
+/* Nobody else can put a socket there. It may be another user's folder: su and sudo keep the variable. */
+static bool connect_is_own_folder(const char *path) {
+        struct stat st;
+
+        return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+               !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /* Return: the path, in @memory or elsewhere. */
 static const char *connect_default_path(char memory[static PATH_MAX]) {
         const char *path = secure_getenv("GPUQ_SOCKET");
@@ -107,18 +116,27 @@ static const char *connect_default_path(char memory[static PATH_MAX]) {
 
         if (path && path[0] != '\0')
                 return path;
-        if (!runtime || runtime[0] == '\0')
+        if (!runtime || runtime[0] == '\0' || !connect_is_own_folder(runtime))
                 return CONNECT_SYSTEM;
 
         n = snprintf(memory, PATH_MAX, "%s/gpuq.sock", runtime);
         return n < PATH_MAX && access(memory, F_OK) == 0 ? memory : CONNECT_SYSTEM;
 }
 
+/* How to start a gpuqd that connect_default_path() finds. */
+static const char *connect_hint(void) {
+        const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+
+        if (runtime && *runtime == '/')
+                return "'gpuqd --private'";
+        return "'gpuqd --private --socket PATH' and set GPUQ_SOCKET=PATH";
+}
+
 static int connect_error(const char *path, const char *why) {
         return error_set(GPUQ_E_CONNECT,
                          "cannot connect to gpuqd at %s: %s; check the service with 'systemctl "
-                         "status gpuqd.socket', or start your own with 'gpuqd --private'",
-                         path, why);
+                         "status gpuqd.socket', or start your own with %s",
+                         path, why, connect_hint());
 }
 
 static int connect_socket(const char *path, int *ret_fd) {
@@ -134,7 +152,8 @@ static int connect_socket(const char *path, int *ret_fd) {
         return 0;
 }
 
-/* An end that is not the daemon's own word is told as what it is here: no daemon that one can use. */
+/* The connection ended without an error message of the daemon: report that the daemon cannot be
+ * reached. */
 static int connect_refused(gpuq_client *client, const char *path, int error) {
         char why[64];
 
@@ -178,7 +197,7 @@ static int connect_hello(gpuq_client *client, const char *path) {
         return r;
 }
 
-/* @ret_lost: it ended without a word. */
+/* @ret_lost: the connection ended without an error message. */
 static int connect_once(const char *path, gpuq_client **ret_client, bool *ret_lost) {
         gpuq_client *client;
         int fd, r;

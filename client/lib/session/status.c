@@ -4,6 +4,7 @@
  * memory. A first pass adds up what is needed, a second one writes.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "call.h"
@@ -199,6 +200,22 @@ void gpuq_status_free(gpuq_status *status) {
 
 /* ---- queue ----------------------------------------------------------------------- */
 
+#define QUEUE_TRIES 8u
+
+/* The daemon sends at most 1,024 jobs at a time. */
+typedef struct QueuePages {
+        Gpuq__V1__Reply **replies;
+        size_t n;
+        size_t n_entries;
+        size_t n_texts;
+} QueuePages;
+
+static void queue_pages_release(QueuePages *pages) {
+        for (size_t i = 0; i < pages->n; i++)
+                gpuq__v1__reply__free_unpacked(pages->replies[i], NULL);
+        free(pages->replies);
+}
+
 static size_t queue_n_texts(const Gpuq__V1__Queue *queue) {
         size_t n = 0;
 
@@ -211,56 +228,104 @@ static size_t queue_n_texts(const Gpuq__V1__Queue *queue) {
         return n;
 }
 
-static int queue_new(const Gpuq__V1__Queue *from, gpuq_queue **ret_queue) {
+/* Takes the reply over. */
+static int queue_pages_add(QueuePages *pages, Gpuq__V1__Reply *reply) {
+        Gpuq__V1__Reply **replies;
+
+        replies = reallocarray(pages->replies, pages->n + 1, sizeof(*replies));
+        if (!replies) {
+                gpuq__v1__reply__free_unpacked(reply, NULL);
+                return error_memory();
+        }
+        pages->replies = replies;
+        pages->replies[pages->n++] = reply;
+        pages->n_entries += reply->queue->n_entries;
+        pages->n_texts += queue_n_texts(reply->queue);
+        return 0;
+}
+
+static gpuq_queue_entry queue_entry(const Gpuq__V1__QueueEntry *entry, Block *block) {
+        return (gpuq_queue_entry){
+                .id = entry->id,
+                .uid = entry->uid,
+                .user = block_text(block, entry->user),
+                .label = block_text(block, entry->label),
+                .kernel = block_text(block, entry->kernel),
+                .reason = block_text(block, entry->reason),
+                .state = entry->state == GPUQ__V1__STATE__RUNNING ? "running" : "waiting",
+                .waited_us = entry->waited_us,
+                .ran_us = entry->ran_us,
+                .priority = entry->priority,
+                .device = (int)entry->device - 1,
+                .retries = entry->retries,
+        };
+}
+
+static int queue_new(const QueuePages *pages, gpuq_queue **ret_queue) {
         gpuq_queue *queue;
         Block block;
         int r;
 
-        r = block_new(sizeof(*queue) + from->n_entries * sizeof(*queue->entries),
-                      queue_n_texts(from), &block);
+        r = block_new(sizeof(*queue) + pages->n_entries * sizeof(*queue->entries), pages->n_texts,
+                      &block);
         if (r < 0)
                 return r;
 
         queue = (gpuq_queue *)block.memory;
         queue->entries = (gpuq_queue_entry *)(queue + 1);
-        queue->n_entries = from->n_entries;
-        for (size_t i = 0; i < from->n_entries; i++) {
-                const Gpuq__V1__QueueEntry *entry = from->entries[i];
+        for (size_t i = 0; i < pages->n; i++) {
+                const Gpuq__V1__Queue *page = pages->replies[i]->queue;
 
-                queue->entries[i] = (gpuq_queue_entry){
-                        .id = entry->id,
-                        .uid = entry->uid,
-                        .user = block_text(&block, entry->user),
-                        .label = block_text(&block, entry->label),
-                        .kernel = block_text(&block, entry->kernel),
-                        .reason = block_text(&block, entry->reason),
-                        .state = entry->state == GPUQ__V1__STATE__RUNNING ? "running" : "waiting",
-                        .waited_us = entry->waited_us,
-                        .ran_us = entry->ran_us,
-                        .priority = entry->priority,
-                        .device = (int)entry->device - 1,
-                        .retries = entry->retries,
-                };
+                for (size_t k = 0; k < page->n_entries; k++)
+                        queue->entries[queue->n_entries++] = queue_entry(page->entries[k], &block);
         }
 
         *ret_queue = queue;
         return 0;
 }
 
-static int queue_get(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue) {
+static int queue_get_pages(gpuq_client *client, int64_t uid, QueuePages *pages) {
         Gpuq__V1__QueueGet get = GPUQ__V1__QUEUE_GET__INIT;
-        _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
+        Gpuq__V1__Reply *reply;
         int r;
 
         get.all_users = uid < 0;
         get.one_user = uid >= 0;
         get.uid = uid < 0 ? 0 : (uint32_t)uid;
-        r = call_run(client, GPUQ__V1__REQUEST__BODY_QUEUE_GET, &get, GPUQ__V1__REPLY__BODY_QUEUE,
-                     CLIENT_FOREVER, &reply, NULL);
-        if (r < 0)
-                return r;
+        do {
+                r = call_run(client, GPUQ__V1__REQUEST__BODY_QUEUE_GET, &get,
+                             GPUQ__V1__REPLY__BODY_QUEUE, CLIENT_FOREVER, &reply, NULL);
+                if (r < 0)
+                        return r;
+                get.next = reply->queue->next;
+                r = queue_pages_add(pages, reply);
+                if (r < 0)
+                        return r;
+        } while (get.next);
+        return 0;
+}
 
-        return queue_new(reply->queue, ret_queue);
+static int queue_try_get(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue,
+                         bool *ret_was_cut) {
+        QueuePages pages = {0};
+        int r;
+
+        r = queue_get_pages(client, uid, &pages);
+        *ret_was_cut = r == GPUQ_E_NOT_FOUND && pages.n > 0;
+        if (r >= 0)
+                r = queue_new(&pages, ret_queue);
+        queue_pages_release(&pages);
+        return r;
+}
+
+/* A list is cut off when the daemon was restarted, or when many threads ask at the same time. */
+static int queue_get(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue) {
+        bool was_cut = true;
+        int r = 0;
+
+        for (unsigned i = 0; was_cut && i < QUEUE_TRIES; i++)
+                r = queue_try_get(client, uid, ret_queue, &was_cut);
+        return r;
 }
 
 int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue) {

@@ -6,8 +6,8 @@ Structs that every job passes (arguments, configuration) are packed with `struct
 tenth of the time of filling a ctypes.Structure. Calls that may wait release the interpreter lock. The short calls that
 build a job keep it; otherwise another thread could take it for a switch interval in the middle of a job.
 
-An object of the library belongs to one Handle, which the call that creates the object fills. Whoever needs the object
-refers to the Handle, and the last reference frees the object. Nothing is handed over, so a Ctrl-C between two bytecodes
+An object of the library belongs to one Handle, which the call that creates the object fills. Code that needs the object
+refers to the Handle, and the last reference frees the object. Ownership never moves, so a Ctrl-C between two bytecodes
 can neither lose an object nor free it twice.
 """
 

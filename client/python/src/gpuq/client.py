@@ -42,7 +42,7 @@ class Client:
         self._epoch = 0
         self._closed = False
         self._forked = False
-        self._was_told = None  # why the last connection ended
+        self._lost_reason = None  # why the last connection ended
         self._opened = []  # handles of all connections so far: other threads may still use those that have ended
         self._dispatcher_ = None
         self._outbox_ = None
@@ -77,8 +77,8 @@ class Client:
                 raise errors.ForkedError("this client belongs to the parent process and cannot be used after fork(): "
                                          "call gpuq.connect() in the child, or use the default client, which connects there by itself",
                                          errors.FORKED)
-            if self._was_told and not self._follows:
-                raise errors.ClosedError(f"{self._was_told}; use gpuq.connect() for a new connection", errors.CLOSED)
+            if self._lost_reason and not self._follows:
+                raise errors.ClosedError(f"{self._lost_reason}; use gpuq.connect() for a new connection", errors.CLOSED)
             self._connect()
 
     def _connection(self) -> int:
@@ -104,7 +104,7 @@ class Client:
             if self._handle is None:
                 return
             self._handle = None
-            self._was_told = text
+            self._lost_reason = text
             self._outbox_ = None
             self._dispatcher_ = None
         self._spares.release()
@@ -165,7 +165,7 @@ class Client:
         elif self._forked:
             state = "of the parent process"
         else:
-            state = f"not connected: {self._was_told}" if self._was_told else "not connected yet"
+            state = f"not connected: {self._lost_reason}" if self._lost_reason else "not connected yet"
         return f"<gpuq.Client {self._path or 'default path'}: {state}>"
 
     # ---- what it is ----

@@ -9,7 +9,7 @@ _DL_CPU = 1
 
 
 class _Pointer:
-    """Memory of somebody else's, writable; holds its owner."""
+    """Writable memory of another object, to which it holds a reference."""
 
     def __init__(self, array: np.ndarray):
         self.owner = array

@@ -126,7 +126,7 @@ def _spec(kind, name: str) -> Spec:
     text = f"{name}: {kind}"
     if hasattr(kind, "layout") and hasattr(kind, "ndim"):
         if kind.layout == "F" and kind.ndim > 1:
-            raise TypeError(f"{text}: arrays are passed in row-major order, and a kernel for the Fortran layout does not ask: declare "
+            raise TypeError(f"{text}: arrays are passed in row-major order, but this kernel expects the Fortran layout: declare "
                             f"it as {kind.dtype}[{':, ' * (kind.ndim - 1)}::1]")
         return Spec(text, _dtype(kind.dtype, text).str, kind.ndim, not kind.mutable)
     dtype = _dtype(kind, text)

@@ -209,7 +209,7 @@ class Prepared:
             raise TypeError(f"the prepared job has no argument {name!r}; it has: {', '.join(self.names) or 'none'}")
         if any(slot.handle != slots[0].handle for slot in slots):
             raise ValueError(f"{name!r} is ambiguous in the prepared job: name its operation, as in "
-                             f"**{{\"{slots[0].operation}.{slots[0].name}\": a}}, or pass a pair (was, now)")
+                             f"**{{\"{slots[0].operation}.{slots[0].name}\": a}}, or pass a pair (old, new)")
         self._names[name] = slots
         return slots
 

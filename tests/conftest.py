@@ -3,15 +3,13 @@
 
 import os
 import pathlib
-import shutil
 import sys
-import tempfile
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from harness import place, processes  # noqa: E402
+from harness import folders, place, processes  # noqa: E402
 from harness.daemon import Daemon  # noqa: E402
 from harness.lender import Lender  # noqa: E402
 from harness.progress import Progress  # noqa: E402
@@ -27,28 +25,9 @@ def pytest_sessionstart(session):
         pytest.exit(f"nothing is installed in {place.STAGE}: run tests/setup.sh, or set GPUQ_STAGE", 2)
     processes.adopt_orphans()
     if not hasattr(session.config, "workerinput"):
-        session.config.add_cleanup(share_folders())
+        session.config.add_cleanup(folders.share())
         if os.environ.get("GPUQ_TEST_PROGRESS"):
             session.config.pluginmanager.register(Progress(os.environ["GPUQ_TEST_PROGRESS"]))
-
-
-def share_folders():
-    """What all processes of this run have in common. Returns what removes it."""
-    made = [new_folder("gpuq-cache-")]
-    os.environ["GPUQ_SHARED_CACHE"] = str(made[0])
-    if os.geteuid() == 0 and not all(folder.stat().st_mode & 0o001 for folder in (place.STAGE, *place.STAGE.parents)):
-        # Other users must reach the installed tree; where they do not, its copy stands in: it may be moved.
-        made.append(new_folder("gpuq-stage-"))
-        place.STAGE = pathlib.Path(shutil.copytree(place.STAGE, made[1] / "stage", symlinks=True))
-        os.environ["GPUQ_STAGE"] = str(place.STAGE)
-    # A compiler that is ending may be removing a file of its own there.
-    return lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in made]
-
-
-def new_folder(prefix):
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
-    folder.chmod(0o755)
-    return folder
 
 
 def pytest_collection_modifyitems(config, items):

@@ -26,7 +26,7 @@ part() {
         shift
         rm -f "$results/$name.xml"
         python3 -m pytest -q -rsfE -p no:cacheprovider --junitxml="$results/$name.xml" --part="$name" "$@" \
-                "$tests/fault" "$tests/gpu" "$tests/python" "$tests/integration" || [ $? = 5 ] || status=1
+                "$tests/fault" "$tests/hostile" "$tests/gpu" "$tests/python" "$tests/integration" || [ $? = 5 ] || status=1
 }
 
 [ "${ONLY:-}" = whole ] || part shared $at_once "$@"

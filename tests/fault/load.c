@@ -24,10 +24,10 @@
 #include <gpuq.h>
 
 #include "record.h"
+#include "user.h"
 
 #define N_LANES       4u    /* jobs in flight */
 #define N_NUMBERS_MAX 4096u /* of a buffer */
-#define N_ROUNDS      24u
 #define N_BLOCK       64u
 #define N_DETACHED    16u     /* one of so many jobs of the first lane is a detached one */
 #define PAUSE_NS      2000000 /* between two tries to connect */
@@ -87,29 +87,6 @@ static void on_signal(int number) {
 static uint32_t load_random(Load *load) {
         load->random = load->random * 6364136223846793005u + 1442695040888963407u;
         return (uint32_t)(load->random >> 33);
-}
-
-/* mix.cu has the same. */
-static uint32_t mix_one(uint32_t v, uint32_t key) {
-        for (uint32_t i = 0; i < N_ROUNDS; i++) {
-                v ^= key + i;
-                v ^= v >> 16;
-                v *= 0x7feb352du;
-                v ^= v >> 15;
-                v *= 0x846ca68bu;
-                v ^= v >> 16;
-        }
-        return v;
-}
-
-static void mix(const uint32_t *in, uint32_t *out, unsigned n, uint32_t key) {
-        for (unsigned i = 0; i < n; i++)
-                out[i] = mix_one(in[i], key);
-}
-
-static bool is_lost(int code) {
-        return code == GPUQ_E_CLOSED || code == GPUQ_E_SHUTDOWN || code == GPUQ_E_CONNECT ||
-               code == GPUQ_E_SYSTEM || code == GPUQ_E_PROTOCOL;
 }
 
 /* ---- errors ------------------------------------------------------------------ */
@@ -183,7 +160,7 @@ static int lane_launch(Load *load, Lane *lane, gpuq_arg first, gpuq_arg second, 
                 args[n++] = second;
         args[n++] = gpuq_u32(lane->n);
         args[n++] = gpuq_u32(lane->key);
-        args[n++] = gpuq_u32(N_ROUNDS);
+        args[n++] = gpuq_u32(USER_N_ROUNDS);
         return gpuq_job_launch(lane->job, load->module, in_place ? "mix_in_place" : "mix", &config,
                                args, n);
 }
@@ -206,20 +183,20 @@ static int lane_fill(Load *load, Lane *lane) {
 
         switch (lane->kind) {
                 case KIND_STAGED:
-                        mix(lane->numbers, lane->wanted, lane->n, lane->key);
+                        user_mix(lane->numbers, lane->wanted, lane->n, lane->key);
                         return lane_launch(load, lane, gpuq_in(lane->in), gpuq_out(lane->out),
                                            false);
                 case KIND_HOST_INOUT:
                         memcpy(out, lane->numbers, lane->n * sizeof(uint32_t));
-                        mix(lane->numbers, lane->wanted, lane->n, lane->key);
+                        user_mix(lane->numbers, lane->wanted, lane->n, lane->key);
                         return lane_launch(load, lane, gpuq_inout(lane->out), gpuq_in(lane->in),
                                            true);
                 case KIND_DEVICE_IN:
-                        mix(lane->constants, lane->wanted, lane->n, lane->key);
+                        user_mix(lane->constants, lane->wanted, lane->n, lane->key);
                         return lane_launch(load, lane, gpuq_in(lane->constant), gpuq_out(lane->out),
                                            false);
                 case KIND_DEVICE_INOUT:
-                        mix(lane->model, lane->wanted, lane->n, lane->key);
+                        user_mix(lane->model, lane->wanted, lane->n, lane->key);
                         r = lane_launch(load, lane, gpuq_inout(lane->device), gpuq_in(lane->in),
                                         true);
                         return r
@@ -239,7 +216,7 @@ static void lane_choose(Load *load, Lane *lane) {
         lane->key = load_random(load);
         lane->n_callbacks = 0;
         for (unsigned i = 0; i < lane->n; i++)
-                in[i] = lane->numbers[i] = mix_one(i, lane->key);
+                in[i] = lane->numbers[i] = user_mix_one(i, lane->key);
         lane->kind = lane->knows_device && lane->knows_constant ? load_random(load) % KIND_RESET
                                                                 : KIND_RESET;
 }
@@ -344,7 +321,7 @@ static int detached_failed(Load *load, const char *what, int code, uint64_t sinc
                      gpuq_id_format(load->detached.id, id), gpuq_error_text());
         if (code == GPUQ_E_NO_DEVICE)
                 nanosleep(&pause, NULL);
-        else if (!is_lost(code))
+        else if (!user_is_lost(code))
                 load_note(load, KIND_SETUP, since_ns, code, gpuq_error_text());
         return code;
 }
@@ -417,7 +394,7 @@ static int load_turn(Load *load, Lane *lane) {
                         lane->job = NULL;
                 }
         }
-        return is_lost(r) ? r : 0;
+        return user_is_lost(r) ? r : 0;
 }
 
 static bool load_is_idle(const Load *load) {
@@ -463,18 +440,6 @@ static int load_run(Load *load) {
         return is_asked_to_end ? 0 : r;
 }
 
-static char *read_source(const char *path) {
-        static char source[1 << 16];
-        FILE *file = fopen(path, "r");
-
-        if (!file)
-                err(2, "%s", path);
-        if (fread(source, 1, sizeof(source) - 1, file) == 0)
-                errx(2, "%s is empty", path);
-        fclose(file);
-        return source;
-}
-
 int main(int argc, char **argv) {
         static Load load;
         struct sigaction action = {.sa_handler = on_signal};
@@ -485,7 +450,7 @@ int main(int argc, char **argv) {
         setvbuf(stdout, NULL, _IOLBF, 0);
         sigaction(SIGTERM, &action, NULL);
 
-        load.source = read_source(argv[1]);
+        load.source = user_read_source(argv[1]);
         load.record = record_open(argv[2]);
         load.random = strtoull(argv[3], NULL, 0) * 0x9e3779b97f4a7c15u + 1;
         load.jobs_left = argc == 5 ? strtoull(argv[4], NULL, 0) : UINT64_MAX;

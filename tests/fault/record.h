@@ -23,7 +23,7 @@ typedef struct Record {
         _Atomic uint64_t n_entries;
         _Atomic uint64_t n_good;
         _Atomic uint64_t n_connects;
-        uint64_t reserved;
+        _Atomic uint64_t n_lost; /* bytes that were not, or not any more, what they had to be */
         RecordEntry entries[];
 } Record;
 

@@ -5,11 +5,12 @@ import json
 import os
 import re
 import signal
+import subprocess
 
 import numpy
 import pytest
 
-from harness import kernels, processes
+from harness import kernels, place, processes
 from harness.client import Client, InOut, Job, Refused, u64
 from harness.daemon import Daemon
 from harness.kernels import FAR, GateJob, copy_job, triple_job
@@ -98,6 +99,23 @@ def test_what_runs_there_ends_well_and_is_counted(gpuqd, client, module):
     assert client.queue()[gate.id].state == pb.RUNNING
     gpuqd.run("resume", 0)
     assert client.wait(gate.id).state == pb.DONE
+
+
+def test_gpuq_run_says_what_it_waits_for(start_gpuqd, tmp_path):
+    gpuqd = start_gpuqd()
+    source = tmp_path / "k.cu"
+    source.write_text(kernels.BASIC)
+    gpuqd.run("drain", "--reason", "a new fan", 0)
+    running = subprocess.Popen([place.program("gpuq"), "--socket", gpuqd.socket, "run", f"{source}:nothing"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        said = running.stderr.readline()
+        assert re.fullmatch(r"gpuq: the module is waiting: device 0 is drained .*: a new fan\n", said), said
+        gpuqd.run("resume", 0)
+        assert running.wait(place.PATIENCE_S) == 0
+    finally:
+        running.kill()
+        running.communicate()
 
 
 def test_data_on_a_drained_device_waits_and_stays(gpuqd, client, module):

@@ -15,7 +15,7 @@ import pytest
 from harness import kernels, place, processes, rubbish
 from harness.client import InOut, Job, Out, Refused, u64
 from harness.daemon import Daemon, as_user
-from harness.kernels import FAR, Gate, assert_failed, gate_job, held_job
+from harness.kernels import BOMB, FAR, Gate, assert_failed, gate_job, held_job
 from harness.load import Load, USERS
 from harness.messages import pb
 from harness.patience import until
@@ -47,13 +47,7 @@ static void __attribute__((constructor)) hang()
                 ;
 }
 """
-# Takes a compiler longer than any test waits.
-BOMB = """
-template <int A, int B> struct S { static constexpr long v = S<A - 1, B * 2>::v + S<A - 1, B * 2 + 1>::v; };
-template <int B> struct S<0, B> { static constexpr long v = B; };
-extern "C" __global__ void k(long *out) { out[0] = S<26, 1>::v; }
-"""
-# And 6 GB of memory: the assembler copies the line so often before it looks at it.
+# Takes a compiler 6 GB of memory: the assembler copies the line so often before it looks at it.
 HOG = """
 asm(".rept 260000000\\n.quad 1\\n.endr");
 extern "C" __global__ void k(long *out) { out[0] = 1; }

@@ -37,12 +37,12 @@ def entries(cache):
     return sorted(cache.glob("*/*.gpuq"))
 
 
-def assert_serves(daemon, **options):
+def assert_serves(daemon, source=kernels.BASIC, **options):
     """A module from source and a job on it, right."""
     with daemon.connect(**options) as client:
         values = numpy.arange(64, dtype=numpy.int32)
         target = client.arena(values.nbytes)
-        client.run_well(copy_job(client.load(kernels.BASIC), client.array(values), target, 64))
+        client.run_well(copy_job(client.load(source), client.array(values), target, 64))
         numpy.testing.assert_array_equal(target.array(numpy.int32), values)
 
 
@@ -133,29 +133,62 @@ def fill(path):
     os.close(fd)
 
 
-def load_error(daemon, source, **options):
-    with daemon.connect(**options) as client:
-        with pytest.raises(Refused) as refused:
-            client.load(source)
-        return refused.value
+def fill_up_to(path, left):
+    disk = os.statvfs(path.parent)
+    with open(path, "wb") as file:
+        file.write(bytes(max(0, disk.f_bavail * disk.f_frsize - left)))
 
 
 @pytest.mark.root
-def test_a_full_disk_refuses_what_has_to_be_compiled(start_gpuqd, tell):
-    """Built-in kernels and what other users have run on; with room again all is as before."""
+def test_a_full_disk_costs_only_time(start_gpuqd, tell):
+    """Another user's file has filled the disk of the cache: modules are compiled and jobs run, nothing is stored."""
     with small_disk(1 << 25) as disk:
         daemon = start_gpuqd(private=False, cache_dir=disk)
         with daemon.connect(uid=12345) as client:
             client.builtin()
-            filler = disk / "filler"
-            fill(filler)
-            error = load_error(daemon, kernels.BASIC, uid=12345)
-            assert error.code in (pb.E_COMPILE, pb.E_INTERNAL, pb.E_MEMORY) and "space" in error.text.lower(), error
-            client.builtin()
+            fill(disk / "filler")
             supervisor = daemon.supervisor()
-            filler.unlink()
             assert_serves(daemon, uid=12345)
+            assert not entries(disk)
+            client.builtin()
+            (disk / "filler").unlink()
+            assert_serves(daemon, uid=12345, source=kernels.BASIC + "// another\n")
+            assert len(entries(disk)) == 1
             assert daemon.supervisor() == supervisor
+    tell(faults=1)
+
+
+@pytest.mark.root
+def test_no_user_stores_the_last_of_the_disk(start_gpuqd, tell):
+    """Many modules of one user, then one of another user: the oldest of the first went, and both are served."""
+    with small_disk(1 << 22) as disk:
+        daemon = start_gpuqd(private=False, cache_dir=disk)
+        sizes = []
+        for i in range(3):
+            assert_serves(daemon, uid=12345, source=kernels.BASIC + f"// number {i}\n")
+            sizes.append(sum(path.stat().st_size for path in entries(disk)))
+        assert sizes[0], "the first one is stored"
+        fill_up_to(disk / "filler", left=3 * sizes[0] // 2 + (1 << 22) // 16)
+        for i in range(3):
+            assert_serves(daemon, uid=12346, source=kernels.BASIC + f"// number {i}\n")
+            disk_now = os.statvfs(disk)
+            assert disk_now.f_bavail * 16 >= disk_now.f_blocks
+    tell(faults=1)
+
+
+@pytest.mark.root
+def test_cache_bytes_bound_a_user(start_gpuqd, tell):
+    """The oldest results go, so that the cache is never larger."""
+    with small_disk(1 << 25) as disk:
+        daemon = start_gpuqd(private=False, cache_dir=disk)
+        assert_serves(daemon, uid=12345)
+        (first,) = entries(disk)
+        size = first.stat().st_size
+        stop(daemon)
+        daemon = start_gpuqd(private=False, cache_dir=disk, cache_bytes=2 * size - 1)
+        assert_serves(daemon, uid=12345, source=kernels.BASIC + "// another\n")
+        (second,) = entries(disk)
+        assert second != first
     tell(faults=1)
 
 
@@ -193,8 +226,8 @@ def test_a_cache_folder_that_cannot_be_written(start_gpuqd, tell):
         daemon = start_gpuqd(private=False, cache_dir=disk)
         assert_serves(daemon, uid=12345)
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        error = load_error(daemon, kernels.BASIC + "// another\n", uid=12345)
-        assert "read-only" in error.text.lower(), error
+        assert_serves(daemon, uid=12345, source=kernels.BASIC + "// another\n")
+        assert len(entries(disk)) == 1
         assert_serves(daemon, uid=12345)  # what is in the cache is still to be had
     tell(faults=1)
 

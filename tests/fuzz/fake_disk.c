@@ -16,7 +16,7 @@ struct Disk {
 static Disk *disk_last; /* there is one at most */
 
 int __wrap_disk_new(uv_loop_t *loop, Disk **ret_disk);
-void __wrap_disk_call(Disk *disk, DiskCall *call);
+void __wrap_disk_call(Disk *disk, DiskLine *line, DiskCall *call);
 void __wrap_disk_close(Disk *disk);
 
 int __wrap_disk_new(uv_loop_t *loop, Disk **ret_disk) {
@@ -29,7 +29,8 @@ int __wrap_disk_new(uv_loop_t *loop, Disk **ret_disk) {
         return 0;
 }
 
-void __wrap_disk_call(Disk *disk, DiskCall *call) {
+void __wrap_disk_call(Disk *disk, DiskLine *line, DiskCall *call) {
+        call->line = line;
         STAILQ_INSERT_TAIL(&disk->waiting, call, link);
 }
 

@@ -34,6 +34,7 @@ ninja -C "$build" fuzz
 runs() {
         case $1 in
         session) echo 400 ;;
+        channel | keeper) echo 600 ;;
         client) echo 1000 ;;
         *) echo 10000 ;;
         esac

@@ -18,6 +18,7 @@
 #include "message.h"
 #include "handover.h"
 #include "store.h"
+#include "word.h"
 #include "world.h"
 
 #define PLAY_STEPS_MAX    120u
@@ -278,97 +279,21 @@ static FakeWorker *play_pick_worker(World *world) {
         return worker->is_ended ? NULL : worker;
 }
 
-/* What a worker says, with memory for its parts. */
-typedef struct Word {
-        WorkerMessage message;
-        char text[64], more[64];
-        uint64_t items[256];
-} Word;
-
-static char *play_text(Input *input, char text[static 64]) {
-        size_t n;
-        const uint8_t *data = input_take(input, input_below(input, 16) * 4u, &n);
-
-        if (n)
-                memcpy(text, data, n);
-        text[n] = '\0';
-        return text;
-}
-
-/* Jobs and their phases, or ends. */
-static void play_word_jobs(Speaker *speaker, Word *word, size_t n_numbers) {
-        Input *input = &speaker->world->input;
-
-        for (unsigned i = 0; i < word->message.head.n_items; ++i) {
-                uint64_t *item = &word->items[i * n_numbers];
-
-                item[0] = play_job_id(speaker);
-                for (size_t k = 1; k < n_numbers; ++k)
-                        item[k] = n_numbers == 2 ? input_below(input, 5) : input_edge(input);
-        }
-}
-
-static void play_word_packed(Input *input, Word *word,
-                             const ProtobufCMessageDescriptor *descriptor) {
-        ProtobufCMessage *message = message_new(input, descriptor, NULL, NULL);
-        size_t n = protobuf_c_message_get_packed_size(message);
-
-        if (n <= sizeof(word->items))
-                word->message.head.n_items =
-                        (uint32_t)protobuf_c_message_pack(message, (uint8_t *)word->items);
-        protobuf_c_message_free_unpacked(message, NULL);
-}
-
-static void play_word_items(Speaker *speaker, Word *word) {
-        Input *input = &speaker->world->input;
-        WorkerHead *head = &word->message.head;
-        const uint8_t *data;
-        size_t n;
-
-        head->n_items = input_below(input, 8);
-        switch (head->kind) {
-                case FROM_WORKER_ENDS:
-                        play_word_jobs(speaker, word, sizeof(WorkerEnd) / sizeof(uint64_t));
-                        break;
-                case FROM_WORKER_STOPPED:
-                        play_word_jobs(speaker, word, sizeof(WorkerInFlight) / sizeof(uint64_t));
-                        break;
-                case FROM_WORKER_MODULE_ADDED:
-                        play_word_packed(input, word, &gpuq__v1__module_ready__descriptor);
-                        break;
-                case FROM_WORKER_STATS:
-                        play_word_packed(input, word, &gpuq__v1__worker_counters__descriptor);
-                        break;
-                default: /* of devices, texts with an end or without */
-                        data = input_take(input, input_u8(input), &n);
-                        if (n)
-                                memcpy(word->items, data, n);
-        }
-        if (input_u8(input) >= 250)
-                head->n_items = input_below(input, 8);
+static uint64_t play_job_of_worker(void *userdata) {
+        return play_job_id(userdata);
 }
 
 static void play_make_word(World *world, FakeWorker *worker, Word *word) {
         Speaker speaker = {.world = world, .worker = worker};
-        const Supervisor *supervisor = world->fake->supervisor;
-        Input *input = &world->input;
-        WorkerHead *head = &word->message.head;
-        uint8_t choice;
+        const Engine *engine = &world->fake->supervisor->engine;
+        const WordNames names = {
+                .job = play_job_of_worker,
+                .userdata = &speaker,
+                .last_arena = engine->last_arena,
+                .last_module = engine->last_module,
+        };
 
-        *word = (Word){.message = {.items = word->items}};
-        choice = input_u8(input);
-        head->kind = choice < 250 ? FROM_WORKER_PROBED + choice % 9u : choice % 32u;
-        head->code = input_below(input, 2) ? 0 : (uint32_t)input_edge(input);
-        head->id = input_below(input, 2)
-                           ? play_job_id(&speaker)
-                           : play_last(&speaker, input_below(input, 2)
-                                                         ? supervisor->engine.last_arena
-                                                         : supervisor->engine.last_module);
-        head->number = input_u8(input) < 200 ? WORKER_PROTOCOL : input_edge(input);
-        head->detail = input_below(input, 3);
-        word->message.text = play_text(input, word->text);
-        word->message.more = play_text(input, word->more);
-        play_word_items(&speaker, word);
+        word_make(&world->input, &names, word);
 }
 
 static void play_word(World *world) {

@@ -20,7 +20,7 @@ for folder in bin lib libexec share; do
         cp -a "$build/stage/$folder/." "$pack/stage/$folder"
 done
 cp "$build/tests/integration/gpuq-test-client" "$build/tests/integration/gpuq-test-serial" \
-        "$build/tests/fault/gpuq-test-load" "$pack/stage/libexec/gpuq-tests/"
+        "$build/tests/fault/gpuq-test-load" "$build/tests/hostile/gpuq-test-victim" "$build/tests/hostile/gpuq-test-liar.so" "$pack/stage/libexec/gpuq-tests/"
 unit=$(find "$build/stage" -name gpuqd.service)
 sh "$root/tests/gpu/unit-calls.sh" "$unit" >"$pack/stage/libexec/gpuq-tests/unit-calls"
 
@@ -30,8 +30,8 @@ for test in "$build"/tests/unit/worker/test-* "$build/tests/unit/compiler/test-t
 done
 
 mkdir "$pack/tests"
-cp -a "$root/tests/conftest.py" "$root/tests/pytest.ini" "$root/tests/summary.py" "$root/tests/system.sh" "$root/tests/harness" \
-        "$root/tests/integration" "$root/tests/fault" "$root/tests/gpu" "$root/tests/python" "$pack/tests/"
+cp -a "$root/tests/conftest.py" "$root/tests/pytest.ini" "$root/tests/summary.py" "$root/tests/system.sh" "$root/tests/rooms.py" "$root/tests/harness" \
+        "$root/tests/integration" "$root/tests/fault" "$root/tests/hostile" "$root/tests/gpu" "$root/tests/python" "$pack/tests/"
 mkdir "$pack/client"
 cp -a "$root/client/python" "$pack/client/"
 [ ! -d "$root/tests/bench" ] || cp -a "$root/tests/bench" "$pack/tests/"

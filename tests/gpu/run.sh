@@ -27,7 +27,8 @@ trap 'kill $holder; wait $holder; rm -rf "$hold"' EXIT
 trap 'exit 143' TERM # of itself dash ends without the above
 trap 'exit 130' INT
 tries=0
-until GPUQ_SOCKET=$hold/socket gpuq kernels >/dev/null 2>&1; do
+echo '__global__ void nothing() {}' >"$hold/nothing.cu"
+until GPUQ_SOCKET=$hold/socket gpuq run "$hold/nothing.cu:nothing" >/dev/null 2>&1; do
         tries=$((tries + 1))
         [ $tries -lt 100 ] || { cat "$hold/log"; break; }
         sleep 0.1

@@ -78,8 +78,8 @@ class Arena:
 
 
 class Client:
-    def __init__(self, path, uid=None, hello=True):
-        self.path, self.uid = path, uid
+    def __init__(self, path, uid=None, hello=True, waits_for_device=True):
+        self.path, self.uid, self.waits_for_device = path, uid, waits_for_device
         self.serial, self.tag = 0, 0
         self.completions = {}
         self.session = None
@@ -93,9 +93,11 @@ class Client:
 
     def connect(self):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(place.PATIENCE_S)
+        # Waits for its turn to be accepted, as libgpuq does: with settimeout() it would not.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", place.PATIENCE_S, 0))
         with _as_user(self.uid):
             self.socket.connect(str(self.path))
+        self.socket.settimeout(place.PATIENCE_S)
         self.bytes, self.fds = b"", collections.deque()
 
     # ---- bytes ----
@@ -191,7 +193,8 @@ class Client:
 
     def hello(self, version_min=1, version_max=1, name="test", resume=0):
         welcome = self.call(hello=pb.Hello(version_min=version_min, version_max=version_max,
-                                           client=name, resume=resume)).welcome
+                                           client=name, resume=resume,
+                                           waits_for_device=self.waits_for_device)).welcome
         self.session = welcome.session
         return welcome
 
@@ -323,7 +326,14 @@ class Client:
         return self.call(cancel=pb.Cancel(ids=ids, all=all)).cancelled
 
     def queue(self, **fields):
-        return {entry.id: entry for entry in self.call(queue_get=pb.QueueGet(**fields)).queue.entries}
+        """All pages, put together."""
+        entries, following = {}, 0
+        while True:
+            page = self.call(queue_get=pb.QueueGet(next=following, **fields)).queue
+            entries.update((entry.id, entry) for entry in page.entries)
+            following = page.next
+            if not following:
+                return entries
 
     def status(self):
         return self.call(status_get=pb.StatusGet()).status

@@ -100,6 +100,12 @@ extern "C" __global__ void scalars(char c, short s, int i, long long l, float f,
 
 FAR = 1 << 40  # an index that is in nobody's memory
 
+# Takes a compiler longer than any test waits.
+BOMB = """
+template <int A, int B> struct S { static constexpr long v = S<A - 1, B * 2>::v + S<A - 1, B * 2 + 1>::v; };
+template <int B> struct S<0, B> { static constexpr long v = B; };
+extern "C" __global__ void k(long *out) { out[0] = S<26, 1>::v; }
+"""
 
 
 class Gate:

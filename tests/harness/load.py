@@ -50,22 +50,23 @@ class Member:
 
     def freeze(self):
         """Its files may go now."""
-        counts, entries, text = [self._count(i) for i in range(3)], self.entries(), self.output()
-        self._count, self.entries, self.output = counts.__getitem__, lambda: entries, lambda: text
+        counts, entries, text = [self.count(i) for i in range(4)], self.entries(), self.output()
+        self.count, self.entries, self.output = counts.__getitem__, lambda: entries, lambda: text
 
-    def _count(self, index):
+    def count(self, index):
+        """A number of the record's head (fault/record.h)."""
         with open(self.path, "rb") as file:
             head = file.read(HEADER_BYTES)
         return int.from_bytes(head[8 * index:8 * index + 8], "little")
 
     def n_entries(self):
-        return self._count(0)
+        return self.count(0)
 
     def n_good(self):
-        return self._count(1)
+        return self.count(1)
 
     def n_connects(self):
-        return self._count(2)
+        return self.count(2)
 
     def entries(self):
         """All ends so far, in their order."""

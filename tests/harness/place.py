@@ -29,7 +29,7 @@ def program(name):
 
 def test_program(name):
     """A program of the build that is not installed; beside these files where they were packed."""
-    for folder in (BUILD / "tests" / "integration", BUILD / "tests" / "fault", STAGE / "libexec" / "gpuq-tests"):
+    for folder in (*(BUILD / "tests" / part for part in ("integration", "fault", "hostile")), STAGE / "libexec" / "gpuq-tests"):
         if (folder / name).exists():
             return str(folder / name)
     raise FileNotFoundError(f"{name} was not built")

@@ -38,16 +38,25 @@ def _candidates(pid):
     return found
 
 
-def children(pid):
+def _children(pid, are_dead):
     found = []
     for entry in _candidates(pid):
         try:
             state, parent = _stat(entry)
         except (OSError, ValueError):
             continue
-        if parent == pid and state not in "ZX":
+        if parent == pid and (state in "ZX") == are_dead:
             found.append(int(entry))
     return found
+
+
+def children(pid):
+    return _children(pid, are_dead=False)
+
+
+def dead_children(pid):
+    """Those that nobody has waited for yet."""
+    return _children(pid, are_dead=True)
 
 
 def descendants(pid):
@@ -127,11 +136,24 @@ def named_memory(pids):
     return found
 
 
-def resident_bytes(pid):
+def _status_bytes(pid, name):
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024
-    raise AssertionError(f"no VmRSS of {pid}")
+    raise AssertionError(f"no {name} of {pid}")
+
+
+def resident_bytes(pid):
+    return _status_bytes(pid, "VmRSS")
+
+
+def peak_bytes(pid):
+    """The most that was resident at once, since it started or since reset_peak()."""
+    return _status_bytes(pid, "VmHWM")
+
+
+def reset_peak(pid):
+    pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def number_inside(pid):
@@ -188,3 +210,21 @@ def reap_orphans():
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     return strays
+
+
+def end_all(keep=()):
+    """Ends whatever is left of what this process, a subreaper, has started, and what that has. @keep: children to leave alone."""
+    while pids := [pid for child in children(os.getpid()) if child not in keep for pid in (child, *descendants(child))]:
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # what stands still starts nothing
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        _reap(keep)
+    _reap(keep)
+
+
+def _reap(keep):
+    for pid in dead_children(os.getpid()):
+        if pid not in keep:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)

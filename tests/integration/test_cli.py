@@ -143,7 +143,7 @@ def test_bad_usage_exits_2_and_says_why(arguments, words):
     assert not ended.stdout
 
 
-@pytest.mark.parametrize("arguments", [["status"], ["kernels"], ["queue"], ["cancel", "1.1"], ["cancel", "--all"],
+@pytest.mark.parametrize("arguments", [["status"], ["queue"], ["cancel", "1.1"], ["cancel", "--all"],
                                        ["wait", "1.1"], ["run", "builtin:sum_f32"]])
 def test_a_daemon_that_is_not_there_exits_3(arguments):
     assert_ends(gpuq(*arguments), NO_DAEMON, "/nonexistent/gpuqd.sock")
@@ -234,19 +234,19 @@ def test_status_shows_the_worker_that_ran_a_job(gpuqd, save):
     assert str(worker["pid"]) in gpuqd.run("status").stdout
 
 
-def test_kernels_lists_the_builtin_ones(gpuqd):
-    text = gpuqd.run("kernels")
+def test_kernels_lists_the_builtin_ones():
+    text = gpuq("kernels")  # without a daemon
     assert_ends(text, OK)
     assert text.stdout.startswith("KERNEL")
     assert re.search(r"^add_f64 +in:a:f64:n in:b:f64:n out:c:f64:n u64:n +c\[i\] = .* +any grid and block$", text.stdout, re.M), text.stdout
     names = [row.split()[0] for row in text.stdout.splitlines()[1:]]
     assert names == sorted(names)
-    assert not gpuqd.run("kernels", "-h").stdout.startswith("KERNEL")
+    assert not gpuq("kernels", "-h").stdout.startswith("KERNEL")
 
-    listed = {kernel["name"]: kernel for kernel in document(gpuqd.run("kernels", "--json"))["kernels"]}
+    listed = {kernel["name"]: kernel for kernel in document(gpuq("kernels", "--json"))["kernels"]}
     assert {"gemm_f32", "divide_f64", "sum_of_squares_f64"} <= set(listed)
     scale = listed["scale_f32"]
-    assert set(scale) == {"name", "text", "max_block", "parameters"} and scale["text"]
+    assert set(scale) == {"name", "text", "parameters"} and scale["text"]
     assert [parameter["kind"] for parameter in scale["parameters"]][:3] == ["f32", "pointer", "pointer"]
 
 
@@ -516,6 +516,21 @@ def test_a_waiting_job_says_why(gpuqd, client, source):
     assert job["id"] == f"{second >> 32}.{second & 0xffffffff}" and job["reason"]
     assert job["reason"] in gpuqd.run("queue").stdout
     assert_ends(gpuqd.run("cancel", "--all"), OK)
+
+
+def test_run_names_its_job_after_a_second(gpuqd, source, tmp_path):
+    process = subprocess.Popen([place.program("gpuq"), "--socket", gpuqd.socket, "run", f"{source}:forever", f"out:{tmp_path}/x.npy:i4:1"],
+                               stderr=subprocess.PIPE, text=True)
+    try:
+        lines = iter(process.stderr.readline, "")
+        said = next(line for line in lines if "the module is" not in line)  # which may take longer too
+        named = re.fullmatch(r"gpuq: job ([0-9]+\.[0-9]+) is (running|waiting: .*)\n", said)
+        assert named, said
+        assert_ends(gpuqd.run("cancel", named[1]), OK)
+        assert process.wait(place.PATIENCE_S) == JOB_FAILED
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_cancel_from_another_process(gpuqd, endless, tmp_path):

@@ -263,7 +263,10 @@ def test_a_check_needs_no_place_for_a_socket_or_a_cache(tmp_path):
     result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
                             capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert result.stdout == f"{config}: ok\n"
+    first, memory, *lines = result.stdout.splitlines()
+    assert first == f"{config}: ok"
+    assert memory.startswith("memory of gpuqd that one user can take: ") and memory.endswith(" MiB"), memory
+    assert any("unfinished jobs (queued_bytes)" in line for line in lines), lines
     config.write_text("[gpuqd]\njobs = many\n")
     result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
                             capture_output=True, text=True)
@@ -271,8 +274,9 @@ def test_a_check_needs_no_place_for_a_socket_or_a_cache(tmp_path):
 
 
 def test_a_section_of_a_user_that_is_not_there(start_gpuqd, tmp_path):
-    text = "[gpuqd]\nallow_groups = gpuq-no-group\n[user gpuq-nobody-here]\njobs = 1\n[user 54321]\njobs = 1\n"
+    text = "[gpuqd]\nallow_groups = gpuq-no-group\n[user gpuq-nobody-here]\njobs = 1\n[user 54321]\njobs = 1\n[class a]\ngroup = gpuq-none\n"
     unknown = ("[user gpuq-nobody-here]: this machine has no such user",
+               "[class a], group = gpuq-none: this machine has no such group",
                "allow_groups = gpuq-no-group: this machine has no such group")
     config = tmp_path / "checked.conf"
     config.write_text(text)

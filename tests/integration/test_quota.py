@@ -79,6 +79,25 @@ def test_arena_bytes(start_gpuqd):
     assert second.map[:1] == b"\0"
 
 
+@pytest.mark.root
+def test_arena_bytes_of_all_users_are_divided(start_gpuqd):
+    """One user gets seven sixteenths at most, the next one half of that: nobody takes the last of it."""
+    service = start_gpuqd(private=False, arenas_bytes=64 << 20, arena_bytes=1 << 30)
+    alice, bob = service.connect(uid=12345), service.connect(uid=12346)
+    alice.arena(28 << 20)
+    assert "too few bytes of host memory are left" in refused(alice.arena, 1 << 20)
+    bob.arena(14 << 20)
+    refused(bob.arena, 1 << 20)
+    late = service.connect(uid=12347)
+    late.arena(128 << 10)
+    assert_works(alice)
+
+
+def test_a_private_daemon_divides_no_arena_bytes(start_gpuqd):
+    client = start_gpuqd(arenas_bytes=1 << 20, arena_bytes=1 << 30).connect()
+    client.arena(8 << 20)
+
+
 def test_device_bytes(start_gpuqd):
     client = start_gpuqd(device_bytes=8 << 20).connect()
     arena = client.device_arena(6 << 20)

@@ -49,11 +49,11 @@ def machine(booted):
     booted.run("systemctl", "reset-failed", "gpuqd.service", check=False)  # another test's starts do not count
 
 
-def run_job(machine):
-    """A job of an ordinary user, by the command line."""
+def run_job(machine, uid=USER):
+    """A job, by the command line."""
     numpy.save(machine.path("/tmp/x.npy"), numpy.arange(64, dtype=numpy.float32))
     told = machine.run("sh", "-c", "cd $(mktemp -d) && gpuq run --json builtin:scale_f32 f32:2 in:/tmp/x.npy out:y.npy:f4:64 u64:64 "
-                       ">&2 && od -An -v -w4 -tf4 y.npy", uid=USER)
+                       ">&2 && od -An -v -w4 -tf4 y.npy", uid=uid)
     assert [float(word) for word in told.split()][-64:] == [2.0 * i for i in range(64)]
 
 
@@ -90,9 +90,8 @@ def assert_one_restart(machine):
 
 def test_the_first_client_starts_it(machine):
     assert machine.show("gpuqd.service", "ActiveState") == "inactive"
-    assert "sum_of_squares" in machine.run("gpuq", "kernels", uid=USER)
-    assert is_active(machine) and machine.show("gpuqd.service", "Type") == "notify"
     run_job(machine)
+    assert is_active(machine) and machine.show("gpuqd.service", "Type") == "notify"
 
 
 def test_each_part_has_its_user_and_no_right_too_many(machine):
@@ -130,7 +129,7 @@ def test_the_units_sandbox_lets_it_read_the_kernels_log(machine):
 
 
 def test_roots_jobs_run_as_the_worker_user(machine):
-    machine.run("gpuq", "kernels")
+    run_job(machine, uid=0)
     users = dict(line.split(":")[0:3:2] for line in machine.path("/etc/passwd").read_text().splitlines())
     assert processes.uid(only(machine, "gpuqd-worker")) == int(users["gpuq-worker"])
 
@@ -194,7 +193,7 @@ def test_a_restart_does_not_wait_for_a_kernel_without_end(machine):
     assert "1 jobs in flight, which did not end within" in machine.log()
     assert machine.show("gpuqd.service", "Result") == "success" and is_active(machine)
     assert client.poll() is None or "E_HALF_WRITTEN" in client.stdout.read()
-    machine.run("gpuq", "kernels", uid=USER + 1)
+    run_job(machine, uid=USER + 1)
     client.kill()
     client.wait()
 
@@ -271,7 +270,7 @@ def test_without_a_gpu_it_says_what_it_waits_for(machine):
 
 
     def state():
-        return json.loads(machine.run("gpuq", "status", "--json", uid=USER))["state"]
+        return json.loads(machine.run("gpuq", "status", "--json", uid=USER, check=3))["state"]
 
-    until(lambda: state() != "looking for devices", "a first look for devices")
+    until(lambda: state() != "gpuqd is looking for devices", "a first look for devices")
     assert is_active(machine) and "libcuda" in state(), state()

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -85,6 +86,12 @@ def test_an_arena_that_was_answered_is_there_again_however_slow_the_keeper_was(d
     until(lambda: daemon.log().count("the supervisor is running again") > up, "another supervisor")
     assert client.arenas
     client.resume()
+
+
+def test_the_log_tells_what_a_dead_supervisor_was_doing(daemon, client, module, numbers):
+    client.run_well(add_one(module, numbers))
+    kill_supervisor(daemon)
+    assert re.search("was killed by signal 9 .*what it was doing: (?!an unknown|not known)", daemon.log()), daemon.log()
 
 
 def test_it_is_killed_again_and_again(daemon, client, module, numbers):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users beside each other, with real uids: nobody sees, touches or disturbs what is somebody else's."""
 
+import grp
 import os
 import pwd
 import subprocess
@@ -198,6 +199,32 @@ def test_a_users_section_may_name_a_uid(start_gpuqd):
         alice.load(kernels.BASIC)
 
 
+def test_a_class_limits_the_members_of_its_group(start_gpuqd):
+    nobody = pwd.getpwnam("nobody")
+    group = grp.getgrgid(nobody.pw_gid).gr_name
+    config = f"[class many]\ngroup = {group}\nmodules = 3\n[class few]\ngroup = {group}\nmodules = 1\n"
+    service = start_gpuqd(private=False, modules=1, config=config)
+    member = service.connect(uid=nobody.pw_uid)
+    for _ in range(3):
+        member.load(kernels.BASIC)
+    bob = service.connect(uid=BOB)
+    bob.load(kernels.BASIC)
+    for client in (member, bob):
+        with pytest.raises(Refused):
+            client.load(kernels.BASIC)
+
+
+def test_a_users_own_section_comes_before_its_class(start_gpuqd):
+    nobody = pwd.getpwnam("nobody")
+    group = grp.getgrgid(nobody.pw_gid).gr_name
+    config = f"[class many]\ngroup = {group}\nmodules = 3\n[user nobody]\nweight = 1\n"
+    service = start_gpuqd(private=False, modules=1, config=config)
+    member = service.connect(uid=nobody.pw_uid)
+    member.load(kernels.BASIC)
+    with pytest.raises(Refused):
+        member.load(kernels.BASIC)
+
+
 def test_shared_isolation_puts_all_in_one_worker(start_gpuqd):
     service = start_gpuqd(private=False, isolation="shared")
     for uid in (ALICE, BOB):
@@ -292,7 +319,7 @@ def test_a_waiting_job_says_whose_quantum_it_is_and_a_reload_ends_that(start_gpu
     gate = GateJob(alice, alice.load(kernels.BASIC))
     until(lambda: alice.queue()[gate.id].state == pb.RUNNING, "the gate to run")
     job = bob.submit(Job().launch(module, "nothing"))
-    assert "another user's quantum" in bob.queue()[job].reason
+    assert "another user's time slice" in bob.queue()[job].reason
     service.write_config(quantum_ms=0)
     service.reload()
     assert bob.wait(job).state == pb.DONE

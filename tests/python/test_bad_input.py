@@ -122,6 +122,7 @@ def test_a_length_beyond_an_array(gpuq, add, arrays):
     assert (guard[10:] == 7).all() and works(gpuq, add, *arrays)
 
 
+@pytest.mark.cpu  # a GPU waits for ever: what stops such a job is its timeout
 def test_masks_of_a_warp_that_cannot_meet(gpuq, add, arrays):
     bad = gpuq.module("__global__ void k() { if (threadIdx.x < 16) __syncwarp(); __syncthreads(); }")["k"]
     job = bad.submit((1, 32))

@@ -176,6 +176,11 @@ def test_numba_never_asks_for_a_cuda_context():
 
 
 DEVICE_FUNCTION = """
+import numpy as np
+
+if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it, numpy 2.5 has removed it
+    np.row_stack = np.vstack
+
 from numba import cuda
 from numba.cuda.cudadrv import devices
 from gpuq.numba_adapter import compile_ptx
@@ -218,6 +223,7 @@ def stand_in_for_numba(monkeypatch):
 
     config = SimpleNamespace(CUDA_DEFAULT_PTX_CC=(7, 5))
     cuda = module("numba.cuda", compile=compile, dispatcher=dispatcher, compiler=compiler, config=config, __path__=[])
+    module("numba.cuda.cudadrv")  # so that numba's own import hooks find everything loaded
     module("numba.cuda.core", __path__=[])
     module("numba.cuda.core.sigutils", normalize_signature=lambda signature: (signature, None))
     module("numba", cuda=cuda, config=config, __path__=[])

@@ -39,7 +39,8 @@ class Interrupt:
     def on_call(self, frame, event, arg):
         if not frame.f_code.co_filename.startswith(self.folder):
             return None
-        frame.f_trace_opcodes = True
+        frame.f_trace, frame.f_trace_opcodes = self.on_event, True
+        sys.settrace(self.on_call)  # from Python 3.12 on, opcodes are reported only after this call
         self.last[id(frame)] = ""
         return self.on_event
 

@@ -2,6 +2,8 @@
 
 #include "support.h"
 
+#include <sys/stat.h>
+
 #include "proto/gpuq.pb-c.h"
 
 static int fake_open(void **state) {
@@ -65,6 +67,27 @@ static void path_comes_from_the_environment(void **state) {
         assert_text("/nowhere/else");
 }
 
+/* Another user's daemon would get this user's data, and its replies would be believed. */
+static void socket_in_a_folder_that_others_may_write_is_not_used(void **state) {
+        char folder[128], link_path[160];
+        gpuq_client *client = NULL;
+
+        snprintf(folder, sizeof(folder), "%.*s",
+                 (int)(strrchr(fake_path(*state), '/') - fake_path(*state)), fake_path(*state));
+        snprintf(link_path, sizeof(link_path), "%s/gpuq.sock", folder);
+        assert_int_equal(symlink(fake_path(*state), link_path), 0);
+        assert_int_equal(chmod(folder, 0777), 0);
+        unsetenv("GPUQ_SOCKET");
+        setenv("XDG_RUNTIME_DIR", folder, 1);
+        assert_int_equal(gpuq_connect(NULL, &client), GPUQ_E_CONNECT);
+        assert_text("/run/gpuq/gpuqd.sock");
+        assert_int_equal(chmod(folder, 0700), 0);
+        assert_ok(gpuq_connect(NULL, &client));
+        gpuq_client_free(client);
+        unlink(link_path);
+        unsetenv("XDG_RUNTIME_DIR");
+}
+
 static void private_daemon_in_the_runtime_folder_is_found(void **state) {
         char folder[128], link_path[160];
         gpuq_client *client = NULL;
@@ -119,6 +142,7 @@ int main(void) {
                 cmocka_unit_test(missing_daemon_is_named_with_what_to_do),
                 cmocka_unit_test(path_too_long_is_refused),
                 fake_test(path_comes_from_the_environment),
+                fake_test(socket_in_a_folder_that_others_may_write_is_not_used),
                 fake_test(private_daemon_in_the_runtime_folder_is_found),
                 fake_test(another_version_is_refused_with_both),
                 fake_test(refusal_keeps_code_and_text),

@@ -148,6 +148,70 @@ static void what_was_used_last_stays(void **state) {
         assert_true(has(1) && has(3) && has(4));
 }
 
+static void the_old_go_before_a_new_one_is_stored(void **state) {
+        char data[1000] = {};
+        CacheKey key = key_of(3);
+
+        put(1, data, sizeof(data), 10000);
+        assert_int_equal(cache_put(dir, &key, data, sizeof(data), 1000), -ENOSPC);
+        assert_true(has(1)); /* the new one is too large whatever goes */
+        put(2, data, sizeof(data), 1500);
+        assert_false(has(1));
+        assert_true(has(2));
+}
+
+static void other_files_of_the_folder_count(void **state) {
+        _cleanup_(freep) char *path = NULL;
+        CacheKey key = key_of(1);
+        int fd;
+
+        assert_true(asprintf(&path, "%s/filler", dir) > 0);
+        fd = open(path, O_WRONLY | O_CREAT, 0600);
+        assert_int_equal(ftruncate(fd, 900), 0);
+        close(fd);
+        assert_int_equal(cache_put(dir, &key, "abc", 3, 950), -ENOSPC);
+        put(1, "abc", 3, 1100);
+        assert_true(has(1));
+}
+
+static void what_a_killed_compiler_left_goes(void **state) {
+        const struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+        _cleanup_(freep) char *path = NULL;
+        int fd;
+
+        assert_true(asprintf(&path, "%s/.new-abcdef", dir) > 0);
+        fd = open(path, O_WRONLY | O_CREAT, 0600);
+        assert_int_equal(ftruncate(fd, 900), 0);
+        assert_int_equal(futimens(fd, long_ago), 0);
+        close(fd);
+        put(1, "abc", 3, 500);
+        assert_int_equal(for_each_file(false), 1);
+}
+
+static void a_cache_takes_half_of_what_others_left(void **state) {
+        const CacheDisk empty = {.n_all = 1600, .n_free = 1600};
+        const CacheDisk half = {.n_all = 1600, .n_free = 600};
+        const CacheDisk nearly_full = {.n_all = 1600, .n_free = 120};
+        const CacheDisk full = {.n_all = 1600};
+
+        assert_int_equal(cache_most(&empty, 0, UINT64_MAX), 800);
+        assert_int_equal(cache_most(&empty, 0, 300), 300);
+        assert_int_equal(cache_most(&half, 200, UINT64_MAX), 400); /* its own does not count */
+        assert_int_equal(cache_most(&nearly_full, 0, UINT64_MAX), 20);
+        assert_int_equal(cache_most(&full, 0, UINT64_MAX), 0);
+        assert_int_equal(cache_most(&full, 90, UINT64_MAX), 0);
+        assert_int_equal(cache_most(&full, 150, UINT64_MAX), 50);
+}
+
+/* Each stores as much as it may: the last sixteenth is left however many they are. */
+static void all_users_together_leave_the_last_of_the_disk(void **state) {
+        CacheDisk disk = {.n_all = 1 << 20, .n_free = 1 << 20};
+
+        for (unsigned i = 0; i < 1000; i++)
+                disk.n_free -= cache_most(&disk, 0, UINT64_MAX);
+        assert_true(disk.n_free >= disk.n_all / CACHE_DISK_PART);
+}
+
 static void a_folder_that_is_not_there_is_an_error(void **state) {
         CacheKey key = key_of(1);
         void *data;
@@ -207,6 +271,11 @@ int main(void) {
                 cmocka_unit_test_teardown(only_the_user_can_read_it, empty_dir),
                 cmocka_unit_test_teardown(every_damage_is_a_miss, empty_dir),
                 cmocka_unit_test_teardown(what_was_used_last_stays, empty_dir),
+                cmocka_unit_test_teardown(the_old_go_before_a_new_one_is_stored, empty_dir),
+                cmocka_unit_test_teardown(other_files_of_the_folder_count, empty_dir),
+                cmocka_unit_test_teardown(what_a_killed_compiler_left_goes, empty_dir),
+                cmocka_unit_test(a_cache_takes_half_of_what_others_left),
+                cmocka_unit_test(all_users_together_leave_the_last_of_the_disk),
                 cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
                 cmocka_unit_test(the_key_covers_the_request),
         };

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "keeper/protocol.h"
+#include "util/activity.h"
 
 typedef struct Held {
         char key[KEEPER_KEY_MAX + 1];
@@ -155,6 +156,11 @@ static void do_keep(const char *key) {
         close(fd);
 }
 
+static void do_nonsense(void) {
+        (void)!send(KEEPER_FD, "x", 1, 0);
+        pause();
+}
+
 static void obey(const char *command, char **argv) {
         KeeperMessage message = {};
         unsigned id = 1000, uid;
@@ -201,18 +207,44 @@ static void obey(const char *command, char **argv) {
                 say(&(KeeperMessage){.kind = KEEPER_READY}, NULL, 0);
                 pause();
         } else if (strcmp(command, "flood") == 0) {
+                int memory = memfd_create("flood", MFD_CLOEXEC);
+
                 for (;;) /* and never reads */
-                        say(&(KeeperMessage){.kind = KEEPER_SPAWN, .id = id++}, (int[]){0, 0, 0},
-                            KEEPER_N_FDS);
+                        say(&(KeeperMessage){.kind = KEEPER_SPAWN, .id = id++},
+                            (int[]){memory, memory, memory}, KEEPER_N_FDS);
+        } else if (strcmp(command, "litter") == 0) {
+                int ends[2];
+
+                if (pipe(ends) < 0)
+                        _exit(1);
+                for (;;)
+                        say(&(KeeperMessage){.kind = KEEPER_DROP, .text = "key"}, ends, 1);
         } else if (strcmp(command, "nonsense") == 0) {
-                (void)!send(KEEPER_FD, "x", 1, 0);
-                pause();
+                do_nonsense();
+        } else if (sscanf(command, "busy %u", &uid) == 1) {
+                if (activity_adopt(KEEPER_ACTIVITY_FD) < 0)
+                        _exit(1);
+                activity_begin(ACTIVITY_REQUEST, 10, uid, 5);
+                activity_sample(1); /* since the machine started */
+                do_nonsense();
+        } else if (strcmp(command, "rubbish") == 0) {
+                if (activity_adopt(KEEPER_ACTIVITY_FD) < 0)
+                        _exit(1);
+                memset(activity_page, 0xff, ACTIVITY_PAGE_BYTES);
+                if (ftruncate(KEEPER_ACTIVITY_FD, 0) == 0)
+                        _exit(1);
+                do_nonsense();
         } else if (strcmp(command, "hang") == 0) {
                 is_hanging = true; /* once it has answered */
         } else if (strcmp(command, "leave") == 0) {
                 close(KEEPER_FD);
                 has_left = true;
         } else if (strcmp(command, "die") == 0) {
+                _exit(9);
+        } else if (strcmp(command, "heirs") == 0) { /* it ends, and a child of its sends on */
+                if (fork() == 0)
+                        for (;;)
+                                say(&(KeeperMessage){.kind = KEEPER_DROP, .text = "key"}, NULL, 0);
                 _exit(9);
         } else if (strcmp(command, "killed") == 0) {
                 raise(SIGKILL);

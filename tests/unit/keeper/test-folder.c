@@ -98,7 +98,7 @@ static void folder_open_to_others_is_not_taken(void **state) {
         assert_refused(getuid(), "0700");
         assert_return_code(chmod(path, 0700), errno);
         assert_return_code(chmod(cache, 0777), errno);
-        assert_refused(getuid(), "writable for nobody else");
+        assert_refused(getuid(), "no other user may have write access");
 }
 
 static void folder_against_mps_is_readable_and_ours(void **state) {

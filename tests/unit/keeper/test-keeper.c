@@ -117,6 +117,17 @@ static void daemon_start(Daemon *daemon, bool is_private, const char *more) {
 }
 
 /* Until @text was logged, or the log ended. */
+/* Of a long log the first half goes. */
+static void daemon_make_room(Daemon *daemon) {
+        size_t n_gone = sizeof(daemon->text) / 2;
+
+        if (daemon->n_text + 1 < sizeof(daemon->text))
+                return;
+        daemon->n_text -= n_gone;
+        memmove(daemon->text, daemon->text + n_gone, daemon->n_text);
+        memset(daemon->text + daemon->n_text, 0, n_gone);
+}
+
 static bool daemon_logs(Daemon *daemon, const char *text) {
         while (!strstr(daemon->text, text)) {
                 struct pollfd poll_fd = {.fd = daemon->log, .events = POLLIN};
@@ -124,6 +135,7 @@ static bool daemon_logs(Daemon *daemon, const char *text) {
 
                 if (poll(&poll_fd, 1, PATIENCE_MS) != 1)
                         fail_msg("not logged: %s\nbut: %s", text, daemon->text);
+                daemon_make_room(daemon);
                 n = read(daemon->log, daemon->text + daemon->n_text,
                          sizeof(daemon->text) - 1 - daemon->n_text);
                 if (n <= 0)
@@ -422,6 +434,31 @@ static void supervisor_that_sends_nonsense_is_replaced(void **state) {
         daemon_stop(&daemon_);
 }
 
+static void a_kill_tells_what_the_supervisor_was_doing(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("busy 1001"), "");
+        assert_true(daemon_logs(&daemon_, "it sent an invalid message; what it was doing: request "
+                                          "cancel (session 5, uid 1001), for "));
+        assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
+        daemon_stop(&daemon_);
+}
+
+static void what_a_dead_supervisor_leaves_behind_cannot_hold_the_keeper_up(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("heirs"), "");
+        assert_true(daemon_logs(&daemon_, "the supervisor exited with status 9"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
+        daemon_stop(&daemon_);
+}
+
+static void rubbish_in_the_page_harms_no_keeper(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("rubbish"), "");
+        assert_true(daemon_logs(&daemon_, "what it was doing: an unknown activity\n"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
+        daemon_stop(&daemon_);
+}
+
 static void worker_starts_with_what_it_needs_and_no_more(void **state) {
         const char *answer;
         char wanted[512];
@@ -432,7 +469,7 @@ static void worker_starts_with_what_it_needs_and_no_more(void **state) {
         snprintf(wanted, sizeof(wanted),
                  "--coalesce yes --coalesce-us 0 --in-place yes "
                  "--cpu-devices 1 --cpu-threads 0 --cache %s/cache/%u "
-                 "--compile-timeout 120\n",
+                 "--cache-bytes 18446744073709551615 --compile-timeout 120\n",
                  place.folder, getuid());
         assert_has(answer, "args --device 5 --driver ");
         assert_has(answer, " --connections 32 --poll-us ");
@@ -611,6 +648,8 @@ static void service_runs_everything_as_somebody_else(void **state) {
         assert_has(answer, "death 9");
         assert_has(answer, "fds 0 1 2 3 4 5\n");
         assert_has(answer, "/cache/54321 ");
+        assert_true(daemon_logs(&daemon_, "(uid 54321) wrote: gpuqd: all is well"));
+        assert_has_not(daemon_.text, "\033");
         snprintf(wanted, sizeof(wanted), "%s/cache/54321", place.folder);
         assert_return_code(stat(wanted, &st), errno);
         assert_int_equal(st.st_uid, 54321);
@@ -691,6 +730,15 @@ static void owned_supervisor_that_never_reads_is_killed(void **state) {
         daemon_stop(&daemon_);
 }
 
+/* Each cost the keeper a process that closed the descriptor. */
+static void owned_supervisor_that_passes_what_is_slow_to_close_is_killed(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_string_equal(ask("litter"), "");
+        assert_true(daemon_logs(&daemon_, "it sent an invalid message"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
+        daemon_stop(&daemon_);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, clean_up)
 
 int main(void) {
@@ -705,6 +753,9 @@ int main(void) {
                 TEST(a_log_that_cannot_be_read_is_told_where_there_is_a_gpu),
                 TEST(supervisor_comes_back_to_a_store_that_is_full),
                 TEST(supervisor_that_sends_nonsense_is_replaced),
+                TEST(a_kill_tells_what_the_supervisor_was_doing),
+                TEST(what_a_dead_supervisor_leaves_behind_cannot_hold_the_keeper_up),
+                TEST(rubbish_in_the_page_harms_no_keeper),
                 TEST(worker_starts_with_what_it_needs_and_no_more),
                 TEST(killing_a_worker_ends_its_children_and_is_told),
                 TEST(worker_that_cannot_start_is_told_with_the_reason),
@@ -723,6 +774,7 @@ int main(void) {
                 TEST(its_user_can_neither_trace_nor_read_a_worker),
                 TEST(owned_supervisor_is_killed_for_what_breaks_the_rules),
                 TEST(owned_supervisor_that_never_reads_is_killed),
+                TEST(owned_supervisor_that_passes_what_is_slow_to_close_is_killed),
         };
 
         if (!getenv("GPUQD") || !getenv("STAND_INS")) {

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -49,6 +50,7 @@ static void peer_send(Pair *pair, const void *data, size_t n, unsigned n_fds) {
         _Alignas(struct cmsghdr) char control[CMSG_SPACE(16 * sizeof(int))] = {};
         struct iovec iov = {.iov_base = (void *)data, .iov_len = n};
         struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+        int fd = memfd_create("passed", MFD_CLOEXEC); /* closed at once where it is not wanted */
 
         if (n_fds) {
                 struct cmsghdr *cmsg = (struct cmsghdr *)control;
@@ -58,8 +60,11 @@ static void peer_send(Pair *pair, const void *data, size_t n, unsigned n_fds) {
                 cmsg->cmsg_level = SOL_SOCKET;
                 cmsg->cmsg_type = SCM_RIGHTS;
                 cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+                for (unsigned i = 0; i < n_fds; i++)
+                        memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &fd, sizeof(int));
         }
         assert_int_equal(sendmsg(pair->peer, &header, 0), (ssize_t)n);
+        close(fd);
 }
 
 static void message_and_descriptors_arrive(void **state) {

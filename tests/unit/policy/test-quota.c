@@ -38,6 +38,25 @@ static void one_user_gets_a_quarter(void **state) {
         assert_true(quota_take(&quota, 0, 1)); /* somebody else */
 }
 
+static void one_user_gets_nearly_half_of_what_is_open(void **state) {
+        uint64_t held[64], sum = 0;
+        Quota quota;
+
+        quota_init_open(&quota, CAPACITY);
+        assert_int_equal(quota_most(&quota, 0), CAPACITY * 7 / 16 + CAPACITY / QUOTA_OPEN_PARTS);
+        for (unsigned i = 0; i < 63; ++i) {
+                held[i] = take_all(&quota, 0);
+                sum += held[i];
+        }
+        assert_true(sum <= CAPACITY);
+        assert_true(held[0] > CAPACITY * 7 / 16);
+        assert_true(quota_most(&quota, 0) >= CAPACITY / QUOTA_OPEN_PARTS);
+        for (unsigned i = 0; i < 63; ++i)
+                quota_give(&quota, held[i], held[i]);
+        assert_int_equal(quota.taken, 0);
+        assert_int_equal(quota.open, 0);
+}
+
 static void each_greedy_user_leaves_half_of_the_rest(void **state) {
         uint64_t before = UINT64_MAX;
         Quota quota;
@@ -117,6 +136,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_has_no_end_is_not_divided),
                 cmocka_unit_test(one_user_gets_a_quarter),
+                cmocka_unit_test(one_user_gets_nearly_half_of_what_is_open),
                 cmocka_unit_test(each_greedy_user_leaves_half_of_the_rest),
                 cmocka_unit_test(whatever_others_take_a_user_has_the_guaranteed_part),
                 cmocka_unit_test(more_users_than_parts_never_exceed_the_capacity),

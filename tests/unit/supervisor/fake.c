@@ -162,7 +162,7 @@ static void keeper_spawn(Fake *fake, const KeeperMessage *message, const int *fd
                 fake_hold_check(fake, worker);
         else if (message->probe)
                 fake_probe(fake, worker);
-        else
+        else if (!fake->hold_ready)
                 fake_come_up(fake, worker);
 }
 
@@ -353,14 +353,22 @@ static bool worker_turn(Fake *fake, FakeWorker *worker) {
         return true;
 }
 
+bool fake_step(Fake *fake) {
+        bool again = keeper_turn(fake);
+
+        for (size_t i = 0; i < fake->n_workers; ++i)
+                again |= worker_turn(fake, &fake->workers[i]);
+        return again;
+}
+
 void fake_turn(Fake *fake) {
         bool again = true;
 
         for (unsigned quiet = 0; quiet < 3;) {
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
-                again = keeper_turn(fake);
-                for (size_t i = 0; i < fake->n_workers; ++i)
-                        again |= worker_turn(fake, &fake->workers[i]);
+                again = clients_has_waiting(&fake->supervisor->clients);
+                again |= !backlog_is_empty(&fake->supervisor->engine);
+                again |= fake_step(fake);
                 quiet = again ? 0 : quiet + 1;
         }
 }
@@ -588,7 +596,7 @@ void fake_client_close(FakeClient *client) {
         fake_turn(fake);
 }
 
-FakeClient *fake_client(Fake *fake, uint32_t uid) {
+static FakeClient *fake_client_greeted(Fake *fake, uint32_t uid, bool waits_for_device) {
         FakeClient *client = fake_client_raw(fake, uid, false);
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__Hello hello = GPUQ__V1__HELLO__INIT;
@@ -596,6 +604,7 @@ FakeClient *fake_client(Fake *fake, uint32_t uid) {
 
         hello.version_min = hello.version_max = 1;
         hello.client = "test";
+        hello.waits_for_device = waits_for_device;
         request.body_case = GPUQ__V1__REQUEST__BODY_HELLO;
         request.hello = &hello;
         fake_send(client, &request);
@@ -604,6 +613,14 @@ FakeClient *fake_client(Fake *fake, uint32_t uid) {
         assert_int_equal(reply->body_case, GPUQ__V1__REPLY__BODY_WELCOME);
         client->session = reply->welcome->session;
         return client;
+}
+
+FakeClient *fake_client(Fake *fake, uint32_t uid) {
+        return fake_client_greeted(fake, uid, true);
+}
+
+FakeClient *fake_client_impatient(Fake *fake, uint32_t uid) {
+        return fake_client_greeted(fake, uid, false);
 }
 
 void fake_send(FakeClient *client, Gpuq__V1__Request *request) {
@@ -629,12 +646,12 @@ static bool fake_try_receive(void *userdata) {
         WireFrame frame;
         int r;
 
-        if (wire_next(client->wire, &frame) != 0) {
+        while (wire_next(client->wire, &frame) != 0) {
                 r = wire_receive(client->wire);
                 client->is_closed = r == WIRE_E_CLOSED || r < 0;
                 if (client->is_closed)
                         return true;
-                if (wire_next(client->wire, &frame) != 0)
+                if (r != 0)
                         return false;
         }
         client->reply = gpuq__v1__reply__unpack(NULL, frame.n_data, frame.data);

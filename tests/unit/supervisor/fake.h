@@ -64,6 +64,7 @@ struct Fake {
         size_t n_dropped;
         unsigned n_devices;      /* that a probe finds; 0: it finds none */
         int arena_fd;            /* handed up as each device arena; 0: a memfd */
+        bool hold_ready;         /* workers say nothing at their start */
         bool hold_modules;       /* modules stay unanswered */
         bool has_variables;      /* modules have them */
         const char *start_error; /* workers do not come up */
@@ -114,13 +115,17 @@ void fake_stop(Fake *fake);
 void fake_free(Fake *fake);
 /** fake_kept_in_time() - all that a deaf keeper finds in its socket. Return: how much of that it is to keep. */
 size_t fake_kept_in_time(Fake *fake);
+/** fake_step() - keeper and workers hear one message each. Return: whether there was one. */
+bool fake_step(Fake *fake);
 /** fake_turn() - let everybody do what can be done without waiting. */
 void fake_turn(Fake *fake);
 /** fake_wait() - turns, until @done is true; fails the test after 60 s. */
 void fake_wait(Fake *fake, bool (*done)(void *userdata), void *userdata);
 
-/** fake_client() - connected and greeted. */
+/** fake_client() - connected and greeted; its work waits while there is no device. */
 FakeClient *fake_client(Fake *fake, uint32_t uid);
+/** fake_client_impatient() - the same, but its work fails then. */
+FakeClient *fake_client_impatient(Fake *fake, uint32_t uid);
 /** fake_client_raw() - connected only. @is_admin: of the admin group. */
 FakeClient *fake_client_raw(Fake *fake, uint32_t uid, bool is_admin);
 /** fake_ring() - its messages go by a ring from now on; it never sleeps. Needs poll_us. */

@@ -22,7 +22,7 @@
 #define LOAD_SLICE   4096u
 #define LOAD_CLIENTS 256u
 
-typedef struct Load {
+typedef struct Play {
         Fake *fake;
         FakeClient *clients[LOAD_CLIENTS];
         uint64_t arenas[LOAD_CLIENTS];
@@ -36,7 +36,7 @@ typedef struct Load {
         size_t n_ids;
         uint64_t spent_ns; /* of this round */
         uint64_t turns;
-} Load;
+} Play;
 
 static void load_buffer(uint64_t arena, Gpuq__V1__Buffer *buffer, unsigned slice,
                         Gpuq__V1__Direction direction) {
@@ -125,7 +125,7 @@ static void load_fire(FakeClient *client, unsigned slot) {
         assert_int_equal(wire_queue(client->wire, &request.base, -1), 0);
 }
 
-__attribute__((noinline)) static void load_turn(Load *load) {
+__attribute__((noinline)) static void load_turn(Play *load) {
         uint64_t begin_ns = uv_hrtime();
 
         uv_run(&load->fake->supervisor->loop, UV_RUN_NOWAIT);
@@ -134,7 +134,7 @@ __attribute__((noinline)) static void load_turn(Load *load) {
 }
 
 /* Return: how many jobs the worker got. */
-static size_t load_take_jobs(Load *load, uint64_t *ids) {
+static size_t load_take_jobs(Play *load, uint64_t *ids) {
         const uint8_t *data;
         size_t n_data, n = 0;
 
@@ -159,7 +159,7 @@ static size_t load_take_jobs(Load *load, uint64_t *ids) {
         return n;
 }
 
-static void load_end_jobs(Load *load, const uint64_t *ids, size_t n) {
+static void load_end_jobs(Play *load, const uint64_t *ids, size_t n) {
         WorkerEnd *ends = calloc(n, sizeof(*ends));
 
         for (size_t i = 0; i < n; ++i)
@@ -188,7 +188,7 @@ static size_t load_take_completions(FakeClient *client) {
         return n;
 }
 
-static void load_submit_part(Load *load, unsigned c) {
+static void load_submit_part(Play *load, unsigned c) {
         for (unsigned i = 0; i < load->n_part; ++i) {
                 unsigned slot = load->part * load->n_part + i;
 
@@ -201,7 +201,7 @@ static void load_submit_part(Load *load, unsigned c) {
 }
 
 /* A part is submitted; with all in flight, the part before it ends. */
-static void load_round(Load *load) {
+static void load_round(Play *load) {
         size_t n_part = (size_t)load->n_part * load->n_clients, n = 0, n_more = 0;
 
         for (unsigned c = 0; c < load->n_clients; ++c)
@@ -225,7 +225,7 @@ static void load_round(Load *load) {
         }
 }
 
-static void load_begin(Load *load, bool with_rings) {
+static void load_begin(Play *load, bool with_rings) {
         char *settings[] = {"inflight_jobs=8192", "inflight_ms=60000", "poll_us=10000", NULL};
 
         load->fake = fake_new(1, settings);
@@ -255,7 +255,7 @@ static bool load_has_word(int argc, char **argv, const char *word) {
         return false;
 }
 
-static void load_print(const Load *load, uint64_t *rounds_ns, unsigned n_rounds, bool with_rings) {
+static void load_print(const Play *load, uint64_t *rounds_ns, unsigned n_rounds, bool with_rings) {
         unsigned n_part = load->n_part * load->n_clients;
 
         qsort(rounds_ns, n_rounds, sizeof(*rounds_ns), load_compare);
@@ -270,7 +270,7 @@ static void load_print(const Load *load, uint64_t *rounds_ns, unsigned n_rounds,
 int main(int argc, char **argv) {
         bool with_rings = load_has_word(argc, argv, "ring");
         unsigned n_rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 2000;
-        Load load = {
+        Play load = {
                 .n_jobs = argc > 1 ? (unsigned)atoi(argv[1]) : 32,
                 .n_clients = argc > 3 ? MIN((unsigned)atoi(argv[3]), LOAD_CLIENTS) : 1,
                 .is_fired = load_has_word(argc, argv, "fire"),

@@ -16,6 +16,14 @@
 #include "ledger.h"
 #include "util/log.h"
 
+static bool is_disk_shared_out;
+int __real_store_check_share(const Store *where, uint64_t n_held, uint64_t n_new);
+int __wrap_store_check_share(const Store *where, uint64_t n_held, uint64_t n_new);
+
+int __wrap_store_check_share(const Store *where, uint64_t n_held, uint64_t n_new) {
+        return is_disk_shared_out ? STORE_E_SHARE : __real_store_check_share(where, n_held, n_new);
+}
+
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where) {
         return remove(path);
 }
@@ -328,13 +336,101 @@ static void a_stored_job_that_is_resent_is_not_checked_again(void **state) {
         folder_remove(&folder);
 }
 
+/* One for each user who ever detached a job stayed for ever. */
+static void owner_without_jobs_is_freed(void **state) {
+        char *settings[] = {NULL, (char *)"detached_bytes=2K", NULL};
+        FakeClient *clients[2];
+        DetachedTable *table;
+        Folder folder;
+        Fake *fake;
+
+        folder_make(&folder);
+        settings[0] = folder.setting;
+        fake = fake_new(1, settings);
+        table = fake->supervisor->clients.detached;
+        fake_wait(fake, knows_the_disk, fake);
+        for (unsigned i = 0; i < 2; ++i) {
+                clients[i] = fake_client(fake, FAKE_UID + i);
+                fake_module(clients[i]);
+        }
+        detach(clients[0]);
+        assert_int_equal(fake_receive(clients[0])->body_case, GPUQ__V1__REPLY__BODY_DETACHED);
+        detach_with(clients[0], 4096, 0);
+        fake_expect_error(clients[0], GPUQ__V1__CODE__E_QUOTA, "detached_bytes");
+        assert_int_equal(table->owners->n_jobs, 1); /* what was refused does not count */
+
+        detach_with(clients[1], 4096, 0);
+        fake_expect_error(clients[1], GPUQ__V1__CODE__E_QUOTA, "detached_bytes");
+        detached_tick(table, uv_hrtime());
+        assert_int_equal(HASH_COUNT(table->owners), 1);
+        assert_int_equal(table->owners->uid, FAKE_UID);
+        for (unsigned i = 0; i < 2; ++i)
+                fake_client_close(clients[i]);
+        fake_free(fake);
+        folder_remove(&folder);
+}
+
+/* One user's detached jobs could fill the disk for all. */
+static void nobody_takes_the_last_of_the_disk(void **state) {
+        FakeClient *client;
+        Folder folder;
+        Fake *fake;
+
+        folder_make(&folder);
+        fake = fake_new(1, folder.settings);
+        fake_wait(fake, knows_the_disk, fake);
+        client = fake_client(fake, FAKE_UID);
+        fake_module(client);
+        is_disk_shared_out = true;
+        detach(client);
+        fake_expect_error(client, GPUQ__V1__CODE__E_QUOTA, "more than half");
+        is_disk_shared_out = false;
+        detach(client);
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_DETACHED);
+        fake_client_close(client);
+        fake_free(fake);
+        folder_remove(&folder);
+}
+
+/* Each was compared with all jobs of all users. */
+static void jobs_are_found_by_their_key_and_user(void **state) {
+        FakeClient *client, *other;
+        const DetachedTable *table;
+        Folder folder;
+        Fake *fake;
+
+        folder_make(&folder);
+        fake = fake_new(1, folder.settings);
+        fake_wait(fake, knows_the_disk, fake);
+        table = fake->supervisor->clients.detached;
+        client = fake_client(fake, FAKE_UID);
+        other = fake_client(fake, FAKE_UID + 1);
+        fake_module(client);
+        fake_module(other);
+        detach_with(client, 64, 77);
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_DETACHED);
+        detach_with(other, 64, 77);
+        assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_DETACHED);
+        assert_int_equal(detached_id(detached_find_key(table, FAKE_UID, 77)), 1);
+        assert_int_equal(detached_id(detached_find_key(table, FAKE_UID + 1, 77)), 2);
+        assert_null(detached_find_key(table, FAKE_UID, 78));
+        assert_null(detached_find_key(table, FAKE_UID + 2, 77));
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_free(fake);
+        folder_remove(&folder);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(nobody_takes_the_last_of_the_disk),
+                cmocka_unit_test(jobs_are_found_by_their_key_and_user),
                 cmocka_unit_test(folder_that_another_has_is_waited_for),
                 cmocka_unit_test(a_disk_that_is_mended_serves_again),
                 cmocka_unit_test(none_runs_before_all_is_taken_over),
                 cmocka_unit_test(jobs_of_an_earlier_version_are_told_and_left_alone),
                 cmocka_unit_test(an_empty_buffer_is_refused),
+                cmocka_unit_test(owner_without_jobs_is_freed),
                 cmocka_unit_test(a_stored_job_that_is_resent_is_not_checked_again),
         };
 

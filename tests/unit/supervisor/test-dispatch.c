@@ -17,6 +17,12 @@ static FakeClient *client_with_module(Fake *fake, uint32_t uid) {
         return client;
 }
 
+static bool holds_a_module(void *userdata) {
+        const Fake *fake = userdata;
+
+        return fake->n_held > 0;
+}
+
 static void send_cancel(FakeClient *client, uint64_t id, bool all) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
@@ -636,8 +642,55 @@ static void others_labels_are_hidden(void **state) {
         fake_free(fake);
 }
 
+/* A person may have one for each of their subordinate uids, and the keeper starts a thousand for all. */
+static void nobody_has_the_last_worker_process(void **state) {
+        Fake *fake = fake_new(3, NULL);
+        FakeClient *client;
+        uint64_t ids[3];
+
+        quota_init(&fake->supervisor->engine.quotas[USER_WORKERS],
+                   8); /* one may have two of them */
+        client = client_with_module(fake, FAKE_UID);
+        for (uint32_t i = 0; i < 3; ++i)
+                ids[i] = fake_submit(client, (FakeJob){.device = i + 1});
+        fake_turn(fake);
+        assert_int_equal(fake->n_workers, 2);
+        assert_non_null(strstr(fake_reason(client, ids[2]), "too few worker processes are left"));
+        fake_end(fake_worker(fake, 0, 1), ids[0], 0);
+        fake_expect_end(client, ids[0], DONE, 0, NULL);
+        fake_die(fake, fake_worker(fake, 0, 1));
+        fake_end(fake_worker(fake, 2, 1), ids[2], 0);
+        fake_expect_end(client, ids[2], DONE, 0, NULL);
+        fake_end(fake_worker(fake, 1, 1), ids[1], 0);
+        fake_expect_end(client, ids[1], DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* A module that fails again in a later worker fails all jobs that wait for it there. */
+static void of_many_jobs_one_gets_the_whole_text_of_their_module(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint32_t other = fake->workers[0].device == 0 ? 2 : 1;
+        uint64_t ids[3];
+
+        fake->hold_modules = true;
+        for (size_t i = 0; i < 3; ++i)
+                ids[i] = fake_submit(client, (FakeJob){.device = other});
+        fake_worker(fake, 1, 0);
+        fake_wait(fake, holds_a_module, fake);
+        fake_release_modules(fake, &fake->workers[1], FAILURE_IMAGE);
+        for (size_t i = 0; i < 3; ++i)
+                fake_expect_end(client, ids[i], FAILED, GPUQ__V1__CODE__E_IMAGE,
+                                "line 1: nonsense");
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(nobody_has_the_last_worker_process),
+                cmocka_unit_test(of_many_jobs_one_gets_the_whole_text_of_their_module),
                 cmocka_unit_test(a_job_runs_and_its_end_is_told_once),
                 cmocka_unit_test(what_is_submitted_together_goes_out_together),
                 cmocka_unit_test(what_is_in_flight_is_bounded_by_count_and_time),

@@ -352,7 +352,7 @@ static Slot *slot_of(Fake *fake, uint32_t uid) {
 static void let_start(Fake *fake, uint32_t uid) {
         Slot *slot = slot_of(fake, uid);
 
-        slot->restarts = (Allowance){};
+        slot->allowances->restarts = (Allowance){};
         provision_slot(slot);
         fake_turn(fake);
 }
@@ -481,7 +481,7 @@ static void a_kernel_that_faulted_runs_alone_until_it_behaved(void **state) {
         worker = fake_worker(fake, 1, 1);
         fake_turn(fake);
         assert_int_equal(worker->n_jobs, 1);
-        assert_says(fake_reason(client, again), "running alone");
+        assert_says(fake_reason(client, again), "jobs run one at a time");
         fake_end(worker, good, 0);
         fake_expect_end(client, good, GPUQ__V1__STATE__DONE, 0, NULL);
 
@@ -507,7 +507,7 @@ static void who_crashes_in_a_loop_is_slowed_down_and_nobody_else(void **state) {
                 fake_stopped(fake, fake_worker(fake, i, 1), "CUDA_ERROR_ASSERT", &id, issued, 1);
                 fake_expect_end(client, id, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_FAULT, "");
         }
-        slot_of(fake, FAKE_UID)->restarts.paid_ns += 3000000000; /* should we be slow */
+        slot_of(fake, FAKE_UID)->allowances->restarts.paid_ns += 3000000000; /* should we be slow */
         id = fake_submit(client, (FakeJob){});
         fake_turn(fake);
         assert_int_equal(fake->n_workers, N_FREE + 1);
@@ -542,7 +542,7 @@ static void who_cancels_in_a_loop_is_slowed_down(void **state) {
                 fake_stopped(fake, &fake->workers[i], NULL, &id, issued, 1);
                 fake_expect_end(client, id, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_TIMEOUT, "");
         }
-        slot_of(fake, FAKE_UID)->restarts.paid_ns += 3000000000; /* should we be slow */
+        slot_of(fake, FAKE_UID)->allowances->restarts.paid_ns += 3000000000; /* should we be slow */
         id = fake_submit(client, (FakeJob){});
         fake_turn(fake);
         assert_int_equal(fake->n_workers, N_FREE + 1);

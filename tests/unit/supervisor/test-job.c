@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "failure.h"
+#include "proto/text.h"
 
 static void only_the_drawn_moves_are_legal(void **state) {
         const struct {
@@ -64,8 +66,45 @@ static void names_of_kernels_fit_their_room(void **state) {
         assert_string_equal(small, "kernels add");
 }
 
+/* A compiler's log is long, and a hundred thousand jobs may depend on one. */
+static void one_that_depends_on_a_failed_job_has_the_beginning_of_its_text(void **state) {
+        enum { N = 100000 };
+        char *text = malloc(2 * N + 1);
+        Failure *first, *next;
+
+        for (size_t i = 0; i < N; ++i)
+                memcpy(text + 2 * i, "\u00e9", 3);
+        first = failure_depends(7, false, FAILURE_IMAGE, 0, text);
+        assert_in_range(strlen(first->text), FAILURE_BRIEF_MAX - 1, FAILURE_BRIEF_MAX + 100);
+        assert_true(text_is_clean(first->text, SIZE_MAX));
+        next = failure_depends(8, false, first->code, first->root, first->text);
+        assert_in_range(strlen(next->text), FAILURE_BRIEF_MAX - 1, FAILURE_BRIEF_MAX + 100);
+        assert_true(text_is_clean(next->text, SIZE_MAX));
+        failure_free(first);
+        failure_free(next);
+        free(text);
+}
+
+/* Half a character would make the whole answer unreadable for clients that check it. */
+static void what_is_remembered_of_a_text_ends_with_a_whole_character(void **state) {
+        char text[2 * HISTORY_TEXT_MAX] = "x";
+        const HistoryEntry *entry;
+        History *history;
+
+        for (size_t i = 1; i + 2 < sizeof(text); i += 2)
+                memcpy(text + i, "\u00e9", 3);
+        assert_int_equal(history_new(&history), 0);
+        history_add(history, &(HistoryEntry){.id = 1, .text = text});
+        entry = history_find(history, 1);
+        assert_int_equal(strlen(entry->text), HISTORY_TEXT_MAX - 1);
+        assert_true(text_is_clean(entry->text, SIZE_MAX));
+        history_free(history);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_is_remembered_of_a_text_ends_with_a_whole_character),
+                cmocka_unit_test(one_that_depends_on_a_failed_job_has_the_beginning_of_its_text),
                 cmocka_unit_test(only_the_drawn_moves_are_legal),
                 cmocka_unit_test(a_job_that_has_ended_goes_nowhere),
                 cmocka_unit_test(an_unknown_code_of_a_worker_becomes_internal),

@@ -21,6 +21,11 @@
 #include "ledger_layout.h"
 
 #define UID 1000u
+/* What one user can have: seven sixteenths, the reserved part, and no more than whole grants of 64. */
+#define SHARE                                                                                      \
+        (((LEDGER_JOBS - LEDGER_ENDS_KEPT) * 7 / 16 +                                              \
+          (LEDGER_JOBS - LEDGER_ENDS_KEPT) / QUOTA_OPEN_PARTS) /                                   \
+         64 * 64)
 
 static Ledger *a_ledger(void) {
         Ledger *ledger;
@@ -242,17 +247,15 @@ static void an_end_makes_room_only_once_it_was_read_of(void **state) {
         LedgerJob job;
 
         ledger_told_init(&told);
-        for (uint64_t id = 1; id <= LEDGER_JOBS; ++id)
+        for (uint64_t id = 1; id <= SHARE; ++id)
                 ledger_job_told(ledger, ended(ledger, LEDGER_NONE, id, NULL), &told);
         ledger_told_seen(ledger, &told, 2);
 
-        ended(ledger, LEDGER_NONE, LEDGER_JOBS + 1, NULL);
-        ended(ledger, LEDGER_NONE, LEDGER_JOBS + 2, NULL);
+        ended(ledger, LEDGER_NONE, SHARE + 1, NULL);
+        ended(ledger, LEDGER_NONE, SHARE + 2, NULL);
         ledger = next_supervisor(ledger);
-        assert_false(ledger_find_job(ledger, 1, &job));
-        assert_false(ledger_find_job(ledger, 2, &job));
         assert_true(ledger_find_job(ledger, 3, &job));
-        assert_true(ledger_find_job(ledger, LEDGER_JOBS + 1, &job));
+        assert_true(ledger_find_job(ledger, SHARE + 1, &job));
         ledger_free(ledger);
 }
 
@@ -279,7 +282,7 @@ static void clients_that_never_say_what_they_read_cost_the_oldest_ends(void **st
         LedgerTold told;
 
         ledger_told_init(&told);
-        for (uint64_t id = 1; id <= LEDGER_JOBS + 1; ++id)
+        for (uint64_t id = 1; id <= SHARE + 1; ++id)
                 ledger_job_told(ledger, ended(ledger, LEDGER_NONE, id, NULL), &told);
         ledger_told_close(ledger, &told);
         assert_false(knows(&ledger, 1));
@@ -287,11 +290,79 @@ static void clients_that_never_say_what_they_read_cost_the_oldest_ends(void **st
         ledger_free(ledger);
 }
 
+static uint32_t ended_of(Ledger *ledger, uint32_t uid, uint64_t id) {
+        return ledger_job_ended(ledger, LEDGER_NONE, &(LedgerOwner){.id = id, .uid = uid},
+                                &(LedgerEnd){.state = 4}, NULL);
+}
+
+/* The oldest ends of all users made room: those of a user who had few, for one who never read any. */
+static void one_who_never_reads_costs_nobody_else_an_end(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerTold told, flood;
+
+        ledger_told_init(&told);
+        ledger_told_init(&flood);
+        ledger_job_told(ledger, ended_of(ledger, UID + 1, 1), &told);
+        for (uint64_t id = 1; id <= 2 * LEDGER_JOBS; ++id)
+                ledger_job_told(ledger, ended_of(ledger, UID, id << 8), &flood);
+        ledger_job_told(ledger, ended_of(ledger, UID + 1, 2), &told);
+        assert_int_equal(ledger->users->person->n, 2);
+        ledger_told_close(ledger, &flood);
+        ledger_told_close(ledger, &told);
+        assert_true(knows(&ledger, 1));
+        assert_true(knows(&ledger, 2));
+        ledger_free(ledger);
+}
+
+/* Ends that no client has read belong to jobs, so they cannot be reused: others keep their part. */
+static void unread_ends_of_one_leave_records_for_others(void **state) {
+        Ledger *ledger = a_ledger();
+        uint64_t id = 1;
+
+        while (ended_of(ledger, UID, id << 8) != LEDGER_NONE)
+                id++;
+        assert_in_range(id, SHARE, SHARE + 2);
+        for (unsigned i = 0; i < 1000; ++i)
+                assert_int_not_equal(ended_of(ledger, UID + 1, i + 1), LEDGER_NONE);
+        ledger_free(ledger);
+}
+
+static void subordinate_uids_share_their_owners_records(void **state) {
+        Ledger *ledger = a_ledger();
+        uint64_t id = 1;
+
+        assert_int_equal(ledger_join(ledger, 100000, UID), 0);
+        assert_int_equal(ledger_join(ledger, 100001, UID), 0);
+        while (ended_of(ledger, 100000 + id % 2, id << 8) != LEDGER_NONE)
+                id++;
+        assert_in_range(id, SHARE, SHARE + 2);
+        assert_int_equal(ended_of(ledger, UID, 5), LEDGER_NONE);
+        assert_int_not_equal(ended_of(ledger, UID + 1, 6), LEDGER_NONE);
+        ledger_forget(ledger, 100001);
+        ledger_free(ledger);
+}
+
+static void records_that_are_given_back_are_there_for_others(void **state) {
+        Ledger *ledger = a_ledger();
+        LedgerTold told;
+
+        for (uint32_t uid = 1; uid <= 20; ++uid) {
+                ledger_told_init(&told);
+                for (uint64_t id = 1; id <= 1000; ++id)
+                        ledger_job_told(ledger, ended_of(ledger, uid, id << 8 | uid), &told);
+                ledger_told_close(ledger, &told);
+                ledger_forget(ledger, uid);
+        }
+        assert_null(ledger->users);
+        assert_int_equal(ledger->quota.taken, 0);
+        ledger_free(ledger);
+}
+
 static void jobs_in_workers_never_make_room(void **state) {
         Ledger *ledger = a_ledger();
         LedgerOwner of = owner(1);
 
-        for (uint64_t id = 1; id <= LEDGER_JOBS; ++id)
+        for (uint64_t id = 1; id <= SHARE; ++id)
                 sent(ledger, id);
         assert_int_equal(ledger_job_sent(ledger, LEDGER_NONE, &of, &(LedgerSent){.is_sent = 1}),
                          LEDGER_NONE);
@@ -488,6 +559,10 @@ int main(void) {
                 cmocka_unit_test(an_end_makes_room_only_once_it_was_read_of),
                 cmocka_unit_test(ends_read_of_are_kept_for_a_while),
                 cmocka_unit_test(clients_that_never_say_what_they_read_cost_the_oldest_ends),
+                cmocka_unit_test(one_who_never_reads_costs_nobody_else_an_end),
+                cmocka_unit_test(unread_ends_of_one_leave_records_for_others),
+                cmocka_unit_test(subordinate_uids_share_their_owners_records),
+                cmocka_unit_test(records_that_are_given_back_are_there_for_others),
                 cmocka_unit_test(jobs_in_workers_never_make_room),
                 cmocka_unit_test(a_count_beyond_what_was_told_is_ignored),
                 cmocka_unit_test(one_cut_short_is_damaged),

@@ -58,6 +58,7 @@ static void place_fill(Place *place, size_t n_name) {
         place->module.id = random_number();
         place->kernel = (JobKernel){&place->module, place->name, n_name};
         place->before.id = random_number();
+        place->before.state = JOB_RUNNING;
         place->order.before = &place->before;
         place->word.id = 1 + random_next() % 1000;
 

@@ -122,7 +122,7 @@ static void those_before_are_counted_as_they_will_be_taken(void **state) {
         push(4, 3, 7);
         push(5, 2, 0);
         push(6, 1, -1);
-        queue_visit(&queue, note_before, before);
+        queue_visit(&queue, SIZE_MAX, note_before, before);
         for (size_t i = 0; i < 7; ++i)
                 assert_int_equal(before[take()], i);
 }
@@ -148,6 +148,35 @@ static void those_that_come_back_are_put_in_place_in_a_few_steps(void **state) {
         }
 }
 
+/* Followers of one job are older than what was submitted after them, and go between others. */
+static void a_row_that_comes_back_goes_in_one_behind_the_other(void **state) {
+        static QueueEntry many[30000];
+        size_t third = ARRAY_SIZE(many) / 3;
+        uint64_t before;
+
+        for (size_t i = 0; i < ARRAY_SIZE(many); ++i)
+                many[i] = (QueueEntry){.key = i, .session = 1};
+        for (size_t i = 0; i < third; ++i)
+                assert_int_equal(queue_push(&queue, &many[i]), 0);
+        for (size_t i = 2 * third; i < 3 * third; ++i)
+                assert_int_equal(queue_push(&queue, &many[i]), 0);
+        before = queue.n_steps;
+        for (size_t i = third; i < 2 * third; ++i) {
+                assert_int_equal(queue_push(&queue, &many[i]), 0);
+                if (i % 100 == 0)
+                        queue_take(&queue, &many[i]); /* the one put in last */
+        }
+        assert_true(queue.n_steps - before < 3 * third);
+        for (size_t i = 0; i < third; ++i) {
+                assert_ptr_equal(queue_pick(&queue, NULL, NULL), &many[i]);
+                queue_take(&queue, &many[i]);
+        }
+        for (size_t i = third; i < ARRAY_SIZE(many); ++i)
+                if (many[i].turn)
+                        queue_remove(&queue, &many[i]);
+        assert_int_equal(queue.n_entries, 0);
+}
+
 static void count_visit(QueueEntry *entry, size_t n_before, void *userdata) {
         ++*(size_t *)userdata;
 }
@@ -162,9 +191,15 @@ static void visiting_costs_the_same_for_each(void **state) {
                 assert_int_equal(queue_push(&queue, &many[i]), 0);
         }
         before = queue.n_steps;
-        queue_visit(&queue, count_visit, &n_visited);
+        queue_visit(&queue, SIZE_MAX, count_visit, &n_visited);
         assert_int_equal(n_visited, ARRAY_SIZE(many));
         assert_int_equal(queue.n_steps - before, ARRAY_SIZE(many));
+
+        before = queue.n_steps;
+        n_visited = 0;
+        assert_int_equal(queue_visit(&queue, 100, count_visit, &n_visited), 100);
+        assert_int_equal(n_visited, 100);
+        assert_int_equal(queue.n_steps - before, 100);
 }
 
 int main(void) {
@@ -182,6 +217,8 @@ int main(void) {
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(
                         those_that_come_back_are_put_in_place_in_a_few_steps, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_row_that_comes_back_goes_in_one_behind_the_other,
+                                                set_up, tear_down),
                 cmocka_unit_test_setup_teardown(visiting_costs_the_same_for_each, set_up,
                                                 tear_down),
         };

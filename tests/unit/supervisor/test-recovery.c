@@ -143,7 +143,8 @@ static void suspects_run_alone_one_by_one(void **state) {
         fake_turn(fake);
         assert_int_equal(worker->n_jobs, 1);
         assert_int_equal(worker->jobs[0], first);
-        assert_string_equal(fake_reason(client, first + 3), "a job is running alone after a fault");
+        assert_string_equal(fake_reason(client, first + 3),
+                            "jobs run one at a time to find the cause of a fault");
         fake_end(worker, first, 0);
         worker = fake_worker(fake, 1, 2);
         assert_int_equal(worker->jobs[1], first + 1);

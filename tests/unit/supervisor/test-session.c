@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "limit.h"
+#include "prepared.h"
+#include "registry.h"
 
 static void send_bytes(FakeClient *client, const void *data, size_t n_data) {
         assert_int_equal(send(wire_fd(client->wire), data, n_data, MSG_NOSIGNAL), n_data);
@@ -149,8 +151,47 @@ static void a_frame_that_swells_is_refused(void **state) {
                 sent += n > 0 ? (size_t)n : 0;
                 fake_turn(fake);
         }
-        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "not protobuf");
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "of too many parts");
         free(data);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* A newer client's field, or megabytes that no limit counts. */
+static void of_what_is_kept_unknown_fields_are_dropped(void **state) {
+        uint8_t bytes[1000] = {};
+        ProtobufCMessageUnknownField unknown = {
+                .tag = 1000,
+                .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+                .len = sizeof(bytes),
+                .data = bytes,
+        };
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Prepare prepare = GPUQ__V1__PREPARE__INIT;
+        Gpuq__V1__Kernel kernel = GPUQ__V1__KERNEL__INIT, *kernels = &kernel;
+        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        const Prepared *prepared;
+
+        fake_module(client);
+        bytes[0] = 0xe6; /* a length of 998 */
+        bytes[1] = 0x07;
+        kernel.module = client->module;
+        kernel.name = "add";
+        job.kernels = &kernels;
+        job.n_kernels = 1;
+        job.base.unknown_fields = kernel.base.unknown_fields = &unknown;
+        job.base.n_unknown_fields = kernel.base.n_unknown_fields = 1;
+        prepare.job = &job;
+        request.body_case = GPUQ__V1__REQUEST__BODY_PREPARE;
+        request.prepare = &prepare;
+        fake_send(client, &request);
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_PREPARED);
+
+        prepared = session_find(&fake->supervisor->clients, client->session)->prepared;
+        assert_int_equal(prepared->job->base.n_unknown_fields, 0);
+        assert_int_equal(prepared->job->kernels[0]->base.n_unknown_fields, 0);
         fake_client_close(client);
         fake_free(fake);
 }
@@ -312,9 +353,7 @@ static bool has_devices(void *userdata) {
         return ((Fake *)userdata)->supervisor->engine.n_devices > 0;
 }
 
-static void a_module_waits_for_devices_to_appear(void **state) {
-        Fake *fake = fake_new(0, NULL);
-        FakeClient *client = fake_client(fake, FAKE_UID);
+static void load_builtin(FakeClient *client) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
 
@@ -322,6 +361,25 @@ static void a_module_waits_for_devices_to_appear(void **state) {
         request.body_case = GPUQ__V1__REQUEST__BODY_MODULE_LOAD;
         request.module_load = &load;
         fake_send(client, &request);
+}
+
+static void without_a_device_work_fails_at_once(void **state) {
+        Fake *fake = fake_new(0, NULL);
+        FakeClient *client = fake_client_impatient(fake, FAKE_UID);
+
+        load_builtin(client);
+        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "no usable device: no fake device");
+        fake_expect_end(client, fake_submit(client, (FakeJob){}), GPUQ__V1__STATE__FAILED,
+                        GPUQ__V1__CODE__E_NO_DEVICE, "no usable device: no fake device");
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_module_waits_for_devices_to_appear(void **state) {
+        Fake *fake = fake_new(0, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        load_builtin(client);
         fake->n_devices = 1;
         fake_wait(fake, has_devices, fake);
         assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_MODULE);
@@ -370,9 +428,6 @@ static void a_client_that_does_not_read_is_dropped(void **state) {
         fake_submit_many(client, (FakeJob){}, 400000);
         send_cancel_all(other);
         assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_CANCELLED);
-        assert_int_equal(HASH_COUNT(fake->supervisor->clients.sessions), 2);
-        for (unsigned i = 0; i < 400 && HASH_COUNT(fake->supervisor->clients.sessions) > 1; ++i)
-                fake_turn(fake); /* so many jobs end over many turns */
         assert_int_equal(HASH_COUNT(fake->supervisor->clients.sessions), 1);
         send_status_get(other);
         assert_int_equal(fake_receive(other)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
@@ -554,10 +609,11 @@ static void requests_wait_until_the_ends_before_them_were_told(void **state) {
         assert_int_equal(send(wire_fd(client->wire), data + WIRE_HEADER_BYTES + LONG - 1,
                               (size_t)(p - data) - WIRE_HEADER_BYTES - LONG + 1, MSG_NOSIGNAL),
                          (size_t)(p - data) - WIRE_HEADER_BYTES - LONG + 1);
-        for (size_t n_max = 0; n_max < WIRE_JOBS_MAX || session->ends.n;) {
+        for (uint32_t before = 0; session->last_tag != client->tag || session->ends.n;) {
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
-                n_max = MAX(n_max, session->ends.n);
-                assert_in_range(n_max, 0, WIRE_JOBS_MAX);
+                assert_in_range(session->ends.n, 0, WIRE_JOBS_MAX);
+                assert_true(session->last_tag - before <= WIRE_JOBS_MAX); /* a frame in a turn */
+                before = session->last_tag;
         }
 
         fake_completion(client, (uint64_t)session->submitter.id << 32 | client->tag);
@@ -625,6 +681,146 @@ static void replies_that_wait_count_for_their_user(void **state) {
         fake_free(fake);
 }
 
+static void send_module_with_option(FakeClient *client, char *option) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
+
+        load.format = GPUQ__V1__FORMAT__BUILTIN;
+        load.options = &option;
+        load.n_options = 1;
+        request.body_case = GPUQ__V1__REQUEST__BODY_MODULE_LOAD;
+        request.module_load = &load;
+        fake_send(client, &request);
+}
+
+/* Arenas opened by many sessions, and modules' options, took as much memory as one liked. */
+static void records_without_a_limit_of_their_own_are_bounded(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID), *second = fake_client(fake, FAKE_UID);
+        FakeClient *other = fake_client(fake, FAKE_UID + 1);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+        User *user = fake->supervisor->engine.users;
+        uint64_t before = user->used[USER_RECORD_BYTES];
+        char option[4096] = "-D";
+        UserCharge rest = {};
+
+        assert_true(before > 0);
+        send_open(second, arena);
+        fake_receive(second);
+        assert_int_equal(user->used[USER_RECORD_BYTES], 2 * before);
+
+        assert_int_equal(user_charge(user, &rest, USER_RECORD_BYTES,
+                                     USER_RECORDS_MAX - 2 * before - before / 2),
+                         0);
+        send_create(client, GPUQ__V1__PLACE__HOST, 4096);
+        fake_expect_error(client, GPUQ__V1__CODE__E_QUOTA, "this limit is fixed");
+        memset(option + 2, 'A', sizeof(option) - 3);
+        send_module_with_option(client, option);
+        fake_expect_error(client, GPUQ__V1__CODE__E_QUOTA, "this limit is fixed");
+        fake_arena(other, GPUQ__V1__PLACE__HOST, 4096);
+
+        user_uncharge(&rest);
+        fake_client_close(client);
+        fake_client_close(second);
+        fake_client_close(other);
+        fake_turn(fake);
+        assert_int_equal(user->used[USER_RECORD_BYTES], 0);
+        fake_free(fake);
+}
+
+static void end_with_text(FakeWorker *worker, uint64_t id, const char *text) {
+        WorkerEnd end = {.id = id, .ran_us = 5};
+
+        fake_say(
+                worker,
+                (WorkerMessage){
+                        {.kind = FROM_WORKER_ENDS, .code = GPUQ__V1__CODE__E_INVALID, .n_items = 1},
+                        .text = text,
+                        .items = &end,
+                },
+                -1);
+}
+
+/* A job's texts were kept until its client read them, whatever they took. */
+static void texts_beyond_the_limit_are_cut(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        User *user = fake->supervisor->engine.users;
+        UserCharge rest = {};
+        char text[1001] = "";
+        uint64_t ids[2];
+        FakeWorker *worker;
+
+        fake_module(client);
+        for (unsigned i = 0; i < 2; ++i)
+                ids[i] = fake_submit(client, (FakeJob){0});
+        worker = fake_worker(fake, 0, 2);
+        memset(text, 'x', sizeof(text) - 1);
+
+        end_with_text(worker, ids[0], text);
+        assert_int_equal(strlen(fake_completion(client, ids[0])->error->text), 1000);
+        assert_int_equal(user_charge(user, &rest, USER_RECORD_BYTES,
+                                     USER_RECORDS_MAX - user->used[USER_RECORD_BYTES] - 999),
+                         0);
+        end_with_text(worker, ids[1], text);
+        assert_int_equal(strlen(fake_completion(client, ids[1])->error->text), LEDGER_TEXT_MAX);
+
+        user_uncharge(&rest);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void user_who_left_is_freed_with_slots_and_records(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        Engine *engine = &fake->supervisor->engine;
+        FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
+        uint64_t id, arena, now_ns = uv_hrtime() + RETIRE_NS;
+        FakeWorker *worker;
+
+        fake_module(client);
+        arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096);
+        id = fake_submit(client, (FakeJob){.arena = arena, .length = 64});
+        worker = fake_worker(fake, 0, 1);
+        fake_end(worker, id, 0);
+        fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
+        fake_client_close(client);
+        fake_turn(fake);
+
+        now_ns += 1000 * engine->config->usage_half_life_s * 1000000000ull;
+        retire_users(engine, now_ns);
+        retire_users(engine, now_ns + RETIRE_NS);
+        assert_int_equal(HASH_COUNT(engine->users), 2); /* its worker lives */
+
+        fake_die(fake, worker);
+        now_ns += 2 * RETIRE_NS;
+        retire_users(engine, now_ns);
+        retire_users(engine, now_ns + RETIRE_NS);
+        assert_int_equal(HASH_COUNT(engine->users), 1);
+        assert_null(engine->slots);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+/* Found by fuzz-channel. */
+static void what_a_client_asked_for_and_left_starts_no_worker(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ArenaCreate create = GPUQ__V1__ARENA_CREATE__INIT;
+
+        fake->start_error = "no context";
+        create.size = 4096;
+        create.place = GPUQ__V1__PLACE__DEVICE;
+        request.body_case = GPUQ__V1__REQUEST__BODY_ARENA_CREATE;
+        request.arena_create = &create;
+        fake_send(client, &request);
+        assert_non_null(fake->supervisor->engine.arenas); /* until another worker is tried */
+
+        fake_client_close(client);
+        assert_null(fake->supervisor->engine.arenas);
+        fake_free(fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_message_before_the_handshake_ends_the_connection),
@@ -633,8 +829,12 @@ int main(void) {
                 cmocka_unit_test(bytes_that_are_no_frame_end_the_connection),
                 cmocka_unit_test(a_frame_that_is_not_protobuf_ends_the_connection),
                 cmocka_unit_test(a_frame_that_swells_is_refused),
+                cmocka_unit_test(of_what_is_kept_unknown_fields_are_dropped),
                 cmocka_unit_test(last_words_are_sent_however_long_the_turn_takes),
                 cmocka_unit_test(sessions_over_the_limit_are_told_which),
+                cmocka_unit_test(records_without_a_limit_of_their_own_are_bounded),
+                cmocka_unit_test(texts_beyond_the_limit_are_cut),
+                cmocka_unit_test(user_who_left_is_freed_with_slots_and_records),
                 cmocka_unit_test(a_host_arena_comes_sealed_against_resizing),
                 cmocka_unit_test(an_arena_of_nothing_or_over_the_limit_is_refused),
                 cmocka_unit_test(an_arena_lives_while_anybody_has_it_open),
@@ -643,6 +843,7 @@ int main(void) {
                 cmocka_unit_test(a_device_arena_may_be_a_character_device),
                 cmocka_unit_test(a_worker_that_passes_something_else_for_device_memory_is_killed),
                 cmocka_unit_test(without_a_device_arenas_say_why),
+                cmocka_unit_test(without_a_device_work_fails_at_once),
                 cmocka_unit_test(a_module_waits_for_devices_to_appear),
                 cmocka_unit_test(an_image_must_be_sealed_before_it_is_a_module),
                 cmocka_unit_test(a_client_that_does_not_read_is_dropped),
@@ -655,6 +856,7 @@ int main(void) {
                 cmocka_unit_test(requests_wait_until_the_ends_before_them_were_told),
                 cmocka_unit_test(half_frames_count_for_their_user),
                 cmocka_unit_test(replies_that_wait_count_for_their_user),
+                cmocka_unit_test(what_a_client_asked_for_and_left_starts_no_worker),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,12 +196,116 @@ static void an_idle_loop_is_not_woken(void **state) {
         end_loop(&loop, &stall);
 }
 
+/* ---- long turns -------------------------------------------------------------- */
+
+#define MS UINT64_C(1000000)
+
+static const Activity cancel = {ACTIVITY_REQUEST, 10, 1001, 5};
+static const Activity submit = {ACTIVITY_REQUEST, 8, 1002, 6};
+
+static void the_cause_is_the_longest_of_a_turn(void **state) {
+        StallTurn turn = {};
+
+        stall_sample(&turn, submit, 1000 * MS); /* how long before is not known */
+        assert_int_equal(stall_took_ns(&turn), 0);
+        stall_sample(&turn, submit, 1010 * MS);
+        stall_sample(&turn, cancel, 1020 * MS);
+        stall_sample(&turn, cancel, 1090 * MS);
+        stall_sample(&turn, submit, 1100 * MS);
+        assert_int_equal(stall_took_ns(&turn), 100 * MS);
+        assert_true(activity_is_same(&turn.longest, &cancel));
+        assert_int_equal(turn.longest_ns, 80 * MS);
+
+        turn.n_samples = 0; /* the next turn */
+        stall_sample(&turn, submit, 5000 * MS);
+        assert_int_equal(stall_took_ns(&turn), 0);
+        assert_true(activity_is_same(&turn.longest, &submit));
+}
+
+static uint64_t cpu_ns(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+typedef struct Turns {
+        Stall stall;
+        uv_prepare_t prepare;
+        StallTurn longs[4];
+        unsigned n_longs;
+} Turns;
+
+static void on_turn(uv_prepare_t *prepare) {
+        Turns *turns = prepare->data;
+
+        if (stall_end_turn(&turns->stall, &turns->longs[turns->n_longs]))
+                turns->n_longs++;
+        assert_in_range(turns->n_longs, 0, 3);
+}
+
+static void on_computing(uv_timer_t *timer) {
+        uint64_t from_ns = cpu_ns();
+
+        activity_begin(ACTIVITY_REQUEST, 10, 1001, 5);
+        while (cpu_ns() - from_ns < 4 * STALL_TURN_MS * MS)
+                ;
+        uv_close((uv_handle_t *)timer, NULL);
+}
+
+/* Time passes, and others have the processor. */
+static void on_waiting(uv_timer_t *timer) {
+        uint64_t from_ns = uv_hrtime();
+        const struct timespec nap = {.tv_nsec = 1000000};
+
+        while (uv_hrtime() - from_ns < 4 * STALL_TURN_MS * MS)
+                nanosleep(&nap, NULL);
+        uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void run_turns(Turns *turns, uv_timer_cb callback) {
+        uv_timer_t timer;
+        uv_loop_t loop;
+
+        uv_loop_init(&loop);
+        assert_int_equal(stall_start(&turns->stall, &loop), 0);
+        uv_prepare_init(&loop, &turns->prepare);
+        turns->prepare.data = turns;
+        uv_prepare_start(&turns->prepare, on_turn);
+        uv_unref((uv_handle_t *)&turns->prepare);
+        uv_timer_init(&loop, &timer);
+        uv_timer_start(&timer, callback, 0, 0);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        on_turn(&turns->prepare);
+        uv_close((uv_handle_t *)&turns->prepare, NULL);
+        end_loop(&loop, &turns->stall);
+}
+
+static void a_turn_that_computes_long_is_found_with_its_cause(void **state) {
+        Turns turns = {};
+
+        run_turns(&turns, on_computing);
+        assert_int_equal(turns.n_longs, 1);
+        assert_true(stall_took_ns(&turns.longs[0]) >= STALL_TURN_MS * MS);
+        assert_true(activity_is_same(&turns.longs[0].longest, &cancel));
+}
+
+static void a_turn_that_waits_long_is_not_logged(void **state) {
+        Turns turns = {};
+
+        run_turns(&turns, on_waiting);
+        assert_int_equal(turns.n_longs, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_descriptor_that_lingers_does_not_hold_up_the_loop),
                 cmocka_unit_test(a_descriptor_read_after_a_sleep_does_not_hold_up_the_loop),
                 cmocka_unit_test(no_kind_of_callback_holds_up_the_loop),
                 cmocka_unit_test(an_idle_loop_is_not_woken),
+                cmocka_unit_test(the_cause_is_the_longest_of_a_turn),
+                cmocka_unit_test(a_turn_that_computes_long_is_found_with_its_cause),
+                cmocka_unit_test(a_turn_that_waits_long_is_not_logged),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <sqlite3.h>
@@ -22,6 +24,19 @@
 #define OUT_PLACE 600064u
 #define OUTPUT    "what it wrote"
 #define N_OUTPUT  13u
+
+/* Bytes that were pushed to the disk, and how many of them were waited for. */
+static uint64_t n_pushed, n_awaited;
+int __real_sync_file_range(int fd, off_t offset, off_t n, unsigned flags);
+int __wrap_sync_file_range(int fd, off_t offset, off_t n, unsigned flags);
+
+int __wrap_sync_file_range(int fd, off_t offset, off_t n, unsigned flags) {
+        if (flags & SYNC_FILE_RANGE_WAIT_AFTER)
+                n_awaited = MAX(n_awaited, (uint64_t)(offset + n));
+        else
+                n_pushed = MAX(n_pushed, (uint64_t)(offset + n));
+        return __real_sync_file_range(fd, offset, n, flags);
+}
 
 static char folder[64];
 static Store *store;
@@ -456,6 +471,31 @@ static void a_folder_that_is_not_there_is_an_error(void **state) {
         assert_int_equal(store_open("/nowhere/at/all", &other, &theirs), -ENOENT);
 }
 
+static void nobody_has_more_than_half_of_what_is_free(void **state) {
+        assert_int_equal(store_check_share(store, 1, 1), 0);
+        assert_int_equal(store_check_share(store, 1ull << 62, 1), STORE_E_SHARE);
+        assert_int_equal(store_check_share(store, 1ull << 62, 1ull << 62), -ENOSPC);
+        assert_int_equal(store_check_share(store, UINT64_MAX, UINT64_MAX), -ENOSPC);
+}
+
+/* Other users' files wait for what of this one is in memory only. */
+static void large_file_goes_to_the_disk_while_it_is_written(void **state) {
+        const uint64_t n_bytes = 33u << 20;
+        int fd = memfd_create("large", MFD_CLOEXEC);
+        int where = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        PayloadPart part = {fd, 0, n_bytes};
+        uint64_t check;
+
+        assert_int_equal(ftruncate(fd, (off_t)n_bytes), 0);
+        n_pushed = n_awaited = 0;
+        assert_int_equal(payload_write(where, "large", &part, 1, &check), 0);
+        assert_in_range(n_pushed, n_bytes - (4u << 20), n_bytes);
+        assert_in_range(n_awaited, n_bytes - (8u << 20), n_bytes);
+        assert_int_equal(unlinkat(where, "large", 0), 0);
+        close(where);
+        close(fd);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         const struct CMUnitTest tests[] = {
@@ -475,6 +515,8 @@ int main(void) {
                 TEST(another_daemon_is_kept_out),
                 TEST(a_kill_at_any_moment_loses_nothing),
                 TEST(a_folder_that_is_not_there_is_an_error),
+                TEST(nobody_has_more_than_half_of_what_is_free),
+                TEST(large_file_goes_to_the_disk_while_it_is_written),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

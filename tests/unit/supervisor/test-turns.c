@@ -63,7 +63,7 @@ static void another_user_waits_until_the_holder_has_drained(void **state) {
         assert_int_equal(two.a_worker->n_jobs, 3);
         assert_int_equal(two.b_worker->n_jobs, 0);
         assert_string_equal(fake_reason(two.b, b + 1),
-                            "another user's quantum (1 job of this user ahead)");
+                            "another user's time slice (1 job of this user ahead)");
 
         end_all(&two, two.a_worker, a, 2);
         assert_int_equal(two.b_worker->n_jobs, 0);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -257,6 +258,75 @@ static void a_uid_with_a_name_is_a_person(void **state) {
         jobs_fini(&engine);
 }
 
+/* Each of the 65,536 uids of a range stayed for ever. */
+static void users_that_have_nothing_are_freed(void **state) {
+        Engine engine = {0};
+        User *person, *one;
+        uint64_t now_ns = 1000;
+
+        engine.config = &config;
+        lookup_error = 0;
+        assert_int_equal(user_get(&engine, 1000, 1000, &person), 0);
+        lookup_error = ENOENT;
+        owner = 1000;
+        for (uid_t uid = 100000; uid < 100100; ++uid)
+                assert_int_equal(user_get(&engine, uid, uid, &one), 0);
+        owner = 0;
+        assert_int_equal(HASH_COUNT(engine.users), 101);
+        user_hold(one);
+        user_add_gpu_time(one, 100000000000ull, now_ns);
+
+        retire_users(&engine, now_ns);
+        retire_users(&engine, now_ns + RETIRE_NS - 1);
+        assert_int_equal(HASH_COUNT(engine.users), 101);
+        now_ns += RETIRE_NS;
+        retire_users(&engine, now_ns);
+        assert_int_equal(HASH_COUNT(engine.users), 2); /* one that something points to */
+
+        user_release(one);
+        retire_users(&engine, ++now_ns);
+        retire_users(&engine, now_ns += RETIRE_NS);
+        assert_int_equal(HASH_COUNT(engine.users), 1); /* the person, who has used a device */
+        assert_ptr_equal(engine.users, person);
+
+        now_ns += 100 * person->half_life_ns;
+        retire_users(&engine, now_ns);
+        retire_users(&engine, now_ns + RETIRE_NS);
+        assert_null(engine.users);
+        jobs_fini(&engine);
+}
+
+/* Return: whether sessions and arenas leave descriptors for everything else. */
+static bool leaves_descriptors(uint64_t n_files) {
+        struct rlimit limit = {n_files, n_files};
+        Quota parts[_USER_RESOURCE_N] = {0};
+        uint64_t taken;
+
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return false;
+        resource_quotas_init(parts);
+        taken = 2 * parts[USER_SESSIONS].capacity + parts[USER_ARENAS].capacity;
+        return parts[USER_SESSIONS].capacity && parts[USER_ARENAS].capacity &&
+               taken + MIN(n_files / 4, 128u) <= n_files;
+}
+
+/* Connections took all descriptors, and then nobody could connect or make an arena. */
+static void sessions_and_arenas_leave_descriptors_whatever_the_limit(void **state) {
+        const uint64_t limits[] = {4096, 1024, 512, 64}; /* a limit can only be lowered */
+        int status;
+        pid_t pid;
+
+        pid = fork();
+        if (pid == 0) {
+                for (unsigned i = 0; i < ARRAY_SIZE(limits); i++)
+                        if (!leaves_descriptors(limits[i]))
+                                _exit(1 + (int)i);
+                _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+}
+
 static void gpu_time_decays_over_the_window(void **state) {
         User *user = make_user();
 
@@ -314,6 +384,24 @@ static void history_forgets_the_oldest_first(void **state) {
                 snprintf(text, sizeof(text), "text %u", (unsigned)id);
                 assert_string_equal(entry->text, text);
         }
+        history_free(history);
+}
+
+/*
+ * Ids that met in one bucket when the factor was known: each end then went through all of them.
+ * By chance, 4,096 ids in 4,096 buckets, about 1 bucket in 10^15 has more than 16.
+ */
+static void history_has_short_chains_for_ids_that_a_client_chose(void **state) {
+        uint64_t id = UINT64_C(5) << 32, known = UINT64_C(0x9e3779b97f4a7c15);
+        History *history;
+
+        assert_int_equal(history_new(&history), 0);
+        for (unsigned i = 0; i < HISTORY_MAX; ++id)
+                if (id * known >> 52 == 0) {
+                        history_add(history, &(HistoryEntry){.id = id, .state = JOB_DONE});
+                        i++;
+                }
+        assert_in_range(history_longest(history), 1, 17);
         history_free(history);
 }
 
@@ -396,6 +484,33 @@ static void a_class_that_became_long_is_known_to_be_though_its_jobs_end_together
         duration_free(duration);
 }
 
+/* Each device, and each subordinate uid, gave a user one more of everything. */
+static void devices_and_subordinate_uids_share_their_persons_allowances(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        Engine *engine = &fake->supervisor->engine;
+        User *person, *one;
+        Slot *first, *second, *third;
+        unsigned n = 0;
+
+        lookup_error = 0;
+        assert_int_equal(user_get(engine, 1000, 1000, &person), 0);
+        lookup_error = ENOENT;
+        owner = 1000;
+        assert_int_equal(user_get(engine, 100001, 100001, &one), 0);
+        owner = 0;
+        assert_ptr_equal(one->person, person);
+        first = slot_get(engine, person, &engine->devices[0]);
+        second = slot_get(engine, person, &engine->devices[1]);
+        third = slot_get(engine, one, &engine->devices[0]);
+
+        while (!slot_restart_ns(first, uv_hrtime()) && n++ < 100)
+                slot_note_restart(n % 2 ? first : third);
+        assert_true(n < 100);
+        assert_true(slot_restart_ns(second, uv_hrtime()) > 0);
+        assert_true(slot_restart_ns(third, uv_hrtime()) > 0);
+        fake_free(fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_unknown_uid_is_its_own_name),
@@ -409,10 +524,14 @@ int main(void) {
                 cmocka_unit_test(the_error_tells_the_users_limit_from_what_all_share),
                 cmocka_unit_test(subordinate_uids_count_as_their_owner),
                 cmocka_unit_test(a_uid_with_a_name_is_a_person),
+                cmocka_unit_test(devices_and_subordinate_uids_share_their_persons_allowances),
+                cmocka_unit_test(users_that_have_nothing_are_freed),
+                cmocka_unit_test(sessions_and_arenas_leave_descriptors_whatever_the_limit),
                 cmocka_unit_test(gpu_time_decays_over_the_window),
                 cmocka_unit_test(a_steady_use_counts_as_it_is_in_one_window),
                 cmocka_unit_test(over_the_limit_it_says_for_how_long),
                 cmocka_unit_test(history_forgets_the_oldest_first),
+                cmocka_unit_test(history_has_short_chains_for_ids_that_a_client_chose),
                 cmocka_unit_test(durations_are_learnt_by_class),
                 cmocka_unit_test(jobs_in_flight_together_count_a_part_each),
                 cmocka_unit_test(a_short_job_stuck_behind_a_long_one_stays_short),

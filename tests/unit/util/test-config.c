@@ -90,6 +90,7 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_int_equal(config->cpu_devices, 1);
         assert_false(config->isolation_shared);
         assert_int_equal(config->worker_idle_s, 60);
+        assert_int_equal(config->hello_timeout_s, 10);
         assert_int_equal(config->inflight_jobs, 256);
         assert_true(config->coalesce);
         assert_int_equal(config->coalesce_us, 0);
@@ -193,16 +194,25 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                 {"[gpuqd]\nwrong\n",
                  "gpuqd.conf:2: syntax error; allowed: [SECTION], KEY = VALUE, # COMMENT"},
                 {"[gpuqd\n", "gpuqd.conf:1: missing ] at the end of the section: [gpuqd"},
-                {"[gpu]\n", "gpuqd.conf:1: unknown section [gpu]; allowed: [gpuqd], [user NAME]"},
-                {"[user]\n", "gpuqd.conf:1: unknown section [user]; allowed: [gpuqd], [user NAME]"},
-                {"[user a b]\n",
-                 "gpuqd.conf:1: unknown section [user a b]; allowed: [gpuqd], [user NAME]"},
-                {"jobs = 1\n",
-                 "gpuqd.conf:1: jobs is before any section; allowed: [gpuqd], [user NAME]"},
+                {"[gpu]\n", "gpuqd.conf:1: unknown section [gpu]; allowed: [gpuqd], [user NAME], "
+                            "[class NAME]"},
+                {"[user]\n", "gpuqd.conf:1: unknown section [user]; allowed: [gpuqd], [user NAME], "
+                             "[class NAME]"},
+                {"[user a b]\n", "gpuqd.conf:1: unknown section [user a b]; allowed: [gpuqd], "
+                                 "[user NAME], [class NAME]"},
+                {"jobs = 1\n", "gpuqd.conf:1: jobs is before any section; allowed: [gpuqd], [user "
+                               "NAME], [class NAME]"},
                 {"[user a]\nsocket = /x\n",
                  "gpuqd.conf:2: unknown key socket in a [user NAME] section; allowed: "
                  "weight, sessions, jobs, queued_bytes, arena_bytes, "
                  "device_bytes, modules, detached_jobs, detached_bytes, gpu_seconds"},
+                {"[class a]\njobs = 1\n", "gpuqd.conf: [class a] has no group; add group = NAME"},
+                {"[class a]\ngroup = b c\n",
+                 "gpuqd.conf:2: group = b c: not a group; allowed: one name"},
+                {"[user a]\ngroup = b\n",
+                 "gpuqd.conf:2: unknown key group in a [user NAME] section; allowed: weight, "
+                 "sessions, jobs, queued_bytes, arena_bytes, device_bytes, modules, detached_jobs, "
+                 "detached_bytes, gpu_seconds"},
                 {"[user a]\nmodules = x\n",
                  "gpuqd.conf:2: modules = x: not a number in this range; allowed: 1 to 1000000"},
                 {"wrong\n[gpuqd]\njobs = x\n",
@@ -284,6 +294,43 @@ static void user_sections_start_from_the_defaults_of_all_files(void **state) {
         config_free(config);
 }
 
+static void classes_apply_to_members_of_their_group_in_order(void **state) {
+        const gid_t students[] = {7, 50}, both[] = {60, 50}, none[] = {7};
+        Config *config;
+
+        write_file("gpuqd.conf.d/10.conf", "[class guests]\njobs = 5\n");
+        config = load("[class students]\ngroup = students\njobs = 1\n[class guests]\nmodules = 2\n"
+                      "group = guests\n[user alice]\njobs = 9\n[gpuqd]\nsessions = 3\n",
+                      NULL);
+        assert_string_equal(config->classes->group, "students");
+        assert_ptr_equal(config_limits_in(config, "bob", 1001, students, 2), &config->limits);
+
+        config->classes->gid = 50;
+        config->classes->next->gid = 60;
+        assert_int_equal(config_limits_in(config, "bob", 1001, students, 2)->jobs, 1);
+        assert_int_equal(config_limits_in(config, "bob", 1001, students, 2)->sessions, 3);
+        assert_int_equal(config_limits_in(config, "bob", 1001, both, 2)->jobs, 1);
+        assert_int_equal(config_limits_in(config, "bob", 1001, both, 1)->jobs, 5);
+        assert_int_equal(config_limits_in(config, "bob", 1001, both, 1)->modules, 2);
+        assert_ptr_equal(config_limits_in(config, "bob", 1001, none, 1), &config->limits);
+        assert_int_equal(config_limits_in(config, "alice", 1000, students, 2)->jobs, 9);
+        config_free(config);
+}
+
+static void class_of_a_group_that_is_unknown_applies_to_nobody(void **state) {
+        const gid_t groups[] = {(gid_t)-1, 0};
+        Config *config = load("[class a]\ngroup = gpuq-no-such-group\njobs = 1\n", NULL);
+
+        config_find_groups(config);
+        assert_ptr_equal(config_limits_in(config, "bob", 1001, groups, 2), &config->limits);
+        config_free(config);
+
+        config = load("[class a]\ngroup = root\njobs = 1\n", NULL);
+        config_find_groups(config);
+        assert_int_equal(config_limits_in(config, "bob", 1001, groups, 2)->jobs, 1);
+        config_free(config);
+}
+
 static void assert_same_text(const ConfigKey *key, const void *one, const void *other) {
         char *a = config_key_format(key, one), *b = config_key_format(key, other);
 
@@ -342,10 +389,15 @@ static void sealed_configuration_is_read_back_whole(void **state) {
                       "device_bytes = unlimited\nmodules = 10\ngpu_seconds = 11\n"
                       "[user alice]\nweight = 0.001\ndevice_bytes = 1K\n"
                       "[user 1234]\nweight = 333.333333\nsessions = 1\njobs = 2\n"
-                      "arena_bytes = unlimited\nmodules = 3\ngpu_seconds = 4\n",
+                      "arena_bytes = unlimited\nmodules = 3\ngpu_seconds = 4\n"
+                      "[class a]\ngroup = g\njobs = 77\n",
                       settings);
         read = seal_and_unseal(config);
         assert_same(config, read);
+        assert_string_equal(read->classes->name, "a");
+        assert_string_equal(read->classes->group, "g");
+        assert_int_equal(read->classes->limits.jobs, 77);
+        assert_null(read->classes->next);
         assert_null(read->admin_group);
         assert_string_equal(read->allow_groups, "a ; b\nc");
         assert_int_equal(strlen(read->cache_dir), 401);
@@ -440,6 +492,10 @@ int main(void) {
                                                 remove_folder),
                 cmocka_unit_test_setup_teardown(command_line_is_strongest, make_folder,
                                                 remove_folder),
+                cmocka_unit_test_setup_teardown(classes_apply_to_members_of_their_group_in_order,
+                                                make_folder, remove_folder),
+                cmocka_unit_test_setup_teardown(class_of_a_group_that_is_unknown_applies_to_nobody,
+                                                make_folder, remove_folder),
                 cmocka_unit_test_setup_teardown(user_sections_start_from_the_defaults_of_all_files,
                                                 make_folder, remove_folder),
                 cmocka_unit_test_setup_teardown(sealed_configuration_is_read_back_whole,

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -110,6 +111,27 @@ static void longer_keys_are_hashed_too(void **state) {
         assert_int_not_equal(table_hash("one of many", 11), table_hash("two of many", 11));
 }
 
+/* Keys like those of arenas in the keeper's store: nobody knows which ones meet. */
+static void longer_keys_spread_and_depend_on_the_secret(void **state) {
+        unsigned n_same = 0, n_in[N_BUCKETS] = {0}, first[N_KEYS];
+        char key[32];
+
+        for (unsigned s = 0; s < 2; ++s) {
+                table_salt = secrets[s][0];
+                table_factor = secrets[s][1];
+                memset(n_in, 0, sizeof(n_in));
+                for (unsigned i = 0; i < N_KEYS; ++i) {
+                        size_t n_key = (size_t)snprintf(key, sizeof(key), "arena-%u", 1000000 + i);
+                        unsigned bucket = table_hash(key, n_key) % N_BUCKETS;
+
+                        assert_true(++n_in[bucket] <= CHAIN_MAX);
+                        n_same += s && first[i] == bucket;
+                        first[i] = bucket;
+                }
+        }
+        assert_true(n_same < CHAIN_MAX);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(each_process_has_numbers_of_its_own),
@@ -118,6 +140,7 @@ int main(void) {
                 cmocka_unit_test(numbers_that_met_under_a_known_factor_spread),
                 cmocka_unit_test(what_is_put_in_is_found),
                 cmocka_unit_test(longer_keys_are_hashed_too),
+                cmocka_unit_test(longer_keys_spread_and_depend_on_the_secret),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,8 +82,20 @@ static void lines_stay_where_they_may(void **state) {
         assert_true(text_is_clean("", 0));
 }
 
+static void cut_text_ends_with_a_whole_character(void **state) {
+        assert_int_equal(text_cut("abc", 3), 3);
+        assert_int_equal(text_cut("abcd", 3), 3);
+        assert_int_equal(text_cut("ab", 3), 2);
+        assert_int_equal(text_cut("a\u00e9", 2), 1);
+        assert_int_equal(text_cut("a\u00e9", 3), 3);
+        assert_int_equal(text_cut("\u20ac\u20ac", 5), 3);
+        assert_int_equal(text_cut("\u20ac", 1), 0);
+        assert_int_equal(text_cut("\x80\x80\x80\x80\x80\x80", 5), 5);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(cut_text_ends_with_a_whole_character),
                 cmocka_unit_test(each_character_of_unicode_passes_or_is_replaced),
                 cmocka_unit_test(what_is_no_utf8_is_replaced_byte_by_byte),
                 cmocka_unit_test(lines_stay_where_they_may),

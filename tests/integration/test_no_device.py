@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon without a usable device says so at once, and serves those who want to wait for one."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import place, processes
+from harness.client import Job, Refused, pb
+from harness.daemon import Daemon
+from harness.kernels import BASIC, assert_failed
+from harness.patience import until
+
+pytestmark = pytest.mark.cpu  # where there is a driver, there is a device
+NO_DAEMON, JOB_FAILED = 3, 1
+
+
+@pytest.fixture
+def deviceless(compile_cache):
+    daemon = Daemon(cache=compile_cache, device="gpu")
+    daemon.launch()
+    until(lambda: state(daemon) is not None, "gpuqd to look for devices")
+    yield daemon
+    daemon.stop()
+
+
+def state(daemon):
+    """Why there is no device; None while the daemon has not found out."""
+    try:
+        with daemon.connect() as client:
+            told = client.status().state
+    except OSError:
+        return None
+    return told if "libcuda" in told else None
+
+
+def gpuq(daemon, *arguments, **environment):
+    return subprocess.run([place.program("gpuq"), "--socket", daemon.socket, *arguments], capture_output=True, text=True,
+                          timeout=place.PATIENCE_S, env={**os.environ, **environment})
+
+
+def test_work_fails_at_once_with_the_reason(deviceless):
+    with deviceless.connect(waits_for_device=False) as client:
+        arena = client.arena(64)
+        assert_failed(client.run(Job().fill(arena, 8, 1)), pb.E_NO_DEVICE, "no usable device: ", "libcuda",
+                      "GPUQ_WAIT_FOR_DEVICE=1")
+        with pytest.raises(Refused) as refused:
+            client.load(BASIC)
+        assert refused.value.code == pb.E_NO_DEVICE and "libcuda" in refused.value.text
+        assert not client.queue()
+
+
+def test_work_waits_for_a_client_that_asks_for_it(deviceless):
+    with deviceless.connect(waits_for_device=True) as client:
+        job = client.submit(Job().fill(client.arena(64), 8, 1))
+        until(lambda: client.queue(), "the job to wait")
+        entry = client.queue()[job]
+        assert entry.reason.startswith("no device: ") and "libcuda" in entry.reason
+        client.cancel(job)
+
+
+def test_the_command_line_does_not_wait(deviceless, tmp_path):
+    source = tmp_path / "k.cu"
+    source.write_text(BASIC)
+    status = gpuq(deviceless, "status", "--json")
+    assert status.returncode == NO_DAEMON and "libcuda" in json.loads(status.stdout)["state"]
+    run = gpuq(deviceless, "run", f"{source}:nothing")
+    assert run.returncode == JOB_FAILED and "no usable device" in run.stderr and "libcuda" in run.stderr
+    assert "gemm_f64" in gpuq(deviceless, "kernels").stdout
+
+
+def test_the_command_line_waits_where_the_environment_says_so(deviceless, tmp_path):
+    source = tmp_path / "k.cu"
+    source.write_text(BASIC)
+    running = subprocess.Popen([place.program("gpuq"), "--socket", deviceless.socket, "run", f"{source}:nothing"],
+                               env={**os.environ, "GPUQ_WAIT_FOR_DEVICE": "1"}, stderr=subprocess.DEVNULL)
+    with deviceless.connect() as client:
+        until(lambda: any(user.modules for user in client.status().users), "its module to wait")
+    assert running.poll() is None
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+
+
+@pytest.mark.root
+def test_the_owner_of_a_private_daemon_is_its_administrator(compile_cache):
+    owner = 12345
+    daemon = Daemon(cache=None)
+    os.chown(daemon.folder, owner, owner)
+    daemon.launch(user=owner, group=owner, extra_groups=[])
+    processes.started.add(daemon.process.pid)
+
+    def as_owner(*arguments):
+        return subprocess.run([place.program("gpuq"), "--socket", daemon.socket, *arguments], capture_output=True, text=True,
+                              timeout=place.PATIENCE_S, user=owner, group=owner, extra_groups=[])
+
+    try:
+        until(lambda: as_owner("status").returncode == 0, "gpuqd to serve")
+        drained = as_owner("drain", "0", "--reason", "a test")
+        assert drained.returncode == 0, drained.stderr
+        assert as_owner("resume", "0").returncode == 0
+    finally:
+        daemon.stop()
+
+
+def test_the_hint_to_start_a_daemon_works_without_a_runtime_folder():
+    def told(**environment):
+        return subprocess.run([place.program("gpuq"), "--socket", "/nonexistent/gpuqd.sock", "status"], text=True,
+                              stderr=subprocess.PIPE, env={"PATH": os.environ["PATH"], **environment}).stderr
+
+    assert "'gpuqd --private --socket PATH' and set GPUQ_SOCKET=PATH" in told()
+    assert "with 'gpuqd --private'" in told(XDG_RUNTIME_DIR="/run/user/0")

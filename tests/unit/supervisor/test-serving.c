@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a turn of the loop is divided: first the rule alone, then sessions of a supervisor.
+ */
+#include "fake.h"
+
+#include "clients.h"
+
+#define MANY 64u
+
+typedef struct Work {
+        ServingMember member;
+        size_t n_left; /* requests */
+        size_t n_steps;
+        size_t n_served;
+} Work;
+
+static void work_join(Serving *serving, Work *work, uid_t uid, size_t n_left, size_t n_steps) {
+        *work = (Work){.n_left = n_left, .n_steps = n_steps};
+        assert_int_equal(serving_join(serving, &work->member, uid), 0);
+        if (n_left)
+                serving_wait(serving, &work->member);
+}
+
+static void work_serve(Serving *serving, Work *work) {
+        while (work->n_left) {
+                if (!serving_goes_on(&work->member)) {
+                        serving_wait(serving, &work->member);
+                        return;
+                }
+                serving_pay(&work->member, work->n_steps);
+                work->n_left--;
+                work->n_served++;
+        }
+        serving_leave_off(serving, &work->member);
+}
+
+/* Return: the steps of this turn. */
+static uint64_t turn(Serving *serving) {
+        uint64_t before = serving->n_steps;
+        ServingMember *member;
+
+        serving_begin_turn(serving);
+        while ((member = serving_next(serving)))
+                work_serve(serving, container_of(member, Work, member));
+        return serving->n_steps - before;
+}
+
+static void work_leave(Serving *serving, Work *work, size_t n) {
+        for (size_t i = 0; i < n; ++i)
+                serving_leave(serving, &work[i].member);
+        serving_fini(serving);
+}
+
+static void one_person_alone_gets_the_turn(void **state) {
+        Serving serving;
+        Work work;
+
+        serving_init(&serving);
+        work_join(&serving, &work, 1, 1000000, 1);
+        assert_int_equal(turn(&serving), SERVING_TURN_STEPS);
+        assert_int_equal(turn(&serving), SERVING_TURN_STEPS);
+        assert_true(serving_has_waiting(&serving));
+        work_leave(&serving, &work, 1);
+}
+
+static void a_person_with_many_sessions_gets_no_more_than_one_with_one(void **state) {
+        Work many[MANY], one;
+        Serving serving;
+        size_t n_many = 0;
+
+        serving_init(&serving);
+        for (unsigned i = 0; i < MANY; ++i)
+                work_join(&serving, &many[i], 1, 1000000, 1);
+        work_join(&serving, &one, 2, 1000000, 1);
+        for (unsigned i = 0; i < 100; ++i)
+                assert_true(turn(&serving) <= SERVING_TURN_STEPS);
+        for (unsigned i = 0; i < MANY; ++i) {
+                assert_true(many[i].n_served > 0); /* nor does one of its own sessions starve */
+                n_many += many[i].n_served;
+        }
+        assert_int_equal(n_many, one.n_served);
+        serving_leave(&serving, &one.member);
+        work_leave(&serving, many, MANY);
+}
+
+static void a_large_request_is_paid_for_in_later_turns(void **state) {
+        Work large, small;
+        Serving serving;
+
+        serving_init(&serving);
+        work_join(&serving, &large, 1, 100, 10 * SERVING_TURN_STEPS);
+        work_join(&serving, &small, 2, 1000000, 1);
+        (void)turn(&serving);
+        assert_int_equal(large.n_served, 1);
+        for (unsigned i = 0; i < 19; ++i)
+                (void)turn(&serving);
+        assert_int_equal(large.n_served, 1);
+        assert_int_equal(small.n_served, 20 * SERVING_TURN_STEPS / 2);
+        (void)turn(&serving);
+        assert_int_equal(large.n_served, 2);
+        serving_leave(&serving, &small.member);
+        work_leave(&serving, &large, 1);
+}
+
+static void turns_without_requests_pay_but_save_nothing(void **state) {
+        Serving serving;
+        Work work;
+
+        serving_init(&serving);
+        work_join(&serving, &work, 1, 1, 3 * SERVING_TURN_STEPS);
+        (void)turn(&serving);
+        for (unsigned i = 0; i < 10; ++i)
+                (void)turn(&serving);
+        work.n_left = 1000000;
+        work.n_steps = 1;
+        serving_wait(&serving, &work.member);
+        assert_int_equal(turn(&serving), SERVING_TURN_STEPS);
+        work_leave(&serving, &work, 1);
+}
+
+static void a_new_connection_does_not_forgive_a_debt(void **state) {
+        Serving serving;
+        Work work;
+
+        serving_init(&serving);
+        work_join(&serving, &work, 1, 1, 3 * SERVING_TURN_STEPS);
+        (void)turn(&serving);
+        serving_leave(&serving, &work.member);
+        work_join(&serving, &work, 1, 5, 1);
+        assert_int_equal(turn(&serving), 0);
+        assert_int_equal(turn(&serving), 0);
+        assert_int_equal(turn(&serving), 5);
+        work_leave(&serving, &work, 1);
+}
+
+static void many_people_get_the_least_each(void **state) {
+        Work work[MANY];
+        Serving serving;
+
+        serving_init(&serving);
+        for (unsigned i = 0; i < MANY; ++i)
+                work_join(&serving, &work[i], i, 1000000, 1);
+        assert_int_equal(turn(&serving), MANY * SERVING_LEAST_STEPS);
+        for (unsigned i = 0; i < MANY; ++i)
+                assert_int_equal(work[i].n_served, SERVING_LEAST_STEPS);
+        work_leave(&serving, work, MANY);
+}
+
+/* ---- sessions -------------------------------------------------------------- */
+
+static void queue_cancels(FakeClient *client, size_t n, size_t n_ids) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
+        uint64_t *ids = calloc(n_ids, sizeof(*ids));
+
+        assert_non_null(ids);
+        for (size_t i = 0; i < n_ids; ++i)
+                ids[i] = 0xffffffff00000001;
+        cancel.ids = ids;
+        cancel.n_ids = n_ids;
+        request.serial = 7;
+        request.body_case = GPUQ__V1__REQUEST__BODY_CANCEL;
+        request.cancel = &cancel;
+        for (size_t i = 0; i < n; ++i)
+                assert_int_equal(wire_queue(client->wire, &request.base, -1), 0);
+        free(ids);
+        (void)wire_flush(client->wire);
+}
+
+static bool has_reply(FakeClient *client) {
+        WireFrame frame;
+
+        return wire_next(client->wire, &frame) == 0 ||
+               (wire_receive(client->wire) == 0 && wire_next(client->wire, &frame) == 0);
+}
+
+/* Sixteen connections of one user, full of requests, and one request of another user. */
+static void another_user_waits_for_a_turn_not_for_all_requests(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *flood[16], *other = fake_client(fake, FAKE_UID + 1);
+        Serving *serving = &fake->supervisor->clients.serving;
+        uint64_t began;
+
+        for (size_t i = 0; i < ARRAY_SIZE(flood); ++i) {
+                flood[i] = fake_client(fake, FAKE_UID);
+                queue_cancels(flood[i], 200, 64);
+        }
+        for (unsigned i = 0; i < 3; ++i)
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        assert_true(serving_has_waiting(serving));
+
+        queue_cancels(other, 1, 1);
+        began = serving->n_steps;
+        while (!has_reply(other))
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        assert_true(serving->n_steps - began <= 3 * SERVING_TURN_STEPS);
+
+        for (size_t i = 0; i < ARRAY_SIZE(flood); ++i)
+                fake_client_close(flood[i]);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+static Session *session_by(const FakeClient *client) {
+        return session_find(&client->fake->supervisor->clients,
+                            client->fake->supervisor->clients.last_session);
+}
+
+static void who_says_no_hello_is_sent_away_with_the_reason(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"hello_timeout_s=60", NULL});
+        FakeClient *silent = fake_client_raw(fake, FAKE_UID, false);
+        Session *session = session_by(silent);
+        uint64_t from_ns = session->serving.joined_ns;
+
+        session_tick(session, from_ns + 60000000000);
+        assert_int_equal(session->state, SESSION_HELLO);
+        session_tick(session, from_ns + 60000000001);
+        fake_expect_error(silent, GPUQ__V1__CODE__E_PROTOCOL, "did not send its hello within 60 s");
+        assert_null(fake_receive(silent));
+        fake_client_close(silent);
+        fake_free(fake);
+}
+
+static void a_connection_counts_before_its_hello(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"sessions=2", NULL});
+        FakeClient *one = fake_client_raw(fake, FAKE_UID, false);
+        FakeClient *two = fake_client_raw(fake, FAKE_UID, false);
+        FakeClient *more = fake_client_raw(fake, FAKE_UID, false);
+        FakeClient *other = fake_client(fake, FAKE_UID + 1);
+
+        fake_expect_error(more, GPUQ__V1__CODE__E_QUOTA, "sessions");
+        fake_client_close(one);
+        fake_client_close(two);
+        fake_client_close(more);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(one_person_alone_gets_the_turn),
+                cmocka_unit_test(a_person_with_many_sessions_gets_no_more_than_one_with_one),
+                cmocka_unit_test(a_large_request_is_paid_for_in_later_turns),
+                cmocka_unit_test(turns_without_requests_pay_but_save_nothing),
+                cmocka_unit_test(a_new_connection_does_not_forgive_a_debt),
+                cmocka_unit_test(many_people_get_the_least_each),
+                cmocka_unit_test(another_user_waits_for_a_turn_not_for_all_requests),
+                cmocka_unit_test(who_says_no_hello_is_sent_away_with_the_reason),
+                cmocka_unit_test(a_connection_counts_before_its_hello),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

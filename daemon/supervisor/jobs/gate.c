@@ -106,6 +106,26 @@ static void gate_let_by(Device *device, QuantaDomain *domain) {
         }
 }
 
+/*
+ * The others waited for it, whether or not its jobs did anything: a job may wait in its worker for
+ * one that never ends. What place_settle() counts at the end of these jobs begins now.
+ */
+static void gate_charge_overrun(Device *device, QuantaDomain *domain, uint64_t since_ns,
+                                uint64_t now_ns) {
+        Executor *executor = gate_slot_of(domain)->executor;
+        Lane *lane = gate_lane_of(domain);
+        uint64_t held_ns;
+
+        if (!executor)
+                return;
+        held_ns = now_ns - MAX(since_ns, executor->last_end_ns);
+        executor->last_end_ns = now_ns;
+        fairshare_charge(device->share, &lane->payer->share, held_ns, now_ns);
+        fairshare_settle(device->share, &lane->payer->share, held_ns, held_ns, now_ns);
+        user_add_gpu_time(lane->user, held_ns, now_ns);
+        device->gpu_ns += held_ns;
+}
+
 static void gate_ask_again(Device *device, uint64_t until_ns, uint64_t now_ns) {
         if (uv_is_active((uv_handle_t *)&device->turn) && device->turn_ns <= until_ns)
                 return;
@@ -118,8 +138,10 @@ Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns) {
         QuantaTurn turn = quanta_turn(&device->quanta, &pick->slot->domain,
                                       gate_holder_works(device), is_contended, now_ns);
 
-        if (turn.overran)
+        if (turn.overran) {
                 gate_let_by(device, turn.overran);
+                gate_charge_overrun(device, turn.overran, turn.overran_ns, now_ns);
+        }
         if (turn.domain == &pick->slot->domain)
                 return pick;
         if (turn.domain)
@@ -130,11 +152,27 @@ Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns) {
 
 /* ---- jobs ------------------------------------------------------------------ */
 
+/* Nobody waits for a job that itself waits, in its worker, for one that overran. */
+static bool gate_is_behind_overrun(const Job *job, const QuantaDomain *domain) {
+        for (size_t i = 0; i < job->edges.n_order; ++i) {
+                const Job *before = job->edges.order[i].before;
+
+                if (before && before->state == JOB_RUNNING &&
+                    !quanta_holds(domain, &before->cost.quantum))
+                        return true;
+        }
+        return false;
+}
+
 /* A job too long to wait for at a quantum's end does not hold the gate either. */
 void gate_enter(Device *device, Job *job) {
+        QuantaDomain *domain = &job_lane(job)->slot->domain;
+
         assert(!job->cost.counted_ns);
-        if (!quanta_enter(&device->quanta, &job_lane(job)->slot->domain, &job->cost.quantum,
-                          job->cost.expected_ns, job->clock.started_ns))
+        if (device->quanta.quantum_ns && gate_is_behind_overrun(job, domain))
+                return;
+        if (!quanta_enter(&device->quanta, domain, &job->cost.quantum, job->cost.expected_ns,
+                          job->clock.started_ns))
                 return;
         job->cost.counted_ns =
                 MAX(MIN(job->cost.expected_ns, engine_inflight_ns(device->engine)), 1u);

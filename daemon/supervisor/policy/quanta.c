@@ -59,6 +59,7 @@ static uint64_t quanta_overrun_ns(const Quanta *quanta, uint64_t end_ns) {
 }
 
 static QuantaTurn quanta_overrun(Quanta *quanta, QuantaDomain *pick, uint64_t now_ns) {
+        uint64_t granted_ns = quanta->granted_ns;
         QuantaDomain *overran = quanta->holder;
         QuantaTurn turn;
 
@@ -68,6 +69,7 @@ static QuantaTurn quanta_overrun(Quanta *quanta, QuantaDomain *pick, uint64_t no
         quanta->n_overruns++;
         turn = quanta_hand_over(quanta, pick, now_ns);
         turn.overran = overran;
+        turn.overran_ns = granted_ns;
         return turn;
 }
 
@@ -151,6 +153,10 @@ void quanta_leave(QuantaDomain *domain, QuantaJob *job, uint64_t now_ns) {
         domain->n_in_flight--;
         domain->in_flight_ns -= job->expected_ns;
         domain->progress_ns = now_ns;
+}
+
+bool quanta_holds(const QuantaDomain *domain, const QuantaJob *job) {
+        return job->is_holding && job->round == domain->round;
 }
 
 void quanta_forget(Quanta *quanta, const QuantaDomain *domain) {

@@ -20,7 +20,7 @@
  * - A kernel that overruns blocks no other domain. The holder's jobs in flight should end by
  *   the quantum's end, or by their expected end. One quantum later the other domains are dispatched
  *   beside it, and the driver time-slices. No domain waits for a job that is expected to take
- *   more than two quanta.
+ *   more than two quanta. The owner charges the holder for the time in which the others waited.
  *
  * Pure: time comes in as an argument, nothing here sleeps, logs or does I/O. The owner embeds a
  * QuantaDomain in each domain of a device and a QuantaJob in each job.
@@ -72,6 +72,7 @@ typedef struct Quanta {
 typedef struct QuantaTurn {
         QuantaDomain *domain;  /* may dispatch one job; NULL: none may */
         QuantaDomain *overran; /* its jobs in flight do not hold the device any more; else NULL */
+        uint64_t overran_ns;   /* since when it held the device, this quantum alone */
         uint64_t until_ns;     /* without a domain: ask again then, or when a job has ended */
 } QuantaTurn;
 
@@ -88,6 +89,8 @@ bool quanta_enter(Quanta *quanta, QuantaDomain *domain, QuantaJob *job, uint64_t
                   uint64_t now_ns);
 /** quanta_leave() - the job ended, or went back. Repeating it is harmless. */
 void quanta_leave(QuantaDomain *domain, QuantaJob *job, uint64_t now_ns);
+/** quanta_holds() - the job is in flight, and other domains wait for its end. */
+bool quanta_holds(const QuantaDomain *domain, const QuantaJob *job);
 /** quanta_forget() - call it before a domain's memory is freed. */
 void quanta_forget(Quanta *quanta, const QuantaDomain *domain);
 /** quanta_is_shut() - another domain holds the device. */

@@ -190,9 +190,12 @@ static void a_kernel_that_overruns_stops_nobody(void **state) {
         assert_null(turn.domain);
         assert_int_equal(turn.until_ns, 2 * Q);
         assert_null(ask(&t, &t.b, 2 * Q - 1).domain);
+        assert_true(quanta_holds(&t.a, &t.jobs[0]));
         turn = ask(&t, &t.b, 2 * Q);
         assert_ptr_equal(turn.domain, &t.b);
         assert_ptr_equal(turn.overran, &t.a);
+        assert_int_equal(turn.overran_ns, 0); /* when it was granted */
+        assert_false(quanta_holds(&t.a, &t.jobs[0]));
         assert_int_equal(t.quanta.n_overruns, 1);
 
         /* Nor is it waited for again when its domain has had another quantum. */

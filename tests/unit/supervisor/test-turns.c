@@ -109,6 +109,47 @@ static void a_kernel_that_overruns_stops_nobody(void **state) {
         two_close(&two);
 }
 
+/* Otherwise each of them would cost the others a quantum, for an expected time that is never spent. */
+static void jobs_behind_one_that_overran_stop_nobody(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=1", NULL});
+        FakeJob job = {.arena = fake_arena(two.a, GPUQ__V1__PLACE__HOST, 4096),
+                       .length = 4096,
+                       .direction = GPUQ__V1__DIRECTION__INOUT};
+        uint64_t a = fake_submit(two.a, job), behind, b;
+
+        b = fake_submit(two.b, (FakeJob){});
+        fake_worker(two.fake, 1, 1);
+        end_all(&two, two.b_worker, b, 1);
+        assert_int_equal(two.quanta->n_overruns, 1);
+
+        behind = fake_submit_many(two.a, job, 3);
+        fake_worker(two.fake, 0, 4);
+        b = fake_submit(two.b, (FakeJob){});
+        fake_worker(two.fake, 1, 2);
+        assert_int_equal(two.quanta->n_overruns, 1);
+        end_all(&two, two.b_worker, b, 1);
+        end_all(&two, two.a_worker, a, 1);
+        end_all(&two, two.a_worker, behind, 3);
+        two_close(&two);
+}
+
+static void a_user_pays_for_the_time_that_an_overrun_cost_the_others(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=1", NULL});
+        const Device *device = &two.fake->supervisor->engine.devices[0];
+        uint64_t began_ns = uv_hrtime(), a, b;
+
+        a = fake_submit(two.a, (FakeJob){});
+        b = fake_submit(two.b, (FakeJob){});
+        fake_worker(two.fake, 1, 1);
+        assert_true(device->gpu_ns >= 1000000);
+        assert_true(fairshare_usage(device->share, &user_of(two.a)->lanes[0]->share, uv_hrtime()) >
+                    0);
+        end_all(&two, two.b_worker, b, 1);
+        end_all(&two, two.a_worker, a, 1);
+        assert_true(device->gpu_ns <= 2 * (uv_hrtime() - began_ns)); /* of both, but once */
+        two_close(&two);
+}
+
 static void who_starts_a_worker_interrupts_nobody(void **state) {
         Two two = {.fake = fake_new(1, (char *[]){"quantum_ms=60000", NULL})};
         uint64_t a, b;
@@ -248,6 +289,8 @@ int main(void) {
                 cmocka_unit_test(another_user_waits_until_the_holder_has_drained),
                 cmocka_unit_test(the_holder_goes_on_in_its_quantum),
                 cmocka_unit_test(a_kernel_that_overruns_stops_nobody),
+                cmocka_unit_test(jobs_behind_one_that_overran_stop_nobody),
+                cmocka_unit_test(a_user_pays_for_the_time_that_an_overrun_cost_the_others),
                 cmocka_unit_test(who_starts_a_worker_interrupts_nobody),
                 cmocka_unit_test(one_alone_is_not_bounded),
                 cmocka_unit_test(a_worker_that_dies_hands_over),

@@ -19,6 +19,10 @@ static uint64_t stall_read(clockid_t clock) {
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t stall_cpu_ns(void) {
+        return stall_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
 /* ---- samples ----------------------------------------------------------------- */
 
 void stall_sample(StallTurn *turn, Activity now, uint64_t cpu_ns) {
@@ -46,7 +50,7 @@ static void stall_on_signal(int number) {
         (void)number;
         if (stall && !stall->is_closing) {
                 activity_sample(stall_read(CLOCK_MONOTONIC));
-                stall_sample(&stall->turn, activity_now(), stall_read(CLOCK_THREAD_CPUTIME_ID));
+                stall_sample(&stall->turn, activity_now(), stall_cpu_ns());
         }
         errno = saved_errno;
 }
@@ -59,7 +63,7 @@ bool stall_close_turn(Stall *stall, StallTurn *ret_turn) {
         atomic_signal_fence(memory_order_seq_cst);
         if (stall->turn.n_samples > 1) {
                 *ret_turn = stall->turn;
-                ret_turn->latest_ns = stall_read(CLOCK_THREAD_CPUTIME_ID);
+                ret_turn->latest_ns = stall_cpu_ns();
                 is_long = stall_took_ns(ret_turn) >= STALL_TURN_MS * 1000000u;
         }
         stall->turn.n_samples = 0;

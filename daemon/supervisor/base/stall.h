@@ -59,6 +59,8 @@ typedef struct Stall {
  * All other threads block the signal. Return: 0 or a negative errno.
  */
 int stall_start(Stall *stall, uv_loop_t *loop);
+/** stall_cpu_ns() - CPU time of the calling thread so far; a system call. */
+uint64_t stall_cpu_ns(void);
 /** stall_took_ns() - CPU time of the turn since its first sample. */
 static inline uint64_t stall_took_ns(const StallTurn *turn) {
         return turn->latest_ns - turn->first_ns;

@@ -28,6 +28,9 @@
 #define REQUEST_JOB_STEPS  2u  /* of a turn, for each job of a message */
 #define REQUEST_BYTES_STEP 64u /* bytes of a message that cost one step */
 #define REQUEST_PARTS_STEP 16u /* parts of a message that cost one step, to unpack them */
+/* A larger message pays for the time that it took, if that is more: what a job with thousands of buffers
+ * costs depends on all earlier ones. Asking for the time takes 0.5 us. */
+#define REQUEST_TIMED_BYTES 2048u
 
 typedef struct RequestEntry {
         const char *(*handle)(Session *session, uint32_t serial, const Gpuq__V1__Request *request);
@@ -464,8 +467,24 @@ static const char *session_take_request(Session *session, const uint8_t *data, s
         return session_dispatch(session, request);
 }
 
-const char *session_request(Session *session, const uint8_t *data, size_t n_data) {
+/* The steps that it paid while it was served are known by what is left of the visit. */
+static const char *session_take_timed_request(Session *session, const uint8_t *data,
+                                              size_t n_data) {
+        int64_t left = session->serving.visit, n_paid, n_took;
+        uint64_t began_ns = stall_cpu_ns();
         const char *problem = session_take_request(session, data, n_data);
+
+        n_paid = left - session->serving.visit;
+        n_took = (int64_t)((stall_cpu_ns() - began_ns) / 1000);
+        if (n_took > n_paid)
+                session_pay(session, (size_t)(n_took - n_paid));
+        return problem;
+}
+
+const char *session_request(Session *session, const uint8_t *data, size_t n_data) {
+        const char *problem = n_data > REQUEST_TIMED_BYTES
+                                      ? session_take_timed_request(session, data, n_data)
+                                      : session_take_request(session, data, n_data);
 
         bump_reset(session->clients->bump);
         return problem;

@@ -8,7 +8,7 @@
 #include "util/macro.h"
 
 void serving_init(Serving *serving) {
-        *serving = (Serving){.part = SERVING_TURN_STEPS};
+        *serving = (Serving){.part = SERVING_TURN_STEPS, .left = SERVING_TURN_STEPS};
         TAILQ_INIT(&serving->waiting);
 }
 
@@ -74,6 +74,7 @@ void serving_leave(Serving *serving, ServingMember *member) {
 
 void serving_begin_turn(Serving *serving) {
         serving->turn++;
+        serving->left = SERVING_TURN_STEPS;
         serving->part = (int64_t)MAX(SERVING_TURN_STEPS / MAX(serving->n_waiting, (size_t)1),
                                      (size_t)SERVING_LEAST_STEPS);
 }
@@ -99,14 +100,17 @@ void serving_visit(Serving *serving, ServingMember *member) {
         if (!person)
                 return;
         serving_top_up(serving, person);
-        if (member->is_waiting || person->left <= 0)
+        if (member->is_waiting || person->left <= 0 || serving->left <= 0)
                 return;
         member->granted = member->visit = MIN(person->left, (int64_t)SERVING_VISIT_STEPS);
         person->left -= member->granted;
 }
 
 void serving_leave_off(Serving *serving, ServingMember *member) {
-        serving->n_steps += (uint64_t)(member->granted - member->visit);
+        int64_t n_taken = member->granted - member->visit;
+
+        serving->n_steps += (uint64_t)n_taken;
+        serving->left -= n_taken;
         if (member->person)
                 member->person->left += member->visit;
         member->granted = member->visit = 0;
@@ -131,6 +135,8 @@ ServingMember *serving_next(Serving *serving) {
         ServingMember *member;
         ServingPerson *person;
 
+        if (serving->left <= 0)
+                return NULL;
         TAILQ_FOREACH (person, &serving->waiting, link) {
                 serving_top_up(serving, person);
                 if (person->left > 0)

@@ -7,8 +7,9 @@
  *
  * Divides each turn of the loop among the people who have requests. Work is counted in steps, about a
  * microsecond each. A turn has SERVING_TURN_STEPS, in equal parts for all people with sessions that
- * wait. What a request takes beyond that is paid for in later turns. A session that may not go on waits
- * for the next turn; within one person, the session that has waited longest goes first. Pure: it knows
+ * wait. What a request takes beyond that is paid for in later turns, and shortens this turn: when all
+ * of its steps are taken, the others wait for the next one. A session that may not go on waits for the
+ * next turn, in which it goes before new requests; within one person, the session that has waited longest goes first. Pure: it knows
  * sessions as members and never reads the clock.
  */
 
@@ -56,6 +57,7 @@ struct Serving {
         size_t n_waiting;
         uint64_t turn;
         int64_t part;     /* of each person in this turn */
+        int64_t left;     /* steps of this turn; below 0: a request took more */
         uint64_t n_steps; /* ever taken, for tests */
 };
 

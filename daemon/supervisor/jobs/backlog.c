@@ -3,10 +3,13 @@
 
 #include "ending.h"
 #include "follow.h"
+#include "policy.h"
 #include "provision.h"
 #include "submission.h"
 #include "user.h"
 #include "util/list.h"
+
+#define BACKLOG_SEGMENTS_STEP 16u /* segments of an order that cost one step to free */
 
 /* One step of each kind, so that no kind waits for all of another. Return: false: none is left. */
 static bool backlog_step(User *person) {
@@ -40,6 +43,12 @@ static void backlog_run_slot(Engine *engine, size_t n_max) {
         provision_give_way(slot);
 }
 
+static void backlog_free_orders(Engine *engine) {
+        size_t n_freed = order_sweep_freed(BACKLOG_PART * BACKLOG_SEGMENTS_STEP);
+
+        engine->n_steps += n_freed / BACKLOG_SEGMENTS_STEP + 1;
+}
+
 size_t backlog_run(Engine *engine, size_t n_max) {
         uint64_t from = engine->n_steps, n = 0;
 
@@ -48,6 +57,8 @@ size_t backlog_run(Engine *engine, size_t n_max) {
                         backlog_run_person(engine, MIN(n_max - n, (size_t)BACKLOG_PART));
                 if (!TAILQ_EMPTY(&engine->giving_up))
                         backlog_run_slot(engine, BACKLOG_PART);
+                if (order_has_freed())
+                        backlog_free_orders(engine);
                 n = engine->n_steps - from;
         }
         return n;

@@ -7,7 +7,7 @@
  *
  * Work that one event makes for many jobs: decided ends, followers of a job that started or ended,
  * jobs of a submitter that is gone, jobs of a slot without a worker. Each turn does a part of it, and
- * people take turns.
+ * people take turns. So is freeing the order of jobs with very many buffers.
  */
 
 #include "engine.h"
@@ -18,7 +18,8 @@
 size_t backlog_run(Engine *engine, size_t n_max);
 /** backlog_is_empty() - nothing is left to do. */
 static inline bool backlog_is_empty(const Engine *engine) {
-        return TAILQ_EMPTY(&engine->backlog) && TAILQ_EMPTY(&engine->giving_up);
+        return TAILQ_EMPTY(&engine->backlog) && TAILQ_EMPTY(&engine->giving_up) &&
+               !order_has_freed();
 }
 
 #endif

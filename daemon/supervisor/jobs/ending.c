@@ -221,7 +221,7 @@ bool ending_step(User *person) {
 
         if (!job)
                 return false;
-        job->engine->n_steps++;
+        job->engine->n_steps += job_steps(job);
         activity_begin(ACTIVITY_ENDING, 0, job->user->uid, (uint32_t)(job->id >> 32));
         place_withdraw(job);
         ending_finish(job, job->verdict.state, TAKE_PTR(job->verdict.failure));

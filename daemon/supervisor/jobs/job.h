@@ -93,7 +93,8 @@ typedef struct JobKernel {
         size_t n_name; /* in a job; job_new() counts */
 } JobKernel;
 
-#define JOB_WORD_BYTES 4u
+#define JOB_WORD_BYTES   4u
+#define JOB_BUFFERS_STEP 64u /* buffers that cost one step more to let go */
 
 /* One job runs before another. */
 typedef struct JobEdge {
@@ -264,6 +265,10 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job);
 /** job_free() - the job must be in no list; freed once no job follows it. NULL is fine. Return: NULL. */
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job, job_free)
+/** job_steps() - steps that it takes to end it or let it go; see Engine.n_steps. */
+static inline size_t job_steps(const Job *job) {
+        return 1 + job->work.n_buffers / JOB_BUFFERS_STEP;
+}
 /** job_memory() - bytes that it takes until it ends, with its place in the order. */
 uint64_t job_memory(const Job *job);
 /** job_find() - an unfinished job. Return: NULL: none has this id. */

@@ -265,7 +265,7 @@ bool provision_step(Slot *slot) {
 
         if (job) {
                 slot->n_giving_up--;
-                slot->engine->n_steps++;
+                slot->engine->n_steps += job_steps(job);
                 ending_fail(job, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
                                              slot->device->index, provision_why(slot)));
                 return true;

@@ -37,7 +37,7 @@ static bool submission_abandon_one(Submitter *submitter) {
 
         if (!job && !gap)
                 return false;
-        submitter->engine->n_steps++;
+        submitter->engine->n_steps += job_steps(job ? job : gap);
         if (job)
                 submission_abandon_job(submitter, job);
         else

@@ -181,6 +181,14 @@ Order *order_free(Order *order) {
         return NULL;
 }
 
+size_t order_sweep_freed(size_t n_max) {
+        return orderobject_sweep_freed(n_max);
+}
+
+bool order_has_freed(void) {
+        return orderobject_has_freed();
+}
+
 void order_remove(Order *order, OrderNode *node) {
         bool is_gap;
 

@@ -33,6 +33,14 @@ int order_new(Order **ret_order);
 /** order_free() - frees all remaining jobs too; NULL is fine. Return: NULL. */
 Order *order_free(Order *order);
 DEFINE_CLEANUP(Order, order_free)
+/**
+ * order_sweep_freed() - free a part of what large objects of any order leave behind
+ *
+ * Return: how many segments were freed, at most @n_max.
+ */
+size_t order_sweep_freed(size_t n_max);
+/** order_has_freed() - something is left for order_sweep_freed(). */
+bool order_has_freed(void);
 
 /**
  * order_add() - add a job behind all jobs added before

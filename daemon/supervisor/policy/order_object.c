@@ -9,6 +9,8 @@
 #define SEGMENTS_FEW   256
 #define SEGMENT_SPARES 4096
 #define OBJECT_SPARES  256
+#define FREE_AT_ONCE                                                                               \
+        1024 /* segments of an object that is freed; the others wait for orderobject_sweep_freed() */
 
 /* A range in which every byte has the same history. */
 struct OrderSegment {
@@ -33,6 +35,8 @@ static OrderSegment *ordersegment_next(OrderSegment *segment) {
 
 static Pool ordersegment_pool = POOL(sizeof(OrderSegment), SEGMENT_SPARES);
 static Pool orderobject_pool = POOL(sizeof(OrderObject), OBJECT_SPARES);
+/* Objects with segments left to free. */
+static TAILQ_HEAD(, OrderObject) orderobject_freed = TAILQ_HEAD_INITIALIZER(orderobject_freed);
 
 static OrderSegment *ordersegment_free(OrderSegment *segment) {
         if (!segment)
@@ -170,16 +174,42 @@ int orderobject_new(uint64_t id, OrderObject **ret_object) {
         return 0;
 }
 
-OrderObject *orderobject_free(OrderObject *object) {
+/* Return: how many segments were freed; fewer than @n_max: the object is gone. */
+static size_t orderobject_free_some(OrderObject *object, size_t n_max) {
         OrderSegment *segment;
+        size_t n = 0;
 
-        if (!object)
-                return NULL;
-
-        while ((segment = RB_MIN(OrderSegmentTree, &object->segments)))
+        while (n < n_max && (segment = RB_ROOT(&object->segments))) {
                 orderobject_drop_segment(object, segment);
-        pool_put(&orderobject_pool, object);
+                n++;
+        }
+        if (n < n_max)
+                pool_put(&orderobject_pool, object);
+        return n;
+}
+
+OrderObject *orderobject_free(OrderObject *object) {
+        if (object && orderobject_free_some(object, FREE_AT_ONCE) == FREE_AT_ONCE)
+                TAILQ_INSERT_TAIL(&orderobject_freed, object, idle_link);
         return NULL;
+}
+
+size_t orderobject_sweep_freed(size_t n_max) {
+        OrderObject *object;
+        size_t n = 0, n_object;
+
+        while (n < n_max && (object = TAILQ_FIRST(&orderobject_freed))) {
+                TAILQ_REMOVE(&orderobject_freed, object, idle_link);
+                n_object = orderobject_free_some(object, n_max - n);
+                if (n_object == n_max - n)
+                        TAILQ_INSERT_HEAD(&orderobject_freed, object, idle_link);
+                n += n_object;
+        }
+        return n;
+}
+
+bool orderobject_has_freed(void) {
+        return !TAILQ_EMPTY(&orderobject_freed);
 }
 
 /* ---- upkeep ---- */

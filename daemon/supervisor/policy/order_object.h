@@ -44,8 +44,12 @@ struct OrderObject {
 
 /** orderobject_new() - an object without history. Return: 0, or -ENOMEM. */
 int orderobject_new(uint64_t id, OrderObject **ret_object);
-/** orderobject_free() - NULL is fine. Return: NULL. */
+/** orderobject_free() - a large object is freed in parts, see orderobject_sweep_freed(); NULL is fine. Return: NULL. */
 OrderObject *orderobject_free(OrderObject *object);
+/** orderobject_sweep_freed() - free segments of freed objects. Return: how many, at most @n_max. */
+size_t orderobject_sweep_freed(size_t n_max);
+/** orderobject_has_freed() - some are left. */
+bool orderobject_has_freed(void);
 
 /** orderobject_is_small() - it has few segments, and few ended jobs in them. */
 bool orderobject_is_small(const OrderObject *object);

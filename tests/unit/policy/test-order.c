@@ -174,6 +174,27 @@ static void accesses_of_length_zero_order_nothing(void **state) {
         assert_after(order, 4, J(1), J(0));
 }
 
+/* A job may leave so many segments that to free them all at once would hold up everybody. */
+static void a_large_object_is_freed_in_parts(void **state) {
+        enum { N = 5000 };
+        _cleanup_(order_freep) Order *order = order_start();
+        OrderAccess *accesses = calloc(N, sizeof(*accesses));
+        size_t n = 0;
+
+        assert_non_null(accesses);
+        for (size_t i = 0; i < N; i++)
+                accesses[i] = writing(1, 16 * i, 4);
+        add_all(order, 1, accesses, N);
+        free(accesses);
+        end(order, 1);
+        assert_true(order_has_freed());
+        assert_int_equal(order_sweep_freed(100), 100);
+        for (; order_has_freed(); n += 100)
+                assert_true(order_sweep_freed(100) <= 100);
+        assert_true(n > N / 2);
+        assert_int_equal(order_sweep_freed(100), 0);
+}
+
 static void a_job_does_not_wait_for_itself(void **state) {
         _cleanup_(order_freep) Order *order = order_start();
         OrderAccess accesses[] = {writing(1, 0, 60), reading(1, 30, 60), writing(1, 50, 100),
@@ -677,6 +698,7 @@ int main(void) {
                 cmocka_unit_test(readers_run_together_and_a_writer_after_them),
                 cmocka_unit_test(other_objects_and_other_bytes_do_not_order),
                 cmocka_unit_test(accesses_of_length_zero_order_nothing),
+                cmocka_unit_test(a_large_object_is_freed_in_parts),
                 cmocka_unit_test(a_job_does_not_wait_for_itself),
                 cmocka_unit_test(an_ended_job_is_waited_for_no_more),
                 cmocka_unit_test(a_cancelled_job_lets_nobody_overtake_what_it_waited_for),

@@ -93,10 +93,11 @@ static void a_large_request_is_paid_for_in_later_turns(void **state) {
         work_join(&serving, &small, 2, 1000000, 1);
         (void)turn(&serving);
         assert_int_equal(large.n_served, 1);
+        assert_int_equal(small.n_served, 0); /* the turn was long enough */
         for (unsigned i = 0; i < 19; ++i)
                 (void)turn(&serving);
         assert_int_equal(large.n_served, 1);
-        assert_int_equal(small.n_served, 20 * SERVING_TURN_STEPS / 2);
+        assert_int_equal(small.n_served, 19 * SERVING_TURN_STEPS / 2);
         (void)turn(&serving);
         assert_int_equal(large.n_served, 2);
         serving_leave(&serving, &small.member);
@@ -134,14 +135,33 @@ static void a_new_connection_does_not_forgive_a_debt(void **state) {
         work_leave(&serving, &work, 1);
 }
 
-static void many_people_get_the_least_each(void **state) {
+static void large_requests_of_many_people_come_in_a_turn_each(void **state) {
+        Work large[MANY], small;
+        Serving serving;
+
+        serving_init(&serving);
+        for (unsigned i = 0; i < MANY; ++i)
+                work_join(&serving, &large[i], i, 100, 10 * SERVING_TURN_STEPS);
+        for (unsigned i = 0; i < MANY; ++i)
+                assert_int_equal(turn(&serving), 10 * SERVING_TURN_STEPS);
+        for (unsigned i = 0; i < MANY; ++i)
+                assert_int_equal(large[i].n_served, 1);
+        work_join(&serving, &small, MANY, 1, 1);
+        (void)turn(&serving);
+        assert_int_equal(small.n_served, 1); /* the others still pay */
+        serving_leave(&serving, &small.member);
+        work_leave(&serving, large, MANY);
+}
+
+static void many_people_get_the_least_each_over_several_turns(void **state) {
         Work work[MANY];
         Serving serving;
 
         serving_init(&serving);
         for (unsigned i = 0; i < MANY; ++i)
                 work_join(&serving, &work[i], i, 1000000, 1);
-        assert_int_equal(turn(&serving), MANY * SERVING_LEAST_STEPS);
+        for (unsigned i = 0; i < MANY * SERVING_LEAST_STEPS / SERVING_TURN_STEPS; ++i)
+                assert_int_equal(turn(&serving), SERVING_TURN_STEPS);
         for (unsigned i = 0; i < MANY; ++i)
                 assert_int_equal(work[i].n_served, SERVING_LEAST_STEPS);
         work_leave(&serving, work, MANY);
@@ -173,6 +193,43 @@ static bool has_reply(FakeClient *client) {
 
         return wire_next(client->wire, &frame) == 0 ||
                (wire_receive(client->wire) == 0 && wire_next(client->wire, &frame) == 0);
+}
+
+/* ---- time ------------------------------------------------------------------ */
+
+static uint64_t cpu_ns, request_ns; /* that each request takes */
+static unsigned n_asked;
+
+uint64_t __wrap_stall_cpu_ns(void);
+
+uint64_t __wrap_stall_cpu_ns(void) {
+        n_asked++;
+        return cpu_ns += request_ns;
+}
+
+static void a_large_request_pays_for_its_time(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *large = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
+        Serving *serving = &fake->supervisor->clients.serving;
+        uint64_t before = serving->n_steps;
+
+        request_ns = 30000000;
+        queue_cancels(other, 1, 1);
+        while (!has_reply(other))
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        assert_int_equal(n_asked, 0); /* small ones are not timed */
+        assert_true(serving->n_steps - before < 100);
+
+        queue_cancels(large, 2, 512);
+        while (!has_reply(large))
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        assert_int_equal(n_asked, 2);
+        assert_true(serving->n_steps - before >= 30000);
+        assert_true(serving_has_waiting(
+                serving)); /* its second request waits until the first is paid */
+        fake_client_close(large);
+        fake_client_close(other);
+        fake_free(fake);
 }
 
 /* Sixteen connections of one user, full of requests, and one request of another user. */
@@ -244,7 +301,9 @@ int main(void) {
                 cmocka_unit_test(a_large_request_is_paid_for_in_later_turns),
                 cmocka_unit_test(turns_without_requests_pay_but_save_nothing),
                 cmocka_unit_test(a_new_connection_does_not_forgive_a_debt),
-                cmocka_unit_test(many_people_get_the_least_each),
+                cmocka_unit_test(large_requests_of_many_people_come_in_a_turn_each),
+                cmocka_unit_test(many_people_get_the_least_each_over_several_turns),
+                cmocka_unit_test(a_large_request_pays_for_its_time),
                 cmocka_unit_test(another_user_waits_for_a_turn_not_for_all_requests),
                 cmocka_unit_test(who_says_no_hello_is_sent_away_with_the_reason),
                 cmocka_unit_test(a_connection_counts_before_its_hello),

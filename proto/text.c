@@ -27,6 +27,15 @@ static bool text_is_bad(uint32_t c) {
         return false;
 }
 
+/* Printable ASCII needs no decoding, and most texts have nothing else. Return: how many bytes of it are first. */
+static size_t text_n_plain(const uint8_t *p, size_t n) {
+        size_t i = 0;
+
+        while (i < n && p[i] >= 0x20 && p[i] < 0x7f)
+                ++i;
+        return i;
+}
+
 static size_t text_length(uint8_t first) {
         if (first < 0x80)
                 return 1;
@@ -57,12 +66,12 @@ static size_t text_decode(const uint8_t *p, uint32_t *ret_c) {
 
 bool text_is_clean(const char *text, size_t max) {
         const uint8_t *p = (const uint8_t *)text;
-        size_t n = strlen(text);
+        size_t n = strlen(text), n_char = 0;
         uint32_t c = 0;
 
         if (n > max)
                 return false;
-        for (size_t i = 0, n_char; i < n; i += n_char) {
+        for (size_t i = text_n_plain(p, n); i < n; i += n_char) {
                 n_char = text_decode(p + i, &c);
                 if (!n_char || text_is_bad(c))
                         return false;

@@ -8,6 +8,14 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <unistd.h>
+
+/* glibc has no name for it, although timer_create(2) gives one. */
+#ifdef sigev_notify_thread_id
+#define STALL_THREAD sigev_notify_thread_id
+#else
+#define STALL_THREAD _sigev_un._tid
+#endif
 
 /* The one that runs: a signal handler has no argument. */
 static Stall *stall_current;
@@ -78,7 +86,8 @@ bool stall_close_turn(Stall *stall, StallTurn *ret_turn) {
 int stall_start(Stall *stall, uv_loop_t *loop) {
         const struct timespec each = {.tv_nsec = STALL_MS * 1000000L};
         const struct itimerspec always = {.it_interval = each, .it_value = each};
-        struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
+        struct sigevent event = {
+                .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF, .STALL_THREAD = gettid()};
         /* Without SA_RESTART, so that calls end. */
         struct sigaction action = {.sa_handler = stall_on_signal};
         int r;

@@ -56,7 +56,7 @@ typedef struct Stall {
 /**
  * stall_start() - start sending the signal to this thread, which runs the loop
  *
- * All other threads block the signal. Return: 0 or a negative errno.
+ * No other thread gets the signal, whether or not it blocks it. Return: 0 or a negative errno.
  */
 int stall_start(Stall *stall, uv_loop_t *loop);
 /** stall_cpu_ns() - CPU time of the calling thread so far; a system call. */

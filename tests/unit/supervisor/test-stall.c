@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,6 +66,35 @@ static void close_slowly(Calls *calls) {
         }
         calls->took_ns += uv_hrtime() - from_ns;
         calls->n++;
+}
+
+/* Ten times as long as the signal takes to come. */
+static void *sleep_for_ten(void *is_interrupted) {
+        const struct timespec time = {.tv_nsec = 10 * STALL_MS * 1000000L};
+
+        *(bool *)is_interrupted = nanosleep(&time, NULL) != 0;
+        return NULL;
+}
+
+/* A library's thread that does not block the signal would read a stall that may be freed. */
+static void another_thread_gets_no_signal(void **state) {
+        sigset_t prof, before;
+        bool is_interrupted;
+        pthread_t thread;
+        uv_loop_t loop;
+        Stall stall;
+
+        assert_int_equal(uv_loop_init(&loop), 0);
+        assert_int_equal(pthread_create(&thread, NULL, sleep_for_ten, &is_interrupted), 0);
+        sigemptyset(&prof);
+        sigaddset(&prof, SIGPROF);
+        pthread_sigmask(SIG_BLOCK, &prof, &before); /* so that only the other thread could get it */
+        assert_int_equal(stall_start(&stall, &loop), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_false(is_interrupted);
+        stall_stop(&stall);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        uv_loop_close(&loop);
 }
 
 /* @n callbacks with three closes each, all of which wait LINGER_S when nothing ends them. */
@@ -299,6 +329,7 @@ static void a_turn_that_waits_long_is_not_logged(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(another_thread_gets_no_signal),
                 cmocka_unit_test(a_descriptor_that_lingers_does_not_hold_up_the_loop),
                 cmocka_unit_test(a_descriptor_read_after_a_sleep_does_not_hold_up_the_loop),
                 cmocka_unit_test(no_kind_of_callback_holds_up_the_loop),

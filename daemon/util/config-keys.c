@@ -90,6 +90,43 @@ static bool parse_weight(const ConfigKey *key, const char *value, void *place) {
         return true;
 }
 
+/* One part of a list: N or N-M. */
+static bool parse_device_range(const char *text, size_t n_text, uint64_t *devices) {
+        uint64_t first, last;
+        char range[16], *dash;
+
+        if (n_text >= sizeof(range))
+                return false;
+        snprintf(range, sizeof(range), "%.*s", (int)n_text, text);
+        dash = strchr(range, '-');
+        if (dash)
+                *dash = '\0';
+        if (!parse_number(range, 0, CONFIG_DEVICES_MAX - 1, &first) ||
+            !parse_number(dash ? dash + 1 : range, first, CONFIG_DEVICES_MAX - 1, &last))
+                return false;
+        for (uint64_t i = first; i <= last; ++i)
+                *devices |= UINT64_C(1) << i;
+        return true;
+}
+
+static bool parse_devices(const ConfigKey *key, const char *value, void *place) {
+        uint64_t devices = 0;
+
+        if (strcmp(value, "all") == 0) {
+                *(uint64_t *)place = UINT64_MAX;
+                return true;
+        }
+        for (size_t n;; value += n + 1) {
+                n = strcspn(value, ",");
+                if (!parse_device_range(value, n, &devices))
+                        return false;
+                if (!value[n])
+                        break;
+        }
+        *(uint64_t *)place = devices;
+        return true;
+}
+
 static bool set_text(const char *value, void *place) {
         char *copy = NULL;
 
@@ -182,6 +219,13 @@ static char *format_u64(const void *place) {
 
 static char *format_size(const void *place) {
         return *(const uint64_t *)place == UINT64_MAX ? strdup("unlimited") : format_u64(place);
+}
+
+static char *format_devices(const void *place) {
+        uint64_t devices = *(const uint64_t *)place;
+        char text[CONFIG_DEVICES_TEXT];
+
+        return strdup(config_devices_text(devices, text));
 }
 
 /* No exponent, and digits enough for the very same double. */
@@ -349,6 +393,9 @@ static const ConfigKey config_keys[] = {
         {LIMIT(detached_jobs), COUNT, RANGE(0, 1000000), .initial = "1000"},
         {LIMIT(detached_bytes), SIZE, .initial = "16G"},
         {LIMIT(gpu_seconds), COUNT, RANGE(0, 1000000000), .initial = "0"},
+        {LIMIT(devices), .what = "a list of devices", .parse = parse_devices,
+         .format = format_devices, .allowed = "all, or numbers from 0 to 63 such as 0,2-3",
+         .initial = "all"},
 };
 
 static const ConfigKey config_group = {

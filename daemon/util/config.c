@@ -38,6 +38,19 @@ static ConfigUser *config_add(ConfigUser **sections, const ConfigLimits *limits,
         return section;
 }
 
+const char *config_devices_text(uint64_t devices, char text[static CONFIG_DEVICES_TEXT]) {
+        size_t n = 0;
+
+        if (devices == UINT64_MAX)
+                return strcpy(text, "all");
+        *text = '\0';
+        for (unsigned i = 0; i < CONFIG_DEVICES_MAX; ++i)
+                if (devices >> i & 1)
+                        n += (size_t)snprintf(text + n, CONFIG_DEVICES_TEXT - n, "%s%u",
+                                              n ? "," : "", i);
+        return text;
+}
+
 ConfigUser *config_add_user(Config *config, const char *name) {
         return config_add(&config->users, &config->limits, name);
 }

@@ -34,6 +34,7 @@ typedef struct ConfigLimits {
         uint64_t detached_jobs;  /* on disk, with those whose results were not fetched */
         uint64_t detached_bytes; /* of them */
         uint64_t gpu_seconds;    /* in a window of gpu_window_s, decaying; 0: no limit */
+        uint64_t devices;        /* that jobs may use: bit n for device n; UINT64_MAX: all */
 } ConfigLimits;
 
 /* Of a [user NAME] or a [class NAME] section. */
@@ -83,6 +84,11 @@ typedef struct Config {
         ConfigUser *classes; /* in the order of the files */
 } Config;
 
+#define CONFIG_DEVICES_MAX  64u  /* devices that a list may name */
+#define CONFIG_DEVICES_TEXT 192u /* bytes of the longest list */
+
+/** config_devices_text() - a mask of devices as gpuqd.conf has it. Return: @text. */
+const char *config_devices_text(uint64_t devices, char text[static CONFIG_DEVICES_TEXT]);
 /** config_add_user() - the section of this name; a new one has the limits of [gpuqd]. Return:
  * NULL: out of memory. */
 ConfigUser *config_add_user(Config *config, const char *name);

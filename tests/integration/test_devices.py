@@ -65,6 +65,30 @@ def test_a_job_goes_where_its_device_buffers_are(client, module, device):
     assert set(host.array(numpy.int32)) == {3}
 
 
+def test_devices_that_a_user_may_use(start_gpuqd):
+    config = "[gpuqd]\ndevices = 1\n[user 23456]\ndevices = 0,1\n[user 23457]\ndevices = 7\n"
+    daemon = start_gpuqd(private=False, cpu_devices=2, config=config)
+    bob = daemon.connect(uid=23458)
+    module = bob.load(kernels.BASIC)
+    for _ in range(5):  # the device with least to do would be 0 now and then
+        assert bob.run_well(Job().launch(module, "nothing")).device == 1
+    refused = bob.run(Job(device=1).launch(module, "nothing")).error
+    assert refused.code == pb.E_DENIED
+    assert refused.text == "user 23458 may not use device 0: gpuqd.conf allows device 1 (key devices)"
+    with pytest.raises(Refused) as caught:
+        bob.device_arena(4096, 0)
+    assert caught.value.code == pb.E_DENIED
+
+    alice = daemon.connect(uid=23456)
+    module = alice.load(kernels.BASIC)
+    assert {alice.run_well(Job(device=n + 1).launch(module, "nothing")).device for n in (0, 1)} == {0, 1}
+
+    with pytest.raises(Refused) as caught:
+        daemon.connect(uid=23457).load(kernels.BASIC)
+    assert caught.value.text.endswith("gpuqd.conf allows user 23457 device 7 only, which this machine does not have; "
+                                      "ask its administrator")
+
+
 def test_buffers_of_two_devices_in_one_job_are_refused(client):
     first, second = client.device_arena(4096, 0), client.device_arena(4096, 1)
     completion = client.run(Job().copy(first, second, 4096))

@@ -5,6 +5,8 @@
 
 #include "request.h"
 
+#include <limits.h>
+
 #include "jobs.h"
 #include "util/human.h"
 #include "util/list.h"
@@ -25,9 +27,7 @@ static Failure *arena_check(Session *session, const Gpuq__V1__ArenaCreate *creat
                 return session_check_room(session);
         if (!engine->n_devices)
                 return engine_lack(engine);
-        if (create->device > engine->n_devices)
-                return engine_no_device(engine, create->device - 1);
-        return NULL;
+        return choice_check(engine, session->submitter.user, (int)MIN(create->device, INT_MAX) - 1);
 }
 
 static void session_make_device_arena(Session *session, Arena *arena, uint32_t device) {

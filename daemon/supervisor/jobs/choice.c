@@ -11,6 +11,9 @@
         86400000000000ull /* the cost of a device on which the user's worker does not start */
 #define CHOICE_DRAINED_NS                                                                          \
         (366 * CHOICE_BROKEN_NS) /* a device that takes no jobs, chosen only if all are drained */
+#define CHOICE_DENIED_NS                                                                           \
+        (2 *                                                                                       \
+         CHOICE_DRAINED_NS) /* a device that the user may not use, chosen only if it may use none */
 
 static Slot *choice_slot(Device *device, User *user) {
         const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
@@ -36,7 +39,47 @@ static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         return cost_ns;
 }
 
-static uint64_t choice_penalty_ns(const Device *device) {
+static bool choice_may_use(const User *user, size_t device) {
+        return device < CONFIG_DEVICES_MAX && user->person->limits.devices >> device & 1;
+}
+
+static bool choice_may_use_any(const Engine *engine, const User *user) {
+        for (size_t i = 0; i < engine->n_devices; ++i)
+                if (choice_may_use(user, i))
+                        return true;
+        return false;
+}
+
+/* Every machine with one device, and most with several. */
+static bool choice_is_free(const User *user) {
+        return user->person->limits.devices == UINT64_MAX;
+}
+
+Failure *choice_check(const Engine *engine, const User *user, int wanted) {
+        char allowed[CONFIG_DEVICES_TEXT];
+
+        if (wanted >= (int)engine->n_devices)
+                return engine_no_device(engine, (unsigned)wanted);
+        if (choice_is_free(user) ||
+            (wanted < 0 ? choice_may_use_any(engine, user) : choice_may_use(user, (size_t)wanted)))
+                return NULL;
+
+        config_devices_text(user->person->limits.devices, allowed);
+        if (wanted < 0)
+                return failure_new(
+                        FAILURE_DENIED,
+                        "gpuqd.conf allows user %s device %s only, which this machine does "
+                        "not have; ask its administrator",
+                        user->person->name, allowed);
+        return failure_new(
+                FAILURE_DENIED,
+                "user %s may not use device %d: gpuqd.conf allows device %s (key devices)",
+                user->person->name, wanted, allowed);
+}
+
+static uint64_t choice_penalty_ns(const Device *device, const User *user) {
+        if (!choice_is_free(user) && !choice_may_use(user, device->index))
+                return CHOICE_DENIED_NS;
         return health_takes_jobs(&device->health) ? 0 : CHOICE_DRAINED_NS;
 }
 
@@ -49,7 +92,8 @@ Device *choice_device(Engine *engine, User *user) {
         now_ns = engine_now(engine);
         for (size_t i = 0; i < engine->n_devices; ++i) {
                 Device *device = &engine->devices[i];
-                uint64_t cost_ns = choice_cost(device, user, now_ns) + choice_penalty_ns(device);
+                uint64_t cost_ns =
+                        choice_cost(device, user, now_ns) + choice_penalty_ns(device, user);
 
                 if (cost_ns < best_ns) {
                         best = device;

@@ -5,11 +5,15 @@
 /*
  * Choice
  *
- * Chooses a device where the client did not.
+ * Which devices a user may use (the key devices of gpuqd.conf), and which of them where the client
+ * did not choose.
  */
 
+#include "base.h"
 #include "device.h"
 
+/** choice_check() - is there device @wanted for this user; below 0: any device? Return: NULL, or why not. */
+Failure *choice_check(const Engine *engine, const User *user, int wanted);
 /**
  * choice_device() - the least loaded device that takes jobs, as this user sees it; if none takes
  * jobs, one that will

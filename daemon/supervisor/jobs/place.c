@@ -15,11 +15,7 @@
 /* ---- waiting --------------------------------------------------------------- */
 
 static Failure *place_wanted_device(const Job *job, int *ret_wanted) {
-        size_t n_devices = job->engine->n_devices;
         int wanted = job->work.device;
-
-        if (wanted >= (int)n_devices)
-                return engine_no_device(job->engine, (unsigned)wanted);
 
         for (size_t i = 0; i < job->work.n_kernels; ++i) {
                 const Module *module = job->work.kernels[i].module;
@@ -34,7 +30,7 @@ static Failure *place_wanted_device(const Job *job, int *ret_wanted) {
                 wanted = (int)module->home->index;
         }
         *ret_wanted = wanted;
-        return NULL;
+        return choice_check(job->engine, job->user, wanted);
 }
 
 /* Predecessors that are still in flight must be in the same worker, which keeps the order. Return:

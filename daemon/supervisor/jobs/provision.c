@@ -115,10 +115,11 @@ static Device *provision_find_home(const Module *module) {
 static Failure *provision_choose_slot(Module *module, Slot **ret_slot) {
         Engine *engine = module->engine;
         int wanted = module->wanted_device;
+        Failure *failure = choice_check(engine, module->user, wanted);
         Device *device;
 
-        if (wanted >= (int)engine->n_devices)
-                return engine_no_device(engine, (unsigned)wanted);
+        if (failure)
+                return failure;
 
         /* Where it is loaded first matters only for the compiler's report: jobs can use any device. */
         device = wanted >= 0 ? &engine->devices[wanted] : NULL;

@@ -120,7 +120,7 @@ static void every_key_is_read(void **state) {
                 "coalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = 5\n"
                 "compile_timeout_s = 6\n"
                 "weight = 0.5\nsessions = 7\njobs = 8\narena_bytes = 3G\ndevice_bytes = 2t\n"
-                "modules = 10\ngpu_seconds = 11",
+                "modules = 10\ngpu_seconds = 11\ndevices = 0,2-3,63",
                 NULL);
 
         assert_string_equal(config->socket, "/tmp/s");
@@ -151,6 +151,7 @@ static void every_key_is_read(void **state) {
         assert_int_equal(config->limits.device_bytes, 2ull << 40);
         assert_int_equal(config->limits.modules, 10);
         assert_int_equal(config->limits.gpu_seconds, 11);
+        assert_int_equal(config->limits.devices, 1ull << 63 | 0xd);
         config_free(config);
 }
 
@@ -186,6 +187,14 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                  "gpuqd.conf:2: weight = 0: not a weight; allowed: 0.001 to 1000"},
                 {"[gpuqd]\nweight = nan\n",
                  "gpuqd.conf:2: weight = nan: not a weight; allowed: 0.001 to 1000"},
+                {"[gpuqd]\ndevices = 64\n", "gpuqd.conf:2: devices = 64: not a list of devices; "
+                                            "allowed: all, or numbers from 0 to 63 such as 0,2-3"},
+                {"[gpuqd]\ndevices =\n", "gpuqd.conf:2: devices = : not a list of devices; "
+                                         "allowed: all, or numbers from 0 to 63 such as 0,2-3"},
+                {"[gpuqd]\ndevices = 3-2\n", "gpuqd.conf:2: devices = 3-2: not a list of devices; "
+                                             "allowed: all, or numbers from 0 to 63 such as 0,2-3"},
+                {"[gpuqd]\ndevices = 1,\n", "gpuqd.conf:2: devices = 1,: not a list of devices; "
+                                            "allowed: all, or numbers from 0 to 63 such as 0,2-3"},
                 {"[gpuqd]\nsocket = here\n", "gpuqd.conf:2: socket = here: not a socket's path; "
                                              "allowed: an absolute path, 107 bytes at "
                                              "most"},
@@ -205,14 +214,14 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                 {"[user a]\nsocket = /x\n",
                  "gpuqd.conf:2: unknown key socket in a [user NAME] section; allowed: "
                  "weight, sessions, jobs, queued_bytes, arena_bytes, "
-                 "device_bytes, modules, detached_jobs, detached_bytes, gpu_seconds"},
+                 "device_bytes, modules, detached_jobs, detached_bytes, gpu_seconds, devices"},
                 {"[class a]\njobs = 1\n", "gpuqd.conf: [class a] has no group; add group = NAME"},
                 {"[class a]\ngroup = b c\n",
                  "gpuqd.conf:2: group = b c: not a group; allowed: one name"},
                 {"[user a]\ngroup = b\n",
                  "gpuqd.conf:2: unknown key group in a [user NAME] section; allowed: weight, "
                  "sessions, jobs, queued_bytes, arena_bytes, device_bytes, modules, detached_jobs, "
-                 "detached_bytes, gpu_seconds"},
+                 "detached_bytes, gpu_seconds, devices"},
                 {"[user a]\nmodules = x\n",
                  "gpuqd.conf:2: modules = x: not a number in this range; allowed: 1 to 1000000"},
                 {"wrong\n[gpuqd]\njobs = x\n",
@@ -389,7 +398,7 @@ static void sealed_configuration_is_read_back_whole(void **state) {
                       "device_bytes = unlimited\nmodules = 10\ngpu_seconds = 11\n"
                       "[user alice]\nweight = 0.001\ndevice_bytes = 1K\n"
                       "[user 1234]\nweight = 333.333333\nsessions = 1\njobs = 2\n"
-                      "arena_bytes = unlimited\nmodules = 3\ngpu_seconds = 4\n"
+                      "arena_bytes = unlimited\nmodules = 3\ngpu_seconds = 4\ndevices = 1,4-6\n"
                       "[class a]\ngroup = g\njobs = 77\n",
                       settings);
         read = seal_and_unseal(config);

@@ -27,10 +27,19 @@ DEFINE_CLEANUP(Orphans, orphans_free)
 /* Visits each child that has not ended. Return: 0, or the first result that is not. */
 typedef int (*ChildVisit)(pid_t pid, void *userdata);
 
-/* Return: whether that process is a child of ours and has not ended. */
+/* Return: whether what follows the name in /proc/PID/stat is that of a child of ours that has not ended. If only its
+ * first thread has ended, the process has that one's state. */
+static bool child_is_alive_by(const char *stat) {
+        int parent, n_threads;
+        char state;
+
+        return sscanf(stat, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d",
+                      &state, &parent, &n_threads) == 3 &&
+               parent == getpid() && ((state != 'Z' && state != 'X') || n_threads > 1);
+}
+
 static bool child_is_alive(const char *number) {
-        char path[64], text[512], *end, state;
-        int parent;
+        char path[64], text[512], *end;
         size_t n;
         FILE *file;
 
@@ -43,8 +52,7 @@ static bool child_is_alive(const char *number) {
         fclose(file);
         text[n] = '\0';
         end = strrchr(text, ')'); /* its name may have blanks and brackets */
-        return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 && parent == getpid() &&
-               state != 'Z' && state != 'X';
+        return end && child_is_alive_by(end + 1);
 }
 
 /* Those that no one but us reaps, so the list does not change meanwhile. Return: as children_each(), or -ENOENT. */

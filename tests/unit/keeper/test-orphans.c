@@ -12,7 +12,12 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +74,58 @@ static void orphans_are_killed_and_own_children_are_not(void **state) {
 
         end_child(own);
         end_child(earlier);
+        close(fds[0]);
+        close(fds[1]);
+        orphans_free(orphans);
+}
+
+static bool first_thread_has_ended(void) {
+        char path[48], text[128] = "";
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+        file = fopen(path, "re");
+        if (file) {
+                (void)!fread(text, 1, sizeof(text) - 1, file);
+                fclose(file);
+        }
+        return strstr(text, ") Z ");
+}
+
+static void *outlive_first_thread(void *userdata) {
+        while (!first_thread_has_ended())
+                sched_yield();
+        (void)!write(*(int *)userdata, "!", 1);
+        for (;;)
+                pause();
+        return NULL;
+}
+
+/* To the kernel such a process is a zombie that nobody can reap. */
+static void an_orphan_whose_first_thread_has_ended_is_killed(void **state) {
+        Orphans *orphans = NULL;
+        pid_t parent, none = 0;
+        int status, fds[2];
+        pthread_t thread;
+        char byte;
+
+        assert_int_equal(orphans_new(&orphans), 0);
+        assert_return_code(pipe(fds), errno);
+        parent = fork();
+        if (parent == 0) {
+                if (fork() == 0) {
+                        pthread_create(&thread, NULL, outlive_first_thread, &fds[1]);
+                        syscall(SYS_exit, 0);
+                }
+                _exit(0);
+        }
+        assert_int_equal(waitpid(parent, NULL, 0), parent);
+        assert_int_equal(read(fds[0], &byte, 1), 1);
+
+        assert_int_equal(orphans_kill(orphans, is_own, &none), 1);
+        assert_true(waitpid(-1, &status, 0) > 0);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+
         close(fds[0]);
         close(fds[1]);
         orphans_free(orphans);
@@ -141,6 +198,7 @@ static void other_processes_cost_nothing(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(orphans_are_killed_and_own_children_are_not),
+                cmocka_unit_test(an_orphan_whose_first_thread_has_ended_is_killed),
                 cmocka_unit_test(other_processes_cost_nothing),
         };
 

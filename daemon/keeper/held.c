@@ -15,8 +15,11 @@
 #include "util/log.h"
 #include "util/macro.h"
 
+#define HELD_CLOSING_PART 4u /* of what may be held, so many may wait to be closed */
+
 struct Held {
         Store *store;
+        Closer *closer;
         bool is_full; /* told */
 };
 
@@ -43,12 +46,17 @@ static void held_take_back(const char *key, int fd, void *userdata) {
 
 int held_new(Held **ret_held) {
         _cleanup_(held_freep) Held *held = NULL;
+        size_t n_max;
         int r;
 
         held = calloc(1, sizeof(*held));
         if (!held)
                 return -ENOMEM;
-        r = store_new(held_raise_fd_limit(), &held->store);
+        n_max = held_raise_fd_limit();
+        r = closer_new(n_max / HELD_CLOSING_PART, &held->closer);
+        if (r < 0)
+                return r;
+        r = store_new(n_max, held->closer, &held->store);
         if (r < 0)
                 return r;
         r = notify_take_held(held_take_back, held->store);
@@ -64,6 +72,7 @@ Held *held_free(Held *held) {
                 return NULL;
 
         store_free(held->store);
+        closer_free(held->closer);
         free(held);
         return NULL;
 }

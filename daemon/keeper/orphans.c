@@ -27,14 +27,24 @@ DEFINE_CLEANUP(Orphans, orphans_free)
 /* Visits each child that has not ended. Return: 0, or the first result that is not. */
 typedef int (*ChildVisit)(pid_t pid, void *userdata);
 
-/* Return: whether that process is a child of ours and has not ended. */
+/* Return: whether what follows the name in /proc/PID/stat is that of a child of ours that has not ended. If only its
+ * first thread has ended, the process has that one's state. */
+static bool child_is_alive_by(const char *stat) {
+        int parent, n_threads;
+        char state;
+
+        return sscanf(stat, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d",
+                      &state, &parent, &n_threads) == 3 &&
+               parent == getpid() && ((state != 'Z' && state != 'X') || n_threads > 1);
+}
+
 static bool child_is_alive(const char *number) {
-        char path[64], text[512], *end, state;
-        int parent;
+        char path[64], text[512], *end;
         size_t n;
         FILE *file;
 
-        snprintf(path, sizeof(path), "/proc/%.16s/stat", number);
+        /* Its first thread's, which costs the same with any number of threads. */
+        snprintf(path, sizeof(path), "/proc/%.16s/task/%.16s/stat", number, number);
         file = fopen(path, "re");
         if (!file)
                 return false;
@@ -42,12 +52,28 @@ static bool child_is_alive(const char *number) {
         fclose(file);
         text[n] = '\0';
         end = strrchr(text, ')'); /* its name may have blanks and brackets */
-        return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 && parent == getpid() &&
-               state != 'Z' && state != 'X';
+        return end && child_is_alive_by(end + 1);
 }
 
-/* Not /proc/self/task/…/children, which is missing from many kernels. */
-static int children_each(ChildVisit visit, void *userdata) {
+/* Those that no one but us reaps, so the list does not change meanwhile. Return: as children_each(), or -ENOENT. */
+static int children_of_kernel(ChildVisit visit, void *userdata) {
+        char path[64], number[16];
+        FILE *list;
+        int r = 0;
+
+        snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+        list = fopen(path, "re");
+        if (!list)
+                return -ENOENT;
+        while (r == 0 && fscanf(list, "%15s", number) == 1)
+                if (child_is_alive(number))
+                        r = visit((pid_t)atoi(number), userdata);
+        fclose(list);
+        return r;
+}
+
+/* In a kernel without CONFIG_PROC_CHILDREN. It looks at all processes, of which one user may have many. */
+static int children_among_all(ChildVisit visit, void *userdata) {
         struct dirent *entry;
         DIR *folder;
         int r = 0;
@@ -61,6 +87,12 @@ static int children_each(ChildVisit visit, void *userdata) {
                         r = visit((pid_t)atoi(entry->d_name), userdata);
         closedir(folder);
         return r;
+}
+
+static int children_each(ChildVisit visit, void *userdata) {
+        int r = children_of_kernel(visit, userdata);
+
+        return r == -ENOENT ? children_among_all(visit, userdata) : r;
 }
 
 static int orphans_leave_alone(pid_t pid, void *userdata) {

@@ -3,7 +3,7 @@
  * Process
  *
  * If a program cannot be executed, the reason comes back through a pipe that a successful exec()
- * closes. The keeper has one thread, so its forked child may call any function.
+ * closes. The keeper's other thread only closes descriptors, so a forked child may call any function.
  */
 
 #include "keeper/process.h"

@@ -23,22 +23,24 @@ typedef struct StoreEntry {
 struct Store {
         StoreEntry *entries;
         size_t n_max;
+        Closer *closer;
 };
 
-int store_new(size_t n_max, Store **ret_store) {
+int store_new(size_t n_max, Closer *closer, Store **ret_store) {
         Store *store;
 
         store = calloc(1, sizeof(*store));
         if (!store)
                 return -ENOMEM;
         store->n_max = n_max;
+        store->closer = closer;
         *ret_store = store;
         return 0;
 }
 
 static void store_remove(Store *store, StoreEntry *entry) {
         HASH_DEL(store->entries, entry);
-        close(entry->fd);
+        closer_close(store->closer, entry->fd);
         free(entry);
 }
 
@@ -76,7 +78,7 @@ int store_keep(Store *store, const char *key, int fd) {
 
         entry = store_find(store, key);
         if (entry) {
-                close(entry->fd);
+                closer_close(store->closer, entry->fd);
                 entry->fd = fd;
                 return 0;
         }

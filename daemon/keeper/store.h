@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "keeper/closer.h"
+
 enum {
         _STORE_E_SUCCESS,
         STORE_E_FULL,
@@ -22,8 +24,13 @@ typedef struct Store Store;
 
 typedef int (*StoreVisit)(const char *key, int fd, void *userdata);
 
-/** store_new() - @n_max: descriptors it takes. Return: 0 or -ENOMEM. */
-int store_new(size_t n_max, Store **ret_store);
+/**
+ * store_new() - @n_max: descriptors it takes
+ * @closer: closes them; NULL: they are closed at once
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int store_new(size_t n_max, Closer *closer, Store **ret_store);
 /** store_free() - and close all it holds; NULL is fine. Return: NULL. */
 Store *store_free(Store *store);
 

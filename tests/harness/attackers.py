@@ -15,7 +15,8 @@ from . import processes
 from .client import Client, Closed, Refused
 
 PR_SET_PDEATHSIG = 1
-N_PROCESSES_MAX = 64  # of one uid
+N_PROCESSES_MAX = 64  # of one uid, threads counted
+FIRST_GROUP = 100000
 N_DESCRIPTORS_MAX = 16384
 ADDRESS_BYTES_MAX = 3 << 30  # Python and what it maps; memory itself is bounded by each attack
 ERRORS = (Refused, Closed, OSError, MemoryError, TimeoutError)
@@ -70,14 +71,14 @@ def bound(resource_number, limit):
     resource.setrlimit(resource_number, (limit, limit))
 
 
-def become(uid):
+def become(uid, n_processes, n_groups):
     """For good, with the limits that bound what an attack can do to this machine."""
     os.setsid()
     bound(resource.RLIMIT_NOFILE, N_DESCRIPTORS_MAX)
-    bound(resource.RLIMIT_NPROC, N_PROCESSES_MAX)
+    bound(resource.RLIMIT_NPROC, n_processes)
     bound(resource.RLIMIT_AS, ADDRESS_BYTES_MAX)
     bound(resource.RLIMIT_CORE, 0)
-    os.setgroups([])
+    os.setgroups(range(FIRST_GROUP, FIRST_GROUP + n_groups))
     os.setgid(uid)
     os.setuid(uid)
     # Not before: a change of uid clears it.
@@ -103,7 +104,8 @@ def play(function, me):
 class Attackers:
     """Started at once; end() returns when none of their processes is left."""
 
-    def __init__(self, daemon, function, uids, folder, is_short, keep=()):
+    def __init__(self, daemon, function, uids, folder, is_short, keep=(), n_processes=N_PROCESSES_MAX, n_groups=0):
+        self.limits = n_processes, n_groups
         self.keep = {daemon.process.pid, *keep}
         self.children, self.text, self.said = {}, "", []
         self.pipe, pipe = os.pipe()
@@ -117,7 +119,7 @@ class Attackers:
 
     def _child(self, function, me):
         try:
-            become(me.uid)
+            become(me.uid, *self.limits)
             play(function, me)
         except BaseException:  # pylint: disable=broad-except
             with contextlib.suppress(OSError):

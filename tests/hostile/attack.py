@@ -13,8 +13,9 @@ ALL = {}  # by name, in the order of the table
 # Options: cpu: needs code of its own in the worker, which only the CPU driver runs. prepares: says ready() once it is in place.
 # settings: of the daemon. small_disk, few_descriptors: what the daemon has of them. kills: the supervisor is killed meanwhile.
 # subordinate: the attackers are subordinate uids of one user. control: no attack, but what plain load does.
+# processes: that a uid may have, threads counted. groups: that the attackers are in.
 DEFAULTS = {"cpu": False, "prepares": False, "settings": {}, "small_disk": False, "few_descriptors": False, "kills": False,
-            "subordinate": False, "control": False}
+            "subordinate": False, "control": False, "processes": 64, "groups": 0}
 
 
 def attack(name, **options):

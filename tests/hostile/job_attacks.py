@@ -239,6 +239,19 @@ def memory_pressure(me):
         client.run(Job().launch(module, "nothing"))
 
 
+@attack("memory-freed", prepares=True)
+def memory_freed(me):
+    """Memory that was written to, closed at once: whoever closes it last gives all of its pages back."""
+    n_bytes = me.share(2 << 30)
+    with me.connect() as client:
+        while True:
+            reply, fds = client.answer(client.tell(arena_create=pb.ArenaCreate(size=n_bytes)))
+            os.posix_fallocate(fds[0], 0, n_bytes)
+            os.close(fds[0])
+            me.ready()
+            client.tell(arena_close=pb.ArenaClose(arena=reply.arena.arena))
+
+
 @attack("left-over")
 def left_over(me):
     """What memory holds that somebody else had."""

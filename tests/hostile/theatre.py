@@ -255,7 +255,8 @@ class Performance:
         """Returns what the attackers said, and what the victim could begin meanwhile."""
         scene = self.scene
         attackers = Attackers(scene.daemon, self.one.function, self.uids, scene.folder, self.is_short,
-                              keep=[scene.victim.member.process.pid])
+                              keep=[scene.victim.member.process.pid], n_processes=self.one.options["processes"],
+                              n_groups=self.one.options["groups"])
         try:
             if self.one.options["prepares"]:
                 attackers.wait_until_ready(2 if self.is_short else PREPARE_S)

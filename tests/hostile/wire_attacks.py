@@ -6,7 +6,9 @@ import fcntl
 import os
 import random
 import select
+import signal
 import socket
+import threading
 import time
 
 from attack import HELLO, attack, frame, load, submit_frame, submit_frames
@@ -89,6 +91,22 @@ def connect_loop(me):
 def hello_loop(me):
     while True:
         open_socket(me, HELLO).close()
+
+
+@attack("many-groups", groups=65536)
+def many_groups(me):
+    """As a user with subordinate gids may be in: the service asks the kernel for all of them, for each connection."""
+    connect_loop(me)
+
+
+@attack("many-threads", processes=8192, prepares=True)
+def many_threads(me):
+    """The kernel visits each of them, for whoever asks when their process began."""
+    threading.stack_size(64 << 10)
+    for _ in range(me.n(4000, 500)):
+        threading.Thread(target=signal.pause, daemon=True).start()
+    me.ready()
+    hello_loop(me)
 
 
 @attack("half-frames")

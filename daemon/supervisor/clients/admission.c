@@ -62,7 +62,8 @@ void admission_finish(Admission *admission) {
 
 /* ---- a peer's -------------------------------------------------------------- */
 
-static int peer_groups(int fd, gid_t **ret_groups, size_t *ret_n_groups) {
+/* Return: 0, -E2BIG: more than ADMISSION_GROUPS_MAX, or another negative errno. */
+static int peer_groups(int fd, gid_t **ret_groups, unsigned *ret_n_groups) {
         _cleanup_(freep) gid_t *groups = NULL;
         socklen_t n_bytes = 64 * sizeof(gid_t);
         void *grown;
@@ -74,27 +75,38 @@ static int peer_groups(int fd, gid_t **ret_groups, size_t *ret_n_groups) {
                 groups = grown;
                 if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &n_bytes) == 0)
                         break;
-                if (errno != ERANGE || n_bytes > SESSION_GROUPS_MAX * sizeof(gid_t))
+                if (errno != ERANGE)
                         return -errno;
+                if (n_bytes > ADMISSION_GROUPS_MAX * sizeof(gid_t))
+                        return -E2BIG;
         }
         *ret_groups = TAKE_PTR(groups);
-        *ret_n_groups = n_bytes / sizeof(gid_t);
+        *ret_n_groups = (unsigned)(n_bytes / sizeof(gid_t));
         return 0;
 }
 
-static bool peer_is_in(gid_t wanted, const Peer *peer, const gid_t *groups, size_t n_groups) {
+static Failure *peer_groups_failure(int error) {
+        if (error == -E2BIG)
+                return failure_new(FAILURE_DENIED,
+                                   "this process is in more than %u groups; connect from one that "
+                                   "is in fewer",
+                                   ADMISSION_GROUPS_MAX);
+        return failure_new(FAILURE_INTERNAL, "cannot look up your groups: %s", strerror(-error));
+}
+
+static bool peer_is_in(gid_t wanted, const Peer *peer, const gid_t *groups, unsigned n_groups) {
         if (wanted == GROUP_NONE)
                 return false;
         if (wanted == peer->gid)
                 return true;
-        for (size_t i = 0; i < n_groups; ++i)
+        for (unsigned i = 0; i < n_groups; ++i)
                 if (wanted == groups[i])
                         return true;
         return false;
 }
 
 static bool peer_is_allowed(const Admission *admission, const Peer *peer, const gid_t *groups,
-                            size_t n_groups) {
+                            unsigned n_groups) {
         for (size_t i = 0; i < admission->n_allowed; ++i)
                 if (peer_is_in(admission->allowed[i], peer, groups, n_groups))
                         return true;
@@ -104,21 +116,19 @@ static bool peer_is_allowed(const Admission *admission, const Peer *peer, const 
 Failure *admission_check(Admission *admission, const Config *config, int fd, Peer *peer,
                          uint64_t now_ns) {
         _cleanup_(freep) gid_t *groups = NULL;
-        size_t n_groups = 0;
         int r;
 
         if (!config->allow_groups && !config->admin_group)
                 return NULL;
-        r = peer_groups(fd, &groups, &n_groups);
+        r = peer_groups(fd, &groups, &peer->n_groups);
         if (r < 0)
-                return failure_new(FAILURE_INTERNAL, "cannot look up your groups: %s",
-                                   strerror(-r));
+                return peer_groups_failure(r);
         if ((admission->is_incomplete || admission->has_failed) && now_ns >= admission->look_up_ns)
                 admission_configure(admission, config, now_ns);
 
-        peer->is_admin = peer_is_in(admission->admins, peer, groups, n_groups);
+        peer->is_admin = peer_is_in(admission->admins, peer, groups, peer->n_groups);
         if (!config->allow_groups || peer->is_admin ||
-            peer_is_allowed(admission, peer, groups, n_groups))
+            peer_is_allowed(admission, peer, groups, peer->n_groups))
                 return NULL;
         if (admission->has_failed)
                 return failure_new(FAILURE_INTERNAL,

@@ -20,6 +20,8 @@
 #include "util/config.h"
 
 #define ADMISSION_LOOK_UP_NS 10000000000ull
+/* Groups of a peer: the kernel takes microseconds for each hundred, and a user with subordinate gids can have 65,536. */
+#define ADMISSION_GROUPS_MAX 4096u
 
 typedef struct Admission {
         gid_t *allowed; /* the groups of allow_groups that exist */
@@ -36,7 +38,7 @@ void admission_configure(Admission *admission, const Config *config, uint64_t no
 void admission_finish(Admission *admission);
 /**
  * admission_check() - decide by the groups of a socket's peer
- * @peer: becomes an administrator if a group makes it one
+ * @peer: becomes an administrator if a group makes it one; its n_groups is set
  *
  * Return: NULL, or the caller's reason why the peer may not connect.
  */

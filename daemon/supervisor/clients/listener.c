@@ -142,7 +142,8 @@ static void listener_pause(Listener *listener) {
         uv_timer_start(&listener->pause, listener_on_pause_over, LISTENER_PAUSE_MS, 0);
 }
 
-static void listener_welcome(Listener *listener, int fd) {
+/* Return: what it cost, as the number of groups. */
+static unsigned listener_welcome(Listener *listener, int fd) {
         Peer peer = {.uid = (uid_t)-1};
         Failure *refusal;
         int r;
@@ -154,17 +155,19 @@ static void listener_welcome(Listener *listener, int fd) {
                             strerror(-r));
                 close(fd);
         }
+        return peer.n_groups;
 }
 
 static void listener_on_connection(uv_poll_t *poll, int status, int events) {
         Listener *listener = poll->data;
+        unsigned n_groups = 0;
         int fd;
 
         activity_shift(ACTIVITY_CONNECTION);
-        for (unsigned i = 0; i < LISTENER_BURST; ++i) {
+        for (unsigned i = 0; i < LISTENER_BURST && n_groups < LISTENER_GROUPS; ++i) {
                 fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
                 if (fd >= 0) {
-                        listener_welcome(listener, fd);
+                        n_groups += listener_welcome(listener, fd);
                         continue;
                 }
                 if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {

@@ -12,6 +12,8 @@
 
 #define LISTENER_PAUSE_MS 200u
 #define LISTENER_BURST    16u /* connections accepted in one turn of the loop */
+#define LISTENER_GROUPS                                                                            \
+        1024u /* none is accepted in that turn after their peers' groups are so many */
 
 typedef struct Listener Listener;
 typedef struct Clients Clients;

@@ -47,7 +47,6 @@
 #define SESSION_POLL_NS                                                                            \
         2000000ull /* a ring is polled this long after its last request, or for poll_us */
 #define SESSION_REPORTS_MAX 16u /* requests for reports that wait before its other requests do */
-#define SESSION_GROUPS_MAX  65536u
 #define SESSION_CLIENT_MAX  64u
 
 typedef struct DetachedAsk DetachedAsk;
@@ -67,6 +66,7 @@ typedef struct Peer {
         gid_t gid;
         pid_t pid;
         bool is_admin;
+        unsigned n_groups; /* that were read to decide that */
 } Peer;
 
 /* An arena that a session has open. */

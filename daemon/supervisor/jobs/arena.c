@@ -169,10 +169,12 @@ static void arena_forget_fd(Arena *arena) {
 
         if (arena->fd < 0)
                 return;
+        /* Before the keeper's: who closes the last descriptor frees the memory, and the keeper has a
+         * thread for that. */
+        close(arena->fd);
         snprintf(key, sizeof(key), ARENA_KEY_FORMAT, (unsigned long long)arena->id);
         keeper_link_drop(arena->engine->keeper, key);
         ledger_drop(arena->engine->ledger, LEDGER_ARENA, arena->record);
-        close(arena->fd);
 }
 
 void mapping_forget(Mapping *mapping) {

@@ -41,7 +41,7 @@ static void keys_come_back_in_their_order(void **state) {
         char keys[64] = "";
         Store *store;
 
-        assert_int_equal(store_new(10, &store), 0);
+        assert_int_equal(store_new(10, NULL, &store), 0);
         assert_int_equal(store_keep(store, "b", new_fd()), 0);
         assert_int_equal(store_keep(store, "a", new_fd()), 0);
         assert_int_equal(store_keep(store, "c", new_fd()), 0);
@@ -63,7 +63,7 @@ static void same_key_replaces_and_closes(void **state) {
         int first = new_fd(), second = new_fd();
         Store *store;
 
-        assert_int_equal(store_new(1, &store), 0);
+        assert_int_equal(store_new(1, NULL, &store), 0);
         assert_int_equal(store_keep(store, "a", first), 0);
         assert_int_equal(store_keep(store, "a", second), 0);
         assert_false(is_open(first));
@@ -78,7 +78,7 @@ static void full_store_refuses_and_leaves_the_descriptor_alone(void **state) {
         int fd = new_fd();
         Store *store;
 
-        assert_int_equal(store_new(1, &store), 0);
+        assert_int_equal(store_new(1, NULL, &store), 0);
         assert_int_equal(store_keep(store, "a", new_fd()), 0);
         assert_int_equal(store_keep(store, "b", fd), STORE_E_FULL);
         assert_true(is_open(fd));
@@ -94,7 +94,7 @@ static void empty_and_long_keys_are_refused(void **state) {
 
         memset(key, 'k', sizeof(key) - 1);
         key[sizeof(key) - 1] = '\0';
-        assert_int_equal(store_new(4, &store), 0);
+        assert_int_equal(store_new(4, NULL, &store), 0);
         assert_int_equal(store_keep(store, "", 0), STORE_E_KEY);
         assert_int_equal(store_keep(store, key, 0), STORE_E_KEY);
         assert_int_equal(store_keep(store, key + 1, new_fd()), 0);

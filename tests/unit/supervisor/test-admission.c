@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "admission.h"
+#include "util/macro.h"
 
 int __wrap_getgrnam_r(const char *name, struct group *entry, char *buffer, size_t n_buffer,
                       struct group **ret_entry);
@@ -133,6 +134,30 @@ static void a_lookup_that_failed_is_repeated_later(void **state) {
         assert_int_equal(n_lookups, 3);
 }
 
+/* As user namespaces allow with subordinate gids: each connection would cost the supervisor milliseconds. */
+static void a_peer_in_very_many_groups_is_refused(void **state) {
+        static gid_t many[ADMISSION_GROUPS_MAX + 1];
+        Door *door = *state;
+        gid_t before[1024];
+        int n_before = getgroups(ARRAY_SIZE(before), before);
+
+        if (geteuid() != 0)
+                skip();
+        assert_return_code(n_before, errno);
+        for (unsigned i = 0; i < ARRAY_SIZE(many); ++i)
+                many[i] = 100000 + i;
+        configure(door, "ours", NULL);
+        for (unsigned n = ADMISSION_GROUPS_MAX; n <= ADMISSION_GROUPS_MAX + 1; ++n) {
+                close(door->fds[0]);
+                close(door->fds[1]);
+                assert_return_code(setgroups(n, many), errno);
+                assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, door->fds), 0);
+                assert_return_code(setgroups((size_t)n_before, before), errno);
+                assert_int_equal(knock(door, 0, NULL),
+                                 n > ADMISSION_GROUPS_MAX ? FAILURE_DENIED : 0);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(groups_are_looked_up_once_for_all_connections,
@@ -141,6 +166,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(an_administrator_needs_no_other_group, open_door,
                                                 close_door),
                 cmocka_unit_test_setup_teardown(a_lookup_that_failed_is_repeated_later, open_door,
+                                                close_door),
+                cmocka_unit_test_setup_teardown(a_peer_in_very_many_groups_is_refused, open_door,
                                                 close_door),
         };
 

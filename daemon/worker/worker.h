@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "util/contention.h"
 #include "util/pace.h"
 #include "worker/memory.h"
 #include "worker/module.h"
@@ -55,6 +56,8 @@ typedef struct Worker {
         Runner runner;
         Memory memory;
         Pace pace;
+        Contention contention;
+        int cores_fd; /* for it */
 
         uv_loop_t loop;
         uv_poll_t bell, socket;

@@ -12,6 +12,7 @@
 #include "workers.h"
 #include "util/activity.h"
 #include "util/config-seal.h"
+#include "util/cores.h"
 #include "util/log.h"
 
 /* ---- configuration --------------------------------------------------------- */
@@ -163,12 +164,15 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
         activity_shift(ACTIVITY_START);
         supervisor->options = *options;
         supervisor->engine.started_ns = uv_hrtime();
+        supervisor->cores_fd = cores_open();
+        contention_init(&supervisor->contention);
         engine_init(&supervisor->engine);
         if (options->transit_room)
                 resource_set_transit_room(supervisor->engine.quotas, options->transit_room);
         supervisor->engine.loop = &supervisor->loop;
         r = supervisor_init_loop(supervisor);
         if (r < 0) {
+                closep(&supervisor->cores_fd);
                 free(supervisor);
                 return r;
         }
@@ -263,6 +267,7 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         ledger_free(supervisor->engine.ledger);
         config_free(supervisor->config);
         uv_loop_close(&supervisor->loop);
+        closep(&supervisor->cores_fd);
         free(supervisor);
         return NULL;
 }

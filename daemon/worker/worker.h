@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "util/contention.h"
+#include "util/cores.h"
 #include "util/pace.h"
 #include "worker/memory.h"
 #include "worker/module.h"
@@ -56,8 +56,7 @@ typedef struct Worker {
         Runner runner;
         Memory memory;
         Pace pace;
-        Contention contention;
-        int cores_fd; /* for it */
+        Cores cores;
 
         uv_loop_t loop;
         uv_poll_t bell, socket;

@@ -20,7 +20,7 @@
 #include "receive.h"
 #include "resume.h"
 #include "siblings.h"
-#include "util/cores.h"
+#include "util/runnable.h"
 
 #define WAIT_N_FDS    3 /* that a leader polls: the socket, wake_fd, and the timer of resume.h */
 #define WAIT_VISIT_US INT64_C(30000000) /* resume.c limits how long it waits */
@@ -114,7 +114,7 @@ static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const C
         bool found;
         int n = 0;
 
-        (void)cores_are_busy(&spin->contention, -1, now_ns);
+        runnable_count(&spin->contention, now_ns);
         if (!spin_begin(spin, now_ns))
                 return 0;
 

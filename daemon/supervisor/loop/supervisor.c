@@ -12,7 +12,6 @@
 #include "workers.h"
 #include "util/activity.h"
 #include "util/config-seal.h"
-#include "util/cores.h"
 #include "util/log.h"
 
 /* ---- configuration --------------------------------------------------------- */
@@ -164,15 +163,14 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
         activity_shift(ACTIVITY_START);
         supervisor->options = *options;
         supervisor->engine.started_ns = uv_hrtime();
-        supervisor->cores_fd = cores_open();
-        contention_init(&supervisor->contention);
+        supervisor->engine.lacks_priority = !cores_open(&supervisor->cores, true);
         engine_init(&supervisor->engine);
         if (options->transit_room)
                 resource_set_transit_room(supervisor->engine.quotas, options->transit_room);
         supervisor->engine.loop = &supervisor->loop;
         r = supervisor_init_loop(supervisor);
         if (r < 0) {
-                closep(&supervisor->cores_fd);
+                cores_close(&supervisor->cores);
                 free(supervisor);
                 return r;
         }
@@ -267,7 +265,7 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         ledger_free(supervisor->engine.ledger);
         config_free(supervisor->config);
         uv_loop_close(&supervisor->loop);
-        closep(&supervisor->cores_fd);
+        cores_close(&supervisor->cores);
         free(supervisor);
         return NULL;
 }

@@ -12,7 +12,6 @@
 #include "supervisor.h"
 #include "restart.h"
 #include "workers.h"
-#include "util/cores.h"
 #include "util/log.h"
 
 #define SUPERVISOR_ROUNDS_MAX 64u   /* rounds of ending and dispatching in one turn */
@@ -52,7 +51,7 @@ static bool supervisor_may_poll(Supervisor *supervisor) {
         if (supervisor->engine.is_eventful)
                 pace_event(&supervisor->pace, now_ns);
         supervisor->engine.is_eventful = false;
-        if (cores_are_busy(&supervisor->contention, supervisor->cores_fd, now_ns))
+        if (cores_are_busy(&supervisor->cores, now_ns))
                 return false;
         return !pace_may_sleep(&supervisor->pace, poll_ns, supervisor_is_busy(supervisor), now_ns);
 }

@@ -157,14 +157,14 @@ static void without_polling_it_sleeps_at_once(void **state) {
 
 /* Other programs want the cores, until idle(). */
 static void busy(Fake *fake) {
-        Contention *contention = &fake->supervisor->contention;
+        Contention *contention = &fake->supervisor->cores.contention;
 
         contention_lost(contention, uv_hrtime());
         contention->next_ns = UINT64_MAX;
 }
 
 static void idle(Fake *fake) {
-        Contention *contention = &fake->supervisor->contention;
+        Contention *contention = &fake->supervisor->cores.contention;
 
         contention_count(contention, 1, 2, uv_hrtime());
 }

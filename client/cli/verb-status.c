@@ -11,6 +11,10 @@
 #include "table.h"
 #include "verb.h"
 
+enum {
+        STATUS_VERBOSE = VERB_OWN,
+};
+
 static void status_json_devices(struct json_object *document, const gpuq_status *status) {
         struct json_object *array = json_array(document, "devices");
 
@@ -100,6 +104,7 @@ static void status_print_json(const gpuq_status *status) {
         json_text(document, "driver_version", status->driver_version);
         json_text(document, "state", status->state);
         json_number(document, "uptime_us", status->uptime_us);
+        json_text(document, "lacks", status->lacks);
         json_number(document, "queued", status->queued);
         json_number(document, "running", status->running);
         status_json_devices(document, status);
@@ -239,12 +244,14 @@ static int status_print_users(const gpuq_status *status) {
         return table_print(table);
 }
 
-static int status_print(const gpuq_status *status) {
+static int status_print(const gpuq_status *status, bool is_verbose) {
         int r;
 
         printf("gpuqd %s, driver %s %s, %s, up %s: %u waiting, %u running\n", status->daemon,
                status->driver, status->driver_version, status->state,
                human_us(status->uptime_us).text, status->queued, status->running);
+        if (is_verbose && status->lacks)
+                printf("%s\n", status->lacks);
 
         printf("\n");
         r = status_print_devices(status);
@@ -262,9 +269,11 @@ static int status_print(const gpuq_status *status) {
 
 static int status_run(Cli *cli, int argc, char **argv) {
         gpuq_status *status = NULL;
+        bool is_verbose = false;
         int option, r;
 
-        r = verb_next(cli, argc, argv, &option);
+        while ((r = verb_next(cli, argc, argv, &option)) > 0)
+                is_verbose = true;
         if (r < 0)
                 return cli->code;
         if (optind < argc)
@@ -280,20 +289,23 @@ static int status_run(Cli *cli, int argc, char **argv) {
         if (cli->json)
                 status_print_json(status);
         else
-                r = status_print(status);
+                r = status_print(status, is_verbose);
         if (r >= 0)
                 r = status->n_devices ? EXIT_OK : EXIT_NO_DAEMON;
         gpuq_status_free(status);
         return r < 0 ? cli_no_memory(cli) : r;
 }
 
-static const struct option status_options[] = {VERB_OPTIONS};
+static const struct option status_options[] = {
+        {"verbose", no_argument, NULL, STATUS_VERBOSE},
+        VERB_OPTIONS,
+};
 
 const Verb verb_status = {
         .name = "status",
         .arguments = "[OPTION...]",
         .summary = "show driver, devices, workers, and users with their share",
-        .help = "",
+        .help = "      --verbose          also which rights gpuqd lacks here\n",
         .shorts = "",
         .options = status_options,
         .run = status_run,

@@ -685,6 +685,7 @@ typedef struct gpuq_status {
         size_t n_devices, n_workers, n_users;
         unsigned queued, running;
         uint64_t uptime_us;
+        const char *lacks; /* a right that the daemon lacks, and the effect; NULL: none */
 } gpuq_status;
 
 typedef struct gpuq_queue_entry {

@@ -222,6 +222,7 @@ static void limit(int resource, rlim_t soft, rlim_t hard) {
 /* Not RLIMIT_AS: NVRTC and the driver reserve far more addresses than they use. Memory: see bound.h. */
 static void set_limits(const Request *request) {
         (void)setpriority(PRIO_PROCESS, 0, COMPILE_NICE);
+        limit(RLIMIT_NICE, 0, 0); /* a worker's loop may raise its priority, not this */
         limit(RLIMIT_CORE, 0, 0);
         limit(RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX);
         if (request->timeout_s)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "util/macro.h"
@@ -146,6 +147,14 @@ static void child_become(const Identity *identity) {
                 child_fail("change uid");
 }
 
+/* The limit only falls from here on: systemd's LimitNICE= sets it for gpuqd. */
+static void child_limit_nice(void) {
+        const struct rlimit none = {0, 0};
+
+        if (setrlimit(RLIMIT_NICE, &none) < 0)
+                child_fail("give up a higher priority");
+}
+
 static _Noreturn void child_run(ProcessMake make, const void *what, const int *fds, unsigned n_fds,
                                 pid_t parent, int report) {
         ProcessPlan plan = {};
@@ -164,6 +173,8 @@ static _Noreturn void child_run(ProcessMake make, const void *what, const int *f
         if (chdir("/") < 0)
                 child_fail("change to /");
         child_become(plan.identity);
+        if (!plan.may_raise)
+                child_limit_nice();
         if (plan.no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 child_fail("give up new privileges");
         child_end_with(parent); /* once more: a change of uid cleared it */

@@ -87,6 +87,7 @@ static int supervisor_make(const void *what, ProcessPlan *plan, char **ret_error
         supervisor_make_args(&plan->argv, options);
         supervisor_make_env(&plan->env, options);
         plan->no_new_privs = !options->is_private;
+        plan->may_raise = true;
         return asprintf(&plan->path, "%s/gpuqd-supervisor", options->libexec) < 0 ? -ENOMEM : 0;
 }
 

@@ -7,8 +7,9 @@
  *
  * How often a loop polls for what another process or the GPU does without ringing a bell. It spins
  * for a while after an event, then naps, longer and longer. Kernels of the CPU driver need the
- * cores themselves, so with that driver it naps almost at once. The owner decides when to sleep
- * until a bell: with jobs in flight after poll_us, without jobs after a moment. Pure.
+ * cores themselves, so with that driver it naps almost at once, and soon if other programs want the
+ * cores. The owner decides when to sleep until a bell: with jobs in flight after poll_us, without
+ * jobs after a moment. Pure.
  */
 
 #include <stdbool.h>
@@ -24,8 +25,8 @@ typedef struct Pace {
 void pace_init(Pace *pace, bool cpu);
 /** pace_event() - something happened. */
 void pace_event(Pace *pace, uint64_t now_ns);
-/** pace_next() - nanoseconds to nap now, 0: spin. */
-uint64_t pace_next(const Pace *pace, uint64_t now_ns);
+/** pace_next() - @is_contended: other programs want the cores. Return: nanoseconds to nap now, 0: spin. */
+uint64_t pace_next(const Pace *pace, bool is_contended, uint64_t now_ns);
 /**
  * pace_may_sleep() - may the loop sleep until a bell rings?
  *

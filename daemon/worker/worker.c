@@ -319,15 +319,18 @@ static void worker_nap(Worker *worker, uint64_t nap_ns) {
 /* Nothing is in flight here. If the supervisor is awake, it may have jobs in flight in other
  * workers, and the next job for this one in a moment. */
 static bool worker_may_sleep(const Worker *worker, uint64_t now_ns) {
-        return pace_may_sleep(&worker->pace, worker->options->poll_us * UINT64_C(1000),
+        return contention_is_busy(&worker->cores.contention) ||
+               pace_may_sleep(&worker->pace, worker->options->poll_us * UINT64_C(1000),
                               channel_is_watched(worker->channel), now_ns);
 }
 
 static void worker_rest(Worker *worker, uint64_t now_ns, bool any) {
         bool busy = worker->streams.n_busy > 0 || !outbox_is_empty(&worker->outbox) ||
                     runner_is_holding(&worker->runner);
+        bool is_contended;
         uint64_t nap_ns;
 
+        is_contended = cores_are_busy(&worker->cores, now_ns);
         if (any)
                 pace_event(&worker->pace, now_ns);
         if (!busy && !any && worker_may_sleep(worker, now_ns)) {
@@ -336,7 +339,7 @@ static void worker_rest(Worker *worker, uint64_t now_ns, bool any) {
                 return;
         }
 
-        nap_ns = pace_next(&worker->pace, now_ns);
+        nap_ns = pace_next(&worker->pace, is_contended, now_ns);
         if (nap_ns > 0) {
                 worker_nap(worker, nap_ns);
         } else if (now_ns >= worker->poll_at_ns) {
@@ -472,6 +475,8 @@ static int worker_init_objects(Worker *worker) {
                     &worker->loop, worker_on_arena, worker);
         memory_init(&worker->memory, worker->context, &worker->loop, worker_on_memory, worker);
         pace_init(&worker->pace, worker->driver->cpu);
+        /* With the CPU driver, kernels of users run in this process. */
+        (void)cores_open(&worker->cores, !worker->driver->cpu);
         r = runner_init(&worker->runner, worker->context, &worker->streams, &worker->quiesce,
                         &worker->output, &tables, &runner);
         if (r < 0)

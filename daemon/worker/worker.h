@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "util/cores.h"
 #include "util/pace.h"
 #include "worker/memory.h"
 #include "worker/module.h"
@@ -55,6 +56,7 @@ typedef struct Worker {
         Runner runner;
         Memory memory;
         Pace pace;
+        Cores cores;
 
         uv_loop_t loop;
         uv_poll_t bell, socket;

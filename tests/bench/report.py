@@ -120,6 +120,18 @@ def cpu(rows):
                        *(value(row, f"{role}_sleeps", "{:.3f}") for role in sleepers)] for row in rows])
 
 
+def busy(rows):
+    yield "### Beside programs that keep the cores busy\n"
+    yield ("*Beyond* is how much less those programs get done than they would on the cores that the contender leaves "
+           "them.\n")
+    yield from table(["busy programs", "processes × in flight", "", "jobs/s", "p50 µs", "p99 µs", "cores used", "beyond, %"],
+                     [[row["busy"], f"{row['processes']} × {row['in_flight']}", TITLES[row["contender"]],
+                       value(row, "jobs_per_s"), value(row, "p50_us", US), value(row, "p99_us", US),
+                       value(row, "cores", "{:.2f}"), value(row, "beyond_percent", "{:.1f}")]
+                      for row in rows if "error" not in row])
+    yield from problems(rows)
+
+
 def idle(row):
     used = ", ".join(f"{role} {percent:.2f} %" for role, percent in row["percent"].items())
     of_it = f" ({row['libcuda_percent']:.2f} % in libcuda's threads)" if row.get("libcuda_percent") else ""
@@ -133,7 +145,7 @@ def text(result):
     if result.get("not_done"):
         lines.append(f"Interrupted; missing or incomplete: {', '.join(result['not_done'])}.\n")
     lines += figures.lines(result)
-    for section in (small, large, chain, burst, users, latency, cpu, idle):
+    for section in (small, large, chain, burst, users, latency, cpu, busy, idle):
         if section.__name__ in result:
             lines += section(result[section.__name__])
     return "\n".join(lines)

@@ -71,6 +71,7 @@ def sizes(arguments):
     arguments.n, arguments.burst, arguments.idle_s, arguments.user_processes = 10000, 100, 10, 8
     arguments.patience = 1
     arguments.large_processes, arguments.cpu_processes = (1, 4, 16), (1, 16)
+    arguments.busy, arguments.busy_jobs = (0, 1, 2), ((1, 1), (4, 32), (16, 1))
     arguments.prepared = {1: (1,), 16: (1, 32)}  # jobs in flight, by processes: what the goals ask, for time is short
     arguments.spins, arguments.blocks = (("2 s kernels", 2_000_000), ("0.1 ms kernels", 100)), 1056
     if arguments.quick:
@@ -81,6 +82,7 @@ def sizes(arguments):
         arguments.repeats, arguments.seconds, arguments.processes = 1, 0.05, (1, 2)
         arguments.n, arguments.burst, arguments.idle_s, arguments.user_processes = 1000, 4, 0.2, 1
         arguments.large_processes, arguments.cpu_processes = (1,), (1,)
+        arguments.busy, arguments.busy_jobs = (0, 1), ((1, 1),)
         arguments.prepared = {1: (1,), 2: (1, 32)}
         arguments.patience = 8  # slow is no failure
         arguments.spins, arguments.blocks = (("20 ms kernels", 20_000),), 1

@@ -4,16 +4,18 @@
 import os
 import statistics
 import sys
+import tempfile
 import time
 
 import contenders
 import machine
+from burners import Burners
 from contenders import Crew, Failed, Gpuq
 
 SLOW_S = 5  # what takes so long to start is timed once
 IN_FLIGHT = (1, 32)
 USERS = (12345, 12346)  # no passwd entry is needed
-MEDIANS = ("jobs_per_s", "p50_us", "p99_us", "open_s", "burst_s", "gpu_mib")
+MEDIANS = ("jobs_per_s", "p50_us", "p99_us", "open_s", "burst_s", "gpu_mib", "cores", "work_percent", "beyond_percent")
 
 
 class Bench:
@@ -324,6 +326,61 @@ def cpu_rows(bench, daemon, contender, processes, in_flight):
     crew.end()
 
 
+def busy(bench):
+    """Beside programs that keep the cores busy. How much less these get done says what the jobs cost them."""
+    tally = Tally(bench.keep)
+    for repeat in bench.rounds(0.25):
+        for per_core in bench.arguments.busy:
+            with tempfile.TemporaryDirectory() as folder:
+                burners = Burners(per_core * os.cpu_count(), folder)
+                try:
+                    busy_turns(bench, tally, burners, f"{per_core} per core", repeat)
+                finally:
+                    burners.end()
+    return tally.rows()
+
+
+def busy_turns(bench, tally, burners, title, repeat):
+    time.sleep(min(1, bench.seconds))  # they have started
+    alone = work_rate(burners, lambda: time.sleep(2 * bench.seconds))
+    for contender in bench.get("own", "mps", "gpuq"):
+        for processes, n in bench.arguments.busy_jobs:
+            bench.note(f"busy cores, repeat {repeat + 1}, {title}, {contender.title}, {processes} x {n}")
+            head = {"contender": contender.name, "busy": title, "processes": processes, "in_flight": n}
+            try:
+                row = busy_row(bench, contender, burners, processes, n, alone)
+                tally.add((contender.name, title, processes), {**row, **head})
+            except Failed as e:
+                tally.add((contender.name, title, processes), {**head, "error": str(e)})
+
+
+def work_rate(burners, wait):
+    began, before = time.monotonic(), burners.work()
+    wait()
+    return (burners.work() - before) / (time.monotonic() - began)
+
+
+def busy_row(bench, contender, burners, processes, n, alone):
+    """The burners' work, beside what they would do on the cores that the contender left them."""
+    crew = Crew(contender, [contender.phase(contender.host_ways()[0], n, bench.seconds)], processes)
+    crew.ready()
+    before, began = busy_cpu_ns(bench, contender, crew), time.monotonic()
+    crew.go()
+    rows = []
+    rate = work_rate(burners, lambda: rows.append(crew.row()))
+    cores = (busy_cpu_ns(bench, contender, crew) - before) / (time.monotonic() - began) / 1e9
+    crew.end()
+    left = 1 - cores / os.cpu_count()
+    return {**rows[0], "cores": cores, "work_percent": 100 * rate / alone if alone else None,
+            "beyond_percent": 100 * (1 - rate / alone / left) if alone else None}
+
+
+def busy_cpu_ns(bench, contender, crew):
+    """CPU time of those who compute for the contender."""
+    cpu_ns = sum(machine.cpu_ns(pid) for pid in machine.family(crew.process.pid))
+    return cpu_ns + (sum(bench.daemon.cpu_ns().values()) if isinstance(contender, Gpuq) else 0)
+
+
 def idle(bench):
     """Of the daemon with a worker that is warm: CPU time over some seconds of nothing, and memory."""
     time.sleep(min(1, bench.arguments.idle_s))  # what still tells or tidies up after the last job has done so
@@ -339,4 +396,4 @@ def idle(bench):
 
 
 ALL = {"small": small, "large": large, "chain": chain, "burst": burst, "users": users, "latency": latency,
-       "cpu": cpu, "idle": idle}
+       "cpu": cpu, "busy": busy, "idle": idle}

@@ -71,6 +71,13 @@ def test_large_jobs_and_chains_are_right(result):
     assert done(result["chain"], "own") == 6 and done(result["chain"], "gpuq") == 4
 
 
+def test_jobs_are_measured_beside_busy_programs(result):
+    assert done(result["busy"], "own") == 2 and done(result["busy"], "gpuq") == 2
+    for row in result["busy"]:
+        assert row["cores"] > 0
+        assert row["busy"] == "0 per core" or row["work_percent"] > 0
+
+
 def test_short_lived_processes_are_timed_from_the_first_fork(result):
     assert [row["processes"] for row in result["burst"]] == [4, 4]
     assert all(0 < row["burst_s"] for row in result["burst"])

@@ -213,7 +213,7 @@ def test_status_as_tables_and_as_json(gpuqd):
     status = document(gpuqd.run("status", "--json"))
     assert status["state"] == "ready" and status["queued"] == status["running"] == 0
     assert status["driver"] == ("cuda" if place.on_gpu() else "cpu")
-    assert set(status) == {"version", "daemon", "driver", "driver_version", "state", "uptime_us", "queued",
+    assert set(status) == {"version", "daemon", "driver", "driver_version", "state", "uptime_us", "lacks", "queued",
                            "running", "devices", "workers", "users"}
     assert set(status["devices"][0]) == {"index", "name", "uuid", "pci", "state", "drained", "memory_total",
                                          "memory_arenas", "queued", "running", "quanta", "overruns", "xids"}

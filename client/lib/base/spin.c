@@ -14,29 +14,36 @@ static uint64_t spin_first_ns(const Spin *spin) {
 void spin_init(Spin *spin, uint64_t limit_ns) {
         *spin = (Spin){.limit_ns = limit_ns};
         spin->budget_ns = spin_first_ns(spin);
+        contention_init(&spin->contention);
 }
 
 bool spin_begin(Spin *spin, uint64_t now_ns) {
         spin->begin_ns = spin->last_ns = now_ns;
         spin->is_lost = false;
-        return spin->budget_ns > 0 && now_ns >= spin->pause_ns;
+        return spin->budget_ns > 0 && !contention_is_busy(&spin->contention);
 }
 
 bool spin_go_on(Spin *spin, bool found, uint64_t now_ns) {
-        spin->is_lost = now_ns - spin->last_ns > SPIN_GAP_NS;
+        uint64_t gap_ns = now_ns - spin->last_ns;
+
+        spin->is_lost = gap_ns > SPIN_GAP_NS;
         spin->last_ns = now_ns;
-        if (found)
-                return false;
-        if (spin->is_lost)
-                spin->pause_ns = now_ns + SPIN_PAUSE_NS;
-        return !spin->is_lost && now_ns - spin->begin_ns < spin->budget_ns;
+        if (gap_ns > (found ? SPIN_SLICE_NS : SPIN_GAP_NS))
+                contention_lost(&spin->contention, now_ns);
+        return !found && !spin->is_lost && now_ns - spin->begin_ns < spin->budget_ns;
+}
+
+bool spin_may_yield(const Spin *spin) {
+        return spin->begin_ns - spin->end_ns < SPIN_FRESH_NS ||
+               spin->last_ns - spin->begin_ns >= SPIN_FIRST_NS;
 }
 
 /* A wait that ended in sleep counts too. Otherwise a budget that is too small would never grow. */
 void spin_end(Spin *spin, uint64_t now_ns) {
         uint64_t wait_ns = now_ns - spin->begin_ns, first_ns = spin_first_ns(spin);
 
-        if (spin->is_lost || now_ns < spin->pause_ns) {
+        spin->end_ns = now_ns;
+        if (spin->is_lost || contention_is_busy(&spin->contention)) {
                 spin->budget_ns = first_ns; /* its length tells only that the core was taken */
                 return;
         }

@@ -20,6 +20,7 @@
 #include "receive.h"
 #include "resume.h"
 #include "siblings.h"
+#include "util/runnable.h"
 
 #define WAIT_N_FDS    3 /* that a leader polls: the socket, wake_fd, and the timer of resume.h */
 #define WAIT_VISIT_US INT64_C(30000000) /* resume.c limits how long it waits */
@@ -113,6 +114,7 @@ static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const C
         bool found;
         int n = 0;
 
+        runnable_count(&spin->contention, now_ns);
         if (!spin_begin(spin, now_ns))
                 return 0;
 
@@ -120,7 +122,7 @@ static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const C
                 found = client_sees(sight);
                 if (!found)
                         n = poll(fds, WAIT_N_FDS, 0);
-                if (!found && n == 0)
+                if (!found && n == 0 && spin_may_yield(spin))
                         sched_yield();
                 now_ns = client_now_ns();
         } while (spin_go_on(spin, found || n != 0, now_ns));

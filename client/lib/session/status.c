@@ -39,7 +39,8 @@ static int block_new(size_t n_structs, size_t n_texts, Block *ret_block) {
 
 static size_t status_n_texts(const Gpuq__V1__Status *status) {
         size_t n = strlen(status->daemon) + strlen(status->driver) +
-                   strlen(status->driver_version) + strlen(status->state) + 4;
+                   strlen(status->driver_version) + strlen(status->state) + strlen(status->lacks) +
+                   5;
 
         for (size_t i = 0; i < status->n_devices; i++) {
                 const Gpuq__V1__DeviceStatus *device = status->devices[i];
@@ -164,6 +165,7 @@ static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         status->queued = from->queued;
         status->running = from->running;
         status->uptime_us = from->uptime_us;
+        status->lacks = *from->lacks ? block_text(&block, from->lacks) : NULL;
         status_fill_devices(status, from, &block);
         status_fill_workers(status, from, &block);
         status_fill_users(status, from, &block);

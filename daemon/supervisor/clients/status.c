@@ -12,6 +12,10 @@
 #include "registry.h"
 
 /* The messages of one status reply, in one bump that ends with the request. */
+#define REPORT_LACKS_PRIORITY                                                                      \
+        "gpuqd may not raise its priority, so jobs take longer while other programs keep all "     \
+        "cores busy; see RLIMIT_NICE in gpuqd(8)"
+
 typedef struct ReportStatus {
         Engine *engine;
         ProtobufCAllocator *allocator;
@@ -130,6 +134,8 @@ static int report_fill(ReportStatus *report) {
                 report->status.driver_version = engine->driver_version;
         report->status.state = (char *)engine_state(engine);
         report->status.uptime_us = (uv_hrtime() - engine->started_ns) / 1000;
+        if (engine->lacks_priority)
+                report->status.lacks = REPORT_LACKS_PRIORITY;
         r = report_devices(report);
         if (r < 0)
                 return r;

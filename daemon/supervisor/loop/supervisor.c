@@ -163,12 +163,14 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
         activity_shift(ACTIVITY_START);
         supervisor->options = *options;
         supervisor->engine.started_ns = uv_hrtime();
+        supervisor->engine.lacks_priority = !cores_open(&supervisor->cores, true);
         engine_init(&supervisor->engine);
         if (options->transit_room)
                 resource_set_transit_room(supervisor->engine.quotas, options->transit_room);
         supervisor->engine.loop = &supervisor->loop;
         r = supervisor_init_loop(supervisor);
         if (r < 0) {
+                cores_close(&supervisor->cores);
                 free(supervisor);
                 return r;
         }
@@ -263,6 +265,7 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         ledger_free(supervisor->engine.ledger);
         config_free(supervisor->config);
         uv_loop_close(&supervisor->loop);
+        cores_close(&supervisor->cores);
         free(supervisor);
         return NULL;
 }

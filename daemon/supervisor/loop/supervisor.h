@@ -12,7 +12,8 @@
  *
  * For poll_us after a job arrived or ended the loop polls instead of sleeping, with short naps.
  * Workers see that it polls and do not ring their bell, and neither do sessions whose ring had a
- * recent request. With nothing in flight the loop sleeps sooner (util/pace.h).
+ * recent request. With nothing in flight the loop sleeps sooner (util/pace.h), and while other
+ * programs want the cores at once (util/cores.h).
  */
 
 #include <stdbool.h>
@@ -30,6 +31,7 @@
 #include "util/bump.h"
 #include "base.h"
 #include "util/config.h"
+#include "util/cores.h"
 #include "util/list.h"
 #include "util/pace.h"
 
@@ -66,6 +68,7 @@ struct Supervisor {
         LimitLog turn_log_limit;
         uint64_t status_ns; /* when the status was last sent to the keeper */
         Pace pace;          /* its events are jobs that arrived or ended */
+        Cores cores;
         Trim trim;          /* of memory after a peak of jobs */
         uint64_t polled_ns; /* when the loop last decided whether to poll */
         uint64_t quit_ns;   /* when the keeper asked the supervisor to end */

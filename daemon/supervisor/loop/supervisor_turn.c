@@ -51,6 +51,8 @@ static bool supervisor_may_poll(Supervisor *supervisor) {
         if (supervisor->engine.is_eventful)
                 pace_event(&supervisor->pace, now_ns);
         supervisor->engine.is_eventful = false;
+        if (cores_are_busy(&supervisor->cores, now_ns))
+                return false;
         return !pace_may_sleep(&supervisor->pace, poll_ns, supervisor_is_busy(supervisor), now_ns);
 }
 
@@ -99,7 +101,7 @@ static void supervisor_serve_deferred(Supervisor *supervisor) {
  * polls wait no longer than waking it would take. */
 static void supervisor_nap(const Supervisor *supervisor) {
         struct pollfd fd = {.fd = uv_backend_fd(&supervisor->loop), .events = POLLIN};
-        uint64_t nap_ns = pace_next(&supervisor->pace, supervisor->polled_ns);
+        uint64_t nap_ns = pace_next(&supervisor->pace, false, supervisor->polled_ns);
         struct timespec time = {.tv_nsec = (long)MIN(nap_ns, SUPERVISOR_NAP_MAX_NS)};
 
         if (nap_ns > 0)

@@ -155,6 +155,45 @@ static void without_polling_it_sleeps_at_once(void **state) {
         fake_free(fake);
 }
 
+/* Other programs want the cores, until idle(). */
+static void busy(Fake *fake) {
+        Contention *contention = &fake->supervisor->cores.contention;
+
+        contention_lost(contention, uv_hrtime());
+        contention->next_ns = UINT64_MAX;
+}
+
+static void idle(Fake *fake) {
+        Contention *contention = &fake->supervisor->cores.contention;
+
+        contention_count(contention, 1, 2, uv_hrtime());
+}
+
+static void on_a_busy_machine_it_sleeps_with_a_job_in_flight(void **state) {
+        Fake *fake = fake_that_polls();
+        FakeClient *client = client_with_module(fake);
+        FakeWorker *worker = fake_worker(fake, 0, 0);
+        uint64_t id = fake_submit(client, (FakeJob){});
+
+        fake_worker(fake, 0, 1);
+        assert_false(supervisor_sleeps(fake));
+        busy(fake);
+        fake_wait(fake, supervisor_sleeps, fake);
+        fake_end(worker, id, 0);
+        assert_true(bell_rings(fake, worker));
+        fake_expect_end(client, id, DONE, 0, NULL);
+
+        idle(fake);
+        id = fake_submit(client, (FakeJob){});
+        fake_worker(fake, 0, 2);
+        assert_false(supervisor_sleeps(fake));
+        fake_end(worker, id, 0);
+        assert_false(bell_rings(fake, worker));
+        fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static Session *fake_session(const FakeClient *client) {
         Session *found;
 
@@ -183,6 +222,27 @@ static void while_it_polls_a_ring_is_read_without_a_bell(void **state) {
         assert_false(supervisor_sleeps(fake));
         ask_status(client);
         assert_false(session_is_rung(client));
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        fake_end(worker, id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void on_a_busy_machine_a_ring_is_read_when_it_is_rung(void **state) {
+        Fake *fake = fake_that_polls();
+        FakeClient *client = client_with_module(fake);
+        FakeWorker *worker = fake_worker(fake, 0, 0);
+        uint64_t id;
+
+        fake_ring(client);
+        busy(fake);
+        id = fake_submit(client, (FakeJob){});
+        fake_worker(fake, 0, 1);
+        fake_wait(fake, supervisor_sleeps, fake);
+        assert_false(fake_session(client)->ring.is_polled);
+        ask_status(client);
+        assert_true(session_is_rung(client));
         assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
         fake_end(worker, id, 0);
         fake_expect_end(client, id, DONE, 0, NULL);
@@ -284,6 +344,8 @@ int main(void) {
                 cmocka_unit_test(while_it_polls_in_vain_it_naps),
                 cmocka_unit_test(it_sleeps_some_time_after_the_last_job),
                 cmocka_unit_test(without_polling_it_sleeps_at_once),
+                cmocka_unit_test(on_a_busy_machine_it_sleeps_with_a_job_in_flight),
+                cmocka_unit_test(on_a_busy_machine_a_ring_is_read_when_it_is_rung),
                 cmocka_unit_test(while_it_polls_a_ring_is_read_without_a_bell),
                 cmocka_unit_test(an_idle_ring_is_no_longer_polled),
                 cmocka_unit_test(what_some_rings_brought_goes_on_before_the_others_are_read),

@@ -17,11 +17,11 @@ static void it_spins_for_a_while_after_an_event_then_naps_longer_and_longer(void
 
         pace_init(&pace, false);
         pace_event(&pace, now_ns);
-        assert_int_equal(pace_next(&pace, now_ns + 900 * US), 0);
+        assert_int_equal(pace_next(&pace, false, now_ns + 900 * US), 0);
 
         now_ns += MS;
         for (int i = 0; i < 400; ++i) {
-                nap_ns = pace_next(&pace, now_ns);
+                nap_ns = pace_next(&pace, false, now_ns);
                 assert_true(nap_ns >= before_ns);
                 assert_true(nap_ns > 0 && nap_ns <= MS);
                 assert_true(nap_ns <= now_ns / 64); /* so late is what ended meanwhile seen */
@@ -30,7 +30,7 @@ static void it_spins_for_a_while_after_an_event_then_naps_longer_and_longer(void
         }
         assert_int_equal(before_ns, MS);
         pace_event(&pace, now_ns);
-        assert_int_equal(pace_next(&pace, now_ns), 0);
+        assert_int_equal(pace_next(&pace, false, now_ns), 0);
 }
 
 static void with_the_cpu_driver_it_leaves_the_cores_to_the_kernels(void **state) {
@@ -38,7 +38,18 @@ static void with_the_cpu_driver_it_leaves_the_cores_to_the_kernels(void **state)
 
         pace_init(&pace, true);
         pace_event(&pace, 0);
-        assert_true(pace_next(&pace, 50 * US) > 0);
+        assert_true(pace_next(&pace, false, 50 * US) > 0);
+}
+
+static void where_the_cores_are_wanted_it_naps_soon_and_longer(void **state) {
+        Pace pace;
+
+        pace_init(&pace, false);
+        pace_event(&pace, 0);
+        assert_int_equal(pace_next(&pace, true, 10 * US), 0); /* the shortest jobs end by then */
+        assert_true(pace_next(&pace, true, 30 * US) > 0);
+        assert_int_equal(pace_next(&pace, false, 30 * US), 0);
+        assert_true(pace_next(&pace, true, 4 * MS) > pace_next(&pace, false, 4 * MS));
 }
 
 static void while_jobs_are_in_flight_it_looks_as_long_as_it_may(void **state) {
@@ -65,6 +76,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(it_spins_for_a_while_after_an_event_then_naps_longer_and_longer),
                 cmocka_unit_test(with_the_cpu_driver_it_leaves_the_cores_to_the_kernels),
+                cmocka_unit_test(where_the_cores_are_wanted_it_naps_soon_and_longer),
                 cmocka_unit_test(while_jobs_are_in_flight_it_looks_as_long_as_it_may),
                 cmocka_unit_test(with_none_in_flight_it_looks_for_a_moment),
         };

@@ -105,7 +105,7 @@ class Status(ctypes.Structure):
     _fields_ = [("daemon", c_char_p), ("driver", c_char_p), ("driver_version", c_char_p), ("state", c_char_p),
                 ("devices", POINTER(DeviceStatus)), ("workers", POINTER(WorkerStatus)), ("users", POINTER(UserStatus)),
                 ("n_devices", c_size_t), ("n_workers", c_size_t), ("n_users", c_size_t), ("queued", c_uint),
-                ("running", c_uint), ("uptime_us", c_uint64)]
+                ("running", c_uint), ("uptime_us", c_uint64), ("lacks", c_char_p)]
 
 
 class QueueEntry(ctypes.Structure):

@@ -19,7 +19,7 @@ void footprint_lines(const ConfigLimits *limits, FootprintLine lines[FOOTPRINT_L
                 {"rings", NULL, FOOTPRINT_RINGS},
                 {"prepared jobs", NULL, FOOTPRINT_PREPARED},
                 {"arenas and ended jobs", NULL,
-                 FOOTPRINT_ARENAS * FOOTPRINT_ARENA + FOOTPRINT_HISTORY},
+                 FOOTPRINT_ARENAS * FOOTPRINT_ARENA + (1 + FOOTPRINT_PARTS) * FOOTPRINT_HISTORY},
                 {"modules", "modules", footprint_times(limits->modules, FOOTPRINT_MODULE)},
                 {"detached jobs", "detached_jobs",
                  footprint_times(limits->detached_jobs, FOOTPRINT_DETACHED)},

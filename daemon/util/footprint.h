@@ -30,6 +30,7 @@
 #define FOOTPRINT_MODULE   1024u
 #define FOOTPRINT_DETACHED 1024u
 #define FOOTPRINT_HISTORY  (5u << 20) /* ends that a user's processes may still ask for */
+#define FOOTPRINT_PARTS    16u        /* subordinate uids of one user, each with a history */
 
 #define FOOTPRINT_ARENAS 16896u /* most arenas of one user, of all there may be */
 #define FOOTPRINT_LINES  9u

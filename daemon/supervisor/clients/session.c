@@ -44,6 +44,11 @@ static Failure *session_enter(Session *session) {
         r = user_get(session->engine, session->peer.uid, session->peer.gid, &user);
         if (r < 0)
                 return failure_new(FAILURE_INTERNAL, "cannot look up your user: %s", strerror(-r));
+        if (!retire_make_room(session->engine, user, engine_now(session->engine)))
+                return failure_new(FAILURE_QUOTA,
+                                   "%u other subordinate uids of this uid's owner use gpuqd now, "
+                                   "which is the limit; end their connections and workers first",
+                                   USER_PARTS_MAX);
         r = user_charge(user, &session->charge, USER_SESSIONS, 1);
         if (r == USER_E_QUOTA)
                 return user_quota_failure(user, USER_SESSIONS, 1);

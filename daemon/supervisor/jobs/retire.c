@@ -92,3 +92,25 @@ void retire_users(Engine *engine, uint64_t now_ns) {
                         retire_user(engine, user);
         }
 }
+
+/* Some may stay because of their workers. */
+static void retire_parts(Engine *engine, const User *but, uint64_t now_ns) {
+        User *user, *next;
+
+        HASH_ITER (hh, engine->users, user, next)
+                if (user != but && user->person != user && user->person == but->person &&
+                    retire_is_idle(engine, user, now_ns))
+                        retire_user(engine, user);
+}
+
+bool retire_make_room(Engine *engine, User *user, uint64_t now_ns) {
+        const User *person = user->person;
+
+        if (person == user || person->n_parts <= USER_PARTS_MAX)
+                return true;
+        retire_parts(engine, user, now_ns);
+        if (person->n_parts <= USER_PARTS_MAX || !retire_is_idle(engine, user, now_ns))
+                return true;
+        retire_user(engine, user);
+        return false;
+}

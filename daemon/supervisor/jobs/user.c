@@ -104,6 +104,7 @@ User *user_free(User *user) {
 void user_leave_person(User *user) {
         if (user->person == user)
                 return;
+        user->person->n_parts--;
         user_release(user->person);
         user->person = user;
 }
@@ -190,6 +191,7 @@ static int user_find_person(Engine *engine, User *user) {
         free(user->name);
         user->name = name;
         user->person = user_hold(person);
+        person->n_parts++;
         return 0;
 }
 

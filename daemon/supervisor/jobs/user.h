@@ -36,6 +36,7 @@
 #define USER_RINGS_MAX    FOOTPRINT_RINGS
 #define USER_BUFFERS_MAX  FOOTPRINT_BUFFERS
 #define USER_RECORDS_MAX  FOOTPRINT_RECORDS
+#define USER_PARTS_MAX    FOOTPRINT_PARTS
 #define USER_LOOK_UP_NS   10000000000ull
 
 typedef struct Engine Engine;
@@ -83,6 +84,7 @@ struct User {
         ConfigLimits limits;
         uint64_t used[_USER_RESOURCE_N];
 
+        uint32_t n_parts; /* of a person: its subordinate uids */
         User *person; /* whose limits, weight and share count: itself, or the owner of this subordinate uid */
         Quota *quotas; /* by resource, of all users together */
 

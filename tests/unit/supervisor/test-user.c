@@ -296,6 +296,46 @@ static void users_that_have_nothing_are_freed(void **state) {
         jobs_fini(&engine);
 }
 
+/* In a user namespace one person can connect as 65,536 uids, each with a history of its own. */
+static void a_person_has_few_subordinate_uids_at_once(void **state) {
+        Engine engine = {0};
+        User *person, *one;
+
+        engine.config = &config;
+        lookup_error = 0;
+        assert_int_equal(user_get(&engine, 1000, 1000, &person), 0);
+        lookup_error = ENOENT;
+        owner = 1000;
+        for (uid_t uid = 100000; uid < 101000; ++uid) {
+                assert_int_equal(user_get(&engine, uid, uid, &one), 0);
+                assert_true(retire_make_room(&engine, one, 1000));
+                assert_in_range(HASH_COUNT(engine.users), 1, 1 + USER_PARTS_MAX);
+        }
+
+        for (uid_t uid = 200000; uid < 200000 + USER_PARTS_MAX; ++uid) {
+                assert_int_equal(user_get(&engine, uid, uid, &one), 0);
+                assert_true(retire_make_room(&engine, one, 1000));
+                user_hold(one);
+        }
+        assert_int_equal(user_get(&engine, 300000, 300000, &one), 0);
+        assert_false(retire_make_room(&engine, one, 1000));
+        assert_int_equal(person->n_parts, USER_PARTS_MAX);
+        assert_true(retire_make_room(&engine, person, 1000));
+        assert_int_equal(user_get(&engine, 200000, 200000, &one), 0);
+        assert_true(
+                retire_make_room(&engine, one, 1000)); /* one more session of one that is there */
+
+        user_release(one);
+        assert_int_equal(user_get(&engine, 300000, 300000, &one), 0);
+        assert_true(retire_make_room(&engine, one, 1000));
+        for (uid_t uid = 200001; uid < 200000 + USER_PARTS_MAX; ++uid) {
+                assert_int_equal(user_get(&engine, uid, uid, &one), 0);
+                user_release(one);
+        }
+        owner = 0;
+        jobs_fini(&engine);
+}
+
 /* Return: whether sessions and arenas leave descriptors for everything else. */
 static bool leaves_descriptors(uint64_t n_files) {
         struct rlimit limit = {n_files, n_files};
@@ -526,6 +566,7 @@ int main(void) {
                 cmocka_unit_test(a_uid_with_a_name_is_a_person),
                 cmocka_unit_test(devices_and_subordinate_uids_share_their_persons_allowances),
                 cmocka_unit_test(users_that_have_nothing_are_freed),
+                cmocka_unit_test(a_person_has_few_subordinate_uids_at_once),
                 cmocka_unit_test(sessions_and_arenas_leave_descriptors_whatever_the_limit),
                 cmocka_unit_test(gpu_time_decays_over_the_window),
                 cmocka_unit_test(a_steady_use_counts_as_it_is_in_one_window),

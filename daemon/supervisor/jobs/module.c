@@ -90,6 +90,7 @@ int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module
         module->engine = engine;
         module->user = submitter->user;
         module->session = submitter->id;
+        module->asked_ns = engine_now(engine);
         module->n_refs = 1;
         LIST_INIT(&module->instances);
         module->record = LEDGER_NONE;

@@ -148,6 +148,10 @@ static void listener_welcome(Listener *listener, int fd) {
         int r;
 
         refusal = peer_check(listener, fd, &peer);
+        if (!refusal) {
+                arrivals_add(listener->clients, fd, &peer);
+                return;
+        }
         r = session_new(listener->clients, fd, &peer, refusal);
         if (r < 0) {
                 log_warning("rejected a connection of uid %u: %s", (unsigned)peer.uid,

@@ -17,6 +17,7 @@
 #include "resume_ops.h"
 #include "serving.h"
 #include "report_state.h"
+#include "arrivals.h"
 #include "util/bump.h"
 
 typedef struct Clients Clients;
@@ -38,6 +39,7 @@ struct Clients {
 
         DetachedTable *detached;
         const DetachedOps *detached_ops;
+        Arrivals arrivals;  /* connections of users who are being looked up */
         Listener *listener; /* NULL: the keeper has not handed the socket over yet */
         bool is_private;    /* serves private_uid alone */
         uid_t private_uid;

@@ -31,6 +31,7 @@ typedef struct DeviceOps DeviceOps;
 typedef struct Engine Engine;
 typedef struct ExecutorOps ExecutorOps;
 typedef struct Job Job;
+typedef struct Lookups Lookups;
 typedef struct Module Module;
 typedef struct Slot Slot;
 typedef struct User User;
@@ -60,6 +61,7 @@ struct Engine {
         bool reads_kernel_log; /* for Xids */
 
         User *users;
+        Lookups *lookups;               /* who they are; NULL, for tests: no threads */
         Quota quotas[_USER_RESOURCE_N]; /* what all users share */
         Arena *arenas;
         Module *modules;

@@ -10,25 +10,12 @@
  * so that connections under many uids do not keep others out.
  */
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/queue.h>
-
-#include "policy.h"
-
 #define ARRIVALS_MAX       1024u /* of all users */
 #define ARRIVALS_LEAST     128u  /* where descriptors are few */
 #define ARRIVALS_SEE_BURST 16u   /* sessions made in one turn of the loop */
 
-typedef struct Arrival Arrival;
 typedef struct Clients Clients;
 typedef struct Peer Peer;
-
-typedef struct Arrivals {
-        TAILQ_HEAD(, Arrival) list; /* the longest here first */
-        Quota quota;
-        bool is_due; /* some of them may go on */
-} Arrivals;
 
 /** arrivals_init() - nobody is there. */
 void arrivals_init(Clients *clients);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients.h"
 
+#include "arrivals.h"
 #include "snapshot.h"
 #include "util/list.h"
 

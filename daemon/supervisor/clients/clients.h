@@ -12,6 +12,7 @@
  * and nothing else.
  */
 
+#include "arrivals.h"
 #include "detached_ops.h"
 #include "listener.h"
 #include "registry.h"

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "admission.h"
+#include "arrivals.h"
 #include "session.h"
 #include "registry.h"
 #include "util/activity.h"

@@ -17,9 +17,9 @@
 #include "resume_ops.h"
 #include "serving.h"
 #include "report_state.h"
-#include "arrivals.h"
 #include "util/bump.h"
 
+typedef struct Arrival Arrival;
 typedef struct Clients Clients;
 typedef struct DetachedOps DetachedOps;
 typedef struct DetachedTable DetachedTable;
@@ -30,6 +30,13 @@ typedef struct Transits Transits;
 #define CLIENTS_DEFER_TURNS 2u /* after that many turns every connection was read */
 
 TAILQ_HEAD(Sessions, Session);
+
+/* See arrivals.h. */
+typedef struct Arrivals {
+        TAILQ_HEAD(, Arrival) list; /* the longest here first */
+        Quota quota;
+        bool is_due; /* some of them may go on */
+} Arrivals;
 
 struct Clients {
         Engine *engine;

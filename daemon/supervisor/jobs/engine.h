@@ -42,6 +42,12 @@ TAILQ_HEAD(EngineModules, Module);
 TAILQ_HEAD(EngineSlots, Slot);
 TAILQ_HEAD(EngineUsers, User);
 
+/* The latest numbers given. */
+typedef struct EngineIds {
+        uint64_t arena;
+        uint64_t module;
+} EngineIds;
+
 struct Engine {
         uv_loop_t *loop;
         const Config *config;
@@ -71,8 +77,7 @@ struct Engine {
         struct EngineSlots giving_up; /* slots whose jobs fail */
         struct EngineJobs unplaced;   /* wait until devices are known */
         struct EngineModules unplaced_modules;
-        uint64_t last_arena;
-        uint64_t last_module;
+        EngineIds last;
 
         Loads loads;        /* of modules */
         LimitLog log_limit; /* of log lines that a peer can cause */

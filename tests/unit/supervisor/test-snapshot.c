@@ -251,7 +251,7 @@ static void modules_that_wait_are_listed_after_the_jobs(void **state) {
         uint64_t next = 0;
 
         fake_submit_many(client, (FakeJob){}, LISTING_PAGE - 10);
-        for (unsigned i = 0; i < LISTING_PAGE + 20; ++i)
+        for (unsigned i = 0; i < LISTING_PAGE + 5; ++i)
                 ask_module(client, "mine");
         do {
                 ask_queue(client, next);
@@ -269,7 +269,7 @@ static void modules_that_wait_are_listed_after_the_jobs(void **state) {
                 next = page->next;
         } while (next && n_pages < 10);
         assert_int_equal(n_jobs, LISTING_PAGE - 10);
-        assert_int_equal(n_modules, LISTING_PAGE + 20);
+        assert_int_equal(n_modules, LISTING_PAGE + 5);
         assert_int_equal(n_pages, 2);
         fake_client_close(client);
         fake_free(fake);

@@ -253,7 +253,7 @@ class Client:
     # ---- the daemon's state ----
 
     def cancel(self, *ids) -> int:
-        """Cancel jobs of any process of this user, by id, such as "12.3"; without ids, all unfinished jobs of this user.
+        """Cancel jobs of any process of this user by id, such as "12.3"; without ids, all its unfinished jobs.
 
         Returns the number of jobs that this call cancels. Raises NotFoundError if a job is unknown, DeniedError if it
         belongs to another user.

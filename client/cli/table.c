@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <wchar.h>
 
 #include <libsmartcols.h>
 
 #include "proto/text.h"
 
+#define TABLE_COLUMNS_MAX 16u
+#define TABLE_CUT_MIN     8u  /* characters that a text keeps when it is cut */
+#define TABLE_WRAP_MIN    18u /* characters a line of a text that is broken */
+
 struct Table {
+        const TableColumn *columns;
         struct libscols_table *scols;
         struct libscols_line *line; /* the row that is being filled */
         size_t column;              /* its next cell */
@@ -27,8 +35,15 @@ static int table_add_columns(Table *table, const TableColumn *columns, size_t n_
                 int flags = (columns[i].right ? SCOLS_FL_RIGHT : 0) |
                             (columns[i].shorten ? SCOLS_FL_TRUNC : 0) |
                             (columns[i].wrap ? SCOLS_FL_WRAP : 0);
+                struct libscols_column *column =
+                        scols_table_new_column(table->scols, columns[i].name, 0, flags);
 
-                if (!scols_table_new_column(table->scols, columns[i].name, 0, flags))
+                if (!column)
+                        return -ENOMEM;
+                if (columns[i].wrap &&
+                    (scols_column_set_safechars(column, "\n") != 0 ||
+                     scols_column_set_wrapfunc(column, scols_wrapnl_chunksize,
+                                               scols_wrapnl_nextchunk, NULL) != 0))
                         return -ENOMEM;
         }
         return 0;
@@ -45,9 +60,11 @@ int table_new(const TableColumn *columns, size_t n_columns, bool heading, Table 
         if (!table->scols)
                 return -ENOMEM;
 
+        table->columns = columns;
         table->heading = heading;
         scols_table_enable_noheadings(table->scols, !heading);
         scols_table_enable_colors(table->scols, table_wants_color());
+        assert(n_columns <= TABLE_COLUMNS_MAX);
         r = table_add_columns(table, columns, n_columns);
         if (r < 0)
                 return r;
@@ -93,6 +110,115 @@ void table_sort(Table *table) {
         scols_sort_table(table->scols, column);
 }
 
+/* ---- the width ------------------------------------------------------------- */
+
+/* Of the first @n_bytes of a text, in characters of the terminal. */
+static size_t text_width(const char *text, size_t n_bytes) {
+        mbstate_t state = {};
+        wchar_t character;
+        size_t width = 0;
+
+        while (n_bytes > 0) {
+                size_t n = mbrtowc(&character, text, n_bytes, &state);
+
+                if (n == 0 || n > n_bytes) { /* not in the encoding of this locale */
+                        state = (mbstate_t){};
+                        character = L'?';
+                        n = 1;
+                }
+                width += wcwidth(character) > 0 ? (size_t)wcwidth(character) : 0;
+                text += n;
+                n_bytes -= n;
+        }
+        return width;
+}
+
+/* Turns blanks into line ends, so that a line is longer than @width only if a word is. */
+static void text_wrap(char *text, size_t width) {
+        char *blank = NULL;
+        size_t used = 0;
+
+        for (;;) {
+                size_t n_word = strcspn(text, " "), word = text_width(text, n_word);
+
+                used += word + (blank ? 1 : 0);
+                if (blank && used > width) {
+                        *blank = '\n';
+                        used = word;
+                }
+                if (!text[n_word])
+                        return;
+                blank = text + n_word;
+                text = blank + 1;
+        }
+}
+
+/* Return: NULL: the row has no such cell. */
+static struct libscols_cell *table_get_cell(const Table *table, size_t row, size_t column) {
+        return scols_line_get_cell(scols_table_get_line(table->scols, row), column);
+}
+
+static size_t table_column_width(const Table *table, size_t column) {
+        size_t width = table->heading ? strlen(table->columns[column].name) : 0;
+
+        for (size_t i = 0; i < scols_table_get_nlines(table->scols); i++) {
+                const char *text = scols_cell_get_data(table_get_cell(table, i, column));
+
+                width = MAX(width, text ? text_width(text, strlen(text)) : 0);
+        }
+        return width;
+}
+
+static size_t table_least_width(const TableColumn *column, size_t width) {
+        if (column->wrap)
+                return MIN(width, TABLE_WRAP_MIN);
+        return column->shorten ? MIN(width, TABLE_CUT_MIN) : width;
+}
+
+static int table_wrap_column(Table *table, size_t column, size_t width) {
+        for (size_t i = 0; i < scols_table_get_nlines(table->scols); i++) {
+                struct libscols_cell *cell = table_get_cell(table, i, column);
+                char *text = strdup(scols_cell_get_data(cell));
+
+                if (!text)
+                        return -ENOMEM;
+                text_wrap(text, width);
+                scols_cell_refer_data(cell, text); /* the cell owns the text */
+        }
+        return 0;
+}
+
+/* What the terminal has beyond the least widths is divided by what each column lacks. */
+static int table_fit(Table *table) {
+        size_t widths[TABLE_COLUMNS_MAX], least[TABLE_COLUMNS_MAX], left, need = 0, lack = 0;
+        size_t n_columns = scols_table_get_ncols(table->scols);
+        size_t terminal = scols_table_get_termwidth(table->scols);
+        int r = 0;
+
+        for (size_t i = 0; i < n_columns; i++) {
+                widths[i] = table_column_width(table, i);
+                least[i] = table_least_width(&table->columns[i], widths[i]);
+                need += least[i] + 1; /* with the blank before the next column */
+        }
+        for (size_t i = n_columns; i-- > 0 && need > terminal + 1;)
+                if (table->columns[i].spare) {
+                        scols_column_set_flags(scols_table_get_column(table->scols, i),
+                                               SCOLS_FL_HIDDEN);
+                        need -= least[i] + 1;
+                        widths[i] = least[i];
+                }
+        left = need > terminal + 1 ? 0 : terminal + 1 - need;
+        for (size_t i = 0; i < n_columns; i++)
+                lack += widths[i] - least[i];
+        for (size_t i = 0; i < n_columns && r == 0 && lack > left; i++)
+                if (table->columns[i].wrap)
+                        r = table_wrap_column(table, i,
+                                              least[i] + (widths[i] - least[i]) * left / lack);
+        return r;
+}
+
+/* ---- printing -------------------------------------------------------------- */
+
 /* libsmartcols does not even print the headings of a table without rows. */
 static void table_print_heading(Table *table) {
         for (size_t i = 0; i < scols_table_get_ncols(table->scols); i++)
@@ -109,6 +235,8 @@ int table_print(Table *table) {
                         table_print_heading(table);
                 return 0;
         }
+        if (isatty(STDOUT_FILENO) && table_fit(table) < 0)
+                return -ENOMEM;
         return scols_print_table(table->scols) < 0 ? -ENOMEM : 0;
 }
 

@@ -5,9 +5,12 @@
 /*
  * Table
  *
- * Rows and columns on standard output, by libsmartcols. On a terminal they are cut to its width,
+ * Rows and columns on standard output, by libsmartcols. On a terminal they are fitted to its width,
  * and coloured unless NO_COLOR is set; in a pipe they are complete. Cells may contain text of
  * other users, so control characters are escaped.
+ *
+ * On a narrow terminal spare columns are left out, the rightmost first; then texts are broken between
+ * words or cut.
  */
 
 #include <stdbool.h>
@@ -26,6 +29,7 @@ typedef struct TableColumn {
         bool right;   /* numbers */
         bool shorten; /* may be cut where the terminal is narrow */
         bool wrap;    /* may take several lines there */
+        bool spare;   /* may be left out there */
 } TableColumn;
 
 typedef struct Table Table;

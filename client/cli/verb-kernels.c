@@ -75,7 +75,7 @@ static int builtin_text_line(const Builtin *builtin, unsigned i, const char **re
 
 static int kernels_print(Cli *cli, bool heading) {
         static const TableColumn columns[] = {{"KERNEL"},
-                                              {"ARGUMENTS"},
+                                              {"ARGUMENTS", .wrap = true},
                                               {"WHAT IT DOES", .wrap = true},
                                               {"LAUNCH", .wrap = true}};
         static const unsigned lines[] = {1, 0, 2};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * gpuq queue - running jobs, and waiting jobs with the reason why each waits
+ * gpuq queue - running jobs, waiting jobs with the reason why each waits, and modules that load
  */
 
 #include <pwd.h>
@@ -21,6 +21,22 @@ typedef struct QueueOptions {
 enum {
         QUEUE_ME = VERB_OWN,
 };
+
+static void queue_json_modules(struct json_object *document, const gpuq_queue *queue) {
+        struct json_object *array = json_array(document, "modules");
+
+        for (size_t i = 0; i < queue->n_modules; i++) {
+                const gpuq_queue_module *module = &queue->modules[i];
+                struct json_object *object = json_array_object(array);
+
+                json_number(object, "uid", module->uid);
+                json_text(object, "user", module->user);
+                json_text(object, "name", module->name);
+                json_text(object, "reason", module->reason);
+                json_number(object, "waited_us", module->waited_us);
+                json_signed(object, "device", module->device);
+        }
+}
 
 static void queue_print_json(const gpuq_queue *queue) {
         struct json_object *document = json_document();
@@ -43,11 +59,19 @@ static void queue_print_json(const gpuq_queue *queue) {
                 json_signed(object, "device", entry->device);
                 json_number(object, "retries", entry->retries);
         }
+        queue_json_modules(document, queue);
         json_print(document);
 }
 
 static const char *dash(const char *text) {
         return *text ? text : "-";
+}
+
+static void queue_print_device(Table *table, int device) {
+        if (device < 0)
+                table_cell(table, "-");
+        else
+                table_cell(table, "%d", device);
 }
 
 static void queue_print_entry(Table *table, const gpuq_queue_entry *entry) {
@@ -64,26 +88,39 @@ static void queue_print_entry(Table *table, const gpuq_queue_entry *entry) {
         table_cell(table, "%s", human_us(entry->waited_us).text);
         table_cell(table, "%s", running ? human_us(entry->ran_us).text : "-");
         table_cell(table, "%d", entry->priority);
-        if (entry->device < 0)
-                table_cell(table, "-");
-        else
-                table_cell(table, "%d", entry->device);
+        queue_print_device(table, entry->device);
         table_cell(table, "%u", entry->retries);
+}
+
+/* It has no id, and its name stands in the place of a kernel's. */
+static void queue_print_module(Table *table, const gpuq_queue_module *module) {
+        table_row(table, TABLE_PLAIN);
+        table_cell(table, "-");
+        table_cell(table, "%s", module->user);
+        table_cell(table, "-");
+        table_cell(table, "%s", dash(module->name));
+        table_cell(table, "loading");
+        table_cell(table, "%s", module->reason);
+        table_cell(table, "%s", human_us(module->waited_us).text);
+        table_cell(table, "-");
+        table_cell(table, "-");
+        queue_print_device(table, module->device);
+        table_cell(table, "-");
 }
 
 static int queue_print(const gpuq_queue *queue, bool heading) {
         static const TableColumn columns[] = {
                 {"ID", .right = true},
-                {"USER"},
+                {"USER", .shorten = true},
                 {"LABEL", .shorten = true},
                 {"KERNEL", .shorten = true},
                 {"STATE"},
-                {"REASON", .shorten = true},
+                {"REASON", .wrap = true},
                 {"WAITED", .right = true},
-                {"RAN", .right = true},
-                {"PRI", .right = true},
+                {"RAN", .right = true, .spare = true},
+                {"PRI", .right = true, .spare = true},
                 {"DEV", .right = true},
-                {"RETRIES", .right = true},
+                {"RETRIES", .right = true, .spare = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
         int r;
@@ -93,6 +130,8 @@ static int queue_print(const gpuq_queue *queue, bool heading) {
                 return r;
         for (size_t i = 0; i < queue->n_entries; i++)
                 queue_print_entry(table, &queue->entries[i]);
+        for (size_t i = 0; i < queue->n_modules; i++)
+                queue_print_module(table, &queue->modules[i]);
         return table_print(table);
 }
 
@@ -168,7 +207,7 @@ static const struct option queue_options[] = {
 const Verb verb_queue = {
         .name = "queue",
         .arguments = "[OPTION...]",
-        .summary = "show running jobs, and waiting jobs with the reason why each waits",
+        .summary = "show running jobs, waiting jobs with the reason, and modules that load",
         .help = "  -u, --user USER        show the jobs of this user, a name or number\n"
                 "      --me               show your own jobs\n"
                 "  -h, --noheader         do not print headings\n",

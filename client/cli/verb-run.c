@@ -77,6 +77,13 @@ static int run_open_operands(Run *run) {
         return run_check_outputs(run);
 }
 
+/* The end of a long path says more than its beginning. */
+static const char *run_module_name(const Run *run) {
+        const char *name = run->options.file ? run->options.file : "builtin";
+
+        return strlen(name) > RUN_NAME_MAX ? name + strlen(name) - RUN_NAME_MAX : name;
+}
+
 static int run_load_file(Run *run) {
         _cleanup_(freep) void *image = NULL;
         const char *name = run->options.file;
@@ -88,11 +95,9 @@ static int run_load_file(Run *run) {
                 return problem_set(&run->cli->problem, EXIT_USAGE, "%s: cannot read: %s", name,
                                    strerror(-r));
 
-        /* The end of a long path says more than its beginning. */
-        if (strlen(name) > RUN_NAME_MAX)
-                name += strlen(name) - RUN_NAME_MAX;
         r = gpuq_module_load(run->cli->client, run_options_format(&run->options), image, n_image,
-                             (const char *const *)run->options.compiler, name, &run->module);
+                             (const char *const *)run->options.compiler, run_module_name(run),
+                             &run->module);
         return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
 }
 
@@ -103,7 +108,7 @@ static int run_load_builtin(Run *run) {
 }
 
 static int run_load_module(Run *run) {
-        Waiting *waiting = waiting_begin(run->cli->socket, 0);
+        Waiting *waiting = waiting_begin(run->cli->socket, run_module_name(run), 0);
         uint64_t start = now_ns();
         int r;
 
@@ -227,7 +232,7 @@ static int run_job_failed(Run *run) {
 }
 
 static int run_await(Run *run, Attend *attend) {
-        Waiting *waiting = waiting_begin(run->cli->socket, gpuq_job_id(run->job));
+        Waiting *waiting = waiting_begin(run->cli->socket, NULL, gpuq_job_id(run->job));
         int r;
 
         r = attend_job(attend, run->cli->client, run->job);

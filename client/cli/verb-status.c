@@ -119,12 +119,17 @@ static TableColor status_color(const char *state) {
 
 static int status_print_devices(const gpuq_status *status) {
         static const TableColumn columns[] = {
-                {"DEV", .right = true},      {"NAME", .shorten = true},
-                {"STATE", .shorten = true},  {"MEMORY", .right = true},
-                {"ARENAS", .right = true},   {"QUEUED", .right = true},
-                {"RUNNING", .right = true},  {"QUANTA", .right = true},
-                {"OVERRUNS", .right = true}, {"PCI"},
-                {"UUID", .shorten = true},
+                {"DEV", .right = true},
+                {"NAME", .shorten = true},
+                {"STATE", .wrap = true},
+                {"MEMORY", .right = true},
+                {"ARENAS", .right = true},
+                {"QUEUED", .right = true},
+                {"RUNNING", .right = true},
+                {"QUANTA", .right = true, .spare = true},
+                {"OVERRUNS", .right = true, .spare = true},
+                {"PCI", .spare = true},
+                {"UUID", .spare = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
         int r;
@@ -165,15 +170,15 @@ static int status_print_workers(const gpuq_status *status) {
                 {"PID", .right = true},
                 {"DEV", .right = true},
                 {"UID", .right = true},
-                {"USER"},
+                {"USER", .shorten = true},
                 {"STATE"},
                 {"MEMORY", .right = true},
                 {"RUNNING", .right = true},
-                {"CONTEXTS", .right = true},
+                {"CONTEXTS", .right = true, .spare = true},
                 {"JOBS", .right = true},
-                {"COALESCED", .right = true},
-                {"IN PLACE", .right = true},
-                {"GRAPHS", .right = true},
+                {"COALESCED", .right = true, .spare = true},
+                {"IN PLACE", .right = true, .spare = true},
+                {"GRAPHS", .right = true, .spare = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
         int r;
@@ -206,15 +211,15 @@ static int status_print_workers(const gpuq_status *status) {
 
 static int status_print_users(const gpuq_status *status) {
         static const TableColumn columns[] = {
-                {"USER"},
-                {"UID", .right = true},
+                {"USER", .shorten = true},
+                {"UID", .right = true, .spare = true},
                 {"WEIGHT", .right = true},
                 {"SHARE", .right = true},
                 {"GPU TIME", .right = true},
-                {"SESSIONS", .right = true},
+                {"SESSIONS", .right = true, .spare = true},
                 {"QUEUED", .right = true},
                 {"RUNNING", .right = true},
-                {"MODULES", .right = true},
+                {"MODULES", .right = true, .spare = true},
                 {"ARENAS", .right = true},
                 {"DEVICE", .right = true},
         };
@@ -247,9 +252,9 @@ static int status_print_users(const gpuq_status *status) {
 static int status_print(const gpuq_status *status, bool is_verbose) {
         int r;
 
-        printf("gpuqd %s, driver %s %s, %s, up %s: %u waiting, %u running\n", status->daemon,
-               status->driver, status->driver_version, status->state,
+        printf("gpuqd %s, up %s: %u waiting, %u running\n", status->daemon,
                human_us(status->uptime_us).text, status->queued, status->running);
+        printf("driver %s %s, %s\n", status->driver, status->driver_version, status->state);
         if (is_verbose && status->lacks)
                 printf("%s\n", status->lacks);
 

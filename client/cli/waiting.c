@@ -18,6 +18,7 @@
 /* Shared by the thread and its starter: the last one to leave frees it. */
 struct Waiting {
         const char *socket;
+        char *module; /* its name; NULL: it waits for the job */
         uint64_t job;
         pthread_mutex_t lock;
         pthread_cond_t over;
@@ -25,12 +26,9 @@ struct Waiting {
         bool is_told; /* the thread has left */
 };
 
-static void waiting_tell_job(gpuq_client *client, uint64_t job) {
-        gpuq_queue *queue = NULL;
+static void waiting_tell_job(const gpuq_queue *queue, uint64_t job) {
         char id[24];
 
-        if (gpuq_get_queue(client, (int64_t)getuid(), &queue) < 0)
-                return;
         for (size_t i = 0; i < queue->n_entries; i++) {
                 const gpuq_queue_entry *entry = &queue->entries[i];
 
@@ -42,47 +40,52 @@ static void waiting_tell_job(gpuq_client *client, uint64_t job) {
                 else
                         fprintf(stderr, "gpuq: job %s is running\n", gpuq_id_format(job, id));
         }
-        gpuq_queue_free(queue);
 }
 
-static const gpuq_device_status *waiting_ready_device(const gpuq_status *status) {
-        for (size_t i = 0; i < status->n_devices; i++)
-                if (strcmp(status->devices[i].state, "ready") == 0)
-                        return &status->devices[i];
-        return NULL;
+/* Its id is not known before it is loaded; another one of this name waits for the same. */
+static void waiting_tell_module(const gpuq_queue *queue, const char *name) {
+        for (size_t i = 0; i < queue->n_modules; i++)
+                if (strcmp(queue->modules[i].name, name) == 0) {
+                        fprintf(stderr, "gpuq: %s is not loaded yet: %s\n", name,
+                                queue->modules[i].reason);
+                        return;
+                }
 }
 
-/* A device that takes jobs is starting a worker or compiling. */
-static void waiting_tell_module(gpuq_client *client) {
-        gpuq_status *status = NULL;
-
-        if (gpuq_get_status(client, &status) < 0)
-                return;
-        if (status->n_devices == 0)
-                fprintf(stderr, "gpuq: the module is waiting: no device: %s\n", status->state);
-        else if (waiting_ready_device(status))
-                fprintf(stderr, "gpuq: the module is being compiled and loaded\n");
-        else
-                fprintf(stderr, "gpuq: the module is waiting: device %u is %s\n",
-                        status->devices[0].index, status->devices[0].state);
-        gpuq_status_free(status);
-}
-
-static void waiting_tell(const Waiting *waiting) {
+/* Jobs and modules that have ended meanwhile are not in the queue. */
+static int waiting_tell(const Waiting *waiting) {
         gpuq_client *client = NULL;
+        gpuq_queue *queue = NULL;
+        int r;
 
-        if (gpuq_connect(waiting->socket, &client) < 0)
-                return;
-        if (waiting->job)
-                waiting_tell_job(client, waiting->job);
-        else
-                waiting_tell_module(client);
+        r = gpuq_connect(waiting->socket, &client);
+        if (r < 0)
+                return r;
+        r = gpuq_get_queue(client, (int64_t)getuid(), &queue);
+        if (r >= 0 && waiting->module)
+                waiting_tell_module(queue, waiting->module);
+        else if (r >= 0)
+                waiting_tell_job(queue, waiting->job);
+        gpuq_queue_free(queue);
         gpuq_client_free(client);
+        return r;
+}
+
+/* The daemon does not tell, perhaps because this user has too many connections. */
+static void waiting_tell_less(const Waiting *waiting) {
+        char id[24];
+
+        if (waiting->module)
+                fprintf(stderr, "gpuq: %s is not loaded yet\n", waiting->module);
+        else
+                fprintf(stderr, "gpuq: job %s has not ended yet\n",
+                        gpuq_id_format(waiting->job, id));
 }
 
 static Waiting *waiting_free(Waiting *waiting) {
         pthread_cond_destroy(&waiting->over);
         pthread_mutex_destroy(&waiting->lock);
+        free(waiting->module);
         free(waiting);
         return NULL;
 }
@@ -106,8 +109,8 @@ static void *waiting_run(void *userdata) {
         Waiting *waiting = userdata;
         bool is_last;
 
-        if (!waiting_for_a_second(waiting))
-                waiting_tell(waiting);
+        if (!waiting_for_a_second(waiting) && waiting_tell(waiting) < 0)
+                waiting_tell_less(waiting);
         pthread_mutex_lock(&waiting->lock);
         waiting->is_told = true;
         is_last = waiting->is_over;
@@ -134,7 +137,7 @@ static int waiting_start_thread(Waiting *waiting) {
         return -r;
 }
 
-Waiting *waiting_begin(const char *socket, uint64_t job) {
+Waiting *waiting_begin(const char *socket, const char *module, uint64_t job) {
         Waiting *waiting = calloc(1, sizeof(*waiting));
         pthread_condattr_t clock;
 
@@ -142,6 +145,7 @@ Waiting *waiting_begin(const char *socket, uint64_t job) {
                 return NULL;
 
         waiting->socket = socket;
+        waiting->module = module ? strdup(module) : NULL;
         waiting->job = job;
         pthread_mutex_init(&waiting->lock, NULL);
         pthread_condattr_init(&clock);

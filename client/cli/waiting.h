@@ -5,9 +5,9 @@
 /*
  * Waiting
  *
- * Tells the user on stderr, once, what a module or a job has been waiting for if it takes longer than a
- * second. A thread with a connection of its own asks the daemon, since the program's own connection may
- * be waiting in a call.
+ * Tells the user on stderr, once, what a module or a job waits for if it takes longer than a second. A
+ * thread with a connection of its own asks the daemon, since the program's own connection may be waiting
+ * in a call.
  */
 
 #include <stdint.h>
@@ -17,11 +17,12 @@ typedef struct Waiting Waiting;
 /**
  * waiting_begin() - a wait begins
  * @socket: as for gpuq_connect(); must stay as it is
- * @job:    its id; 0: a module
+ * @module: the name of the module that is being loaded; NULL: the wait is for a job
+ * @job:    its id
  *
  * Return: for waiting_end(); NULL: nothing will be told.
  */
-Waiting *waiting_begin(const char *socket, uint64_t job);
+Waiting *waiting_begin(const char *socket, const char *module, uint64_t job);
 /** waiting_end() - it is over. Does not wait for the thread, which frees the rest. */
 void waiting_end(Waiting *waiting);
 

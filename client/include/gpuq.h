@@ -699,19 +699,29 @@ typedef struct gpuq_queue_entry {
         unsigned retries;
 } gpuq_queue_entry;
 
+/* A module that is not loaded yet. */
+typedef struct gpuq_queue_module {
+        uint32_t uid;
+        const char *user, *name, *reason;
+        uint64_t waited_us;
+        int device; /* -1: not chosen yet */
+} gpuq_queue_module;
+
 typedef struct gpuq_queue {
         gpuq_queue_entry *entries;
         size_t n_entries;
+        gpuq_queue_module *modules;
+        size_t n_modules;
 } gpuq_queue;
 
 /** gpuq_get_status() - get the state of the daemon. Free it with gpuq_status_free(). */
 GPUQ_API int gpuq_get_status(gpuq_client *client, gpuq_status **ret_status);
 GPUQ_API void gpuq_status_free(gpuq_status *status);
 /**
- * gpuq_get_queue() - get all waiting and running jobs. Free them with gpuq_queue_free().
- * @uid: jobs of this user; -1: of all users
+ * gpuq_get_queue() - get all waiting and running jobs, and loading modules. Free it with gpuq_queue_free().
+ * @uid: of this user; -1: of all users. Names and labels of others are empty, except for administrators.
  *
- * The daemon sends 1,024 jobs at a time: a longer list shows each part as it was when it was sent.
+ * The daemon sends 1,024 of them at a time: a longer list shows each part as it was when it was sent.
  */
 GPUQ_API int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue);
 GPUQ_API void gpuq_queue_free(gpuq_queue *queue);

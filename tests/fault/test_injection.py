@@ -27,7 +27,7 @@ CRASH = re.compile(r"killed by signal (?!9\b)\d+|Assertion|terminate called|stac
 
 # Libraries that end their process when they lack something, and the functions of ours that call them so; libuv,
 # whose table of what it watches grows whenever that is due, anywhere. docs/reliability.md tells of the same.
-ENDS_ITS_PROCESS = {("libc", "user_look_up")}
+ENDS_ITS_PROCESS = {("libc", "names_find_group"), ("libc", "names_find_uid"), ("libc", "names_find_groups")}
 
 
 @pytest.fixture(scope="module")

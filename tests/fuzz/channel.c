@@ -114,7 +114,7 @@ static void play_load_module(void) {
         request.body_case = GPUQ__V1__REQUEST__BODY_MODULE_LOAD;
         request.module_load = &load;
         fake_send(play.owner, &request);
-        play.owner->module = play.fake->supervisor->engine.last_module;
+        play.owner->module = play.fake->supervisor->engine.last.module;
 }
 
 static void play_prepare(const uint8_t *data, size_t n_data) {
@@ -158,8 +158,8 @@ static void play_make_word(Word *word) {
         const WordNames names = {
                 .job = play_job,
                 .userdata = &play.input,
-                .last_arena = engine->last_arena,
-                .last_module = engine->last_module,
+                .last_arena = engine->last.arena,
+                .last_module = engine->last.module,
         };
 
         word_make(&play.input, &names, word);

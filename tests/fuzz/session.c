@@ -77,9 +77,9 @@ static uint64_t play_number(Input *input, const ProtobufCFieldDescriptor *field,
         const Supervisor *supervisor = speaker->world->fake->supervisor;
 
         if (field_is(field, "arena") || field_is(field, "image") || field_is(field, "word_arena"))
-                return play_last(speaker, supervisor->engine.last_arena);
+                return play_last(speaker, supervisor->engine.last.arena);
         if (field_is(field, "module"))
-                return play_last(speaker, supervisor->engine.last_module);
+                return play_last(speaker, supervisor->engine.last.module);
         if (field_is(field, "tag"))
                 return play_tag(speaker);
         if (field_is(field, "id") || field_is(field, "ids") || field_is(field, "after"))
@@ -192,7 +192,7 @@ static void play_submit(World *world) {
                 return;
         kernel.module = client->fake->module;
         kernel.name = "add";
-        buffer.arena = play_last(&speaker, world->fake->supervisor->engine.last_arena);
+        buffer.arena = play_last(&speaker, world->fake->supervisor->engine.last.arena);
         buffer.offset = input_below(input, 4) * 64;
         buffer.length = 64;
         buffer.direction = input_below(input, 4);
@@ -289,8 +289,8 @@ static void play_make_word(World *world, FakeWorker *worker, Word *word) {
         const WordNames names = {
                 .job = play_job_of_worker,
                 .userdata = &speaker,
-                .last_arena = engine->last_arena,
-                .last_module = engine->last_module,
+                .last_arena = engine->last.arena,
+                .last_module = engine->last.module,
         };
 
         word_make(&world->input, &names, word);

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuq, the command line: each verb, each exit code, JSON, NumPy files, and what is wrong said plainly."""
 
+import fcntl
 import json
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 
 import numpy
 import pytest
@@ -250,6 +253,50 @@ def test_kernels_lists_the_builtin_ones():
     assert [parameter["kind"] for parameter in scale["parameters"]][:3] == ["f32", "pointer", "pointer"]
 
 
+def on_terminal(columns, *arguments, socket="/nonexistent/gpuqd.sock"):
+    """The lines that gpuq prints on a terminal of this width."""
+    main, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen([place.program("gpuq"), "--socket", socket, *arguments], stdout=terminal,
+                               env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "LC_ALL": "C.UTF-8"})
+    os.close(terminal)
+    told = b""
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:  # EIO: it has ended
+            break
+        told += part
+    os.close(main)
+    assert process.wait() == OK
+    return told.decode().splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 100, 132])
+def test_kernels_breaks_lines_between_words(columns):
+    rows = on_terminal(columns, "kernels")
+    words = set(gpuq("kernels").stdout.split())
+    assert max(map(len, rows)) <= columns
+    assert [word for row in rows for word in row.split() if word not in words] == []
+    assert sum("grid" in row for row in rows) >= 18
+
+
+def test_status_and_queue_keep_to_80_columns(drained, source):
+    process = start_gpuq(drained, "run", f"{source}:hello", "i32:1")
+    try:
+        reason = first_line(process).split(": ", 2)[2]
+        for verb, kept in (("status", {"STATE", "MEMORY", "QUEUED", "RUNNING", "USER", "SHARE"}),
+                           ("queue", {"ID", "USER", "STATE", "REASON", "WAITED", "DEV"})):
+            rows = on_terminal(80, verb, socket=drained.socket)
+            words = " ".join(rows).split()
+            assert max(map(len, rows)) <= 80 and kept <= set(words)
+            assert set(reason.split()) - {"device", "0", "is"} <= set(words), rows
+            assert "UUID" not in words
+    finally:
+        process.kill()
+        process.communicate()
+
+
 # ---- run ----
 
 def test_a_builtin_kernel_gives_numpys_answer(gpuqd, save, tmp_path):
@@ -471,7 +518,8 @@ def test_an_empty_queue(gpuqd):
     assert gpuqd.run("queue").stdout.split() == ["ID", "USER", "LABEL", "KERNEL", "STATE", "REASON", "WAITED",
                                                  "RAN", "PRI", "DEV", "RETRIES"]
     assert gpuqd.run("queue", "-h").stdout == ""
-    assert document(gpuqd.run("queue", "--json"))["jobs"] == []
+    told = document(gpuqd.run("queue", "--json"))
+    assert set(told) == {"version", "jobs", "modules"} and told["jobs"] == told["modules"] == []
 
 
 def test_the_queue_shows_what_runs(gpuqd, endless):
@@ -523,7 +571,7 @@ def test_run_names_its_job_after_a_second(gpuqd, source, tmp_path):
                                stderr=subprocess.PIPE, text=True)
     try:
         lines = iter(process.stderr.readline, "")
-        said = next(line for line in lines if "the module is" not in line)  # which may take longer too
+        said = next(line for line in lines if "is not loaded yet" not in line)  # which may take longer too
         named = re.fullmatch(r"gpuq: job ([0-9]+\.[0-9]+) is (running|waiting: .*)\n", said)
         assert named, said
         assert_ends(gpuqd.run("cancel", named[1]), OK)
@@ -531,6 +579,90 @@ def test_run_names_its_job_after_a_second(gpuqd, source, tmp_path):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_run_as_json_names_its_job_after_a_second_and_at_its_end(gpuqd, source, tmp_path):
+    process = subprocess.Popen([place.program("gpuq"), "--socket", gpuqd.socket, "run", "--json", f"{source}:forever",
+                                f"out:{tmp_path}/x.npy:i4:1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        said = next(line for line in iter(process.stderr.readline, "") if line.startswith("gpuq: job "))
+        job_id = said.split()[2]
+        assert_ends(gpuqd.run("cancel", job_id), OK)
+        output, _ = process.communicate(timeout=place.PATIENCE_S)
+        assert json.loads(output)["id"] == job_id
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# ---- a drained device ----
+
+@pytest.fixture
+def drained(gpuqd, source):
+    """Its device was drained, and has compiled the module before."""
+    run_ok(gpuqd, f"{source}:hello", "i32:1")
+    assert_ends(gpuqd.run("drain", "0", "--reason", "a new fan"), OK)
+    return gpuqd
+
+
+def first_line(process):
+    """What it says on standard error while it waits."""
+    return process.stderr.readline().rstrip("\n")
+
+
+def start_gpuq(gpuqd, *arguments):
+    return subprocess.Popen([place.program("gpuq"), "--socket", gpuqd.socket, *map(str, arguments)], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_on_a_drained_device_run_says_that_it_waits_and_why(drained, source):
+    process = start_gpuq(drained, "run", f"{source}:hello", "i32:1")
+    try:
+        said = first_line(process)
+        assert said.startswith(f"gpuq: {source} is not loaded yet: device 0 is drained by ") and said.endswith("a new fan")
+        queue = document(drained.run("queue", "--json"))
+        (module,) = queue["modules"]
+        assert set(module) == {"uid", "user", "name", "reason", "waited_us", "device"} and not queue["jobs"]
+        assert module["name"] == str(source) and said.endswith(module["reason"]) and module["waited_us"] > 0
+        row = drained.run("queue", "-h").stdout
+        assert row.split()[:1] == ["-"] and f"{source} loading" in " ".join(row.split()) and module["reason"] in row
+
+        assert_ends(drained.run("resume", "0"), OK)
+        output, _ = process.communicate(timeout=place.PATIENCE_S)
+        assert process.returncode == OK and output.startswith("hello 1")
+        assert not document(drained.run("queue", "--json"))["modules"]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_on_a_drained_device_a_job_says_why_it_waits(gpuqd, client, source):
+    module = client.load(source.read_text())
+    assert_ends(gpuqd.run("drain", "0", "--reason", "a new fan"), OK)
+    job = client.submit(Job().launch(module, "hello", [i32(1)]))
+    (waiting,) = until(lambda: document(gpuqd.run("queue", "--json"))["jobs"], "the job to wait")
+    assert waiting["state"] == "waiting" and waiting["reason"].startswith("device 0 is drained by ")
+    client.cancel(job)
+
+
+@pytest.mark.root
+def test_the_name_of_anothers_module_is_hidden(service):
+    one, other = 65001, 65002
+    assert_ends(service.run("drain", "0"), OK)
+    process = subprocess.Popen([place.program("gpuq"), "--socket", service.socket, "run", "builtin:sum_f32"],
+                               user=one, group=one, extra_groups=[], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        def modules(uid, *options):
+            return document(service.run("queue", "--json", *options, uid=uid))["modules"]
+
+        (seen,) = until(lambda: modules(one, "--me"), "its module to wait")
+        assert seen["uid"] == one and seen["name"] == "builtin"
+        (hidden,) = modules(other)
+        assert hidden["uid"] == one and hidden["name"] == "" and hidden["reason"] == seen["reason"]
+        assert not modules(other, "--me") and len(modules(0)) == 1 and modules(0)[0]["name"] == "builtin"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_cancel_from_another_process(gpuqd, endless, tmp_path):

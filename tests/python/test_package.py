@@ -71,7 +71,7 @@ def test_a_process_that_only_passes_on_ids_imports_no_numpy(gpuq):
     job.run()
     program = f"""
 import sys, gpuq
-assert gpuq.wait_id({job.id}).state == "done" and gpuq.status().state == "ready" and gpuq.queue() == []
+assert gpuq.wait_id({job.id!r}).state == "done" and gpuq.status().state == "ready" and gpuq.queue() == []
 print("numpy" in sys.modules)
 """
     assert python(program)[0] == "False"

@@ -83,6 +83,27 @@ def test_dependencies_by_job_and_by_id(gpuq, module, gate):
         gpuq.job(after=1.5)
 
 
+def test_ids_are_shown_and_taken_as_the_command_line_does(gpuq, module, gate):
+    job, _ = held(gpuq, module, gate)
+    shown = f"{gpuq.default_client().session}.{int(job.id) & 0xffffffff}"
+    assert str(job.id) == f"{job.id}" == shown and repr(job.id) == repr(shown) and shown in repr(job)
+    (entry,) = until(lambda: [entry for entry in gpuq.queue() if entry.id == job.id], "the job in the queue")
+    assert str(entry.id) == shown and isinstance(job.id + 1, int) and pickle.loads(pickle.dumps(job.id)) == job.id
+    after = gpuq.job(after=shown).fill(number(), 1).submit()
+    with pytest.raises(gpuq.TimeoutError):
+        gpuq.wait_id(shown, 0.001)
+    assert gpuq.cancel(str(after.id)) == 1
+    gate.open()
+    result = gpuq.wait_id(shown, 60)
+    assert result.state == "done" and str(result.id) == str(job.wait().id) == shown and shown in repr(result)
+    with pytest.raises(gpuq.NotFoundError, match=r"job 999999\.1 is unknown"):
+        gpuq.cancel("999999.1")
+    with pytest.raises(gpuq.NotFoundError, match="2 of these 2 jobs are unknown"):
+        gpuq.cancel("999999.1", "999999.2")
+    with pytest.raises(TypeError, match='such as "12.3", not 12.3'):
+        gpuq.wait_id(12.3)
+
+
 def test_a_dependency_that_failed(gpuq, module):
     first = module["forever"].submit(ONE, gpuq.Out(number()))
     second = gpuq.job(after=first).fill(number(), 1).submit()

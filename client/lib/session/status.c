@@ -204,11 +204,12 @@ void gpuq_status_free(gpuq_status *status) {
 
 #define QUEUE_TRIES 8u
 
-/* The daemon sends at most 1,024 jobs at a time. */
+/* The daemon sends at most 1,024 jobs and modules at a time. */
 typedef struct QueuePages {
         Gpuq__V1__Reply **replies;
         size_t n;
         size_t n_entries;
+        size_t n_modules;
         size_t n_texts;
 } QueuePages;
 
@@ -227,6 +228,11 @@ static size_t queue_n_texts(const Gpuq__V1__Queue *queue) {
                 n += strlen(entry->user) + strlen(entry->label) + strlen(entry->kernel) +
                      strlen(entry->reason) + 4;
         }
+        for (size_t i = 0; i < queue->n_modules; i++) {
+                const Gpuq__V1__QueueModule *module = queue->modules[i];
+
+                n += strlen(module->user) + strlen(module->name) + strlen(module->reason) + 3;
+        }
         return n;
 }
 
@@ -242,6 +248,7 @@ static int queue_pages_add(QueuePages *pages, Gpuq__V1__Reply *reply) {
         pages->replies = replies;
         pages->replies[pages->n++] = reply;
         pages->n_entries += reply->queue->n_entries;
+        pages->n_modules += reply->queue->n_modules;
         pages->n_texts += queue_n_texts(reply->queue);
         return 0;
 }
@@ -263,23 +270,38 @@ static gpuq_queue_entry queue_entry(const Gpuq__V1__QueueEntry *entry, Block *bl
         };
 }
 
+static gpuq_queue_module queue_module(const Gpuq__V1__QueueModule *module, Block *block) {
+        return (gpuq_queue_module){
+                .uid = module->uid,
+                .user = block_text(block, module->user),
+                .name = block_text(block, module->name),
+                .reason = block_text(block, module->reason),
+                .waited_us = module->waited_us,
+                .device = (int)module->device - 1,
+        };
+}
+
 static int queue_new(const QueuePages *pages, gpuq_queue **ret_queue) {
         gpuq_queue *queue;
         Block block;
         int r;
 
-        r = block_new(sizeof(*queue) + pages->n_entries * sizeof(*queue->entries), pages->n_texts,
-                      &block);
+        r = block_new(sizeof(*queue) + pages->n_entries * sizeof(*queue->entries) +
+                              pages->n_modules * sizeof(*queue->modules),
+                      pages->n_texts, &block);
         if (r < 0)
                 return r;
 
         queue = (gpuq_queue *)block.memory;
         queue->entries = (gpuq_queue_entry *)(queue + 1);
+        queue->modules = (gpuq_queue_module *)(queue->entries + pages->n_entries);
         for (size_t i = 0; i < pages->n; i++) {
                 const Gpuq__V1__Queue *page = pages->replies[i]->queue;
 
                 for (size_t k = 0; k < page->n_entries; k++)
                         queue->entries[queue->n_entries++] = queue_entry(page->entries[k], &block);
+                for (size_t k = 0; k < page->n_modules; k++)
+                        queue->modules[queue->n_modules++] = queue_module(page->modules[k], &block);
         }
 
         *ret_queue = queue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients.h"
 
+#include "arrivals.h"
 #include "snapshot.h"
 #include "util/list.h"
 
@@ -16,6 +17,7 @@ int clients_init(Clients *clients, Engine *engine) {
         TAILQ_INIT(&clients->deferring);
         TAILQ_INIT(&clients->polled);
         serving_init(&clients->serving);
+        arrivals_init(clients);
         snapshot_init(&clients->snapshot, engine->loop);
         r = bump_new(&clients->bump);
         return r < 0 ? r : transits_new(engine->loop, &clients->transits);
@@ -35,6 +37,7 @@ void clients_close(Clients *clients) {
 
 void clients_stop_listening(Clients *clients) {
         clients->listener = listener_close(clients->listener);
+        arrivals_close(clients);
 }
 
 void clients_close_handles(Clients *clients) {
@@ -54,6 +57,7 @@ void clients_refuse(Clients *clients, int code, const char *why) {
 void clients_tick(Clients *clients, uint64_t now_ns) {
         Session *session, *next;
 
+        clients_heed_answers(clients); /* or there are none, and nobody waits for ever */
         HASH_ITER (hh, clients->sessions, session, next)
                 session_tick(session, now_ns);
 }
@@ -120,9 +124,14 @@ static void clients_take_kept(Clients *clients) {
         }
 }
 
+void clients_heed_answers(Clients *clients) {
+        clients->arrivals.is_due = true;
+}
+
 void clients_begin_turn(Clients *clients) {
         ServingMember *member;
 
+        arrivals_run(clients);
         serving_begin_turn(&clients->serving);
         while ((member = serving_next(&clients->serving)))
                 session_serve_waiting(container_of(member, Session, serving));

@@ -12,6 +12,7 @@
  * and nothing else.
  */
 
+#include "arrivals.h"
 #include "detached_ops.h"
 #include "listener.h"
 #include "registry.h"
@@ -32,6 +33,8 @@ void clients_refuse(Clients *clients, int code, const char *why);
 
 /* In each turn of the loop */
 
+/** clients_heed_answers() - lookups of users have ended: go on with their connections in the next turn. */
+void clients_heed_answers(Clients *clients);
 /** clients_begin_turn() - divide a new turn among people, and serve the sessions that waited for it. */
 void clients_begin_turn(Clients *clients);
 /** clients_has_waiting() - sessions wait for their part of the next turn: the loop must not sleep. */

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "admission.h"
+#include "arrivals.h"
 #include "session.h"
 #include "registry.h"
 #include "util/activity.h"
@@ -149,6 +150,10 @@ static unsigned listener_welcome(Listener *listener, int fd) {
         int r;
 
         refusal = peer_check(listener, fd, &peer);
+        if (!refusal) {
+                arrivals_add(listener->clients, fd, &peer);
+                return;
+        }
         r = session_new(listener->clients, fd, &peer, refusal);
         if (r < 0) {
                 log_warning("rejected a connection of uid %u: %s", (unsigned)peer.uid,

@@ -10,7 +10,7 @@
 
 #define LISTING_BYTES_MAX  (3u << 20) /* of one page */
 #define LISTING_REASON_MAX 160u
-#define LISTING_SKIP_STEP  16u /* detached jobs passed over that cost one step */
+#define LISTING_SKIP_STEP  16u /* detached jobs and modules passed over that cost one step */
 
 struct Listing {
         uint64_t number; /* in its session */
@@ -20,6 +20,7 @@ struct Listing {
         User *user;        /* whose jobs are being listed; NULL: detached ones */
         JobCursor cursor;  /* among them */
         size_t n_detached; /* of the detached jobs, so many were passed */
+        size_t n_modules;  /* of the loading modules */
         bool is_complete;
         TAILQ_ENTRY(Listing) link; /* session->reports.listings */
 };
@@ -31,17 +32,21 @@ typedef struct Page {
         uint64_t now_ns;
         Gpuq__V1__QueueEntry *entries;
         Gpuq__V1__QueueEntry **list;
+        Gpuq__V1__QueueModule *modules;
+        Gpuq__V1__QueueModule **module_list;
         char (*reasons)[LISTING_REASON_MAX];
-        size_t n;
+        size_t n; /* jobs */
+        size_t n_modules;
         size_t n_bytes;
-        size_t n_passed; /* detached jobs that were looked at */
+        size_t n_passed;         /* detached jobs that were looked at */
+        size_t n_modules_passed; /* loading modules */
         size_t n_steps;
 } Page;
 
 /* ---- one job --------------------------------------------------------------- */
 
 static bool page_is_full(const Page *page) {
-        return page->n >= LISTING_PAGE || page->n_bytes > LISTING_BYTES_MAX;
+        return page->n + page->n_modules >= LISTING_PAGE || page->n_bytes > LISTING_BYTES_MAX;
 }
 
 static bool page_is_open(const Page *page, const User *user) {
@@ -112,6 +117,26 @@ static void page_add_detached(Page *page, const DetachedEntry *detached) {
         page_added(page, entry);
 }
 
+/* ---- one module ------------------------------------------------------------ */
+
+static void page_add_module(Page *page, const Module *module) {
+        Gpuq__V1__QueueModule *entry = &page->modules[page->n_modules];
+        char *reason = page->reasons[page->n + page->n_modules];
+
+        gpuq__v1__queue_module__init(entry);
+        entry->uid = module->user->uid;
+        entry->user = module->user->name;
+        if (page_is_open(page, module->user))
+                entry->name = module->name;
+        entry->waited_us = (page->now_ns - module->asked_ns) / 1000;
+        entry->device = module->slot ? module->slot->device->index + 1 : 0;
+        reason_write_module(module, reason, LISTING_REASON_MAX);
+        entry->reason = reason;
+        page->module_list[page->n_modules++] = entry;
+        page->n_bytes += gpuq__v1__queue_module__get_packed_size(entry) + 8;
+        page->n_steps++;
+}
+
 /* ---- a page ---------------------------------------------------------------- */
 
 static bool listing_wants(const Listing *listing, const Session *session, const User *user) {
@@ -153,6 +178,30 @@ static void page_visit_detached(const DetachedEntry *entry, void *userdata) {
                 page_add_detached(page, entry);
 }
 
+static void page_visit_module(Page *page, const Module *module) {
+        Listing *listing = page->listing;
+
+        if (page->n_modules_passed++ < listing->n_modules || page_is_full(page))
+                return;
+        listing->n_modules++;
+        if (module->submitter && listing_wants(listing, page->session, module->user))
+                page_add_module(page, module);
+}
+
+static void page_fill_modules(Page *page) {
+        const Engine *engine = page->session->engine;
+        const Module *module;
+        const Slot *slot;
+
+        TAILQ_FOREACH (module, &engine->unplaced_modules, wait_link)
+                page_visit_module(page, module);
+        for (slot = engine->slots; slot; slot = slot->hh.next)
+                TAILQ_FOREACH (module, &slot->loading, wait_link)
+                        page_visit_module(page, module);
+        page->n_steps += page->n_modules_passed / LISTING_SKIP_STEP;
+        page->listing->is_complete = page->n_modules_passed == page->listing->n_modules;
+}
+
 static void page_fill(Page *page) {
         const Clients *clients = page->session->clients;
         Listing *listing = page->listing;
@@ -165,7 +214,8 @@ static void page_fill(Page *page) {
         }
         clients->detached_ops->visit(clients->detached, page_visit_detached, page);
         page->n_steps += page->n_passed / LISTING_SKIP_STEP;
-        listing->is_complete = page->n_passed == listing->n_detached;
+        if (page->n_passed == listing->n_detached)
+                page_fill_modules(page);
 }
 
 static void *page_take(Bump *bump, size_t size) {
@@ -179,8 +229,10 @@ static bool page_alloc(Page *page) {
 
         page->entries = page_take(bump, sizeof(*page->entries));
         page->list = page_take(bump, sizeof(*page->list));
+        page->modules = page_take(bump, sizeof(*page->modules));
+        page->module_list = page_take(bump, sizeof(*page->module_list));
         page->reasons = page_take(bump, sizeof(*page->reasons));
-        return page->entries && page->list && page->reasons;
+        return page->entries && page->list && page->modules && page->module_list && page->reasons;
 }
 
 static void listing_free(Session *session, Listing *listing) {
@@ -215,6 +267,8 @@ static void listing_reply(Listing *listing, Session *session, uint32_t serial) {
         serving_pay(&session->serving, page.n_steps);
         queue.entries = page.list;
         queue.n_entries = page.n;
+        queue.modules = page.module_list;
+        queue.n_modules = page.n_modules;
         queue.next = listing->is_complete ? 0 : listing->number;
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_QUEUE;

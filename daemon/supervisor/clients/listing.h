@@ -5,15 +5,16 @@
 /*
  * Listing
  *
- * The answer to a QueueGet, page by page. A listing keeps its place among the users and their jobs, so
- * that a page costs the same wherever it begins. Each page shows the jobs as they are when it is made.
+ * The answer to a QueueGet, page by page: jobs, detached jobs that do not run, and modules that are
+ * not loaded yet. A listing keeps its place among the users and their jobs, so that a page of them costs
+ * the same wherever it begins. Each page shows what it lists as it is when the page is made.
  */
 
 #include <stdint.h>
 
 #include "jobs.h"
 
-#define LISTING_PAGE 1024u /* jobs */
+#define LISTING_PAGE 1024u /* jobs and modules */
 #define LISTING_MAX  4u    /* unfinished ones of one session; the oldest is dropped */
 
 typedef struct Session Session;

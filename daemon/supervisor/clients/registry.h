@@ -19,6 +19,7 @@
 #include "report_state.h"
 #include "util/bump.h"
 
+typedef struct Arrival Arrival;
 typedef struct Clients Clients;
 typedef struct DetachedOps DetachedOps;
 typedef struct DetachedTable DetachedTable;
@@ -30,6 +31,13 @@ typedef struct Transits Transits;
 
 TAILQ_HEAD(Sessions, Session);
 
+/* See arrivals.h. */
+typedef struct Arrivals {
+        TAILQ_HEAD(, Arrival) list; /* the longest here first */
+        Quota quota;
+        bool is_due; /* some of them may go on */
+} Arrivals;
+
 struct Clients {
         Engine *engine;
         const ResumeOps *resume_ops; /* provided by restart/, called with `takeover` */
@@ -38,6 +46,7 @@ struct Clients {
 
         DetachedTable *detached;
         const DetachedOps *detached_ops;
+        Arrivals arrivals;  /* connections of users who are being looked up */
         Listener *listener; /* NULL: the keeper has not handed the socket over yet */
         bool is_private;    /* serves private_uid alone */
         uid_t private_uid;

@@ -85,8 +85,8 @@ int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena
         _cleanup_(arena_unrefp) Arena *arena = NULL;
         int r;
 
-        ledger_note_id(engine->ledger, LEDGER_ARENA, ++engine->last_arena);
-        arena = arena_alloc(engine, user, place, engine->last_arena, size);
+        ledger_note_id(engine->ledger, LEDGER_ARENA, ++engine->last.arena);
+        arena = arena_alloc(engine, user, place, engine->last.arena, size);
         if (!arena)
                 return -ENOMEM;
         if (arena_charge(arena) == USER_E_QUOTA)

@@ -31,6 +31,7 @@ typedef struct DeviceOps DeviceOps;
 typedef struct Engine Engine;
 typedef struct ExecutorOps ExecutorOps;
 typedef struct Job Job;
+typedef struct Lookups Lookups;
 typedef struct Module Module;
 typedef struct Slot Slot;
 typedef struct User User;
@@ -40,6 +41,12 @@ TAILQ_HEAD(EngineJobs, Job);
 TAILQ_HEAD(EngineModules, Module);
 TAILQ_HEAD(EngineSlots, Slot);
 TAILQ_HEAD(EngineUsers, User);
+
+/* The latest numbers given. */
+typedef struct EngineIds {
+        uint64_t arena;
+        uint64_t module;
+} EngineIds;
 
 struct Engine {
         uv_loop_t *loop;
@@ -61,6 +68,7 @@ struct Engine {
         bool lacks_priority;   /* may not raise its own, see util/cores.h */
 
         User *users;
+        Lookups *lookups;               /* who they are; NULL, for tests: no threads */
         Quota quotas[_USER_RESOURCE_N]; /* what all users share */
         Arena *arenas;
         Module *modules;
@@ -70,8 +78,7 @@ struct Engine {
         struct EngineSlots giving_up; /* slots whose jobs fail */
         struct EngineJobs unplaced;   /* wait until devices are known */
         struct EngineModules unplaced_modules;
-        uint64_t last_arena;
-        uint64_t last_module;
+        EngineIds last;
 
         Loads loads;        /* of modules */
         LimitLog log_limit; /* of log lines that a peer can cause */

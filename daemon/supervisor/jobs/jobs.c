@@ -9,10 +9,9 @@ void jobs_configure(Engine *engine, const Config *config) {
         engine->config = config;
         for (size_t i = 0; i < engine->n_devices; ++i)
                 device_configure(&engine->devices[i]);
-        for (user = engine->users; user; user = user->hh.next) {
-                (void)user_look_up_again(user, engine_now(engine));
+        users_ask_again(engine);
+        for (user = engine->users; user; user = user->hh.next)
                 user_configure(user, config);
-        }
 }
 
 void jobs_fini(Engine *engine) {

@@ -14,7 +14,7 @@
  *
  * Its modules from the bottom, each of which includes only those before it:
  *
- *     limit, history, delivery, device_ops
+ *     limit, history, delivery, device_ops, lookup
  *     engine: what all share      device and lane       user      submitter
  *     executor: a worker          arena      slot       module    job
  *     cursor     dependency: edges           inflight   gate       choice: a device
@@ -38,6 +38,7 @@
 #include "inflight.h"
 #include "job.h"
 #include "limit.h"
+#include "lookup.h"
 #include "module.h"
 #include "offer.h"
 #include "place.h"

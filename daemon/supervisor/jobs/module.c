@@ -90,11 +90,12 @@ int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module
         module->engine = engine;
         module->user = submitter->user;
         module->session = submitter->id;
+        module->asked_ns = engine_now(engine);
         module->n_refs = 1;
         LIST_INIT(&module->instances);
         module->record = LEDGER_NONE;
-        module->id = spec->id ? spec->id : ++engine->last_module;
-        ledger_note_id(engine->ledger, LEDGER_MODULE, engine->last_module);
+        module->id = spec->id ? spec->id : ++engine->last.module;
+        ledger_note_id(engine->ledger, LEDGER_MODULE, engine->last.module);
         HASH_ADD(hh, engine->modules, id, sizeof(module->id), module);
         if (!module->hh.tbl) {
                 free(TAKE_PTR(module));

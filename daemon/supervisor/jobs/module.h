@@ -105,6 +105,7 @@ struct Module {
         uint32_t serial; /* of the request to answer */
         unsigned n_tries;
         int wanted_device; /* -1: any */
+        uint64_t asked_ns; /* when its session asked for it */
         Slot *slot;        /* LOADING: the slot that loads it */
         bool is_waiting;   /* in slot->loading or engine->unplaced_modules */
         TAILQ_ENTRY(Module) wait_link;

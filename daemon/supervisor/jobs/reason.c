@@ -76,8 +76,8 @@ static void reason_turn(const Job *job, const Executor *executor, char *text, si
                          slot->device->n_running == 1 ? "" : "s");
 }
 
-static void reason_queued(const Job *job, char *text, size_t n_text) {
-        const Slot *slot = job_lane(job)->slot;
+/* Return: false: the slot's worker is ready. */
+static bool reason_slot(const Slot *slot, char *text, size_t n_text) {
         const Executor *executor = slot->executor;
         uint64_t now_ns = uv_hrtime();
 
@@ -105,7 +105,18 @@ static void reason_queued(const Job *job, char *text, size_t n_text) {
                 snprintf(text, n_text, "its worker cannot start yet: %s", slot->problem);
         else if (!executor || !executor->is_ready)
                 snprintf(text, n_text, "the worker is starting");
-        else if (!TAILQ_EMPTY(&slot->alone) || reason_runs_alone(executor))
+        else
+                return false;
+        return true;
+}
+
+static void reason_queued(const Job *job, char *text, size_t n_text) {
+        const Slot *slot = job_lane(job)->slot;
+        const Executor *executor = slot->executor;
+
+        if (reason_slot(slot, text, n_text))
+                return;
+        if (!TAILQ_EMPTY(&slot->alone) || reason_runs_alone(executor))
                 snprintf(text, n_text, "jobs run one at a time to find the cause of a fault");
         else if (job->user->is_held)
                 snprintf(text, n_text, "over the limit gpu_seconds; more GPU time in about %.0f s",
@@ -114,10 +125,35 @@ static void reason_queued(const Job *job, char *text, size_t n_text) {
                 reason_turn(job, executor, text, n_text);
 }
 
+static void reason_no_device(const Engine *engine, char *text, size_t n_text) {
+        snprintf(text, n_text, "no device: %s", engine_state(engine));
+}
+
+static const char *reason_instance(const Instance *instance) {
+        if (instance->state == INSTANCE_QUEUED)
+                return "other modules are loaded first";
+        if (instance->executor->waiting)
+                return "it is loaded once the running jobs have ended";
+        return "it is being compiled";
+}
+
+void reason_write_module(const Module *module, char *text, size_t n_text) {
+        const Instance *instance;
+
+        if (!module->slot) {
+                reason_no_device(module->engine, text, n_text);
+                return;
+        }
+        if (reason_slot(module->slot, text, n_text))
+                return;
+        instance = module_find_instance(module, module->slot->executor);
+        snprintf(text, n_text, "%s", instance ? reason_instance(instance) : "queued");
+}
+
 void reason_write(const Job *job, char *text, size_t n_text) {
         switch (job->place) {
                 case JOB_UNPLACED:
-                        snprintf(text, n_text, "no device: %s", job->engine->problem);
+                        reason_no_device(job->engine, text, n_text);
                         return;
                 case JOB_PARKED:
                         snprintf(text, n_text, "%s",

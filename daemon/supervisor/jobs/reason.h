@@ -5,8 +5,8 @@
 /*
  * Reason
  *
- * Why a WAITING job waits, as text for `gpuq queue`. Of several reasons, the one that must go away
- * first.
+ * Why a WAITING job or a LOADING module waits, as text for `gpuq queue`. Of several reasons, the one
+ * that must go away first.
  */
 
 #include "job.h"
@@ -22,5 +22,7 @@
 size_t reason_count(User *user);
 /** reason_write() - the reason of a job whose user reason_count() has counted. */
 void reason_write(const Job *job, char *text, size_t n_text);
+/** reason_write_module() - the same for a module. */
+void reason_write_module(const Module *module, char *text, size_t n_text);
 
 #endif

@@ -11,11 +11,13 @@
 _Static_assert(LEDGER_ARENAS / 4 + LEDGER_ARENAS / QUOTA_PARTS <= FOOTPRINT_ARENAS,
                "one user can have more arenas than gpuqd --check says");
 
+#define RESOURCE_FILES_ASSUMED 1024u /* if the kernel does not say: the smallest usual limit */
+
 /* The keeper has the same limit. */
 static uint64_t resource_files_max(void) {
         struct rlimit limit;
 
-        return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : 0;
+        return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : RESOURCE_FILES_ASSUMED;
 }
 
 /* Not 0, which would be no limit. */

@@ -8,43 +8,38 @@
 
 #include "device.h"
 #include "engine.h"
-#include "subids.h"
 #include "util/human.h"
 #include "util/list.h"
 #include "util/log.h"
-#include "util/names.h"
 
-/* Once per user, because a name service on the network may be slow; again after a failure. */
-static void user_look_up(User *user) {
-        char *name;
-        int r;
-
-        r = names_find_uid(user->uid, &name, &user->gid);
-        user->naming = r == 0 ? USER_NAMED : r < 0 ? USER_NAME_UNKNOWN : USER_NAMELESS;
-        if (r < 0)
-                log_warning("cannot look up the name of uid %u: %s; its [user NAME] section does "
-                            "not apply until a lookup succeeds",
-                            (unsigned)user->uid, strerror(-r));
-        if (r)
-                return;
-        free(user->name);
-        user->name = name;
+/* Takes the texts over. */
+static void user_take_name(User *user, LookupName *name) {
+        user->naming = name->naming;
+        if (name->naming == USER_NAMED) {
+                free(user->name);
+                user->name = TAKE_PTR(name->name);
+                user->gid = name->gid;
+        }
+        if (name->groups) {
+                free(user->groups);
+                user->groups = TAKE_PTR(name->groups);
+                user->n_groups = name->n_groups;
+        }
 }
 
-/* Once per user and only where a class asks for it; without an answer no class applies. */
-static void user_look_up_groups(User *user, const Config *config) {
-        int r;
-
-        if (!config->classes || user->groups || user->naming != USER_NAMED)
-                return;
-        r = names_find_groups(user->name, user->gid, &user->groups, &user->n_groups);
-        if (r < 0)
+static void user_log_name(const User *user, const LookupName *name) {
+        if (name->naming == USER_NAME_UNKNOWN)
+                log_warning("cannot look up the name of uid %u: %s; its [user NAME] section and "
+                            "its classes do not apply until a lookup succeeds",
+                            (unsigned)user->uid, strerror(-name->error));
+        if (name->groups_error < 0)
                 log_warning("cannot look up the groups of user %s: %s; no [class NAME] section "
-                            "applies until a reload",
-                            user->name, strerror(-r));
+                            "applies until a lookup succeeds",
+                            user->name, strerror(-name->groups_error));
 }
 
-int user_new(uid_t uid, gid_t gid, const Config *config, Quota *quotas, User **ret_user) {
+int user_new(uid_t uid, gid_t gid, LookupName *name, const Config *config, Quota *quotas,
+             User **ret_user) {
         _cleanup_(user_freep) User *user = NULL;
         int r;
 
@@ -75,7 +70,8 @@ int user_new(uid_t uid, gid_t gid, const Config *config, Quota *quotas, User **r
         if (r < 0)
                 return r;
 
-        user_look_up(user);
+        user_take_name(user, name);
+        user_log_name(user, name);
         user_configure(user, config);
         *ret_user = TAKE_PTR(user);
         return 0;
@@ -118,16 +114,7 @@ UserBacklog *user_has_backlog(User *user, Engine *engine) {
         return &person->backlog;
 }
 
-bool user_look_up_again(User *user, uint64_t now_ns) {
-        if (user->naming != USER_NAME_UNKNOWN || now_ns < user->look_up_ns)
-                return false;
-        user_look_up(user);
-        user->look_up_ns = now_ns + USER_LOOK_UP_NS;
-        return user->naming != USER_NAME_UNKNOWN;
-}
-
 void user_configure(User *user, const Config *config) {
-        user_look_up_groups(user, config);
         user->limits =
                 *config_limits_in(config, user->name, user->uid, user->groups, user->n_groups);
         user->window_ns = config->gpu_window_s * 1000000000ull;
@@ -141,13 +128,14 @@ void user_configure(User *user, const Config *config) {
 
 /* ---- persons --------------------------------------------------------------- */
 
-static int user_add(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
+static int user_add(Engine *engine, uid_t uid, gid_t gid, LookupName *name, User **ret_user) {
         User *user;
         int r;
 
-        r = user_new(uid, gid, engine->config, engine->quotas, &user);
+        r = user_new(uid, gid, name, engine->config, engine->quotas, &user);
         if (r < 0)
                 return r;
+        user->look_up_ns = engine_now(engine) + USER_LOOK_UP_NS;
         HASH_ADD(hh, engine->users, uid, sizeof(user->uid), user);
         if (!user->hh.tbl) {
                 user_free(user);
@@ -169,17 +157,14 @@ static User *user_find(const Engine *engine, uid_t uid) {
 
 /* A uid with a name is a user of its own, even if it is in a range of subordinate uids. So is a
  * uid whose owner is unknown. */
-static int user_find_person(Engine *engine, User *user) {
-        User *person;
-        uid_t owner;
+static int user_join_person(Engine *engine, User *user, LookupAnswer *answer) {
+        User *person = answer->has_owner ? user_find(engine, answer->owner) : NULL;
         char *name;
         int r;
 
-        if (user->naming != USER_NAMELESS || subids_owner(user->uid, &owner) != 0)
+        if (!answer->has_owner)
                 return 0;
-
-        person = user_find(engine, owner);
-        r = person ? 0 : user_add(engine, owner, (gid_t)-1, &person);
+        r = person ? 0 : user_add(engine, answer->owner, (gid_t)-1, &answer->owner_name, &person);
         if (r < 0)
                 return r;
         if (person->naming != USER_NAMED)
@@ -195,21 +180,108 @@ static int user_find_person(Engine *engine, User *user) {
         return 0;
 }
 
+/* ---- lookups --------------------------------------------------------------- */
+
+static bool user_wants_groups(const Engine *engine) {
+        return engine->config->classes;
+}
+
+/* What its name or its groups would be is not known. */
+static bool user_is_vague(const User *user, const Engine *engine) {
+        return user->naming == USER_NAME_UNKNOWN ||
+               (user->naming == USER_NAMED && !user->groups && user_wants_groups(engine));
+}
+
+/* A late answer does not make it a part of its owner: what it has is charged to it. */
+static void user_take_answer(Engine *engine, User *user, LookupAnswer *answer) {
+        user_take_name(user, &answer->self);
+        user_log_name(user, &answer->self);
+        user_configure(user, engine->config);
+}
+
+static void user_ask_again(Engine *engine, User *user) {
+        uint64_t now_ns = engine_now(engine);
+        LookupAnswer answer;
+
+        if (!user_is_vague(user, engine) || now_ns < user->look_up_ns)
+                return;
+        user->look_up_ns = now_ns + USER_LOOK_UP_NS;
+        if (engine->lookups) {
+                lookups_ask(engine->lookups, user->uid, user_wants_groups(engine), now_ns);
+                return;
+        }
+        lookup_run(user->uid, user_wants_groups(engine), &answer);
+        user_take_answer(engine, user, &answer);
+        lookup_answer_clear(&answer);
+}
+
+bool user_is_awaited(Engine *engine, uid_t uid) {
+        User *user = user_find(engine, uid);
+        uint64_t now_ns = engine_now(engine);
+
+        if (user) {
+                user_ask_again(engine, user);
+                return false;
+        }
+        if (!engine->lookups)
+                return false;
+        lookups_ask(engine->lookups, uid, user_wants_groups(engine), now_ns);
+        return lookups_is_awaited(engine->lookups, uid, now_ns);
+}
+
+static void user_look_up(Engine *engine, uid_t uid, LookupAnswer *ret_answer) {
+        Lookups *lookups = engine->lookups;
+
+        if (!lookups) {
+                lookup_run(uid, user_wants_groups(engine), ret_answer);
+                return;
+        }
+        lookups_ask(lookups, uid, user_wants_groups(engine), engine_now(engine));
+        lookups_await(lookups, uid);
+        if (!lookups_take(lookups, uid, ret_answer))
+                *ret_answer = (LookupAnswer){
+                        .self = {.naming = USER_NAME_UNKNOWN, .error = -ETIMEDOUT},
+                };
+}
+
 int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user) {
         User *user = user_find(engine, uid);
+        LookupAnswer answer;
         int r;
 
         if (!user) {
-                r = user_add(engine, uid, gid, &user);
+                user_look_up(engine, uid, &answer);
+                r = user_add(engine, uid, gid, &answer.self, &user);
                 if (r == 0)
-                        r = user_find_person(engine, user);
+                        r = user_join_person(engine, user, &answer);
+                lookup_answer_clear(&answer);
                 if (r < 0)
                         return r;
-        } else if (user_look_up_again(user, engine_now(engine))) {
-                user_configure(user, engine->config);
         }
         *ret_user = user;
         return 0;
+}
+
+void users_take_answers(Engine *engine) {
+        LookupAnswer answer;
+        User *user;
+        uid_t uid;
+
+        while (engine->lookups && lookups_next(engine->lookups, &uid, &answer)) {
+                user = user_find(engine, uid);
+                if (user)
+                        user_take_answer(engine, user, &answer);
+                lookup_answer_clear(&answer);
+        }
+}
+
+void users_ask_again(Engine *engine) {
+        User *user;
+
+        for (user = engine->users; user; user = user->hh.next) {
+                user->look_up_ns = 0;
+                user_ask_again(engine, user);
+        }
 }
 
 /* ---- limits ---------------------------------------------------------------- */

@@ -25,6 +25,7 @@
 
 #include "base.h"
 #include "history.h"
+#include "lookup.h"
 #include "policy.h"
 #include "resource.h"
 #include "util/config.h"
@@ -50,12 +51,6 @@ enum {
         USER_E_QUOTA, /* over a limit; nothing was charged */
 };
 
-typedef enum UserNaming {
-        USER_NAMED,
-        USER_NAMELESS,     /* the system knows no name */
-        USER_NAME_UNKNOWN, /* the lookup failed */
-} UserNaming;
-
 typedef struct UserCharge {
         User *user; /* NULL: nothing charged */
         UserResource resource;
@@ -80,7 +75,7 @@ struct User {
         UserNaming naming;
         gid_t *groups; /* as the system knows them; NULL: not looked up, or the lookup failed */
         size_t n_groups;
-        uint64_t look_up_ns; /* when the lookup may be repeated */
+        uint64_t look_up_ns; /* not before this time it is looked up again */
         ConfigLimits limits;
         uint64_t used[_USER_RESOURCE_N];
 
@@ -117,16 +112,35 @@ struct User {
         UT_hash_handle hh; /* engine->users */
 };
 
-/** user_get() - the user with this uid, made if missing. Return: 0, or a negative errno. */
+/**
+ * user_is_awaited() - the user is being looked up, and user_get() is to be called later
+ *
+ * Begins the lookup if the user is missing, or if the last one failed a while ago; the latter is not
+ * waited for.
+ */
+bool user_is_awaited(Engine *engine, uid_t uid);
+/**
+ * user_get() - the user with this uid, made if missing
+ *
+ * Before clients are served it waits for a lookup. Without an answer the user has no name.
+ *
+ * Return: 0, or a negative errno.
+ */
 int user_get(Engine *engine, uid_t uid, gid_t gid, User **ret_user);
+/** users_take_answers() - apply what lookups found meanwhile about users that exist. */
+void users_take_answers(Engine *engine);
+/** users_ask_again() - the configuration is another one: look up what it needs and is not known. */
+void users_ask_again(Engine *engine);
 /**
  * user_new() - a person
  * @gid:    of its first session, in case the system does not know the uid
+ * @name:   what is known of it; its texts become the user's
  * @quotas: by resource, of all users; the caller's, valid as long as the user
  *
  * Return: 0, or -ENOMEM.
  */
-int user_new(uid_t uid, gid_t gid, const Config *config, Quota *quotas, User **ret_user);
+int user_new(uid_t uid, gid_t gid, LookupName *name, const Config *config, Quota *quotas,
+             User **ret_user);
 /** user_free() - NULL is fine. Asserts that nothing is charged. Return: NULL. */
 User *user_free(User *user);
 DEFINE_CLEANUP(User, user_free)
@@ -144,12 +158,6 @@ static inline void user_release(User *user) {
 void user_leave_person(User *user);
 /** user_has_backlog() - list its person in the engine's backlog. Return: the person's backlog. */
 UserBacklog *user_has_backlog(User *user, Engine *engine);
-/**
- * user_look_up_again() - repeat a failed lookup of its name after USER_LOOK_UP_NS
- *
- * Return: true: the name was found, and user_configure() is due.
- */
-bool user_look_up_again(User *user, uint64_t now_ns);
 /** user_configure() - take limits and weights from a configuration, for its lanes too; existing use stays. */
 void user_configure(User *user, const Config *config);
 

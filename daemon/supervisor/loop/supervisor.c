@@ -110,6 +110,12 @@ static int supervisor_init_loop(Supervisor *supervisor) {
         return 0;
 }
 
+static void supervisor_on_answers(void *userdata) {
+        Supervisor *supervisor = userdata;
+
+        clients_heed_answers(&supervisor->clients);
+}
+
 static int supervisor_init(Supervisor *supervisor) {
         int r;
 
@@ -118,6 +124,10 @@ static int supervisor_init(Supervisor *supervisor) {
                 log_error("cannot read the keeper's configuration: %s", strerror(-r));
                 return r;
         }
+        r = lookups_new(&supervisor->loop, supervisor_on_answers, supervisor,
+                        &supervisor->engine.lookups);
+        if (r < 0)
+                return r;
         config_find_groups(supervisor->config);
         if (!supervisor->options.is_private)
                 resource_divide_arenas(supervisor->engine.quotas, supervisor->config->arenas_bytes);
@@ -226,7 +236,10 @@ static void supervisor_end_work(Supervisor *supervisor) {
         slot_close_all(&supervisor->engine);
 }
 
-static void supervisor_close_handles(Supervisor *supervisor) {
+/* Return: whether a lookup is still running. */
+static bool supervisor_close_handles(Supervisor *supervisor) {
+        bool is_asking = supervisor->engine.lookups && lookups_close(supervisor->engine.lookups);
+
         clients_close_handles(&supervisor->clients);
         supervisor->engine.keeper = keeper_link_close(supervisor->engine.keeper);
         detached_close(supervisor->clients.detached);
@@ -240,6 +253,14 @@ static void supervisor_close_handles(Supervisor *supervisor) {
         uv_close((uv_handle_t *)&supervisor->tick, NULL);
         uv_close((uv_handle_t *)&supervisor->quit_timer, NULL);
         uv_run(&supervisor->loop, UV_RUN_DEFAULT);
+        return is_asking;
+}
+
+/* The end of main() would unload what the thread is using. */
+static void supervisor_exit(int r) {
+        log_info("ended while the name service was being asked: %s",
+                 r < 0 ? strerror(-r) : "as requested");
+        _exit(r < 0);
 }
 
 /* This end was not requested: to the next supervisor it looks as if this one had been killed. */
@@ -250,13 +271,16 @@ static void supervisor_leave(Supervisor *supervisor) {
 }
 
 Supervisor *supervisor_free(Supervisor *supervisor) {
+        bool is_asking;
+        int r;
+
         if (!supervisor)
                 return NULL;
 
         if (!supervisor->engine.is_closing)
                 supervisor_leave(supervisor);
         supervisor_end_work(supervisor);
-        supervisor_close_handles(supervisor);
+        is_asking = supervisor_close_handles(supervisor);
         supervisor->clients.detached = detached_free(supervisor->clients.detached);
         monitor_fini(&supervisor->monitor);
         clients_fini(&supervisor->clients);
@@ -266,6 +290,9 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         config_free(supervisor->config);
         uv_loop_close(&supervisor->loop);
         cores_close(&supervisor->cores);
+        r = supervisor->r;
         free(supervisor);
+        if (is_asking)
+                supervisor_exit(r);
         return NULL;
 }

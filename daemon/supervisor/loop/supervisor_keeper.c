@@ -54,8 +54,10 @@ static void supervisor_on_held(Supervisor *supervisor, const char *key, int *fds
 void supervisor_listen(Supervisor *supervisor) {
         if (supervisor->clients.listener && !supervisor->engine.is_closing &&
             takeover_lets_in(supervisor->takeover) &&
-            detached_is_known(supervisor->clients.detached))
+            detached_is_known(supervisor->clients.detached)) {
+                lookups_serve(supervisor->engine.lookups);
                 listener_start(supervisor->clients.listener);
+        }
 }
 
 static void supervisor_on_held_end(Supervisor *supervisor) {

@@ -109,8 +109,8 @@ static void takeover_adopt_ledger(Takeover *takeover, Ledger *ledger) {
         ledger_free(engine->ledger);
         engine->ledger = ledger;
         takeover->clients->last_session = (uint32_t)ledger_last_id(ledger, LEDGER_SESSION);
-        engine->last_arena = ledger_last_id(ledger, LEDGER_ARENA);
-        engine->last_module = ledger_last_id(ledger, LEDGER_MODULE);
+        engine->last.arena = ledger_last_id(ledger, LEDGER_ARENA);
+        engine->last.module = ledger_last_id(ledger, LEDGER_MODULE);
 }
 
 /* Return: NULL: the ledger is in use now. Else why not. */

@@ -232,6 +232,71 @@ static void a_page_costs_the_same_however_many_jobs_wait(void **state) {
         fake_free(fake);
 }
 
+static void ask_module(FakeClient *client, char *name) {
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
+
+        load.format = GPUQ__V1__FORMAT__BUILTIN;
+        load.name = name;
+        request.body_case = GPUQ__V1__REQUEST__BODY_MODULE_LOAD;
+        request.module_load = &load;
+        fake_send(client, &request);
+}
+
+static void modules_that_wait_are_listed_after_the_jobs(void **state) {
+        Fake *fake = fake_new(0, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        size_t n_jobs = 0, n_modules = 0, n_pages = 0;
+        const Gpuq__V1__Queue *page;
+        uint64_t next = 0;
+
+        fake_submit_many(client, (FakeJob){}, LISTING_PAGE - 10);
+        for (unsigned i = 0; i < LISTING_PAGE + 5; ++i)
+                ask_module(client, "mine");
+        do {
+                ask_queue(client, next);
+                page = queue_of(client);
+                assert_true(page->n_entries + page->n_modules <= LISTING_PAGE);
+                assert_true(page->n_entries == 0 || n_modules == 0);
+                for (size_t i = 0; i < page->n_modules; ++i) {
+                        assert_string_equal(page->modules[i]->name, "mine");
+                        assert_int_equal(page->modules[i]->uid, FAKE_UID);
+                        assert_string_equal(page->modules[i]->reason, "no device: no fake device");
+                }
+                n_jobs += page->n_entries;
+                n_modules += page->n_modules;
+                n_pages++;
+                next = page->next;
+        } while (next && n_pages < 10);
+        assert_int_equal(n_jobs, LISTING_PAGE - 10);
+        assert_int_equal(n_modules, LISTING_PAGE + 5);
+        assert_int_equal(n_pages, 2);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_module_says_what_it_waits_for(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        const Gpuq__V1__Queue *page;
+
+        fake->hold_modules = true;
+        for (unsigned i = 0; i < LOADS_PERSON_MAX + 1; ++i)
+                ask_module(client, "mine");
+        fake_worker(fake, 0, 0);
+        fake_turn(fake);
+        ask_queue(client, 0);
+        page = queue_of(client);
+        assert_int_equal(page->n_modules, LOADS_PERSON_MAX + 1);
+        assert_int_equal(page->modules[0]->device, 1);
+        assert_string_equal(page->modules[0]->reason, "it is being compiled");
+        assert_string_equal(page->modules[LOADS_PERSON_MAX]->reason,
+                            "other modules are loaded first");
+        fake_release_modules(fake, fake_worker(fake, 0, 0), 0);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void the_oldest_of_too_many_lists_is_dropped(void **state) {
         Fake *fake = fake_new(0, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
@@ -262,6 +327,8 @@ int main(void) {
                 cmocka_unit_test(a_list_goes_on_where_it_was),
                 cmocka_unit_test(the_last_page_of_a_list_has_no_next_one),
                 cmocka_unit_test(a_page_costs_the_same_however_many_jobs_wait),
+                cmocka_unit_test(modules_that_wait_are_listed_after_the_jobs),
+                cmocka_unit_test(a_module_says_what_it_waits_for),
                 cmocka_unit_test(the_oldest_of_too_many_lists_is_dropped),
         };
 

@@ -51,9 +51,10 @@ static Config config = {
 static Quota quotas[_USER_RESOURCE_N]; /* zeroed: nothing is divided */
 
 static User *make_user(void) {
+        LookupName nameless = {.naming = USER_NAMELESS};
         User *user;
 
-        assert_int_equal(user_new(FAKE_UID, FAKE_UID, &config, quotas, &user), 0);
+        assert_int_equal(user_new(FAKE_UID, FAKE_UID, &nameless, &config, quotas, &user), 0);
         return user;
 }
 
@@ -67,36 +68,42 @@ static void an_unknown_uid_is_its_own_name(void **state) {
 /* Any failure of the name service counted as "no such user", for ever. */
 static void a_lookup_that_failed_is_repeated(void **state) {
         ConfigUser alice = {.name = (char *)"alice", .limits = {.weight = 3}};
+        Engine engine = {.config = &config, .now_ns = 1000};
         User *user;
 
         config.users = &alice;
         lookup_error = ETIMEDOUT;
-        user = make_user();
+        assert_int_equal(user_get(&engine, FAKE_UID, FAKE_UID, &user), 0);
         assert_string_equal(user->name, "4242");
-        assert_false(user_look_up_again(user, 1000));
         lookup_error = 0;
-        assert_false(user_look_up_again(user, 1000 + USER_LOOK_UP_NS - 1));
-        assert_true(user_look_up_again(user, 1000 + USER_LOOK_UP_NS));
+        engine.now_ns += USER_LOOK_UP_NS - 1;
+        assert_false(user_is_awaited(&engine, FAKE_UID));
+        assert_string_equal(user->name, "4242");
+        engine.now_ns++;
+        assert_false(user_is_awaited(&engine, FAKE_UID));
         assert_string_equal(user->name, "alice");
         assert_int_equal(user->gid, 77);
-        user_configure(user, &config);
         assert_true(user->limits.weight == 3);
 
         n_lookups = 0;
-        assert_false(user_look_up_again(user, UINT64_MAX));
+        engine.now_ns = UINT64_MAX;
+        assert_false(user_is_awaited(&engine, FAKE_UID));
         assert_int_equal(n_lookups, 0);
-        user_free(user);
+        jobs_fini(&engine);
         config.users = NULL;
         lookup_error = ENOENT;
 }
 
 static void an_unknown_uid_is_not_looked_up_again(void **state) {
-        User *user = make_user();
+        Engine engine = {.config = &config, .now_ns = 1000};
+        User *user;
 
+        assert_int_equal(user_get(&engine, FAKE_UID, FAKE_UID, &user), 0);
         n_lookups = 0;
-        assert_false(user_look_up_again(user, UINT64_MAX));
+        engine.now_ns = UINT64_MAX;
+        assert_false(user_is_awaited(&engine, FAKE_UID));
         assert_int_equal(n_lookups, 0);
-        user_free(user);
+        jobs_fini(&engine);
 }
 
 static void what_is_over_a_limit_is_not_charged(void **state) {

@@ -19,6 +19,7 @@ from ctypes import byref, c_uint64, c_void_p
 from . import _native as native
 from . import errors, memory
 from .image import Images
+from .result import JobId
 from .spare import Spares
 
 _epochs = itertools.count(1)
@@ -252,7 +253,7 @@ class Client:
     # ---- the daemon's state ----
 
     def cancel(self, *ids) -> int:
-        """Cancel jobs of any process of this user, by id; without ids, all unfinished jobs of this user.
+        """Cancel jobs of any process of this user by id, such as "12.3"; without ids, all its unfinished jobs.
 
         Returns the number of jobs that this call cancels. Raises NotFoundError if a job is unknown, DeniedError if it
         belongs to another user.
@@ -261,13 +262,13 @@ class Client:
         told = native.Cancelled()
         self._check(native.cancel_ids(self._connection(), numbers, len(ids), byref(told)))
         if told.n_denied:
-            raise errors.DeniedError(f"permission denied: {told.n_denied} of these jobs belong to another user")
+            raise errors.DeniedError(f"permission denied: {_some(told.n_denied, numbers)} of another user")
         if told.n_unknown:
-            raise errors.NotFoundError(f"{told.n_unknown} of these jobs do not exist or ended too long ago")
+            raise errors.NotFoundError(f"{_some(told.n_unknown, numbers)} unknown, or ended too long ago")
         return told.n_ended
 
     def wait_id(self, id, timeout: float | None = None):
-        """Wait for a job of any process of this user, by id. Returns or raises as `Job.wait` does."""
+        """Wait for a job of any process of this user, by id, such as "12.3". Returns or raises as `Job.wait` does."""
         from .waiting import wait_id
         return wait_id(self, job_id(id), timeout)
 
@@ -282,6 +283,12 @@ class Client:
         return queue(self, everybody)
 
 
+def _some(n: int, numbers) -> str:
+    if len(numbers) == 1:
+        return f"job {JobId(numbers[0])} is"
+    return f"{n} of these {len(numbers)} jobs {'is' if n == 1 else 'are'}"
+
+
 def job_id(job) -> int:
     """The id of a Job, a number, or text such as "12.3"."""
     if isinstance(job, str):
@@ -290,7 +297,7 @@ def job_id(job) -> int:
         return value.value
     number = getattr(job, "id", job)
     if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(f"expected a job or a job id, not {job!r}")
+        raise TypeError(f"expected a job or a job id such as \"12.3\", not {job!r}")
     if number == 0:
         raise ValueError("this job was not submitted, so it has no id: submit it first")
     return number

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 from . import _native as native
 from . import client as clients
+from .result import JobId
 
 
 def _plain(struct: ctypes.Structure) -> SimpleNamespace:
@@ -37,6 +38,7 @@ def _status(client) -> SimpleNamespace:
 
 def _entry(struct: native.QueueEntry) -> SimpleNamespace:
     entry = _plain(struct)
+    entry.id = JobId(entry.id)
     entry.waited = entry.__dict__.pop("waited_us") / 1e6
     entry.ran = entry.__dict__.pop("ran_us") / 1e6
     return entry
@@ -72,10 +74,10 @@ def queue(client=None, everybody: bool = False) -> list[SimpleNamespace]:
 
 
 def cancel(*ids) -> int:
-    """Cancel jobs of this user by id, or all unfinished ones: see `Client.cancel`."""
+    """Cancel jobs of this user by id, such as "12.3", or all unfinished ones: see `Client.cancel`."""
     return clients.default_client().cancel(*ids)
 
 
 def wait_id(id, timeout: float | None = None):
-    """Wait for a job of any process of this user, by id. Returns or raises as `Job.wait` does."""
+    """Wait for a job of any process of this user, by id, such as "12.3". Returns or raises as `Job.wait` does."""
     return clients.default_client().wait_id(id, timeout)

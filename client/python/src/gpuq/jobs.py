@@ -23,7 +23,7 @@ from .argument import check_array, pack_buffer
 from .arrays import Array
 from .convert import as_numpy
 from .device import DeviceArray
-from .result import Result, id_text
+from .result import JobId, Result
 from .staged import stage
 from .waiting import SLICE_MS, shorter
 
@@ -537,10 +537,13 @@ class Job:
 
     @property
     def id(self) -> int:
-        """The id, for `after`, `gpuq queue` and `gpuq.wait_id`; 0 before the job is submitted."""
+        """The id, for `after`, `gpuq.cancel` and `gpuq.wait_id`; 0 before the job is submitted.
+
+        It is printed as `gpuq queue` prints it, such as "12.3", which these functions take too.
+        """
         if not self._id and self._submitted:
             if self._handle is not None:
-                self._id = native.job_id(self._handle)
+                self._id = JobId(native.job_id(self._handle))
             elif self._result is not None:
                 self._id = self._result.id
         return self._id
@@ -563,7 +566,7 @@ class Job:
 
     def _words(self) -> str:
         label = f" ({self._label})" if self._label else ""
-        return f"job {id_text(self.id)}{label}" if self.id else f"a job{label}"
+        return f"job {self.id}{label}" if self.id else f"a job{label}"
 
     def __repr__(self) -> str:
         state = self._result.state if self._ended else "pending" if self._submitted else "building"

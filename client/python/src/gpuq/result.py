@@ -14,9 +14,16 @@ _NUMBERS = struct.Struct("=ii16x3Qi4x")  # of a gpuq_result: state, error, the t
 _lock = threading.Lock()
 
 
-def id_text(id: int) -> str:
-    """ "12.3", as `gpuq queue` shows it."""
-    return f"{id >> 32}.{id & 0xFFFFFFFF}"
+class JobId(int):
+    """The id of a job. It is printed as `gpuq queue` prints it: "12.3"."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{self >> 32}.{self & 0xFFFFFFFF}"
+
+    def __repr__(self) -> str:
+        return f"'{self}'"
 
 
 class Result:
@@ -29,7 +36,7 @@ class Result:
     - `waited`, `ran`: seconds, measured by the daemon
     - `gpu_time`: seconds on the GPU, for a job with timed=True
     - `device`: the index of the device where it ran
-    - `id`: the id of the job
+    - `id`: the id of the job, which is printed as "12.3"
 
     The package may know that a job is done before it knows the other members. It then fetches them at first use, which
     may take some microseconds. In a child of the process that ran the job, this raises ForkedError.
@@ -74,9 +81,9 @@ class Result:
         self._handle = None
 
     @property
-    def id(self) -> int:
+    def id(self) -> JobId:
         handle = self._handle
-        return self._id or (native.job_id(handle) if handle is not None else self._id)
+        return JobId(self._id or (native.job_id(handle) if handle is not None else self._id))
 
     @property
     def output(self) -> str:
@@ -103,7 +110,7 @@ class Result:
         return _rebuild, (self.id, self.state, self.error, self.text, self.output, self._numbers)
 
     def __repr__(self) -> str:
-        return (f"<gpuq.Result of job {id_text(self.id)}: {self.state} on device {self.device}, waited "
+        return (f"<gpuq.Result of job {self.id}: {self.state} on device {self.device}, waited "
                 f"{self.waited * 1e3:.3f} ms, ran {self.ran * 1e3:.3f} ms>")
 
 

@@ -63,6 +63,7 @@ _gpuq() {
         options='--json --socket --help'
         case $verb in
                 '') COMPREPLY=($(compgen -W 'status kernels run queue cancel wait fetch drain resume --socket --help --version' -- "$current")); return ;;
+                status) options+=' --verbose' ;;
                 kernels) options+=' --noheader' ;;
                 queue) options+=' --user --me --noheader' ;;
                 cancel) options+=' --all' ;;

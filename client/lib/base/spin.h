@@ -20,8 +20,7 @@
 
 #define SPIN_FIRST_NS UINT64_C(100000) /* before anything is known */
 #define SPIN_GAP_NS   UINT64_C(200000) /* between two polls: another thread keeps the core */
-#define SPIN_SLICE_NS                                                                              \
-        UINT64_C(1000000) /* a gap as long as a time slice, even if the wait is over */
+#define SPIN_SLICE_NS UINT64_C(500000) /* a gap as long as a time slice, even if the wait is over */
 #define SPIN_FRESH_NS UINT64_C(1000000) /* of computing before a wait: see spin_may_yield() */
 #define SPIN_FORGET   1024u             /* each later wait takes off one part in so many */
 #define SPIN_LESS     16u               /* at least this part of the first */

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,13 +54,16 @@ static int fail_to_start(const ProcessPlan *plan, char **ret_error) {
         return r;
 }
 
+static bool shell_may_raise;
+
 /* Runs a shell command as descriptor 4 sees it; what it writes to 3 is @output. */
 static int run_shell(const char *command, const Identity *identity) {
         char *argv[] = {"sh", "-c", (char *)command, NULL}, *env[] = {"ONE=1", NULL}, *error = NULL;
         const ProcessPlan plan = {.path = "/bin/sh",
                                   .argv.items = argv,
                                   .env.items = env,
-                                  .identity = (Identity *)identity};
+                                  .identity = (Identity *)identity,
+                                  .may_raise = shell_may_raise};
         int fds[2], status;
         size_t n_output = 0;
         Process process;
@@ -119,6 +123,23 @@ static void identity_is_taken_whole(void **state) {
         identity.n_groups = 2;
         assert_int_equal(run_shell("id -G >&3", &identity), 0);
         assert_string_equal(output, "54322 54323 54324\n");
+}
+
+/* systemd's LimitNICE= is for all of gpuqd; `ulimit -e` prints the limit. */
+static void only_what_runs_no_users_code_may_raise_its_priority(void **state) {
+        struct rlimit before, limit = {30, 30};
+
+        assert_return_code(getrlimit(RLIMIT_NICE, &before), errno);
+        if (getuid() != 0 && before.rlim_max < limit.rlim_max)
+                return; /* cannot be seen here */
+        assert_return_code(setrlimit(RLIMIT_NICE, &limit), errno);
+        assert_int_equal(run_shell("grep nice /proc/self/limits >&3", NULL), 0);
+        assert_non_null(strstr(output, " 0 "));
+        shell_may_raise = true;
+        assert_int_equal(run_shell("grep nice /proc/self/limits >&3", NULL), 0);
+        assert_non_null(strstr(output, " 30 "));
+        shell_may_raise = false;
+        (void)setrlimit(RLIMIT_NICE, &before);
 }
 
 static void identity_out_of_reach_is_an_error(void **state) {
@@ -236,6 +257,7 @@ int main(void) {
                 cmocka_unit_test(program_finds_exactly_its_descriptors_and_environment),
                 cmocka_unit_test(blocked_and_ignored_signals_do_not_pass_on),
                 cmocka_unit_test(identity_is_taken_whole),
+                cmocka_unit_test(only_what_runs_no_users_code_may_raise_its_priority),
                 cmocka_unit_test(identity_out_of_reach_is_an_error),
                 cmocka_unit_test(program_that_is_not_there_is_told),
                 cmocka_unit_test(slow_name_service_holds_up_nobody_else),

@@ -152,7 +152,7 @@ static unsigned listener_welcome(Listener *listener, int fd) {
         refusal = peer_check(listener, fd, &peer);
         if (!refusal) {
                 arrivals_add(listener->clients, fd, &peer);
-                return;
+                return peer.n_groups;
         }
         r = session_new(listener->clients, fd, &peer, refusal);
         if (r < 0) {

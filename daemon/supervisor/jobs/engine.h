@@ -58,7 +58,6 @@ struct Engine {
         char *driver_version;
         uint64_t started_ns;
         bool reads_kernel_log; /* for Xids */
-        bool lacks_priority;   /* may not raise its own, see util/cores.h */
 
         User *users;
         Quota quotas[_USER_RESOURCE_N]; /* what all users share */

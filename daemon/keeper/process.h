@@ -33,7 +33,7 @@ typedef struct ProcessPlan {
         Identity *identity; /* NULL: as we are */
         bool no_new_privs;
         bool may_raise; /* its priority, as far as we may: it runs no code of users */
-        int output; /* becomes its standard output and error; 0: it has ours */
+        int output;     /* becomes its standard output and error; 0: it has ours */
 } ProcessPlan;
 
 /*

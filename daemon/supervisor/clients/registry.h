@@ -46,9 +46,10 @@ struct Clients {
 
         DetachedTable *detached;
         const DetachedOps *detached_ops;
-        Arrivals arrivals;  /* connections of users who are being looked up */
-        Listener *listener; /* NULL: the keeper has not handed the socket over yet */
-        bool is_private;    /* serves private_uid alone */
+        Arrivals arrivals;   /* connections of users who are being looked up */
+        Listener *listener;  /* NULL: the keeper has not handed the socket over yet */
+        bool is_private;     /* serves private_uid alone */
+        bool lacks_priority; /* the supervisor may not raise its own, see util/cores.h */
         uid_t private_uid;
 
         Session *sessions;

@@ -134,8 +134,6 @@ static int report_fill(ReportStatus *report) {
                 report->status.driver_version = engine->driver_version;
         report->status.state = (char *)engine_state(engine);
         report->status.uptime_us = (uv_hrtime() - engine->started_ns) / 1000;
-        if (engine->lacks_priority)
-                report->status.lacks = REPORT_LACKS_PRIORITY;
         r = report_devices(report);
         if (r < 0)
                 return r;
@@ -155,6 +153,8 @@ int status_pack(Clients *clients, uint8_t **ret_data, size_t *ret_n_data) {
         uint8_t *data;
         int r;
 
+        if (clients->lacks_priority)
+                report.status.lacks = REPORT_LACKS_PRIORITY;
         r = report_fill(&report);
         if (r < 0)
                 return r;

@@ -65,7 +65,6 @@ struct Engine {
         char *driver_version;
         uint64_t started_ns;
         bool reads_kernel_log; /* for Xids */
-        bool lacks_priority;   /* may not raise its own, see util/cores.h */
 
         User *users;
         Lookups *lookups;               /* who they are; NULL, for tests: no threads */

@@ -164,6 +164,7 @@ static int supervisor_init(Supervisor *supervisor) {
 
 int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor) {
         Supervisor *supervisor;
+        bool may_raise;
         int r;
 
         supervisor = calloc(1, sizeof(*supervisor));
@@ -173,7 +174,7 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
         activity_shift(ACTIVITY_START);
         supervisor->options = *options;
         supervisor->engine.started_ns = uv_hrtime();
-        supervisor->engine.lacks_priority = !cores_open(&supervisor->cores, true);
+        may_raise = cores_open(&supervisor->cores, true);
         engine_init(&supervisor->engine);
         if (options->transit_room)
                 resource_set_transit_room(supervisor->engine.quotas, options->transit_room);
@@ -190,6 +191,7 @@ int supervisor_new(const SupervisorOptions *options, Supervisor **ret_supervisor
                 return r;
         }
 
+        supervisor->clients.lacks_priority = !may_raise;
         *ret_supervisor = supervisor;
         return 0;
 }

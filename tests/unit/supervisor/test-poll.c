@@ -5,6 +5,7 @@
 #include "fake.h"
 
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 
 #define DONE GPUQ__V1__STATE__DONE
@@ -151,6 +152,21 @@ static void without_polling_it_sleeps_at_once(void **state) {
         fake_end(worker, id, 0);
         assert_true(bell_rings(fake, worker));
         fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void the_status_says_that_it_may_not_raise_its_priority(void **state) {
+        Fake *fake = fake_new(1, (char *[]){NULL});
+        FakeClient *client = client_with_module(fake);
+        const Gpuq__V1__Status *status;
+
+        for (int lacks = 0; lacks < 2; lacks++) {
+                fake->supervisor->clients.lacks_priority = lacks;
+                ask_status(client);
+                status = fake_receive(client)->status;
+                assert_int_equal(strstr(status->lacks, "priority") != NULL, lacks);
+        }
         fake_client_close(client);
         fake_free(fake);
 }
@@ -344,6 +360,7 @@ int main(void) {
                 cmocka_unit_test(while_it_polls_in_vain_it_naps),
                 cmocka_unit_test(it_sleeps_some_time_after_the_last_job),
                 cmocka_unit_test(without_polling_it_sleeps_at_once),
+                cmocka_unit_test(the_status_says_that_it_may_not_raise_its_priority),
                 cmocka_unit_test(on_a_busy_machine_it_sleeps_with_a_job_in_flight),
                 cmocka_unit_test(on_a_busy_machine_a_ring_is_read_when_it_is_rung),
                 cmocka_unit_test(while_it_polls_a_ring_is_read_without_a_bell),

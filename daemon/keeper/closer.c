@@ -53,8 +53,9 @@ int closer_new(size_t n_max, Closer **ret_closer) {
         if (!closer)
                 return -ENOMEM;
         if (pipe2(fds, O_CLOEXEC) < 0) {
+                r = -errno;
                 free(closer);
-                return -errno;
+                return r;
         }
         closer->from = fds[0];
         closer->to = fds[1];

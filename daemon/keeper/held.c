@@ -7,6 +7,7 @@
 
 #include "keeper/held.h"
 
+#include <string.h>
 #include <sys/resource.h>
 
 #include "keeper/notify.h"
@@ -54,8 +55,10 @@ int held_new(Held **ret_held) {
                 return -ENOMEM;
         n_max = held_raise_fd_limit();
         r = closer_new(n_max / HELD_CLOSING_PART, &held->closer);
-        if (r < 0)
-                return r;
+        if (r < 0) /* everything is closed at once, then */
+                log_warning("cannot start a thread that frees memory: %s; others may have to wait "
+                            "when a user frees much of it",
+                            strerror(-r));
         r = store_new(n_max, held->closer, &held->store);
         if (r < 0)
                 return r;

@@ -69,6 +69,7 @@ static void status_json_workers(struct json_object *document, const gpuq_status 
                 json_number(object, "contexts", worker->contexts);
                 json_number(object, "running", worker->running);
                 json_number(object, "jobs", worker->jobs);
+                json_number(object, "express", worker->express);
                 status_json_counters(object, &worker->counters);
         }
 }
@@ -196,7 +197,7 @@ static int status_print_workers(const gpuq_status *status) {
                 table_cell(table, "%u", worker->device);
                 table_cell(table, "%u", worker->uid);
                 table_cell(table, "%s", status_user(status, worker->uid));
-                table_cell(table, "%s", worker->state);
+                table_cell(table, "%s%s", worker->state, worker->express ? " (express)" : "");
                 table_cell(table, "%s", human_bytes(worker->memory).text);
                 table_cell(table, "%u", worker->running);
                 table_cell(table, "%u", worker->contexts);

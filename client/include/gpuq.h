@@ -665,6 +665,7 @@ typedef struct gpuq_worker_status {
         unsigned running, contexts; /* jobs; CUDA contexts */
         uint64_t jobs;              /* since it started */
         gpuq_worker_counters counters;
+        unsigned express; /* 1: for the short jobs of a user whose other worker has a long one */
 } gpuq_worker_status;
 
 typedef struct gpuq_user_status {

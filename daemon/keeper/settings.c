@@ -55,7 +55,7 @@ static int hold_text(char **text, const char *old, bool *is_held) {
  */
 static int settings_hold_fixed(const Settings *settings, Config *config) {
         const Config *old = settings->config;
-        bool is_held = config->device != old->device || config->cpu_devices != old->cpu_devices ||
+        bool is_held = config->device != old->device || config->cpu.devices != old->cpu.devices ||
                        config->isolation_shared != old->isolation_shared;
         int r;
 
@@ -70,7 +70,7 @@ static int settings_hold_fixed(const Settings *settings, Config *config) {
                 log_warning("changes of socket, device, cpu_devices, isolation, state_dir and "
                             "supervisor_user take effect when gpuqd is restarted");
         config->device = old->device;
-        config->cpu_devices = old->cpu_devices;
+        config->cpu.devices = old->cpu.devices;
         config->isolation_shared = old->isolation_shared;
         return 0;
 }

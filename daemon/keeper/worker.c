@@ -143,12 +143,12 @@ static void worker_make_args(Words *args, const Config *config, const KeeperMess
         words_add(args, "--in-place");
         words_add(args, config->in_place ? "yes" : "no");
         words_add(args, "--cpu-devices");
-        words_add(args, "%u", config->cpu_devices);
+        words_add(args, "%u", config->cpu.devices);
         words_add(args, "--cpu-threads");
-        words_add(args, "%u", config->cpu_threads);
-        if (config->cpu_broken) {
+        words_add(args, "%u", config->cpu.threads);
+        if (config->cpu.broken) {
                 words_add(args, "--cpu-broken");
-                words_add(args, "%s", config->cpu_broken);
+                words_add(args, "%s", config->cpu.broken);
         }
         if (message->text[0]) {
                 words_add(args, "--uuid");

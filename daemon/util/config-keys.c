@@ -255,10 +255,12 @@ static char *format_flag(const void *place) {
 
 #define AT(member)     .offset = offsetof(Config, member)
 #define RANGE(a, b)    .min = (a), .max = (b), .allowed = #a " to " #b
-#define NUMBER(member) .name = #member, .what = "a number in this range", AT(member)
+#define IN_RANGE       .what = "a number in this range"
+#define NUMBER(member) .name = #member, IN_RANGE, AT(member)
+#define CPU(member)    .name = "cpu_" #member, IN_RANGE, AT(cpu.member)
 #define LIMIT(member)  .name = #member, AT(limits.member), .user = true
 #define FLAG           .what = "a yes or no", .parse = parse_flag, .format = format_flag, .allowed = "yes, no"
-#define COUNT          .what = "a number in this range", .parse = parse_u64, .format = format_u64
+#define COUNT          IN_RANGE, .parse = parse_u64, .format = format_u64
 #define SIZE                                                                                       \
         .what = "a size", .parse = parse_size, .format = format_size,                              \
         .allowed = "bytes, with K, M, G or T, or unlimited"
@@ -332,17 +334,17 @@ static const ConfigKey config_keys[] = {
          AT(device),
          .allowed = "auto, gpu, cpu",
          .initial = "auto"},
-        {NUMBER(cpu_devices), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 64),
+        {CPU(devices), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 64),
          .initial = "1"},
         {.name = "cpu_broken",
          .what = "a file's path",
          .parse = parse_optional_path,
          .format = format_string,
-         AT(cpu_broken),
+         AT(cpu.broken),
          .max = 4096,
          .allowed = "an absolute path, or nothing",
          .initial = ""},
-        {NUMBER(cpu_threads), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 1024),
+        {CPU(threads), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 1024),
          .initial = "0"},
         {.name = "isolation",
          .what = "a kind of isolation",
@@ -371,6 +373,7 @@ static const ConfigKey config_keys[] = {
          RANGE(0, 31536000), .initial = "3600"},
         {NUMBER(gpu_window_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(1, 31536000), .initial = "86400"},
+        {.name = "express", AT(express), FLAG, .initial = "yes"},
         {.name = "coalesce", AT(coalesce), FLAG, .initial = "yes"},
         {NUMBER(coalesce_us), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 1000000),
          .initial = "0"},

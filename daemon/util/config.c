@@ -87,7 +87,7 @@ Config *config_free(Config *config) {
 
         config_free_sections(config->users);
         config_free_sections(config->classes);
-        free(config->cpu_broken);
+        free(config->cpu.broken);
         free(config->cache_dir);
         free(config->state_dir);
         free(config->kernel_log);

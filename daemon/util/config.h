@@ -23,6 +23,13 @@ typedef enum ConfigDriver {
         CONFIG_DRIVER_CPU,
 } ConfigDriver;
 
+/* Devices of the CPU driver. */
+typedef struct ConfigCpu {
+        unsigned devices;
+        char *broken;     /* for tests: a file that says which of them fail; NULL: none */
+        unsigned threads; /* host threads of each; 0: one a core */
+} ConfigCpu;
+
 typedef struct ConfigLimits {
         double weight;           /* share of GPU time beside other users, > 0 */
         uint64_t sessions;       /* connections */
@@ -57,9 +64,7 @@ typedef struct Config {
         char *state_dir;       /* detached jobs; NULL: there are none */
         char *kernel_log;      /* where NVIDIA's driver logs Xids; NULL: it is not read */
         ConfigDriver device;
-        unsigned cpu_devices;
-        char *cpu_broken;     /* for tests: a file that says which CPU devices fail; NULL: none */
-        unsigned cpu_threads; /* host threads of each CPU device; 0: one a core */
+        ConfigCpu cpu;
         bool isolation_shared;
         unsigned worker_idle_s;
         unsigned takeover_s;      /* how long a restarted supervisor waits for clients */
@@ -72,9 +77,10 @@ typedef struct Config {
         unsigned quantum_ms; /* how long one user's context has a device to itself; 0: never */
         unsigned usage_half_life_s; /* of past usage; 0: only present usage counts */
         unsigned gpu_window_s;      /* of gpu_seconds */
-        bool coalesce;              /* ready jobs of one kind become one launch */
-        unsigned coalesce_us;       /* how long a job waits for others of its kind */
-        bool in_place;          /* kernels may work on host memory directly if that was faster */
+        bool express;         /* a user held up by a long job gets a second worker for short ones */
+        bool coalesce;        /* ready jobs of one kind become one launch */
+        unsigned coalesce_us; /* how long a job waits for others of its kind */
+        bool in_place;        /* kernels may work on host memory directly if that was faster */
         unsigned job_timeout_s; /* default, 0: none */
         unsigned compile_timeout_s;
         unsigned detached_keep_s; /* for results that are not fetched */

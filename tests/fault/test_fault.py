@@ -39,6 +39,12 @@ def arange(n=N):
 
 
 @pytest.fixture
+def gpuqd(lend_gpuqd):
+    """Jobs that are held are beside each other in one worker."""
+    return lend_gpuqd(express="no")
+
+
+@pytest.fixture
 def module(client):
     return client.load(kernels.BASIC)
 

@@ -13,7 +13,7 @@ import numpy
 import pytest
 
 from harness import kernels, place, processes, rubbish
-from harness.client import InOut, Job, Out, Refused, u64
+from harness.client import Client, InOut, Job, Out, Refused, u64
 from harness.daemon import Daemon, as_user
 from harness.kernels import BOMB, FAR, Gate, assert_failed, gate_job, held_job
 from harness.load import Load, USERS
@@ -36,6 +36,10 @@ extern "C" __global__ void exits(int *out) { asm volatile("syscall" : : "a"(231)
 extern "C" __global__ void aborts(int *out) { __builtin_trap(); }
 __device__ int deeper(volatile int *out, int n) { volatile char room[256]; room[0] = (char)n; return n < 0 ? 0 : deeper(out, n + 1) + room[0]; }
 extern "C" __global__ void recurses(int *out) { out[0] = deeper(out, 1); }
+"""
+COUNTER = """
+__device__ int counter;
+extern "C" __global__ void count(int *out) { *out = ++counter; }
 """
 # As it is loaded: truncate(FILE, 5), by which it is known to be there, and no return.
 HANG = r"""
@@ -67,8 +71,13 @@ class Crowd:
         return client, client.load(GUILTY_KERNELS)
 
     def worker(self):
-        """The guilty user's, not what it has just forked or what looks for leaks in it."""
-        return until(lambda: [pid for pid in self.daemon.workers() if processes.uid(pid) == GUILTY], "the worker of the guilty one")[0]
+        """The guilty user's, not what it has just forked or what looks for leaks in it, and not its express worker."""
+        with Client(self.daemon.socket, uid=GUILTY) as client:
+            def main():
+                return [worker.pid for worker in client.status().workers
+                        if worker.uid == GUILTY and not worker.express and worker.pid in self.daemon.workers()]
+
+            return until(main, "the worker of the guilty one")[0]
 
     def processes_of(self, uid, name):
         return [pid for pid in processes.named(self.daemon.process.pid, name) if processes.uid(pid) == uid]
@@ -174,11 +183,13 @@ def test_a_worker_that_is_killed(guilty):
 
 
 def test_a_worker_that_is_stopped_by_its_own_user(guilty):
-    """That user's jobs stand still, nobody else's; a cancelled job is reason enough to end it."""
-    crowd, client, module = guilty
+    """Its jobs stand still, nobody else's; a cancelled job is reason enough to end it."""
+    crowd, client, _module = guilty
+    module, out = client.load(COUNTER), client.arena(4)  # its jobs do not go to another worker
+    client.run_well(Job().launch(module, "count", [Out(out)]))
     worker = crowd.worker()
     subprocess.run(["kill", "-STOP", str(worker)], check=True, **as_user(GUILTY))
-    job = client.submit(Job().launch(module, "nothing"))
+    job = client.submit(Job().launch(module, "count", [Out(out)]))
     until(lambda: job in client.queue() and client.queue()[job].state == pb.RUNNING, "it to be handed over")
     crowd.load.progress(3, crowd.others)
     client.cancel(job)
@@ -196,20 +207,22 @@ def test_nobody_stops_anothers_worker(guilty):
 def test_a_worker_that_hangs_in_a_driver_call(guilty):
     """Loading a module whose constructor never returns. Its session goes, and a job is cancelled that waits in vain."""
     crowd, client, module = guilty
-    worker, hanger = crowd.worker(), crowd.daemon.connect(uid=GUILTY)
-    hangs = pathlib.Path(crowd.daemon.folder) / "hangs"
-    hangs.touch()
-    hangs.chmod(0o666)
-    hang = HANG.replace("FILE", str(hangs)) + GUILTY_KERNELS
-    hanger.tell(module_load=pb.ModuleLoad(format=pb.SOURCE, image=hanger.image(hang.encode()).id, length=len(hang)))
-    until(lambda: hangs.stat().st_size == 5, "the worker to hang")
-    job = client.submit(Job().launch(module, "nothing"))
-    crowd.load.progress(3, crowd.others)
-    hanger.close()
-    until(lambda: job in client.queue(), "the job")
-    client.cancel(job)
-    assert client.wait(job).state == pb.CANCELLED
-    until(lambda: not processes.is_alive(worker), "it to be ended")
+    with crowd.daemon.configured(express="no"):  # it would load the module too, and hang
+        until(lambda: not any(worker.express for worker in client.status().workers), "express workers to end")
+        worker, hanger = crowd.worker(), crowd.daemon.connect(uid=GUILTY)
+        hangs = pathlib.Path(crowd.daemon.folder) / "hangs"
+        hangs.touch()
+        hangs.chmod(0o666)
+        hang = HANG.replace("FILE", str(hangs)) + GUILTY_KERNELS
+        hanger.tell(module_load=pb.ModuleLoad(format=pb.SOURCE, image=hanger.image(hang.encode()).id, length=len(hang)))
+        until(lambda: hangs.stat().st_size == 5, "the worker to hang")
+        job = client.submit(Job().launch(module, "nothing"))
+        crowd.load.progress(3, crowd.others)
+        hanger.close()
+        until(lambda: job in client.queue(), "the job")
+        client.cancel(job)
+        assert client.wait(job).state == pb.CANCELLED
+        until(lambda: not processes.is_alive(worker), "it to be ended")
 
 
 RUBBISH = {
@@ -292,8 +305,9 @@ def test_a_compiler_that_fills_its_memory(guilty):
 
 # ---- retries ----
 
-def test_retries_are_seen_in_the_queue_alone(gpuqd):
+def test_retries_are_seen_in_the_queue_alone(lend_gpuqd):
     """The innocent job in flight runs again; its client sees one good end, and `gpuq queue` the count."""
+    gpuqd = lend_gpuqd(express="no")  # both jobs are in one worker
     client, other = gpuqd.connect(), gpuqd.connect()
     module, theirs = client.load(kernels.BASIC), other.load(kernels.BASIC)
     values = numpy.arange(64, dtype=numpy.int32)

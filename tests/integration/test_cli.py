@@ -230,7 +230,7 @@ def test_status_shows_the_worker_that_ran_a_job(gpuqd, save):
     run_ok(gpuqd, "builtin:add_f32", *2 * [f"in:{save('a', numpy.ones(5, 'f4'))}"],
            f"out:{os.devnull}:f4:5", "u64:5")
     (worker,) = document(gpuqd.run("status", "--json"))["workers"]
-    assert set(worker) == {"pid", "device", "uid", "state", "memory", "contexts", "running", "jobs", "counters"}
+    assert set(worker) == {"pid", "device", "uid", "state", "memory", "contexts", "running", "jobs", "express", "counters"}
     assert set(worker["counters"]) == {"batches", "coalesced", "in_place", "staged_by_kernel", "staged_by_copy",
                                        "graph_hits", "graph_misses", "graph_evictions"}
     assert worker["contexts"] == 1 and worker["jobs"] >= 1

@@ -23,7 +23,7 @@ extern "C" __global__ void shifted(const float *a, const float *b, float *c, uns
 
 
 def counters(gpuqd):
-    """Of all workers together, as `gpuq status` tells them."""
+    """Of the one worker, as `gpuq status` tells them."""
     (worker,) = gpuqd.connect().status().workers
     return worker.counters
 
@@ -76,7 +76,7 @@ def behind_a_gate(gpuqd):
 
 
 def test_jobs_of_many_sessions_become_one_launch(start_gpuqd):
-    gpuqd = start_gpuqd(coalesce_us=200000)
+    gpuqd = start_gpuqd(coalesce_us=200000, express="no")
     crowd = behind_a_gate(gpuqd)
     for i, data in enumerate(crowd.data):
         numpy.testing.assert_array_equal(crowd.result(i), data[:, 0] + data[:, 1])
@@ -94,14 +94,14 @@ def test_results_are_the_same_bits_with_each_way_off(start_gpuqd, settings):
 
 
 def test_switched_off_nothing_is_coalesced_or_in_place(start_gpuqd):
-    gpuqd = start_gpuqd(coalesce="no", in_place="no")
+    gpuqd = start_gpuqd(coalesce="no", in_place="no", express="no")
     behind_a_gate(gpuqd)
     until(lambda: counters(gpuqd).staged_by_kernel == SESSIONS * EACH, "the worker tells its counters")
     assert counters(gpuqd).coalesced == counters(gpuqd).batches == counters(gpuqd).in_place == 0
 
 
 def test_a_faulty_job_fails_alone_of_all_that_ran_with_it(start_gpuqd):
-    gpuqd = start_gpuqd(coalesce_us=200000)
+    gpuqd = start_gpuqd(coalesce_us=200000, express="no")
     crowd = Crowd(gpuqd, shifted=True)
     starter = gpuqd.connect()
     gate = GateJob(starter, starter.load(kernels.BASIC))

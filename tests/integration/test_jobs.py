@@ -285,7 +285,7 @@ def test_the_end_of_a_session_ends_those_behind_its_jobs(gpuqd, client, module):
 # ---- priorities ----
 
 def test_higher_priority_goes_first(start_gpuqd):
-    daemon = start_gpuqd(inflight_jobs=1)
+    daemon = start_gpuqd(inflight_jobs=1, express="no")
     client = daemon.connect()
     module = client.load(kernels.BASIC)
     log = client.device_arena(400)

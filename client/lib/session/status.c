@@ -113,6 +113,7 @@ static void status_fill_workers(gpuq_status *to, const Gpuq__V1__Status *from, B
                         .contexts = worker->contexts,
                         .jobs = worker->jobs,
                         .counters = status_counters(worker->counters),
+                        .express = worker->express,
                 };
         }
 }

@@ -110,6 +110,16 @@ bool dependency_renew(Job *job) {
         return job->edges.n_blocking == 0;
 }
 
+bool dependency_is_beside(const Job *job, const Executor *executor) {
+        for (size_t i = 0; dependency_is_behind(job) && i < job->edges.n_order; ++i) {
+                const Job *before = job->edges.order[i].before;
+
+                if (before && before->state == JOB_RUNNING && before->executor != executor)
+                        return false;
+        }
+        return true;
+}
+
 void dependency_unblock(JobEdge *edge) {
         if (!edge->is_blocking)
                 return;

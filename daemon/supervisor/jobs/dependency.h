@@ -37,6 +37,8 @@ void dependency_end(JobEdge *edge);
 static inline bool dependency_is_behind(const Job *job) {
         return job->edges.n_behind > 0;
 }
+/** dependency_is_beside() - the jobs before it by buffers that are in flight are in this executor. */
+bool dependency_is_beside(const Job *job, const Executor *executor);
 /**
  * dependency_may_follow() - it may go in flight while jobs that precede it because of buffers are in
  * flight; a job behind many waits until they have ended

@@ -6,6 +6,7 @@
 #include "cursor.h"
 #include "dependency.h"
 #include "engine.h"
+#include "express.h"
 #include "follow.h"
 #include "inflight.h"
 #include "module.h"
@@ -61,14 +62,31 @@ static void ending_trust(const Job *job) {
                                                       job->work.kernels[i].name));
 }
 
-static void ending_learn(const Job *job, JobState state) {
+/* Beside a long job of another context a short one takes some slices of the driver more, which is not
+ * its own doing. */
+static bool ending_teaches(const Job *job, const Executor *executor) {
+        return !executor->is_express || job->outcome.ran_us * 1000 >= EXPRESS_START_NS;
+}
+
+static void ending_learn_duration(const Job *job, Executor *executor) {
+        uint64_t expected_ns;
+
+        duration_learn(job->user->duration, job->cost.class, job->outcome.ran_us * 1000,
+                       job->cost.n_beside, job->cost.busy_ns);
+        if (job->cost.is_long || job->cost.busy_ns < EXPRESS_START_NS)
+                return;
+        expected_ns = duration_expected(job->user->duration, job->cost.class);
+        if (expected_ns >= EXPRESS_START_NS)
+                inflight_note_long(executor, job->cost.class, expected_ns);
+}
+
+static void ending_learn(const Job *job, JobState state, Executor *executor) {
         bool was_late = job->outcome.failure && job->outcome.failure->code == FAILURE_TIMEOUT;
 
         if (state == JOB_DONE)
                 ending_trust(job);
-        if (state == JOB_DONE || was_late)
-                duration_learn(job->user->duration, job->cost.class, job->outcome.ran_us * 1000,
-                               job->cost.n_beside, job->cost.busy_ns);
+        if ((state == JOB_DONE || was_late) && ending_teaches(job, executor))
+                ending_learn_duration(job, executor);
 }
 
 /* Removes the job from every table; what is left is the report to its client. */
@@ -148,6 +166,7 @@ static void ending_charge_texts(Job *job) {
 
 static void ending_finish(Job *job, JobState state, Failure *failure) {
         bool was_running = job->state == JOB_RUNNING;
+        Executor *executor = job->executor;
         LedgerEnd end;
 
         job->clock.ended_ns = engine_now(job->engine);
@@ -159,7 +178,7 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
 
         ending_leave(job);
         if (was_running)
-                ending_learn(job, state);
+                ending_learn(job, state, executor);
         job_set_state(job, state);
         end = ending_of(job);
         ending_remember(job, &end);
@@ -199,6 +218,8 @@ void ending_result(Job *job, const ExecutorResult *result) {
         if (*result->output)
                 job_set_output(job, result->output, ENDING_OUTPUT_MAX);
         inflight_note_variables(job->executor, job);
+        if (result->failure && result->failure->code == FAILURE_MEMORY && job->executor->is_express)
+                express_retire(job->executor->slot); /* the next ones go where there is more */
         if (result->failure)
                 ending_fail(job, result->failure);
         else

@@ -34,19 +34,23 @@ TAILQ_HEAD(ExecutorJobs, Job);
 struct Executor {
         uint32_t id; /* the worker's */
         Engine *engine;
-        Slot *slot;     /* NULL: a probe, or the worker is lost */
-        Device *device; /* NULL: a probe */
-        bool is_ready;  /* it takes jobs */
+        Slot *slot;      /* NULL: a probe, or the worker is lost */
+        Device *device;  /* NULL: a probe */
+        bool is_ready;   /* it takes jobs */
+        bool is_express; /* its slot's second one (express.h) */
 
         struct ExecutorJobs inflight; /* oldest first */
         uint32_t n_inflight;
         uint32_t n_long;
+        uint64_t long_ns;  /* expected time of the long job that entered last */
         uint64_t short_ns; /* expected time of its jobs that are not long */
         uint64_t last_end_ns;
-        uint64_t idle_ns; /* since when no job is in flight */
+        uint64_t charged_ns; /* its users have paid until then for what others waited, see gate.c */
+        uint64_t idle_ns;    /* since when no job is in flight */
 
         Mapping *mappings;   /* arenas that it may use */
         Instance *instances; /* modules that it was given */
+        unsigned n_parked;   /* jobs that wait for one of these */
         unsigned n_crowded;  /* instances for which INSTANCE_PARKED_MAX jobs wait */
         char *waiting;       /* what the worker waits to do until no kernel runs; NULL: nothing */
 };
@@ -62,7 +66,7 @@ typedef struct ExecutorResult {
 /* Provided by workers/. Messages are sent at the end of the turn. */
 typedef struct ExecutorOps {
         /** start() - start a worker for this slot. Return: 0, or a negative errno. */
-        int (*start)(Workers *workers, Slot *slot, Executor **ret_executor);
+        int (*start)(Workers *workers, Slot *slot, bool is_express, Executor **ret_executor);
         /**
          * probe() - start a process that checks @check, or lists all devices if NULL;
          *

@@ -49,15 +49,7 @@ void follow_started(Job *job) {
 }
 
 bool follow_may_start(Job *job, const Executor *executor) {
-        if (!dependency_renew(job))
-                return false;
-        for (size_t i = 0; i < job->edges.n_order; ++i) {
-                const Job *before = job->edges.order[i].before;
-
-                if (before && before->state == JOB_RUNNING && before->executor != executor)
-                        return false;
-        }
-        return true;
+        return dependency_renew(job) && dependency_is_beside(job, executor);
 }
 
 /* ---- it ended -------------------------------------------------------------- */

@@ -27,13 +27,13 @@ static void gate_uncount(Device *device, Job *job) {
         job->cost.counted_ns = 0;
 }
 
-/* Removes overdue jobs of one slot from the gate. Return: when the next one is overdue, UINT64_MAX:
+/* Removes overdue jobs of one executor from the gate. Return: when the next one is overdue, UINT64_MAX:
  * none. */
-static uint64_t gate_age_slot(Device *device, const Slot *slot, uint64_t now_ns) {
+static uint64_t gate_age_executor(Device *device, Executor *executor, uint64_t now_ns) {
         uint64_t next_ns = UINT64_MAX;
         Job *job;
 
-        TAILQ_FOREACH (job, &slot->executor->inflight, link) {
+        TAILQ_FOREACH (job, &executor->inflight, link) {
                 uint64_t due_ns = job->clock.started_ns + gate_grace_ns(device, job);
 
                 if (!job->cost.counted_ns)
@@ -44,7 +44,7 @@ static uint64_t gate_age_slot(Device *device, const Slot *slot, uint64_t now_ns)
                 }
                 /* Nor does it block other jobs of its own user. */
                 gate_uncount(device, job);
-                inflight_unbound(slot->executor, job);
+                inflight_unbound(executor, job);
         }
         return next_ns;
 }
@@ -53,9 +53,14 @@ static uint64_t gate_age(Device *device, uint64_t now_ns) {
         uint64_t next_ns = UINT64_MAX;
         const Slot *slot;
 
-        for (slot = device->engine->slots; slot; slot = slot->hh.next)
-                if (slot->device == device && slot->executor)
-                        next_ns = MIN(next_ns, gate_age_slot(device, slot, now_ns));
+        for (slot = device->engine->slots; slot; slot = slot->hh.next) {
+                if (slot->device != device)
+                        continue;
+                if (slot->executor)
+                        next_ns = MIN(next_ns, gate_age_executor(device, slot->executor, now_ns));
+                if (slot->express)
+                        next_ns = MIN(next_ns, gate_age_executor(device, slot->express, now_ns));
+        }
         return next_ns;
 }
 
@@ -94,8 +99,7 @@ static bool gate_holder_works(const Device *device) {
 }
 
 /* Jobs that overran their quantum block no other job, not even of their own user. */
-static void gate_let_by(Device *device, QuantaDomain *domain) {
-        Executor *executor = gate_slot_of(domain)->executor;
+static void gate_let_by(Device *device, Executor *executor) {
         Job *job;
 
         if (!executor)
@@ -118,8 +122,9 @@ static void gate_charge_overrun(Device *device, QuantaDomain *domain, uint64_t s
 
         if (!executor)
                 return;
-        held_ns = now_ns - MAX(since_ns, executor->last_end_ns);
-        executor->last_end_ns = now_ns;
+        since_ns = MAX(since_ns, MAX(executor->last_end_ns, executor->charged_ns));
+        held_ns = now_ns - since_ns;
+        executor->charged_ns = now_ns;
         fairshare_charge(device->share, &lane->payer->share, held_ns, now_ns);
         fairshare_settle(device->share, &lane->payer->share, held_ns, held_ns, now_ns);
         user_add_gpu_time(lane->user, held_ns, now_ns);
@@ -139,7 +144,8 @@ Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns) {
                                       gate_holder_works(device), is_contended, now_ns);
 
         if (turn.overran) {
-                gate_let_by(device, turn.overran);
+                gate_let_by(device, gate_slot_of(turn.overran)->executor);
+                gate_let_by(device, gate_slot_of(turn.overran)->express);
                 gate_charge_overrun(device, turn.overran, turn.overran_ns, now_ns);
         }
         if (turn.domain == &pick->slot->domain)
@@ -164,7 +170,8 @@ static bool gate_is_behind_overrun(const Job *job, const QuantaDomain *domain) {
         return false;
 }
 
-/* A job too long to wait for at a quantum's end does not hold the gate either. */
+/* A job too long to wait for at a quantum's end does not hold the gate either, nor one that would be
+ * let by anyway. */
 void gate_enter(Device *device, Job *job) {
         QuantaDomain *domain = &job_lane(job)->slot->domain;
 
@@ -172,7 +179,8 @@ void gate_enter(Device *device, Job *job) {
         if (device->quanta.quantum_ns && gate_is_behind_overrun(job, domain))
                 return;
         if (!quanta_enter(&device->quanta, domain, &job->cost.quantum, job->cost.expected_ns,
-                          job->clock.started_ns))
+                          job->clock.started_ns) ||
+            job->cost.expected_ns > GATE_GRACE_MAX_NS)
                 return;
         job->cost.counted_ns =
                 MAX(MIN(job->cost.expected_ns, engine_inflight_ns(device->engine)), 1u);

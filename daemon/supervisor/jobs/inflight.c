@@ -27,6 +27,7 @@ static void inflight_enter(Executor *executor, Job *job) {
         executor->n_inflight++;
         if (job->cost.is_long) {
                 executor->n_long++;
+                executor->long_ns = job->cost.expected_ns;
                 return;
         }
         job->cost.is_bounding = true;
@@ -54,6 +55,19 @@ void inflight_unbound(Executor *executor, Job *job) {
                 return;
         job->cost.is_bounding = false;
         executor->short_ns -= job->cost.expected_ns;
+}
+
+void inflight_note_long(Executor *executor, uint64_t class, uint64_t expected_ns) {
+        Job *job;
+
+        TAILQ_FOREACH (job, &executor->inflight, link) {
+                if (job->cost.class != class || job->cost.is_long)
+                        continue;
+                inflight_unbound(executor, job);
+                job->cost.is_long = true;
+                executor->n_long++;
+                executor->long_ns = expected_ns;
+        }
 }
 
 void inflight_remove(Executor *executor, Job *job) {

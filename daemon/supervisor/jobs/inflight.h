@@ -16,6 +16,8 @@
 int inflight_send(Executor *executor, Job *job);
 /** inflight_unbound() - the job is overdue: its expected time does not limit what is in flight any more. */
 void inflight_unbound(Executor *executor, Job *job);
+/** inflight_note_long() - a job of this class turned out long: so will those that are in flight. */
+void inflight_note_long(Executor *executor, uint64_t class, uint64_t expected_ns);
 /** inflight_remove() - the job is no longer in flight. */
 void inflight_remove(Executor *executor, Job *job);
 /** inflight_find() - a job that was sent to the executor. Return: NULL: there is none. */

@@ -18,6 +18,7 @@
  *     engine: what all share      device and lane       user      submitter
  *     executor: a worker          arena      slot       module    job
  *     cursor     dependency: edges           inflight   gate       choice: a device
+ *     express: a slot's second executor
  *     place: where a job is       follow: later jobs     ending
  *     provision: workers, arenas, modules of a slot
  *     overtaken, recovery         offer      retire     scheduler  submission           reason
@@ -35,6 +36,7 @@
 #include "ending.h"
 #include "engine.h"
 #include "executor.h"
+#include "express.h"
 #include "inflight.h"
 #include "job.h"
 #include "limit.h"

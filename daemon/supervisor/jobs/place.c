@@ -151,6 +151,7 @@ static void place_unpark(Job *job) {
 
         TAILQ_REMOVE(&instance->parked, job, link);
         instance->executor->n_crowded -= instance->n_parked-- == INSTANCE_PARKED_MAX;
+        instance->executor->n_parked--;
         job->instance = NULL;
 }
 
@@ -201,6 +202,7 @@ void place_park(Job *job, Instance *instance) {
         job->instance = instance;
         TAILQ_INSERT_TAIL(&instance->parked, job, link);
         instance->executor->n_crowded += ++instance->n_parked == INSTANCE_PARKED_MAX;
+        instance->executor->n_parked++;
 }
 
 /* ---- running --------------------------------------------------------------- */
@@ -254,7 +256,8 @@ int place_run(Job *job, Executor *executor) {
  * job ended, so that concurrent jobs count once together. */
 static uint64_t place_settle(const Job *job, uint64_t now_ns) {
         Executor *executor = job->executor;
-        uint64_t busy_ns = now_ns - MAX(job->clock.started_ns, executor->last_end_ns);
+        uint64_t since_ns = MAX(job->clock.started_ns, executor->last_end_ns);
+        uint64_t busy_ns = now_ns - MAX(since_ns, executor->charged_ns);
 
         if (job->delivery.is_queued)
                 return 0;

@@ -7,13 +7,14 @@
 #include "choice.h"
 #include "ending.h"
 #include "engine.h"
+#include "express.h"
 #include "place.h"
 #include "util/list.h"
 #include "util/log.h"
 
 #define PROVISION_RETRY_MS     250u /* before the second try; doubles */
 #define PROVISION_RETRY_MAX_MS 30000u
-#define PROVISION_SHARE_MS     1000u /* while its person has too many workers */
+#define PROVISION_SHARE_NS     1000000000u /* while its person has too many workers */
 
 /* ---- slots ----------------------------------------------------------------- */
 
@@ -29,19 +30,92 @@ static void provision_serve_arenas(Slot *slot) {
         }
 }
 
+/* Where modules load now. Return: NULL: in the express executor, once that is ready. */
+static Executor *provision_loader(Slot *slot) {
+        express_start(slot);
+        if (!express_is_used(slot))
+                return slot->executor;
+        return slot->express->is_ready ? slot->express : NULL;
+}
+
+/* The main executor does not load beside the express one what that has begun to load. */
+static bool provision_has_instance(const Module *module, const Slot *slot,
+                                   const Executor *executor) {
+        return module_find_instance(module, executor) ||
+               (slot->express && module_find_instance(module, slot->express));
+}
+
 static void provision_serve_modules(Slot *slot) {
         Module *module, *next;
+        Executor *executor;
 
+        if (TAILQ_EMPTY(&slot->loading))
+                return;
+        executor = provision_loader(slot);
+        if (!executor)
+                return;
         TAILQ_FOREACH_SAFE (module, &slot->loading, wait_link, next)
-                if (!module_find_instance(module, slot->executor) &&
-                    !module_add_instance(module, slot->executor))
+                if (!provision_has_instance(module, slot, executor) &&
+                    !module_add_instance(module, executor))
                         module_failed(module,
                                       failure_new(FAILURE_MEMORY, "gpuqd has no memory to load %s",
                                                   module->name));
 }
 
+/* In reverse, so that each goes to the front of its session's queue. */
+static void provision_unpark(Instance *instance) {
+        Job *job;
+
+        while ((job = TAILQ_LAST(&instance->parked, InstanceJobs))) {
+                place_withdraw(job);
+                place_consider(job);
+        }
+}
+
+/* Modules that do not load before the long job has ended keep no other from loading, and their jobs
+ * look for another executor. */
+static void provision_relieve(Slot *slot) {
+        Instance *instance, *next;
+
+        if (!express_is_worth(slot) || !express_is_used(slot) || !slot->express->is_ready)
+                return;
+        HASH_ITER (hh, slot->executor->instances, instance, next) {
+                if (instance->state == INSTANCE_READY)
+                        continue;
+                provision_unpark(instance);
+                if (instance->state == INSTANCE_QUEUED)
+                        instance_free(instance);
+                else
+                        instance_end_load(instance);
+        }
+}
+
 static void provision_on_retry(uv_timer_t *timer) {
+        provision_relieve(timer->data);
         provision_slot(timer->data);
+}
+
+static void provision_ask_again(Slot *slot, uint64_t wait_ns) {
+        uv_timer_start(&slot->retry, provision_on_retry, wait_ns / 1000000 + 1, 0);
+}
+
+static bool provision_asks_soon(const Slot *slot) {
+        return uv_is_active((const uv_handle_t *)&slot->retry) &&
+               uv_timer_get_due_in(&slot->retry) <= EXPRESS_LOOK_NS / 1000000 + 1;
+}
+
+void provision_watch(Slot *slot) {
+        uint64_t wait_ns = EXPRESS_LOOK_NS, now_ns;
+
+        if (!slot->engine->config->express || !slot->executor || provision_asks_soon(slot))
+                return;
+        if (express_is_worth(slot)) { /* its work was looked at with that known */
+                now_ns = engine_now(slot->engine);
+                if (slot->express || slot->express_ns <= now_ns)
+                        return;
+                wait_ns = slot->express_ns - now_ns;
+        }
+        provision_ask_again(slot, wait_ns);
 }
 
 /* After its worker blamed the device, only once a check has settled that. */
@@ -59,18 +133,17 @@ static void provision_start(Slot *slot) {
                 return;
         from_ns = MAX(slot->retry_ns, slot_restart_ns(slot, now_ns));
         if (now_ns < from_ns) {
-                uv_timer_start(&slot->retry, provision_on_retry, (from_ns - now_ns) / 1000000 + 1,
-                               0);
+                provision_ask_again(slot, from_ns - now_ns);
                 return;
         }
 
-        failure = slot_charge_worker(slot);
+        failure = slot_charge_worker(slot, &slot->worker);
         if (failure) { /* until another worker of this person has ended */
                 slot_set_problem(slot, failure->text);
-                uv_timer_start(&slot->retry, provision_on_retry, PROVISION_SHARE_MS, 0);
+                provision_ask_again(slot, PROVISION_SHARE_NS);
                 return;
         }
-        r = slot->engine->executor_ops->start(slot->engine->workers, slot, &slot->executor);
+        r = slot->engine->executor_ops->start(slot->engine->workers, slot, false, &slot->executor);
         if (r < 0)
                 provision_worker_failed(slot, strerror(-r));
 }
@@ -87,6 +160,8 @@ void provision_slot(Slot *slot) {
 
         provision_serve_arenas(slot);
         provision_serve_modules(slot);
+        if (!TAILQ_EMPTY(&slot->loading) || slot->executor->n_parked)
+                provision_watch(slot);
         slot_wake(slot);
 }
 
@@ -167,16 +242,6 @@ void provision_module(Module *module) {
         provision_slot(slot);
 }
 
-/* In reverse, so that each goes to the front of its session's queue. */
-static void provision_unpark(Instance *instance) {
-        Job *job;
-
-        while ((job = TAILQ_LAST(&instance->parked, InstanceJobs))) {
-                place_withdraw(job);
-                place_consider(job);
-        }
-}
-
 /* There may be as many as their user has jobs, and the failure a compiler's log: the first one gets all
  * of it, and they end in parts. */
 static void provision_fail_parked(Instance *instance, const Failure *failure) {
@@ -198,10 +263,29 @@ void provision_module_loaded(Instance *instance, Gpuq__V1__ModuleReady *report) 
         module_loaded(module, report);
 }
 
+/* Its context is one more on the device: the main executor may still have memory. */
+static bool provision_may_load_elsewhere(const Instance *instance, const Failure *failure) {
+        return instance->executor->is_express && failure->code == FAILURE_MEMORY;
+}
+
+static void provision_load_elsewhere(Instance *instance) {
+        Slot *slot = instance->executor->slot;
+
+        express_retire(slot);
+        provision_unpark(instance);
+        instance_drop(instance);
+        provision_slot(slot);
+}
+
 /* Freed, as in the worker: a module that loaded once is loaded again with its next job. */
 void provision_module_failed(Instance *instance, Failure *failure) {
         _cleanup_(module_unrefp) Module *module = module_ref(instance->module);
 
+        if (provision_may_load_elsewhere(instance, failure)) {
+                provision_load_elsewhere(instance);
+                failure_free(failure);
+                return;
+        }
         module->n_tries = 0;
         instance_end_load(instance);
         instance->state = INSTANCE_FAILED;
@@ -217,6 +301,20 @@ void provision_worker_ready(Slot *slot) {
         pressure_clear(&slot->pressure);
         slot_set_problem(slot, NULL);
         provision_slot(slot);
+}
+
+void provision_express_ready(Slot *slot) {
+        provision_relieve(slot);
+        provision_slot(slot);
+        slot_wake(slot);
+}
+
+void provision_express_lost(Slot *slot, bool has_failed, bool by_user) {
+        express_lost(slot, has_failed);
+        if (by_user)
+                slot_note_restart(slot);
+        provision_slot(slot);
+        slot_wake(slot);
 }
 
 void provision_worker_lost(Slot *slot, bool by_user) {
@@ -342,7 +440,7 @@ static bool provision_holds_variables(const Executor *executor) {
 static bool provision_is_loading(const Executor *executor) {
         const Instance *instance;
 
-        if (!TAILQ_EMPTY(&executor->slot->making))
+        if (!executor->is_express && !TAILQ_EMPTY(&executor->slot->making))
                 return true;
         for (instance = executor->instances; instance; instance = instance->hh.next)
                 if (instance->state == INSTANCE_QUEUED || instance->state == INSTANCE_ADDING)
@@ -378,7 +476,7 @@ static void provision_forget_instance(Instance *instance, bool is_blamed) {
         provision_unpark(instance);
         if (instance->is_used)
                 module->variables_lost = true;
-        if (module->home == instance->executor->device)
+        if (module->home == instance->executor->device && !instance->executor->is_express)
                 module->home = NULL;
         instance_free(instance);
 }

@@ -28,10 +28,20 @@ void provision_module_loaded(Instance *instance, Gpuq__V1__ModuleReady *report);
 /** provision_module_failed() - jobs that waited for it end; the module gets the failure. Consumes @failure. */
 void provision_module_failed(Instance *instance, Failure *failure);
 
+/**
+ * provision_watch() - work waits for the main executor: look again soon whether a long job holds it up
+ *
+ * Repeating it is harmless.
+ */
+void provision_watch(Slot *slot);
 /** provision_is_spare() - the executor is idle, and stopping it loses nothing. */
 bool provision_is_spare(const Executor *executor);
 /** provision_worker_ready() - the slot's worker is ready. */
 void provision_worker_ready(Slot *slot);
+/** provision_express_ready() - its express worker is. */
+void provision_express_ready(Slot *slot);
+/** provision_express_lost() - that is gone. @has_failed: as of express_lost(). @by_user: as below. */
+void provision_express_lost(Slot *slot, bool has_failed, bool by_user);
 /**
  * provision_forget() - the executor is lost and its jobs are settled: forget its arenas and modules
  *

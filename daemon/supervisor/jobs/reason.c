@@ -6,6 +6,7 @@
 
 #include "engine.h"
 #include "executor.h"
+#include "express.h"
 #include "module.h"
 #include "slot.h"
 #include "util/list.h"
@@ -67,6 +68,11 @@ static void reason_turn(const Job *job, const Executor *executor, char *text, si
         reason_ahead(job, ahead, sizeof(ahead));
         if (job->cost.is_long && executor->n_long)
                 snprintf(text, n_text, "another long job of this user is running");
+        else if (job->cost.expected_ns <= express_short_ns(job->engine) && express_is_used(slot) &&
+                 !slot->express->is_ready)
+                snprintf(text, n_text,
+                         "a long job of this user is running; another worker is starting for short "
+                         "ones");
         else if (quanta_is_shut(&slot->device->quanta, &slot->domain))
                 snprintf(text, n_text, "another user's time slice (%s of this user ahead)", ahead);
         else if (job->position.n_before || job->position.n_counts != job->user->n_counts)

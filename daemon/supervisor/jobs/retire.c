@@ -18,7 +18,7 @@ static bool retire_is_forgotten(const Allowance *allowance, uint64_t now_ns) {
 static bool retire_slot_is_empty(const Slot *slot, uint64_t now_ns) {
         if (slot->allowances == &slot->shared)
                 return true; /* it stays */
-        return !slot->executor && !slot_has_work(slot) && !slot->claim &&
+        return !slot->executor && !slot->express && !slot_has_work(slot) && !slot->claim &&
                retire_is_forgotten(&slot->evictions, now_ns);
 }
 

@@ -4,6 +4,7 @@
 #include "ending.h"
 #include "dependency.h"
 #include "executor.h"
+#include "express.h"
 #include "follow.h"
 #include "gate.h"
 #include "module.h"
@@ -67,6 +68,49 @@ static bool scheduler_fits_well(QueueEntry *entry, void *userdata) {
                !scheduler_is_crowded(container_of(entry, Job, entry), userdata);
 }
 
+/* Others stay in the main executor: variables exist there alone, and it keeps the order of jobs that
+ * follow one another by their buffers. A suspect job runs alone there. */
+static bool scheduler_is_for_express(QueueEntry *entry, void *userdata) {
+        const Job *job = container_of(entry, Job, entry);
+        const Slot *slot = userdata;
+
+        return job->cost.expected_ns <= express_short_ns(job->engine) && !job_has_variables(job) &&
+               !scheduler_is_suspect(job) && dependency_is_beside(job, slot->express);
+}
+
+static bool scheduler_fits_express(QueueEntry *entry, void *userdata) {
+        const Executor *express = userdata;
+
+        return scheduler_is_for_express(entry, express->slot) &&
+               scheduler_fits_well(entry, userdata);
+}
+
+/* With an express executor beside it. */
+static bool scheduler_fits_main(QueueEntry *entry, void *userdata) {
+        const Executor *main = userdata;
+
+        if (express_is_used(main->slot) && scheduler_is_for_express(entry, main->slot))
+                return false;
+        return dependency_is_beside(container_of(entry, Job, entry), main) &&
+               scheduler_fits_well(entry, userdata);
+}
+
+static QueueEntry *scheduler_pick(Lane *lane, Executor *executor) {
+        if (executor->is_express)
+                return queue_pick_deep(&lane->queue, scheduler_fits_express, executor);
+        if (lane->slot->express)
+                return queue_pick(&lane->queue, scheduler_fits_main, executor);
+        return queue_pick(&lane->queue, executor->n_crowded ? scheduler_fits_well : scheduler_fits,
+                          executor);
+}
+
+static bool scheduler_has_room(Lane *lane, Executor *executor) {
+        const Engine *engine = executor->engine;
+
+        return !scheduler_is_held(executor->engine, lane->user) &&
+               executor->n_inflight < MAX(engine->config->inflight_jobs, 1u);
+}
+
 static Job *scheduler_next(Lane *lane, Executor *executor) {
         Job *alone = TAILQ_FIRST(&lane->slot->alone), *job;
         QueueEntry *entry;
@@ -75,13 +119,10 @@ static Job *scheduler_next(Lane *lane, Executor *executor) {
                 return NULL;
         if (alone)
                 return alone->user == lane->user && !executor->n_inflight ? alone : NULL;
-        if (scheduler_is_held(executor->engine, lane->user))
-                return NULL;
-        if (executor->n_inflight >= MAX(executor->engine->config->inflight_jobs, 1u))
+        if (!scheduler_has_room(lane, executor))
                 return NULL;
 
-        entry = queue_pick(&lane->queue, executor->n_crowded ? scheduler_fits_well : scheduler_fits,
-                           executor);
+        entry = scheduler_pick(lane, executor);
         job = entry ? container_of(entry, Job, entry) : NULL;
         if (!job || !scheduler_is_suspect(job))
                 return job;
@@ -126,8 +167,10 @@ static bool scheduler_has_modules(Job *job, Executor *executor) {
                 if (instance->state != INSTANCE_READY)
                         adding = instance;
         }
-        if (adding)
+        if (adding) {
                 place_park(job, adding);
+                provision_watch(executor->slot);
+        }
         return !adding;
 }
 
@@ -161,26 +204,63 @@ static void scheduler_start(Executor *executor, Job *job) {
                 follow_started(job);
 }
 
-/* Return: NULL: no job of this user can go here now; a later event wakes the lane. */
-static Job *scheduler_look(Lane *lane) {
-        Executor *executor = lane->slot->executor;
+static Job *scheduler_next_express(Lane *lane, Executor *express) {
+        QueueEntry *entry;
 
-        if (!executor) {
-                provision_slot(lane->slot);
+        if (!scheduler_has_room(lane, express))
                 return NULL;
-        }
-        return executor->is_ready ? scheduler_next(lane, executor) : NULL;
+        entry = scheduler_pick(lane, express);
+        return entry ? container_of(entry, Job, entry) : NULL;
+}
+
+/* The main executor comes first: what it takes is not for the express one. */
+static Job *scheduler_look_both(Lane *lane, Executor **ret_executor) {
+        Slot *slot = lane->slot;
+        Executor *main = slot->executor;
+        Job *job = NULL;
+
+        if (express_may_start(slot) &&
+            queue_pick_deep(&lane->queue, scheduler_is_for_express, slot))
+                express_start(slot);
+        if (main && main->is_ready)
+                job = scheduler_next(lane, main);
+        if (job || !slot->express || !slot->express->is_ready || !express_is_used(slot))
+                return job;
+        *ret_executor = slot->express;
+        return scheduler_next_express(lane, slot->express);
+}
+
+/* Return: NULL: no job of this user can go here now; a later event wakes the lane. */
+static Job *scheduler_look(Lane *lane, Executor **ret_executor) {
+        Slot *slot = lane->slot;
+        Executor *executor = *ret_executor = slot->executor;
+
+        if (!executor)
+                provision_slot(slot);
+        if (express_may_help(slot))
+                return scheduler_look_both(lane, ret_executor);
+        return executor && executor->is_ready ? scheduler_next(lane, executor) : NULL;
+}
+
+static void scheduler_sleep(Lane *lane) {
+        if (lane->queue.n_entries)
+                provision_watch(lane->slot);
+        lane_sleep(lane);
 }
 
 /* A user may ask for the holder's quantum only with a job that can be dispatched: otherwise the
  * holder would drain and nobody would follow. */
 static bool scheduler_may_ask(Lane *lane) {
-        return !quanta_is_shut(&lane->device->quanta, &lane->slot->domain) || scheduler_look(lane);
+        Executor *executor;
+
+        return !quanta_is_shut(&lane->device->quanta, &lane->slot->domain) ||
+               scheduler_look(lane, &executor);
 }
 
 static void scheduler_run_device(Device *device) {
         unsigned n_left = SCHEDULER_PICKS_MAX;
         uint64_t now_ns = engine_now(device->engine);
+        Executor *executor;
         Lane *lane;
         Job *job;
 
@@ -193,18 +273,18 @@ static void scheduler_run_device(Device *device) {
                         return;
                 }
                 if (!scheduler_may_ask(lane)) {
-                        lane_sleep(lane);
+                        scheduler_sleep(lane);
                         continue;
                 }
 
                 lane = gate_turn(device, lane, now_ns);
                 if (!lane || !gate_is_open(device))
                         return;
-                job = scheduler_look(lane);
+                job = scheduler_look(lane, &executor);
                 if (job)
-                        scheduler_start(lane->slot->executor, job);
+                        scheduler_start(executor, job);
                 else
-                        lane_sleep(lane);
+                        scheduler_sleep(lane);
                 lane_took_turn(lane);
         }
 }

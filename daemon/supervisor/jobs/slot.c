@@ -74,13 +74,13 @@ Slot *slot_get(Engine *engine, const User *user, Device *device) {
         return slot;
 }
 
-Failure *slot_charge_worker(Slot *slot) {
+Failure *slot_charge_worker(const Slot *slot, UserCharge *charge) {
         const Engine *engine = slot->engine;
         User *user = NULL;
 
         if (!engine->config->isolation_shared)
                 HASH_FIND(hh, engine->users, &slot->key.domain, sizeof(slot->key.domain), user);
-        if (!user || user_charge(user, &slot->worker, USER_WORKERS, 1) == 0)
+        if (!user || user_charge(user, charge, USER_WORKERS, 1) == 0)
                 return NULL;
         return user_quota_failure(user, USER_WORKERS, 1);
 }
@@ -93,7 +93,7 @@ void slot_lose_executor(Slot *slot) {
 static void slot_close(Slot *slot) {
         Lane *lane;
 
-        assert(!slot->executor);
+        assert(!slot->executor && !slot->express);
         assert(TAILQ_EMPTY(&slot->alone));
         while ((lane = LIST_FIRST(&slot->lanes))) {
                 assert(lane->queue.n_entries == 0);

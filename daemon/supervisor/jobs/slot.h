@@ -38,8 +38,11 @@ struct Slot {
         Device *device;
         UT_hash_handle hh; /* engine->slots */
 
-        Executor *executor;              /* NULL: none; else starting, ready or stopping */
-        UserCharge worker;               /* while it has one; not with isolation=shared */
+        Executor *executor; /* the main one. NULL: none; else starting, ready or stopping */
+        UserCharge worker;  /* while it has one; not with isolation=shared */
+        Executor *express;  /* for short jobs while that is held up (express.h); or NULL */
+        UserCharge express_worker;
+        uint64_t express_ns;             /* before this time none starts, and none gets work */
         QuantaDomain domain;             /* of device->quanta */
         LIST_HEAD(, Lane) lanes;         /* one; with isolation=shared one per user */
         TAILQ_HEAD(SlotJobs, Job) alone; /* jobs that must run alone */
@@ -61,9 +64,9 @@ struct Slot {
         Allowance evictions;    /* of other domains' workers */
 };
 
-/** slot_charge_worker() - before it gets an executor. Return: NULL, or why there may be none now. */
-Failure *slot_charge_worker(Slot *slot);
-/** slot_lose_executor() - it has none any more. */
+/** slot_charge_worker() - before it gets an executor, with that one's charge. Return: NULL, or why there may be none now. */
+Failure *slot_charge_worker(const Slot *slot, UserCharge *charge);
+/** slot_lose_executor() - it has no main executor any more. */
 void slot_lose_executor(Slot *slot);
 /** slot_find() - Return: the slot, or NULL. */
 Slot *slot_find(Engine *engine, const User *user, const Device *device);

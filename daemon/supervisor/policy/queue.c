@@ -189,6 +189,39 @@ QueueEntry *queue_pick(Queue *queue, QueueFits fits, void *userdata) {
         return NULL;
 }
 
+/* Return: NULL: none of its first entries fits. */
+static QueueEntry *queue_turn_pick(Queue *queue, QueueTurn *turn, QueueFits fits, void *userdata,
+                                   unsigned *n_left) {
+        unsigned n_here = QUEUE_LOOK_MAX;
+        QueueEntry *entry;
+
+        TAILQ_FOREACH (entry, &turn->entries, link) {
+                if (!*n_left || !n_here--)
+                        return NULL;
+                --*n_left;
+                queue->n_steps++;
+                if (fits(entry, userdata))
+                        return entry;
+        }
+        return NULL;
+}
+
+QueueEntry *queue_pick_deep(Queue *queue, QueueFits fits, void *userdata) {
+        unsigned n_left = QUEUE_DEEP_MAX;
+        QueueEntry *entry;
+        QueueBand *band;
+        QueueTurn *turn;
+
+        TAILQ_FOREACH (band, &queue->bands, link) {
+                TAILQ_FOREACH (turn, &band->turns, link) {
+                        entry = queue_turn_pick(queue, turn, fits, userdata, &n_left);
+                        if (entry || !n_left)
+                                return entry;
+                }
+        }
+        return NULL;
+}
+
 void queue_take(Queue *queue, QueueEntry *entry) {
         QueueTurn *turn = entry->turn;
 

@@ -16,7 +16,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define QUEUE_LOOK_MAX 32u /* sessions asked in one pick, so that many misfits cost little */
+#define QUEUE_LOOK_MAX 32u  /* sessions asked in one pick, so that many misfits cost little */
+#define QUEUE_DEEP_MAX 256u /* entries asked in one deep pick, QUEUE_LOOK_MAX of each session */
 
 typedef struct QueueTurn QueueTurn;
 
@@ -53,6 +54,11 @@ void queue_init(Queue *queue);
 int queue_push(Queue *queue, QueueEntry *entry);
 /** queue_pick() - the first entry in turn that fits; it stays in the queue. Return: the entry, or NULL. */
 QueueEntry *queue_pick(Queue *queue, QueueFits fits, void *userdata);
+/**
+ * queue_pick_deep() - the same, but an entry may overtake up to QUEUE_DEEP_MAX of its own session that
+ * do not fit
+ */
+QueueEntry *queue_pick_deep(Queue *queue, QueueFits fits, void *userdata);
 /** queue_take() - remove an entry that runs: its session's turn is over. */
 void queue_take(Queue *queue, QueueEntry *entry);
 /** queue_remove() - remove an entry at any position. */

@@ -11,7 +11,8 @@
 /* A worker whose process has not ended counts, because its context exists until then; a starting
  * worker may not have one yet. */
 static bool eviction_counts(const Worker *worker, const Slot *slot) {
-        return worker->executor.device == slot->device && worker->executor.slot != slot &&
+        return worker->executor.device == slot->device &&
+               (worker->executor.slot != slot || worker->executor.is_express) &&
                worker->state != WORKER_STARTING && !worker->lacked_memory;
 }
 
@@ -76,6 +77,25 @@ static bool eviction_is_under_way(const Worker *worker, uint64_t now_ns) {
         return worker->evicted_ns && now_ns < worker->evicted_ns + EVICTION_ENDING_MS * MS_NS;
 }
 
+/* An express worker may go at any time: its work goes back to the main worker. */
+static bool eviction_may_take(const Worker *worker, uint64_t now_ns) {
+        if (worker->executor.is_express)
+                return worker->executor.is_ready;
+        return provision_is_spare(&worker->executor) &&
+               !eviction_is_wanted(worker->executor.slot, now_ns);
+}
+
+/* Express workers go first, idle ones before busy ones, then the one that has been idle for longest. */
+static bool eviction_is_better(const Worker *worker, const Worker *best) {
+        bool is_busy = worker->executor.n_inflight > 0;
+
+        if (!best || worker->executor.is_express != best->executor.is_express)
+                return !best || worker->executor.is_express;
+        if (is_busy != (best->executor.n_inflight > 0))
+                return !is_busy;
+        return worker->executor.idle_ns < best->executor.idle_ns;
+}
+
 /* Return: NULL: all have work, or one is about to end. */
 static Worker *eviction_choose(const Slot *slot, uint64_t now_ns) {
         Worker *worker, *best = NULL;
@@ -85,9 +105,7 @@ static Worker *eviction_choose(const Slot *slot, uint64_t now_ns) {
                         continue;
                 if (eviction_is_under_way(worker, now_ns))
                         return NULL;
-                if (provision_is_spare(&worker->executor) &&
-                    !eviction_is_wanted(worker->executor.slot, now_ns) &&
-                    (!best || worker->executor.idle_ns < best->executor.idle_ns))
+                if (eviction_may_take(worker, now_ns) && eviction_is_better(worker, best))
                         best = worker;
         }
         return best;
@@ -100,7 +118,20 @@ static Worker *eviction_find(const Slot *slot, uint64_t now_ns) {
         return eviction_choose(slot, now_ns);
 }
 
-/* If the evicted domain gets work at this moment, the waiting slot still starts first. */
+/* If the evicted domain gets work at this moment, the waiting slot still starts first. A busy express
+ * worker is stopped as soon as it is idle. */
+static void eviction_take(Worker *worker, uint64_t now_ns) {
+        Slot *slot = worker->executor.slot;
+
+        worker->evicted_ns = now_ns;
+        if (worker->executor.is_express)
+                express_retire(slot);
+        else
+                slot->retry_ns = MAX(slot->retry_ns, now_ns + EVICTION_YIELD_MS * MS_NS);
+        if (provision_is_spare(&worker->executor))
+                worker_stop(worker);
+}
+
 void eviction_make_room(Slot *slot) {
         uint64_t now_ns = uv_hrtime();
         Worker *worker = eviction_find(slot, now_ns);
@@ -108,13 +139,11 @@ void eviction_make_room(Slot *slot) {
         if (!worker)
                 return;
         allowance_use(&slot->evictions, &eviction_rule, now_ns);
-        log_info("device %u has no memory for a worker of uid %u: the idle worker of uid %u is "
+        log_info("device %u has no memory for a worker of uid %u: the %s worker of uid %u is "
                  "stopped",
-                 slot->device->index, slot->key.domain, worker->domain);
-        worker->evicted_ns = now_ns;
-        worker->executor.slot->retry_ns =
-                MAX(worker->executor.slot->retry_ns, now_ns + EVICTION_YIELD_MS * MS_NS);
-        worker_stop(worker);
+                 slot->device->index, slot->key.domain,
+                 worker->executor.is_express ? "express" : "idle", worker->domain);
+        eviction_take(worker, now_ns);
 }
 
 void eviction_begin(Slot *slot, const char *why) {

@@ -17,6 +17,7 @@ static void report_worker(const Worker *worker, Gpuq__V1__WorkerStatus *to) {
         to->memory = worker->memory;
         to->running = worker->executor.n_inflight;
         to->jobs = worker->n_jobs;
+        to->express = worker->executor.is_express;
         to->contexts = worker->state != WORKER_STARTING && worker->state != WORKER_LOST;
         if (worker->counters.base.descriptor)
                 to->counters = (Gpuq__V1__WorkerCounters *)&worker->counters;

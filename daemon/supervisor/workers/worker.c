@@ -161,8 +161,9 @@ int worker_new(Workers *workers, Slot *slot, Device *check, Worker **ret_worker)
 }
 
 static void worker_log_ready(const Worker *worker) {
-        log_info("worker %d is ready on device %u for uid %u", worker->pid,
-                 worker->executor.device->index, worker->domain);
+        log_info("worker %d is ready on device %u for uid %u%s", worker->pid,
+                 worker->executor.device->index, worker->domain,
+                 worker->executor.is_express ? ", for short jobs beside a long one" : "");
 }
 
 /* The keeper may report this after the worker itself: they use two sockets. */
@@ -174,7 +175,8 @@ void worker_spawned(Worker *worker, int32_t pid) {
 
 void worker_proved(Worker *worker) {
         worker->is_proved = true;
-        worker->executor.slot->n_failures = 0;
+        if (!worker->executor.is_express)
+                worker->executor.slot->n_failures = 0;
 }
 
 void worker_ready(Worker *worker) {
@@ -182,7 +184,10 @@ void worker_ready(Worker *worker) {
         worker->executor.idle_ns = engine_now(worker->executor.engine);
         if (worker->pid)
                 worker_log_ready(worker);
-        provision_worker_ready(worker->executor.slot);
+        if (worker->executor.is_express)
+                provision_express_ready(worker->executor.slot);
+        else
+                provision_worker_ready(worker->executor.slot);
 }
 
 bool worker_may_move(WorkerState from, WorkerState to) {

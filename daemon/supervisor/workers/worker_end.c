@@ -65,6 +65,10 @@ void worker_dying(Worker *worker, FaultCause cause, const Failure *failure, cons
  * users brought its end about, or may have. */
 static void worker_release_slot(Worker *worker, Slot *slot, const Failure *failure,
                                 bool was_useless, bool by_user) {
+        if (slot->express == &worker->executor) {
+                provision_express_lost(slot, was_useless, by_user);
+                return;
+        }
         if (slot->executor != &worker->executor)
                 return;
 
@@ -220,6 +224,8 @@ static void worker_check_start(Worker *worker, uint64_t now_ns) {
         late = failure_new(FAILURE_NO_DEVICE, "the GPU driver did not answer within %u s",
                            WORKER_START_MS / 1000);
         worker_kill(worker);
+        if (executor->is_express) /* the main worker shows whether the device is to blame */
+                return;
         if (executor->slot)
                 (void)claim_make(executor->slot, CLAIM_BROKEN, late->text);
         else /* a driver that hangs may keep it from ending, too */

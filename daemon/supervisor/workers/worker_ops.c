@@ -7,14 +7,17 @@
 #include "report.h"
 #include "worker.h"
 
-static int worker_ops_start(Workers *workers, Slot *slot, Executor **ret_executor) {
+static int worker_ops_start(Workers *workers, Slot *slot, bool is_express,
+                            Executor **ret_executor) {
         Worker *worker;
         int r;
 
         r = worker_new(workers, slot, NULL, &worker);
-        if (r >= 0)
-                *ret_executor = &worker->executor;
-        return r;
+        if (r < 0)
+                return r;
+        worker->executor.is_express = is_express;
+        *ret_executor = &worker->executor;
+        return 0;
 }
 
 static int worker_ops_probe(Workers *workers, Device *check) {

@@ -124,6 +124,9 @@ static void workers_check_idle(Worker *worker, uint64_t now_ns) {
         const Executor *executor = &worker->executor;
         uint64_t idle_ns = executor->engine->config->worker_idle_s * 1000000000ull;
 
+        if (executor->is_express && executor->slot)
+                idle_ns = MIN(idle_ns, express_idle_ns(executor->slot));
+
         /* A device is drained so that an administrator can work on it: end its idle workers at
          * once. */
         if (executor->device && !health_takes_jobs(&executor->device->health))

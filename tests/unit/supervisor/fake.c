@@ -320,6 +320,7 @@ static void worker_hear(Fake *fake, FakeWorker *worker, const WorkerMessage *mes
                         worker->n_dropped++;
                         break;
                 case TO_WORKER_MODULE_ADD:
+                        worker->n_modules++;
                         if (fake->hold_modules && fake->n_held < FAKE_JOBS)
                                 fake->held[fake->n_held++] = id;
                         else

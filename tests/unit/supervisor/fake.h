@@ -39,6 +39,7 @@ typedef struct FakeWorker {
         size_t n_alone;            /* of its jobs, those that it need not hold for others */
         size_t n_arenas;
         size_t n_dropped;
+        size_t n_modules;
         size_t n_modules_dropped;
         bool is_stopping;
         bool is_killed;

@@ -108,6 +108,24 @@ static void many_misfits_cost_little(void **state) {
         assert_int_equal(n_asked, QUEUE_LOOK_MAX);
 }
 
+static bool fits_key_of(QueueEntry *entry, void *userdata) {
+        return entry->key == *(uint64_t *)userdata;
+}
+
+static void a_deep_pick_finds_one_behind_others_of_its_session(void **state) {
+        uint64_t key = QUEUE_LOOK_MAX - 1;
+
+        for (size_t i = 0; i < N_ENTRIES; ++i)
+                push(i, 1, 0);
+        assert_null(queue_pick(&queue, fits_key_of, &key));
+        assert_ptr_equal(queue_pick_deep(&queue, fits_key_of, &key), &entries[key]);
+        queue_take(&queue, &entries[key]);
+        key = N_ENTRIES - 1; /* too far behind */
+        assert_null(queue_pick_deep(&queue, fits_key_of, &key));
+        for (size_t i = 0; i < QUEUE_LOOK_MAX - 1; ++i)
+                assert_int_equal(take(), i);
+}
+
 static void note_before(QueueEntry *entry, size_t n_before, void *userdata) {
         ((size_t *)userdata)[entry - entries] = n_before;
 }
@@ -213,6 +231,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(one_that_does_not_fit_lets_other_sessions_by,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(many_misfits_cost_little, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_deep_pick_finds_one_behind_others_of_its_session,
+                                                set_up, tear_down),
                 cmocka_unit_test_setup_teardown(those_before_are_counted_as_they_will_be_taken,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(

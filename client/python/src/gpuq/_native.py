@@ -91,7 +91,7 @@ class WorkerCounters(ctypes.Structure):
 class WorkerStatus(ctypes.Structure):
     _fields_ = [("pid", c_int), ("device", c_uint), ("uid", c_uint32), ("state", c_char_p), ("memory", c_uint64),
                 ("running", c_uint), ("contexts", c_uint), ("jobs", c_uint64),
-                ("counters", WorkerCounters)]
+                ("counters", WorkerCounters), ("express", c_uint)]
 
 
 class UserStatus(ctypes.Structure):

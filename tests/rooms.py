@@ -56,8 +56,9 @@ MAY_INCLUDE = {
     'daemon/supervisor/workers': ['jobs', 'base', 'policy'],
     'daemon/supervisor/devices': ['jobs', 'base', 'policy'],
     'daemon/supervisor/detached': ['clients', 'jobs', 'base', 'policy'],
+    'daemon/supervisor/accounting': ['clients', 'jobs', 'base', 'policy'],
     'daemon/supervisor/restart': ['clients', 'jobs', 'base', 'policy'],
-    'daemon/supervisor/loop': ['restart', 'detached', 'devices', 'workers', 'clients', 'jobs', 'base', 'policy'],
+    'daemon/supervisor/loop': ['restart', 'detached', 'accounting', 'devices', 'workers', 'clients', 'jobs', 'base', 'policy'],
 }
 # What every room of the supervisor but policy may include, besides rooms of the supervisor.
 SUPERVISOR_MAY_INCLUDE = ['daemon/util', 'proto', 'daemon/keeper:protocol.h', 'daemon/worker:protocol.h']

@@ -4,14 +4,13 @@
  * gpuq queue - running jobs, waiting jobs with the reason why each waits, and modules that load
  */
 
-#include <pwd.h>
 #include <string.h>
 
 #include "util/human.h"
 #include "json.h"
-#include "number.h"
 #include "table.h"
 #include "verb.h"
+#include "who.h"
 
 typedef struct QueueOptions {
         int64_t uid; /* -1: everybody */
@@ -135,29 +134,13 @@ static int queue_print(const gpuq_queue *queue, bool heading) {
         return table_print(table);
 }
 
-/* Look up a name first: a user may be called 1000. */
-static int queue_read_user(Cli *cli, int64_t *ret_uid) {
-        struct passwd *entry = getpwnam(optarg);
-        uint64_t uid;
-
-        if (entry) {
-                *ret_uid = entry->pw_uid;
-                return 0;
-        }
-        if (number_unsigned(optarg, UINT32_MAX - 1, &uid) < 0)
-                return cli_usage(cli, "--user `%s': this machine has no such user", optarg);
-
-        *ret_uid = (int64_t)uid;
-        return 0;
-}
-
 static int queue_read_options(Cli *cli, int argc, char **argv, QueueOptions *options) {
         int option, r;
 
         while ((r = verb_next(cli, argc, argv, &option)) > 0)
                 switch (option) {
                         case 'u':
-                                r = queue_read_user(cli, &options->uid);
+                                r = who_read_user(cli, &options->uid);
                                 if (r)
                                         return r;
                                 break;

@@ -106,6 +106,8 @@ static void status_print_json(const gpuq_status *status) {
         json_text(document, "state", status->state);
         json_number(document, "uptime_us", status->uptime_us);
         json_text(document, "lacks", status->lacks);
+        json_text(document, "history_problem", status->history_problem);
+        json_number(document, "history_lost", status->history_lost);
         json_number(document, "queued", status->queued);
         json_number(document, "running", status->running);
         status_json_devices(document, status);
@@ -258,6 +260,11 @@ static int status_print(const gpuq_status *status, bool is_verbose) {
         printf("driver %s %s, %s\n", status->driver, status->driver_version, status->state);
         if (is_verbose && status->lacks)
                 printf("%s\n", status->lacks);
+        if (*status->history_problem)
+                printf("%s\n", status->history_problem);
+        if (status->history_lost)
+                printf("jobs missing in the history since gpuqd started: %llu\n",
+                       (unsigned long long)status->history_lost);
 
         printf("\n");
         r = status_print_devices(status);

@@ -686,7 +686,9 @@ typedef struct gpuq_status {
         size_t n_devices, n_workers, n_users;
         unsigned queued, running;
         uint64_t uptime_us;
-        const char *lacks; /* a right that the daemon lacks, and the effect; NULL: none */
+        const char *lacks;           /* a right that the daemon lacks, and the effect; NULL: none */
+        const char *history_problem; /* why no history is being written; "": it is */
+        uint64_t history_lost;       /* jobs since the start that are missing in it */
 } gpuq_status;
 
 typedef struct gpuq_queue_entry {
@@ -726,6 +728,94 @@ GPUQ_API void gpuq_status_free(gpuq_status *status);
  */
 GPUQ_API int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue);
 GPUQ_API void gpuq_queue_free(gpuq_queue *queue);
+
+/* What to read of the history. Times in milliseconds since 1970. */
+typedef struct gpuq_history_query {
+        int64_t uid; /* -1: all users for root and the admin group, and for others themselves */
+        uint64_t since_ms;  /* jobs that ended from then on */
+        uint64_t until_ms;  /* and before that; 0: without end */
+        const char *state;  /* "done", "failed" or "cancelled"; NULL: all */
+        const char *kernel; /* jobs with this kernel; NULL: all */
+        const char *label;  /* NULL: all */
+        uint64_t next_ms;   /* gpuq_get_history() sets these two; 0 at first */
+        uint64_t next_row;
+} gpuq_history_query;
+
+typedef struct gpuq_spread {
+        uint64_t median_us, p95_us, p99_us; /* to about 10 % */
+} gpuq_spread;
+
+/* One job, or several short ones of one user, label, kernels, device and minute that ended alike. */
+typedef struct gpuq_history_row {
+        uint64_t id;    /* 0: of several jobs */
+        uint64_t at_ms; /* since 1970: when it ended; of several: when their minute began */
+        uint32_t uid, gid;
+        const char *label;
+        const char *kernels; /* separated by ", " */
+        const char *state;   /* "done", "failed" or "cancelled" */
+        const char *code;    /* as "GPUQ_E_FAULT"; "" when done */
+        const char *reason;  /* of several: of the first one */
+        int device;          /* -1: none */
+        uint64_t jobs;
+        uint64_t waited_us, ran_us; /* of all jobs together, like the next three */
+        uint64_t gpu_ns; /* that counts for fair share: of concurrent jobs once together */
+        uint64_t bytes;  /* copied for host buffers */
+        uint64_t retries;
+        gpuq_spread waited, ran; /* of a single job three times its time */
+} gpuq_history_row;
+
+typedef struct gpuq_history {
+        gpuq_history_row *rows; /* the oldest first */
+        size_t n_rows;          /* may be 0 although there are more */
+        bool is_last;
+} gpuq_history;
+
+/**
+ * gpuq_get_history() - get a part of the history; the next call with the same @query gets the next one
+ *
+ * Free it with gpuq_history_free().
+ *
+ * Return: 0, GPUQ_E_DENIED (another user's), GPUQ_E_NOT_FOUND (none is kept) or another error.
+ */
+GPUQ_API int gpuq_get_history(gpuq_client *client, gpuq_history_query *query,
+                              gpuq_history **ret_history);
+GPUQ_API void gpuq_history_free(gpuq_history *history);
+
+typedef enum gpuq_report_by {
+        GPUQ_REPORT_BY_USER,
+        GPUQ_REPORT_BY_GROUP,
+        GPUQ_REPORT_BY_LABEL, /* of each user */
+} gpuq_report_by;
+
+/* Sums of history rows. */
+typedef struct gpuq_report_row {
+        uint32_t uid;      /* 0 by group */
+        uint32_t gid;      /* 0 by label */
+        const char *label; /* "" but by label */
+        uint64_t jobs;
+        uint64_t failed, cancelled; /* of them */
+        uint64_t waited_us, ran_us;
+        uint64_t gpu_ns;
+        uint64_t bytes;
+        uint64_t retries;
+} gpuq_report_row;
+
+typedef struct gpuq_report {
+        gpuq_report_row *rows; /* the most GPU time first */
+        size_t n_rows;         /* at most 1,000 */
+        bool is_cut;           /* there are more */
+} gpuq_report;
+
+/**
+ * gpuq_get_report() - sum up the history from @since_ms until before @until_ms
+ * @uid: as in gpuq_history_query
+ *
+ * Free it with gpuq_report_free(). Return: as gpuq_get_history(), or GPUQ_E_TIMEOUT: there are too many
+ * rows for one report.
+ */
+GPUQ_API int gpuq_get_report(gpuq_client *client, gpuq_report_by by, int64_t uid, uint64_t since_ms,
+                             uint64_t until_ms, gpuq_report **ret_report);
+GPUQ_API void gpuq_report_free(gpuq_report *report);
 
 /**
  * gpuq_drain() - stop new jobs on a device; running jobs finish. Root and the admin group only.

@@ -111,8 +111,8 @@ int folder_for_uid(const char *cache, uid_t uid, gid_t gid, char **ret_path, cha
         return r < 0 ? r : folder_path(cache, name, ret_path);
 }
 
-int folder_for_jobs(const char *state, uid_t uid, gid_t gid, char **ret_error) {
-        return folder_give(state, "jobs", uid, gid, ret_error);
+int folder_for_state(const char *state, const char *name, uid_t uid, gid_t gid, char **ret_error) {
+        return folder_give(state, name, uid, gid, ret_error);
 }
 
 int folder_without_mps(const char *cache, char **ret_path, char **ret_error) {

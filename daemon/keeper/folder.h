@@ -7,7 +7,7 @@
  *
  * Three kinds of folders. Below cache_dir, which only gpuqd may write: the compile cache of each
  * uid, and an empty folder that keeps workers away from any MPS daemon. Below state_dir: the
- * supervisor's folder for detached jobs.
+ * supervisor's folders for detached jobs and for the history.
  */
 
 #include <sys/types.h>
@@ -19,8 +19,8 @@
  * Return: 0, or a negative errno with @ret_error, the caller's text.
  */
 int folder_for_uid(const char *cache, uid_t uid, gid_t gid, char **ret_path, char **ret_error);
-/** folder_for_jobs() - STATE/jobs, mode 0700, owned by the supervisor's user. Arguments and return as above, without a path. */
-int folder_for_jobs(const char *state, uid_t uid, gid_t gid, char **ret_error);
+/** folder_for_state() - STATE/NAME, mode 0700, owned by the supervisor's user. Arguments and return as above, without a path. */
+int folder_for_state(const char *state, const char *name, uid_t uid, gid_t gid, char **ret_error);
 /** folder_without_mps() - CACHE/no-mps, empty, writable for us alone. Arguments and return as above. */
 int folder_without_mps(const char *cache, char **ret_path, char **ret_error);
 

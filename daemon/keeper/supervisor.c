@@ -59,17 +59,23 @@ static int supervisor_identity(const Config *config, Identity **ret_identity, ch
         return -EINVAL;
 }
 
-/* Without it there are no detached jobs, and all else goes on: the supervisor tells who asks. */
-static void supervisor_make_folder(const Config *config, const Identity *identity) {
+/* Without it @what is off, and all else goes on: the supervisor tells who asks. */
+static void supervisor_make_folder(const Config *config, const Identity *identity, const char *name,
+                                   const char *what) {
         _cleanup_(freep) char *error = NULL;
         int r;
 
+        r = folder_for_state(config->state_dir, name, identity ? identity->uid : getuid(),
+                             identity ? identity->gid : getgid(), &error);
+        if (r < 0)
+                log_warning("%s: %s", what, error ? error : "out of memory");
+}
+
+static void supervisor_make_folders(const Config *config, const Identity *identity) {
         if (!config->state_dir)
                 return;
-        r = folder_for_jobs(config->state_dir, identity ? identity->uid : getuid(),
-                            identity ? identity->gid : getgid(), &error);
-        if (r < 0)
-                log_warning("detached jobs are off: %s", error ? error : "out of memory");
+        supervisor_make_folder(config, identity, "jobs", "detached jobs are off");
+        supervisor_make_folder(config, identity, "history", "the history is off");
 }
 
 /* Whom and what it becomes; in the child. */
@@ -83,7 +89,7 @@ static int supervisor_make(const void *what, ProcessPlan *plan, char **ret_error
                 if (r < 0)
                         return r;
         }
-        supervisor_make_folder(start->config, plan->identity);
+        supervisor_make_folders(start->config, plan->identity);
         supervisor_make_args(&plan->argv, options);
         supervisor_make_env(&plan->env, options);
         plan->no_new_privs = !options->is_private;

@@ -32,7 +32,7 @@ typedef enum ActivityKind {
         ACTIVITY_DISPATCH, /* chooses jobs and writes them to workers */
         ACTIVITY_OUTPUT,   /* writes messages to a client; id: session */
         ACTIVITY_TICK,     /* periodic work */
-        ACTIVITY_DISK,     /* detached jobs: an answer of the disk thread */
+        ACTIVITY_DISK,     /* detached jobs or the history: an answer of a disk thread */
         ACTIVITY_END,      /* ends */
         _ACTIVITY_KIND_N,
 } ActivityKind;

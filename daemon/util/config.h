@@ -53,6 +53,12 @@ typedef struct ConfigUser {
         struct ConfigUser *next;
 } ConfigUser;
 
+/* How long what is on disk is kept. */
+typedef struct ConfigKeep {
+        unsigned detached_s;   /* results of detached jobs that are not fetched */
+        unsigned history_days; /* 0: no history */
+} ConfigKeep;
+
 typedef struct Config {
         char *socket;          /* path */
         char *allow_groups;    /* space-separated, NULL: everybody */
@@ -61,7 +67,7 @@ typedef struct Config {
         char *worker_user;     /* runs probes, workers of uid 0, and all with isolation=shared */
         char *cache_dir;       /* compile caches, one folder a uid */
         uint64_t cache_bytes;  /* of each folder */
-        char *state_dir;       /* detached jobs; NULL: there are none */
+        char *state_dir;       /* detached jobs and the history; NULL: there are none */
         char *kernel_log;      /* where NVIDIA's driver logs Xids; NULL: it is not read */
         ConfigDriver device;
         ConfigCpu cpu;
@@ -83,9 +89,9 @@ typedef struct Config {
         bool in_place;        /* kernels may work on host memory directly if that was faster */
         unsigned job_timeout_s; /* default, 0: none */
         unsigned compile_timeout_s;
-        unsigned detached_keep_s; /* for results that are not fetched */
-        uint64_t arenas_bytes;    /* host memory in arenas of all users together */
-        ConfigLimits limits;      /* for users without a section */
+        ConfigKeep keep;
+        uint64_t arenas_bytes; /* host memory in arenas of all users together */
+        ConfigLimits limits;   /* for users without a section */
         ConfigUser *users;
         ConfigUser *classes; /* in the order of the files */
 } Config;

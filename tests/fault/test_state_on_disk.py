@@ -548,3 +548,99 @@ def test_a_disk_that_became_read_only(start_gpuqd, tell):
         client.close()
         stop(daemon)
     tell(faults=1, jobs=2)
+
+
+# ---- the history ----
+
+def history_file(daemon):
+    return pathlib.Path(daemon.settings["state_dir"]) / "history" / "history.db"
+
+
+def run_triple(client, n=1):
+    target = client.arena(VALUES.nbytes)
+    module, source = client.load(kernels.BASIC), client.array(VALUES)
+    for _ in range(n):
+        client.run_well(triple_job(module, source, target, len(VALUES)))
+    numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * VALUES)
+
+
+def jobs_in_history(client):
+    jobs, get = 0, pb.HistoryGet()
+    while True:
+        page = client.call(history_get=get).history
+        jobs += sum(row.jobs for row in page.rows)
+        if not page.next_ms and not page.next_row:
+            return jobs
+        get.next_ms, get.next_row = page.next_ms, page.next_row
+
+
+def test_a_history_on_a_full_disk_stops_no_job_and_loses_none(start_gpuqd, tell):
+    """What ends while the disk is full is counted in memory, told, and written when there is room."""
+    with small_disk(1 << 22) as disk:
+        daemon = start_gpuqd(state_dir=disk / "state")
+        with daemon.connect() as client:
+            run_triple(client, 3)
+            assert jobs_in_history(client) == 3
+            fill(disk / "filler")
+            # A row for each failure, until none has room in the file's last page.
+            bad = [Job(device=4000).launch(client.builtin(), "nothing") for _ in range(200)]
+            for _ in range(10):
+                for job_id in client.submit(*bad):
+                    assert client.wait(job_id).state == pb.FAILED
+                jobs_in_history(client)
+                if client.status().history_problem:
+                    break
+            until(lambda: "No space" in client.status().history_problem, "the problem to be told")
+            before = jobs_in_history(client)
+            run_triple(client, 5)
+            assert daemon.log().count("cannot write the history") == 1
+            (disk / "filler").unlink()
+            until(lambda: not client.status().history_problem, "the problem to be over")
+            until(lambda: jobs_in_history(client) == client.tag, "all jobs to be in it")
+            assert before and client.status().history_lost == 0
+    tell(faults=1)
+
+
+@pytest.mark.root
+def test_a_history_that_cannot_be_written_costs_nothing_else(start_gpuqd, tell):
+    """Its folder belongs to somebody else: one line in the log, a problem in the status, and jobs run."""
+    with small_disk(1 << 22) as disk:
+        (disk / "state" / "history").mkdir(parents=True)
+        (disk / "state" / "history").chmod(0o700)
+        os.chown(disk / "state" / "history", 12345, 12345)
+        daemon = start_gpuqd(private=False, state_dir=disk / "state")
+        with daemon.connect(uid=12346) as client:
+            run_triple(client, 5)
+            with pytest.raises(Refused) as refused:
+                jobs_in_history(client)
+            assert refused.value.code == pb.E_NOT_FOUND and "history.db" in refused.value.text
+            assert "Permission denied" in client.status().history_problem
+        assert daemon.log().count("cannot write the history") == 1
+    tell(faults=1)
+
+
+@pytest.mark.parametrize("how", ["rubbish", "cut", "flipped"])
+def test_a_damaged_history_is_set_aside(how, start_gpuqd, tell):
+    """A new one begins, the old one stays beside it, and jobs run as ever."""
+    with small_disk(1 << 22) as disk:
+        daemon = start_gpuqd(state_dir=disk / "state")
+        with daemon.connect() as client:
+            run_triple(client)
+        stop(daemon)
+        path = history_file(daemon)
+        data = bytearray(path.read_bytes())
+        if how == "rubbish":
+            data[:] = os.urandom(len(data))
+        elif how == "cut":
+            del data[len(data) // 2:]
+        else:
+            data[100:4096] = bytes(byte ^ 0x55 for byte in data[100:4096])  # the first page, but not its head
+        path.write_bytes(data)
+        daemon = start_gpuqd(state_dir=disk / "state")
+        with daemon.connect() as client:
+            run_triple(client, 2)
+            until(lambda: "history.db.damaged" in daemon.log(), "it to be set aside")
+            until(lambda: jobs_in_history(client) == 2, "the new one to have both jobs")
+            assert path.with_name("history.db.damaged").exists()
+            assert not client.status().history_problem
+    tell(faults=1)

@@ -19,7 +19,7 @@ from harness.client import Job, Out, i32
 from harness.patience import until
 
 OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
-VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch"]
+VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch", "history", "report"]
 
 SOURCE = kernels.BASIC + r"""
 #ifndef FACTOR
@@ -217,7 +217,7 @@ def test_status_as_tables_and_as_json(gpuqd):
     assert status["state"] == "ready" and status["queued"] == status["running"] == 0
     assert status["driver"] == ("cuda" if place.on_gpu() else "cpu")
     assert set(status) == {"version", "daemon", "driver", "driver_version", "state", "uptime_us", "lacks", "queued",
-                           "running", "devices", "workers", "users"}
+                           "running", "devices", "workers", "users", "history_problem", "history_lost"}
     assert set(status["devices"][0]) == {"index", "name", "uuid", "pci", "state", "drained", "memory_total",
                                          "memory_arenas", "queued", "running", "quanta", "overruns", "xids"}
     assert status["devices"][0]["state"] == "ready"

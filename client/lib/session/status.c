@@ -7,40 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block.h"
 #include "call.h"
 #include "error.h"
-
-/* Texts go behind the structs. */
-typedef struct Block {
-        uint8_t *memory;
-        char *texts;
-} Block;
-
-static const char *block_text(Block *block, const char *text) {
-        size_t n = strlen(text) + 1;
-        char *copy = memcpy(block->texts, text, n);
-
-        block->texts += n;
-        return copy;
-}
-
-static int block_new(size_t n_structs, size_t n_texts, Block *ret_block) {
-        uint8_t *memory;
-
-        memory = calloc(1, n_structs + n_texts);
-        if (!memory)
-                return error_memory();
-
-        *ret_block = (Block){.memory = memory, .texts = (char *)memory + n_structs};
-        return 0;
-}
 
 /* ---- status ---------------------------------------------------------------------- */
 
 static size_t status_n_texts(const Gpuq__V1__Status *status) {
         size_t n = strlen(status->daemon) + strlen(status->driver) +
                    strlen(status->driver_version) + strlen(status->state) + strlen(status->lacks) +
-                   5;
+                   strlen(status->history_problem) + 6;
 
         for (size_t i = 0; i < status->n_devices; i++) {
                 const Gpuq__V1__DeviceStatus *device = status->devices[i];
@@ -167,6 +143,8 @@ static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         status->running = from->running;
         status->uptime_us = from->uptime_us;
         status->lacks = *from->lacks ? block_text(&block, from->lacks) : NULL;
+        status->history_problem = block_text(&block, from->history_problem);
+        status->history_lost = from->history_lost;
         status_fill_devices(status, from, &block);
         status_fill_workers(status, from, &block);
         status_fill_users(status, from, &block);

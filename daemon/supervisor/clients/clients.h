@@ -12,6 +12,7 @@
  * and nothing else.
  */
 
+#include "accounting_ops.h"
 #include "arrivals.h"
 #include "detached_ops.h"
 #include "listener.h"

@@ -23,6 +23,8 @@ typedef struct Arrival Arrival;
 typedef struct Clients Clients;
 typedef struct DetachedOps DetachedOps;
 typedef struct DetachedTable DetachedTable;
+typedef struct Accounting Accounting;
+typedef struct AccountingOps AccountingOps;
 typedef struct Listener Listener;
 typedef struct Session Session;
 typedef struct Transits Transits;
@@ -46,6 +48,8 @@ struct Clients {
 
         DetachedTable *detached;
         const DetachedOps *detached_ops;
+        Accounting *accounting;
+        const AccountingOps *accounting_ops;
         Arrivals arrivals;   /* connections of users who are being looked up */
         Listener *listener;  /* NULL: the keeper has not handed the socket over yet */
         bool is_private;     /* serves private_uid alone */

@@ -11,6 +11,7 @@
 
 #include "util/activity.h"
 #include "util/bump.h"
+#include "accounting_ops.h"
 #include "detached_ops.h"
 #include "jobs.h"
 #include "known.h"
@@ -295,6 +296,25 @@ static const char *session_on_discard(Session *session, uint32_t serial,
         return NULL;
 }
 
+/* ---- history --------------------------------------------------------------- */
+
+static const char *session_on_history_get(Session *session, uint32_t serial,
+                                          const Gpuq__V1__Request *request) {
+        const Clients *clients = session->clients;
+
+        clients->accounting_ops->history(clients->accounting, session, serial,
+                                         request->history_get);
+        return NULL;
+}
+
+static const char *session_on_report_get(Session *session, uint32_t serial,
+                                         const Gpuq__V1__Request *request) {
+        const Clients *clients = session->clients;
+
+        clients->accounting_ops->report(clients->accounting, session, serial, request->report_get);
+        return NULL;
+}
+
 /* ---- taking over ----------------------------------------------------------- */
 
 static const char *session_on_resumed(Session *session, uint32_t serial,
@@ -413,6 +433,8 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
                 [GPUQ__V1__REQUEST__BODY_RING_OPEN] = {session_on_ring_open, 32},
                 [GPUQ__V1__REQUEST__BODY_RING_BEGIN] = {session_on_ring_begin},
                 [GPUQ__V1__REQUEST__BODY_RESUMED] = {session_on_resumed},
+                [GPUQ__V1__REQUEST__BODY_HISTORY_GET] = {session_on_history_get, 16},
+                [GPUQ__V1__REQUEST__BODY_REPORT_GET] = {session_on_report_get, 16},
         };
         size_t body = request->body_case;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "accounting_ops.h"
 #include "detached_ops.h"
 #include "jobs.h"
 #include "registry.h"
@@ -271,6 +272,7 @@ void session_close(Session *session) {
         session_drop_ended(session);
         session_drop_watches(session);
         session->clients->detached_ops->forget(session);
+        session->clients->accounting_ops->forget(session->clients->accounting, session);
         session_drop_arenas(session);
         session_drop_prepared(session);
         session_leave(session);

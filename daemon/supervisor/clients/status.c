@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "accounting_ops.h"
 #include "jobs.h"
 #include "util/list.h"
 #include "registry.h"
@@ -18,6 +19,7 @@
 
 typedef struct ReportStatus {
         Engine *engine;
+        const Clients *clients;
         ProtobufCAllocator *allocator;
         Gpuq__V1__Status status;
 } ReportStatus;
@@ -133,6 +135,10 @@ static int report_fill(ReportStatus *report) {
         if (engine->driver_version)
                 report->status.driver_version = engine->driver_version;
         report->status.state = (char *)engine_state(engine);
+        report->status.history_problem =
+                (char *)report->clients->accounting_ops->problem(report->clients->accounting);
+        report->status.history_lost =
+                report->clients->accounting_ops->n_lost(report->clients->accounting);
         report->status.uptime_us = (uv_hrtime() - engine->started_ns) / 1000;
         r = report_devices(report);
         if (r < 0)
@@ -147,6 +153,7 @@ static int report_fill(ReportStatus *report) {
 int status_pack(Clients *clients, uint8_t **ret_data, size_t *ret_n_data) {
         ReportStatus report = {
                 .engine = clients->engine,
+                .clients = clients,
                 .allocator = bump_allocator(clients->bump),
                 .status = GPUQ__V1__STATUS__INIT,
         };

@@ -92,12 +92,14 @@ static Failure *submit_check_buffer(const Submitter *submitter, size_t index,
         return NULL;
 }
 
-/* Device memory determines the device. */
-static Failure *submit_check_place(const JobBuffer *buffer, size_t index, int *device) {
-        int index_there;
+/* Device memory determines the device. Host memory is copied, for an INOUT buffer there and back. */
+static Failure *submit_check_place(const JobBuffer *buffer, size_t index, JobSpec *spec) {
+        int *device = &spec->device, index_there;
 
-        if (buffer->arena->place != ARENA_DEVICE)
+        if (buffer->arena->place != ARENA_DEVICE) {
+                spec->n_moved += buffer->length << (buffer->direction == JOB_INOUT);
                 return NULL;
+        }
         index_there = (int)buffer->arena->device->index;
         if (*device >= 0 && *device != index_there)
                 return failure_new(
@@ -116,7 +118,7 @@ static Failure *submit_check_buffers(const Submitter *submitter, const Gpuq__V1_
         for (size_t i = 0; i < job->n_buffers; ++i, before = buffers[i - 1].arena) {
                 failure = submit_check_buffer(submitter, i, job->buffers[i], before, &buffers[i]);
                 if (!failure)
-                        failure = submit_check_place(&buffers[i], i, &spec->device);
+                        failure = submit_check_place(&buffers[i], i, spec);
                 if (failure)
                         return failure;
         }

@@ -413,7 +413,7 @@ static bool detached_is_old(const Detached *detached, uint64_t keep_s, uint64_t 
 }
 
 static void table_sweep(DetachedTable *table) {
-        uint64_t keep_s = table->engine->config->detached_keep_s, now_s = (uint64_t)time(NULL);
+        uint64_t keep_s = table->engine->config->keep.detached_s, now_s = (uint64_t)time(NULL);
         Detached *detached, *next;
 
         HASH_ITER (hh, table->jobs, detached, next)
@@ -475,7 +475,7 @@ static int table_start(DetachedTable *table) {
                 return -ENOMEM;
         }
         if (state_dir)
-                r = disk_new(table->engine->loop, &table->disk);
+                r = disk_new(table->engine->loop, DETACHED_THREADS, &table->disk);
         snprintf(table->problem, sizeof(table->problem), "cannot store detached jobs: %s",
                  !state_dir ? "state_dir is not set in gpuqd.conf"
                  : r < 0    ? strerror(-r)

@@ -12,7 +12,7 @@
  *
  *     DAMAGED, at any time: the content of the disk is not what was written there
  *
- * Threads touch the disk (disk.h), with one call per job at a time. The parts of a Detached that such
+ * Threads touch the disk (base/disk.h), with one call per job at a time. The parts of a Detached that such
  * a call reads do not change meanwhile.
  *
  * The job that runs for a detached job has another id each time, of its owner's submitter. The end of
@@ -24,10 +24,10 @@
 #include <uv.h>
 
 #include "detached.h"
-#include "disk.h"
 #include "store.h"
 #include "util/table.h"
 
+#define DETACHED_THREADS      4u /* a large job occupies one of them */
 #define DETACHED_UNPACKED     4u /* a message in memory takes so many times its packed bytes */
 #define DETACHED_NOTE_MAX     (64u << 10)  /* bytes */
 #define DETACHED_LOADED_JOBS  8u           /* of one user, in memory at once */

@@ -31,17 +31,17 @@ static LedgerEnd ending_of(const Job *job) {
 }
 
 static void ending_remember(const Job *job, const LedgerEnd *end) {
-        history_add(job->user->history,
-                    &(HistoryEntry){
-                            .id = job->id,
-                            .state = job->state,
-                            .code = end->code,
-                            .root = end->root,
-                            .device = end->device,
-                            .waited_us = end->waited_us,
-                            .ran_us = end->ran_us,
-                            .text = job->outcome.failure ? job->outcome.failure->text : NULL,
-                    });
+        const Failure *failure = job->outcome.failure;
+        unsigned hash = job_is_made(job) ? job->hh.hashv : history_hash(job->id);
+        HistoryEntry *entry =
+                history_enter(job->user->history, job->id, hash, failure ? failure->text : NULL);
+
+        entry->state = job->state;
+        entry->code = end->code;
+        entry->root = end->root;
+        entry->device = end->device;
+        entry->waited_us = end->waited_us;
+        entry->ran_us = end->ran_us;
 }
 
 /* Before any client is told: the next supervisor reports the same end and does not run the job
@@ -183,6 +183,8 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         end = ending_of(job);
         ending_remember(job, &end);
         ending_record(job, &end);
+        if (job->engine->observer)
+                job->engine->observer->job_ended(job->engine->observer, job, &end);
         ending_unlink(job);
         if (job_has_followers(job))
                 follow_ended(job);

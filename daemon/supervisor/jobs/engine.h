@@ -18,6 +18,7 @@
 #include <uv.h>
 
 #include "base.h"
+#include "end_observer.h"
 #include "limit.h"
 #include "policy.h"
 #include "resource.h"
@@ -58,6 +59,7 @@ struct Engine {
         Workers *workers;
         const DeviceOps *device_ops; /* provided by devices/, called with `monitor` */
         DeviceMonitor *monitor;
+        EndObserver *observer; /* NULL: no history is kept */
 
         Device *devices;
         size_t n_devices; /* 0: not known yet */

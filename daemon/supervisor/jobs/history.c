@@ -14,12 +14,13 @@ struct History {
         HistoryEntry entries[HISTORY_MAX];
         uint16_t next[HISTORY_MAX];
         uint16_t buckets[HISTORY_MAX];
-        uint32_t n_added; /* in all */
+        uint16_t bucket_of[HISTORY_MAX]; /* each entry's, which is not computed again */
+        uint32_t n_added;                /* in all */
 };
 
 /* Clients choose half of an id, so which ones meet in a bucket must be a secret of this process. */
-static uint32_t history_bucket(uint64_t id) {
-        return table_hash(&id, sizeof(id)) % HISTORY_MAX;
+unsigned history_hash(uint64_t id) {
+        return table_hash(&id, sizeof(id));
 }
 
 int history_new(History **ret_history) {
@@ -45,7 +46,7 @@ History *history_free(History *history) {
 
 static void history_forget(History *history, uint32_t index) {
         HistoryEntry *entry = &history->entries[index];
-        uint16_t *link = &history->buckets[history_bucket(entry->id)];
+        uint16_t *link = &history->buckets[history->bucket_of[index]];
 
         while (*link != index + 1)
                 link = &history->next[*link - 1];
@@ -53,25 +54,35 @@ static void history_forget(History *history, uint32_t index) {
         free(entry->text);
 }
 
-void history_add(History *history, const HistoryEntry *entry) {
+HistoryEntry *history_enter(History *history, uint64_t id, unsigned hash, const char *text) {
         uint32_t index = history->n_added % HISTORY_MAX;
-        uint16_t *bucket = &history->buckets[history_bucket(entry->id)];
-        HistoryEntry *copy = &history->entries[index];
+        uint32_t bucket = hash % HISTORY_MAX;
+        HistoryEntry *entry = &history->entries[index];
 
         if (history->n_added >= HISTORY_MAX)
                 history_forget(history, index);
         /* Keep the counter's remainder right when it wraps. */
         history->n_added = history->n_added + 1 ? history->n_added + 1 : HISTORY_MAX;
 
+        entry->id = id;
+        entry->text = text ? strndup(text, text_cut(text, HISTORY_TEXT_MAX)) : NULL;
+        history->bucket_of[index] = (uint16_t)bucket;
+        history->next[index] = history->buckets[bucket];
+        history->buckets[bucket] = (uint16_t)(index + 1);
+        return entry;
+}
+
+void history_add(History *history, const HistoryEntry *entry) {
+        HistoryEntry *copy =
+                history_enter(history, entry->id, history_hash(entry->id), entry->text);
+        char *text = copy->text;
+
         *copy = *entry;
-        copy->text =
-                entry->text ? strndup(entry->text, text_cut(entry->text, HISTORY_TEXT_MAX)) : NULL;
-        history->next[index] = *bucket;
-        *bucket = index + 1;
+        copy->text = text;
 }
 
 const HistoryEntry *history_find(const History *history, uint64_t id) {
-        uint16_t link = history->buckets[history_bucket(id)];
+        uint16_t link = history->buckets[history_hash(id) % HISTORY_MAX];
 
         while (link && history->entries[link - 1].id != id)
                 link = history->next[link - 1];

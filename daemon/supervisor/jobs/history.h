@@ -5,7 +5,8 @@
 /*
  * History
  *
- * How a user's last jobs ended, for processes that wait for or depend on another process's job.
+ * How a user's last jobs ended, for processes that wait for or depend on another process's job
+ * (the one on disk is accounting/).
  * Bounded: a new entry replaces the oldest. The cost of a search does not depend on the number of
  * entries.
  */
@@ -36,6 +37,15 @@ int history_new(History **ret_history);
 /** history_free() - NULL is fine. Return: NULL. */
 History *history_free(History *history);
 DEFINE_CLEANUP(History, history_free)
+/** history_hash() - of an id; the same as a table by id has. */
+unsigned history_hash(uint64_t id);
+/**
+ * history_enter() - a new entry, with at most HISTORY_TEXT_MAX bytes of @text
+ * @hash: history_hash() of @id
+ *
+ * Return: the entry, of which the caller sets all but id and text.
+ */
+HistoryEntry *history_enter(History *history, uint64_t id, unsigned hash, const char *text);
 /** history_add() - store a copy of @entry, with at most HISTORY_TEXT_MAX bytes of its text. */
 void history_add(History *history, const HistoryEntry *entry);
 /** history_find() - Return: the entry until the next add, or NULL when unknown or forgotten. */

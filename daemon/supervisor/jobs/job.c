@@ -35,8 +35,7 @@ JobTexts job_texts(const JobSpec *spec) {
                 size_t n_name = strlen(kernel->name);
 
                 texts.n_bytes += n_name + 1;
-                texts.key =
-                        duration_key(texts.key, kernel->module->name, strlen(kernel->module->name));
+                texts.key ^= kernel->module->name_key;
                 texts.key = duration_key(texts.key, kernel->name, n_name);
         }
         return texts;
@@ -62,11 +61,16 @@ static char *job_copy_name(char **cursor, const char *name) {
 }
 
 static void job_copy_buffers(Job *job, const JobSpec *spec) {
-        job->work.n_buffers = spec->n_buffers;
+        uint64_t n_data = 0;
+
         for (size_t i = 0; i < spec->n_buffers; ++i) {
                 job->work.buffers[i] = spec->buffers[i];
-                arena_ref(job->work.buffers[i].arena);
+                arena_ref(spec->buffers[i].arena);
+                n_data += spec->buffers[i].length;
         }
+        job->work.n_buffers = spec->n_buffers;
+        job->work.n_data = n_data;
+        job->work.n_moved = spec->n_moved;
 }
 
 static void job_copy_kernels(Job *job, const JobSpec *spec, char **names) {
@@ -108,12 +112,8 @@ static void job_copy_after(Job *job, const JobSpec *spec) {
 
 /* Kernels and the amount of data predict its duration. */
 static uint64_t job_duration_class(const Job *job, const JobTexts *texts) {
-        uint64_t n_bytes = 1;
-        uint8_t size;
+        uint8_t size = (uint8_t)(63 - __builtin_clzll((job->work.n_data + 1) | 1));
 
-        for (size_t i = 0; i < job->work.n_buffers; ++i)
-                n_bytes += job->work.buffers[i].length;
-        size = (uint8_t)(63 - __builtin_clzll(n_bytes | 1));
         return duration_key(texts->key, &size, sizeof(size));
 }
 

@@ -131,6 +131,7 @@ typedef struct JobSpec {
         bool timed;
         const JobBuffer *buffers;
         size_t n_buffers;
+        uint64_t n_moved; /* bytes that are copied for those in host memory */
         const JobKernel *kernels;
         size_t n_kernels;
         JobTexts texts; /* computed once for a prepared job */
@@ -152,6 +153,8 @@ typedef struct JobWork {
         size_t n_operations;
         Arena *word; /* where the worker stores the completion; NULL: nowhere */
         uint64_t word_offset;
+        uint64_t n_data;     /* bytes of its buffers */
+        uint64_t n_moved;    /* bytes that are copied for those in host memory */
         uint64_t timeout_ms; /* 0: none */
         uint32_t n_bytes;    /* of its allocation, with all of this */
         int device;          /* requested, or that of its buffers; -1: any */

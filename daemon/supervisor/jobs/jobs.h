@@ -9,12 +9,12 @@
  * submission to their one end: dependencies, order, placement, fair share, and recovery of jobs
  * whose worker ended. It calls policy/ and base/. It knows a client as a Submitter and a worker
  * process as an Executor, and reaches the rooms above through tables of callbacks: SubmitterOps,
- * ExecutorOps, DeviceOps. It promises that only this room changes a job, that every job ends
+ * ExecutorOps, DeviceOps, and EndObserver. It promises that only this room changes a job, that every job ends
  * exactly once, and that every charge is undone.
  *
  * Its modules from the bottom, each of which includes only those before it:
  *
- *     limit, history, delivery, device_ops, lookup
+ *     limit, history, delivery, device_ops, end_observer, lookup
  *     engine: what all share      device and lane       user      submitter
  *     executor: a worker          arena      slot       module    job
  *     cursor     dependency: edges           inflight   gate       choice: a device
@@ -33,6 +33,7 @@
 #include "claim.h"
 #include "device.h"
 #include "device_ops.h"
+#include "end_observer.h"
 #include "ending.h"
 #include "engine.h"
 #include "executor.h"

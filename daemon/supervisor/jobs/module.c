@@ -30,6 +30,7 @@ static int module_copy(Module *module, const ModuleSpec *spec) {
         module->serial = spec->serial;
         module->wanted_device = spec->device;
         module->image = spec->image ? arena_ref(spec->image) : NULL;
+        module->name_key = duration_key(0, spec->name, strlen(spec->name));
         module->name = strdup(spec->name);
         if (!module->name)
                 return -ENOMEM;

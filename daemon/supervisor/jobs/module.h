@@ -116,6 +116,7 @@ struct Module {
         char **options;
         size_t n_options;
         char *name;
+        uint64_t name_key; /* for the durations of its kernels */
 
         bool has_variables;
         Device *home;        /* where its variables are, once a job used them; else NULL */

@@ -145,7 +145,7 @@ static int user_add(Engine *engine, uid_t uid, gid_t gid, LookupName *name, User
         return 0;
 }
 
-_Static_assert(HISTORY_MAX *(sizeof(HistoryEntry) + 4 + HISTORY_TEXT_MAX) <= FOOTPRINT_HISTORY,
+_Static_assert(HISTORY_MAX *(sizeof(HistoryEntry) + 6 + HISTORY_TEXT_MAX) <= FOOTPRINT_HISTORY,
                "a history takes more than gpuqd --check says");
 
 static User *user_find(const Engine *engine, uid_t uid) {

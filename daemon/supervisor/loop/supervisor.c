@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "accounting.h"
 #include "detached.h"
 #include "devices.h"
 #include "jobs.h"
@@ -85,6 +86,11 @@ static int supervisor_init_detached(Supervisor *supervisor) {
         return detached_new(&host, &supervisor->clients.detached);
 }
 
+static int supervisor_init_accounting(Supervisor *supervisor) {
+        supervisor->clients.accounting_ops = &accounting_ops;
+        return accounting_new(&supervisor->engine, &supervisor->clients.accounting);
+}
+
 static int supervisor_init_loop(Supervisor *supervisor) {
         int r;
 
@@ -148,6 +154,8 @@ static int supervisor_init(Supervisor *supervisor) {
                 return r;
         }
         r = supervisor_init_detached(supervisor);
+        if (r == 0)
+                r = supervisor_init_accounting(supervisor);
         if (r < 0)
                 return r;
         if (supervisor->options.keeper_fd < 0)
@@ -245,6 +253,7 @@ static bool supervisor_close_handles(Supervisor *supervisor) {
         clients_close_handles(&supervisor->clients);
         supervisor->engine.keeper = keeper_link_close(supervisor->engine.keeper);
         detached_close(supervisor->clients.detached);
+        accounting_close(supervisor->clients.accounting);
         for (size_t i = 0; i < supervisor->engine.n_devices; ++i)
                 device_close(&supervisor->engine.devices[i]);
         monitor_close(&supervisor->monitor);
@@ -284,6 +293,7 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         supervisor_end_work(supervisor);
         is_asking = supervisor_close_handles(supervisor);
         supervisor->clients.detached = detached_free(supervisor->clients.detached);
+        supervisor->clients.accounting = accounting_free(supervisor->clients.accounting);
         monitor_fini(&supervisor->monitor);
         clients_fini(&supervisor->clients);
         jobs_fini(&supervisor->engine);

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "accounting.h"
 #include "detached.h"
 #include "devices.h"
 #include "jobs.h"
@@ -52,6 +53,7 @@ void supervisor_on_tick(uv_timer_t *timer) {
         scheduler_tick(&supervisor->engine, now_ns);
         monitor_tick(&supervisor->monitor, now_ns);
         detached_tick(supervisor->clients.detached, now_ns);
+        accounting_tick(supervisor->clients.accounting, now_ns);
         supervisor_tell_keeper(supervisor, now_ns);
         supervisor_trim(supervisor, now_ns);
 }

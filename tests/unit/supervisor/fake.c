@@ -477,6 +477,8 @@ void fake_start(Fake *fake, char **settings) {
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         if (config_load("/dev/null", settings, &config, &error) != 0)
                 fail_msg("%s", error);
+        if (strcmp(config->state_dir ? config->state_dir : "", "/var/lib/gpuqd") == 0)
+                config->state_dir[1] = '-'; /* not what is on this machine */
         assert_int_equal(config_seal(config, &options.config_fd), 0);
         config_free(config);
         options.keeper_fd = pair[0];

@@ -48,7 +48,7 @@ static void on_done(void *userdata) {
 
 static void play_start(Play *play) {
         assert_int_equal(uv_loop_init(&play->loop), 0);
-        assert_int_equal(disk_new(&play->loop, &play->disk), 0);
+        assert_int_equal(disk_new(&play->loop, 4, &play->disk), 0);
         sem_init(&play->gate, 0, 0);
         sem_init(&play->started, 0, 0);
         sem_init(&play->small, 0, 0);

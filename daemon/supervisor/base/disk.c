@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Not uv_queue_work(): libuv starts its threads with the first call and aborts if it cannot, and a
- * caller cannot check before. Here a limit of tasks costs detached jobs only. With libuv it would
- * end one supervisor after the other, and with the third the ledger.
+ * caller cannot check before. Here a limit of tasks costs detached jobs and history only. With libuv it
+ * would end one supervisor after the other, and with the third the ledger.
  */
 #include "disk.h"
 
@@ -11,15 +11,15 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include "util/activity.h"
 
-#define DISK_THREADS 4u /* a large job occupies one of them */
+#include "util/activity.h"
+#include "util/macro.h"
 
 STAILQ_HEAD(DiskCalls, DiskCall);
 
 struct Disk {
         uv_async_t async;
-        pthread_t threads[DISK_THREADS];
+        pthread_t threads[DISK_THREADS_MAX];
         size_t n_threads;
         pthread_mutex_t lock; /* of these: */
         pthread_cond_t cond;
@@ -96,14 +96,14 @@ static void *disk_thread(void *userdata) {
         return NULL;
 }
 
-static int disk_start(Disk *disk) {
+static int disk_start(Disk *disk, size_t n_threads) {
         sigset_t all, before;
         int r = 0;
 
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         pthread_mutex_lock(&disk->lock); /* the threads read how many they are */
-        while (disk->n_threads < DISK_THREADS && r == 0) {
+        while (disk->n_threads < n_threads && r == 0) {
                 r = -pthread_create(&disk->threads[disk->n_threads], NULL, disk_thread, disk);
                 disk->n_threads += r == 0;
         }
@@ -152,7 +152,7 @@ static void disk_on_close(uv_handle_t *handle) {
         free(disk);
 }
 
-int disk_new(uv_loop_t *loop, Disk **ret_disk) {
+int disk_new(uv_loop_t *loop, size_t n_threads, Disk **ret_disk) {
         Disk *disk;
         int r;
 
@@ -170,7 +170,7 @@ int disk_new(uv_loop_t *loop, Disk **ret_disk) {
         TAILQ_INIT(&disk->lines);
         STAILQ_INIT(&disk->done);
 
-        r = disk_start(disk);
+        r = disk_start(disk, MIN(n_threads, DISK_THREADS_MAX));
         if (r < 0) {
                 disk_close(disk);
                 return r;

@@ -12,9 +12,12 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/queue.h>
 
 #include <uv.h>
+
+#define DISK_THREADS_MAX 4u
 
 typedef struct Disk Disk;
 typedef struct DiskCall DiskCall;
@@ -38,8 +41,12 @@ struct DiskLine {
         TAILQ_ENTRY(DiskLine) link;
 };
 
-/** disk_new() - Return: 0, or a negative errno. */
-int disk_new(uv_loop_t *loop, Disk **ret_disk);
+/**
+ * disk_new() - with at most DISK_THREADS_MAX threads; with one, calls never overlap
+ *
+ * Return: 0, or a negative errno.
+ */
+int disk_new(uv_loop_t *loop, size_t n_threads, Disk **ret_disk);
 /**
  * disk_call() - queue a call for a thread; those of one line start in order
  *

@@ -341,7 +341,7 @@ def busy(bench):
 
 
 def busy_turns(bench, tally, burners, title, repeat):
-    time.sleep(min(1, bench.seconds))  # they have started
+    burners.wait()
     alone = work_rate(burners, lambda: time.sleep(2 * bench.seconds))
     for contender in bench.get("own", "mps", "gpuq"):
         for processes, n in bench.arguments.busy_jobs:

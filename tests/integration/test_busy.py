@@ -14,6 +14,7 @@ from harness.patience import until
 NORMAL, RAISED = 0, -10
 
 pytestmark = [pytest.mark.whole_machine,
+              pytest.mark.skipif(os.nice(0) != NORMAL, reason="gpuqd keeps a niceness with which it is started"),
               pytest.mark.skipif(os.getuid() != 0 and resource.getrlimit(resource.RLIMIT_NICE)[1] < 20 - RAISED,
                                  reason="no right to a higher priority, by which the supervisor shows that it has noticed")]
 

@@ -130,7 +130,7 @@ def test_gpu_seconds(start_gpuqd):
 
 def test_jobs_that_wait_are_held_over_gpu_seconds(start_gpuqd):
     """What was accepted is not refused later: it says why it waits, and goes on when there is room."""
-    daemon = start_gpuqd(gpu_seconds=1, gpu_window_s=86400, inflight_jobs=1)
+    daemon = start_gpuqd(gpu_seconds=1, gpu_window_s=86400, inflight_jobs=1, express="no")
     client = daemon.connect()
     module = client.load(kernels.BASIC)
     long, waiting = client.submit(Job(timeout_ms=2500).launch(module, "forever", [kernels.Out(client.arena(4))]),

@@ -193,7 +193,7 @@ static void page_fill_modules(Page *page) {
         const Module *module;
         const Slot *slot;
 
-        TAILQ_FOREACH (module, &engine->unplaced_modules, wait_link)
+        TAILQ_FOREACH (module, &engine->unplaced.modules, wait_link)
                 page_visit_module(page, module);
         for (slot = engine->slots; slot; slot = slot->hh.next)
                 TAILQ_FOREACH (module, &slot->loading, wait_link)

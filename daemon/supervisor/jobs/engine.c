@@ -8,8 +8,8 @@
 void engine_init(Engine *engine) {
         TAILQ_INIT(&engine->backlog);
         TAILQ_INIT(&engine->giving_up);
-        TAILQ_INIT(&engine->unplaced);
-        TAILQ_INIT(&engine->unplaced_modules);
+        TAILQ_INIT(&engine->unplaced.jobs);
+        TAILQ_INIT(&engine->unplaced.modules);
         loads_init(&engine->loads, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1));
         resource_quotas_init(engine->quotas);
 }

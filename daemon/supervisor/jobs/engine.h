@@ -43,6 +43,12 @@ TAILQ_HEAD(EngineModules, Module);
 TAILQ_HEAD(EngineSlots, Slot);
 TAILQ_HEAD(EngineUsers, User);
 
+/* What waits until devices are known. */
+typedef struct EngineUnplaced {
+        struct EngineJobs jobs;
+        struct EngineModules modules;
+} EngineUnplaced;
+
 /* The latest numbers given. */
 typedef struct EngineIds {
         uint64_t arena;
@@ -77,8 +83,7 @@ struct Engine {
         Slot *slots;
         struct EngineUsers backlog;   /* people with work for backlog_run(), in turn */
         struct EngineSlots giving_up; /* slots whose jobs fail */
-        struct EngineJobs unplaced;   /* wait until devices are known */
-        struct EngineModules unplaced_modules;
+        EngineUnplaced unplaced;
         EngineIds last;
 
         Loads loads;        /* of modules */

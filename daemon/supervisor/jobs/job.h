@@ -58,7 +58,7 @@ typedef enum JobState {
 /* The list that job->link is in; job_place_moves has the legal moves. */
 typedef enum JobPlace {
         JOB_NOWHERE,  /* waits for other jobs */
-        JOB_UNPLACED, /* engine->unplaced: no device is known yet */
+        JOB_UNPLACED, /* engine->unplaced.jobs: no device is known yet */
         JOB_QUEUED,   /* its lane's queue, by job->entry */
         JOB_ALONE,    /* its slot's list of jobs to run alone */
         JOB_PARKED,   /* an instance's list, until the module is loaded there */

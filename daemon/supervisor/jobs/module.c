@@ -128,7 +128,7 @@ void module_stop_waiting(Module *module) {
         if (module->slot)
                 TAILQ_REMOVE(&module->slot->loading, module, wait_link);
         else
-                TAILQ_REMOVE(&module->engine->unplaced_modules, module, wait_link);
+                TAILQ_REMOVE(&module->engine->unplaced.modules, module, wait_link);
         module->is_waiting = false;
 }
 
@@ -268,7 +268,7 @@ void module_wait(Module *module, Slot *slot) {
         if (slot)
                 TAILQ_INSERT_TAIL(&slot->loading, module, wait_link);
         else
-                TAILQ_INSERT_TAIL(&module->engine->unplaced_modules, module, wait_link);
+                TAILQ_INSERT_TAIL(&module->engine->unplaced.modules, module, wait_link);
 }
 
 void module_loaded(Module *module, Gpuq__V1__ModuleReady *report) {

@@ -107,7 +107,7 @@ struct Module {
         int wanted_device; /* -1: any */
         uint64_t asked_ns; /* when its session asked for it */
         Slot *slot;        /* LOADING: the slot that loads it */
-        bool is_waiting;   /* in slot->loading or engine->unplaced_modules */
+        bool is_waiting;   /* in slot->loading or engine->unplaced.modules */
         TAILQ_ENTRY(Module) wait_link;
 
         int format;

@@ -99,7 +99,7 @@ static void place_wait_for_device(Job *job) {
                 return;
         }
         job_set_place(job, JOB_UNPLACED);
-        TAILQ_INSERT_TAIL(&job->engine->unplaced, job, link);
+        TAILQ_INSERT_TAIL(&job->engine->unplaced.jobs, job, link);
 }
 
 /* Failures here end the job later: this may be called deep within another job's end. */
@@ -136,11 +136,12 @@ void place_consider(Job *job) {
 }
 
 void place_consider_all(Engine *engine) {
-        Job *last = TAILQ_LAST(&engine->unplaced, EngineJobs); /* others go on waiting, behind it */
+        Job *last = TAILQ_LAST(&engine->unplaced.jobs,
+                               EngineJobs); /* others go on waiting, behind it */
         Job *job = NULL;
 
         while (job != last) {
-                job = TAILQ_FIRST(&engine->unplaced);
+                job = TAILQ_FIRST(&engine->unplaced.jobs);
                 place_withdraw(job);
                 place_consider(job);
         }
@@ -163,7 +164,7 @@ void place_withdraw(Job *job) {
                 case _JOB_PLACE_N:
                         return;
                 case JOB_UNPLACED:
-                        TAILQ_REMOVE(&job->engine->unplaced, job, link);
+                        TAILQ_REMOVE(&job->engine->unplaced.jobs, job, link);
                         break;
                 case JOB_QUEUED:
                         queue_remove(&job_lane(job)->queue, &job->entry);

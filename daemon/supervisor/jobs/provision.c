@@ -214,11 +214,11 @@ static void provision_wait_for_device(Module *module) {
 }
 
 void provision_unplaced_modules(Engine *engine) {
-        Module *last = TAILQ_LAST(&engine->unplaced_modules, EngineModules);
+        Module *last = TAILQ_LAST(&engine->unplaced.modules, EngineModules);
         Module *module = NULL;
 
         while (module != last) {
-                module = TAILQ_FIRST(&engine->unplaced_modules);
+                module = TAILQ_FIRST(&engine->unplaced.modules);
                 provision_module(module);
         }
 }

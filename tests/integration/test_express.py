@@ -97,7 +97,7 @@ def test_a_module_loads_beside_a_long_job(client, module):
 def test_jobs_that_share_buffers_keep_their_order(client, module):
     source, between, target = client.array(arange()), client.arena(4 * N), client.arena(4 * N)
     held = Held(client, module, lambda module, gate: held_job(module, source, between, N, gate))
-    main, express = jobs_of(client, False), jobs_of(client, True)
+    express = jobs_of(client, True)
     behind = client.submit(copy_job(module, between, target, N))
     client.run_well(Job())
     assert jobs_of(client, True) == express + 1
@@ -105,7 +105,6 @@ def test_jobs_that_share_buffers_keep_their_order(client, module):
     held.open()
     assert client.wait(behind).state == pb.DONE
     numpy.testing.assert_array_equal(target.array(numpy.int32), 3 * arange())
-    assert jobs_of(client, False) == main + 2
 
 
 def test_an_order_that_begins_in_one_worker_goes_on_in_the_other(client, module):
@@ -123,12 +122,10 @@ def test_the_variables_of_a_module_stay_where_they_are(client, module):
     out = client.arena(4)
     client.run_well(Job().launch(counter, "tell", [Out(out)]))
     held = Held(client, module)
-    main = jobs_of(client, False)
     job = client.submit(Job().launch(counter, "tell", [Out(out)]))
     held.open()
     assert client.wait(job).state == pb.DONE
-    assert out.array(numpy.int32)[0] == 2
-    assert jobs_of(client, False) == main + 2
+    assert out.array(numpy.int32)[0] == 2  # the other worker would count from 0
 
 
 def test_a_fault_of_a_short_job_leaves_the_long_one_alone(client, module):

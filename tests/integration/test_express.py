@@ -28,6 +28,11 @@ def arange():
 
 
 @pytest.fixture
+def gpuqd(lend_gpuqd):
+    return lend_gpuqd(express="yes")
+
+
+@pytest.fixture
 def module(client):
     return client.load(kernels.BASIC)
 
@@ -211,7 +216,7 @@ def test_status_shows_it(gpuqd, client, module):
 
 
 def test_it_ends_when_idle(start_gpuqd):
-    gpuqd = start_gpuqd(worker_idle_s=1)
+    gpuqd = start_gpuqd(worker_idle_s=1, express="yes")
     client = gpuqd.connect()
     held = Held(client, client.load(kernels.BASIC))
     until(lambda: not workers(client, True), "the express worker's end")

@@ -226,9 +226,7 @@ static void load_round(Play *load) {
 }
 
 static void load_begin(Play *load, bool with_rings) {
-        /* A profiler is so slow that all jobs would seem to be held up. */
-        char *settings[] = {"inflight_jobs=8192", "inflight_ms=60000", "poll_us=10000",
-                            "express=no", NULL};
+        char *settings[] = {"inflight_jobs=8192", "inflight_ms=60000", "poll_us=10000", NULL};
 
         load->fake = fake_new(1, settings);
         for (unsigned c = 0; c < load->n_clients; ++c) {

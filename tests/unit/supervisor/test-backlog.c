@@ -10,7 +10,7 @@
 #define MANY     20000u
 #define STEPS_IN 4096u /* most of one turn */
 
-static char *const one_at_a_time[] = {"inflight_jobs=1", "quantum_ms=0", "express=no", NULL};
+static char *const one_at_a_time[] = {"inflight_jobs=1", "quantum_ms=0", NULL};
 
 static Fake *fake_with(char *const *settings) {
         return fake_new(1, (char **)settings);

@@ -35,6 +35,8 @@ static bool is_stopping(void *worker) {
 }
 
 /* Return: the job that holds up the main worker. */
+static char *with_express[] = {"express=yes", NULL};
+
 static uint64_t hold_up(FakeClient *client, FakeJob job) {
         uint64_t id = fake_submit(client, job);
 
@@ -59,7 +61,7 @@ static void close_all(FakeClient *client) {
 }
 
 static void short_jobs_run_beside_a_long_one(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t held = hold_up(client, (FakeJob){}), id;
 
@@ -83,7 +85,7 @@ static void short_jobs_run_beside_a_long_one(void **state) {
 
 /* Nothing happens that would show it: gpuqd looks by itself. */
 static void waiting_jobs_find_out_that_they_are_held_up(void **state) {
-        Fake *fake = fake_new(1, (char *[]){"inflight_jobs=1", NULL});
+        Fake *fake = fake_new(1, (char *[]){"inflight_jobs=1", "express=yes", NULL});
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t id;
 
@@ -107,7 +109,7 @@ static uint64_t learn(FakeClient *client, FakeJob job, uint64_t ns) {
 }
 
 static void a_job_that_is_known_to_be_long_holds_up_at_once_and_stays(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID);
         uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096), id, behind;
         FakeJob job = {.arena = arena, .length = 64, .direction = IN};
@@ -136,7 +138,7 @@ static bool has_lasted(void *fake) {
 
 /* Both were of unknown duration when they were sent. */
 static void after_a_long_job_those_of_its_kind_are_known_to_be_long(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t first = fake_submit_many(client, (FakeJob){}, 2), arena;
         WorkerEnd end = {.id = first, .ran_us = 1000000};
@@ -154,7 +156,7 @@ static void after_a_long_job_those_of_its_kind_are_known_to_be_long(void **state
 }
 
 static void jobs_that_follow_by_buffers_stay_in_order(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096), held, follows, beside;
         uint64_t both;
@@ -184,7 +186,7 @@ static void jobs_that_follow_by_buffers_stay_in_order(void **state) {
 
 /* The main worker is free again, but a job in the other one comes first. */
 static void a_job_behind_one_in_the_express_worker_follows_it(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096), held, first, second;
 
@@ -204,7 +206,7 @@ static void a_job_behind_one_in_the_express_worker_follows_it(void **state) {
 }
 
 static void jobs_with_variables_stay(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *plain = fake_client(fake, FAKE_UID), *client;
         uint64_t held, id;
 
@@ -223,7 +225,7 @@ static void jobs_with_variables_stay(void **state) {
 }
 
 static void modules_load_beside_a_long_job(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
 
         hold_up(client, (FakeJob){});
@@ -236,7 +238,7 @@ static void modules_load_beside_a_long_job(void **state) {
 }
 
 static void a_module_for_which_it_has_no_memory_loads_in_the_main_worker(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
@@ -261,7 +263,7 @@ static bool holds_a_module(void *fake) {
 
 /* The main worker loads it when nothing runs; then it was loaded before. */
 static void a_module_that_loads_already_loads_beside_a_long_job_too(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
@@ -290,7 +292,7 @@ static bool has_parked(void *fake) {
 
 /* Its module loads in the main worker; then a long job comes, and the load has to wait for it. */
 static void a_job_whose_module_waits_for_the_long_job_goes_elsewhere(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *plain = fake_client(fake, FAKE_UID), *client = fake_client(fake, FAKE_UID);
         uint64_t held = hold_up(plain, (FakeJob){}), id;
 
@@ -310,7 +312,7 @@ static void a_job_whose_module_waits_for_the_long_job_goes_elsewhere(void **stat
 }
 
 static void a_fault_of_one_worker_leaves_the_other_alone(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         WorkerPhase issued = WORKER_PHASE_ISSUED;
         uint64_t held = hold_up(client, (FakeJob){}), id;
@@ -331,7 +333,7 @@ static void a_fault_of_one_worker_leaves_the_other_alone(void **state) {
 }
 
 static void either_worker_may_be_killed(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         FakeJob job = {.repeatable = true};
         uint64_t held = hold_up(client, job), id = fake_submit(client, job);
@@ -347,7 +349,7 @@ static void either_worker_may_be_killed(void **state) {
 }
 
 static void short_jobs_go_on_while_the_main_worker_starts_again(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t held = hold_up(client, (FakeJob){});
 
@@ -360,7 +362,7 @@ static void short_jobs_go_on_while_the_main_worker_starts_again(void **state) {
 }
 
 static void without_quota_jobs_go_behind_the_long_one(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t held, id;
 
@@ -375,7 +377,7 @@ static void without_quota_jobs_go_behind_the_long_one(void **state) {
 }
 
 static void where_none_starts_jobs_go_behind_the_long_one(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t held = hold_up(client, (FakeJob){}), id;
 
@@ -395,7 +397,7 @@ static bool is_starting(void *fake) {
 }
 
 static void jobs_that_wait_for_it_say_so_and_go_first_where_they_can(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t held = hold_up(client, (FakeJob){}), id;
 
@@ -422,7 +424,7 @@ static void switched_off_there_is_none(void **state) {
 }
 
 static void all_users_of_one_worker_share_its_second_one(void **state) {
-        Fake *fake = fake_new(1, (char *[]){"isolation=shared", NULL});
+        Fake *fake = fake_new(1, (char *[]){"isolation=shared", "express=yes", NULL});
         FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
 
         hold_up(client, (FakeJob){});
@@ -439,7 +441,7 @@ static void tick(Fake *fake, uint64_t later_ns) {
 }
 
 static void an_idle_one_ends_soon(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
 
         hold_up(client, (FakeJob){});
@@ -462,7 +464,7 @@ static void lack_memory(Fake *fake) {
 }
 
 static void under_pressure_it_goes_before_idle_workers(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID), *idle = fake_client(fake, FAKE_UID + 1);
         FakeClient *needy = fake_client(fake, FAKE_UID + 2);
 
@@ -483,7 +485,7 @@ static bool is_barred(void *fake) {
 }
 
 static void under_pressure_a_busy_one_ends_with_its_jobs(void **state) {
-        Fake *fake = fake_new(1, NULL);
+        Fake *fake = fake_new(1, with_express);
         FakeClient *client = fake_client(fake, FAKE_UID);
         FakeClient *needy = fake_client(fake, FAKE_UID + 1);
         uint64_t id;

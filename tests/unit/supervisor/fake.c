@@ -494,11 +494,13 @@ void fake_begin(Fake *fake) {
         assert_true(fake->is_ready);
 }
 
+int fake_log_level = LOG_ERR;
+
 Fake *fake_new(unsigned n_devices, char **settings) {
         Fake *fake = calloc(1, sizeof(*fake));
 
         assert_non_null(fake);
-        log_open("test", LOG_ERR);
+        log_open("test", fake_log_level);
         fake->n_devices = n_devices;
         fake_start(fake, settings);
         fake_begin(fake);

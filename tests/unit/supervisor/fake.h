@@ -100,6 +100,9 @@ typedef struct FakeClient {
         int fd;                 /* that came with it */
 } FakeClient;
 
+/* What a new fake logs; tests of the first lines change it. */
+extern int fake_log_level;
+
 /** fake_new() - with settings as on the command line, NULL-terminated, or NULL. */
 Fake *fake_new(unsigned n_devices, char **settings);
 /** fake_restart() - another supervisor, to which the keeper hands a memfd of this text under this key. */

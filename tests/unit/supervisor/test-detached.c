@@ -163,23 +163,39 @@ static bool lets_in_without_it(void *userdata) {
                !fake->supervisor->clients.detached->scan;
 }
 
-/* The words that the log has @n times by the time that @done is true. */
-static void assert_logged(Fake *fake, bool (*done)(void *userdata), const char *words, size_t n) {
-        int fd = memfd_create("test-log", MFD_CLOEXEC), saved = dup(STDERR_FILENO);
+typedef struct Capture {
+        int fd, saved;
+} Capture;
+
+/* From here on the log goes to a file, until assert_captured(). */
+static Capture capture_log(void) {
+        Capture capture = {memfd_create("test-log", MFD_CLOEXEC), dup(STDERR_FILENO)};
+
+        assert_true(capture.fd >= 0 && capture.saved >= 0 && dup2(capture.fd, STDERR_FILENO) >= 0);
+        log_open("test", LOG_INFO);
+        return capture;
+}
+
+static void assert_captured(Capture capture, const char *words, size_t n) {
         char text[4096] = {};
         size_t found = 0;
 
-        assert_true(fd >= 0 && saved >= 0 && dup2(fd, STDERR_FILENO) >= 0);
-        log_open("test", LOG_INFO);
-        fake_wait(fake, done, fake);
         log_open("test", LOG_ERR);
-        assert_true(dup2(saved, STDERR_FILENO) >= 0);
-        close(saved);
-        assert_true(pread(fd, text, sizeof(text) - 1, 0) >= 0);
-        close(fd);
+        assert_true(dup2(capture.saved, STDERR_FILENO) >= 0);
+        close(capture.saved);
+        assert_true(pread(capture.fd, text, sizeof(text) - 1, 0) >= 0);
+        close(capture.fd);
         for (const char *at = text; (at = strstr(at, words)); at++)
                 found++;
         assert_int_equal(found, n);
+}
+
+/* The words that the log has @n times by the time that @done is true. */
+static void assert_logged(Fake *fake, bool (*done)(void *userdata), const char *words, size_t n) {
+        Capture capture = capture_log();
+
+        fake_wait(fake, done, fake);
+        assert_captured(capture, words, n);
 }
 
 /* As if a minute had passed since the last look at it. */
@@ -277,6 +293,7 @@ static void none_runs_before_all_is_taken_over(void **state) {
 /* ---- what an earlier version left ---- */
 
 static void jobs_of_an_earlier_version_are_told_and_left_alone(void **state) {
+        Capture capture;
         char path[96];
         Folder folder;
         Fake *fake;
@@ -284,8 +301,12 @@ static void jobs_of_an_earlier_version_are_told_and_left_alone(void **state) {
         folder_make(&folder);
         snprintf(path, sizeof(path), "%s/7.1000", folder.jobs);
         assert_int_equal(mkdir(path, 0700), 0);
-        fake = fake_new(1, folder.settings);
-        assert_logged(fake, knows_the_disk, "1 detached jobs of an earlier version of gpuqd", 1);
+        capture = capture_log();
+        fake_log_level = LOG_INFO;
+        fake = fake_new(1, folder.settings); /* the disk may answer meanwhile */
+        fake_log_level = LOG_ERR;
+        fake_wait(fake, knows_the_disk, fake);
+        assert_captured(capture, "1 detached jobs of an earlier version of gpuqd", 1);
         assert_int_equal(access(path, F_OK), 0);
         fake_free(fake);
         folder_remove(&folder);

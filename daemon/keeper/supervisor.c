@@ -59,7 +59,7 @@ static int supervisor_identity(const Config *config, Identity **ret_identity, ch
         return -EINVAL;
 }
 
-/* Without it @what is off, and all else goes on: the supervisor tells who asks. */
+/* Without the folder @what is off, and everything else works. The supervisor says so when asked. */
 static void supervisor_make_folder(const Config *config, const Identity *identity, const char *name,
                                    const char *what) {
         _cleanup_(freep) char *error = NULL;

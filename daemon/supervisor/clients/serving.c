@@ -130,7 +130,7 @@ void serving_wait(Serving *serving, ServingMember *member) {
         TAILQ_INSERT_TAIL(&person->waiting, member, link);
 }
 
-/* Who has nothing left stays where it is, for the next turn. */
+/* A person without steps left keeps its place for the next turn. */
 ServingMember *serving_next(Serving *serving) {
         ServingMember *member;
         ServingPerson *person;

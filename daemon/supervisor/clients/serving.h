@@ -89,7 +89,7 @@ void serving_wait(Serving *serving, ServingMember *member);
 /**
  * serving_next() - take the session that goes next out of its list
  *
- * Return: NULL: nobody waits who has steps left in this turn.
+ * Return: NULL: no waiting person has steps left in this turn.
  */
 ServingMember *serving_next(Serving *serving);
 /** serving_has_waiting() - the loop must not sleep. */

@@ -9,7 +9,7 @@
  * the network may be slow or never answer, so each question has a thread of its own. At most
  * LOOKUPS_MAX of them ask at a time; the other questions wait for one of these to end.
  *
- * Whoever waits for an answer does so for LOOKUP_PATIENCE_NS. Without one the user is served as if
+ * A connection waits for the answer for LOOKUP_PATIENCE_NS. Without one the user is served as if
  * the lookup had failed, and a late answer still counts. So a name service that never answers costs
  * each new user a moment, and nobody else anything.
  */

@@ -44,7 +44,7 @@ def test_importing_it_takes_little_over_numpy(gpuq, tmp_path):
     """Compiled once, as pip does."""
     program = "import numpy, time; t = time.process_time(); import gpuq; gpuq.connect, gpuq.In; print(time.process_time() - t)"
     times = [float(python(program, PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=str(tmp_path))[0]) for _ in range(6)]
-    assert min(times) < 0.030 * (3 if not place.on_gpu() else 1), times
+    assert min(times) < 0.090, times  # three times what it takes on an idle machine
 
 
 def test_nothing_of_others_is_imported(gpuq):

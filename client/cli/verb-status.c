@@ -168,6 +168,18 @@ static const char *status_user(const gpuq_status *status, uint32_t uid) {
         return "-";
 }
 
+/* A spare worker has no user yet. */
+static void status_print_owner(Table *table, const gpuq_status *status,
+                               const gpuq_worker_status *worker) {
+        bool is_spare = strcmp(worker->state, "spare") == 0;
+
+        if (is_spare)
+                table_cell(table, "-");
+        else
+                table_cell(table, "%u", worker->uid);
+        table_cell(table, "%s", is_spare ? "-" : status_user(status, worker->uid));
+}
+
 static int status_print_workers(const gpuq_status *status) {
         static const TableColumn columns[] = {
                 {"PID", .right = true},
@@ -197,8 +209,7 @@ static int status_print_workers(const gpuq_status *status) {
                 table_row(table, TABLE_PLAIN);
                 table_cell(table, "%d", worker->pid);
                 table_cell(table, "%u", worker->device);
-                table_cell(table, "%u", worker->uid);
-                table_cell(table, "%s", status_user(status, worker->uid));
+                status_print_owner(table, status, worker);
                 table_cell(table, "%s%s", worker->state, worker->express ? " (express)" : "");
                 table_cell(table, "%s", human_bytes(worker->memory).text);
                 table_cell(table, "%u", worker->running);

@@ -278,6 +278,9 @@ static bool keeper_on_message(Keeper *keeper, const KeeperMessage *message,
                 case KEEPER_SPAWN:
                         return workers_spawn(keeper->workers, keeper->settings.config, message, fds,
                                              now_ms());
+                case KEEPER_ASSIGN:
+                        return workers_assign(keeper->workers, keeper->settings.config, message,
+                                              now_ms());
                 case KEEPER_KILL:
                         workers_kill(keeper->workers, message->id);
                         return true;

@@ -78,6 +78,8 @@ static void child_make(ProcessMake make, const void *what, ProcessPlan *plan) {
                 snprintf(failure.text, sizeof(failure.text), "%s", error ? error : strerror(-r));
                 child_report(&failure);
         }
+        if (!plan->path)
+                _exit(0);
         child.path = plan->path;
 }
 

@@ -27,7 +27,7 @@ enum {
 };
 
 typedef struct ProcessPlan {
-        char *path;
+        char *path; /* NULL: what fills in the plan has done all that there was to do */
         Words argv;
         Words env;
         Identity *identity; /* NULL: as we are */

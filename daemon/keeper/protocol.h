@@ -44,6 +44,7 @@ typedef enum KeeperKind {
         KEEPER_KEEP,      /* hold this memory or device under key; replaces one of that key */
         KEEPER_DROP,      /* forget key */
         KEEPER_SPAWN,     /* start a worker: id, uid, device, probe; KEEPER_N_FDS descriptors */
+        KEEPER_ASSIGN,    /* the spare worker id becomes the worker of uid */
         KEEPER_KILL,      /* SIGKILL worker id */
 
         /* keeper to supervisor */
@@ -62,9 +63,10 @@ typedef struct KeeperMessage {
         uint32_t kind;
         uint32_t id; /* of a worker, chosen by the supervisor, never used twice */
         uint32_t
-                uid; /* SPAWN: run as; the keeper replaces 0 by worker_user, and knows the groups */
+                uid; /* SPAWN, ASSIGN: run as; the keeper replaces 0 by worker_user, and knows the groups */
         uint32_t device; /* SPAWN: index, unless text is its uuid */
         uint32_t probe;  /* SPAWN: 1: gpuqd-worker --probe, as worker_user */
+        uint32_t spare;  /* SPAWN: 1: gpuqd-worker --spare; ASSIGN says whose it becomes */
         int32_t pid;     /* SPAWNED */
         int32_t status;  /* EXITED */
         char text

@@ -20,6 +20,7 @@
 #include "keeper/folder.h"
 #include "keeper/process.h"
 #include "keeper/succession.h"
+#include "util/assignment.h"
 #include "util/log.h"
 #include "util/macro.h"
 
@@ -27,6 +28,7 @@
 #define WORKERS_OF_UID_MAX 256u /* devices of one machine, and those that are still ending */
 #define WORKERS_PER_S      64u  /* started, once as many as there may be were started at once */
 #define WORKERS_CHATTER    (UINT64_C(1) << 32) /* in the epoll, beside a pid */
+#define WORKERS_NOBODY     UINT32_MAX         /* whose a spare is */
 #define COMPLAINTS_MAX     20u                 /* about workers that do not start */
 #define COMPLAINTS_PER_S   1u
 
@@ -35,7 +37,9 @@ typedef struct Worker {
         uint32_t id;
         uint32_t uid; /* as the supervisor asked for it */
         Process process;
-        char *error; /* why it was never executed; NULL: it was, or is about to be */
+        Process lookup; /* of a spare's user; its pid is 0 if none runs */
+        int assignment; /* the socket to a spare that has no user; -1 */
+        char *error;    /* why it was never executed or assigned; NULL: it was, or is about to be */
         Chatter chatter;
         bool is_muted;  /* its chatter is over its budget */
         bool is_orphan; /* its supervisor is gone: nobody wants to hear of it */
@@ -59,7 +63,8 @@ typedef struct WorkerStart {
         const Workers *workers;
         const Config *config;
         const KeeperMessage *message;
-        int output; /* 0: ours */
+        int output;     /* 0: ours */
+        int assignment; /* where to send it */
 } WorkerStart;
 
 DEFINE_CLEANUP(Workers, workers_free)
@@ -86,14 +91,35 @@ int workers_new(const char *libexec, bool is_private, WorkersTell tell, void *us
         return 0;
 }
 
+static Worker *worker_new(const KeeperMessage *message) {
+        Worker *worker;
+
+        worker = calloc(1, sizeof(*worker));
+        if (!worker)
+                return NULL;
+        worker->id = message->id;
+        worker->uid = message->spare ? WORKERS_NOBODY : message->uid;
+        worker->process = worker->lookup = PROCESS_NONE;
+        worker->assignment = worker->chatter.fd = -1;
+        return worker;
+}
+
+static void worker_free(Worker *worker) {
+        if (worker->lookup.pid)
+                (void)kill(worker->lookup.pid, SIGKILL); /* reaped as an orphan */
+        process_finish(&worker->process);
+        process_finish(&worker->lookup);
+        closep(&worker->assignment);
+        chatter_finish(&worker->chatter);
+        free(worker->error);
+        free(worker);
+}
+
 static void worker_remove(Workers *workers, Worker *worker) {
         LIST_REMOVE(worker, next);
         workers->n_workers--;
         workers->n_muted -= worker->is_muted;
-        process_finish(&worker->process);
-        chatter_finish(&worker->chatter);
-        free(worker->error);
-        free(worker);
+        worker_free(worker);
 }
 
 Workers *workers_free(Workers *workers) {
@@ -154,6 +180,8 @@ static void worker_make_args(Words *args, const Config *config, const KeeperMess
                 words_add(args, "--uuid");
                 words_add(args, "%s", message->text);
         }
+        if (message->spare)
+                words_add(args, "--spare");
         words_add(args, "--cache");
         words_add(args, "%s", cache);
         words_add(args, "--cache-bytes");
@@ -182,6 +210,24 @@ static void worker_make_env(Words *env, const Workers *workers, const char *no_m
 
 /* ---- start ----------------------------------------------------------------- */
 
+/* Whom it becomes; in the child. @ret_identity: NULL: it stays who it is. */
+static int worker_make_identity(const WorkerStart *start, Identity **ret_identity, char **ret_cache,
+                                char **ret_error) {
+        const KeeperMessage *message = start->message;
+        const Identity *identity;
+        int r;
+
+        if (!start->workers->is_private) {
+                r = identity_of_worker(start->config, message->probe ? 0 : message->uid,
+                                       ret_identity, ret_error);
+                if (r < 0)
+                        return r;
+        }
+        identity = *ret_identity;
+        return folder_for_uid(start->config->cache_dir, identity ? identity->uid : getuid(),
+                              identity ? identity->gid : getgid(), ret_cache, ret_error);
+}
+
 /* Whom and what it becomes; in the child. */
 static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
         const WorkerStart *start = what;
@@ -190,34 +236,29 @@ static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
         _cleanup_(freep) char *cache = NULL, *no_mps = NULL;
         int r;
 
-        if (!start->workers->is_private) {
-                r = identity_of_worker(config, message->probe ? 0 : message->uid, &plan->identity,
-                                       ret_error);
+        if (!message->spare) {
+                r = worker_make_identity(start, &plan->identity, &cache, ret_error);
                 if (r < 0)
                         return r;
         }
-        r = folder_for_uid(config->cache_dir, plan->identity ? plan->identity->uid : getuid(),
-                           plan->identity ? plan->identity->gid : getgid(), &cache, ret_error);
-        if (r < 0)
-                return r;
         r = folder_without_mps(config->cache_dir, &no_mps, ret_error);
         if (r < 0)
                 return r;
 
-        worker_make_args(&plan->argv, config, message, cache);
+        worker_make_args(&plan->argv, config, message, cache ? cache : "");
         worker_make_env(&plan->env, start->workers, no_mps);
         plan->output = start->output;
         plan->may_raise = strcmp(driver_choose(config->device), "gpu") == 0 && !message->probe;
         return asprintf(&plan->path, "%s/gpuqd-worker", start->workers->libexec) < 0 ? -ENOMEM : 0;
 }
 
-static bool workers_is_id_in_use(const Workers *workers, uint32_t id) {
-        const Worker *worker;
+static Worker *workers_find_id(const Workers *workers, uint32_t id) {
+        Worker *worker;
 
         LIST_FOREACH (worker, &workers->list, next)
                 if (!worker->is_orphan && worker->id == id)
-                        return true;
-        return false;
+                        return worker;
+        return NULL;
 }
 
 static unsigned workers_count_of(const Workers *workers, uint32_t uid) {
@@ -231,9 +272,9 @@ static unsigned workers_count_of(const Workers *workers, uint32_t uid) {
 
 /* Return: why there may not be this worker; NULL: there may. */
 static const char *workers_refuse(Workers *workers, const KeeperMessage *message, uint64_t now_ms) {
-        if (workers->is_private && !message->probe && message->uid != getuid())
+        if (workers->is_private && !message->probe && !message->spare && message->uid != getuid())
                 return "a private gpuqd serves only its own uid";
-        if (workers->n_workers >= WORKERS_MAX)
+        if (message->kind == KEEPER_SPAWN && workers->n_workers >= WORKERS_MAX)
                 return "too many workers are running";
         if (workers_count_of(workers, message->uid) >= WORKERS_OF_UID_MAX)
                 return "too many workers of this user are running";
@@ -257,25 +298,28 @@ static void workers_watch(Workers *workers, int how, int fd, pid_t pid, bool is_
 /* A private gpuqd's worker may have our own output: it is the same user's. */
 static int worker_start(Workers *workers, const Config *config, const KeeperMessage *message,
                         const int fds[static KEEPER_N_FDS]) {
-        WorkerStart start = {workers, config, message, 0};
+        WorkerStart start = {workers, config, message, 0, -1};
+        int given[KEEPER_N_FDS + 1], pair[2] = {-1, -1}, r = 0;
         _cleanup_(closep) int output = -1;
         Worker *worker;
-        int r = 0;
 
-        worker = calloc(1, sizeof(*worker));
+        worker = worker_new(message);
         if (!worker)
                 return -ENOMEM;
-        worker->id = message->id;
-        worker->uid = message->uid;
-        worker->chatter.fd = -1;
         if (!workers->is_private)
                 r = chatter_init(&worker->chatter, &output);
+        if (r >= 0 && message->spare)
+                r = assignment_pair(pair);
+        worker->assignment = pair[0];
+        memcpy(given, fds, KEEPER_N_FDS * sizeof(int));
+        given[KEEPER_N_FDS] = pair[1];
         start.output = output >= 0 ? output : 0;
         if (r >= 0)
-                r = process_start(worker_make, &start, fds, KEEPER_N_FDS, &worker->process);
+                r = process_start(worker_make, &start, given, KEEPER_N_FDS + message->spare,
+                                  &worker->process);
+        closep(&pair[1]);
         if (r < 0) {
-                chatter_finish(&worker->chatter);
-                free(worker);
+                worker_free(worker);
                 return r;
         }
 
@@ -303,7 +347,9 @@ bool workers_spawn(Workers *workers, const Config *config, const KeeperMessage *
         for (unsigned i = 0; i < KEEPER_N_FDS; i++)
                 if (fds[i] < 0)
                         return false;
-        if (!worker_is_uuid(message->text) || workers_is_id_in_use(workers, message->id))
+        if (message->spare > 1 || (message->spare && message->probe))
+                return false;
+        if (!worker_is_uuid(message->text) || workers_find_id(workers, message->id))
                 return false;
 
         why = workers_refuse(workers, message, now_ms);
@@ -319,7 +365,7 @@ static Worker *workers_find(const Workers *workers, pid_t pid) {
         Worker *worker;
 
         LIST_FOREACH (worker, &workers->list, next)
-                if (worker->process.pid == pid)
+                if (worker->process.pid == pid || worker->lookup.pid == pid)
                         return worker;
         return NULL;
 }
@@ -392,12 +438,77 @@ static void worker_kill(const Worker *worker) {
         (void)kill(worker->process.pid, SIGKILL);
 }
 
-void workers_kill(Workers *workers, uint32_t id) {
-        Worker *worker;
+/* ---- a spare gets its user --------------------------------------------------- */
 
-        LIST_FOREACH (worker, &workers->list, next)
-                if (!worker->is_orphan && worker->id == id)
-                        worker_kill(worker);
+/* In a child, because lookups may take long. */
+static int worker_make_assignment(const void *what, ProcessPlan *plan, char **ret_error) {
+        const WorkerStart *start = what;
+        _cleanup_(freep) char *cache = NULL;
+        Assignment assignment = {};
+        int r;
+
+        r = worker_make_identity(start, &plan->identity, &cache, ret_error);
+        if (r < 0)
+                return r;
+        if (plan->identity) {
+                assignment.changes_user = true;
+                assignment.uid = plan->identity->uid;
+                assignment.gid = plan->identity->gid;
+                assignment.n_groups = MIN(plan->identity->n_groups, ASSIGNMENT_GROUPS_MAX);
+                for (int i = 0; i < assignment.n_groups; i++)
+                        assignment.groups[i] = plan->identity->groups[i];
+        }
+        snprintf(assignment.cache, sizeof(assignment.cache), "%s", cache);
+        return assignment_send(start->assignment, &assignment);
+}
+
+static void worker_refuse(Worker *worker, const char *why) {
+        if (!worker->error)
+                worker->error = strdup(why);
+        worker_kill(worker);
+}
+
+bool workers_assign(Workers *workers, const Config *config, const KeeperMessage *message,
+                    uint64_t now_ms) {
+        Worker *worker = workers_find_id(workers, message->id);
+        const WorkerStart start = {workers, config, message, 0, worker ? worker->assignment : -1};
+        const char *why;
+        int r;
+
+        if (!worker)
+                return true;
+        if (worker->assignment < 0 || worker->uid != WORKERS_NOBODY || message->probe ||
+            message->spare)
+                return false;
+
+        why = workers_refuse(workers, message, now_ms);
+        worker->uid = message->uid;
+        r = why ? 0 : process_start(worker_make_assignment, &start, NULL, 0, &worker->lookup);
+        if (r < 0)
+                why = strerror(-r);
+        if (why)
+                worker_refuse(worker, why);
+        return true;
+}
+
+/* The child that looked its user up has ended, and has sent the assignment unless it failed. */
+static void worker_looked_up(Worker *worker, int status) {
+        _cleanup_(freep) char *error = NULL;
+
+        (void)process_check(&worker->lookup, &error);
+        if (status != 0)
+                worker_refuse(worker, error ? error : "the lookup of its user failed");
+        process_finish(&worker->lookup);
+        worker->lookup.pid = 0;
+        closep(&worker->assignment);
+        worker->assignment = -1;
+}
+
+void workers_kill(Workers *workers, uint32_t id) {
+        Worker *worker = workers_find_id(workers, id);
+
+        if (worker)
+                worker_kill(worker);
 }
 
 void workers_kill_all(Workers *workers) {
@@ -426,6 +537,10 @@ void workers_reaped(Workers *workers, pid_t pid, int status) {
 
         if (!worker)
                 return;
+        if (pid == worker->lookup.pid) {
+                worker_looked_up(worker, status);
+                return;
+        }
         worker_look(workers, worker);
         chatter_end(&worker->chatter, now_ms(), worker_log_line, worker);
         worker_tell_end(workers, worker, status);

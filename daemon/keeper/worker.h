@@ -10,6 +10,10 @@
  * process group, compilers included. What becomes of each is told to the
  * supervisor.
  *
+ * A spare worker is started as root, without capabilities but those to change its user, before it
+ * is known whose jobs it will run (worker/spare.h). Assigning it to a user looks up and checks the same as
+ * starting a worker does.
+ *
  * An owned supervisor is bounded here: in how many workers are alive, of all users
  * and of one, and in how many it starts a second.
  */
@@ -47,13 +51,21 @@ void workers_on_started(Workers *workers);
  */
 bool workers_spawn(Workers *workers, const Config *config, const KeeperMessage *message,
                    const int fds[static KEEPER_N_FDS], uint64_t now_ms);
+/**
+ * workers_assign() - a spare worker becomes a user's; if that fails, it is killed, and its end tells why
+ * @message: KEEPER_ASSIGN; a worker that has ended meanwhile is fine
+ *
+ * Return: false: the message breaks the rules.
+ */
+bool workers_assign(Workers *workers, const Config *config, const KeeperMessage *message,
+                    uint64_t now_ms);
 /** workers_kill() - SIGKILL to the process group of that id, if it is there. */
 void workers_kill(Workers *workers, uint32_t id);
 /** workers_kill_all() - and forget their ids: their supervisor is gone, or we end. */
 void workers_kill_all(Workers *workers);
 /** workers_reaped() - a child has ended, with @status; if it was a worker, that is told. */
 void workers_reaped(Workers *workers, pid_t pid, int status);
-/** workers_has() - that process is a worker. */
+/** workers_has() - that process is a worker, or looks up a user for one. */
 bool workers_has(const Workers *workers, pid_t pid);
 /** workers_count() - that have not been reaped. */
 size_t workers_count(const Workers *workers);

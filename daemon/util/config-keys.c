@@ -355,6 +355,8 @@ static const ConfigKey config_keys[] = {
          .initial = "user"},
         {NUMBER(worker_idle_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(0, 31536000), .initial = "60"},
+        {NUMBER(spare_workers), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 16),
+         .initial = "1"},
         {NUMBER(takeover_s), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 3600),
          .initial = "10"},
         {NUMBER(hello_timeout_s), .parse = parse_unsigned, .format = format_unsigned,

@@ -73,6 +73,7 @@ typedef struct Config {
         ConfigCpu cpu;
         bool isolation_shared;
         unsigned worker_idle_s;
+        unsigned spare_workers;   /* for each device: with a context, and no user yet */
         unsigned takeover_s;      /* how long a restarted supervisor waits for clients */
         unsigned hello_timeout_s; /* how long a client may take to send its hello */
         unsigned connections;     /* of a worker to its device: CUDA's work queues */

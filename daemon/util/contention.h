@@ -9,7 +9,8 @@
  * polls uses up its time slice, and then waits milliseconds for the next one. A thread that sleeps
  * is woken within microseconds.
  *
- * The machine is busy once the thread has waited for a core although it was ready to run. It counts
+ * The machine is busy once the thread has waited for a core although it was ready to run. Waits must
+ * be as long as a time slice: gpuq's own clients poll too, but yield, so waits for them are short. It counts
  * as idle again when there are no more runnable threads than cores, or when it is time for a trial.
  * A trial is needed where the count is wrong or unknown, as in a container. A count that proved
  * wrong is asked for less and less often. Pure: time and counters come in as arguments.
@@ -18,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CONTENTION_WAIT_NS      UINT64_C(200000)  /* a wait for a core that is worth noticing */
+#define CONTENTION_WAIT_NS      UINT64_C(1000000) /* a wait for a core that is worth noticing */
 #define CONTENTION_PART         8u                /* and at least one part in so many of the time */
 #define CONTENTION_SAMPLE_NS    UINT64_C(1000000) /* between two samples */
 #define CONTENTION_COUNT_NS     UINT64_C(20000000)  /* from busy to the first count */

@@ -139,6 +139,12 @@ static int context_make_pool(Context *context, Failure *failure) {
                              "cuMemPoolSetAttribute", failure);
 }
 
+uint64_t context_free_bytes(const Context *context) {
+        size_t n_free, n_total;
+
+        return context->cu->cuMemGetInfo(&n_free, &n_total) == CUDA_SUCCESS ? n_free : 0;
+}
+
 CUmemAllocationProp context_properties(const Context *context) {
         return (CUmemAllocationProp){
                 .type = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -47,6 +47,8 @@ typedef struct Context {
  * Return: 0, FAILURE_E_SET, or -ENOMEM.
  */
 int context_new(const Driver *cu, unsigned device, Context **ret_context, Failure *failure);
+/** context_free_bytes() - of the device's memory; 0: unknown. */
+uint64_t context_free_bytes(const Context *context);
 /** context_properties() - of exportable memory on this device. */
 CUmemAllocationProp context_properties(const Context *context);
 

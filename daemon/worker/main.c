@@ -2,7 +2,7 @@
 /*
  * gpuqd-worker
  *
- * Started by the keeper as the user whose jobs it runs, with its end of a
+ * Started by the keeper as the user whose jobs it runs, or as a spare worker, with its end of a
  * channel as descriptors 3 to 5.
  */
 #include <fcntl.h>
@@ -15,12 +15,13 @@
 
 #include "util/log.h"
 #include "worker/probe.h"
+#include "worker/spare.h"
 #include "worker/worker.h"
 
 #define WORKER_CHANNEL_FD 3
 
 static const char usage[] =
-        "usage: gpuqd-worker --device N | --probe [--uuid UUID] [--driver cpu|gpu]\n"
+        "usage: gpuqd-worker --device N [--spare] | --probe [--uuid UUID] [--driver cpu|gpu]\n"
         "                    [--cpu-devices N] [--cpu-threads N] [--cpu-broken FILE]\n"
         "                    [--cache DIR] [--cache-bytes N] [--compile-timeout SECONDS]\n"
         "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
@@ -59,6 +60,9 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                         return parse_number(value, &options->device);
                 case 'p':
                         options->probe = true;
+                        return 0;
+                case 's':
+                        options->spare = true;
                         return 0;
                 case 'D':
                         options->cpu = strcmp(value, "cpu") == 0;
@@ -99,6 +103,7 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
         static const struct option names[] = {
                 {"device", required_argument, NULL, 'd'},
                 {"probe", no_argument, NULL, 'p'},
+                {"spare", no_argument, NULL, 's'},
                 {"driver", required_argument, NULL, 'D'},
                 {"cpu-devices", required_argument, NULL, 'n'},
                 {"cpu-threads", required_argument, NULL, 't'},
@@ -173,6 +178,7 @@ static int adopt_channel(Channel **ret_channel) {
                 if (fcntl(fds[i], F_SETFD, FD_CLOEXEC) < 0)
                         return -errno;
         }
+        (void)fcntl(ASSIGNMENT_FD, F_SETFD, FD_CLOEXEC); /* a spare's */
         return channel_adopt(fds, ret_channel);
 }
 
@@ -194,6 +200,10 @@ int main(int argc, char **argv) {
         }
         log_open("gpuqd-worker", LOG_INFO);
         harden();
+        if (options.spare && (r = spare_limit_rights()) < 0) {
+                log_error("cannot give up rights: %s", strerror(-r));
+                return EXIT_FAILURE;
+        }
         set_environment(&options);
 
         r = find_libexec(&options.libexec);

@@ -37,7 +37,7 @@ typedef enum WorkerMessageKind {
 
         /* worker to supervisor; code and text: an error, if code is not 0 */
         FROM_WORKER_PROBED, /* of gpuqd-worker --probe, its only message. Error, detail, more: driver version, items: WorkerDevice */
-        FROM_WORKER_READY,  /* the context is there. Error, detail, number: WORKER_PROTOCOL */
+        FROM_WORKER_READY,  /* the context is there. Error, detail, number: WORKER_PROTOCOL, id: bytes of device memory that are free. A spare sends it once more when it has become its user */
         FROM_WORKER_ARENA_ADDED, /* id, error. Answers ARENA_ADD only where that failed */
         FROM_WORKER_ARENA_MADE,  /* id, error */
         FROM_WORKER_MODULE_ADDED, /* id, error, items: bytes of a gpuq.v1.ModuleReady, for the client */

@@ -14,9 +14,11 @@ static int report_send(Outbox *outbox, WorkerMessage message, const Failure *fai
         return outbox_send(outbox, &message, -1);
 }
 
-int report_ready(Outbox *outbox, const Failure *failure) {
+int report_ready(Outbox *outbox, uint64_t n_free, const Failure *failure) {
         return report_send(outbox,
-                           (WorkerMessage){{.kind = FROM_WORKER_READY, .number = WORKER_PROTOCOL}},
+                           (WorkerMessage){{.kind = FROM_WORKER_READY,
+                                            .id = n_free,
+                                            .number = WORKER_PROTOCOL}},
                            failure);
 }
 

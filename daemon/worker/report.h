@@ -12,8 +12,8 @@
 #include "worker/outbox.h"
 #include "worker/runner.h"
 
-/** report_ready() - the context exists, or why not. */
-int report_ready(Outbox *outbox, const Failure *failure);
+/** report_ready() - the context exists, or why not. @n_free: bytes of device memory. */
+int report_ready(Outbox *outbox, uint64_t n_free, const Failure *failure);
 /** report_arena() - created, with its descriptor, or failed; a host arena that is ready is not reported. */
 int report_arena(Outbox *outbox, Arena *arena);
 /** report_module() - loaded, with its kernels, or failed. */

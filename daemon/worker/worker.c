@@ -14,6 +14,7 @@
 #include "util/log.h"
 #include "worker/device.h"
 #include "worker/report.h"
+#include "worker/spare.h"
 
 /* Messages taken in one turn, so that completions do not wait behind a flood of jobs. */
 #define WORKER_MESSAGES_MAX 256
@@ -484,6 +485,49 @@ static int worker_init_objects(Worker *worker) {
         return modules_load_builtin(&worker->modules);
 }
 
+/* ---- a spare ------------------------------------------------------------------------------- */
+
+static void worker_on_assignment(uv_poll_t *poll, int status, int events) {
+        static Assignment assignment; /* its path is used from now on */
+        Worker *worker = poll->data;
+        const char *problem = "read its assignment";
+        int r;
+
+        r = assignment_receive(ASSIGNMENT_FD, &assignment);
+        if (r == -EAGAIN)
+                return;
+        if (r == 0)
+                r = spare_become(&assignment, &problem);
+        if (r < 0) {
+                log_error("a spare worker cannot %s: %s", problem, strerror(-r));
+                worker_exit(worker, EXIT_FAILURE);
+        }
+        if (assignment.cache[0])
+                worker->compilers.settings.cache = assignment.cache;
+        worker->is_assigned = true;
+        uv_poll_stop(poll);
+        close(ASSIGNMENT_FD);
+}
+
+static void worker_await_user(Worker *worker) {
+        int r;
+
+        r = worker_watch(worker, &worker->assignment, ASSIGNMENT_FD, UV_READABLE,
+                         worker_on_assignment);
+        if (r < 0)
+                worker_check(worker, r);
+        while (!worker->is_assigned) {
+                worker_check_sent(worker, outbox_flush(&worker->outbox));
+                uv_run(&worker->loop, UV_RUN_ONCE);
+        }
+}
+
+static void worker_say_ready(Worker *worker, const Failure *failure) {
+        uint64_t n_free = worker->context ? context_free_bytes(worker->context) : 0;
+
+        worker_check_sent(worker, report_ready(&worker->outbox, n_free, failure));
+}
+
 int worker_run(const WorkerOptions *options, Channel *channel) {
         static Worker worker;
         Failure failure = {0};
@@ -499,6 +543,10 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
                 failure_set(&failure, GPUQ__V1__CODE__E_INTERNAL, "stdout: %s", strerror(-r));
         if (r == 0)
                 r = worker_open_context(&worker, &failure);
+        /* A spare has rights that no program that it starts may have. libcuda, which may start a
+         * setuid program, has its context now. */
+        if (r == 0 && options->spare && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                r = -errno;
         if (r == 0)
                 r = worker_start_loop(&worker);
         if (r == 0)
@@ -509,11 +557,15 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
         /* Not earlier: libcuda names its threads in /proc, where an undumpable process may not
          * write. */
         prctl(PR_SET_DUMPABLE, 0);
-        worker_check_sent(&worker, report_ready(&worker.outbox, &failure));
+        worker_say_ready(&worker, &failure);
         if (r) {
                 log_error("cannot create a CUDA context: %s",
                           failure.text ? failure.text : "the worker is out of memory");
                 worker_exit(&worker, EXIT_FAILURE);
+        }
+        if (options->spare) {
+                worker_await_user(&worker);
+                worker_say_ready(&worker, &failure);
         }
         worker_loop(&worker);
 }

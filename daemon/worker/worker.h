@@ -8,7 +8,8 @@
  * One CUDA context and the loop of the thread that owns it. While jobs are in flight the loop polls;
  * otherwise it sleeps on the channel's bell. Blocking calls run in libuv's threads or in a child.
  *
- * It ends with its supervisor, whose end of the channel closes then.
+ * It ends with its supervisor, whose end of the channel closes then. A spare worker (spare.h) sends
+ * READY twice: when its context exists, and when it has become its user.
  */
 
 #include <stdbool.h>
@@ -24,6 +25,7 @@ typedef struct WorkerOptions {
         unsigned device;
         const char *uuid; /* NULL: by index; of a probe: the one device to check */
         bool probe;
+        bool spare; /* its user becomes known later (spare.h) */
         bool cpu;
         unsigned cpu_devices, cpu_threads;
         const char *cpu_broken; /* NULL: none is */
@@ -60,6 +62,8 @@ typedef struct Worker {
 
         uv_loop_t loop;
         uv_poll_t bell, socket;
+        uv_poll_t assignment; /* of a spare */
+        bool is_assigned;
         uv_timer_t stats;     /* sent when it becomes idle */
         uint64_t poll_at_ns;  /* when libuv runs next, while busy */
         uint64_t stats_at_ns; /* while busy */

@@ -31,7 +31,8 @@ class Daemon:
         self.log_path = self.folder / "log"
         self.private = private
         self.settings = {"device": place.DEVICE, "cache_dir": cache or self.folder / "cache",
-                         "state_dir": self.folder / "state"}
+                         "state_dir": self.folder / "state",
+                         "spare_workers": os.environ.get("GPUQ_TEST_SPARES", "0")}  # most tests count workers
         if place.on_gpu():
             self.settings["connections"] = 8  # a context is there in a third of the time
         else:

@@ -61,6 +61,7 @@ struct Device {
         uint64_t gpu_ns; /* of all users, since the start */
         uint64_t n_xids; /* reported by the kernel's log */
         bool is_dirty;   /* something may be dispatched */
+        uint64_t spare_ns; /* before this time no spare worker starts */
 
         uv_timer_t gate;  /* fires when the first job in the gate has outlasted its expected time */
         uv_timer_t turn;  /* fires when a quantum has ended, or its jobs are overdue */

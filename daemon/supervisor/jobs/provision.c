@@ -448,7 +448,7 @@ static bool provision_is_loading(const Executor *executor) {
         return false;
 }
 
-bool provision_is_spare(const Executor *executor) {
+bool provision_is_idle(const Executor *executor) {
         return executor->is_ready && !executor->n_inflight && !provision_is_loading(executor) &&
                !provision_holds_variables(executor);
 }

@@ -34,8 +34,8 @@ void provision_module_failed(Instance *instance, Failure *failure);
  * Repeating it is harmless.
  */
 void provision_watch(Slot *slot);
-/** provision_is_spare() - the executor is idle, and stopping it loses nothing. */
-bool provision_is_spare(const Executor *executor);
+/** provision_is_idle() - the executor is idle, and stopping it loses nothing. */
+bool provision_is_idle(const Executor *executor);
 /** provision_worker_ready() - the slot's worker is ready. */
 void provision_worker_ready(Slot *slot);
 /** provision_express_ready() - its express worker is. */

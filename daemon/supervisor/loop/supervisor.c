@@ -38,6 +38,7 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
         config_free(supervisor->config);
         supervisor->config = config;
         listener_configure(supervisor->clients.listener);
+        workers_configure(&supervisor->workers);
         log_info("configuration reloaded");
 }
 

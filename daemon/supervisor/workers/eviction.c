@@ -3,6 +3,7 @@
 
 #include "jobs.h"
 #include "pool.h"
+#include "spares.h"
 #include "worker.h"
 #include "util/log.h"
 
@@ -79,18 +80,27 @@ static bool eviction_is_under_way(const Worker *worker, uint64_t now_ns) {
 
 /* An express worker may go at any time: its work goes back to the main worker. */
 static bool eviction_may_take(const Worker *worker, uint64_t now_ns) {
+        if (worker->state == WORKER_SPARE)
+                return true;
         if (worker->executor.is_express)
                 return worker->executor.is_ready;
-        return provision_is_spare(&worker->executor) &&
+        return provision_is_idle(&worker->executor) &&
                !eviction_is_wanted(worker->executor.slot, now_ns);
 }
 
-/* Express workers go first, idle ones before busy ones, then the one that has been idle for longest. */
+static unsigned eviction_rank(const Worker *worker) {
+        if (worker->state == WORKER_SPARE)
+                return 0;
+        return worker->executor.is_express ? 1 : 2;
+}
+
+/* Spare workers go first, then express workers, idle ones before busy ones, then the one that has been
+ * idle for longest. */
 static bool eviction_is_better(const Worker *worker, const Worker *best) {
         bool is_busy = worker->executor.n_inflight > 0;
 
-        if (!best || worker->executor.is_express != best->executor.is_express)
-                return !best || worker->executor.is_express;
+        if (!best || eviction_rank(worker) != eviction_rank(best))
+                return !best || eviction_rank(worker) < eviction_rank(best);
         if (is_busy != (best->executor.n_inflight > 0))
                 return !is_busy;
         return worker->executor.idle_ns < best->executor.idle_ns;
@@ -124,11 +134,15 @@ static void eviction_take(Worker *worker, uint64_t now_ns) {
         Slot *slot = worker->executor.slot;
 
         worker->evicted_ns = now_ns;
+        if (worker->state == WORKER_SPARE) {
+                spares_give_way(worker);
+                return;
+        }
         if (worker->executor.is_express)
                 express_retire(slot);
         else
                 slot->retry_ns = MAX(slot->retry_ns, now_ns + EVICTION_YIELD_MS * MS_NS);
-        if (provision_is_spare(&worker->executor))
+        if (provision_is_idle(&worker->executor))
                 worker_stop(worker);
 }
 
@@ -139,10 +153,14 @@ void eviction_make_room(Slot *slot) {
         if (!worker)
                 return;
         allowance_use(&slot->evictions, &eviction_rule, now_ns);
-        log_info("device %u has no memory for a worker of uid %u: the %s worker of uid %u is "
-                 "stopped",
-                 slot->device->index, slot->key.domain,
-                 worker->executor.is_express ? "express" : "idle", worker->domain);
+        if (worker->state == WORKER_SPARE)
+                log_info("device %u has no memory for a worker of uid %u: a spare worker is stopped",
+                         slot->device->index, slot->key.domain);
+        else
+                log_info("device %u has no memory for a worker of uid %u: the %s worker of uid %u "
+                         "is stopped",
+                         slot->device->index, slot->key.domain,
+                         worker->executor.is_express ? "express" : "idle", worker->domain);
         eviction_take(worker, now_ns);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base.h"
 #include "jobs.h"
+#include "spares.h"
 #include "util/log.h"
 
 /* ---- start ----------------------------------------------------------------- */
@@ -95,7 +96,8 @@ static int worker_spawn(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
                 .id = worker->executor.id,
                 .uid = worker->domain,
                 .device = worker->executor.device ? worker->executor.device->index : 0,
-                .probe = !worker->executor.slot,
+                .probe = worker_is_probe(worker),
+                .spare = worker->is_spare,
         };
         const Device *device = worker->check ? worker->check : worker->executor.device;
 
@@ -104,17 +106,15 @@ static int worker_spawn(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
         return keeper_link_send(worker->executor.engine->keeper, &message, fds, CHANNEL_N_FDS);
 }
 
-static Worker *worker_alloc(Workers *workers, Slot *slot, Device *check) {
+static Worker *worker_alloc(Workers *workers, Slot *slot, Device *device) {
         Worker *worker;
 
         worker = calloc(1, sizeof(*worker));
         if (!worker)
                 return NULL;
 
-        executor_init(&worker->executor, workers->engine, ++workers->last_id, slot,
-                      slot ? slot->device : NULL);
+        executor_init(&worker->executor, workers->engine, ++workers->last_id, slot, device);
         worker->workers = workers;
-        worker->check = check;
         worker->domain = slot ? slot->key.domain : 0;
         worker->cause = FAULT_CRASH;
         worker->is_awake = true;
@@ -124,13 +124,9 @@ static Worker *worker_alloc(Workers *workers, Slot *slot, Device *check) {
         return worker;
 }
 
-int worker_new(Workers *workers, Slot *slot, Device *check, Worker **ret_worker) {
+/* Consumes the worker if that fails. */
+static int worker_start(Workers *workers, Worker *worker) {
         int fds[CHANNEL_N_FDS], r;
-        Worker *worker;
-
-        worker = worker_alloc(workers, slot, check);
-        if (!worker)
-                return -ENOMEM;
 
         HASH_ADD(hh, workers->table, executor.id, sizeof(worker->executor.id), worker);
         if (!worker->hh.tbl) {
@@ -153,11 +149,53 @@ int worker_new(Workers *workers, Slot *slot, Device *check, Worker **ret_worker)
         if (r < 0) {
                 HASH_DEL(workers->table, worker);
                 worker_close_handles(worker);
-                return r;
         }
+        return r;
+}
 
-        *ret_worker = worker;
-        return 0;
+int worker_new(Workers *workers, Slot *slot, Worker **ret_worker) {
+        *ret_worker = worker_alloc(workers, slot, slot->device);
+        return *ret_worker ? worker_start(workers, *ret_worker) : -ENOMEM;
+}
+
+int worker_new_probe(Workers *workers, Device *check, Worker **ret_worker) {
+        *ret_worker = worker_alloc(workers, NULL, NULL);
+        if (!*ret_worker)
+                return -ENOMEM;
+        (*ret_worker)->check = check;
+        return worker_start(workers, *ret_worker);
+}
+
+int worker_new_spare(Workers *workers, Device *device, Worker **ret_worker) {
+        *ret_worker = worker_alloc(workers, NULL, device);
+        if (!*ret_worker)
+                return -ENOMEM;
+        (*ret_worker)->is_spare = true;
+        return worker_start(workers, *ret_worker);
+}
+
+/* ---- it gets its user ------------------------------------------------------- */
+
+static void worker_assign(Worker *worker) {
+        const KeeperMessage message = {
+                .kind = KEEPER_ASSIGN,
+                .id = worker->executor.id,
+                .uid = worker->domain,
+        };
+
+        worker->is_spare = false;
+        if (keeper_link_send(worker->executor.engine->keeper, &message, NULL, 0) < 0)
+                worker_kill(worker);
+}
+
+void worker_adopt(Worker *worker, Slot *slot) {
+        worker->executor.slot = slot;
+        worker->domain = slot->key.domain;
+        if (worker->state == WORKER_STARTING)
+                return; /* worker_ready() goes on */
+        worker->executor.idle_ns = engine_now(worker->executor.engine); /* the start of the start */
+        worker_set_state(worker, WORKER_STARTING);
+        worker_assign(worker);
 }
 
 static void worker_log_ready(const Worker *worker) {
@@ -179,7 +217,17 @@ void worker_proved(Worker *worker) {
                 worker->executor.slot->n_failures = 0;
 }
 
-void worker_ready(Worker *worker) {
+void worker_ready(Worker *worker, uint64_t n_free) {
+        if (worker->is_spare && worker->executor.slot) {
+                worker_assign(worker);
+                return;
+        }
+        if (worker->is_spare) {
+                worker_set_state(worker, WORKER_SPARE);
+                spares_ready(worker, n_free);
+                return;
+        }
+
         worker_set_state(worker, WORKER_READY);
         worker->executor.idle_ns = engine_now(worker->executor.engine);
         if (worker->pid)
@@ -192,8 +240,11 @@ void worker_ready(Worker *worker) {
 
 bool worker_may_move(WorkerState from, WorkerState to) {
         static const bool moves[_WORKER_STATE_N][_WORKER_STATE_N] = {
-                [WORKER_STARTING] =
-                        {[WORKER_READY] = true, [WORKER_DYING] = true, [WORKER_LOST] = true},
+                [WORKER_STARTING] = {[WORKER_SPARE] = true,
+                                     [WORKER_READY] = true,
+                                     [WORKER_DYING] = true,
+                                     [WORKER_LOST] = true},
+                [WORKER_SPARE] = {[WORKER_STARTING] = true, [WORKER_LOST] = true},
                 [WORKER_READY] =
                         {[WORKER_STOPPING] = true, [WORKER_DYING] = true, [WORKER_LOST] = true},
                 [WORKER_STOPPING] = {[WORKER_DYING] = true, [WORKER_LOST] = true},
@@ -323,6 +374,8 @@ const char *worker_state_name(const Worker *worker) {
         switch (worker->state) {
                 case WORKER_STARTING:
                         return "starting";
+                case WORKER_SPARE:
+                        return "spare";
                 case WORKER_READY:
                         if (worker->executor.waiting)
                                 return "draining";

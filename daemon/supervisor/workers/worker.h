@@ -10,14 +10,16 @@
  * killed. Its end is reported once, to recovery and to its slot.
  *
  *     STARTING ----------> READY --> STOPPING --> DYING --> LOST --> freed, when the
- *         |                  |                     |                 keeper reports its exit
- *         +------------------+---------------------+
+ *      |    ^ |              |                     |                 keeper reports its exit
+ *      v    | +--------------+---------------------+
+ *      SPARE
  *
+ * SPARE: it has a context and no user (spares.h). It is STARTING again while it becomes a user's.
  * STOPPING: it was asked to stop and still reports what was in flight. DYING: it has reported that.
  * Its jobs are settled when its process has ended, because until then its kernels may write where
  * the next worker's kernels write. LOST: its jobs are settled. A worker whose device failed goes to
- * LOST without DYING, because its process may never end. So does a probe, which has no jobs and no
- * slot, and reports to the device monitor.
+ * LOST without DYING, because its process may never end. So do a spare and a probe, which have no
+ * jobs and no slot; a probe reports to the device monitor.
  *
  * Workers end with their supervisor: the keeper kills them, and starts the next supervisor after
  * they have ended.
@@ -61,6 +63,7 @@ typedef struct Slot Slot;
 
 typedef enum WorkerState {
         WORKER_STARTING,
+        WORKER_SPARE,
         WORKER_READY,
         WORKER_STOPPING,
         WORKER_DYING,
@@ -69,7 +72,7 @@ typedef enum WorkerState {
 } WorkerState;
 
 struct Worker {
-        Executor executor; /* the scheduler's view; its slot is NULL for a probe, and once LOST */
+        Executor executor; /* the scheduler's view; its slot is NULL for a spare, a probe, and once LOST */
         Workers *workers;
         Device *check; /* of a probe: the one device it checks */
         uint32_t domain;
@@ -77,6 +80,7 @@ struct Worker {
         UT_hash_handle hh; /* workers->table */
 
         WorkerState state;
+        bool is_spare;       /* the keeper was not told yet whose it is */
         FaultCause cause;    /* the cause if it ends from now on */
         bool lacked_memory;  /* no memory for its context: it never had one */
         uint64_t evicted_ns; /* when it was asked to end for another domain; 0: it was not */
@@ -120,14 +124,18 @@ extern const ExecutorOps worker_executor_ops;
 static inline Worker *worker_of(Executor *executor) {
         return container_of(executor, Worker, executor);
 }
-/**
- * worker_new() - have the keeper start one;
- *
- * @slot NULL: a probe, of @check alone if that is set.
- *
- * Return: 0, or a negative errno.
- */
-int worker_new(Workers *workers, Slot *slot, Device *check, Worker **ret_worker);
+/** worker_is_probe() - it checks devices and runs no jobs. */
+static inline bool worker_is_probe(const Worker *worker) {
+        return !worker->executor.device;
+}
+/** worker_new() - have the keeper start one for a slot. Return: 0, or a negative errno. */
+int worker_new(Workers *workers, Slot *slot, Worker **ret_worker);
+/** worker_new_probe() - of @check alone, or of all devices if that is NULL. Return: 0, or a negative errno. */
+int worker_new_probe(Workers *workers, Device *check, Worker **ret_worker);
+/** worker_new_spare() - that has no user yet. Return: 0, or a negative errno. */
+int worker_new_spare(Workers *workers, Device *device, Worker **ret_worker);
+/** worker_adopt() - a spare becomes the worker of a slot, as soon as it has its context. */
+void worker_adopt(Worker *worker, Slot *slot);
 /** worker_tick() - called periodically: kills a worker that does not start, or that does not end. */
 void worker_tick(Worker *worker, uint64_t now_ns);
 /** worker_flush() - write its queued messages. */
@@ -169,8 +177,8 @@ const char *worker_state_name(const Worker *worker);
 
 /** worker_break() - it broke the protocol: kill it, and settle its jobs as after a crash. */
 void worker_break(Worker *worker, const char *why);
-/** worker_ready() - its context exists. */
-void worker_ready(Worker *worker);
+/** worker_ready() - its context exists. @n_free: bytes of device memory; 0: unknown. */
+void worker_ready(Worker *worker, uint64_t n_free);
 /** worker_proved() - it has done something useful. */
 void worker_proved(Worker *worker);
 /** worker_late() - a job exceeded its timeout: the job must end, and the worker stops for it. */

@@ -14,6 +14,7 @@
 #include "base.h"
 #include "util/list.h"
 #include "eviction.h"
+#include "spares.h"
 #include "util/log.h"
 
 static void worker_on_timer(uv_timer_t *timer);
@@ -141,8 +142,10 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
         worker_blame_device(worker, slot, failure, is_confirmed);
         if (slot)
                 worker_release_slot(worker, slot, failure, was_useless, by_user);
-        else
+        else if (worker_is_probe(worker))
                 worker_report_probe(worker, failure);
+        else
+                spares_lost(worker, failure);
 }
 
 void worker_break(Worker *worker, const char *why) {
@@ -154,7 +157,7 @@ void worker_break(Worker *worker, const char *why) {
 void worker_stop(Worker *worker) {
         if (worker->state >= WORKER_STOPPING)
                 return;
-        if (worker->state == WORKER_STARTING) {
+        if (worker->state < WORKER_READY) { /* it has nothing to report */
                 worker_kill(worker);
                 return;
         }

@@ -39,7 +39,7 @@ static const char *worker_on_ready(Worker *worker, const WorkerMessage *ready) {
                 worker_lost(worker, ready->head.detail ? FAULT_HARDWARE : FAULT_CRASH, failure,
                             NULL);
         else
-                worker_ready(worker);
+                worker_ready(worker, ready->head.id);
         return NULL;
 }
 
@@ -258,8 +258,10 @@ static const char *worker_on_probed(Worker *worker, const WorkerMessage *probed)
 }
 
 static const char *worker_on_message(Worker *worker, const WorkerMessage *message) {
-        if (!worker->executor.slot)
+        if (worker_is_probe(worker))
                 return worker_on_probed(worker, message);
+        if (worker->is_spare && message->head.kind != FROM_WORKER_READY)
+                return "it sent a message that a spare worker does not send";
 
         switch (message->head.kind) {
                 case FROM_WORKER_READY:

@@ -5,6 +5,7 @@
 
 #include "eviction.h"
 #include "report.h"
+#include "spares.h"
 #include "worker.h"
 
 static int worker_ops_start(Workers *workers, Slot *slot, bool is_express,
@@ -12,7 +13,8 @@ static int worker_ops_start(Workers *workers, Slot *slot, bool is_express,
         Worker *worker;
         int r;
 
-        r = worker_new(workers, slot, NULL, &worker);
+        worker = spares_take(workers, slot);
+        r = worker ? 0 : worker_new(workers, slot, &worker);
         if (r < 0)
                 return r;
         worker->executor.is_express = is_express;
@@ -23,7 +25,7 @@ static int worker_ops_start(Workers *workers, Slot *slot, bool is_express,
 static int worker_ops_probe(Workers *workers, Device *check) {
         Worker *worker;
 
-        return worker_new(workers, NULL, check, &worker);
+        return worker_new_probe(workers, check, &worker);
 }
 
 static void worker_ops_make_room(Slot *slot) {

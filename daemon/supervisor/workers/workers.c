@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workers.h"
 
+#include "spares.h"
 #include "util/list.h"
 #include "util/log.h"
 
@@ -12,6 +13,10 @@ int workers_init(Workers *workers, Engine *engine) {
         engine->workers = workers;
         engine->executor_ops = &worker_executor_ops;
         return bump_new(&workers->bump);
+}
+
+void workers_configure(Workers *workers) {
+        spares_restart(workers);
 }
 
 void workers_stop(Workers *workers) {
@@ -132,7 +137,7 @@ static void workers_check_idle(Worker *worker, uint64_t now_ns) {
         if (executor->device && !health_takes_jobs(&executor->device->health))
                 idle_ns = 0;
 
-        if (provision_is_spare(executor) && now_ns - executor->idle_ns > idle_ns)
+        if (provision_is_idle(executor) && now_ns - executor->idle_ns > idle_ns)
                 worker_stop(worker);
 }
 
@@ -145,4 +150,5 @@ void workers_tick(Workers *workers, uint64_t now_ns) {
                 workers_check_idle(worker, now_ns);
                 worker_tick(worker, now_ns);
         }
+        spares_tick(workers, now_ns);
 }

@@ -18,6 +18,8 @@
 
 /** workers_init() - in zeroed memory; from now on the engine can reach its workers. Return: 0, or -ENOMEM. */
 int workers_init(Workers *workers, Engine *engine);
+/** workers_configure() - another configuration holds: its spare workers replace the present ones. */
+void workers_configure(Workers *workers);
 /** workers_stop() - ask all workers to end. */
 void workers_stop(Workers *workers);
 /** workers_close() - at the end of the program: free all workers; their jobs go back. */

@@ -99,7 +99,7 @@ void fake_release_check(Fake *fake) {
         fake_turn(fake);
 }
 
-static void fake_come_up(Fake *fake, FakeWorker *worker) {
+void fake_come_up(Fake *fake, FakeWorker *worker) {
         WorkerMessage ready = {{.kind = FROM_WORKER_READY, .number = WORKER_PROTOCOL},
                                .text = fake->start_error};
 
@@ -148,6 +148,7 @@ static void keeper_spawn(Fake *fake, const KeeperMessage *message, const int *fd
                         .id = message->id,
                         .uid = message->uid,
                         .device = message->device,
+                        .is_spare = message->spare,
                         .is_lax = fake->is_lax,
                 };
                 fake->n_spawned++;
@@ -194,6 +195,15 @@ static void keeper_hear(Fake *fake, const KeeperMessage *message, int *fds, size
                         assert_int_equal(n_fds, CHANNEL_N_FDS);
                         keeper_spawn(fake, message, fds);
                         return;
+                case KEEPER_ASSIGN:
+                        if (!worker || worker->is_ended)
+                                break;
+                        assert_true(worker->is_spare);
+                        worker->is_spare = false;
+                        worker->uid = message->uid;
+                        if (!fake->hold_ready)
+                                fake_come_up(fake, worker);
+                        break;
                 case KEEPER_KILL:
                         if (!worker || worker->is_ended)
                                 break;
@@ -468,14 +478,20 @@ void fake_late(FakeWorker *worker, uint64_t id) {
 
 /* ---- whole ----------------------------------------------------------------- */
 
+/* No spare workers unless a test asks for them: most count workers. */
 void fake_start(Fake *fake, char **settings) {
+        char *all[FAKE_SETTINGS_MAX + 2] = {"spare_workers=0"};
         SupervisorOptions options = {};
         Config *config = NULL;
         char *error = NULL;
         int pair[2];
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-        if (config_load("/dev/null", settings, &config, &error) != 0)
+        for (size_t i = 0; settings && settings[i]; ++i) {
+                assert_true(i < FAKE_SETTINGS_MAX);
+                all[i + 1] = settings[i];
+        }
+        if (config_load("/dev/null", all, &config, &error) != 0)
                 fail_msg("%s", error);
         if (strcmp(config->state_dir ? config->state_dir : "", "/var/lib/gpuqd") == 0)
                 config->state_dir[1] = '-'; /* not what is on this machine */

@@ -24,6 +24,7 @@
 #include "worker/protocol.h"
 
 #define FAKE_WORKERS 16u
+#define FAKE_SETTINGS_MAX 24u
 #define FAKE_JOBS    256u
 #define FAKE_UID     4242u
 
@@ -44,6 +45,7 @@ typedef struct FakeWorker {
         bool is_stopping;
         bool is_killed;
         bool is_ended;
+        bool is_spare; /* it has no user yet */
         bool is_lax; /* as of its Fake */
 } FakeWorker;
 
@@ -176,6 +178,8 @@ void fake_expect_end(FakeClient *client, uint64_t id, Gpuq__V1__State state, int
 
 /** fake_worker() - the n-th that was started, no probes counted; waits for it to have @n_jobs jobs. */
 FakeWorker *fake_worker(Fake *fake, size_t index, size_t n_jobs);
+/** fake_come_up() - its context is there, or it has become its user's. */
+void fake_come_up(Fake *fake, FakeWorker *worker);
 /** fake_say() - a message of this worker. */
 void fake_say(FakeWorker *worker, WorkerMessage message, int fd);
 /** fake_end() - the worker says the job is done, or failed with @code. */

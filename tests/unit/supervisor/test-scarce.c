@@ -73,7 +73,7 @@ static void a_worker_that_cannot_be_watched_leaves_no_descriptor(void **state) {
 
         for (unsigned i = 1; i <= 4; ++i) {
                 n_polls_before_one_fails = i;
-                assert_int_equal(worker_new(&fake->supervisor->workers, NULL, NULL, &worker),
+                assert_int_equal(worker_new_probe(&fake->supervisor->workers, NULL, &worker),
                                  UV_EMFILE);
                 assert_int_equal(n_polls_before_one_fails, 0);
                 fake_turn(fake);

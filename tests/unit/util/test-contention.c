@@ -104,6 +104,18 @@ static void short_waits_in_a_long_sleep_are_no_contention(void **state) {
         assert_false(contention_is_busy(&machine.contention));
 }
 
+/* As many polling clients as cores: they yield, so each wait is short, though there are many. */
+static void waits_for_own_clients_are_no_contention(void **state) {
+        Machine machine = machine_new();
+
+        for (unsigned i = 0; i < 10000; i++) {
+                machine_step(&machine);
+                machine.now_ns += 50 * US;
+                machine.n_waited_ns += 50 * US;
+                assert_false(contention_is_busy(&machine.contention));
+        }
+}
+
 static void an_idle_machine_is_noticed_with_the_next_count(void **state) {
         Machine machine = machine_new();
 
@@ -179,6 +191,7 @@ int main(void) {
                 cmocka_unit_test(an_idle_machine_stays_idle),
                 cmocka_unit_test(a_busy_machine_is_noticed_within_milliseconds),
                 cmocka_unit_test(short_waits_in_a_long_sleep_are_no_contention),
+                cmocka_unit_test(waits_for_own_clients_are_no_contention),
                 cmocka_unit_test(an_idle_machine_is_noticed_with_the_next_count),
                 cmocka_unit_test(on_a_busy_machine_it_loses_its_core_only_in_rare_trials),
                 cmocka_unit_test(a_count_that_proves_wrong_is_asked_for_less_often),

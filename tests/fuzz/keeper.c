@@ -241,7 +241,7 @@ static KeeperMessage play_message(size_t *ret_n_fds) {
         Input *input = &play.input;
         uint8_t choice = input_u8(input), more = input_u8(input);
         KeeperMessage message = {
-                .kind = choice < 240 ? KEEPER_READY + choice % 6u : (uint32_t)input_edge(input),
+                .kind = choice < 240 ? KEEPER_READY + choice % 7u : (uint32_t)input_edge(input),
                 .id = input_u8(input),
         };
 
@@ -249,6 +249,7 @@ static KeeperMessage play_message(size_t *ret_n_fds) {
         message.uid = more & 1 ? 1000 + more % 4u : (uint32_t)input_edge(input);
         message.device = more & 2 ? 0 : (uint32_t)input_edge(input);
         message.probe = more / 4 % 2u;
+        message.spare = more / 8 % 4u;
         play_text(message.text);
         return message;
 }

@@ -103,9 +103,15 @@ static void take_over(void) {
         }
 }
 
-static void do_spawn(uint32_t id, uint32_t uid, bool probe) {
-        KeeperMessage message = {
-                .kind = KEEPER_SPAWN, .id = id, .uid = uid, .device = 5, .probe = probe};
+static int reports = -1; /* of the last worker */
+
+static void do_spawn(uint32_t id, uint32_t uid, bool probe, bool spare) {
+        KeeperMessage message = {.kind = KEEPER_SPAWN,
+                                 .id = id,
+                                 .uid = uid,
+                                 .device = 5,
+                                 .probe = probe,
+                                 .spare = spare};
         char report[8192] = "";
         int pair[2];
 
@@ -120,7 +126,25 @@ static void do_spawn(uint32_t id, uint32_t uid, bool probe) {
         } else {
                 snprintf(answer, sizeof(answer), "status %d: %s", message.status, message.text);
         }
-        close(pair[0]);
+        if (reports >= 0)
+                close(reports);
+        reports = pair[0];
+}
+
+/* The answer is what the worker tells of it, or how it ended. */
+static void do_assign(uint32_t id, uint32_t uid) {
+        const KeeperMessage message = {.kind = KEEPER_ASSIGN, .id = id, .uid = uid};
+        struct pollfd fds[] = {{.fd = reports, .events = POLLIN},
+                               {.fd = KEEPER_FD, .events = POLLIN}};
+        KeeperMessage ended;
+
+        say(&message, NULL, 0);
+        if (poll(fds, 2, -1) < 0)
+                _exit(1);
+        if (recv(reports, answer, sizeof(answer) - 1, MSG_DONTWAIT) > 0)
+                return;
+        ended = hear_kind(KEEPER_EXITED, KEEPER_EXITED);
+        snprintf(answer, sizeof(answer), "status %d: %s", ended.status, ended.text);
 }
 
 static void do_about(char **argv) {
@@ -168,9 +192,13 @@ static void obey(const char *command, char **argv) {
 
         memset(answer, 0, sizeof(answer));
         if (sscanf(command, "spawn %u %u", &id, &uid) == 2) {
-                do_spawn(id, uid, false);
+                do_spawn(id, uid, false, false);
+        } else if (sscanf(command, "spare %u", &id) == 1) {
+                do_spawn(id, 0, false, true);
+        } else if (sscanf(command, "assign %u %u", &id, &uid) == 2) {
+                do_assign(id, uid);
         } else if (sscanf(command, "probe %u", &id) == 1) {
-                do_spawn(id, 0, true);
+                do_spawn(id, 0, true, false);
         } else if (sscanf(command, "kill %u", &id) == 1) {
                 say(&(KeeperMessage){.kind = KEEPER_KILL, .id = id}, NULL, 0);
                 message = hear_kind(KEEPER_EXITED, KEEPER_EXITED);

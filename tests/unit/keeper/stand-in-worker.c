@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "util/assignment.h"
+
 static char report[8192];
 
 static void tell(const char *format, ...) {
@@ -53,6 +55,22 @@ static pid_t start_stray(void) {
         return stray;
 }
 
+/* As a spare worker gets it. */
+static void tell_assignment(void) {
+        static Assignment assignment;
+        char text[sizeof(assignment.cache) + 64];
+
+        fcntl(ASSIGNMENT_FD, F_SETFL, 0); /* wait */
+        if (assignment_receive(ASSIGNMENT_FD, &assignment) < 0)
+                _exit(1);
+        if (assignment.changes_user)
+                snprintf(text, sizeof(text), "assigned uid %u gid %u cache %s", assignment.uid,
+                         assignment.gid, assignment.cache);
+        else
+                snprintf(text, sizeof(text), "stays, cache %s", assignment.cache);
+        (void)!send(5, text, strlen(text), 0);
+}
+
 int main(int argc, char **argv, char **env) {
         gid_t groups[64];
         int death = 0;
@@ -85,6 +103,8 @@ int main(int argc, char **argv, char **env) {
 
         if (send(5, report, strlen(report), 0) < 0)
                 return 1;
+        if (strstr(report, " --spare "))
+                tell_assignment();
         for (;;)
                 pause();
 }

@@ -678,6 +678,52 @@ static void system_users_run_jobs_only_with_a_section(void **state) {
         daemon_stop(&daemon_);
 }
 
+static void a_spare_worker_is_told_whom_it_serves(void **state) {
+        const struct passwd *passwd;
+        char wanted[512];
+
+        if (getuid() != 0 || !getpwnam("nobody") || !getpwnam("sys"))
+                return; /* cannot be seen here */
+        passwd = getpwnam("nobody");
+        daemon_start_serving(&daemon_, false);
+        assert_has(ask("spare 1"), "uid 0 ");
+        assert_has(ask("spare 2"), "fds 0 1 2 3 4 5 6\n");
+        snprintf(wanted, sizeof(wanted), "assigned uid 54321 gid %u cache %s/cache/54321.",
+                 passwd->pw_gid, place.folder);
+        assert_string_equal(ask("assign 2 54321"), wanted);
+        assert_has(ask("spare 3"), "pid ");
+        assert_has(ask("assign 3 %u", getpwnam("sys")->pw_uid), "add a section [user sys]");
+        assert_has(ask("spare 4"), "pid ");
+        assert_has(ask("assign 4 4294967295"), "a worker must not run as uid 4294967295");
+        assert_has(ask("about"), "uid");
+        daemon_stop(&daemon_);
+}
+
+static void a_private_gpuqds_spare_stays_who_it_is(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_has(ask("spare 1"), "--spare");
+        assert_has(ask("assign 1 %u", getuid()), "stays, cache ");
+        assert_has(ask("spare 2"), "--spare");
+        assert_has(ask("assign 2 %u", getuid() + 1), "a private gpuqd serves only its own uid");
+        daemon_stop(&daemon_);
+}
+
+/* A supervisor that is owned could otherwise make a user's worker another user's. */
+static void only_a_spare_is_assigned_and_only_once(void **state) {
+        daemon_start_serving(&daemon_, true);
+        assert_has(ask("spawn 1 %u", getuid()), "pid ");
+        assert_string_equal(ask("assign 1 %u", getuid()), "");
+        assert_true(daemon_logs(&daemon_, "it sent an invalid message"));
+        assert_true(daemon_logs(&daemon_, "the supervisor is running again"));
+        daemon_forget_log(&daemon_);
+
+        assert_has(ask("spare 1"), "pid ");
+        assert_has(ask("assign 1 %u", getuid()), "stays");
+        assert_string_equal(ask("assign 1 %u", getuid()), "");
+        assert_true(daemon_logs(&daemon_, "it sent an invalid message"));
+        daemon_stop(&daemon_);
+}
+
 /* Issue F, 6: it was seized while it started. The binary is the same for all of its life here. */
 static void its_user_can_neither_trace_nor_read_a_worker(void **state) {
         char path[64];
@@ -771,6 +817,9 @@ int main(void) {
                 TEST(wrong_command_lines_exit_with_2),
                 TEST(service_runs_everything_as_somebody_else),
                 TEST(system_users_run_jobs_only_with_a_section),
+                TEST(a_spare_worker_is_told_whom_it_serves),
+                TEST(a_private_gpuqds_spare_stays_who_it_is),
+                TEST(only_a_spare_is_assigned_and_only_once),
                 TEST(its_user_can_neither_trace_nor_read_a_worker),
                 TEST(owned_supervisor_is_killed_for_what_breaks_the_rules),
                 TEST(owned_supervisor_that_never_reads_is_killed),

@@ -97,6 +97,7 @@ struct Job {
         struct Batch *batch; /* in flight */
         CUdeviceptr scratch; /* where its staged slices are */
         bool late_told;
+        bool never_ran; /* it has ended, and nothing of it was issued */
 
         Failure failure;
         char *output; /* what its kernels printed, or NULL */

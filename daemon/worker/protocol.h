@@ -41,7 +41,7 @@ typedef enum WorkerMessageKind {
         FROM_WORKER_ARENA_ADDED, /* id, error. Answers ARENA_ADD only where that failed */
         FROM_WORKER_ARENA_MADE,  /* id, error */
         FROM_WORKER_MODULE_ADDED, /* id, error, items: bytes of a gpuq.v1.ModuleReady, for the client */
-        FROM_WORKER_ENDS, /* items: WorkerEnd. Error and more (what its kernels printed) are those of the only one */
+        FROM_WORKER_ENDS, /* items: WorkerEnd. Error, detail (1: nothing of it ran) and more (what its kernels printed) are those of the only one */
         FROM_WORKER_LATE,    /* id of a job that ran past its timeout; the supervisor decides */
         FROM_WORKER_STOPPED, /* the worker exits next. Error, detail, more: assert text, items: WorkerInFlight, all without an end so far */
         FROM_WORKER_STATS, /* number: bytes of device memory in use, more: what all jobs wait for, items: bytes of a gpuq.v1.WorkerCounters */

@@ -174,6 +174,7 @@ static const Job *report_fill_ends(const Job *job, WorkerEnd *ends, WorkerMessag
                         .ran_us = job->ran_us,
                 };
                 failure_tell(&job->failure, message);
+                message->head.detail = job->never_ran;
                 message->more = job->output;
                 if (!report_is_plain(job))
                         return TAILQ_NEXT(job, link);

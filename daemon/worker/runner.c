@@ -147,6 +147,7 @@ void runner_end(Runner *runner, Job *job) {
         if (job->state == JOB_WAITING) {
                 TAILQ_REMOVE(&runner->waiting, job, link);
                 runner_let_go(runner, job);
+                job->never_ran = true;
         } else {
                 TAILQ_REMOVE(&runner->in_flight, job, link);
         }

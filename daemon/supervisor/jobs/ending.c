@@ -212,6 +212,15 @@ void ending_cancel(Job *job, Failure *failure) {
         ending_finish(job, JOB_CANCELLED, failure);
 }
 
+/* The express executor has no memory for the job: the main one may have, or say so. */
+static bool ending_is_for_main(Job *job, const ExecutorResult *result) {
+        if (!job->executor->is_express || !result->failure ||
+            result->failure->code != FAILURE_MEMORY)
+                return false;
+        express_retire(job->executor->slot); /* the next ones go there at once */
+        return result->never_ran && !job->verdict.failure && !place_has_running_follower(job);
+}
+
 void ending_result(Job *job, const ExecutorResult *result) {
         uint64_t elapsed_us = (engine_now(job->engine) - job->clock.started_ns) / 1000;
 
@@ -220,9 +229,10 @@ void ending_result(Job *job, const ExecutorResult *result) {
         if (*result->output)
                 job_set_output(job, result->output, ENDING_OUTPUT_MAX);
         inflight_note_variables(job->executor, job);
-        if (result->failure && result->failure->code == FAILURE_MEMORY && job->executor->is_express)
-                express_retire(job->executor->slot); /* the next ones go where there is more */
-        if (result->failure)
+        if (ending_is_for_main(job, result)) {
+                failure_free(result->failure);
+                place_return(job, job->is_alone);
+        } else if (result->failure)
                 ending_fail(job, result->failure);
         else
                 ending_done(job);

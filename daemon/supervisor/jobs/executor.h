@@ -61,6 +61,7 @@ typedef struct ExecutorResult {
         uint64_t gpu_ns;
         const char *output; /* what its kernels printed, or "" */
         Failure *failure;   /* NULL: the job is done; consumed */
+        bool never_ran;     /* failed before anything of it was started */
 } ExecutorResult;
 
 /* Provided by workers/. Messages are sent at the end of the turn. */

@@ -307,6 +307,17 @@ void place_return(Job *job, bool alone) {
                         failure_new(FAILURE_CANCELLED, "cancelled: its client disconnected"));
 }
 
+/* With very many followers that is taken for granted. */
+bool place_has_running_follower(const Job *job) {
+        unsigned n_left = PLACE_LOOK_MAX;
+        const JobEdge *edge;
+
+        TAILQ_FOREACH (edge, &job->edges.followers, link)
+                if (edge->after->state == JOB_RUNNING || !n_left--)
+                        return true;
+        return false;
+}
+
 void place_recall(Executor *executor) {
         Job *job, *next;
 
@@ -323,20 +334,11 @@ void place_stop(Job *job) {
                 job->engine->executor_ops->stop_soon(job->executor);
 }
 
-/* A job behind others cannot be taken from the outbox if jobs that follow it are in there, too. With
- * very many followers that is taken for granted. */
+/* A job behind others cannot be taken from the outbox if jobs that follow it are in there, too. */
 static bool place_is_sent(const Job *job) {
-        unsigned n_left = PLACE_LOOK_MAX;
-        const JobEdge *edge;
-
         if (!job->delivery.is_queued)
                 return true;
-        if (!dependency_is_behind(job))
-                return false;
-        TAILQ_FOREACH (edge, &job->edges.followers, link)
-                if (edge->after->state == JOB_RUNNING || !n_left--)
-                        return true;
-        return false;
+        return dependency_is_behind(job) && place_has_running_follower(job);
 }
 
 void place_end_soon(Job *job, JobState state, Failure *failure) {

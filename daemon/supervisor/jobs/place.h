@@ -31,6 +31,8 @@ int place_run(Job *job, Executor *executor);
 void place_leave(Job *job);
 /** place_return() - a RUNNING job goes back to WAITING, to run alone if @alone. */
 void place_return(Job *job, bool alone);
+/** place_has_running_follower() - a job that must run after it is in flight, or may be; then it cannot go back. */
+bool place_has_running_follower(const Job *job);
 /** place_recall() - jobs that were not sent yet go back unchanged. */
 void place_recall(Executor *executor);
 

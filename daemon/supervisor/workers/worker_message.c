@@ -131,6 +131,7 @@ static const char *worker_on_end(Worker *worker, const WorkerEnd *end, const Wor
                                    .gpu_ns = end->gpu_ns,
                                    .output = told->more,
                                    .failure = worker_failure(told),
+                                   .never_ran = told->head.detail,
                            });
         return NULL;
 }

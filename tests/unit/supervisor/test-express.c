@@ -458,6 +458,61 @@ static void an_idle_one_ends_soon(void **state) {
         close_all(client);
 }
 
+static void refuse(FakeWorker *worker, uint64_t id, bool never_ran) {
+        WorkerEnd end = {.id = id};
+
+        fake_say(worker,
+                 (WorkerMessage){{.kind = FROM_WORKER_ENDS,
+                                  .code = GPUQ__V1__CODE__E_MEMORY,
+                                  .n_items = 1,
+                                  .detail = never_ran},
+                                 .text = "out of fake memory",
+                                 .items = &end},
+                 -1);
+}
+
+static void a_job_for_which_it_has_no_memory_runs_in_the_main_worker(void **state) {
+        Fake *fake = fake_new(1, with_express);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t held = hold_up(client, (FakeJob){}), id;
+
+        id = fake_submit(client, (FakeJob){});
+        refuse(fake_worker(fake, 1, 1), id, true);
+        end_in(client, 0, id); /* where it is behind the long job */
+        fake_end(&fake->workers[0], held, 0);
+        fake_expect_end(client, held, DONE, 0, NULL);
+        close_all(client);
+}
+
+static void a_job_that_lacked_memory_halfway_fails(void **state) {
+        Fake *fake = fake_new(1, with_express);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t id;
+
+        hold_up(client, (FakeJob){});
+        id = fake_submit(client, (FakeJob){});
+        refuse(fake_worker(fake, 1, 1), id, false);
+        fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_MEMORY, "out of fake memory");
+        close_all(client);
+}
+
+/* It would run before the job that it must follow. */
+static void a_job_whose_follower_was_sent_does_not_go_back(void **state) {
+        Fake *fake = fake_new(1, with_express);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096), first, second;
+
+        hold_up(client, (FakeJob){});
+        first = fake_submit(client, (FakeJob){.arena = arena, .length = 64, .direction = OUT});
+        fake_worker(fake, 1, 1);
+        second = fake_submit(client, (FakeJob){.arena = arena, .length = 64, .direction = IN});
+        refuse(fake_worker(fake, 1, 2), first, true);
+        fake_expect_end(client, first, FAILED, GPUQ__V1__CODE__E_MEMORY, "out of fake memory");
+        fake_end(&fake->workers[1], second, 0);
+        fake_expect_end(client, second, DONE, 0, NULL);
+        close_all(client);
+}
+
 static void lack_memory(Fake *fake) {
         fake->start_error = "out of fake memory";
         fake->start_crowded = true;
@@ -517,6 +572,9 @@ int main(void) {
                 cmocka_unit_test(a_job_behind_one_in_the_express_worker_follows_it),
                 cmocka_unit_test(jobs_with_variables_stay),
                 cmocka_unit_test(modules_load_beside_a_long_job),
+                cmocka_unit_test(a_job_for_which_it_has_no_memory_runs_in_the_main_worker),
+                cmocka_unit_test(a_job_that_lacked_memory_halfway_fails),
+                cmocka_unit_test(a_job_whose_follower_was_sent_does_not_go_back),
                 cmocka_unit_test(a_module_for_which_it_has_no_memory_loads_in_the_main_worker),
                 cmocka_unit_test(a_module_that_loads_already_loads_beside_a_long_job_too),
                 cmocka_unit_test(a_job_whose_module_waits_for_the_long_job_goes_elsewhere),

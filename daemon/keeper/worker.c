@@ -28,7 +28,7 @@
 #define WORKERS_OF_UID_MAX 256u /* devices of one machine, and those that are still ending */
 #define WORKERS_PER_S      64u  /* started, once as many as there may be were started at once */
 #define WORKERS_CHATTER    (UINT64_C(1) << 32) /* in the epoll, beside a pid */
-#define WORKERS_NOBODY     UINT32_MAX         /* whose a spare is */
+#define WORKERS_NOBODY     UINT32_MAX          /* whose a spare is */
 #define COMPLAINTS_MAX     20u                 /* about workers that do not start */
 #define COMPLAINTS_PER_S   1u
 
@@ -391,7 +391,10 @@ static void worker_look(Workers *workers, Worker *worker) {
 static void worker_log_line(const char *line, void *userdata) {
         const Worker *worker = userdata;
 
-        log_info("worker %d (uid %u) wrote: %s", worker->process.pid, worker->uid, line);
+        if (worker->uid == WORKERS_NOBODY)
+                log_info("worker %d (a spare one) wrote: %s", worker->process.pid, line);
+        else
+                log_info("worker %d (uid %u) wrote: %s", worker->process.pid, worker->uid, line);
 }
 
 static void worker_hear(Workers *workers, Worker *worker) {

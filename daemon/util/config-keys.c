@@ -375,7 +375,7 @@ static const ConfigKey config_keys[] = {
          RANGE(0, 31536000), .initial = "3600"},
         {NUMBER(gpu_window_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(1, 31536000), .initial = "86400"},
-        {.name = "express", AT(express), FLAG, .initial = "no"},
+        {.name = "express", AT(express), FLAG, .initial = "yes"},
         {.name = "coalesce", AT(coalesce), FLAG, .initial = "yes"},
         {NUMBER(coalesce_us), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 1000000),
          .initial = "0"},

@@ -37,12 +37,12 @@ typedef enum WorkerMessageKind {
 
         /* worker to supervisor; code and text: an error, if code is not 0 */
         FROM_WORKER_PROBED, /* of gpuqd-worker --probe, its only message. Error, detail, more: driver version, items: WorkerDevice */
-        FROM_WORKER_READY,  /* the context is there. Error, detail, number: WORKER_PROTOCOL, id: bytes of device memory that are free. A spare sends it once more when it has become its user */
+        FROM_WORKER_READY, /* the context is there. Error, detail, number: WORKER_PROTOCOL, id: bytes of device memory that are free. A spare sends it once more when it has become its user */
         FROM_WORKER_ARENA_ADDED, /* id, error. Answers ARENA_ADD only where that failed */
         FROM_WORKER_ARENA_MADE,  /* id, error */
         FROM_WORKER_MODULE_ADDED, /* id, error, items: bytes of a gpuq.v1.ModuleReady, for the client */
         FROM_WORKER_ENDS, /* items: WorkerEnd. Error, detail (1: nothing of it ran) and more (what its kernels printed) are those of the only one */
-        FROM_WORKER_LATE,    /* id of a job that ran past its timeout; the supervisor decides */
+        FROM_WORKER_LATE, /* id of a job that ran past its timeout; the supervisor decides */
         FROM_WORKER_STOPPED, /* the worker exits next. Error, detail, more: assert text, items: WorkerInFlight, all without an end so far */
         FROM_WORKER_STATS, /* number: bytes of device memory in use, more: what all jobs wait for, items: bytes of a gpuq.v1.WorkerCounters */
 } WorkerMessageKind;

@@ -15,11 +15,11 @@ static int report_send(Outbox *outbox, WorkerMessage message, const Failure *fai
 }
 
 int report_ready(Outbox *outbox, uint64_t n_free, const Failure *failure) {
-        return report_send(outbox,
-                           (WorkerMessage){{.kind = FROM_WORKER_READY,
-                                            .id = n_free,
-                                            .number = WORKER_PROTOCOL}},
-                           failure);
+        return report_send(
+                outbox,
+                (WorkerMessage){
+                        {.kind = FROM_WORKER_READY, .id = n_free, .number = WORKER_PROTOCOL}},
+                failure);
 }
 
 /* ---- arenas and modules ------------------------------------------------------------- */

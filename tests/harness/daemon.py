@@ -32,7 +32,9 @@ class Daemon:
         self.private = private
         self.settings = {"device": place.DEVICE, "cache_dir": cache or self.folder / "cache",
                          "state_dir": self.folder / "state",
-                         "spare_workers": os.environ.get("GPUQ_TEST_SPARES", "0")}  # most tests count workers
+                         # Most tests count workers.
+                         "spare_workers": os.environ.get("GPUQ_TEST_SPARES", "0"),
+                         "express": os.environ.get("GPUQ_TEST_EXPRESS", "no")}
         if place.on_gpu():
             self.settings["connections"] = 8  # a context is there in a third of the time
         else:

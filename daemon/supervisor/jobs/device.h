@@ -58,9 +58,9 @@ struct Device {
         uint32_t n_queued;
         uint32_t n_awake; /* lanes */
         uint32_t n_running;
-        uint64_t gpu_ns; /* of all users, since the start */
-        uint64_t n_xids; /* reported by the kernel's log */
-        bool is_dirty;   /* something may be dispatched */
+        uint64_t gpu_ns;   /* of all users, since the start */
+        uint64_t n_xids;   /* reported by the kernel's log */
+        bool is_dirty;     /* something may be dispatched */
         uint64_t spare_ns; /* before this time no spare worker starts */
 
         uv_timer_t gate;  /* fires when the first job in the gate has outlasted its expected time */

@@ -154,8 +154,9 @@ void eviction_make_room(Slot *slot) {
                 return;
         allowance_use(&slot->evictions, &eviction_rule, now_ns);
         if (worker->state == WORKER_SPARE)
-                log_info("device %u has no memory for a worker of uid %u: a spare worker is stopped",
-                         slot->device->index, slot->key.domain);
+                log_info(
+                        "device %u has no memory for a worker of uid %u: a spare worker is stopped",
+                        slot->device->index, slot->key.domain);
         else
                 log_info("device %u has no memory for a worker of uid %u: the %s worker of uid %u "
                          "is stopped",

@@ -66,9 +66,9 @@ static void spares_end_surplus(Workers *workers) {
         HASH_ITER (hh, workers->table, worker, next) {
                 Device *device = worker->executor.device;
 
-                if (spare_is_free(worker) &&
-                    (!health_takes_jobs(&device->health) ||
-                     spares_count(workers, device).n_spare > workers->engine->config->spare_workers))
+                if (spare_is_free(worker) && (!health_takes_jobs(&device->health) ||
+                                              spares_count(workers, device).n_spare >
+                                                      workers->engine->config->spare_workers))
                         spare_end(worker);
         }
 }
@@ -106,8 +106,8 @@ void spares_ready(Worker *worker, uint64_t n_free) {
 
         if (!n_free || n_free >= device->memory_total / SPARES_FREE_PART)
                 return;
-        log_info("device %u has little free memory (%llu MiB): no spare worker",
-                 device->index, (unsigned long long)(n_free >> 20));
+        log_info("device %u has little free memory (%llu MiB): no spare worker", device->index,
+                 (unsigned long long)(n_free >> 20));
         spares_give_way(worker);
 }
 

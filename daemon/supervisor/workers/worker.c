@@ -7,7 +7,6 @@
 
 #include "base.h"
 #include "jobs.h"
-#include "spares.h"
 #include "util/log.h"
 
 /* ---- start ----------------------------------------------------------------- */
@@ -192,7 +191,7 @@ void worker_adopt(Worker *worker, Slot *slot) {
         worker->executor.slot = slot;
         worker->domain = slot->key.domain;
         if (worker->state == WORKER_STARTING)
-                return; /* worker_ready() goes on */
+                return;                                                 /* worker_ready() goes on */
         worker->executor.idle_ns = engine_now(worker->executor.engine); /* the start of the start */
         worker_set_state(worker, WORKER_STARTING);
         worker_assign(worker);
@@ -217,14 +216,9 @@ void worker_proved(Worker *worker) {
                 worker->executor.slot->n_failures = 0;
 }
 
-void worker_ready(Worker *worker, uint64_t n_free) {
-        if (worker->is_spare && worker->executor.slot) {
-                worker_assign(worker);
-                return;
-        }
+void worker_ready(Worker *worker) {
         if (worker->is_spare) {
-                worker_set_state(worker, WORKER_SPARE);
-                spares_ready(worker, n_free);
+                worker_assign(worker);
                 return;
         }
 

@@ -72,7 +72,8 @@ typedef enum WorkerState {
 } WorkerState;
 
 struct Worker {
-        Executor executor; /* the scheduler's view; its slot is NULL for a spare, a probe, and once LOST */
+        Executor
+                executor; /* the scheduler's view; its slot is NULL for a spare, a probe, and once LOST */
         Workers *workers;
         Device *check; /* of a probe: the one device it checks */
         uint32_t domain;
@@ -177,8 +178,8 @@ const char *worker_state_name(const Worker *worker);
 
 /** worker_break() - it broke the protocol: kill it, and settle its jobs as after a crash. */
 void worker_break(Worker *worker, const char *why);
-/** worker_ready() - its context exists. @n_free: bytes of device memory; 0: unknown. */
-void worker_ready(Worker *worker, uint64_t n_free);
+/** worker_ready() - its context exists, and its slot waits for it. */
+void worker_ready(Worker *worker);
 /** worker_proved() - it has done something useful. */
 void worker_proved(Worker *worker);
 /** worker_late() - a job exceeded its timeout: the job must end, and the worker stops for it. */

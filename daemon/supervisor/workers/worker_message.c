@@ -15,6 +15,7 @@
 #include "jobs.h"
 #include "util/list.h"
 #include "pool.h"
+#include "spares.h"
 #include "worker.h"
 #include "util/log.h"
 
@@ -23,6 +24,11 @@
 
 static Failure *worker_failure(const WorkerMessage *message) {
         return failure_from_worker(message->head.code, message->text);
+}
+
+static void worker_on_spare(Worker *worker, uint64_t n_free) {
+        worker_set_state(worker, WORKER_SPARE);
+        spares_ready(worker, n_free);
 }
 
 static const char *worker_on_ready(Worker *worker, const WorkerMessage *ready) {
@@ -38,8 +44,10 @@ static const char *worker_on_ready(Worker *worker, const WorkerMessage *ready) {
         if (failure)
                 worker_lost(worker, ready->head.detail ? FAULT_HARDWARE : FAULT_CRASH, failure,
                             NULL);
+        else if (worker->executor.slot)
+                worker_ready(worker);
         else
-                worker_ready(worker, ready->head.id);
+                worker_on_spare(worker, ready->head.id);
         return NULL;
 }
 

@@ -478,9 +478,9 @@ void fake_late(FakeWorker *worker, uint64_t id) {
 
 /* ---- whole ----------------------------------------------------------------- */
 
-/* No spare workers unless a test asks for them: most count workers. */
+/* No spare and no express workers unless a test asks for them: most count workers. */
 void fake_start(Fake *fake, char **settings) {
-        char *all[FAKE_SETTINGS_MAX + 2] = {"spare_workers=0"};
+        char *all[FAKE_SETTINGS_MAX + 3] = {"spare_workers=0", "express=no"};
         SupervisorOptions options = {};
         Config *config = NULL;
         char *error = NULL;
@@ -489,7 +489,7 @@ void fake_start(Fake *fake, char **settings) {
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         for (size_t i = 0; settings && settings[i]; ++i) {
                 assert_true(i < FAKE_SETTINGS_MAX);
-                all[i + 1] = settings[i];
+                all[i + 2] = settings[i];
         }
         if (config_load("/dev/null", all, &config, &error) != 0)
                 fail_msg("%s", error);

@@ -23,10 +23,10 @@
 #include "worker.h"
 #include "worker/protocol.h"
 
-#define FAKE_WORKERS 16u
+#define FAKE_WORKERS      16u
 #define FAKE_SETTINGS_MAX 24u
-#define FAKE_JOBS    256u
-#define FAKE_UID     4242u
+#define FAKE_JOBS         256u
+#define FAKE_UID          4242u
 
 typedef struct FakeWorker {
         uint32_t id;
@@ -46,7 +46,7 @@ typedef struct FakeWorker {
         bool is_killed;
         bool is_ended;
         bool is_spare; /* it has no user yet */
-        bool is_lax; /* as of its Fake */
+        bool is_lax;   /* as of its Fake */
 } FakeWorker;
 
 typedef struct Fake Fake;

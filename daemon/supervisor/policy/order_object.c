@@ -367,33 +367,34 @@ static void orderobject_widen(OrderObject *object, uint64_t *start, uint64_t *en
                 *end = segment->end;
 }
 
-static int orderobject_add_cut(OrderObject *object, OrderSegment *first, const OrderAccess *access,
-                               OrderNode *node) {
+/* Cuts segments at the access's bounds and fills its gaps. Returns where the access then begins and ends. */
+static int orderobject_cut(OrderObject *object, const OrderAccess *access, OrderSegment **ret_first,
+                           uint64_t *ret_end) {
         uint64_t start = access->offset, end = start + access->length;
         int r;
-
-        if (orderobject_is_wide(first, end, access->write))
-                return orderobject_take(object, first, access, node);
 
         if (!access->write)
                 orderobject_widen(object, &start, &end);
         r = orderobject_cover_gaps(object, start, end);
         if (r < 0)
                 return r;
-        return orderobject_note(object, orderobject_find(object, start), end, access->write, node);
+
+        *ret_first = orderobject_find(object, start);
+        *ret_end = end;
+        return 0;
 }
 
 int orderobject_add(OrderObject *object, const OrderAccess *access, OrderNode *node) {
         uint64_t start = access->offset, end = start + access->length;
         OrderSegment *first = orderobject_find_repeated(object, start);
-        int r;
+        int r = 0;
 
         if (!first || first->start >= end) {
                 r = orderobject_add_segment(object, start, end, NULL, &first);
-                if (r < 0)
-                        return r;
         } else if (first->start != start || first->end != end) {
-                return orderobject_add_cut(object, first, access, node);
+                if (orderobject_is_wide(first, end, access->write))
+                        return orderobject_take(object, first, access, node);
+                r = orderobject_cut(object, access, &first, &end);
         }
-        return orderobject_note(object, first, end, access->write, node);
+        return r < 0 ? r : orderobject_note(object, first, end, access->write, node);
 }

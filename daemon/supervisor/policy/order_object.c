@@ -249,16 +249,17 @@ void orderobject_tidy(OrderObject *object, uint64_t *marks) {
 /* ---- accesses ---- */
 
 /* Adds the jobs that an access of this kind must follow to the node's predecessors. */
-static int orderobject_collect(OrderObject *object, OrderSegment *segment, bool write,
-                               OrderNode *node) {
+static inline int orderobject_collect(OrderObject *object, OrderSegment *segment, bool write,
+                                      OrderNode *node) {
         int r;
 
-        object->n_steps += 1 + (write ? segment->readers.n : 0);
+        object->n_steps++;
         ordernodeset_trim(&segment->writers);
         ordernodeset_trim(&segment->readers);
         r = ordernodeset_resolve(&node->predecessors, &segment->writers, node->mark);
         if (r < 0 || !write)
                 return r;
+        object->n_steps += segment->readers.n;
         return ordernodeset_resolve(&node->predecessors, &segment->readers, node->mark);
 }
 
@@ -272,16 +273,17 @@ static int ordersegment_read(OrderSegment *segment, OrderNode *node) {
 static void orderobject_write(OrderObject *object, OrderSegment *segment, uint64_t end,
                               OrderNode *node) {
         OrderSegment *other;
+        size_t n_cells;
 
         while ((other = orderobject_next(segment, end))) {
                 segment->end = other->end;
                 orderobject_drop_segment(object, other);
         }
-        object->n_cells -= ordersegment_n_cells(segment);
+        n_cells = ordersegment_n_cells(segment);
         ordernodeset_clear(&segment->readers);
         ordernodeset_clear(&segment->writers);
         ordernodeset_append(&segment->writers, node);
-        object->n_cells += ordersegment_n_cells(segment);
+        object->n_cells += ordersegment_n_cells(segment) - n_cells;
 }
 
 /* The range is covered by segments that end at its bounds. */
@@ -292,11 +294,12 @@ static int orderobject_note(OrderObject *object, OrderSegment *first, uint64_t e
 
         object->recent = first;
         for (segment = first; segment; segment = orderobject_next(segment, end)) {
-                object->n_cells -= ordersegment_n_cells(segment);
+                size_t n_cells = ordersegment_n_cells(segment);
+
                 r = orderobject_collect(object, segment, write, node);
                 if (r >= 0 && !write)
                         r = ordersegment_read(segment, node);
-                object->n_cells += ordersegment_n_cells(segment);
+                object->n_cells += ordersegment_n_cells(segment) - n_cells;
                 if (r < 0)
                         return r;
         }

@@ -23,12 +23,6 @@ static bool scan_flag(Scan *scan, unsigned field, protobuf_c_boolean *ret) {
         return good;
 }
 
-static void *scan_alloc(Bump *bump, size_t n_bytes) {
-        ProtobufCAllocator *allocator = bump_allocator(bump);
-
-        return allocator->alloc(allocator->allocator_data, n_bytes);
-}
-
 static bool scan_text(Scan *scan, unsigned field, Bump *bump, char **ret_text) {
         Scan inner;
         size_t n;
@@ -40,7 +34,7 @@ static bool scan_text(Scan *scan, unsigned field, Bump *bump, char **ret_text) {
                 return false;
 
         n = (size_t)(inner.end - inner.p);
-        text = scan_alloc(bump, n + 1);
+        text = bump_take(bump, n + 1);
         if (!text)
                 return false;
         memcpy(text, inner.p, n);
@@ -71,7 +65,7 @@ static bool scan_numbers(Scan *scan, uint64_t max, Bump *bump, uint64_t **ret_li
                 return false;
 
         n = scan_count_numbers(inner);
-        *ret_list = n ? scan_alloc(bump, n * sizeof(**ret_list)) : NULL;
+        *ret_list = n ? bump_take(bump, n * sizeof(**ret_list)) : NULL;
         if (n && !*ret_list)
                 return false;
         for (*ret_n = 0; *ret_n < n; ++*ret_n)
@@ -108,7 +102,7 @@ static bool scan_buffers(Scan *scan, Bump *bump, Gpuq__V1__Job *job) {
 
         if (n == 0)
                 return true;
-        buffers = scan_alloc(bump, n * (sizeof(*buffers) + sizeof(buffers)));
+        buffers = bump_take(bump, n * (sizeof(*buffers) + sizeof(buffers)));
         if (!buffers)
                 return false;
 
@@ -129,7 +123,7 @@ static bool scan_kernels(Scan *scan, Bump *bump, Gpuq__V1__Job *job) {
 
         if (n == 0)
                 return true;
-        kernels = scan_alloc(bump, n * (sizeof(*kernels) + sizeof(kernels)));
+        kernels = bump_take(bump, n * (sizeof(*kernels) + sizeof(kernels)));
         if (!kernels)
                 return false;
 
@@ -162,7 +156,7 @@ static bool scan_submit(Scan scan, Bump *bump, Gpuq__V1__Submit *submit) {
         gpuq__v1__submit__init(submit);
         if (n == 0 || n > WIRE_JOBS_MAX)
                 return false;
-        jobs = scan_alloc(bump, n * (sizeof(*jobs) + sizeof(jobs)));
+        jobs = bump_take(bump, n * (sizeof(*jobs) + sizeof(jobs)));
         if (!jobs)
                 return false;
 
@@ -193,7 +187,7 @@ static bool scan_patches(Scan *scan, Bump *bump, Gpuq__V1__Fire *fire) {
                 return false;
         if (n == 0)
                 return true;
-        fire->patches = scan_alloc(bump, n * sizeof(*fire->patches));
+        fire->patches = bump_take(bump, n * sizeof(*fire->patches));
         if (!fire->patches)
                 return false;
         for (; fire->n_patches < n; ++fire->n_patches)
@@ -218,7 +212,7 @@ static bool scan_fires(Scan scan, Bump *bump, Gpuq__V1__Fires *fires) {
         gpuq__v1__fires__init(fires);
         if (n == 0 || n > WIRE_JOBS_MAX)
                 return false;
-        list = scan_alloc(bump, n * (sizeof(*list) + sizeof(list)));
+        list = bump_take(bump, n * (sizeof(*list) + sizeof(list)));
         if (!list)
                 return false;
 
@@ -258,7 +252,7 @@ static bool scan_body(Scan *scan, Bump *bump, ScanRequest *whole) {
 }
 
 static Gpuq__V1__Request *scan_request(Bump *bump, const uint8_t *data, size_t n_data) {
-        ScanRequest *whole = scan_alloc(bump, sizeof(*whole));
+        ScanRequest *whole = bump_take(bump, sizeof(*whole));
         Scan scan = {.p = data, .end = data + n_data};
 
         if (!whole)

@@ -137,15 +137,19 @@ static bool scan_kernels(Scan *scan, Bump *bump, Gpuq__V1__Job *job) {
         return true;
 }
 
-static bool scan_job(Scan scan, Bump *bump, Gpuq__V1__Job *job) {
-        gpuq__v1__job__init(job);
-        return scan_u32(&scan, 1, &job->tag) && scan_buffers(&scan, bump, job) &&
-               scan_kernels(&scan, bump, job) && scan_data(&scan, 4, &job->operations) &&
-               scan_s32(&scan, 6, &job->priority) && scan_u32(&scan, 7, &job->timeout_ms) &&
+static bool scan_options(Scan scan, Bump *bump, Gpuq__V1__Job *job) {
+        return scan_s32(&scan, 6, &job->priority) && scan_u32(&scan, 7, &job->timeout_ms) &&
                scan_text(&scan, 8, bump, &job->label) && scan_u32(&scan, 9, &job->device) &&
                scan_flag(&scan, 10, &job->repeatable) && scan_flag(&scan, 11, &job->timed) &&
                scan_u64(&scan, 12, UINT64_MAX, &job->word_arena) &&
                scan_u64(&scan, 13, UINT64_MAX, &job->word_offset) && scan.p == scan.end;
+}
+
+static bool scan_job(Scan scan, Bump *bump, Gpuq__V1__Job *job) {
+        gpuq__v1__job__init(job);
+        return scan_u32(&scan, 1, &job->tag) && scan_buffers(&scan, bump, job) &&
+               scan_kernels(&scan, bump, job) && scan_data(&scan, 4, &job->operations) &&
+               (scan.p == scan.end || scan_options(scan, bump, job)); /* most have none */
 }
 
 static bool scan_submit(Scan scan, Bump *bump, Gpuq__V1__Submit *submit) {

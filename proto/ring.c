@@ -125,7 +125,7 @@ static void ring_rewind(Ring *ring, uint32_t n_bytes) {
         ring->position += ring->capacity - offset;
 }
 
-int ring_write(Ring *ring, const void *data, uint32_t n_data) {
+int ring_begin(Ring *ring, uint32_t n_data) {
         int r;
 
         r = ring_room(ring, n_data);
@@ -134,9 +134,29 @@ int ring_write(Ring *ring, const void *data, uint32_t n_data) {
 
         ring_rewind(ring, record_bytes(n_data));
         ring_copy_in(ring, ring->position, &n_data, sizeof(n_data));
-        ring_copy_in(ring, ring->position + RING_HEADER, data, n_data);
-        ring->position += record_bytes(n_data);
+        ring->n_added = 0;
+        return 0;
+}
+
+void ring_add(Ring *ring, const void *data, uint32_t n_data) {
+        ring_copy_in(ring, ring->position + RING_HEADER + ring->n_added, data, n_data);
+        ring->n_added += n_data;
+}
+
+void ring_end(Ring *ring) {
+        ring->position += record_bytes(ring->n_added);
         atomic_store(&ring->shared->head, ring->position);
+}
+
+int ring_write(Ring *ring, const void *data, uint32_t n_data) {
+        int r;
+
+        r = ring_begin(ring, n_data);
+        if (r)
+                return r;
+
+        ring_add(ring, data, n_data);
+        ring_end(ring);
         return 0;
 }
 

@@ -36,6 +36,7 @@ typedef struct Ring {
         uint32_t capacity;   /* bytes, a power of two; ours, never re-read from shared memory */
         uint32_t n_data_max; /* of one message; as much as fits, until its owner lowers it */
         uint32_t position;   /* our own index; the shared copy is only for the other side */
+        uint32_t n_added;    /* bytes of the message that is being written */
 } Ring;
 
 /** ring_bytes() - bytes of shared memory for a ring of that capacity. */
@@ -51,6 +52,16 @@ int ring_room(Ring *ring, uint32_t n_data);
 
 /** ring_write() - append one message. Return: 0, RING_E_AGAIN, RING_E_TOO_BIG, RING_E_CORRUPT. */
 int ring_write(Ring *ring, const void *data, uint32_t n_data);
+/**
+ * ring_begin() - the same in parts: a message of @n_data bytes, which ring_add() adds, up to ring_end()
+ *
+ * A message that is begun and not ended was never there. Return: as ring_write().
+ */
+int ring_begin(Ring *ring, uint32_t n_data);
+/** ring_add() - the next bytes of the message; no more in all than ring_begin() was told. */
+void ring_add(Ring *ring, const void *data, uint32_t n_data);
+/** ring_end() - all its bytes are added. */
+void ring_end(Ring *ring);
 /**
  * ring_read() - copy out the next message
  * @buffer: room for ring->n_data_max bytes

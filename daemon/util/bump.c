@@ -17,7 +17,7 @@ struct Bump {
         size_t n_bytes;
 };
 
-/* Rarely called. If it were inlined, each call of bump_alloc() would save its registers. */
+/* Rarely called. If it were inlined, each call of bump_take() would save its registers. */
 static __attribute__((noinline)) BumpChunk *bump_grow(Bump *bump, size_t n_min) {
         size_t size = MAX(n_min, (size_t)BUMP_CHUNK);
         BumpChunk *chunk;
@@ -37,8 +37,7 @@ static __attribute__((noinline)) BumpChunk *bump_grow(Bump *bump, size_t n_min) 
         return chunk;
 }
 
-static void *bump_alloc(void *userdata, size_t size) {
-        Bump *bump = userdata;
+void *bump_take(Bump *bump, size_t size) {
         BumpChunk *chunk = bump->chunks;
         void *data;
 
@@ -54,6 +53,10 @@ static void *bump_alloc(void *userdata, size_t size) {
         data = (char *)chunk->data + chunk->used;
         chunk->used += size;
         return data;
+}
+
+static void *bump_alloc(void *userdata, size_t size) {
+        return bump_take(userdata, size);
 }
 
 static void bump_ignore_free(void *userdata, void *data) {

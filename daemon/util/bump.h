@@ -24,7 +24,9 @@ int bump_new(Bump **ret_bump);
 /** bump_free() - NULL is fine. Return: NULL. */
 Bump *bump_free(Bump *bump);
 DEFINE_CLEANUP(Bump, bump_free)
-/** bump_allocator() - for protobuf-c; its free does nothing. */
+/** bump_take() - memory until bump_reset(). Return: NULL: there is none, or the message takes too much. */
+void *bump_take(Bump *bump, size_t size);
+/** bump_allocator() - the same for protobuf-c; its free does nothing. */
 ProtobufCAllocator *bump_allocator(Bump *bump);
 /** bump_reset() - everything that was handed out is gone. */
 void bump_reset(Bump *bump);

@@ -264,6 +264,22 @@ int channel_reserve(Channel *channel, size_t n_data, uint8_t **ret_data) {
         return 0;
 }
 
+int channel_begin(Channel *channel, size_t n_data) {
+        if (n_data > CHANNEL_CAPACITY)
+                return -EMSGSIZE;
+        return channel_from_ring(ring_begin(&channel->out, (uint32_t)n_data));
+}
+
+void channel_add(Channel *channel, const void *data, size_t n_data) {
+        ring_add(&channel->out, data, (uint32_t)n_data);
+}
+
+void channel_end(Channel *channel) {
+        ring_end(&channel->out);
+        if (ring_needs_bell(&channel->out))
+                channel_ring_bell(channel);
+}
+
 int channel_send(Channel *channel, const uint8_t *data, size_t n_data, int fd) {
         int r;
 
@@ -278,11 +294,11 @@ int channel_send(Channel *channel, const uint8_t *data, size_t n_data, int fd) {
                         return r;
         }
 
-        r = channel_from_ring(ring_write(&channel->out, data, (uint32_t)n_data));
+        r = channel_begin(channel, n_data);
         if (r)
                 return r;
-        if (ring_needs_bell(&channel->out))
-                channel_ring_bell(channel);
+        channel_add(channel, data, n_data);
+        channel_end(channel);
         return 0;
 }
 

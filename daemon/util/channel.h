@@ -49,7 +49,7 @@ int channel_bell_fd(const Channel *channel);
 int channel_socket_fd(const Channel *channel);
 
 /**
- * channel_reserve() - memory to write the next message into, before channel_send()
+ * channel_reserve() - memory to write the next message or a part of it into, before channel_send() or channel_add()
  * @ret_data: aligned as malloc() does; valid until the next call
  *
  * Return: 0, -EMSGSIZE, or -ENOMEM.
@@ -62,6 +62,17 @@ int channel_reserve(Channel *channel, size_t n_data, uint8_t **ret_data);
  * Return: 0, CHANNEL_E_AGAIN, CHANNEL_E_CORRUPT, CHANNEL_E_CLOSED, -EMSGSIZE, or another negative errno.
  */
 int channel_send(Channel *channel, const uint8_t *data, size_t n_data, int fd);
+/**
+ * channel_begin() - as channel_send(), without a descriptor and in parts: a message of @n_data bytes,
+ * which channel_add() adds, up to channel_end()
+ *
+ * A message that is begun and not ended was never there.
+ */
+int channel_begin(Channel *channel, size_t n_data);
+/** channel_add() - the next bytes of the message; no more in all than channel_begin() was told. */
+void channel_add(Channel *channel, const void *data, size_t n_data);
+/** channel_end() - all its bytes are added: ring if the other side sleeps. */
+void channel_end(Channel *channel);
 /** channel_written() - Return: the position in the ring after the last message that was sent. */
 uint32_t channel_written(const Channel *channel);
 /** channel_is_dealt_with() - has the other side processed all messages before @position? See

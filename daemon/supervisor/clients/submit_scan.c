@@ -23,12 +23,6 @@ static bool scan_flag(Scan *scan, unsigned field, protobuf_c_boolean *ret) {
         return good;
 }
 
-static void *scan_alloc(Bump *bump, size_t n_bytes) {
-        ProtobufCAllocator *allocator = bump_allocator(bump);
-
-        return allocator->alloc(allocator->allocator_data, n_bytes);
-}
-
 static bool scan_text(Scan *scan, unsigned field, Bump *bump, char **ret_text) {
         Scan inner;
         size_t n;
@@ -40,7 +34,7 @@ static bool scan_text(Scan *scan, unsigned field, Bump *bump, char **ret_text) {
                 return false;
 
         n = (size_t)(inner.end - inner.p);
-        text = scan_alloc(bump, n + 1);
+        text = bump_take(bump, n + 1);
         if (!text)
                 return false;
         memcpy(text, inner.p, n);
@@ -71,7 +65,7 @@ static bool scan_numbers(Scan *scan, uint64_t max, Bump *bump, uint64_t **ret_li
                 return false;
 
         n = scan_count_numbers(inner);
-        *ret_list = n ? scan_alloc(bump, n * sizeof(**ret_list)) : NULL;
+        *ret_list = n ? bump_take(bump, n * sizeof(**ret_list)) : NULL;
         if (n && !*ret_list)
                 return false;
         for (*ret_n = 0; *ret_n < n; ++*ret_n)
@@ -108,7 +102,7 @@ static bool scan_buffers(Scan *scan, Bump *bump, Gpuq__V1__Job *job) {
 
         if (n == 0)
                 return true;
-        buffers = scan_alloc(bump, n * (sizeof(*buffers) + sizeof(buffers)));
+        buffers = bump_take(bump, n * (sizeof(*buffers) + sizeof(buffers)));
         if (!buffers)
                 return false;
 
@@ -129,7 +123,7 @@ static bool scan_kernels(Scan *scan, Bump *bump, Gpuq__V1__Job *job) {
 
         if (n == 0)
                 return true;
-        kernels = scan_alloc(bump, n * (sizeof(*kernels) + sizeof(kernels)));
+        kernels = bump_take(bump, n * (sizeof(*kernels) + sizeof(kernels)));
         if (!kernels)
                 return false;
 
@@ -143,15 +137,19 @@ static bool scan_kernels(Scan *scan, Bump *bump, Gpuq__V1__Job *job) {
         return true;
 }
 
-static bool scan_job(Scan scan, Bump *bump, Gpuq__V1__Job *job) {
-        gpuq__v1__job__init(job);
-        return scan_u32(&scan, 1, &job->tag) && scan_buffers(&scan, bump, job) &&
-               scan_kernels(&scan, bump, job) && scan_data(&scan, 4, &job->operations) &&
-               scan_s32(&scan, 6, &job->priority) && scan_u32(&scan, 7, &job->timeout_ms) &&
+static bool scan_options(Scan scan, Bump *bump, Gpuq__V1__Job *job) {
+        return scan_s32(&scan, 6, &job->priority) && scan_u32(&scan, 7, &job->timeout_ms) &&
                scan_text(&scan, 8, bump, &job->label) && scan_u32(&scan, 9, &job->device) &&
                scan_flag(&scan, 10, &job->repeatable) && scan_flag(&scan, 11, &job->timed) &&
                scan_u64(&scan, 12, UINT64_MAX, &job->word_arena) &&
                scan_u64(&scan, 13, UINT64_MAX, &job->word_offset) && scan.p == scan.end;
+}
+
+static bool scan_job(Scan scan, Bump *bump, Gpuq__V1__Job *job) {
+        gpuq__v1__job__init(job);
+        return scan_u32(&scan, 1, &job->tag) && scan_buffers(&scan, bump, job) &&
+               scan_kernels(&scan, bump, job) && scan_data(&scan, 4, &job->operations) &&
+               (scan.p == scan.end || scan_options(scan, bump, job)); /* most have none */
 }
 
 static bool scan_submit(Scan scan, Bump *bump, Gpuq__V1__Submit *submit) {
@@ -162,7 +160,7 @@ static bool scan_submit(Scan scan, Bump *bump, Gpuq__V1__Submit *submit) {
         gpuq__v1__submit__init(submit);
         if (n == 0 || n > WIRE_JOBS_MAX)
                 return false;
-        jobs = scan_alloc(bump, n * (sizeof(*jobs) + sizeof(jobs)));
+        jobs = bump_take(bump, n * (sizeof(*jobs) + sizeof(jobs)));
         if (!jobs)
                 return false;
 
@@ -193,7 +191,7 @@ static bool scan_patches(Scan *scan, Bump *bump, Gpuq__V1__Fire *fire) {
                 return false;
         if (n == 0)
                 return true;
-        fire->patches = scan_alloc(bump, n * sizeof(*fire->patches));
+        fire->patches = bump_take(bump, n * sizeof(*fire->patches));
         if (!fire->patches)
                 return false;
         for (; fire->n_patches < n; ++fire->n_patches)
@@ -218,7 +216,7 @@ static bool scan_fires(Scan scan, Bump *bump, Gpuq__V1__Fires *fires) {
         gpuq__v1__fires__init(fires);
         if (n == 0 || n > WIRE_JOBS_MAX)
                 return false;
-        list = scan_alloc(bump, n * (sizeof(*list) + sizeof(list)));
+        list = bump_take(bump, n * (sizeof(*list) + sizeof(list)));
         if (!list)
                 return false;
 
@@ -258,7 +256,7 @@ static bool scan_body(Scan *scan, Bump *bump, ScanRequest *whole) {
 }
 
 static Gpuq__V1__Request *scan_request(Bump *bump, const uint8_t *data, size_t n_data) {
-        ScanRequest *whole = scan_alloc(bump, sizeof(*whole));
+        ScanRequest *whole = bump_take(bump, sizeof(*whole));
         Scan scan = {.p = data, .end = data + n_data};
 
         if (!whole)

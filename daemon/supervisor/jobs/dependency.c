@@ -77,7 +77,7 @@ int dependency_derive(Job *job) {
 
         r = order_add(job->submitter->order, dependency_number(job), accesses,
                       dependency_accesses(job, accesses), &job->edges.node);
-        if (r < 0)
+        if (r < 0 || order_is_free(job->submitter->order, job->edges.node))
                 return r;
         r = order_predecessors(job->submitter->order, job->edges.node, &numbers, &n_before);
         if (r >= 0)

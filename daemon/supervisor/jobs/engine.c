@@ -14,12 +14,6 @@ void engine_init(Engine *engine) {
         resource_quotas_init(engine->quotas);
 }
 
-uint64_t engine_now(Engine *engine) {
-        if (!engine->now_ns)
-                engine->now_ns = uv_hrtime();
-        return engine->now_ns;
-}
-
 void engine_event(Engine *engine) {
         engine->is_eventful = true;
 }

@@ -100,7 +100,11 @@ struct Engine {
 /** engine_init() - empty tables; the caller sets the handles. */
 void engine_init(Engine *engine);
 /** engine_now() - the time of this turn of the loop, in which the clock is read once. */
-uint64_t engine_now(Engine *engine);
+static inline uint64_t engine_now(Engine *engine) {
+        if (!engine->now_ns)
+                engine->now_ns = uv_hrtime();
+        return engine->now_ns;
+}
 /** engine_inflight_ns() - limit of the expected time in flight on a device. */
 static inline uint64_t engine_inflight_ns(const Engine *engine) {
         return MAX(engine->config->inflight_ms, 1u) * 1000000ull;

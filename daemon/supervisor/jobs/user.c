@@ -343,8 +343,8 @@ const char *user_resource_key(UserResource resource) {
 }
 
 /* A reload may have put the limit below the use. */
-static bool user_is_within_limit(const User *user, UserResource resource, uint64_t amount) {
-        uint64_t limit = user_limit(user, resource), used = user_used(user, resource);
+static bool user_is_within_limit(const User *person, UserResource resource, uint64_t amount) {
+        uint64_t limit = user_own_limit(person, resource), used = person->used[resource];
 
         return used <= limit && amount <= limit - used;
 }
@@ -353,7 +353,7 @@ bool user_may_charge(const User *user, UserResource resource, uint64_t amount) {
         uint64_t used = user_used(user, resource);
         uint64_t most = quota_most(&user->quotas[resource], used);
 
-        return user_is_within_limit(user, resource, amount) && used <= most &&
+        return user_is_within_limit(user->person, resource, amount) && used <= most &&
                amount <= most - used;
 }
 
@@ -440,7 +440,7 @@ static Failure *user_shortage_failure(const User *user, UserResource resource, u
 Failure *user_quota_failure(const User *user, UserResource resource, uint64_t asked) {
         const char *key = user_resource_key(resource);
 
-        if (user_is_within_limit(user, resource, asked))
+        if (user_is_within_limit(user->person, resource, asked))
                 return user_shortage_failure(user, resource, asked);
         if (!key)
                 return failure_new(FAILURE_QUOTA,

@@ -249,16 +249,17 @@ void orderobject_tidy(OrderObject *object, uint64_t *marks) {
 /* ---- accesses ---- */
 
 /* Adds the jobs that an access of this kind must follow to the node's predecessors. */
-static int orderobject_collect(OrderObject *object, OrderSegment *segment, bool write,
-                               OrderNode *node) {
+static inline int orderobject_collect(OrderObject *object, OrderSegment *segment, bool write,
+                                      OrderNode *node) {
         int r;
 
-        object->n_steps += 1 + (write ? segment->readers.n : 0);
+        object->n_steps++;
         ordernodeset_trim(&segment->writers);
         ordernodeset_trim(&segment->readers);
         r = ordernodeset_resolve(&node->predecessors, &segment->writers, node->mark);
         if (r < 0 || !write)
                 return r;
+        object->n_steps += segment->readers.n;
         return ordernodeset_resolve(&node->predecessors, &segment->readers, node->mark);
 }
 
@@ -272,16 +273,17 @@ static int ordersegment_read(OrderSegment *segment, OrderNode *node) {
 static void orderobject_write(OrderObject *object, OrderSegment *segment, uint64_t end,
                               OrderNode *node) {
         OrderSegment *other;
+        size_t n_cells;
 
         while ((other = orderobject_next(segment, end))) {
                 segment->end = other->end;
                 orderobject_drop_segment(object, other);
         }
-        object->n_cells -= ordersegment_n_cells(segment);
+        n_cells = ordersegment_n_cells(segment);
         ordernodeset_clear(&segment->readers);
         ordernodeset_clear(&segment->writers);
         ordernodeset_append(&segment->writers, node);
-        object->n_cells += ordersegment_n_cells(segment);
+        object->n_cells += ordersegment_n_cells(segment) - n_cells;
 }
 
 /* The range is covered by segments that end at its bounds. */
@@ -292,11 +294,12 @@ static int orderobject_note(OrderObject *object, OrderSegment *first, uint64_t e
 
         object->recent = first;
         for (segment = first; segment; segment = orderobject_next(segment, end)) {
-                object->n_cells -= ordersegment_n_cells(segment);
+                size_t n_cells = ordersegment_n_cells(segment);
+
                 r = orderobject_collect(object, segment, write, node);
                 if (r >= 0 && !write)
                         r = ordersegment_read(segment, node);
-                object->n_cells += ordersegment_n_cells(segment);
+                object->n_cells += ordersegment_n_cells(segment) - n_cells;
                 if (r < 0)
                         return r;
         }
@@ -367,33 +370,34 @@ static void orderobject_widen(OrderObject *object, uint64_t *start, uint64_t *en
                 *end = segment->end;
 }
 
-static int orderobject_add_cut(OrderObject *object, OrderSegment *first, const OrderAccess *access,
-                               OrderNode *node) {
+/* Cuts segments at the access's bounds and fills its gaps. Returns where the access then begins and ends. */
+static int orderobject_cut(OrderObject *object, const OrderAccess *access, OrderSegment **ret_first,
+                           uint64_t *ret_end) {
         uint64_t start = access->offset, end = start + access->length;
         int r;
-
-        if (orderobject_is_wide(first, end, access->write))
-                return orderobject_take(object, first, access, node);
 
         if (!access->write)
                 orderobject_widen(object, &start, &end);
         r = orderobject_cover_gaps(object, start, end);
         if (r < 0)
                 return r;
-        return orderobject_note(object, orderobject_find(object, start), end, access->write, node);
+
+        *ret_first = orderobject_find(object, start);
+        *ret_end = end;
+        return 0;
 }
 
 int orderobject_add(OrderObject *object, const OrderAccess *access, OrderNode *node) {
         uint64_t start = access->offset, end = start + access->length;
         OrderSegment *first = orderobject_find_repeated(object, start);
-        int r;
+        int r = 0;
 
         if (!first || first->start >= end) {
                 r = orderobject_add_segment(object, start, end, NULL, &first);
-                if (r < 0)
-                        return r;
         } else if (first->start != start || first->end != end) {
-                return orderobject_add_cut(object, first, access, node);
+                if (orderobject_is_wide(first, end, access->write))
+                        return orderobject_take(object, first, access, node);
+                r = orderobject_cut(object, access, &first, &end);
         }
-        return orderobject_note(object, first, end, access->write, node);
+        return r < 0 ? r : orderobject_note(object, first, end, access->write, node);
 }

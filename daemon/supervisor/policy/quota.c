@@ -38,12 +38,13 @@ uint64_t quota_most(const Quota *quota, uint64_t held) {
 }
 
 bool quota_take(Quota *quota, uint64_t held, uint64_t amount) {
-        uint64_t most = quota_most(quota, held);
+        uint64_t most;
 
-        if (held > most || amount > most - held)
-                return false;
         if (!quota->capacity)
                 return true;
+        most = quota_most(quota, held);
+        if (held > most || amount > most - held)
+                return false;
         quota->taken += amount;
         quota->open += quota_open_part(quota, held + amount) - quota_open_part(quota, held);
         return true;

@@ -165,11 +165,15 @@ static uint8_t *outbox_write_modules(uint8_t *p, const Job *job) {
 }
 
 /* Predecessors by buffers that have not ended are in this worker. */
+static bool outbox_is_after(const JobEdge *edge) {
+        return edge->before && edge->before->state == JOB_RUNNING;
+}
+
 static uint8_t *outbox_write_after(uint8_t *p, const Job *job) {
         uint64_t *after = (uint64_t *)p;
 
         for (size_t i = 0; i < job->edges.n_order; ++i)
-                if (job->edges.order[i].before && job->edges.order[i].before->state == JOB_RUNNING)
+                if (outbox_is_after(&job->edges.order[i]))
                         *after++ = job->edges.order[i].before->id;
         return (uint8_t *)after;
 }
@@ -215,20 +219,21 @@ static uint8_t *outbox_write_job(uint8_t *p, const Job *job) {
         return p;
 }
 
-/* An upper bound of its encoded size. */
+/* Its encoded size. */
 static size_t outbox_job_bytes(const Job *job) {
-        size_t n_texts = job->work.n_operations;
+        size_t n_texts = job->work.n_operations, n_after = 0;
 
         for (size_t i = 0; i < job->work.n_kernels; ++i)
                 n_texts += job->work.kernels[i].n_name + 1;
+        for (size_t i = 0; i < job->edges.n_order; ++i)
+                n_after += outbox_is_after(&job->edges.order[i]);
         return sizeof(WorkerJob) + job->work.n_buffers * sizeof(WorkerBuffer) +
-               (job->work.n_kernels + job->edges.n_order) * sizeof(uint64_t) +
-               WORKER_ALIGN(n_texts);
+               (job->work.n_kernels + n_after) * sizeof(uint64_t) + WORKER_ALIGN(n_texts);
 }
 
 /* The number of jobs at the front that go as one message. */
-static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
-        size_t n_bytes = sizeof(WorkerHead), n_jobs = 0;
+static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes, size_t *ret_n_largest) {
+        size_t n_bytes = 0, n_jobs = 0, n_largest = 0;
         const Delivery *delivery;
 
         TAILQ_FOREACH (delivery, &outbox->items, link) {
@@ -240,35 +245,41 @@ static size_t outbox_batch(const Outbox *outbox, size_t *ret_n_bytes) {
                 if (n_jobs && n_bytes + n_more > OUTBOX_LIST_BYTES)
                         break;
                 n_bytes += n_more;
+                n_largest = MAX(n_largest, n_more);
                 n_jobs++;
         }
         *ret_n_bytes = n_bytes;
+        *ret_n_largest = n_largest;
         return n_jobs;
 }
 
-/* Encoded directly into the channel's memory. */
+/* Each job is copied to the ring at once, while it is in the cache, and not all of them at the end. */
 static int outbox_send_jobs(Outbox *outbox, Channel *channel) {
-        const Delivery *delivery = TAILQ_FIRST(&outbox->items);
-        size_t n_bytes, n_jobs = outbox_batch(outbox, &n_bytes);
-        WorkerHead head = {.kind = TO_WORKER_JOBS};
-        uint8_t *data, *p;
+        size_t n_bytes, n_largest, n_jobs = outbox_batch(outbox, &n_bytes, &n_largest);
+        WorkerHead head = {.kind = TO_WORKER_JOBS, .n_items = (uint32_t)n_bytes};
+        uint8_t *data;
         int r;
 
-        r = channel_reserve(channel, n_bytes, &data);
+        r = channel_reserve(channel, n_largest, &data);
         if (r < 0)
                 return r;
+        r = channel_begin(channel, sizeof(head) + n_bytes);
+        if (r)
+                return r;
 
-        p = data + sizeof(head);
-        for (size_t i = 0; i < n_jobs; ++i, delivery = TAILQ_NEXT(delivery, link))
-                p = outbox_write_job(p, outbox_job(delivery));
-        assert((size_t)(p - data) <= n_bytes);
-        head.n_items = (uint32_t)((size_t)(p - data) - sizeof(head));
-        memcpy(data, &head, sizeof(head));
+        channel_add(channel, &head, sizeof(head));
+        for (size_t i = 0; i < n_jobs; ++i) {
+                Delivery *delivery = TAILQ_FIRST(&outbox->items);
+                size_t n_job = (size_t)(outbox_write_job(data, outbox_job(delivery)) - data);
 
-        r = channel_send(channel, data, (size_t)(p - data), -1);
-        for (size_t i = 0; r == 0 && i < n_jobs; ++i)
-                outbox_drop(outbox, TAILQ_FIRST(&outbox->items));
-        return r;
+                assert(n_job <= n_bytes);
+                n_bytes -= n_job;
+                channel_add(channel, data, n_job);
+                outbox_drop(outbox, delivery);
+        }
+        assert(n_bytes == 0);
+        channel_end(channel);
+        return 0;
 }
 
 int outbox_flush(Outbox *outbox, Channel *channel) {

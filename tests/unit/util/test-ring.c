@@ -87,6 +87,35 @@ static void every_length_survives_the_wrap(void **state) {
         both_end(&both);
 }
 
+/* Begun and not ended, as if there was no memory for the rest. */
+static void abandon_message(Both *both) {
+        assert_int_equal(ring_begin(&both->out, 20), 0);
+        ring_add(&both->out, "abandoned", 9);
+}
+
+static void message_in_parts_comes_out_whole(void **state) {
+        Both both = both_new(SMALL);
+        uint8_t data[SMALL];
+        uint32_t n;
+
+        for (unsigned i = 0; i < SMALL; i++)
+                data[i] = (uint8_t)i;
+        for (uint32_t length = 0; length <= SMALL - 4; length++)
+                for (uint32_t first = 0; first <= length; first += 3) {
+                        abandon_message(&both);
+                        assert_int_equal(ring_read(&both.in, both.buffer, &n), RING_E_AGAIN);
+                        assert_int_equal(ring_begin(&both.out, length), 0);
+                        ring_add(&both.out, data, first);
+                        assert_int_equal(ring_read(&both.in, both.buffer, &n), RING_E_AGAIN);
+                        ring_add(&both.out, data + first, length - first);
+                        ring_end(&both.out);
+                        assert_int_equal(ring_read(&both.in, both.buffer, &n), 0);
+                        assert_int_equal(n, length);
+                        assert_memory_equal(both.buffer, data, length);
+                }
+        both_end(&both);
+}
+
 static void positions_may_overflow(void **state) {
         Both both = both_new(SMALL);
         uint32_t n;
@@ -334,6 +363,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(messages_come_out_as_they_went_in),
                 cmocka_unit_test(every_length_survives_the_wrap),
+                cmocka_unit_test(message_in_parts_comes_out_whole),
                 cmocka_unit_test(positions_may_overflow),
                 cmocka_unit_test(used_ring_is_attached_to_where_it_was),
                 cmocka_unit_test(producer_sees_what_was_released),

@@ -92,7 +92,7 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_int_equal(config->worker_idle_s, 60);
         assert_int_equal(config->hello_timeout_s, 10);
         assert_int_equal(config->inflight_jobs, 256);
-        assert_false(config->express);
+        assert_true(config->express);
         assert_true(config->coalesce);
         assert_int_equal(config->coalesce_us, 0);
         assert_true(config->in_place);
@@ -118,7 +118,7 @@ static void every_key_is_read(void **state) {
                 "supervisor_user = one\nworker_user = two\ncache_dir = /c\ndevice = cpu\n"
                 "cpu_devices = 4\ncpu_threads = 3\nisolation = shared\nworker_idle_s = 0\n"
                 "connections = 8\ninflight_jobs = 1\ninflight_ms = 9\npoll_us = 12\nrings = no\n"
-                "express = yes\ncoalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = 5\n"
+                "express = no\ncoalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = 5\n"
                 "compile_timeout_s = 6\n"
                 "weight = 0.5\nsessions = 7\njobs = 8\narena_bytes = 3G\ndevice_bytes = 2t\n"
                 "modules = 10\ngpu_seconds = 11\ndevices = 0,2-3,63",
@@ -140,7 +140,7 @@ static void every_key_is_read(void **state) {
         assert_int_equal(config->inflight_ms, 9);
         assert_int_equal(config->poll_us, 12);
         assert_false(config->rings);
-        assert_true(config->express);
+        assert_false(config->express);
         assert_false(config->coalesce);
         assert_int_equal(config->coalesce_us, 14);
         assert_false(config->in_place);

@@ -132,6 +132,13 @@ def busy(rows):
     yield from problems(rows)
 
 
+def starts(rows):
+    yield "### A job for which gpuqd has no worker of its user's\n"
+    yield "From the start of the client, or of gpuqd, to the result; a spare worker was there where one is kept.\n"
+    yield from table(["the job", "spare workers", "s"],
+                     [[row["what"], row["spares"], value(row, "burst_s", "{:.3f}")] for row in rows])
+
+
 def idle(row):
     used = ", ".join(f"{role} {percent:.2f} %" for role, percent in row["percent"].items())
     of_it = f" ({row['libcuda_percent']:.2f} % in libcuda's threads)" if row.get("libcuda_percent") else ""
@@ -145,7 +152,7 @@ def text(result):
     if result.get("not_done"):
         lines.append(f"Interrupted; missing or incomplete: {', '.join(result['not_done'])}.\n")
     lines += figures.lines(result)
-    for section in (small, large, chain, burst, users, latency, cpu, busy, idle):
+    for section in (small, large, chain, burst, users, latency, cpu, busy, starts, idle):
         if section.__name__ in result:
             lines += section(result[section.__name__])
     return "\n".join(lines)

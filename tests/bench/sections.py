@@ -381,6 +381,37 @@ def busy_cpu_ns(bench, contender, crew):
     return cpu_ns + (sum(bench.daemon.cpu_ns().values()) if isinstance(contender, Gpuq) else 0)
 
 
+def starts(bench):
+    """How long a job takes for which gpuqd has no worker of its user's, with and without a spare worker."""
+    tally = Tally(bench.keep)
+    for contender in bench.get("gpuq"):
+        for repeat in bench.rounds(0.15):
+            for spares in (0, 1):
+                bench.note(f"starts, repeat {repeat + 1}, {spares} spare workers")
+                began = time.monotonic()
+                with bench.another_daemon(f"spare_workers={spares}") as daemon:
+                    started = contender.at(daemon.socket)
+                    start(tally, spares, "gpuqd itself starts", started, began=began)
+                    daemon.wait_for_spares(spares)
+                    daemon.kill_workers()
+                    start(tally, spares, "after their worker was killed", started)
+                    daemon.wait_for_spares(spares)
+                    daemon.fault()
+                    start(tally, spares, "after a kernel faulted", started)
+                with bench.another_daemon(f"spare_workers={spares}") as daemon:
+                    daemon.wait_for_spares(spares)
+                    start(tally, spares, "a user's first", contender.at(daemon.socket))
+    return tally.rows()
+
+
+def start(tally, spares, what, contender, began=None):
+    """@began: when to count from; else from the client's start."""
+    row = contenders.burst(contender, "host", 1, 60)
+    if began:
+        row["burst_s"] = time.monotonic() - began
+    tally.add((what, spares), {**row, "what": what, "spares": spares})
+
+
 def idle(bench):
     """Of the daemon with a worker that is warm: CPU time over some seconds of nothing, and memory."""
     time.sleep(min(1, bench.arguments.idle_s))  # what still tells or tidies up after the last job has done so
@@ -396,4 +427,4 @@ def idle(bench):
 
 
 ALL = {"small": small, "large": large, "chain": chain, "burst": burst, "users": users, "latency": latency,
-       "cpu": cpu, "busy": busy, "idle": idle}
+       "cpu": cpu, "busy": busy, "starts": starts, "idle": idle}

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import machine
@@ -57,6 +58,29 @@ class Daemon:
 
     def cpu_ns(self):
         return self.count(machine.cpu_ns)
+
+    def workers(self, state=None):
+        return [worker for worker in self.status()["workers"] if state in (None, worker["state"])]
+
+    def wait_for_spares(self, n):
+        while len(self.workers("spare")) < n:
+            time.sleep(0.02)
+
+    def kill_workers(self):
+        """Those of users. Returns when they have ended."""
+        pids = {worker["pid"] for worker in self.workers() if worker["state"] != "spare"}
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        while pids & {worker["pid"] for worker in self.workers()}:
+            time.sleep(0.002)
+
+    def fault(self):
+        """By a job of its own. Returns when that is known, which takes the driver some time."""
+        with tempfile.NamedTemporaryFile("w", suffix=".cu") as source:
+            source.write("__global__ void fault() { *(volatile int *)16 = 1; }\n")
+            source.flush()
+            subprocess.run([f"{self.prefix}/bin/gpuq", "--socket", self.socket, "run", f"{source.name}:fault"],
+                           capture_output=True, timeout=60)
 
     def supervisor_rss(self):
         return sum(machine.rss_bytes(pid) for pid, name in self.family().items() if name == "gpuqd-supervisor")

@@ -509,7 +509,9 @@ static void worker_on_assignment(uv_poll_t *poll, int status, int events) {
         close(ASSIGNMENT_FD);
 }
 
+/* Meanwhile it loads gpuq's own kernels. */
 static void worker_await_user(Worker *worker) {
+        bool any = false;
         int r;
 
         r = worker_watch(worker, &worker->assignment, ASSIGNMENT_FD, UV_READABLE,
@@ -519,6 +521,7 @@ static void worker_await_user(Worker *worker) {
         while (!worker->is_assigned) {
                 worker_check_sent(worker, outbox_flush(&worker->outbox));
                 uv_run(&worker->loop, UV_RUN_ONCE);
+                worker_check(worker, runner_turn(&worker->runner, uv_hrtime(), &any));
         }
 }
 

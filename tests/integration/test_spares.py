@@ -23,13 +23,14 @@ N = 100
 
 
 @pytest.fixture
-def service(lend_gpuqd):
-    return lend_gpuqd(private=False, spare_workers="1")
+def service(start_gpuqd):
+    """Its own, in which nobody has a worker."""
+    return start_gpuqd(private=False, spare_workers="1")
 
 
 @pytest.fixture
-def private(lend_gpuqd):
-    return lend_gpuqd(spare_workers="1")
+def private(start_gpuqd):
+    return start_gpuqd(spare_workers="1")
 
 
 def workers(client, spare):

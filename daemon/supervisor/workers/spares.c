@@ -32,8 +32,8 @@ static SpareCount spares_count(const Workers *workers, const Device *device) {
 
 /* ---- how many there are -------------------------------------------------------- */
 
-static void spares_put_off(Device *device) {
-        device->spare_ns = engine_now(device->engine) + SPARES_RETRY_NS;
+static void spares_put_off(Device *device, uint64_t n_ns) {
+        device->spare_ns = MAX(device->spare_ns, engine_now(device->engine) + n_ns);
 }
 
 static bool spares_may_start(const Device *device, uint64_t now_ns) {
@@ -51,7 +51,7 @@ static void spares_start(Workers *workers, Device *device, uint64_t now_ns) {
             !spares_may_start(device, now_ns))
                 return;
         if (worker_new_spare(workers, device, &worker) < 0)
-                spares_put_off(device);
+                spares_put_off(device, SPARES_RETRY_NS);
 }
 
 static void spare_end(Worker *worker) {
@@ -96,8 +96,10 @@ Worker *spares_take(Workers *workers, Slot *slot) {
                 if (spare_is_free(worker) && worker->executor.device == slot->device &&
                     (!best || worker->state > best->state))
                         best = worker;
-        if (best)
-                worker_adopt(best, slot);
+        if (!best)
+                return NULL;
+        worker_adopt(best, slot);
+        spares_put_off(slot->device, SPARES_LATER_NS);
         return best;
 }
 
@@ -117,10 +119,10 @@ void spares_lost(Worker *worker, const Failure *failure) {
         log_warning("device %u: a spare worker ended: %s; the next one starts in %u s",
                     worker->executor.device->index, failure ? failure->text : "unknown reason",
                     (unsigned)(SPARES_RETRY_NS / 1000000000));
-        spares_put_off(worker->executor.device);
+        spares_put_off(worker->executor.device, SPARES_RETRY_NS);
 }
 
 void spares_give_way(Worker *worker) {
-        spares_put_off(worker->executor.device);
+        spares_put_off(worker->executor.device, SPARES_RETRY_NS);
         spare_end(worker);
 }

@@ -54,7 +54,8 @@ static void the_first_job_of_a_user_gets_the_spare(void **state) {
         run_one(client, 0, 1);
         assert_int_equal(fake->workers[0].uid, FAKE_UID);
 
-        tick(fake); /* and there is another */
+        device_of(fake)->spare_ns = 0; /* some time has passed, and there is another */
+        tick(fake);
         assert_int_equal(fake->n_workers, 2);
         assert_int_equal(spares_of(fake), 1);
         run_one(client, 0, 2);
@@ -89,6 +90,7 @@ static void after_a_fault_the_next_job_gets_the_spare(void **state) {
 
         run_one(client, 0, 1);
         tick(fake);
+        assert_int_equal(spares_of(fake), 1);
         fake_die(fake, &fake->workers[0]);
         run_one(client, 1, 1);
         assert_int_equal(fake->workers[1].uid, FAKE_UID);

@@ -223,7 +223,8 @@ def test_status_as_tables_and_as_json(gpuqd):
     assert status["devices"][0]["state"] == "ready"
     for user in status["users"]:
         assert set(user) == {"uid", "user", "weight", "share", "gpu_seconds", "sessions", "queued", "running",
-                             "modules", "arena_bytes", "device_bytes", "usage_seconds", "window_seconds"}
+                             "modules", "arena_bytes", "device_bytes", "usage_seconds", "window_seconds", "done", "failed",
+                             "cancelled"}
 
 
 def test_status_shows_the_worker_that_ran_a_job(gpuqd, save):

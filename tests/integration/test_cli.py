@@ -19,7 +19,8 @@ from harness.client import Job, Out, i32
 from harness.patience import until
 
 OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
-VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch", "history", "report"]
+VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch", "history", "report", "metrics"]
+TEXT_VERBS = ["metrics"]  # they have no --json
 
 SOURCE = kernels.BASIC + r"""
 #ifndef FACTOR
@@ -99,7 +100,7 @@ def test_help_lists_the_verbs_and_each_verb_has_its_own():
         assert re.search(rf"^  {verb} ", text.stdout, re.M)
         ended = gpuq(verb, "--help")
         assert ended.returncode == OK and ended.stdout.startswith(f"Usage: gpuq {verb} ")
-        assert "--json" in ended.stdout
+        assert ("--json" in ended.stdout) == (verb not in TEXT_VERBS)
 
 
 def test_the_version_is_told():

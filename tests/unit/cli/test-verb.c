@@ -52,7 +52,7 @@ static unsigned n_options(const Verb *verb, int value) {
 
 static void every_verb_has_the_common_options(void **state) {
         for (const Verb *const *verb = verbs; *verb; verb++) {
-                bool is_text = *verb == &verb_metrics;
+                bool is_text = *verb == &verb_metrics || *verb == &verb_top;
 
                 assert_int_equal(n_options(*verb, VERB_HELP), 1);
                 assert_int_equal(n_options(*verb, VERB_SOCKET), 1);
@@ -104,6 +104,10 @@ static void wrong_arguments_are_refused_without_a_daemon(void **state) {
         assert_usage(&verb_kernels, "x", "unexpected argument");
         assert_usage(&verb_queue, "x", "unexpected argument");
         assert_usage(&verb_queue, "--user=no-such-user!", "--user `no-such-user!'");
+        assert_usage(&verb_top, "x", "unexpected argument");
+        assert_usage(&verb_top, "--delay=0", "--delay `0': expected seconds, at least 0.1");
+        assert_usage(&verb_top, "-d0.01", "--delay `0.01': expected seconds, at least 0.1");
+        assert_usage(&verb_top, "-d1e9", "--delay `1e9': expected seconds, at least 0.1");
         assert_usage(&verb_metrics, "x", "unexpected argument");
         assert_usage(&verb_metrics, "--json", "unknown option `--json'");
         assert_usage(&verb_metrics, "--listen=[::]:1", "not a loopback address");

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -220,24 +219,35 @@ static int table_fit(Table *table) {
 /* ---- printing -------------------------------------------------------------- */
 
 /* libsmartcols does not even print the headings of a table without rows. */
-static void table_print_heading(Table *table) {
+static void table_print_heading(Table *table, FILE *stream) {
         for (size_t i = 0; i < scols_table_get_ncols(table->scols); i++)
-                printf("%s%s", i ? " " : "",
-                       scols_column_get_name(scols_table_get_column(table->scols, i)));
-        printf("\n");
+                fprintf(stream, "%s%s", i ? " " : "",
+                        scols_column_get_name(scols_table_get_column(table->scols, i)));
+        fprintf(stream, "\n");
 }
 
-int table_print(Table *table) {
+int table_print_to(Table *table, FILE *stream, size_t width) {
         if (table->failed)
                 return -ENOMEM;
         if (scols_table_is_empty(table->scols)) {
                 if (table->heading)
-                        table_print_heading(table);
+                        table_print_heading(table, stream);
                 return 0;
         }
-        if (isatty(STDOUT_FILENO) && table_fit(table) < 0)
-                return -ENOMEM;
+        scols_table_set_stream(table->scols, stream);
+        scols_table_set_termforce(table->scols,
+                                  width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
+        if (width) {
+                scols_table_set_termwidth(table->scols, width);
+                if (table_fit(table) < 0)
+                        return -ENOMEM;
+        }
         return scols_print_table(table->scols) < 0 ? -ENOMEM : 0;
+}
+
+int table_print(Table *table) {
+        return table_print_to(table, stdout,
+                              isatty(STDOUT_FILENO) ? scols_table_get_termwidth(table->scols) : 0);
 }
 
 Table *table_free(Table *table) {

@@ -5,7 +5,7 @@
 /*
  * Table
  *
- * Rows and columns on standard output, by libsmartcols. On a terminal they are fitted to its width,
+ * Rows and columns, by libsmartcols. On a terminal they are fitted to its width,
  * and coloured unless NO_COLOR is set; in a pipe they are complete. Cells may contain text of
  * other users, so control characters are escaped.
  *
@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "util/macro.h"
 
@@ -44,6 +45,8 @@ void table_cell(Table *table, const char *format, ...) _printf_(2, 3);
 void table_sort(Table *table);
 /** table_print() - to standard output. Return: 0 or -ENOMEM. */
 int table_print(Table *table);
+/** table_print_to() - to a stream, fitted to @width columns; 0: complete. Return: 0 or -ENOMEM. */
+int table_print_to(Table *table, FILE *stream, size_t width);
 /** table_free() - NULL is fine. Return: NULL. */
 Table *table_free(Table *table);
 

@@ -94,6 +94,9 @@ static void status_json_users(struct json_object *document, const gpuq_status *s
                 json_number(object, "device_bytes", user->device_bytes);
                 json_real(object, "usage_seconds", user->usage_seconds);
                 json_real(object, "window_seconds", user->window_seconds);
+                json_number(object, "done", user->done);
+                json_number(object, "failed", user->failed);
+                json_number(object, "cancelled", user->cancelled);
         }
 }
 

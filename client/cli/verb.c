@@ -8,8 +8,9 @@
 #include "util/near.h"
 
 const Verb *const verbs[] = {
-        &verb_status, &verb_kernels, &verb_run,    &verb_queue, &verb_cancel, &verb_wait,
-        &verb_fetch,  &verb_history, &verb_report, &verb_drain, &verb_resume, NULL,
+        &verb_status,  &verb_top,   &verb_kernels, &verb_run,     &verb_queue,
+        &verb_cancel,  &verb_wait,  &verb_fetch,   &verb_history, &verb_report,
+        &verb_metrics, &verb_drain, &verb_resume,  NULL,
 };
 
 const Verb *verb_find(const char *name) {
@@ -27,17 +28,26 @@ const Verb *verb_nearest(const char *name) {
         return near.found ? verb_find(near.found) : NULL;
 }
 
+static bool option_is_long(const Verb *verb, int value) {
+        for (const struct option *option = verb->options; option->name; option++)
+                if (option->val == value)
+                        return true;
+        return false;
+}
+
 void verb_print_help(const Verb *verb, FILE *stream) {
         fprintf(stream,
                 "Usage: gpuq %s %s\n"
                 "\n"
                 "%s\n"
                 "\n"
-                "%s"
-                "      --json             print one JSON object; gpuq(1) lists its members\n"
+                "%s%s"
                 "      --socket PATH      the daemon's socket\n"
                 "      --help             show this help\n",
-                verb->name, verb->arguments, verb->summary, verb->help);
+                verb->name, verb->arguments, verb->summary, verb->help,
+                option_is_long(verb, VERB_JSON) ? "      --json             print one JSON object; "
+                                                  "gpuq(1) lists its members\n"
+                                                : "");
 }
 
 int cli_usage(Cli *cli, const char *format, ...) {
@@ -74,13 +84,6 @@ int cli_connect(Cli *cli) {
 
         r = gpuq_connect(cli->socket, &cli->client);
         return r < 0 ? cli_failed(cli, EXIT_WHEN_ASKED, r) : 0;
-}
-
-static bool option_is_long(const Verb *verb, int value) {
-        for (const struct option *option = verb->options; option->name; option++)
-                if (option->val == value)
-                        return true;
-        return false;
 }
 
 static void option_unknown(Cli *cli, const char *word, int length) {

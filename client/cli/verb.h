@@ -6,7 +6,7 @@
  * Verb
  *
  * Each verb of gpuq is one file with one const entry, listed in verbs[]. The
- * options that every verb has (--json, --socket, --help) are read here.
+ * options that verbs have in common (--json, --socket, --help) are read here.
  */
 
 #include <getopt.h>
@@ -37,10 +37,12 @@ enum {
         VERB_OWN, /* values of a verb's own long options start here */
 };
 
-/* Closes every verb's table of options. */
-#define VERB_OPTIONS                                                                               \
-        {"json", no_argument, NULL, VERB_JSON}, {"socket", required_argument, NULL, VERB_SOCKET},  \
-                {"help", no_argument, NULL, VERB_HELP}, {                                          \
+/* Closes a verb's table of options. */
+#define VERB_OPTIONS {"json", no_argument, NULL, VERB_JSON}, VERB_OPTIONS_TEXT
+/* That of a verb without --json. */
+#define VERB_OPTIONS_TEXT                                                                          \
+        {"socket", required_argument, NULL, VERB_SOCKET}, {"help", no_argument, NULL, VERB_HELP},  \
+        {                                                                                          \
                 NULL                                                                               \
         }
 
@@ -55,7 +57,7 @@ struct Cli {
 };
 
 extern const Verb verb_status, verb_kernels, verb_run, verb_queue, verb_cancel, verb_wait,
-        verb_fetch, verb_history, verb_report, verb_drain, verb_resume;
+        verb_fetch, verb_history, verb_report, verb_metrics, verb_top, verb_drain, verb_resume;
 /** verbs - all of them, in the order of the help; ends with NULL. */
 extern const Verb *const verbs[];
 

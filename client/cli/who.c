@@ -60,17 +60,23 @@ Who who_group(uint32_t gid) {
 }
 
 /* Look up a name first: a user may be called 1000. */
-int who_read_user(Cli *cli, int64_t *ret_uid) {
-        const struct passwd *entry = getpwnam(optarg);
+int who_find_user(const char *text, int64_t *ret_uid) {
+        const struct passwd *entry = getpwnam(text);
         uint64_t uid;
 
         if (entry) {
                 *ret_uid = entry->pw_uid;
                 return 0;
         }
-        if (number_unsigned(optarg, UINT32_MAX - 1, &uid) < 0)
-                return cli_usage(cli, "--user `%s': this machine has no such user", optarg);
+        if (number_unsigned(text, UINT32_MAX - 1, &uid) < 0)
+                return -ENOENT;
 
         *ret_uid = (int64_t)uid;
+        return 0;
+}
+
+int who_read_user(Cli *cli, int64_t *ret_uid) {
+        if (who_find_user(optarg, ret_uid) < 0)
+                return cli_usage(cli, "--user `%s': this machine has no such user", optarg);
         return 0;
 }

@@ -20,6 +20,8 @@ typedef struct Who {
 Who who_user(uint32_t uid);
 /** who_group() - the same for a group. */
 Who who_group(uint32_t gid);
+/** who_find_user() - a name or number. Return: 0 or -ENOENT. */
+int who_find_user(const char *text, int64_t *ret_uid);
 /** who_read_user() - the value of --user, in optarg: a name or number. Return: 0 or EXIT_USAGE. */
 int who_read_user(Cli *cli, int64_t *ret_uid);
 

@@ -674,8 +674,10 @@ typedef struct gpuq_user_status {
         double weight, share, gpu_seconds;
         unsigned sessions, queued, running, modules;
         uint64_t arena_bytes, device_bytes;
-        double usage_seconds;  /* GPU time, halved every usage_half_life_s */
-        double window_seconds; /* GPU time that counts against the limit gpu_seconds */
+        double usage_seconds;             /* GPU time, halved every usage_half_life_s */
+        double window_seconds;            /* GPU time that counts against the limit gpu_seconds */
+        uint64_t done, failed, cancelled; /* jobs that ended; like gpu_seconds, from 0 again after
+                                           * a restart of gpuqd, or if the user was idle for long */
 } gpuq_user_status;
 
 typedef struct gpuq_status {

@@ -26,16 +26,19 @@ mkdir "$folder/groups/${folder##*/}"
 echo 0 >"$folder/groups/${folder##*/}/cgroup.procs"
 
 cp -a "$stage" "$root/opt/gpuq"
-for unit in gpuqd.service gpuqd.socket; do
+for unit in gpuqd.service gpuqd.socket gpuq-metrics.service; do
         sed "s|$stage|/opt/gpuq|g" "$stage/lib/systemd/system/$unit" >"$root/etc/systemd/system/$unit"
 done
 mkdir -p "$root/etc/sysusers.d" "$root/etc/tmpfiles.d" "$root/opt/gpuq/etc/gpuq/gpuqd.conf.d"
 cp "$stage/lib/sysusers.d/gpuq.conf" "$root/etc/sysusers.d/"
 cp "$stage/lib/tmpfiles.d/gpuq.conf" "$root/etc/tmpfiles.d/"
 # No journal in here.
-mkdir "$root/etc/systemd/system/gpuqd.service.d"
-printf '[Service]\nStandardOutput=append:/gpuqd.log\nStandardError=append:/gpuqd.log\n' >"$root/etc/systemd/system/gpuqd.service.d/log.conf"
-: >"$root/gpuqd.log"
+for service in gpuqd gpuq-metrics; do
+        mkdir "$root/etc/systemd/system/$service.service.d"
+        printf '[Service]\nStandardOutput=append:/%s.log\nStandardError=append:/%s.log\n' "$service" "$service" \
+                >"$root/etc/systemd/system/$service.service.d/log.conf"
+        : >"$root/$service.log"
+done
 echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
 
 exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin NOTIFY_SOCKET="$NOTIFY_SOCKET" \

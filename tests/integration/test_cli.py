@@ -19,7 +19,8 @@ from harness.client import Job, Out, i32
 from harness.patience import until
 
 OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
-VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch", "history", "report"]
+VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch", "history", "report", "metrics", "top"]
+TEXT_VERBS = ["metrics", "top"]  # they have no --json
 
 SOURCE = kernels.BASIC + r"""
 #ifndef FACTOR
@@ -99,7 +100,7 @@ def test_help_lists_the_verbs_and_each_verb_has_its_own():
         assert re.search(rf"^  {verb} ", text.stdout, re.M)
         ended = gpuq(verb, "--help")
         assert ended.returncode == OK and ended.stdout.startswith(f"Usage: gpuq {verb} ")
-        assert "--json" in ended.stdout
+        assert ("--json" in ended.stdout) == (verb not in TEXT_VERBS)
 
 
 def test_the_version_is_told():
@@ -223,7 +224,8 @@ def test_status_as_tables_and_as_json(gpuqd):
     assert status["devices"][0]["state"] == "ready"
     for user in status["users"]:
         assert set(user) == {"uid", "user", "weight", "share", "gpu_seconds", "sessions", "queued", "running",
-                             "modules", "arena_bytes", "device_bytes", "usage_seconds", "window_seconds"}
+                             "modules", "arena_bytes", "device_bytes", "usage_seconds", "window_seconds", "done", "failed",
+                             "cancelled"}
 
 
 def test_status_shows_the_worker_that_ran_a_job(gpuqd, save):

@@ -361,6 +361,24 @@ def test_cancel_an_ended_job(client, module):
     assert not cancelled.ids and list(cancelled.unknown) == [job]
 
 
+def test_the_status_counts_how_jobs_ended(client, module):
+    def ended():
+        (user,) = client.status().users
+        return numpy.array([user.done, user.failed, user.cancelled])
+
+    before = ended()
+    for _ in range(3):
+        client.run_well(Job().launch(module, "nothing"))
+    assert_failed(client.run(Job().launch(module, "no_such_kernel")), pb.E_NOT_FOUND)
+    gate = GateJob(client, module)
+    waiting = client.submit(Job(after=[gate.id]).launch(module, "nothing"))
+    client.cancel(waiting)
+    assert client.wait(waiting).state == pb.CANCELLED
+    gate.open()
+    assert client.wait(gate.id).state == pb.DONE
+    assert (ended() - before).tolist() == [5, 1, 1]  # the gate is opened by a job too
+
+
 def test_timeout_counts_from_the_start(client, module):
     endless = client.submit(Job(timeout_ms=500).launch(module, "forever", [Out(client.arena(4))]))
     completion = client.wait(endless)

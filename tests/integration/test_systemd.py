@@ -4,13 +4,16 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
+import urllib.error
+import urllib.request
 
 import numpy
 import pytest
 
-from harness import processes
+from harness import place, processes
 from harness.load import LoadInside
 from harness.machine import Machine, why_not
 from harness.messages import pb
@@ -274,3 +277,25 @@ def test_without_a_gpu_it_says_what_it_waits_for(machine):
 
     until(lambda: state() != "gpuqd is looking for devices", "a first look for devices")
     assert is_active(machine) and "libcuda" in state(), state()
+
+
+def test_the_metrics_unit_serves_as_a_user_without_rights(machine):
+    run_job(machine)
+    machine.write("/run/systemd/system/gpuq-metrics.service.d/port.conf",
+                  "[Service]\nExecStart=\nExecStart=/opt/gpuq/bin/gpuq --socket /run/gpuq/gpuqd.sock metrics --listen 127.0.0.1:0\n")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", "gpuq-metrics.service")
+    log = machine.path("/gpuq-metrics.log")
+    told = until(lambda: re.search(r"listening on (127\.0\.0\.1:\d+)\n", log.read_text()), "it to listen")
+    with urllib.request.urlopen(f"http://{told[1]}/metrics", timeout=place.PATIENCE_S) as answer:
+        assert f'gpuq_user_jobs_ended_total{{user="{USER}",uid="{USER}",outcome="done"}}' in answer.read().decode()
+    pid = machine.main_process("gpuq-metrics.service")
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    assert processes.uid(pid) not in (0, USER) and re.search(r"CapBnd:\t0+\n", status) and "NoNewPrivs:\t1" in status
+
+    machine.run("systemctl", "stop", "gpuqd.socket", "gpuqd.service")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"http://{told[1]}/metrics", timeout=place.PATIENCE_S)
+    assert refused.value.code == 503 and "/run/gpuq/gpuqd.sock" in refused.value.read().decode()
+    machine.run("systemctl", "stop", "gpuq-metrics.service")
+    assert machine.show("gpuq-metrics.service", "Result") == "success"

@@ -112,6 +112,9 @@ static void status_fill_users(gpuq_status *to, const Gpuq__V1__Status *from, Blo
                         .device_bytes = user->device_bytes,
                         .usage_seconds = user->usage_seconds,
                         .window_seconds = user->window_seconds,
+                        .done = user->done,
+                        .failed = user->failed,
+                        .cancelled = user->cancelled,
                 };
         }
 }

@@ -92,7 +92,7 @@ static void report_user_status(const User *user, double total, uint64_t now_ns,
         to->user = user->name;
         to->weight = user->limits.weight;
         to->share = total > 0 ? report_recent(user, now_ns) / total : 0;
-        to->gpu_seconds = (double)user->gpu_ns / 1e9;
+        to->gpu_seconds = (double)user->totals.gpu_ns / 1e9;
         to->sessions = user->n_sessions;
         to->queued = user->n_waiting;
         to->running = user->n_running;
@@ -101,6 +101,9 @@ static void report_user_status(const User *user, double total, uint64_t now_ns,
         to->modules = (uint32_t)user->used[USER_MODULES];
         to->usage_seconds = report_usage(user, now_ns) / 1e9;
         to->window_seconds = user_window_seconds(user, now_ns);
+        to->done = user->totals.n_done;
+        to->failed = user->totals.n_failed;
+        to->cancelled = user->totals.n_cancelled;
 }
 
 static int report_users(ReportStatus *report) {

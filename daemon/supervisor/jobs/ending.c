@@ -89,6 +89,15 @@ static void ending_learn(const Job *job, JobState state, Executor *executor) {
                 ending_learn_duration(job, executor);
 }
 
+static void ending_count(UserTotals *totals, JobState state) {
+        if (state == JOB_DONE)
+                totals->n_done++;
+        else if (state == JOB_FAILED)
+                totals->n_failed++;
+        else
+                totals->n_cancelled++;
+}
+
 /* Removes the job from every table; what is left is the report to its client. */
 static void ending_unlink(Job *job) {
         if (!job_is_made(job))
@@ -180,6 +189,7 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         if (was_running)
                 ending_learn(job, state, executor);
         job_set_state(job, state);
+        ending_count(&job->user->totals, state);
         end = ending_of(job);
         ending_remember(job, &end);
         ending_record(job, &end);

@@ -461,7 +461,7 @@ Failure *user_quota_failure(const User *user, UserResource resource, uint64_t as
 void user_add_gpu_time(User *user, uint64_t ns, uint64_t now_ns) {
         User *person = user->person;
 
-        user->gpu_ns += ns;
+        user->totals.gpu_ns += ns;
         decay_add(&person->window, person->half_life_ns, (double)ns, now_ns);
 }
 

@@ -68,6 +68,14 @@ typedef struct UserBacklog {
         bool is_listed;                  /* in that list */
 } UserBacklog;
 
+/* Since the user was made. */
+typedef struct UserTotals {
+        uint64_t gpu_ns;
+        uint64_t n_done;
+        uint64_t n_failed;
+        uint64_t n_cancelled;
+} UserTotals;
+
 struct User {
         uid_t uid;
         gid_t gid;
@@ -103,8 +111,8 @@ struct User {
         History *history;
         Duration *duration;
         Suspects suspects; /* kernels that run alone */
-        uint64_t gpu_ns;   /* since the start */
-        Decay window;      /* GPU-ns */
+        UserTotals totals;
+        Decay window; /* GPU-ns */
         uint64_t window_ns;
         uint64_t half_life_ns; /* of the decay of `window` */
         bool is_held;          /* over its GPU seconds: waiting jobs are not dispatched */

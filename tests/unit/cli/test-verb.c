@@ -42,14 +42,21 @@ static void every_verbs_help_names_each_of_its_options(void **state) {
         }
 }
 
+static unsigned n_options(const Verb *verb, int value) {
+        unsigned n = 0;
+
+        for (const struct option *option = verb->options; option->name; option++)
+                n += option->val == value;
+        return n;
+}
+
 static void every_verb_has_the_common_options(void **state) {
         for (const Verb *const *verb = verbs; *verb; verb++) {
-                unsigned n_common = 0;
+                bool is_text = *verb == &verb_metrics || *verb == &verb_top;
 
-                for (const struct option *option = (*verb)->options; option->name; option++)
-                        n_common += option->val == VERB_HELP || option->val == VERB_JSON ||
-                                    option->val == VERB_SOCKET;
-                assert_int_equal(n_common, 3);
+                assert_int_equal(n_options(*verb, VERB_HELP), 1);
+                assert_int_equal(n_options(*verb, VERB_SOCKET), 1);
+                assert_int_equal(n_options(*verb, VERB_JSON), is_text ? 0 : 1);
         }
 }
 
@@ -97,6 +104,13 @@ static void wrong_arguments_are_refused_without_a_daemon(void **state) {
         assert_usage(&verb_kernels, "x", "unexpected argument");
         assert_usage(&verb_queue, "x", "unexpected argument");
         assert_usage(&verb_queue, "--user=no-such-user!", "--user `no-such-user!'");
+        assert_usage(&verb_top, "x", "unexpected argument");
+        assert_usage(&verb_top, "--delay=0", "--delay `0': expected seconds, at least 0.1");
+        assert_usage(&verb_top, "-d0.01", "--delay `0.01': expected seconds, at least 0.1");
+        assert_usage(&verb_top, "-d1e9", "--delay `1e9': expected seconds, at least 0.1");
+        assert_usage(&verb_metrics, "x", "unexpected argument");
+        assert_usage(&verb_metrics, "--json", "unknown option `--json'");
+        assert_usage(&verb_metrics, "--listen=[::]:1", "not a loopback address");
         assert_usage(&verb_cancel, NULL, "expected job ids");
         assert_usage(&verb_cancel, "x", "`x' is not a job id");
         assert_usage(&verb_wait, NULL, "expected one job id");

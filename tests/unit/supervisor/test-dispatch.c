@@ -155,8 +155,8 @@ static void users_share_by_weight(void **state) {
                 longest_ns = MAX(longest_ns, device->gpu_ns - before_ns);
                 before_ns = device->gpu_ns;
         }
-        heavy_ns = (double)user_of(heavy)->gpu_ns / 3;
-        light_ns = (double)user_of(light)->gpu_ns;
+        heavy_ns = (double)user_of(heavy)->totals.gpu_ns / 3;
+        light_ns = (double)user_of(light)->totals.gpu_ns;
         assert_true(heavy_ns - light_ns < 4.0 * (double)longest_ns);
         assert_true(light_ns - heavy_ns < 4.0 * (double)longest_ns);
         fake_client_close(heavy);

@@ -380,7 +380,7 @@ static void gpu_time_decays_over_the_window(void **state) {
         user_add_gpu_time(user, 100000000000ull, 1000);
         assert_true(user_window_seconds(user, 1000) > 99.9);
         assert_true(user_window_seconds(user, 1000 + user->window_ns) < 37);
-        assert_int_equal(user->gpu_ns, 100000000000ull);
+        assert_int_equal(user->totals.gpu_ns, 100000000000ull);
         user_free(user);
 }
 

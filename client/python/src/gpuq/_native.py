@@ -98,7 +98,8 @@ class UserStatus(ctypes.Structure):
     _fields_ = [("uid", c_uint32), ("user", c_char_p), ("weight", c_double), ("share", c_double),
                 ("gpu_seconds", c_double), ("sessions", c_uint), ("queued", c_uint), ("running", c_uint),
                 ("modules", c_uint), ("arena_bytes", c_uint64), ("device_bytes", c_uint64),
-                ("usage_seconds", c_double), ("window_seconds", c_double)]
+                ("usage_seconds", c_double), ("window_seconds", c_double), ("done", c_uint64), ("failed", c_uint64),
+                ("cancelled", c_uint64)]
 
 
 class Status(ctypes.Structure):

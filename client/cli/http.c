@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,13 +25,15 @@
 #define HTTP_TEXT_MAX    (4u << 20)
 #define HTTP_DRAIN_MAX   65536u
 #define HTTP_BACKLOG     16
+#define HTTP_PAUSE_MS    100 /* after the machine had no descriptor or memory */
 
 struct Http {
         int fd;
         int signal_fd;
         sigset_t saved;
         char *address;
-        char *path; /* of the Unix socket; NULL: none */
+        char *path;     /* of the Unix socket; NULL: none */
+        struct stat st; /* of that path, when it was made */
         const char *target, *type;
         HttpAnswer answer;
         void *userdata;
@@ -109,8 +112,10 @@ static socklen_t address_size(const Address *address) {
 /* A process that was killed left its socket behind. */
 static bool address_is_stale(const Address *address) {
         _cleanup_(closep) int fd = -1;
+        struct stat st;
 
-        if (address->any.sa_family != AF_UNIX)
+        if (address->any.sa_family != AF_UNIX || lstat(address->un.sun_path, &st) < 0 ||
+            !S_ISSOCK(st.st_mode))
                 return false;
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         return fd >= 0 && connect(fd, &address->any, address_size(address)) < 0 &&
@@ -162,7 +167,7 @@ static int http_open(Http *http, const Address *address) {
                 return r;
         if (address->any.sa_family == AF_UNIX) {
                 http->path = strdup(address->un.sun_path);
-                if (!http->path) {
+                if (!http->path || lstat(http->path, &http->st) < 0) {
                         unlink(address->un.sun_path);
                         return -ENOMEM;
                 }
@@ -223,11 +228,19 @@ static void http_release_signals(Http *http) {
         sigprocmask(SIG_SETMASK, &http->saved, NULL);
 }
 
+/* Another program may have its own socket there by now. */
+static bool http_owns_path(const Http *http) {
+        struct stat st;
+
+        return http->path && lstat(http->path, &st) == 0 && st.st_dev == http->st.st_dev &&
+               st.st_ino == http->st.st_ino;
+}
+
 Http *http_free(Http *http) {
         if (!http)
                 return NULL;
 
-        if (http->path)
+        if (http_owns_path(http))
                 unlink(http->path);
         if (http->fd >= 0)
                 close(http->fd);
@@ -479,6 +492,26 @@ static int http_talk(const Http *http, int fd, Text *text) {
         return status < 0 ? status : http_reply(http, fd, status, text);
 }
 
+/* A client that has gone is no reason to end, nor is a machine that lacks something for a moment. */
+static int http_skip(const Http *http, int error) {
+        int r;
+
+        switch (error) {
+                case EAGAIN:
+                case EINTR:
+                case ECONNABORTED:
+                        return 0;
+                case EMFILE:
+                case ENFILE:
+                case ENOBUFS:
+                case ENOMEM:
+                        r = http_wait(http, -1, 0, now_ms() + HTTP_PAUSE_MS);
+                        return r == -ETIMEDOUT ? 0 : r;
+                default:
+                        return -error;
+        }
+}
+
 static int http_serve_one(const Http *http, Text *text) {
         _cleanup_(closep) int fd = -1;
         int r;
@@ -487,8 +520,8 @@ static int http_serve_one(const Http *http, Text *text) {
         if (r < 0)
                 return r;
         fd = accept4(http->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0) /* a client that has gone is no reason to end */
-                return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED ? 0 : -errno;
+        if (fd < 0)
+                return http_skip(http, errno);
         r = http_talk(http, fd, text);
         return r == -EINTR ? r : 0;
 }

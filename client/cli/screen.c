@@ -15,8 +15,9 @@
 #include "util/macro.h"
 
 /* The second screen, no cursor, lines cut at the right edge; and the reverse. */
-#define SCREEN_ENTER "\033[?1049h\033[?25l\033[?7l"
-#define SCREEN_LEAVE "\033[?7h\033[?25h\033[?1049l"
+#define SCREEN_ENTER  "\033[?1049h\033[?25l\033[?7l"
+#define SCREEN_KEY_MS 25 /* between the bytes that one key sends */
+#define SCREEN_LEAVE  "\033[?7h\033[?25h\033[?1049l"
 
 /* Used by handlers of signals, which therefore call nothing but write(), tcsetattr() and raise(). */
 static struct {
@@ -88,6 +89,7 @@ static void screen_set_signals(void) {
         sigdelset(&screen.mask, SIGWINCH);
         sigfillset(&end.sa_mask);
         sigfillset(&stop.sa_mask);
+        sigdelset(&stop.sa_mask, SIGTTOU); /* after bg it must not take the shell's terminal */
         for (size_t i = 0; i < ARRAY_SIZE(ending_signals); i++)
                 sigaction(ending_signals[i], &end, NULL);
         sigaction(SIGTSTP, &stop, NULL);
@@ -158,10 +160,11 @@ void screen_draw(const char *text) {
                 screen_write(data, size);
 }
 
+/* Of a sequence that began; over a slow line it comes in parts. */
 static bool screen_read_byte(char *ret_byte) {
         struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
 
-        return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, ret_byte, 1) == 1;
+        return poll(&input, 1, SCREEN_KEY_MS) > 0 && read(STDIN_FILENO, ret_byte, 1) == 1;
 }
 
 /* The rest of what a key such as an arrow sends: ESC [ ... and a letter. Return: false: there is none. */

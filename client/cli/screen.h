@@ -6,8 +6,8 @@
  * Screen
  *
  * The terminal as one screen that is drawn again and again, with keys read as they are typed. The
- * terminal is as before after screen_end(), and after every signal that ends or stops the program
- * but SIGKILL and SIGSTOP. There is one screen in a process.
+ * terminal is as before after screen_end(), and after the usual signals that end or stop a program
+ * (INT, TERM, HUP, QUIT, ABRT, SEGV, TSTP). There is one screen in a process.
  */
 
 #include <stddef.h>

@@ -197,6 +197,10 @@ static void top_cancel(Top *top) {
                 snprintf(top->message, sizeof(top->message), "`%s' is not a job id", top->answer);
                 return;
         }
+        if (!top->cli->client) {
+                snprintf(top->message, sizeof(top->message), "gpuqd cannot be reached");
+                return;
+        }
         r = gpuq_cancel_ids(top->cli->client, &id, 1, &cancelled);
         if (r < 0)
                 outcome = gpuq_error_text();

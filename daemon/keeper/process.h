@@ -27,7 +27,7 @@ enum {
 };
 
 typedef struct ProcessPlan {
-        char *path; /* NULL: what fills in the plan has done all that there was to do */
+        char *path; /* NULL: nothing is executed; what fills in the plan has done the work */
         Words argv;
         Words env;
         Identity *identity; /* NULL: as we are */

@@ -210,7 +210,7 @@ static void worker_make_env(Words *env, const Workers *workers, const char *no_m
 
 /* ---- start ----------------------------------------------------------------- */
 
-/* Whom it becomes; in the child. @ret_identity: NULL: it stays who it is. */
+/* The user that the worker runs as; in the child. @ret_identity: NULL: the keeper's own. */
 static int worker_make_identity(const WorkerStart *start, Identity **ret_identity, char **ret_cache,
                                 char **ret_error) {
         const KeeperMessage *message = start->message;
@@ -228,7 +228,7 @@ static int worker_make_identity(const WorkerStart *start, Identity **ret_identit
                               identity ? identity->gid : getgid(), ret_cache, ret_error);
 }
 
-/* Whom and what it becomes; in the child. */
+/* The program, and the user that it runs as; in the child. */
 static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
         const WorkerStart *start = what;
         const KeeperMessage *message = start->message;
@@ -276,7 +276,8 @@ static const char *workers_refuse(Workers *workers, const KeeperMessage *message
                 return "a private gpuqd serves only its own uid";
         if (message->kind == KEEPER_SPAWN && workers->n_workers >= WORKERS_MAX)
                 return "too many workers are running";
-        if (workers_count_of(workers, message->uid) >= WORKERS_OF_UID_MAX)
+        if (workers_count_of(workers, message->spare ? WORKERS_NOBODY : message->uid) >=
+            WORKERS_OF_UID_MAX)
                 return "too many workers of this user are running";
         if (!budget_take(&workers->starts, now_ms))
                 return "too many workers were started in the last seconds";
@@ -480,8 +481,8 @@ bool workers_assign(Workers *workers, const Config *config, const KeeperMessage 
 
         if (!worker)
                 return true;
-        if (worker->assignment < 0 || worker->uid != WORKERS_NOBODY || message->probe ||
-            message->spare)
+        if (worker->assignment < 0 || worker->uid != WORKERS_NOBODY ||
+            message->uid == WORKERS_NOBODY || message->probe || message->spare)
                 return false;
 
         why = workers_refuse(workers, message, now_ms);

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,15 +52,16 @@ static bool thread_is_clean(const char *tid, const Assignment *assignment) {
         snprintf(path, sizeof(path), "/proc/self/task/%.16s/status", tid);
         file = fopen(path, "re");
         if (!file)
-                return false;
+                return errno == ENOENT || errno == ESRCH; /* it has ended */
         while (fgets(line, sizeof(line), file)) {
                 n_good += strncmp(line, "Uid:", 4) == 0 && ids_are(line, assignment->uid);
                 n_good += strncmp(line, "Gid:", 4) == 0 && ids_are(line, assignment->gid);
                 n_good += strncmp(line, "CapPrm:", 7) == 0 && capabilities_are_none(line);
+                n_good += strncmp(line, "CapInh:", 7) == 0 && capabilities_are_none(line);
                 n_good += strncmp(line, "CapEff:", 7) == 0 && capabilities_are_none(line);
         }
         fclose(file);
-        return n_good == 4;
+        return n_good == 5;
 }
 
 /* The C library changes the threads that it knows. One that a library made by itself would not follow. */
@@ -78,6 +81,38 @@ static bool threads_are_clean(const Assignment *assignment) {
         }
         closedir(folder);
         return are_clean && n_threads > 0;
+}
+
+/* ---- the devices ------------------------------------------------------------------ */
+
+static bool descriptor_is_open_to_user(const char *name) {
+        char path[64], target[PATH_MAX];
+        struct stat st;
+        ssize_t n;
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%.16s", name);
+        if (stat(path, &st) < 0 || !S_ISCHR(st.st_mode))
+                return true;
+        n = readlink(path, target, sizeof(target) - 1);
+        if (n < 0)
+                return false;
+        target[n] = '\0';
+        return strncmp(target, "/dev/nvidia", 11) != 0 ||
+               faccessat(AT_FDCWD, target, R_OK | W_OK, AT_EACCESS) == 0;
+}
+
+/* libcuda opened them as root. Their mode decides who may use them, as for other workers. */
+static bool devices_are_open_to_user(void) {
+        DIR *folder = opendir("/proc/self/fd");
+        const struct dirent *entry;
+        bool are_open = true;
+
+        if (!folder)
+                return false;
+        while (are_open && (entry = readdir(folder)))
+                are_open = descriptor_is_open_to_user(entry->d_name);
+        closedir(folder);
+        return are_open;
 }
 
 /* ---- the change ------------------------------------------------------------------ */
@@ -108,5 +143,7 @@ int spare_become(const Assignment *assignment, const char **ret_problem) {
                 return spare_fail("find its keeper", ret_problem);
         if (!threads_are_clean(assignment))
                 return spare_fail("change all threads", ret_problem);
+        if (!devices_are_open_to_user())
+                return spare_fail("use the GPU: its user may not open the devices", ret_problem);
         return 0;
 }

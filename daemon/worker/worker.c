@@ -4,6 +4,7 @@
  */
 #include "worker/worker.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -496,6 +497,7 @@ static void worker_on_assignment(uv_poll_t *poll, int status, int events) {
         r = assignment_receive(ASSIGNMENT_FD, &assignment);
         if (r == -EAGAIN)
                 return;
+        assert(TAILQ_EMPTY(&worker->compilers.running)); /* it would still be root */
         if (r == 0)
                 r = spare_become(&assignment, &problem);
         if (r < 0) {
@@ -509,20 +511,23 @@ static void worker_on_assignment(uv_poll_t *poll, int status, int events) {
         close(ASSIGNMENT_FD);
 }
 
-/* Meanwhile it loads gpuq's own kernels. */
-static void worker_await_user(Worker *worker) {
-        bool any = false;
-        int r;
+/* In the loop of a spare. No jobs come yet; gpuq's own kernels are loaded. */
+static void worker_await(Worker *worker, const bool *is_true) {
+        bool any;
 
-        r = worker_watch(worker, &worker->assignment, ASSIGNMENT_FD, UV_READABLE,
-                         worker_on_assignment);
-        if (r < 0)
-                worker_check(worker, r);
-        while (!worker->is_assigned) {
+        while (!*is_true) {
                 worker_check_sent(worker, outbox_flush(&worker->outbox));
                 uv_run(&worker->loop, UV_RUN_ONCE);
                 worker_check(worker, runner_turn(&worker->runner, uv_hrtime(), &any));
         }
+}
+
+/* gpuqd-compiler, which brings gpuq's own kernels, must have ended before: it is root's, like this. */
+static void worker_await_user(Worker *worker) {
+        worker_await(worker, &worker->runner.open);
+        worker_check(worker, worker_watch(worker, &worker->assignment, ASSIGNMENT_FD, UV_READABLE,
+                                          worker_on_assignment));
+        worker_await(worker, &worker->is_assigned);
 }
 
 static void worker_say_ready(Worker *worker, const Failure *failure) {
@@ -546,8 +551,8 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
                 failure_set(&failure, GPUQ__V1__CODE__E_INTERNAL, "stdout: %s", strerror(-r));
         if (r == 0)
                 r = worker_open_context(&worker, &failure);
-        /* A spare has rights that no program that it starts may have. libcuda, which may start a
-         * setuid program, has its context now. */
+        /* What a spare starts gets no rights beyond its own. libcuda, which may start a setuid program,
+         * has its context now. */
         if (r == 0 && options->spare && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 r = -errno;
         if (r == 0)

@@ -174,6 +174,16 @@ def test_other_addresses_are_refused_with_the_reason(gpuqd, address, words):
     assert ended.returncode == 2 and words in ended.stderr and not ended.stdout
 
 
+def test_a_file_or_a_link_at_its_place_is_left_alone(gpuqd, tmp_path):
+    """To connect to one fails just as to a socket of which nobody listens."""
+    (tmp_path / "file").write_text("precious")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    for name in ("file", "link"):
+        ended = gpuqd.run("metrics", "--listen", tmp_path / name)
+        assert ended.returncode == 1 and "in use" in ended.stderr
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_text() == "precious"
+
+
 def test_an_address_in_use_is_told_and_a_socket_left_behind_is_replaced(gpuqd, tmp_path):
     path = str(tmp_path / "metrics.sock")
     with serving(gpuqd, path) as (first, where):

@@ -222,27 +222,37 @@ void ending_cancel(Job *job, Failure *failure) {
         ending_finish(job, JOB_CANCELLED, failure);
 }
 
-/* The express executor has no memory for the job: the main one may have, or say so. */
-static bool ending_is_for_main(Job *job, const ExecutorResult *result) {
-        if (!job->executor->is_express || !result->failure ||
-            result->failure->code != FAILURE_MEMORY)
-                return false;
-        express_retire(job->executor->slot); /* the next ones go there at once */
-        return result->never_ran && !job->verdict.failure && !place_has_running_follower(job);
+/* The main executor may have memory where the express one has not. */
+static bool ending_lacks_express_memory(const Job *job, const ExecutorResult *result) {
+        return job->executor->is_express && result->failure &&
+               result->failure->code == FAILURE_MEMORY;
+}
+
+/* No worker died, so this is no retry. */
+static void ending_go_to_main(Job *job, Failure *failure) {
+        unsigned n_retries = job->retries;
+
+        failure_free(failure);
+        job->outcome.gpu_ns = 0;
+        place_return(job, job->is_alone);
+        job_note_retries(job, n_retries);
 }
 
 void ending_result(Job *job, const ExecutorResult *result) {
         uint64_t elapsed_us = (engine_now(job->engine) - job->clock.started_ns) / 1000;
+        bool lacks_memory = ending_lacks_express_memory(job, result);
 
         job->outcome.ran_us = MIN(result->ran_us, elapsed_us);
         job->outcome.gpu_ns = job->work.timed ? result->gpu_ns : 0;
         if (*result->output)
                 job_set_output(job, result->output, ENDING_OUTPUT_MAX);
         inflight_note_variables(job->executor, job);
-        if (ending_is_for_main(job, result)) {
-                failure_free(result->failure);
-                place_return(job, job->is_alone);
-        } else if (result->failure)
+        if (lacks_memory)
+                express_retire(job->executor->slot);
+        if (lacks_memory && result->never_ran && !job->verdict.failure &&
+            !place_has_running_follower(job))
+                ending_go_to_main(job, result->failure);
+        else if (result->failure)
                 ending_fail(job, result->failure);
         else
                 ending_done(job);

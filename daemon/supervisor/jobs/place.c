@@ -307,7 +307,7 @@ void place_return(Job *job, bool alone) {
                         failure_new(FAILURE_CANCELLED, "cancelled: its client disconnected"));
 }
 
-/* With very many followers that is taken for granted. */
+/* With very many followers it is assumed that one runs. */
 bool place_has_running_follower(const Job *job) {
         unsigned n_left = PLACE_LOOK_MAX;
         const JobEdge *edge;

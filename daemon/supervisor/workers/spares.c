@@ -11,10 +11,16 @@ typedef struct SpareCount {
         unsigned n_starting; /* spares and others */
 } SpareCount;
 
-/* No user and no end in sight. */
+/* It has no user and was not told to end. */
 static bool spare_is_free(const Worker *worker) {
         return worker->is_spare && !worker->executor.slot && worker->state <= WORKER_SPARE &&
                !worker->evicted_ns;
+}
+
+/* A user can stop their own worker before it is ready, which must not keep spares from others. */
+static bool spares_wait_for(const Worker *worker) {
+        return worker->state == WORKER_STARTING &&
+               engine_now(worker->executor.engine) - worker->executor.idle_ns < SPARES_WAIT_NS;
 }
 
 static SpareCount spares_count(const Workers *workers, const Device *device) {
@@ -25,7 +31,7 @@ static SpareCount spares_count(const Workers *workers, const Device *device) {
                 if (worker->executor.device != device)
                         continue;
                 count.n_spare += spare_is_free(worker);
-                count.n_starting += worker->state == WORKER_STARTING;
+                count.n_starting += spares_wait_for(worker);
         }
         return count;
 }
@@ -59,7 +65,7 @@ static void spare_end(Worker *worker) {
         worker_kill(worker);
 }
 
-/* Those of a drained device, and those that a new configuration has no more. */
+/* Those of a drained device, and those above spare_workers. */
 static void spares_end_surplus(Workers *workers) {
         Worker *worker, *next;
 

@@ -9,10 +9,11 @@
  * (worker/spare.h). The next slot that needs a worker gets one, which takes milliseconds instead of
  * the time to make a context. A spare belongs to nobody and is charged to nobody.
  *
- * One starts only while no other worker of the device is starting, and SPARES_LATER_NS after one was taken: the
- * driver makes a context and serves other processes in turns, and the first job comes now. It ends if the device is drained,
- * if less than a part of the device's memory is free, or for a context of a user (eviction.h). After
- * that, or after a failed start, the next one starts only SPARES_RETRY_NS later.
+ * One starts only while no other worker of the device is starting, and SPARES_LATER_NS after one was
+ * taken: the driver makes contexts and serves other processes in turns, and the first job comes now.
+ * A spare ends if the device is drained, if too little of the device's memory is free, or for a
+ * context of a user (eviction.h). After the latter two, or after a failed start, the next one starts
+ * only SPARES_RETRY_NS later.
  */
 
 #include <stdint.h>
@@ -22,9 +23,10 @@
 
 typedef struct Slot Slot;
 
-#define SPARES_RETRY_NS  600000000000ull
-#define SPARES_LATER_NS  2000000000ull
-#define SPARES_FREE_PART 8u /* of the device's memory that must be free beside a spare */
+#define SPARES_RETRY_NS  600000000000ull /* 10 min */
+#define SPARES_LATER_NS  2000000000ull   /* 2 s */
+#define SPARES_WAIT_NS   5000000000ull /* 5 s: for another worker of the device that is starting */
+#define SPARES_FREE_PART 8u            /* of the device's memory that must be free beside a spare */
 
 /** spares_tick() - called periodically: starts and ends them. */
 void spares_tick(Workers *workers, uint64_t now_ns);

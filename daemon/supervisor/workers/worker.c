@@ -183,6 +183,7 @@ static void worker_assign(Worker *worker) {
         };
 
         worker->is_spare = false;
+        worker->executor.idle_ns = engine_now(worker->executor.engine); /* the start begins anew */
         if (keeper_link_send(worker->executor.engine->keeper, &message, NULL, 0) < 0)
                 worker_kill(worker);
 }
@@ -191,8 +192,7 @@ void worker_adopt(Worker *worker, Slot *slot) {
         worker->executor.slot = slot;
         worker->domain = slot->key.domain;
         if (worker->state == WORKER_STARTING)
-                return;                                                 /* worker_ready() goes on */
-        worker->executor.idle_ns = engine_now(worker->executor.engine); /* the start of the start */
+                return; /* worker_ready() goes on */
         worker_set_state(worker, WORKER_STARTING);
         worker_assign(worker);
 }

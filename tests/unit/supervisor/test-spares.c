@@ -164,6 +164,28 @@ static void none_stays_where_memory_is_short(void **state) {
         fake_free(fake);
 }
 
+static void a_worker_that_is_stuck_at_its_start_keeps_no_spare_from_others(void **state) {
+        Fake *fake = fake_new(1, one_spare);
+        FakeClient *client;
+        Worker *worker;
+
+        fake->hold_ready = true;
+        client = fake_client(fake, FAKE_UID);
+        device_of(fake)->spare_ns = UINT64_MAX; /* its worker is no spare */
+        fake_submit(client, (FakeJob){});
+        fake_turn(fake);
+        assert_int_equal(fake->n_workers, 1);
+        device_of(fake)->spare_ns = 0;
+        tick(fake);
+        assert_int_equal(spares_of(fake), 0);
+
+        worker = fake->supervisor->workers.table;
+        worker->executor.idle_ns -= SPARES_WAIT_NS;
+        tick(fake);
+        assert_int_equal(spares_of(fake), 1);
+        close_all(client);
+}
+
 static void another_configuration_means_another_spare(void **state) {
         Fake *fake = fake_new(1, one_spare);
 
@@ -189,6 +211,7 @@ int main(void) {
                 cmocka_unit_test(a_spare_that_dies_as_it_is_taken_costs_no_job),
                 cmocka_unit_test(none_stays_on_a_drained_device),
                 cmocka_unit_test(none_stays_where_memory_is_short),
+                cmocka_unit_test(a_worker_that_is_stuck_at_its_start_keeps_no_spare_from_others),
                 cmocka_unit_test(another_configuration_means_another_spare),
         };
 

@@ -133,8 +133,6 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         const Clients *clients = session->clients;
         Job *job = job_find(session->engine, id);
         const HistoryEntry *entry;
-        const SessionWatch *watch;
-        unsigned n = 0;
         int r;
 
         if (clients->detached_ops->wait(clients->detached, session, serial, id))
@@ -150,15 +148,13 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         if (!session_may_touch(session, job))
                 return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " belongs to another user",
                                    JOB_ID_PARTS(id));
-        LIST_FOREACH (watch, &session->watches, link)
-                n++;
-        if (n >= LIMIT_WATCHES)
-                return failure_new(FAILURE_QUOTA, "%u concurrent waits; the limit is %u", n,
-                                   LIMIT_WATCHES);
+        if (session->watches.n >= LIMIT_WATCHES)
+                return failure_new(FAILURE_QUOTA, "%u concurrent waits; the limit is %u",
+                                   session->watches.n, LIMIT_WATCHES);
         r = session_watch(session, job, serial);
         if (r == USER_E_QUOTA)
                 return user_quota_failure(session->submitter.user, USER_RECORD_BYTES,
-                                          sizeof(*watch));
+                                          sizeof(SessionWatch));
         if (r < 0)
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory to wait for the job");
         return NULL;

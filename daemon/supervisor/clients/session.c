@@ -81,8 +81,8 @@ static int session_alloc(Clients *clients, const Peer *peer, Session **ret_sessi
         session->flush.position = clients->kept_at;
         ledger_told_init(&session->ends.told);
         TAILQ_INIT(&session->ends.list);
-        LIST_INIT(&session->watches);
-        LIST_INIT(&session->asks);
+        LIST_INIT(&session->watches.list);
+        LIST_INIT(&session->asks.list);
         TAILQ_INIT(&session->reports.asks);
         TAILQ_INIT(&session->reports.listings);
         *ret_session = session;
@@ -202,14 +202,19 @@ static void session_drop_ended(Session *session) {
         }
 }
 
+static void session_free_watch(SessionWatch *watch) {
+        LIST_REMOVE(watch, link);
+        watch->session->watches.n--;
+        user_uncharge(&watch->charge);
+        free(watch);
+}
+
 static void session_drop_watches(Session *session) {
         SessionWatch *watch;
 
-        while ((watch = LIST_FIRST(&session->watches))) {
-                LIST_REMOVE(watch, link);
+        while ((watch = LIST_FIRST(&session->watches.list))) {
                 job_unwatch(&watch->watch);
-                user_uncharge(&watch->charge);
-                free(watch);
+                session_free_watch(watch);
         }
 }
 
@@ -363,9 +368,7 @@ static void session_on_watched_end(JobWatch *watched, const Job *job) {
         SessionWatch *watch = container_of(watched, SessionWatch, watch);
 
         session_report_end(watch->session, watch->serial, job);
-        LIST_REMOVE(watch, link);
-        user_uncharge(&watch->charge);
-        free(watch);
+        session_free_watch(watch);
 }
 
 _Static_assert(sizeof(Session) + SESSION_BUFFER_FREE + 4096 <= FOOTPRINT_SESSION,
@@ -389,6 +392,7 @@ int session_watch(Session *session, Job *job, uint32_t serial) {
                 return USER_E_QUOTA;
         }
         job_watch(job, &watch->watch);
-        LIST_INSERT_HEAD(&session->watches, watch, link);
+        LIST_INSERT_HEAD(&session->watches.list, watch, link);
+        session->watches.n++;
         return 0;
 }

@@ -86,8 +86,19 @@ typedef struct SessionWatch {
         Session *session;
         uint32_t serial;
         UserCharge charge;
-        LIST_ENTRY(SessionWatch) link; /* session->watches */
+        LIST_ENTRY(SessionWatch) link; /* session->watches.list */
 } SessionWatch;
+
+/* At most LIMIT_WATCHES of each. */
+typedef struct SessionWatches {
+        LIST_HEAD(, SessionWatch) list;
+        unsigned n;
+} SessionWatches;
+
+typedef struct SessionAsks {
+        LIST_HEAD(, DetachedAsk) list;
+        unsigned n;
+} SessionAsks;
 
 TAILQ_HEAD(SessionJobs, Job);
 
@@ -146,8 +157,8 @@ struct Session {
         Opening *openings;
         Prepared *prepared;
         uint32_t last_prepared;
-        LIST_HEAD(, SessionWatch) watches;
-        LIST_HEAD(, DetachedAsk) asks;
+        SessionWatches watches;
+        SessionAsks asks;
         SessionRing ring;
         SessionEnds ends;
         SessionDeferred deferred;

@@ -15,7 +15,7 @@ struct DetachedAsk {
         uint32_t serial;
         UserCharge charge;
         Detached *detached;
-        LIST_ENTRY(DetachedAsk) session_link;  /* session->asks */
+        LIST_ENTRY(DetachedAsk) session_link;  /* session->asks.list */
         LIST_ENTRY(DetachedAsk) detached_link; /* detached->asks */
         DiskCall call;                         /* FETCH: reads the output into its arena */
         Arena *arena;                          /* NULL: no thread reads */
@@ -27,13 +27,10 @@ struct DetachedAsk {
 
 static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, Detached *detached) {
         DetachedAsk *ask;
-        unsigned n = 0;
 
-        LIST_FOREACH (ask, &session->asks, session_link)
-                n++;
-        if (n >= LIMIT_WATCHES)
-                return failure_new(FAILURE_QUOTA, "%u concurrent waits; the limit is %u", n,
-                                   LIMIT_WATCHES);
+        if (session->asks.n >= LIMIT_WATCHES)
+                return failure_new(FAILURE_QUOTA, "%u concurrent waits; the limit is %u",
+                                   session->asks.n, LIMIT_WATCHES);
         ask = calloc(1, sizeof(*ask));
         if (!ask)
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory to wait for the job");
@@ -48,14 +45,23 @@ static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, De
         ask->session = session;
         ask->serial = serial;
         ask->detached = detached;
-        LIST_INSERT_HEAD(&session->asks, ask, session_link);
+        LIST_INSERT_HEAD(&session->asks.list, ask, session_link);
+        session->asks.n++;
         LIST_INSERT_HEAD(&detached->asks, ask, detached_link);
         return NULL;
 }
 
+/* Nobody waits for the answer any longer. */
+static void ask_leave_session(DetachedAsk *ask) {
+        if (!ask->session)
+                return;
+        LIST_REMOVE(ask, session_link);
+        ask->session->asks.n--;
+        ask->session = NULL;
+}
+
 static void ask_free(DetachedAsk *ask) {
-        if (ask->session)
-                LIST_REMOVE(ask, session_link);
+        ask_leave_session(ask);
         LIST_REMOVE(ask, detached_link);
         arena_unref(ask->arena);
         user_uncharge(&ask->charge);
@@ -71,13 +77,12 @@ static void ask_fail(DetachedAsk *ask, Failure *failure) {
 static void session_forget_asks(Session *session) {
         DetachedAsk *ask;
 
-        while ((ask = LIST_FIRST(&session->asks))) {
+        while ((ask = LIST_FIRST(&session->asks.list))) {
                 if (!ask->arena) {
                         ask_free(ask);
                         continue;
                 }
-                LIST_REMOVE(ask, session_link);
-                ask->session = NULL;
+                ask_leave_session(ask);
         }
 }
 

@@ -79,7 +79,9 @@ int __wrap_process_start(ProcessMake make, const void *what, const int *fds, uns
                 play_must(fcntl(fds[i], F_GETFD) >= 0);
         *ret_process = (Process){.pid = ++play.latest, .report = eventfd(1, EFD_CLOEXEC)};
         if (play.supervisor) {
-                play_must(n_fds == KEEPER_N_FDS && ++play.n_workers <= PLAY_WORKERS_MAX);
+                /* A spare worker has one more; the lookup of its user has none. */
+                play_must(n_fds == 0 || n_fds == KEEPER_N_FDS || n_fds == KEEPER_N_FDS + 1);
+                play_must(n_fds == 0 || ++play.n_workers <= PLAY_WORKERS_MAX);
                 return 0;
         }
         play.supervisor = play.latest;

@@ -54,6 +54,9 @@ for target; do
         "$build/tests/fuzz/fuzz-$target" -seed=1 -entropic=0 -len_control=0 -max_len=2048 -timeout=60 \
                 -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/bad-" \
                 ${seconds:+-max_total_time="$seconds"} $([ -n "$seconds" ] || echo "-runs=$(runs "$target")") \
-                "$found/corpus" "$root/tests/fuzz/corpus/$target" || status=1
+                "$found/corpus" "$root/tests/fuzz/corpus/$target" 2>&1 | tee "$found/log" || status=1
+        # A target that ends in the middle of a run, with whatever status, has not done its work.
+        grep -q '^stat::number_of_executed_units' "$found/log" || { echo "$target ended early"; status=1; }
+        if grep -q '^SUMMARY' "$found/log"; then status=1; fi
 done
 exit $status

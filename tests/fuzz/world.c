@@ -252,6 +252,17 @@ static void world_begin(World *world) {
         fake_turn(world->fake);
 }
 
+/* Names are looked up in its own thread: otherwise a run would depend on time, and a supervisor that
+ * ends meanwhile ends the program. */
+static void world_start(World *world) {
+        Engine *engine;
+
+        fake_start(world->fake, world->settings);
+        engine = &world->fake->supervisor->engine;
+        (void)lookups_close(engine->lookups);
+        engine->lookups = NULL;
+}
+
 void world_new(World *world, const uint8_t *data, size_t n_data) {
         clock_reset();
         *world = (World){.input = {data, n_data}};
@@ -266,7 +277,7 @@ void world_new(World *world, const uint8_t *data, size_t n_data) {
         world->fake->is_lax = true;
         world->fake->hooks = &world->hooks;
         world->fake->n_devices = 1 + input_below(&world->input, 2);
-        fake_start(world->fake, world->settings);
+        world_start(world);
         world_begin(world);
 }
 
@@ -277,7 +288,7 @@ void world_restart(World *world, void (*meanwhile)(World *world)) {
         fake_stop(world->fake);
         if (meanwhile)
                 meanwhile(world);
-        fake_start(world->fake, world->settings);
+        world_start(world);
         for (size_t i = 0; i < world->n_kept; ++i)
                 fake_hand_over(world->fake, world->kept[i].key, world->kept[i].fd);
         world_begin(world);

@@ -55,7 +55,8 @@ void supervisor_listen(Supervisor *supervisor) {
         if (supervisor->clients.listener && !supervisor->engine.is_closing &&
             takeover_lets_in(supervisor->takeover) &&
             detached_is_known(supervisor->clients.detached)) {
-                lookups_serve(supervisor->engine.lookups);
+                if (supervisor->engine.lookups)
+                        lookups_serve(supervisor->engine.lookups);
                 listener_start(supervisor->clients.listener);
         }
 }

@@ -309,7 +309,8 @@ def test_a_builtin_kernel_gives_numpys_answer(gpuqd, save, tmp_path):
     numpy.testing.assert_array_equal(numpy.load(tmp_path / "c.npy"), a + b)
     for word in ("add_f64: read ", ", load ", ", waited ", ", ran ", ", write ", ", device 0"):
         assert word in ended.stdout
-    assert all("wait" in line for line in ended.stderr.splitlines())  # a slow machine's, after a second
+    told = re.sub(r"gpuq: (job \S+ is (waiting: .*|running)|\S+ is not loaded yet.*|job \S+ has not ended yet.*)\n", "", ended.stderr)
+    assert not told  # but what a slow machine's user is told after a second
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "c.npy"]
 
 

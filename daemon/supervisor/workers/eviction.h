@@ -7,8 +7,9 @@
  *
  * What happens when a device has no memory for one more context beside those of other domains (seen
  * on an H200 with driver 580, with some dozens of contexts). Work that may run on another device goes
- * there. A spare worker is stopped first. Of the other domains' idle workers, the one that has been idle longest is stopped, one at
- * a time; its end loses nothing. If all have work, the new domain's work waits until one is idle.
+ * there. A spare worker is stopped first. Of the other domains' idle workers, the one that has been
+ * idle longest is stopped, one at a time; its end loses nothing. If all have work, the new domain's
+ * work waits until one is idle.
  *
  * A user can make their worker claim that there is no memory. So a worker is stopped only if a health
  * check finds none either (claim.h), and no more than a few for one domain, then one in each

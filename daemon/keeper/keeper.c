@@ -444,11 +444,11 @@ static bool keeper_is_listening(const Keeper *keeper, uint64_t now) {
         return !keeper->supervisor.link || budget_free_at(&keeper->messages) <= now;
 }
 
-static int keeper_timeout(const Keeper *keeper) {
-        uint64_t at = MIN(keeper->quit_at_ms, succession_due_at(&keeper->supervisor)),
-                 now = now_ms();
+static int keeper_timeout(const Keeper *keeper, uint64_t now) {
+        uint64_t at = MIN(keeper->quit_at_ms, succession_due_at(&keeper->supervisor));
 
         at = MIN(at, keeper->orphans_at_ms);
+        at = MIN(at, workers_hear_at(keeper->workers));
         if (!keeper_is_listening(keeper, now))
                 at = MIN(at, budget_free_at(&keeper->messages));
         if (!keeper->supervisor.process.pid && !keeper_is_quitting(keeper))
@@ -506,9 +506,11 @@ static void keeper_on_deadlines(Keeper *keeper) {
 
 /* ---- loop ------------------------------------------------------------------ */
 
+/* One look at the clock: whether it listens and how long it sleeps must not be of two moments. */
 int keeper_turn(Keeper *keeper) {
         Link *link = keeper->supervisor.link;
-        bool is_listening = keeper_is_listening(keeper, now_ms());
+        uint64_t now = now_ms();
+        bool is_listening = keeper_is_listening(keeper, now);
         struct pollfd fds[] = {
                 {.fd = keeper->signals, .events = POLLIN},
                 {.fd = link && is_listening ? link_fd(link) : -1, .events = POLLIN},
@@ -517,7 +519,7 @@ int keeper_turn(Keeper *keeper) {
 
         if (link && link_is_waiting(link))
                 fds[1].events |= POLLOUT;
-        if (poll(fds, ARRAY_SIZE(fds), keeper_timeout(keeper)) < 0 && errno != EINTR)
+        if (poll(fds, ARRAY_SIZE(fds), keeper_timeout(keeper, now)) < 0 && errno != EINTR)
                 return -errno;
 
         if (link && (fds[1].revents & POLLOUT || link_is_refused(link)))

@@ -406,6 +406,18 @@ static void worker_hear(Workers *workers, Worker *worker) {
                               true);
 }
 
+uint64_t workers_hear_at(const Workers *workers) {
+        uint64_t at = UINT64_MAX;
+        const Worker *worker;
+
+        if (!workers->n_muted)
+                return at;
+        LIST_FOREACH (worker, &workers->list, next)
+                if (worker->is_muted)
+                        at = MIN(at, chatter_free_at(&worker->chatter));
+        return at;
+}
+
 void workers_hear_muted(Workers *workers, uint64_t now) {
         Worker *worker;
 

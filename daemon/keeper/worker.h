@@ -38,7 +38,9 @@ Workers *workers_free(Workers *workers);
 
 /** workers_fd() - readable: a worker that was started runs now, failed to, or wrote something: workers_on_started(). */
 int workers_fd(const Workers *workers);
-/** workers_hear_muted() - log more of what workers write, of those that wrote too much before; as often as there is a turn. */
+/** workers_hear_at() - when one that wrote too much may be heard again, in ms; UINT64_MAX: there is none. */
+uint64_t workers_hear_at(const Workers *workers);
+/** workers_hear_muted() - log more of what these wrote. */
 void workers_hear_muted(Workers *workers, uint64_t now_ms);
 /** workers_on_started() - tell of all of these, and log what workers write. */
 void workers_on_started(Workers *workers);

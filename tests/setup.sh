@@ -4,10 +4,11 @@
 # Installs the packages that are missing, builds gpuq, and installs it into the build folder's own stage/,
 # from where all tests run it. Every script here starts with this. Quick when nothing is to do.
 #
-#     sh tests/setup.sh [configure|build|test|ci|pack]
+#     sh tests/setup.sh [configure|build|test|ci|pack|package]
 #
 # configure: only the packages, and a build folder in which nothing is built yet. build: without the tests,
 # unless the build folder has them already. test, ci, pack: with the tests, and the packages that each needs.
+# package: only what systemd/package.sh needs; it builds in a folder of its own.
 # GPUQ_BUILD: the build folder (build); GPUQ_MESON_ARGS: more options for meson setup.
 set -eu
 
@@ -25,6 +26,7 @@ test_packages="libcmocka-dev systemd util-linux python3 python3-pytest python3-p
         python3-prometheus-client"
 ci_packages="clang-format clang-tidy libclang-rt-dev"
 pack_packages="patchelf"
+package_packages="bash-completion debhelper debootstrap dh-python dpkg-dev git lintian"
 
 step() {
         echo "setup: $*" >&2
@@ -85,11 +87,16 @@ configure | build) with_tests=false ;;
 test) packages="$packages $test_packages" ;;
 ci) packages="$packages $test_packages $ci_packages" ;;
 pack) packages="$packages $test_packages $pack_packages" ;;
-*) fail "usage: setup.sh [configure|build|test|ci|pack]" ;;
+package)
+        packages="$packages $package_packages"
+        with_tests=false
+        ;;
+*) fail "usage: setup.sh [configure|build|test|ci|pack|package]" ;;
 esac
 
 command -v dpkg-query >/dev/null || fail "this needs Debian 12, Ubuntu 24.04 or newer: no dpkg here"
 install_packages $packages
+[ "$level" != package ] || exit 0
 # CPython's own tests of executors, of the version that is there.
 [ $with_tests = false ] ||
         install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite"

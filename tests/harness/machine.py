@@ -29,10 +29,11 @@ def why_not():
 
 
 class Machine:
-    """Booted by `with`; `run()` is a command inside, as root or another uid."""
+    """Booted by `with`; `run()` is a command inside, as root or another uid. It has this machine's files, and gpuq in /opt/gpuq; or
+    what is below `base`, and no gpuq."""
 
-    def __init__(self, settings):
-        self.settings = settings
+    def __init__(self, settings="", base=None):
+        self.settings, self.base = settings, base
 
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-machine-"))
@@ -43,7 +44,7 @@ class Machine:
             self.console = open(self.folder.with_suffix(".log"), "w+")
             self.process = subprocess.Popen(
                 ["unshare", "--mount", "--pid", "--fork", "--uts", "--ipc", "--kill-child", "sh", str(SCRIPT),
-                 str(self.folder), str(place.STAGE)],
+                 str(self.folder), *([str(self.base)] if self.base else ["/", str(place.STAGE)])],
                 env={**os.environ, "NOTIFY_SOCKET": name}, stdout=self.console, stderr=self.console, stdin=subprocess.DEVNULL)
             try:
                 while b"READY=1" not in ready.recv(4096).splitlines():
@@ -52,7 +53,8 @@ class Machine:
                 self.__exit__()
                 raise AssertionError(f"systemd did not boot:\n{self.console_text()}") from None
         self.init = processes.children(self.process.pid)[0]
-        self.write("/opt/gpuq/etc/gpuq/gpuqd.conf.d/base.conf", self.settings)
+        if self.settings:
+            self.write("/opt/gpuq/etc/gpuq/gpuqd.conf.d/base.conf", self.settings)
         return self
 
     def __exit__(self, *_):

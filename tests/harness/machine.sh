@@ -1,18 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Boots systemd as process 1 of new namespaces, on a copy-on-write view of this machine's files, with an
-# installed gpuq as /opt/gpuq. Called by machine.py through unshare; nothing that it mounts or writes is
-# seen outside, and all ends with its process 1, but for the control group, which is named as FOLDER.
+# Boots systemd as process 1 of new namespaces, on a copy-on-write view of the files below BASE (/: this
+# machine's own), with an installed gpuq as /opt/gpuq. Called by machine.py through unshare; nothing that it mounts or
+# writes is seen outside, and all ends with its process 1, but for the control group, which is named as FOLDER.
 #
-#     machine.sh FOLDER STAGE      FOLDER: an empty one, whose root/ becomes the machine's /
+#     machine.sh FOLDER BASE [STAGE]      FOLDER: an empty one, whose root/ becomes the machine's /
+#
+# Without STAGE there is no gpuq: the machine is for trying its packages.
 set -eu
 
-folder=$1 stage=$2 root=$1/root
+folder=$1 base=$2 stage=${3:-} root=$1/root
 mount --make-rprivate /
 mount -t tmpfs tmpfs "$folder"
 mkdir "$folder/changes" "$folder/work" "$root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$folder/changes,workdir=$folder/work" "$root"
+mount -t overlay overlay -o "lowerdir=$base,upperdir=$folder/changes,workdir=$folder/work" "$root"
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount --rbind /dev "$root/dev"
@@ -25,16 +27,18 @@ mount -t cgroup2 cgroup2 "$folder/groups"
 mkdir "$folder/groups/${folder##*/}"
 echo 0 >"$folder/groups/${folder##*/}/cgroup.procs"
 
-cp -a "$stage" "$root/opt/gpuq"
-for unit in gpuqd.service gpuqd.socket gpuq-metrics.service; do
-        sed "s|$stage|/opt/gpuq|g" "$stage/lib/systemd/system/$unit" >"$root/etc/systemd/system/$unit"
-done
-mkdir -p "$root/etc/sysusers.d" "$root/etc/tmpfiles.d" "$root/opt/gpuq/etc/gpuq/gpuqd.conf.d"
-cp "$stage/lib/sysusers.d/gpuq.conf" "$root/etc/sysusers.d/"
-cp "$stage/lib/tmpfiles.d/gpuq.conf" "$root/etc/tmpfiles.d/"
+if [ -n "$stage" ]; then
+        cp -a "$stage" "$root/opt/gpuq"
+        for unit in gpuqd.service gpuqd.socket gpuq-metrics.service; do
+                sed "s|$stage|/opt/gpuq|g" "$stage/lib/systemd/system/$unit" >"$root/etc/systemd/system/$unit"
+        done
+        mkdir -p "$root/etc/sysusers.d" "$root/etc/tmpfiles.d" "$root/opt/gpuq/etc/gpuq/gpuqd.conf.d"
+        cp "$stage/lib/sysusers.d/gpuq.conf" "$root/etc/sysusers.d/"
+        cp "$stage/lib/tmpfiles.d/gpuq.conf" "$root/etc/tmpfiles.d/"
+fi
 # No journal in here.
 for service in gpuqd gpuq-metrics; do
-        mkdir "$root/etc/systemd/system/$service.service.d"
+        mkdir -p "$root/etc/systemd/system/$service.service.d"
         printf '[Service]\nStandardOutput=append:/%s.log\nStandardError=append:/%s.log\n' "$service" "$service" \
                 >"$root/etc/systemd/system/$service.service.d/log.conf"
         : >"$root/$service.log"

@@ -147,6 +147,11 @@ def resident_bytes(pid):
     return _status_bytes(pid, "VmRSS")
 
 
+def anonymous_bytes(pid):
+    """Of what is resident: its heaps and stacks, without files and shared memory."""
+    return _status_bytes(pid, "RssAnon")
+
+
 def peak_bytes(pid):
     """The most that was resident at once, since it started or since reset_peak()."""
     return _status_bytes(pid, "VmHWM")

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A service that is used for long does not grow: rounds of load with all that happens to a service meanwhile, and after each, when
+everybody has gone, what its processes hold.
+
+A round takes a second or two: GPUQ_FAULT_LONG=1 takes half an hour, and GPUQ_FAULT_ROUNDS=400 ten minutes."""
+
+import os
+import statistics
+
+import pytest
+
+from harness import kernels, place, processes
+from harness.client import InOut, Job, u64
+from harness.kernels import FAR, copy_job
+from harness.load import Load, USERS
+from harness.messages import pb
+from harness.remains import Remains, descriptors
+
+pytestmark = [pytest.mark.whole_machine, pytest.mark.root, pytest.mark.timeout(7200)]
+
+QUIET = USERS[0]  # nobody kills this user's worker
+FAULTY = 12399
+ALLOWED = {pb.E_FAULT, pb.E_HALF_WRITTEN}
+PAGES = 512 << 10  # of its heap that an allocator may give back or not
+
+
+# ---- what happens in a round ----
+
+def readers(service):
+    for words in (["status"], ["queue"], ["history"], ["report"], ["metrics"], ["top", "--once"], ["kernels"]):
+        ended = service.run(*words)
+        assert ended.returncode == 0, (words, ended)
+
+
+def reload_twice(service):
+    with service.configured(poll_us=7):
+        service.reload()
+    service.reload()
+
+
+def kill_a_worker(service):
+    for pid in service.workers():
+        if processes.uid(pid) != QUIET:
+            os.kill(pid, 9)
+            return
+
+
+def fault(service):
+    """On the CPU driver a worker dies of it."""
+    with service.connect(uid=FAULTY) as client:
+        module = client.load(kernels.BASIC)
+        ended = client.run(Job().launch(module, "wild", [InOut(client.arena(4)), u64(FAR)]))
+        assert ended.error.code in ALLOWED, ended
+
+
+def leave_without_a_word(service):
+    """A client that ends in the midst of its jobs."""
+    client = service.connect(uid=FAULTY)
+    module = client.load(kernels.BASIC)
+    source, target = client.arena(256), client.arena(256)
+    client.submit(*[copy_job(module, source, target, 64) for _ in range(20)])
+    client.socket.close()
+
+
+def drain(service):
+    for verb in ("drain", "resume"):
+        ended = service.run(verb, "0")
+        assert ended.returncode == 0, ended
+
+
+def kill_the_supervisor(service):
+    os.kill(service.supervisor(), 9)
+
+
+ALWAYS = (readers, reload_twice, kill_a_worker, fault, leave_without_a_word)
+EARLY = (drain, kill_the_supervisor)  # these end the processes whose growth is looked for
+
+
+# ---- what is held ----
+
+def held(pid):
+    return {"memory": processes.anonymous_bytes(pid), "descriptors": sum(descriptors(pid).values()), "threads": len(os.listdir(f"/proc/{pid}/task"))}
+
+
+def look(service):
+    quiet = next((pid for pid in service.workers() if processes.uid(pid) == QUIET), None)
+    pids = {"keeper": service.process.pid, "supervisor": service.supervisor(), "worker": quiet}
+    return {name: {"pid": pid, **held(pid)} for name, pid in pids.items() if pid}
+
+
+def grown(samples):
+    """In words, for each process that lived through all of them: the second half beside the first."""
+    found = []
+    for name in samples[0]:
+        mine = [sample[name] for sample in samples]
+        assert len({one["pid"] for one in mine}) == 1, f"the {name} was another one: {mine}"
+        early, late = mine[:len(mine) // 2], mine[len(mine) // 2:]
+        for what in ("descriptors", "threads"):  # a worker more or less has some
+            if statistics.median(one[what] for one in late) > max(one[what] for one in early):
+                found.append(f"{name}'s {what}: {[one[what] for one in mine]}")
+        before, after = (statistics.median(one["memory"] for one in part) for part in (early, late))
+        if after > before * 1.02 + PAGES:
+            found.append(f"{name}'s memory: {[one['memory'] >> 10 for one in mine]} KiB")
+    return found
+
+
+# ---- the run ----
+
+@pytest.mark.skipif(place.SANITIZED, reason="sanitizers keep memory that was given back")
+def test_nothing_grows(start_gpuqd, dice, rounds, tell):
+    """In the first third all of it happens; then supervisor and worker live on, and none of them may hold more in the end."""
+    service = start_gpuqd(private=False, cpu_threads=1, poll_us=0)
+    remains, n_rounds = Remains(service), rounds(12, 1200)
+    samples, jobs, typed = [], 0, 0
+    for i in range(n_rounds):
+        is_early = 3 * i < n_rounds
+        events = [*ALWAYS, *(EARLY if is_early else ())]
+        dice.shuffle(events)
+        with Load(service, processes=1, seed=dice.randrange(1 << 20)) as load:
+            for event in events:
+                event(service)
+                load.progress(1)
+        jobs, typed = (a + b for a, b in zip((jobs, typed), load.assert_only(ALLOWED)))
+        assert not load.setup_codes(), f"not only jobs suffered: {load.setup_codes()}"
+        if not is_early:
+            remains.assert_none()
+            samples.append(look(service))
+            print(i, samples[-1], flush=True)
+    assert not (found := grown(samples)), "\n".join(found)
+    tell(faults=n_rounds * len(ALWAYS), jobs=jobs, typed=typed)

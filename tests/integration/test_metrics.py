@@ -2,12 +2,16 @@
 """gpuq metrics: what it tells, that monitoring systems understand it, and that its server serves nobody else badly."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -253,3 +257,81 @@ def test_a_signal_ends_it_while_it_waits_for_gpuqd(start_gpuqd, tmp_path):
             process.send_signal(signal.SIGTERM)
             assert process.wait(place.PATIENCE_S) == 0
             assert not processes.is_alive(child) and not os.path.exists(path)
+
+
+# ---- a real Prometheus ----
+
+DASHBOARD = place.ROOT / "docs" / "grafana-dashboard.json"
+PROMETHEUS = """
+global: {{scrape_interval: 1s}}
+scrape_configs:
+  - job_name: gpuq
+    static_configs: [{{targets: ["{address}"]}}]
+"""
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@contextlib.contextmanager
+def prometheus(folder, address):
+    """One that scrapes there; yields a function that answers a query."""
+    (folder / "prometheus.yml").write_text(PROMETHEUS.format(address=address))
+    at = f"127.0.0.1:{free_port()}"
+    with open(folder / "log", "w") as log:
+        process = subprocess.Popen(["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                                    f"--web.listen-address={at}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def query(expression):
+        url = f"http://{at}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+        try:
+            with urllib.request.urlopen(url, timeout=place.PATIENCE_S) as reply:
+                return json.load(reply)["data"]["result"]
+        except urllib.error.HTTPError as problem:
+            raise AssertionError(f"{expression}: {problem.read().decode()}") from None
+        except urllib.error.URLError:
+            assert process.poll() is None, (folder / "log").read_text()
+            return []
+
+    try:
+        yield query
+    finally:
+        process.terminate()
+        process.wait(place.PATIENCE_S)
+
+
+def dashboard_queries():
+    """As Grafana puts them, with all machines chosen."""
+    for panel in json.loads(DASHBOARD.read_text())["panels"]:
+        for target in panel["targets"]:
+            yield target["expr"].replace("$machine", ".*").replace("$__rate_interval", "1m")
+
+
+@pytest.mark.skipif(not shutil.which("prometheus"), reason="no prometheus")
+def test_prometheus_answers_every_query_of_the_dashboard(gpuqd, client, tmp_path):
+    client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
+    with serving(gpuqd) as (_, where), prometheus(tmp_path, f"{where[0]}:{where[1]}") as query:
+        until(lambda: query("count_over_time(gpuq_daemon_ready[1m]) >= 3"), "three scrapes")
+        assert query("gpuq_user_jobs_ended_total{outcome='done'}")[0]["value"][1] == "1"
+        unanswered = [expression for expression in dashboard_queries() if not query(expression)]
+        assert not unanswered, unanswered
+
+
+def test_the_dashboard_is_one_that_grafana_loads():
+    """What its importer needs: each panel a place of its own, a data source that is asked for, and queries of different names."""
+    dashboard = json.loads(DASHBOARD.read_text())
+    assert dashboard["uid"] and dashboard["title"] and dashboard["schemaVersion"] >= 36
+    variables = {variable["name"]: variable["type"] for variable in dashboard["templating"]["list"]}
+    assert variables == {"source": "datasource", "machine": "query"}
+    panels, taken = dashboard["panels"], set()
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    for panel in panels:
+        place_of = panel["gridPos"]
+        cells = {(x, y) for x in range(place_of["x"], place_of["x"] + place_of["w"]) for y in range(place_of["y"], place_of["y"] + place_of["h"])}
+        assert place_of["x"] + place_of["w"] <= 24 and not taken & cells, panel["title"]
+        taken |= cells
+        assert panel["type"] in ("stat", "timeseries") and panel["title"] and panel["description"].endswith(".")
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${source}"}
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"]) > 0

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -14,12 +12,12 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "number.h"
+#include "http-address.h"
+#include "http-request.h"
 
 #define HTTP_REQUEST_MAX 8192u
 #define HTTP_TEXT_MAX    (4u << 20)
@@ -46,71 +44,8 @@ typedef struct Text {
 
 /* ---- listening ------------------------------------------------------------------ */
 
-typedef union Address {
-        struct sockaddr any;
-        struct sockaddr_un un;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-} Address;
-
-static int address_read_path(const char *text, Address *ret_address) {
-        if (strlen(text) >= sizeof(ret_address->un.sun_path))
-                return -ENAMETOOLONG;
-        ret_address->un.sun_family = AF_UNIX;
-        strcpy(ret_address->un.sun_path, text);
-        return 0;
-}
-
-static int address_read_host(const char *host, uint16_t port, Address *ret_address) {
-        size_t n = strlen(host);
-        char inner[64];
-
-        if (inet_pton(AF_INET, host, &ret_address->in.sin_addr) == 1) {
-                ret_address->in.sin_family = AF_INET;
-                ret_address->in.sin_port = htons(port);
-                return ntohl(ret_address->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
-                               ? 0
-                               : HTTP_E_EXPOSED;
-        }
-        if (n < 3 || n >= sizeof(inner) || host[0] != '[' || host[n - 1] != ']')
-                return HTTP_E_FORM;
-        snprintf(inner, sizeof(inner), "%.*s", (int)n - 2, host + 1);
-        if (inet_pton(AF_INET6, inner, &ret_address->in6.sin6_addr) != 1)
-                return HTTP_E_FORM;
-        ret_address->in6.sin6_family = AF_INET6;
-        ret_address->in6.sin6_port = htons(port);
-        return IN6_IS_ADDR_LOOPBACK(&ret_address->in6.sin6_addr) ? 0 : HTTP_E_EXPOSED;
-}
-
-/* Names of hosts are not looked up: what they mean may change. */
-static int address_read(const char *text, Address *ret_address) {
-        const char *colon = strrchr(text, ':');
-        uint64_t port;
-        char host[64];
-
-        *ret_address = (Address){};
-        if (strchr(text, '/'))
-                return address_read_path(text, ret_address);
-        if (!colon || (size_t)(colon - text) >= sizeof(host) ||
-            number_unsigned(colon + 1, UINT16_MAX, &port) < 0)
-                return HTTP_E_FORM;
-        snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
-        return address_read_host(host, (uint16_t)port, ret_address);
-}
-
-static socklen_t address_size(const Address *address) {
-        switch (address->any.sa_family) {
-                case AF_UNIX:
-                        return sizeof(address->un);
-                case AF_INET:
-                        return sizeof(address->in);
-                default:
-                        return sizeof(address->in6);
-        }
-}
-
 /* A process that was killed left its socket behind. */
-static bool address_is_stale(const Address *address) {
+static bool address_is_stale(const HttpAddress *address) {
         _cleanup_(closep) int fd = -1;
         struct stat st;
 
@@ -118,12 +53,12 @@ static bool address_is_stale(const Address *address) {
             !S_ISSOCK(st.st_mode))
                 return false;
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        return fd >= 0 && connect(fd, &address->any, address_size(address)) < 0 &&
+        return fd >= 0 && connect(fd, &address->any, http_address_size(address)) < 0 &&
                errno == ECONNREFUSED;
 }
 
-static int http_bind(const Http *http, const Address *address) {
-        socklen_t size = address_size(address);
+static int http_bind(const Http *http, const HttpAddress *address) {
+        socklen_t size = http_address_size(address);
         int on = 1;
 
         (void)setsockopt(http->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -138,7 +73,7 @@ static int http_bind(const Http *http, const Address *address) {
 
 /* The port may be one that the kernel chose. */
 static int http_set_address(Http *http, const char *text) {
-        Address address = {};
+        HttpAddress address = {};
         socklen_t size = sizeof(address);
         int r;
 
@@ -156,7 +91,7 @@ static int http_set_address(Http *http, const char *text) {
         return -ENOMEM;
 }
 
-static int http_open(Http *http, const Address *address) {
+static int http_open(Http *http, const HttpAddress *address) {
         int r;
 
         http->fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -193,10 +128,10 @@ static int http_take_signals(Http *http) {
 
 int http_new(const char *address, Http **ret_http) {
         _cleanup_(http_freep) Http *http = NULL;
-        Address where;
+        HttpAddress where;
         int r;
 
-        r = address_read(address, &where);
+        r = http_address_read(address, &where);
         if (r)
                 return r;
         http = calloc(1, sizeof(*http));
@@ -409,21 +344,6 @@ static int request_read(const Http *http, int fd, char request[static HTTP_REQUE
         }
 }
 
-/* Return: 200, or the status of a refusal. */
-static int request_check(const Http *http, char *request) {
-        char *rest, *method = strtok_r(request, " \r\n", &rest);
-        char *target = strtok_r(NULL, " \r\n", &rest), *version = strtok_r(NULL, " \r\n", &rest);
-        size_t n = strlen(http->target);
-
-        if (!method || !target || !version || strncmp(version, "HTTP/1.", 7) != 0)
-                return 400;
-        if (strcmp(method, "GET") != 0)
-                return 405;
-        if (strncmp(target, http->target, n) != 0 || (target[n] && target[n] != '?'))
-                return 404;
-        return 200;
-}
-
 static int http_send(const Http *http, int fd, const char *data, size_t size, int64_t until_ms) {
         ssize_t n;
         int r;
@@ -483,7 +403,7 @@ static int http_talk(const Http *http, int fd, Text *text) {
         text->size = 0;
         status = request_read(http, fd, request);
         if (status == 0)
-                status = request_check(http, request);
+                status = http_request_check(http->target, request);
         if (status == 200)
                 status = http_make_text(http, text);
         else if (status > 0)

@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 
+#include "http-address.h"
 #include "util/macro.h"
 
 #define HTTP_PEER_MS   2000
@@ -26,12 +27,6 @@ typedef struct Http Http;
  * Return: 0; else the answer is 503, and what was written is the reason.
  */
 typedef int (*HttpAnswer)(FILE *stream, void *userdata);
-
-enum {
-        _HTTP_E_SUCCESS,
-        HTTP_E_FORM,    /* neither a path nor a numeric address with a port */
-        HTTP_E_EXPOSED, /* other machines could connect */
-};
 
 /**
  * http_new() - listen

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What people and other programs write for us: gpuqd.conf, NPY files, the note that a detached
- * job carries, the words of a command line.
+ * job carries, the words of a command line, what a monitoring system sends.
  */
 
 #include <stdio.h>
@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "argument.h"
+#include "http-address.h"
+#include "http-request.h"
 #include "input.h"
 #include "note.h"
 #include "npy.h"
@@ -131,6 +133,29 @@ static void try_number(const uint8_t *data, size_t n_data) {
         free(text);
 }
 
+static void try_http_request(const uint8_t *data, size_t n_data) {
+        char *text = strndup((const char *)data, n_data);
+        int status = http_request_check("/metrics", text);
+
+        must(status == 200 || status == 400 || status == 404 || status == 405);
+        free(text);
+}
+
+/* Nobody on another machine gets in. */
+static void try_http_address(const uint8_t *data, size_t n_data) {
+        char *text = strndup((const char *)data, n_data);
+        HttpAddress address;
+
+        if (http_address_read(text, &address) == 0) {
+                must(http_address_size(&address) <= sizeof(address));
+                must(address.any.sa_family != AF_INET ||
+                     ntohl(address.in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET);
+                must(address.any.sa_family != AF_INET6 ||
+                     IN6_IS_ADDR_LOOPBACK(&address.in6.sin6_addr));
+        }
+        free(text);
+}
+
 /* A line of the kernel's log, of which any driver may write what it likes. */
 static void try_xid(const uint8_t *data, size_t n_data) {
         char *text = strndup((const char *)data, n_data);
@@ -145,8 +170,9 @@ static void try_xid(const uint8_t *data, size_t n_data) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_data) {
         static void (*const what[])(const uint8_t *data, size_t n_data) = {
-                try_config, try_config,   try_sealed_config, try_npy, try_npy_header,
-                try_note,   try_argument, try_number,        try_xid,
+                try_config,     try_config,       try_sealed_config, try_npy,
+                try_npy_header, try_note,         try_argument,      try_number,
+                try_xid,        try_http_request, try_http_address,
         };
 
         if (n_data)

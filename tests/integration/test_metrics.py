@@ -290,6 +290,8 @@ def prometheus(folder, address):
             with urllib.request.urlopen(url, timeout=place.PATIENCE_S) as reply:
                 return json.load(reply)["data"]["result"]
         except urllib.error.HTTPError as problem:
+            if problem.code == 503:  # not ready yet
+                return []
             raise AssertionError(f"{expression}: {problem.read().decode()}") from None
         except urllib.error.URLError:
             assert process.poll() is None, (folder / "log").read_text()

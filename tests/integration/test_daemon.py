@@ -203,6 +203,17 @@ def test_a_reload_with_a_wrong_file_keeps_the_old_configuration(start_gpuqd):
     client.run_well(Job().launch(module, "nothing"))
 
 
+def test_a_reload_logs_what_changed_and_what_waits_for_a_restart(start_gpuqd):
+    daemon = start_gpuqd(modules=2, config="[user 54321]\njobs = 10\n")
+    daemon.sections = "[user 54321]\njobs = 20\n"
+    daemon.configure(modules=3)
+    assert "gpuqd: configuration reloaded: modules 2 -> 3, [user 54321] jobs 10 -> 20\n" in daemon.log()
+    daemon.write_config(cpu_devices=7)
+    daemon.reload()
+    until(lambda: "configuration reloaded: nothing changed\n" in daemon.log(), "the other reload")
+    assert "changes that take effect when gpuqd is restarted: cpu_devices 1 -> 7\n" in daemon.log()
+
+
 def test_a_supervisor_started_again_beside_a_wrong_file_has_the_old_configuration(start_gpuqd):
     daemon = start_gpuqd(modules=2)
     daemon.config.write_text("[gpuqd]\nmodules = 1\nnonsense = yes\n")

@@ -14,13 +14,13 @@
 
 #define FREE_LITTLE   (UINT64_C(1) << 30) /* bytes */
 #define FILES_FEW     4096ull             /* descriptors */
-#define TASKS_FEW     512ull              /* a worker has about ten threads */
+#define TASKS_FEW     512ull              /* threads */
 #define ARGUMENTS_MAX 64u
 
 #define ADVICE_START                                                                               \
         "start the service with `systemctl enable --now gpuqd.socket', or your own with `gpuqd "   \
         "--private'"
-#define ADVICE_LOG "the log has more: `journalctl -u gpuqd'"
+#define ADVICE_LOG "the log has more: `journalctl -u gpuqd', or what a private gpuqd printed"
 
 /* ---- socket ---------------------------------------------------------------- */
 
@@ -28,8 +28,12 @@ void doctor_check_socket(Doctor *doctor) {
         struct stat st;
 
         if (stat(doctor->socket, &st) < 0)
-                doctor_found(doctor, DOCTOR_PROBLEM, errno == ENOENT ? ADVICE_START : NULL,
-                             "%s: %s", doctor->socket, strerror(errno));
+                doctor_found(
+                        doctor, DOCTOR_PROBLEM,
+                        errno == ENOENT
+                                ? ADVICE_START
+                                : "check the path, and that you may enter the folders above it",
+                        "%s: %s", doctor->socket, strerror(errno));
         else if (!S_ISSOCK(st.st_mode))
                 doctor_found(doctor, DOCTOR_PROBLEM,
                              "name gpuqd's socket with --socket or GPUQ_SOCKET",
@@ -37,8 +41,7 @@ void doctor_check_socket(Doctor *doctor) {
         else if (access(doctor->socket, W_OK) < 0)
                 doctor_found(doctor, DOCTOR_PROBLEM,
                              "ask an administrator for write access; gpuqd makes the socket with "
-                             "mode 0666, "
-                             "and gpuqd.socket with its SocketMode=",
+                             "mode 0666, and gpuqd.socket with its SocketMode=",
                              "you may not connect to %s (owner %s, group %s, mode %04o)",
                              doctor->socket, who_user(st.st_uid).name, who_group(st.st_gid).name,
                              st.st_mode & 07777u);
@@ -417,11 +420,10 @@ void doctor_check_service(Doctor *doctor) {
         else if (!unit_ask("is-active", service, socket))
                 doctor_found(doctor, DOCTOR_NOTE, NULL, "not checked: systemctl does not answer");
         else if (strcmp(service, "failed") == 0 || strcmp(socket, "failed") == 0)
-                doctor_found(
-                        doctor, DOCTOR_PROBLEM,
-                        "see `journalctl -u gpuqd', then `systemctl reset-failed gpuqd.service "
-                        "gpuqd.socket' and `systemctl start gpuqd.socket'",
-                        "gpuqd.service is %s, gpuqd.socket is %s", service, socket);
+                doctor_found(doctor, DOCTOR_PROBLEM,
+                             "see `journalctl -u gpuqd', then `systemctl reset-failed "
+                             "gpuqd.service gpuqd.socket' and `systemctl start gpuqd.socket'",
+                             "gpuqd.service is %s, gpuqd.socket is %s", service, socket);
         else if (unit_ask("is-enabled", starts, listens) && strcmp(listens, "enabled") != 0 &&
                  strcmp(starts, "enabled") != 0)
                 doctor_found(

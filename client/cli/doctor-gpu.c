@@ -49,35 +49,39 @@ static void nodes_found(Doctor *doctor, size_t n, size_t n_open) {
         if (n_open == n && node_access(doctor, "nvidiactl", R_OK | W_OK) &&
             node_access(doctor, "nvidia-uvm", R_OK | W_OK))
                 doctor_found(doctor, DOCTOR_OK, NULL,
-                             "the nodes of %zu GPUs, nvidiactl and nvidia-uvm exist", n);
+                             "nvidiactl, nvidia-uvm and the nodes of GPUs exist (%zu)", n);
         else
                 doctor_found(doctor, DOCTOR_NOTE, NULL,
-                             "the nodes of %zu GPUs exist; you may not open all of them, and need "
-                             "not: only "
-                             "gpuqd opens them",
+                             "the nodes of GPUs exist (%zu); you may not open all of them, and "
+                             "need not: only gpuqd opens them",
                              n);
 }
 
 void doctor_check_nodes(Doctor *doctor) {
+        bool is_ready = doctor->status && strcmp(doctor->status->state, "ready") == 0;
         bool has_control = node_access(doctor, "nvidiactl", F_OK);
         size_t n_open, n = nodes_count(doctor, &n_open);
+        const char *missing = !n                                        ? "nvidia0"
+                              : !has_control                            ? "nvidiactl"
+                              : node_access(doctor, "nvidia-uvm", F_OK) ? NULL
+                                                                        : "nvidia-uvm";
 
         if (doctor->status && !doctor_uses_gpu(doctor)) {
                 if (n)
                         doctor_found(
                                 doctor, DOCTOR_NOTE,
                                 "for the GPU, set device = gpu in gpuqd.conf and restart gpuqd",
-                                "gpuqd uses the CPU driver, but this machine has %zu GPUs", n);
+                                "gpuqd uses the CPU driver, but /dev has nodes of GPUs (%zu)", n);
                 else
                         doctor_found(doctor, DOCTOR_OK, NULL, "the CPU driver needs none");
         } else if (!n && !has_control && !doctor->status) {
                 doctor_found(doctor, DOCTOR_NOTE, "on a machine with a GPU, " ADVICE_MAKE_NODE,
                              "/dev has no nodes of NVIDIA devices");
-        } else if (!n || !has_control || !node_access(doctor, "nvidia-uvm", F_OK)) {
-                doctor_found(doctor, DOCTOR_PROBLEM, ADVICE_MAKE_NODE, "%s does not exist",
-                             !n             ? "/dev/nvidia0"
-                             : !has_control ? "/dev/nvidiactl"
-                                            : "/dev/nvidia-uvm");
+        } else if (missing) {
+                /* Tegra and some containers have others. */
+                doctor_found(doctor, is_ready ? DOCTOR_NOTE : DOCTOR_PROBLEM,
+                             is_ready ? NULL : ADVICE_MAKE_NODE, "/dev/%s does not exist%s",
+                             missing, is_ready ? ", but gpuqd can use its devices" : "");
         } else {
                 nodes_found(doctor, n, n_open);
         }
@@ -197,14 +201,12 @@ void doctor_judge_compiler(Doctor *doctor, int nvrtc, int driver) {
         if (!nvrtc)
                 doctor_found(doctor, DOCTOR_NOTE,
                              "to run CUDA C++ source on a GPU, install NVRTC (libnvrtc.so.12 or "
-                             "newer); modules in "
-                             "PTX, cubins and fatbins run without it",
+                             "newer); modules in PTX, cubins and fatbins run without it",
                              "this process finds no NVRTC");
         else if (driver && nvrtc > driver)
                 doctor_found(doctor, DOCTOR_NOTE,
                              "if kernels fail to load, install a newer driver or the NVRTC of the "
-                             "driver's CUDA "
-                             "version",
+                             "driver's CUDA version",
                              "NVRTC is of CUDA %d.%d, newer than the driver's %d.%d", major, minor,
                              driver / 1000, driver % 1000 / 10);
         else
@@ -268,7 +270,7 @@ static void others_found(Doctor *doctor, const Others *others) {
                 doctor_found(doctor, DOCTOR_NOTE,
                              "jobs share the GPU's time and memory with them; run their work "
                              "through gpuq",
-                             "%zu other processes have a GPU open: %s%s%s", others->n,
+                             "other processes have a GPU open (%zu): %s%s%s", others->n,
                              others->names, more, unread);
         else
                 doctor_found(doctor, others->n_unread ? DOCTOR_NOTE : DOCTOR_OK, NULL,
@@ -287,7 +289,8 @@ void doctor_check_others(Doctor *doctor) {
                 return;
         }
         while ((pid = doctor_next_process(doctor, processes, name))) {
-                if (strncmp(name, "gpuqd", 5) == 0 || strncmp(name, "nvidia-persiste", 15) == 0)
+                if (pid == getpid() || strncmp(name, "gpuqd", 5) == 0 ||
+                    strncmp(name, "nvidia-persiste", 15) == 0)
                         continue;
                 if (strncmp(name, "nvidia-cuda-mps", 15) == 0) {
                         doctor_found(doctor, DOCTOR_NOTE,
@@ -371,5 +374,5 @@ void doctor_check_mode(Doctor *doctor) {
                 is_right &= mode_check(doctor, &nvml, i);
         nvml.shutdown();
         if (is_right)
-                doctor_found(doctor, DOCTOR_OK, NULL, "DEFAULT on each of %u GPUs", n);
+                doctor_found(doctor, DOCTOR_OK, NULL, "DEFAULT on all GPUs (%u)", n);
 }

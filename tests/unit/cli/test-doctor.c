@@ -94,6 +94,9 @@ static void a_missing_socket_is_a_problem_and_the_daemon_is_not_blamed_twice(voi
         doctor_check_socket(&doctor);
         *strrchr(root, '/') = '\0';
         assert_found(DOCTOR_PROBLEM, "is not a socket");
+        doctor.socket = "/dev/null/sock";
+        doctor_check_socket(&doctor);
+        assert_found(DOCTOR_PROBLEM, "Not a directory");
 }
 
 static void a_refusal_is_told_with_what_to_do(void **state) {
@@ -235,6 +238,9 @@ static void a_machine_without_systemd_is_a_note(void **state) {
 
 static void the_daemon_for_gpus_needs_each_node(void **state) {
         doctor_check_nodes(&doctor);
+        assert_found(DOCTOR_NOTE, "/dev/nvidia0 does not exist, but gpuqd can use");
+        status.state = "no usable device";
+        doctor_check_nodes(&doctor);
         assert_found(DOCTOR_PROBLEM, "/dev/nvidia0");
         make_file("/dev/nvidia0", "");
         make_file("/dev/nvidia1", "");
@@ -245,10 +251,10 @@ static void the_daemon_for_gpus_needs_each_node(void **state) {
         assert_found(DOCTOR_PROBLEM, "/dev/nvidia-uvm");
         make_file("/dev/nvidia-uvm", "");
         doctor_check_nodes(&doctor);
-        assert_found(DOCTOR_OK, "2 GPUs");
+        assert_found(DOCTOR_OK, "exist (2)");
         status.driver = "cpu";
         doctor_check_nodes(&doctor);
-        assert_found(DOCTOR_NOTE, "CPU driver, but");
+        assert_found(DOCTOR_NOTE, "CPU driver, but /dev has");
 }
 
 static void a_module_unlike_the_daemons_is_a_problem(void **state) {
@@ -282,7 +288,7 @@ static void other_users_of_the_gpu_are_named(void **state) {
         assert_found(DOCTOR_OK, "no other process");
         make_process(13, "python3\n", "/dev/nvidia0");
         doctor_check_others(&doctor);
-        assert_found(DOCTOR_NOTE, "1 other processes have a GPU open: python3 (13)");
+        assert_found(DOCTOR_NOTE, "other processes have a GPU open (1): python3 (13)");
         for (int pid = 14; pid < 20; pid++)
                 make_process(pid, "train\n", "/dev/nvidia-uvm");
         doctor_check_others(&doctor);

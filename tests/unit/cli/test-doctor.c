@@ -304,9 +304,11 @@ static void other_users_of_the_gpu_are_named(void **state) {
 static void a_program_that_is_not_there_is_an_error(void **state) {
         char text[DOCTOR_TEXT];
         char *none[] = {"gpuq-no-such-program", NULL};
+        int r;
         char *both[] = {"sh", "-c", "pwd; echo wrong >&2; exit 3", NULL};
 
-        assert_int_equal(doctor_run(NULL, none, text), -ENOENT);
+        r = doctor_run(NULL, none, text);
+        assert_true(r == -ENOENT || r == 127); /* valgrind does not know vfork() */
         assert_int_equal(doctor_run("/", both, text), 3);
         assert_string_equal(text, "/\nwrong\n");
 }

@@ -65,7 +65,7 @@ _gpuq() {
         verb=$(_gpuq_verb)
         options='--json --socket --help'
         case $verb in
-                '') COMPREPLY=($(compgen -W 'status top kernels run queue cancel wait fetch history report metrics drain resume --socket --help --version' -- "$current")); return ;;
+                '') COMPREPLY=($(compgen -W 'status top kernels run queue cancel wait fetch history report metrics drain resume doctor --socket --help --version' -- "$current")); return ;;
                 status) options+=' --verbose' ;;
                 top) options='--delay --user --once --socket --help' ;;
                 kernels) options+=' --noheader' ;;

@@ -379,7 +379,6 @@ static void keeper_reload(Keeper *keeper) {
                           error ? error : strerror(-r));
                 return;
         }
-        log_info("configuration reloaded");
         keeper_tell(keeper, &(KeeperMessage){.kind = KEEPER_RELOAD}, keeper->settings.fd);
 }
 

@@ -73,6 +73,8 @@ static int main_check(const Options *options, const Config *config) {
         else
                 printf("configuration: ok\n");
         main_print_footprint(config);
+        printf("cache_dir: %s\nstate_dir: %s\n", config->cache_dir,
+               config->state_dir ? config->state_dir : "");
         return EXIT_SUCCESS;
 }
 

@@ -26,7 +26,7 @@ int settings_init(Settings *settings, Options *options, Config *config);
 void settings_finish(Settings *settings);
 
 /**
- * settings_reload() - read the files again; on failure the old configuration stays in force
+ * settings_reload() - read the files again, and log what changes; on failure the old configuration stays in force
  * @ret_error: on failure why, the caller's; NULL if out of memory
  *
  * Return: 0 or a negative errno.

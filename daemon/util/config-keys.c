@@ -218,7 +218,15 @@ static char *format_u64(const void *place) {
 }
 
 static char *format_size(const void *place) {
-        return *(const uint64_t *)place == UINT64_MAX ? strdup("unlimited") : format_u64(place);
+        static const char *const suffixes[] = {"", "K", "M", "G", "T"};
+        uint64_t n = *(const uint64_t *)place;
+        size_t i = 0;
+
+        if (n == UINT64_MAX)
+                return strdup("unlimited");
+        for (; n && n % 1024 == 0 && i + 1 < ARRAY_SIZE(suffixes); i++)
+                n /= 1024;
+        return format_text("%llu%s", (unsigned long long)n, suffixes[i]);
 }
 
 static char *format_devices(const void *place) {
@@ -228,9 +236,17 @@ static char *format_devices(const void *place) {
         return strdup(config_devices_text(devices, text));
 }
 
-/* No exponent, and digits enough for the very same double. */
+/* No exponent, and just digits enough for the very same double. */
 static char *format_weight(const void *place) {
-        return format_text("%.20f", *(const double *)place);
+        double weight = *(const double *)place;
+        char text[32];
+
+        for (int n_digits = 0; n_digits <= 20; n_digits++) {
+                snprintf(text, sizeof(text), "%.*f", n_digits, weight);
+                if (strtod(text, NULL) == weight)
+                        break;
+        }
+        return strdup(text);
 }
 
 static char *format_string(const void *place) {
@@ -273,6 +289,7 @@ static const ConfigKey config_keys[] = {
          AT(socket),
          .max = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
          .allowed = "an absolute path, 107 bytes at most",
+         .fixed = true,
          .initial = "/run/gpuq/gpuqd.sock"},
         {.name = "allow_groups",
          .what = "a list of groups",
@@ -294,6 +311,7 @@ static const ConfigKey config_keys[] = {
          .format = format_string,
          AT(supervisor_user),
          .allowed = "one name",
+         .fixed = true,
          .initial = "gpuq"},
         {.name = "worker_user",
          .what = "a user",
@@ -318,6 +336,7 @@ static const ConfigKey config_keys[] = {
          AT(state_dir),
          .max = 3000,
          .allowed = "an absolute path, or nothing",
+         .fixed = true,
          .initial = "/var/lib/gpuqd"},
         {.name = "kernel_log",
          .what = "a file's path",
@@ -326,6 +345,7 @@ static const ConfigKey config_keys[] = {
          AT(kernel_log),
          .max = 4096,
          .allowed = "an absolute path, or nothing",
+         .fixed = true,
          .initial = "/dev/kmsg"},
         {.name = "device",
          .what = "a driver",
@@ -333,9 +353,10 @@ static const ConfigKey config_keys[] = {
          .format = format_device,
          AT(device),
          .allowed = "auto, gpu, cpu",
+         .fixed = true,
          .initial = "auto"},
-        {CPU(devices), .parse = parse_unsigned, .format = format_unsigned, RANGE(1, 64),
-         .initial = "1"},
+        {CPU(devices), .fixed = true, .parse = parse_unsigned, .format = format_unsigned,
+         RANGE(1, 64), .initial = "1"},
         {.name = "cpu_broken",
          .what = "a file's path",
          .parse = parse_optional_path,
@@ -352,6 +373,7 @@ static const ConfigKey config_keys[] = {
          .format = format_isolation,
          AT(isolation_shared),
          .allowed = "user, shared",
+         .fixed = true,
          .initial = "user"},
         {NUMBER(worker_idle_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(0, 31536000), .initial = "60"},

@@ -27,7 +27,8 @@ struct ConfigKey {
         size_t offset;                      /* in Config */
         uint64_t min;
         uint64_t max;
-        bool user; /* may stand in a [user NAME] section */
+        bool user;  /* may stand in a [user NAME] section */
+        bool fixed; /* a reload does not change it, only a restart of gpuqd */
 };
 
 /** config_key_at() - the table's entries in turn; NULL behind the last. */

@@ -9,20 +9,23 @@
 
 #include "util/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "proto/text.h"
+#include "util/repeat.h"
 
 #if HAVE_SYSTEMD
 #include <systemd/sd-journal.h>
 #endif
 
-#define LOG_TEXT_MAX 2048
+#define LOG_TEXT_MAX REPEAT_TEXT_MAX
 #define LOG_N_FIELDS 16
 
 typedef enum LogTarget {
@@ -101,6 +104,53 @@ static void log_to_stderr(int level, char *text) {
                 (void)!write(STDERR_FILENO, line, MIN((size_t)n, sizeof(line) - 1));
 }
 
+static void log_write(int level, const char *fields, char *text) {
+        if (log_target == LOG_JOURNAL)
+                log_to_journal(level, fields, text);
+        else
+                log_to_stderr(level, text);
+}
+
+/* ---- lines that repeat ----------------------------------------------------- */
+
+static Repeat log_repeat;
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER; /* of log_repeat */
+
+static void log_write_count(int level, unsigned n) {
+        char text[64];
+
+        if (n == 0)
+                return;
+        snprintf(text, sizeof(text), "the last line was repeated %u time%s", n, n == 1 ? "" : "s");
+        log_write(level, NULL, text);
+}
+
+static bool log_count(int level, const char *text) {
+        struct timespec now;
+        int last_level = level;
+        unsigned n = 0;
+        bool is_new;
+
+        /* Not waited for: in a child of fork() a thread that is not there may have it. */
+        if (pthread_mutex_trylock(&log_lock) != 0)
+                return true;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        is_new = repeat_take(&log_repeat, level, text,
+                             (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, &n,
+                             &last_level);
+        if (is_new)
+                log_write_count(last_level, n);
+        pthread_mutex_unlock(&log_lock);
+        return is_new;
+}
+
+__attribute__((destructor)) void log_flush(void) {
+        if (pthread_mutex_trylock(&log_lock) != 0)
+                return;
+        log_write_count(log_repeat.level, repeat_end(&log_repeat));
+        pthread_mutex_unlock(&log_lock);
+}
+
 void log_full(int level, const char *fields, const char *format, ...) {
         char text[LOG_TEXT_MAX];
         int saved_errno = errno;
@@ -114,9 +164,8 @@ void log_full(int level, const char *fields, const char *format, ...) {
         va_end(args);
         text_clean_line(text); /* one message is one line, whatever a name in it contains */
 
-        if (log_target == LOG_JOURNAL)
-                log_to_journal(level, fields, text);
-        else
-                log_to_stderr(level, text);
+        /* The fields of a line may differ though its text does not: it is always written. */
+        if (log_count(level, fields ? "" : text))
+                log_write(level, fields, text);
         errno = saved_errno;
 }

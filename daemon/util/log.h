@@ -9,6 +9,9 @@
  * and without one on a terminal. Fields beside the text are journal fields:
  *
  *     log_full(LOG_INFO, "GPUQ_JOB=12.3 GPUQ_UID=1000", "job %s started", id);
+ *
+ * A line without fields that comes again within 10 s is counted (repeat.h): "the last line was
+ * repeated 5 times" is written before the next line, or at exit.
  */
 
 #include <syslog.h>
@@ -19,6 +22,9 @@
 void log_open(const char *name, int level);
 /** log_full() - @fields: "KEY=VALUE KEY=VALUE" without blanks inside, or NULL. */
 void log_full(int level, const char *fields, const char *format, ...) _printf_(3, 4);
+
+/** log_flush() - write what was only counted. exit() does it; call it before _exit(). */
+void log_flush(void);
 
 #define log_error(...)   log_full(LOG_ERR, NULL, __VA_ARGS__)
 #define log_warning(...) log_full(LOG_WARNING, NULL, __VA_ARGS__)

@@ -37,6 +37,7 @@
 void worker_exit(Worker *worker, int status) {
         compilers_kill(&worker->compilers);
         output_forward(&worker->output);
+        log_flush();
         _exit(status);
 }
 

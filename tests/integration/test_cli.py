@@ -19,7 +19,7 @@ from harness.client import Job, Out, i32
 from harness.patience import until
 
 OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
-VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch", "history", "report", "metrics", "top"]
+VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch", "history", "report", "metrics", "top", "doctor"]
 TEXT_VERBS = ["metrics", "top"]  # they have no --json
 
 SOURCE = kernels.BASIC + r"""

@@ -203,6 +203,17 @@ def test_a_reload_with_a_wrong_file_keeps_the_old_configuration(start_gpuqd):
     client.run_well(Job().launch(module, "nothing"))
 
 
+def test_a_reload_logs_what_changed_and_what_waits_for_a_restart(start_gpuqd):
+    daemon = start_gpuqd(modules=2, config="[user 54321]\njobs = 10\n")
+    daemon.sections = "[user 54321]\njobs = 20\n"
+    daemon.configure(modules=3)
+    assert "gpuqd: configuration reloaded: modules 2 -> 3, [user 54321] jobs 10 -> 20\n" in daemon.log()
+    daemon.write_config(cpu_devices=7)
+    daemon.reload()
+    until(lambda: "configuration reloaded: nothing changed\n" in daemon.log(), "the other reload")
+    assert "changes that take effect when gpuqd is restarted: cpu_devices 1 -> 7\n" in daemon.log()
+
+
 def test_a_supervisor_started_again_beside_a_wrong_file_has_the_old_configuration(start_gpuqd):
     daemon = start_gpuqd(modules=2)
     daemon.config.write_text("[gpuqd]\nmodules = 1\nnonsense = yes\n")
@@ -267,6 +278,7 @@ def test_a_check_needs_no_place_for_a_socket_or_a_cache(tmp_path):
     assert first == f"{config}: ok"
     assert memory.startswith("memory of gpuqd that one user can take: ") and memory.endswith(" MiB"), memory
     assert any("unfinished jobs (queued_bytes)" in line for line in lines), lines
+    assert lines[-2:] == ["cache_dir: /var/cache/gpuq", "state_dir: /var/lib/gpuqd"]
     config.write_text("[gpuqd]\njobs = many\n")
     result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
                             capture_output=True, text=True)

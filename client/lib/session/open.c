@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 
 #include "call.h"
 #include "connect.h"
@@ -20,12 +19,12 @@
 #include "ringing.h"
 #include "siblings.h"
 #include "spare.h"
+#include "util/socket-path.h"
 
 #define CONNECT_TIMEOUT_MS                                                                         \
         60000 /* a daemon that systemd starts for this connection first looks for its devices */
 #define CONNECT_N_TRIES                                                                            \
         3 /* a supervisor may die before it has answered a connection; the next one answers it */
-#define CONNECT_SYSTEM "/run/gpuq/gpuqd.sock"
 
 /* A client and the state that each room keeps for it, in one block of memory. */
 typedef struct Whole {
@@ -100,30 +99,7 @@ static int whole_new(int fd, gpuq_client **ret_client) {
 
 /* ---- connecting ----------------------------------------------------------------------- */
 
-/* Nobody else can put a socket there. It may be another user's folder: su and sudo keep the variable. */
-static bool connect_is_own_folder(const char *path) {
-        struct stat st;
-
-        return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-               !(st.st_mode & (S_IWGRP | S_IWOTH));
-}
-
-/* Return: the path, in @memory or elsewhere. */
-static const char *connect_default_path(char memory[static PATH_MAX]) {
-        const char *path = secure_getenv("GPUQ_SOCKET");
-        const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
-        int n;
-
-        if (path && path[0] != '\0')
-                return path;
-        if (!runtime || runtime[0] == '\0' || !connect_is_own_folder(runtime))
-                return CONNECT_SYSTEM;
-
-        n = snprintf(memory, PATH_MAX, "%s/gpuq.sock", runtime);
-        return n < PATH_MAX && access(memory, F_OK) == 0 ? memory : CONNECT_SYSTEM;
-}
-
-/* How to start a gpuqd that connect_default_path() finds. */
+/* How to start a gpuqd that socket_path_default() finds. */
 static const char *connect_hint(void) {
         const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
 
@@ -230,7 +206,7 @@ int gpuq_connect(const char *path, gpuq_client **ret_client) {
         int r = 0;
 
         if (!path)
-                path = connect_default_path(memory);
+                path = socket_path_default(memory);
 
         for (unsigned i = 0; lost && i < CONNECT_N_TRIES; i++)
                 r = connect_once(path, ret_client, &lost);

@@ -272,13 +272,16 @@ static bool supervisor_close_handles(Supervisor *supervisor) {
 static void supervisor_exit(int r) {
         log_info("ended while the name service was being asked: %s",
                  r < 0 ? strerror(-r) : "as requested");
+        log_flush();
         _exit(r < 0);
 }
 
 /* This end was not requested: to the next supervisor it looks as if this one had been killed. */
 static void supervisor_leave(Supervisor *supervisor) {
-        if (supervisor->engine.ledger && ledger_leave(supervisor->engine.ledger) < 0)
+        if (supervisor->engine.ledger && ledger_leave(supervisor->engine.ledger) < 0) {
+                log_flush();
                 _exit(1);
+        }
         supervisor->engine.keeper = keeper_link_close(supervisor->engine.keeper);
 }
 

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/config-change.h"
 #include "util/config-keys.h"
 #include "util/config-seal.h"
 #include "util/config-load.h"
@@ -488,6 +489,86 @@ static void installed_file_is_right_and_has_every_key(void **state) {
         }
 }
 
+static void assert_changes(const char *before, const char *after, const char *words) {
+        Config *old = load(before, NULL), *config = load(after, NULL);
+        char *text;
+
+        assert_int_equal(config_describe_changes(old, config, &text), 0);
+        assert_string_equal(text, words);
+        free(text);
+        config_free(old);
+        config_free(config);
+}
+
+static void changes_are_described_key_by_key(void **state) {
+        static const char base[] = "[gpuqd]\npoll_us = 0\n[user anna]\njobs = 10\n";
+
+        assert_changes(base, base, "");
+        assert_changes(base, "[gpuqd]\npoll_us = 100\n[user anna]\njobs = 20\n",
+                       "poll_us 0 -> 100, [user anna] jobs 10 -> 20");
+        assert_changes("[gpuqd]\nadmin_group = a\nrings = yes\nweight = 0.1\nqueued_bytes = 1M\n",
+                       "[gpuqd]\nadmin_group =\nrings = no\nweight = 1.25\nqueued_bytes = 3000\n",
+                       "admin_group a -> (empty), rings yes -> no, weight 0.1 -> 1.25, "
+                       "queued_bytes 1M -> 3000");
+}
+
+static void changes_of_sections_are_described(void **state) {
+        assert_changes("[gpuqd]\n", "[gpuqd]\n[user anna]\njobs = 5\n[class a]\ngroup = g\n",
+                       "[user anna] added, [user anna] jobs 100000 -> 5, [class a] added");
+        assert_changes("[user anna]\njobs = 5\n[user 7]\njobs = 5\n", "[user 7]\njobs = 5\n",
+                       "[user anna] removed");
+        assert_changes("[class a]\ngroup = g\n", "[class a]\ngroup = h\n",
+                       "[class a] group g -> h");
+        assert_changes("[class a]\ngroup = g\n[class b]\ngroup = h\n",
+                       "[class b]\ngroup = h\n[class a]\ngroup = g\n", "order of the classes");
+        assert_changes("[gpuqd]\njobs = 7\n[user anna]\nmodules = 1\n",
+                       "[gpuqd]\njobs = 8\n[user anna]\nmodules = 1\n", "jobs 7 -> 8");
+        assert_changes("[gpuqd]\njobs = 7\n[user anna]\njobs = 9\n",
+                       "[gpuqd]\njobs = 9\n[user anna]\nmodules = 1\n",
+                       "jobs 7 -> 9, [user anna] modules 4096 -> 1");
+}
+
+static void long_lists_of_changes_are_cut(void **state) {
+        char path[128], words[400], before[200], after[500] = "";
+
+        memset(path, 'x', sizeof(path) - 1);
+        path[0] = '/';
+        path[sizeof(path) - 1] = '\0';
+        snprintf(before, sizeof(before), "[gpuqd]\ncache_dir = %s\n", path);
+        snprintf(words, sizeof(words), "cache_dir %.60s... -> /y", path);
+        assert_changes(before, "[gpuqd]\ncache_dir = /y\n", words);
+
+        *words = '\0';
+        for (unsigned i = 0; i < 12; i++) {
+                sprintf(after + strlen(after), "[user u%u]\njobs = 100000\n", i);
+                if (i < 10)
+                        sprintf(words + strlen(words), "%s[user u%u] added", i ? ", " : "", i);
+        }
+        strcat(words, " and 2 more");
+        assert_changes("[gpuqd]\n", after, words);
+}
+
+static void fixed_keys_are_put_back(void **state) {
+        Config *old = load("[gpuqd]\nstate_dir = /a\ncpu_devices = 1\n", NULL);
+        Config *config =
+                load("[gpuqd]\nstate_dir =\ncpu_devices = 2\nisolation = shared\njobs = 3\n", NULL);
+        char *text;
+
+        assert_int_equal(config_keep_fixed(old, config, &text), 0);
+        assert_string_equal(
+                text, "state_dir /a -> (empty), cpu_devices 1 -> 2, isolation user -> shared");
+        free(text);
+        assert_string_equal(config->state_dir, "/a");
+        assert_int_equal(config->cpu.devices, 1);
+        assert_false(config->isolation_shared);
+        assert_int_equal(config->limits.jobs, 3);
+        assert_int_equal(config_keep_fixed(old, config, &text), 0);
+        assert_string_equal(text, "");
+        free(text);
+        config_free(old);
+        config_free(config);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(empty_file_gives_the_defaults, make_folder,
@@ -513,6 +594,14 @@ int main(void) {
                                                 make_folder, remove_folder),
                 cmocka_unit_test_setup_teardown(what_is_no_sealed_configuration_is_refused,
                                                 make_folder, remove_folder),
+                cmocka_unit_test_setup_teardown(changes_are_described_key_by_key, make_folder,
+                                                remove_folder),
+                cmocka_unit_test_setup_teardown(changes_of_sections_are_described, make_folder,
+                                                remove_folder),
+                cmocka_unit_test_setup_teardown(long_lists_of_changes_are_cut, make_folder,
+                                                remove_folder),
+                cmocka_unit_test_setup_teardown(fixed_keys_are_put_back, make_folder,
+                                                remove_folder),
                 cmocka_unit_test(named_file_must_be_there),
                 cmocka_unit_test(installed_file_is_right_and_has_every_key),
         };

@@ -16,18 +16,24 @@
 #include <unistd.h>
 
 #include "util/log.h"
+#include "util/repeat.h"
 
 static char captured[4096];
 
-/* What one call of log_full() writes. */
-static const char *capture(int level, const char *text) {
+#define FIELDS "GPUQ_JOB=1.2"
+
+/* What one call of log_full() writes, or of log_flush() if there is no text. */
+static const char *capture_full(int level, const char *fields, const char *text) {
         int saved = dup(STDERR_FILENO), fds[2];
         ssize_t n;
 
         assert_return_code(pipe(fds), errno);
         assert_return_code(dup2(fds[1], STDERR_FILENO), errno);
         close(fds[1]);
-        log_full(level, "GPUQ_JOB=1.2", "%s", text);
+        if (text)
+                log_full(level, fields, "%s", text);
+        else
+                log_flush();
         assert_return_code(dup2(saved, STDERR_FILENO), errno);
         close(saved);
 
@@ -38,20 +44,24 @@ static const char *capture(int level, const char *text) {
         return captured;
 }
 
+static const char *capture(const char *fields, const char *text) {
+        return capture_full(LOG_INFO, fields, text);
+}
+
 static void line_has_the_name_in_front(void **state) {
         log_open("gpuqd", LOG_INFO);
-        assert_string_equal(capture(LOG_INFO, "hello"), "gpuqd: hello\n");
+        assert_string_equal(capture(FIELDS, "hello"), "gpuqd: hello\n");
 }
 
 static void level_decides_what_is_told(void **state) {
         log_open("gpuqd", LOG_WARNING);
-        assert_string_equal(capture(LOG_INFO, "hello"), "");
-        assert_string_equal(capture(LOG_ERR, "hello"), "gpuqd: hello\n");
+        assert_string_equal(capture(FIELDS, "hello"), "");
+        assert_string_equal(capture_full(LOG_ERR, FIELDS, "hello"), "gpuqd: hello\n");
 }
 
 static void message_stays_one_line(void **state) {
         log_open("gpuqd", LOG_INFO);
-        assert_string_equal(capture(LOG_INFO, "a\nb\033[1m"), "gpuqd: a b?[1m\n");
+        assert_string_equal(capture(FIELDS, "a\nb\033[1m"), "gpuqd: a b?[1m\n");
 }
 
 static void long_message_is_cut(void **state) {
@@ -60,7 +70,7 @@ static void long_message_is_cut(void **state) {
         memset(text, 'x', sizeof(text) - 1);
         text[sizeof(text) - 1] = '\0';
         log_open("gpuqd", LOG_INFO);
-        assert_in_range(strlen(capture(LOG_INFO, text)), 1000, 2100);
+        assert_in_range(strlen(capture(FIELDS, text)), 1000, 2100);
         assert_int_equal(captured[strlen(captured) - 1], '\n');
 }
 
@@ -71,6 +81,49 @@ static void errno_is_left_alone(void **state) {
         assert_int_equal(errno, EXDEV);
 }
 
+static void line_that_comes_again_is_counted(void **state) {
+        log_open("gpuqd", LOG_INFO);
+        assert_string_equal(capture(NULL, "same"), "gpuqd: same\n");
+        assert_string_equal(capture(NULL, "same"), "");
+        assert_string_equal(capture(NULL, "same"), "");
+        assert_string_equal(capture(NULL, "other"),
+                            "gpuqd: the last line was repeated 2 times\ngpuqd: other\n");
+        assert_string_equal(capture(NULL, "other"), "");
+        assert_string_equal(capture(FIELDS, "other"),
+                            "gpuqd: the last line was repeated 1 time\ngpuqd: other\n");
+        assert_string_equal(capture(FIELDS, "other"), "gpuqd: other\n");
+}
+
+static void count_is_written_at_the_end(void **state) {
+        log_open("gpuqd", LOG_INFO);
+        capture(NULL, "same");
+        capture(NULL, "same");
+        assert_string_equal(capture(NULL, NULL), "gpuqd: the last line was repeated 1 time\n");
+        assert_string_equal(capture(NULL, NULL), "");
+        assert_string_equal(capture(NULL, "same"), "gpuqd: same\n");
+}
+
+static void repetition_ends_with_its_time_its_text_or_its_level(void **state) {
+        Repeat repeat = {};
+        unsigned n;
+        int level;
+
+        assert_true(repeat_take(&repeat, LOG_ERR, "a", 5, &n, &level));
+        assert_int_equal(n, 0);
+        assert_false(repeat_take(&repeat, LOG_ERR, "a", 6, &n, &level));
+        assert_false(repeat_take(&repeat, LOG_ERR, "a", 4 + REPEAT_NS, &n, &level));
+        assert_true(repeat_take(&repeat, LOG_ERR, "a", 5 + REPEAT_NS, &n, &level));
+        assert_int_equal(n, 2);
+        assert_int_equal(level, LOG_ERR);
+        assert_true(repeat_take(&repeat, LOG_INFO, "a", 5 + REPEAT_NS, &n, &level));
+        assert_int_equal(n, 0);
+        assert_false(repeat_take(&repeat, LOG_INFO, "a", 6 + REPEAT_NS, &n, &level));
+        assert_true(repeat_take(&repeat, LOG_INFO, "b", 7 + REPEAT_NS, &n, &level));
+        assert_int_equal(n, 1);
+        assert_int_equal(repeat_end(&repeat), 0);
+        assert_true(repeat_take(&repeat, LOG_INFO, "b", 8 + REPEAT_NS, &n, &level));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(line_has_the_name_in_front),
@@ -78,6 +131,9 @@ int main(void) {
                 cmocka_unit_test(message_stays_one_line),
                 cmocka_unit_test(long_message_is_cut),
                 cmocka_unit_test(errno_is_left_alone),
+                cmocka_unit_test(line_that_comes_again_is_counted),
+                cmocka_unit_test(count_is_written_at_the_end),
+                cmocka_unit_test(repetition_ends_with_its_time_its_text_or_its_level),
         };
 
         unsetenv("JOURNAL_STREAM");

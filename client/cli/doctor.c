@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+/* ---- findings -------------------------------------------------------------- */
+
+void doctor_found(Doctor *doctor, DoctorResult result, const char *advice, const char *format,
+                  ...) {
+        DoctorFinding *findings, *finding;
+        va_list args;
+
+        findings = reallocarray(doctor->findings, doctor->n_findings + 1, sizeof(*findings));
+        if (!findings) {
+                doctor->failed = true;
+                return;
+        }
+        doctor->findings = findings;
+        finding = &findings[doctor->n_findings++];
+        *finding = (DoctorFinding){.check = doctor->check, .result = result};
+
+        va_start(args, format);
+        if (vasprintf(&finding->text, format, args) < 0)
+                finding->text = NULL;
+        va_end(args);
+        finding->advice = advice ? strdup(advice) : NULL;
+        if (!finding->text || (advice && !finding->advice))
+                doctor->failed = true;
+}
+
+void doctor_finish(Doctor *doctor) {
+        for (size_t i = 0; i < doctor->n_findings; i++) {
+                free(doctor->findings[i].text);
+                free(doctor->findings[i].advice);
+        }
+        free(doctor->findings);
+        free(doctor->cache_dir);
+        free(doctor->state_dir);
+}
+
+/* ---- files ----------------------------------------------------------------- */
+
+static ssize_t read_all(int fd, char text[static DOCTOR_TEXT]) {
+        size_t n_text = 0;
+        ssize_t n;
+
+        while (n_text < DOCTOR_TEXT - 1 &&
+               (n = read(fd, text + n_text, DOCTOR_TEXT - 1 - n_text)) != 0) {
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                n_text += (size_t)n;
+        }
+        text[n_text] = '\0';
+        return (ssize_t)n_text;
+}
+
+ssize_t doctor_read(const Doctor *doctor, char text[static DOCTOR_TEXT], const char *format, ...) {
+        _cleanup_(closep) int fd = -1;
+        char path[PATH_MAX];
+        va_list args;
+        int n = snprintf(path, sizeof(path), "%s", doctor->root);
+
+        *text = '\0';
+        va_start(args, format);
+        vsnprintf(path + n, sizeof(path) - (size_t)n, format, args);
+        va_end(args);
+
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        return fd < 0 ? -errno : read_all(fd, text);
+}
+
+/* ---- processes ------------------------------------------------------------- */
+
+DIR *doctor_open_processes(const Doctor *doctor) {
+        char path[PATH_MAX];
+
+        snprintf(path, sizeof(path), "%s/proc", doctor->root);
+        return opendir(path);
+}
+
+pid_t doctor_next_process(const Doctor *doctor, DIR *processes, char ret_name[static DOCTOR_TEXT]) {
+        struct dirent *entry;
+
+        while ((entry = readdir(processes))) {
+                if (!isdigit((unsigned char)*entry->d_name))
+                        continue;
+                if (doctor_read(doctor, ret_name, "/proc/%s/comm", entry->d_name) < 0)
+                        continue; /* it has ended */
+                ret_name[strcspn(ret_name, "\n")] = '\0';
+                return (pid_t)atoi(entry->d_name);
+        }
+        return 0;
+}
+
+static int spawn(const char *folder, char *const argv[], int output, pid_t *ret_pid) {
+        posix_spawn_file_actions_t actions;
+        int r;
+
+        r = posix_spawn_file_actions_init(&actions);
+        if (r)
+                return -r;
+        r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+        if (r == 0 && folder)
+                r = posix_spawn_file_actions_addchdir_np(&actions, folder);
+        if (r == 0)
+                r = posix_spawnp(ret_pid, argv[0], &actions, NULL, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+        return -r;
+}
+
+int doctor_run(const char *folder, char *const argv[], char ret_text[static DOCTOR_TEXT]) {
+        int fds[2], status, r;
+        ssize_t n;
+        pid_t pid;
+
+        *ret_text = '\0';
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        r = spawn(folder, argv, fds[1], &pid);
+        close(fds[1]);
+        n = r < 0 ? r : read_all(fds[0], ret_text);
+        close(fds[0]); /* a program that prints more is ended by SIGPIPE */
+        if (r < 0)
+                return r;
+
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        if (n < 0)
+                return (int)n;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+}

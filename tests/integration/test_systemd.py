@@ -299,3 +299,10 @@ def test_the_metrics_unit_serves_as_a_user_without_rights(machine):
     assert refused.value.code == 503 and "/run/gpuq/gpuqd.sock" in refused.value.read().decode()
     machine.run("systemctl", "stop", "gpuq-metrics.service")
     assert machine.show("gpuq-metrics.service", "Result") == "success"
+
+
+@pytest.mark.parametrize("unit, most", [("gpuqd.service", 28), ("gpuq-metrics.service", 13)])
+def test_no_unit_is_more_exposed_than_it_was(unit, most):
+    """In tenths of what systemd-analyze says."""
+    subprocess.run(["systemd-analyze", "security", "--offline=true", f"--threshold={most}",
+                    place.STAGE / "lib" / "systemd" / "system" / unit], check=True, stdout=subprocess.DEVNULL)

@@ -220,64 +220,6 @@ int identity_check(const Config *config, char **ret_error) {
         return identity_check_name("worker_user", config->worker_user, ret_error);
 }
 
-/* ---- names in the configuration --------------------------------------------- */
-
-/* Return: whether to go on: where a lookup failed, each further one may take as long. */
-static bool name_check(int r, int level, const char *where, const char *what, unsigned *n_unknown) {
-        if (r == NAMES_E_NONE) {
-                log_full(level, NULL, "%s: this machine has no such %s", where, what);
-                ++*n_unknown;
-        } else if (r < 0) {
-                log_warning("%s: cannot look up the %s: %s; further names were not checked", where,
-                            what, strerror(-r));
-        }
-        return r >= 0;
-}
-
-static bool identity_check_sections(const Config *config, int level, unsigned *n_unknown) {
-        bool go_on = true;
-        char where[280];
-        uid_t uid;
-        gid_t gid;
-
-        for (const ConfigUser *user = config->users; user && go_on; user = user->next) {
-                if (user->name[strspn(user->name, "0123456789")] == '\0')
-                        continue; /* a uid */
-                snprintf(where, sizeof(where), "[user %s]", user->name);
-                go_on = name_check(names_find_user(user->name, &uid, &gid), level, where, "user",
-                                   n_unknown);
-        }
-        for (const ConfigUser *class = config->classes; class && go_on; class = class->next) {
-                snprintf(where, sizeof(where), "[class %s], group = %s", class->name, class->group);
-                go_on = name_check(names_find_group(class->group, &gid), level, where, "group",
-                                   n_unknown);
-        }
-        return go_on;
-}
-
-unsigned identity_check_names(const Config *config, int level) {
-        _cleanup_(freep) char *groups = config->allow_groups ? strdup(config->allow_groups) : NULL;
-        const char *own_admins =
-                config_key_find("admin_group", false)->initial; /* may be missing */
-        char where[280], *name, *rest = NULL;
-        unsigned n_unknown = 0;
-        bool go_on;
-        gid_t gid;
-
-        go_on = identity_check_sections(config, level, &n_unknown);
-        for (name = groups ? strtok_r(groups, " \t", &rest) : NULL; name && go_on;
-             name = strtok_r(NULL, " \t", &rest)) {
-                snprintf(where, sizeof(where), "allow_groups = %s", name);
-                go_on = name_check(names_find_group(name, &gid), level, where, "group", &n_unknown);
-        }
-        if (go_on && config->admin_group && strcmp(config->admin_group, own_admins) != 0) {
-                snprintf(where, sizeof(where), "admin_group = %s", config->admin_group);
-                name_check(names_find_group(config->admin_group, &gid), level, where, "group",
-                           &n_unknown);
-        }
-        return n_unknown;
-}
-
 Identity *identity_free(Identity *identity) {
         if (!identity)
                 return NULL;

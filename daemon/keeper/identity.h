@@ -48,13 +48,6 @@ int identity_of_worker(const Config *config, uid_t uid, Identity **ret_identity,
  * Return: 0 or a negative errno.
  */
 int identity_check(const Config *config, char **ret_error);
-/**
- * identity_check_names() - logs each user with a section and each allowed group that the machine does not have
- * @level: of these lines. A lookup that fails is a warning, and no name after it is looked up.
- *
- * Return: how many there are.
- */
-unsigned identity_check_names(const Config *config, int level);
 /** identity_free() - NULL is fine. Return: NULL. */
 Identity *identity_free(Identity *identity);
 

@@ -14,6 +14,7 @@
 
 #include "keeper/identity.h"
 #include "keeper/keeper.h"
+#include "util/config-names.h"
 #include "util/footprint.h"
 #include "util/human.h"
 #include "util/log.h"
@@ -65,8 +66,21 @@ static void main_print_footprint(const Config *config) {
                        main_bytes(footprint_sum(&class->limits)).text);
 }
 
+static bool main_check_names(const Config *config) {
+        _cleanup_(config_names_freep) ConfigNames *names = NULL;
+        int r;
+
+        r = config_names_new(config, &names);
+        if (r < 0) {
+                main_fail(r, NULL);
+                return false;
+        }
+        config_names_find(names);
+        return config_names_log(names, LOG_ERR) == 0;
+}
+
 static int main_check(const Options *options, const Config *config) {
-        if (identity_check_names(config, LOG_ERR))
+        if (!main_check_names(config))
                 return EXIT_FAILURE;
         if (options->config)
                 printf("%s: ok\n", options->config);
@@ -96,7 +110,6 @@ static int main_serve(Options *options, Config **config) {
         if (r < 0)
                 return main_fail(r, NULL);
 
-        identity_check_names(*config, LOG_WARNING);
         *config = NULL; /* the keeper's now */
         r = keeper_run(keeper);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -60,7 +60,6 @@ int settings_reload(Settings *settings, char **ret_error) {
                 if (r < 0)
                         return r;
         }
-        identity_check_names(config, LOG_WARNING);
         r = settings_hold_fixed(settings, config);
         if (r < 0)
                 return r;

@@ -59,19 +59,6 @@ ConfigUser *config_add_class(Config *config, const char *name) {
         return config_add(&config->classes, &config->limits, name);
 }
 
-void config_find_groups(Config *config) {
-        int r;
-
-        for (ConfigUser *class = config->classes; class; class = class->next) {
-                r = names_find_group(class->group, &class->gid);
-                if (r == 0)
-                        continue;
-                class->gid = (gid_t)-1;
-                log_warning("[class %s] does not apply: group %s: %s", class->name, class->group,
-                            r < 0 ? strerror(-r) : "this machine has no such group");
-        }
-}
-
 static void config_free_sections(ConfigUser *section) {
         while (section) {
                 ConfigUser *next = section->next;
@@ -93,8 +80,9 @@ Config *config_free(Config *config) {
         free(config->kernel_log);
         free(config->worker_user);
         free(config->supervisor_user);
-        free(config->admin_group);
-        free(config->allow_groups);
+        free(config->admission.allow_groups);
+        free(config->admission.admin_group);
+        free(config->admission.allowed);
         free(config->socket);
         free(config);
         return NULL;

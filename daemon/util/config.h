@@ -48,10 +48,21 @@ typedef struct ConfigLimits {
 typedef struct ConfigUser {
         char *name;  /* of a user: or a uid in decimal */
         char *group; /* of a class: whose members it applies to */
-        gid_t gid;   /* of that group, once config_find_groups() found it; else -1 */
+        gid_t gid; /* of that group, by config_names_apply(); -1: there is none, or it is not known */
         ConfigLimits limits;
         struct ConfigUser *next;
 } ConfigUser;
+
+/* Who may connect, and who is an administrator. */
+typedef struct ConfigAdmission {
+        char *allow_groups; /* space-separated, NULL: everybody */
+        char *admin_group;  /* NULL: only uid 0 */
+        /* By config_names_apply(): */
+        gid_t *allowed;
+        size_t n_allowed;
+        gid_t admins;    /* -1: there is none, or it is not known */
+        bool is_unknown; /* one of allow_groups: the system has not answered */
+} ConfigAdmission;
 
 /* How long what is on disk is kept. */
 typedef struct ConfigKeep {
@@ -61,14 +72,13 @@ typedef struct ConfigKeep {
 
 typedef struct Config {
         char *socket;          /* path */
-        char *allow_groups;    /* space-separated, NULL: everybody */
-        char *admin_group;     /* NULL: only uid 0 */
         char *supervisor_user; /* runs the supervisor */
         char *worker_user;     /* runs probes, workers of uid 0, and all with isolation=shared */
         char *cache_dir;       /* compile caches, one folder a uid */
         uint64_t cache_bytes;  /* of each folder */
         char *state_dir;       /* detached jobs and the history; NULL: there are none */
         char *kernel_log;      /* where NVIDIA's driver logs Xids; NULL: it is not read */
+        ConfigAdmission admission;
         ConfigDriver device;
         ConfigCpu cpu;
         bool isolation_shared;
@@ -107,8 +117,6 @@ const char *config_devices_text(uint64_t devices, char text[static CONFIG_DEVICE
 ConfigUser *config_add_user(Config *config, const char *name);
 /** config_add_class() - as config_add_user(), of classes. */
 ConfigUser *config_add_class(Config *config, const char *name);
-/** config_find_groups() - look the groups of classes up; logs those that fail. May take long, as lookups do. */
-void config_find_groups(Config *config);
 /** config_free() - NULL is fine. Return: NULL. */
 Config *config_free(Config *config);
 /** config_limits() - those that [gpuqd] or its own section give a user, by name (NULL if nameless) or uid. Never NULL. */

@@ -68,7 +68,6 @@ void __wrap_notify_drop(const char *key);
 int __wrap_listener_fd(const Listener *listener);
 const char *__wrap_listener_path(const Listener *listener);
 int __wrap_identity_check(const Config *config, char **ret_error);
-unsigned __wrap_identity_check_names(const Config *config, int level);
 bool __wrap_unit_is_restarting(void);
 bool __wrap_passed_discard(int *fds, size_t n_fds);
 
@@ -149,10 +148,6 @@ const char *__wrap_listener_path(const Listener *listener) {
 }
 
 int __wrap_identity_check(const Config *config, char **ret_error) {
-        return 0;
-}
-
-unsigned __wrap_identity_check_names(const Config *config, int level) {
         return 0;
 }
 

@@ -4,63 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "util/log.h"
-#include "util/names.h"
-
-#define GROUP_NONE ((gid_t)-1)
-
-/* ---- the configured groups ------------------------------------------------- */
-
-/* After a lookup that failed the other groups are not tried: each lookup might take as long. */
-static gid_t admission_look_up(Admission *admission, const char *name) {
-        gid_t gid;
-        int r;
-
-        if (admission->has_failed)
-                return GROUP_NONE;
-        r = names_find_group(name, &gid);
-        if (r < 0) {
-                log_warning("cannot look up group %s: %s", name, strerror(-r));
-                admission->has_failed = true;
-        }
-        return r ? GROUP_NONE : gid;
-}
-
-static int admission_allow(Admission *admission, gid_t gid) {
-        gid_t *grown;
-
-        grown = reallocarray(admission->allowed, admission->n_allowed + 1, sizeof(*grown));
-        if (!grown)
-                return -ENOMEM;
-        admission->allowed = grown;
-        admission->allowed[admission->n_allowed++] = gid;
-        return 0;
-}
-
-void admission_configure(Admission *admission, const Config *config, uint64_t now_ns) {
-        _cleanup_(freep) char *names = config->allow_groups ? strdup(config->allow_groups) : NULL;
-        char *name, *rest = NULL;
-        gid_t gid;
-
-        admission->n_allowed = 0;
-        admission->is_incomplete = config->allow_groups && !names;
-        admission->has_failed = false;
-        admission->look_up_ns = now_ns + ADMISSION_LOOK_UP_NS;
-        admission->admins = config->admin_group ? admission_look_up(admission, config->admin_group)
-                                                : GROUP_NONE;
-        for (name = names ? strtok_r(names, " \t", &rest) : NULL; name;
-             name = strtok_r(NULL, " \t", &rest)) {
-                gid = admission_look_up(admission, name);
-                if (gid != GROUP_NONE && admission_allow(admission, gid) < 0)
-                        admission->is_incomplete = true;
-        }
-}
-
-void admission_finish(Admission *admission) {
-        free(admission->allowed);
-}
-
-/* ---- a peer's -------------------------------------------------------------- */
+#include "util/macro.h"
 
 /* Return: 0, -E2BIG: more than ADMISSION_GROUPS_MAX, or another negative errno. */
 static int peer_groups(int fd, gid_t **ret_groups, unsigned *ret_n_groups) {
@@ -95,7 +39,7 @@ static Failure *peer_groups_failure(int error) {
 }
 
 static bool peer_is_in(gid_t wanted, const Peer *peer, const gid_t *groups, unsigned n_groups) {
-        if (wanted == GROUP_NONE)
+        if (wanted == (gid_t)-1)
                 return false;
         if (wanted == peer->gid)
                 return true;
@@ -105,7 +49,7 @@ static bool peer_is_in(gid_t wanted, const Peer *peer, const gid_t *groups, unsi
         return false;
 }
 
-static bool peer_is_allowed(const Admission *admission, const Peer *peer, const gid_t *groups,
+static bool peer_is_allowed(const ConfigAdmission *admission, const Peer *peer, const gid_t *groups,
                             unsigned n_groups) {
         for (size_t i = 0; i < admission->n_allowed; ++i)
                 if (peer_is_in(admission->allowed[i], peer, groups, n_groups))
@@ -113,31 +57,28 @@ static bool peer_is_allowed(const Admission *admission, const Peer *peer, const 
         return false;
 }
 
-Failure *admission_check(Admission *admission, const Config *config, int fd, Peer *peer,
-                         uint64_t now_ns) {
+Failure *admission_check(const ConfigAdmission *admission, int fd, Peer *peer) {
         _cleanup_(freep) gid_t *groups = NULL;
         int r;
 
-        if (!config->allow_groups && !config->admin_group)
+        if (!admission->allow_groups && !admission->admin_group)
                 return NULL;
         r = peer_groups(fd, &groups, &peer->n_groups);
         if (r < 0)
                 return peer_groups_failure(r);
-        if ((admission->is_incomplete || admission->has_failed) && now_ns >= admission->look_up_ns)
-                admission_configure(admission, config, now_ns);
 
         peer->is_admin = peer_is_in(admission->admins, peer, groups, peer->n_groups);
-        if (!config->allow_groups || peer->is_admin ||
+        if (!admission->allow_groups || peer->is_admin ||
             peer_is_allowed(admission, peer, groups, peer->n_groups))
                 return NULL;
-        if (admission->has_failed)
+        if (admission->is_unknown)
                 return failure_new(FAILURE_INTERNAL,
-                                   "only members of allow_groups may use gpuqd, and one of these "
-                                   "groups cannot be looked up; try again in %u s: %s",
-                                   (unsigned)(ADMISSION_LOOK_UP_NS / 1000000000u),
-                                   config->allow_groups);
+                                   "only members of allow_groups may use gpuqd, and the system has "
+                                   "not told yet who is in one of these groups; try again in some "
+                                   "seconds: %s",
+                                   admission->allow_groups);
         return failure_new(FAILURE_DENIED,
                            "only members of these groups may use gpuqd: %s; ask an administrator "
                            "to add you to one",
-                           config->allow_groups);
+                           admission->allow_groups);
 }

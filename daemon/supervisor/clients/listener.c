@@ -19,7 +19,6 @@ struct Listener {
         uv_poll_t poll;
         uv_timer_t pause;
         unsigned n_handles;
-        Admission admission;
 };
 
 static void listener_on_connection(uv_poll_t *poll, int status, int events);
@@ -50,15 +49,8 @@ int listener_new(Clients *clients, int fd, Listener **ret_listener) {
         listener->n_handles = 2;
         listener->fd = fd;
         listener->reserve = listener_open_reserve();
-        listener_configure(listener);
         *ret_listener = listener;
         return 0;
-}
-
-void listener_configure(Listener *listener) {
-        if (listener)
-                admission_configure(&listener->admission, listener->clients->engine->config,
-                                    engine_now(listener->clients->engine));
 }
 
 static void listener_on_close(uv_handle_t *handle) {
@@ -68,7 +60,6 @@ static void listener_on_close(uv_handle_t *handle) {
                 return;
         closep(&listener->reserve);
         closep(&listener->fd);
-        admission_finish(&listener->admission);
         free(listener);
 }
 
@@ -116,8 +107,7 @@ static Failure *peer_check(Listener *listener, int fd, Peer *ret_peer) {
         }
         if (ret_peer->is_admin)
                 return NULL;
-        return admission_check(&listener->admission, clients->engine->config, fd, ret_peer,
-                               engine_now(clients->engine));
+        return admission_check(&clients->engine->config->admission, fd, ret_peer);
 }
 
 /* ---- accept ---------------------------------------------------------------- */

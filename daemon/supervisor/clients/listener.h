@@ -22,8 +22,6 @@ typedef struct Clients Clients;
 int listener_new(Clients *clients, int fd, Listener **ret_listener);
 /** listener_close() - freed once the loop has run; NULL is fine. Return: NULL. */
 Listener *listener_close(Listener *listener);
-/** listener_configure() - apply another configuration; NULL is fine. */
-void listener_configure(Listener *listener);
 /** listener_start() - start accepting. */
 void listener_start(Listener *listener);
 

@@ -30,6 +30,7 @@ typedef struct Lookup {
         Lookups *lookups;
         uid_t uid;
         bool wants_groups;
+        ConfigNames *names; /* of LOOKUP_NAMES: the thread's while it is RUNNING */
         LookupState state;
         uint64_t asked_ns;
         LookupAnswer answer;
@@ -112,12 +113,20 @@ static void lookups_leave(Lookups *lookups) {
         free(lookups);
 }
 
+static void lookup_clear(Lookup *lookup) {
+        lookup_answer_clear(&lookup->answer);
+        lookup->names = config_names_free(lookup->names);
+}
+
 static void *lookup_thread(void *userdata) {
         Lookup *lookup = userdata;
         Lookups *lookups = lookup->lookups;
         bool is_closed;
 
-        lookup_run(lookup->uid, lookup->wants_groups, &lookup->answer);
+        if (lookup->names)
+                config_names_find(lookup->names);
+        else
+                lookup_run(lookup->uid, lookup->wants_groups, &lookup->answer);
         pthread_mutex_lock(&lookups->lock);
         is_closed = lookups->is_closed;
         if (!is_closed) {
@@ -127,7 +136,7 @@ static void *lookup_thread(void *userdata) {
         }
         pthread_mutex_unlock(&lookups->lock);
         if (is_closed) {
-                lookup_answer_clear(&lookup->answer);
+                lookup_clear(lookup);
                 free(lookup);
                 lookups_leave(lookups);
         }
@@ -145,7 +154,7 @@ static Lookup *lookups_find(const Lookups *lookups, uid_t uid) {
 
 static void lookup_free(Lookup *lookup) {
         HASH_DEL(lookup->lookups->table, lookup);
-        lookup_answer_clear(&lookup->answer);
+        lookup_clear(lookup);
         free(lookup);
 }
 
@@ -267,34 +276,63 @@ bool lookups_close(Lookups *lookups) {
         for (size_t i = 0; i < ARRAY_SIZE(lists); ++i)
                 while ((lookup = TAILQ_FIRST(lists[i]))) {
                         TAILQ_REMOVE(lists[i], lookup, link);
-                        lookup_answer_clear(&lookup->answer);
+                        lookup_clear(lookup);
                         free(lookup);
                 }
         uv_close((uv_handle_t *)&lookups->async, lookups_on_close);
         return is_running;
 }
 
-void lookups_ask(Lookups *lookups, uid_t uid, bool wants_groups, uint64_t now_ns) {
+/* Return: NULL: it was asked for, or there is no memory, and nobody waits for it. */
+static Lookup *lookups_add(Lookups *lookups, uid_t uid, uint64_t now_ns) {
         Lookup *lookup = lookups_find(lookups, uid);
 
         if (lookup)
-                return;
+                return NULL;
         lookup = calloc(1, sizeof(*lookup));
         if (!lookup)
-                return; /* nobody waits for it then */
-        *lookup = (Lookup){
-                .lookups = lookups,
-                .uid = uid,
-                .wants_groups = wants_groups,
-                .asked_ns = now_ns,
-        };
+                return NULL;
+        *lookup = (Lookup){.lookups = lookups, .uid = uid, .asked_ns = now_ns};
         HASH_ADD(hh, lookups->table, uid, sizeof(lookup->uid), lookup);
         if (!lookup->hh.tbl) {
                 free(lookup);
-                return;
+                return NULL;
         }
         TAILQ_INSERT_TAIL(&lookups->waiting, lookup, link);
+        return lookup;
+}
+
+void lookups_ask(Lookups *lookups, uid_t uid, bool wants_groups, uint64_t now_ns) {
+        Lookup *lookup = lookups_add(lookups, uid, now_ns);
+
+        if (!lookup)
+                return;
+        lookup->wants_groups = wants_groups;
         lookups_start(lookups);
+}
+
+bool lookups_ask_names(Lookups *lookups, ConfigNames *names, uint64_t now_ns) {
+        Lookup *lookup = lookups_add(lookups, LOOKUP_NAMES, now_ns);
+
+        if (!lookup) {
+                config_names_free(names);
+                return false;
+        }
+        lookup->names = names;
+        lookups_start(lookups);
+        return true;
+}
+
+ConfigNames *lookups_take_names(Lookups *lookups) {
+        Lookup *lookup = lookups_find(lookups, LOOKUP_NAMES);
+        ConfigNames *names;
+
+        if (!lookup || lookup->state != LOOKUP_DONE)
+                return NULL;
+        TAILQ_REMOVE(&lookups->done, lookup, link);
+        names = TAKE_PTR(lookup->names);
+        lookup_free(lookup);
+        return names;
 }
 
 bool lookups_is_awaited(const Lookups *lookups, uid_t uid, uint64_t now_ns) {
@@ -341,6 +379,8 @@ bool lookups_take(Lookups *lookups, uid_t uid, LookupAnswer *ret_answer) {
 bool lookups_next(Lookups *lookups, uid_t *ret_uid, LookupAnswer *ret_answer) {
         Lookup *lookup = TAILQ_FIRST(&lookups->done);
 
+        if (lookup && lookup->uid == LOOKUP_NAMES)
+                lookup = TAILQ_NEXT(lookup, link);
         if (!lookup)
                 return false;
         *ret_uid = lookup->uid;

@@ -5,7 +5,8 @@
 /*
  * Lookup
  *
- * Asks the system who a uid is: its name and groups, or whose subordinate uid it is. A name service on
+ * Asks the system who a uid is: its name and groups, or whose subordinate uid it is; and what it knows
+ * of the names in the configuration. A name service on
  * the network may be slow or never answer, so each question has a thread of its own. At most
  * LOOKUPS_MAX of them ask at a time; the other questions wait for one of these to end.
  *
@@ -21,10 +22,12 @@
 
 #include <uv.h>
 
+#include "util/config-names.h"
 #include "util/macro.h"
 
 #define LOOKUPS_MAX        32u
 #define LOOKUP_PATIENCE_NS 5000000000ull
+#define LOOKUP_NAMES       ((uid_t)-1) /* nobody's uid: the question about the configuration's names */
 
 typedef enum UserNaming {
         USER_NAMED,
@@ -70,6 +73,15 @@ int lookups_new(uv_loop_t *loop, void (*answered)(void *userdata), void *userdat
 bool lookups_close(Lookups *lookups);
 /** lookups_ask() - unless it was asked for and not taken yet. */
 void lookups_ask(Lookups *lookups, uid_t uid, bool wants_groups, uint64_t now_ns);
+/**
+ * lookups_ask_names() - the same of a configuration's names; lookups_await() takes LOOKUP_NAMES
+ * @names: consumed
+ *
+ * Return: whether they are asked for: else an earlier such question has no answer yet, or there is no memory.
+ */
+bool lookups_ask_names(Lookups *lookups, ConfigNames *names, uint64_t now_ns);
+/** lookups_take_names() - Return: the names that were looked up, the caller's; NULL: there is no answer. */
+ConfigNames *lookups_take_names(Lookups *lookups);
 /** lookups_is_awaited() - it was asked for, and is worth waiting for. */
 bool lookups_is_awaited(const Lookups *lookups, uid_t uid, uint64_t now_ns);
 /**
@@ -82,7 +94,7 @@ void lookups_await(Lookups *lookups, uid_t uid);
 void lookups_serve(Lookups *lookups);
 /** lookups_take() - Return: whether there was an answer; it is the caller's. Else none is waited for any more. */
 bool lookups_take(Lookups *lookups, uid_t uid, LookupAnswer *ret_answer);
-/** lookups_next() - the same for any uid. */
+/** lookups_next() - the same for any user. */
 bool lookups_next(Lookups *lookups, uid_t *ret_uid, LookupAnswer *ret_answer);
 
 #endif

@@ -18,7 +18,7 @@
 /* ---- configuration --------------------------------------------------------- */
 
 void supervisor_reload(Supervisor *supervisor, int fd) {
-        Config *config;
+        Config *config, *old;
         int r;
 
         r = config_unseal(fd, &config);
@@ -33,11 +33,11 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
                 log_warning("the change of isolation takes effect when gpuqd is restarted");
                 config->isolation_shared = supervisor->config->isolation_shared;
         }
-        config_find_groups(config);
-        jobs_configure(&supervisor->engine, config);
-        config_free(supervisor->config);
+        old = supervisor->config;
         supervisor->config = config;
-        listener_configure(supervisor->clients.listener);
+        supervisor_ask_names(supervisor);
+        jobs_configure(&supervisor->engine, config);
+        config_free(old);
         workers_configure(&supervisor->workers);
         log_info("configuration reloaded");
 }
@@ -120,6 +120,7 @@ static int supervisor_init_loop(Supervisor *supervisor) {
 static void supervisor_on_answers(void *userdata) {
         Supervisor *supervisor = userdata;
 
+        supervisor_heed_names(supervisor);
         clients_heed_answers(&supervisor->clients);
 }
 
@@ -135,7 +136,7 @@ static int supervisor_init(Supervisor *supervisor) {
                         &supervisor->engine.lookups);
         if (r < 0)
                 return r;
-        config_find_groups(supervisor->config);
+        supervisor_await_names(supervisor);
         if (!supervisor->options.is_private)
                 resource_divide_arenas(supervisor->engine.quotas, supervisor->config->arenas_bytes);
         jobs_configure(&supervisor->engine, supervisor->config);
@@ -303,6 +304,7 @@ Supervisor *supervisor_free(Supervisor *supervisor) {
         jobs_fini(&supervisor->engine);
         workers_fini(&supervisor->workers);
         ledger_free(supervisor->engine.ledger);
+        config_names_free(supervisor->names);
         config_free(supervisor->config);
         uv_loop_close(&supervisor->loop);
         cores_close(&supervisor->cores);

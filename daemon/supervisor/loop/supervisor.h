@@ -38,6 +38,9 @@
 #define SUPERVISOR_TICK_MS      250u
 #define SUPERVISOR_QUIT_MS      1500u /* for workers to stop */
 #define SUPERVISOR_QUIT_STEP_MS 10u
+#define SUPERVISOR_NAMES_NS     10000000000ull /* after a lookup that failed */
+#define SUPERVISOR_NAMES_AGAIN_NS                                                                  \
+        250000000ull /* while the last question about names has no answer */
 
 typedef struct Supervisor Supervisor;
 
@@ -62,7 +65,9 @@ struct Supervisor {
         uv_timer_t quit_timer;
         SupervisorOptions options;
         Config *config;
-        Takeover *takeover; /* NULL: without a keeper, for tests */
+        ConfigNames *names;    /* what the system last said of them; NULL: nothing yet */
+        uint64_t ask_names_ns; /* when to ask again; UINT64_MAX: at the next configuration */
+        Takeover *takeover;    /* NULL: without a keeper, for tests */
         Handover handover;
 
         LimitLog turn_log_limit;
@@ -94,6 +99,12 @@ void supervisor_reload(Supervisor *supervisor, int fd);
 void supervisor_listen(Supervisor *supervisor);
 /* for supervisor.c, which registers them */
 
+/** supervisor_ask_names() - of a new configuration, or again, see supervisor_names.c; the last answer holds meanwhile. */
+void supervisor_ask_names(Supervisor *supervisor);
+/** supervisor_await_names() - the same at the start, for as long as it is worth waiting. */
+void supervisor_await_names(Supervisor *supervisor);
+/** supervisor_heed_names() - there may be an answer. */
+void supervisor_heed_names(Supervisor *supervisor);
 /** supervisor_on_prepare() - the end of a turn of the loop, see supervisor_turn.c. */
 void supervisor_on_prepare(uv_prepare_t *prepare);
 /** supervisor_on_tick() - runs every SUPERVISOR_TICK_MS, see supervisor_tick.c. */

@@ -48,6 +48,8 @@ void supervisor_on_tick(uv_timer_t *timer) {
         supervisor->engine.now_ns = 0;
         now_ns = engine_now(&supervisor->engine);
 
+        if (now_ns >= supervisor->ask_names_ns)
+                supervisor_ask_names(supervisor);
         clients_tick(&supervisor->clients, now_ns);
         workers_tick(&supervisor->workers, now_ns);
         scheduler_tick(&supervisor->engine, now_ns);

@@ -5,8 +5,10 @@
 #include "fake.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -18,31 +20,49 @@
 
 int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t n_buffer,
                       struct passwd **ret_entry);
+int __wrap_getgrnam_r(const char *name, struct group *entry, char *buffer, size_t n_buffer,
+                      struct group **ret_entry);
 int __wrap_getgrouplist(const char *name, gid_t own, gid_t *groups, int *n_groups);
 int __wrap_subid_get_uid_owners(uid_t uid, uid_t **ret_owners);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static bool is_released;
+static atomic_bool is_broken;
 static unsigned n_asking, n_asked; /* of the slow ones */
+
+static void ask_slowly(void) {
+        pthread_mutex_lock(&lock);
+        n_asked++;
+        n_asking++;
+        pthread_cond_broadcast(&cond);
+        while (!is_released)
+                pthread_cond_wait(&cond, &lock);
+        n_asking--;
+        pthread_cond_broadcast(&cond);
+        pthread_mutex_unlock(&lock);
+}
 
 /* SLOW_UID is alice; the uids above it have no name. */
 int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t n_buffer,
                       struct passwd **ret_entry) {
-        if (uid >= SLOW_UID) {
-                pthread_mutex_lock(&lock);
-                n_asked++;
-                n_asking++;
-                pthread_cond_broadcast(&cond);
-                while (!is_released)
-                        pthread_cond_wait(&cond, &lock);
-                n_asking--;
-                pthread_cond_broadcast(&cond);
-                pthread_mutex_unlock(&lock);
-        }
+        if (uid >= SLOW_UID)
+                ask_slowly();
         *entry = (struct passwd){.pw_name = (char *)"alice", .pw_uid = uid, .pw_gid = 77};
         *ret_entry = uid <= SLOW_UID ? entry : NULL;
         return 0;
+}
+
+/* "slow" is one, and "broken" cannot be looked up while it is. */
+int __wrap_getgrnam_r(const char *name, struct group *entry, char *buffer, size_t n_buffer,
+                      struct group **ret_entry) {
+        bool has_failed = is_broken && strcmp(name, "broken") == 0;
+
+        if (strcmp(name, "slow") == 0)
+                ask_slowly();
+        *entry = (struct group){.gr_gid = 88};
+        *ret_entry = has_failed ? NULL : entry;
+        return has_failed ? EIO : 0;
 }
 
 int __wrap_getgrouplist(const char *name, gid_t own, gid_t *groups, int *n_groups) {
@@ -167,7 +187,7 @@ static bool has_no_lookup(void *userdata) {
         for (uid_t uid = SLOW_UID; uid < SLOW_UID + LOOKUPS_MAX + 4; ++uid)
                 if (lookups_is_awaited(fake->supervisor->engine.lookups, uid, 0))
                         return false;
-        return true;
+        return !lookups_is_awaited(fake->supervisor->engine.lookups, LOOKUP_NAMES, 0);
 }
 
 /* A supervisor that ends during a lookup ends the program. */
@@ -198,6 +218,63 @@ static void others_are_served_while_a_user_is_looked_up(void **state) {
         expect_welcome(clients[0]);
         assert_string_equal(user_of(fake, SLOW_UID)->name, "alice");
         end(fake, clients, 2);
+}
+
+/* As a reload does. */
+static const ConfigAdmission *allow(Fake *fake, const char *groups) {
+        ConfigAdmission *admission = &fake->supervisor->config->admission;
+
+        free(admission->allow_groups);
+        admission->allow_groups = strdup(groups);
+        assert_non_null(admission->allow_groups);
+        supervisor_ask_names(fake->supervisor);
+        return admission;
+}
+
+static bool is_known(void *userdata) {
+        return !((const ConfigAdmission *)userdata)->is_unknown;
+}
+
+static bool is_asked_again_later(void *userdata) {
+        return ((const Fake *)userdata)->supervisor->ask_names_ns != UINT64_MAX;
+}
+
+/* A reload waited for it, and with it everybody, until the keeper killed the supervisor. */
+static void others_are_served_while_a_group_is_looked_up(void **state) {
+        Fake *fake = serving_fake(NULL);
+        const ConfigAdmission *admission = allow(fake, "quick slow");
+        FakeClient *client;
+
+        wait_until_asked(1);
+        client = arrive(fake, QUICK_UID);
+        say_hello(client);
+        expect_welcome(client);
+        assert_true(admission->is_unknown);
+
+        allow(fake,
+              "quick slow other"); /* another reload: its question waits for the first answer */
+        release();
+        fake_wait(fake, is_known, (void *)admission);
+        assert_int_equal(admission->n_allowed, 3);
+        assert_int_equal(admission->allowed[2], 88);
+        end(fake, &client, 1);
+}
+
+static void a_lookup_of_groups_that_failed_is_made_again(void **state) {
+        Fake *fake = serving_fake(NULL);
+        const ConfigAdmission *admission;
+
+        is_broken = true;
+        admission = allow(fake, "quick broken");
+        fake_wait(fake, is_asked_again_later, fake);
+        assert_int_equal(admission->n_allowed, 1);
+        assert_true(admission->is_unknown);
+
+        is_broken = false;
+        fake->supervisor->ask_names_ns = 0;
+        fake_wait(fake, is_known, (void *)admission);
+        assert_int_equal(admission->n_allowed, 2);
+        end(fake, NULL, 0);
 }
 
 static void without_an_answer_a_user_is_served_nameless_and_a_late_answer_counts(void **state) {
@@ -336,6 +413,8 @@ static void before_clients_are_served_all_waits_together_are_bounded(void **stat
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(others_are_served_while_a_user_is_looked_up),
+                TEST(others_are_served_while_a_group_is_looked_up),
+                TEST(a_lookup_of_groups_that_failed_is_made_again),
                 TEST(without_an_answer_a_user_is_served_nameless_and_a_late_answer_counts),
                 TEST(lookups_that_never_end_stop_nobody),
                 TEST(connections_that_wait_are_bounded),

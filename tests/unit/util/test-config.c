@@ -21,6 +21,7 @@
 #include "util/config-keys.h"
 #include "util/config-seal.h"
 #include "util/config-load.h"
+#include "util/config-names.h"
 
 static char folder[64];
 static char file[96];
@@ -82,8 +83,8 @@ static void empty_file_gives_the_defaults(void **state) {
         Config *config = load("", NULL);
 
         assert_string_equal(config->socket, "/run/gpuq/gpuqd.sock");
-        assert_null(config->allow_groups);
-        assert_string_equal(config->admin_group, "gpuq-admin");
+        assert_null(config->admission.allow_groups);
+        assert_string_equal(config->admission.admin_group, "gpuq-admin");
         assert_string_equal(config->supervisor_user, "gpuq");
         assert_string_equal(config->worker_user, "gpuq-worker");
         assert_string_equal(config->cache_dir, "/var/cache/gpuq");
@@ -126,8 +127,8 @@ static void every_key_is_read(void **state) {
                 NULL);
 
         assert_string_equal(config->socket, "/tmp/s");
-        assert_string_equal(config->allow_groups, "a  b");
-        assert_null(config->admin_group);
+        assert_string_equal(config->admission.allow_groups, "a  b");
+        assert_null(config->admission.admin_group);
         assert_string_equal(config->supervisor_user, "one");
         assert_string_equal(config->worker_user, "two");
         assert_string_equal(config->cache_dir, "/c");
@@ -329,18 +330,67 @@ static void classes_apply_to_members_of_their_group_in_order(void **state) {
         config_free(config);
 }
 
+/* As the supervisor does it. Return: whether all lookups were answered. */
+static bool find_names(Config *config) {
+        ConfigNames *names = NULL;
+        bool has_failed;
+
+        assert_int_equal(config_names_new(config, &names), 0);
+        assert_int_equal(config_names_apply(names, config), 0);
+        assert_true(config_names_have_failed(names) == config->admission.is_unknown ||
+                    !config->admission.allow_groups);
+        config_names_find(names);
+        assert_int_equal(config_names_apply(names, config), 0);
+        has_failed = config_names_have_failed(names);
+        config_names_free(names);
+        return !has_failed;
+}
+
 static void class_of_a_group_that_is_unknown_applies_to_nobody(void **state) {
         const gid_t groups[] = {(gid_t)-1, 0};
         Config *config = load("[class a]\ngroup = gpuq-no-such-group\njobs = 1\n", NULL);
 
-        config_find_groups(config);
+        assert_true(find_names(config));
         assert_ptr_equal(config_limits_in(config, "bob", 1001, groups, 2), &config->limits);
         config_free(config);
 
         config = load("[class a]\ngroup = root\njobs = 1\n", NULL);
-        config_find_groups(config);
+        assert_true(find_names(config));
         assert_int_equal(config_limits_in(config, "bob", 1001, groups, 2)->jobs, 1);
         config_free(config);
+}
+
+static void groups_that_may_connect_are_found_one_by_one(void **state) {
+        Config *config = load("[gpuqd]\nallow_groups =  gpuq-no-group\troot daemon \n"
+                              "admin_group = daemon\n",
+                              NULL);
+        const ConfigAdmission *admission = &config->admission;
+
+        assert_true(find_names(config));
+        assert_int_equal(admission->n_allowed, 2);
+        assert_int_equal(admission->allowed[0], 0);
+        assert_int_equal(admission->allowed[1], admission->admins);
+        assert_int_equal(admission->admins, 1);
+        assert_false(admission->is_unknown);
+        config_free(config);
+}
+
+/* The answer about an earlier configuration holds for the names that both have. */
+static void a_name_that_was_not_asked_for_is_unknown(void **state) {
+        Config *old = load("[gpuqd]\nallow_groups = root\n", NULL);
+        Config *config =
+                load("[gpuqd]\nallow_groups = daemon root\n[class a]\ngroup = daemon\n", NULL);
+        ConfigNames *names = NULL;
+
+        assert_int_equal(config_names_new(old, &names), 0);
+        config_names_find(names);
+        assert_int_equal(config_names_apply(names, config), 0);
+        assert_int_equal(config->admission.n_allowed, 1);
+        assert_true(config->admission.is_unknown);
+        assert_int_equal(config->classes->gid, (gid_t)-1);
+        config_names_free(names);
+        config_free(config);
+        config_free(old);
 }
 
 static void assert_same_text(const ConfigKey *key, const void *one, const void *other) {
@@ -410,8 +460,8 @@ static void sealed_configuration_is_read_back_whole(void **state) {
         assert_string_equal(read->classes->group, "g");
         assert_int_equal(read->classes->limits.jobs, 77);
         assert_null(read->classes->next);
-        assert_null(read->admin_group);
-        assert_string_equal(read->allow_groups, "a ; b\nc");
+        assert_null(read->admission.admin_group);
+        assert_string_equal(read->admission.allow_groups, "a ; b\nc");
         assert_int_equal(strlen(read->cache_dir), 401);
         assert_int_equal(read->device, CONFIG_DRIVER_CPU);
         assert_true(read->isolation_shared);
@@ -587,6 +637,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(classes_apply_to_members_of_their_group_in_order,
                                                 make_folder, remove_folder),
                 cmocka_unit_test_setup_teardown(class_of_a_group_that_is_unknown_applies_to_nobody,
+                                                make_folder, remove_folder),
+                cmocka_unit_test_setup_teardown(groups_that_may_connect_are_found_one_by_one,
+                                                make_folder, remove_folder),
+                cmocka_unit_test_setup_teardown(a_name_that_was_not_asked_for_is_unknown,
                                                 make_folder, remove_folder),
                 cmocka_unit_test_setup_teardown(user_sections_start_from_the_defaults_of_all_files,
                                                 make_folder, remove_folder),

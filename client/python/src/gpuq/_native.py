@@ -80,7 +80,7 @@ class Result(ctypes.Structure):
 class DeviceStatus(ctypes.Structure):
     _fields_ = [("index", c_uint), ("name", c_char_p), ("uuid", c_char_p), ("pci", c_char_p), ("state", c_char_p),
                 ("memory_total", c_uint64), ("memory_arenas", c_uint64), ("queued", c_uint), ("running", c_uint),
-                ("quanta", c_uint64), ("overruns", c_uint64), ("drained", c_char_p), ("xids", c_int64)]
+                ("quanta", c_uint64), ("overruns", c_uint64), ("drained", c_char_p), ("xids", c_int64), ("memory_used", c_uint64)]
 
 
 class WorkerCounters(ctypes.Structure):
@@ -102,11 +102,16 @@ class UserStatus(ctypes.Structure):
                 ("cancelled", c_uint64)]
 
 
+class UserLimit(ctypes.Structure):
+    _fields_ = [("uid", c_uint32), ("key", c_char_p), ("limit", c_uint64), ("used", c_uint64), ("left", c_uint64)]
+
+
 class Status(ctypes.Structure):
     _fields_ = [("daemon", c_char_p), ("driver", c_char_p), ("driver_version", c_char_p), ("state", c_char_p),
                 ("devices", POINTER(DeviceStatus)), ("workers", POINTER(WorkerStatus)), ("users", POINTER(UserStatus)),
                 ("n_devices", c_size_t), ("n_workers", c_size_t), ("n_users", c_size_t), ("queued", c_uint),
-                ("running", c_uint), ("uptime_us", c_uint64), ("lacks", c_char_p)]
+                ("running", c_uint), ("uptime_us", c_uint64), ("lacks", c_char_p), ("history_problem", c_char_p),
+                ("history_lost", c_uint64), ("uid", c_uint32), ("limits", POINTER(UserLimit)), ("n_limits", c_size_t)]
 
 
 class QueueEntry(ctypes.Structure):

@@ -27,7 +27,7 @@ def _status(client) -> SimpleNamespace:
     try:
         status = told.contents
         plain = _plain(status)
-        for name in ("devices", "workers", "users"):
+        for name in ("devices", "workers", "users", "limits"):
             setattr(plain, name, [_plain(getattr(status, name)[i]) for i in range(getattr(status, f"n_{name}"))])
             delattr(plain, f"n_{name}")
     finally:
@@ -58,8 +58,8 @@ def status(client=None) -> SimpleNamespace:
     """The state of the daemon.
 
     The members are `daemon`, `driver`, `driver_version`, `state`, `queued`, `running`, `uptime` (seconds), and the
-    lists `devices`, `workers` and `users`. The entries of the lists have the members of `gpuq status --json`. Memory is
-    in bytes.
+    lists `devices`, `workers`, `users` and `limits` (of this user; 2**64 - 1: none). The entries of the lists have the
+    members of `gpuq status --json`. Memory is in bytes.
     """
     return _status(client or clients.default_client())
 

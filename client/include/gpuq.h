@@ -751,6 +751,43 @@ GPUQ_API void gpuq_status_free(gpuq_status *status);
 GPUQ_API int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue);
 GPUQ_API void gpuq_queue_free(gpuq_queue *queue);
 
+/* Where a job's time went, one part after the other. */
+typedef struct gpuq_job_times {
+        uint64_t dependencies_us; /* it waited for jobs that it has to follow */
+        uint64_t module_us;       /* for its modules to be loaded */
+        uint64_t queue_us;        /* for its turn */
+        uint64_t launch_us;       /* in its worker, before and after it ran */
+        uint64_t ran_us;          /* with copies of host data */
+        uint64_t moved_bytes;     /* copied for host buffers */
+        uint64_t gpu_ns;          /* of ran_us, if gpuq_job_set_timed() requested it */
+} gpuq_job_times;
+
+typedef struct gpuq_explanation {
+        uint64_t id;
+        uint32_t uid;
+        const char *state;          /* "waiting", "running", "done", "failed" or "cancelled" */
+        const char *label, *kernel; /* "" once it has ended */
+        const char *reason;         /* why it waits, failed or was cancelled, or "" */
+        int device;                 /* -1: none */
+        gpuq_job_times times;       /* so far, of a job that has not ended */
+        gpuq_job_times median; /* of each, of jobs of the same kernels and size that were done */
+        size_t n_median;       /* those jobs: of the user's last 4,096 */
+        unsigned n_beside;     /* most jobs in its worker, itself included; 0: not known */
+        const char *advice;    /* what would help it most: "nothing", "less-memory", "pin",
+                                    * "keep-data", "in-flight" or "prepare", see gpuq(1) */
+} gpuq_explanation;
+
+/**
+ * gpuq_explain() - find out where a job's time went, and what would help it most
+ *
+ * The job waits, runs, or is one of the last 4,096 of its user that ended. Free the explanation with
+ * gpuq_explanation_free().
+ *
+ * Return: 0, GPUQ_E_DENIED (another user's), GPUQ_E_NOT_FOUND (unknown, or forgotten) or another error.
+ */
+GPUQ_API int gpuq_explain(gpuq_client *client, uint64_t id, gpuq_explanation **ret_explanation);
+GPUQ_API void gpuq_explanation_free(gpuq_explanation *explanation);
+
 /* What to read of the history. Times in milliseconds since 1970. */
 typedef struct gpuq_history_query {
         int64_t uid; /* -1: all users for root and the admin group, and for others themselves */

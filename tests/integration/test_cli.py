@@ -19,7 +19,7 @@ from harness.client import Job, Out, i32
 from harness.patience import until
 
 OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
-VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch", "history", "report", "metrics", "top"]
+VERBS = ["status", "kernels", "run", "queue", "explain", "cancel", "wait", "fetch", "history", "report", "metrics", "top"]
 TEXT_VERBS = ["metrics", "top"]  # they have no --json
 
 SOURCE = kernels.BASIC + r"""
@@ -122,6 +122,8 @@ def test_the_version_is_told():
     (["cancel", "1.1", "--all"], "expected job ids or --all"),
     (["cancel", "one"], "`one' is not a job id"),
     (["wait"], "expected one job id"),
+    (["explain"], "expected one job id"),
+    (["explain", "one"], "`one' is not a job id"),
     (["wait", "1.1", "1.2"], "expected one job id"),
     (["run"], "expected FILE:KERNEL"),
     (["run", "add"], "`add': expected FILE:KERNEL"),

@@ -124,6 +124,17 @@ class Queue(ctypes.Structure):
     _fields_ = [("entries", POINTER(QueueEntry)), ("n_entries", c_size_t)]
 
 
+class JobTimes(ctypes.Structure):
+    _fields_ = [(name, c_uint64) for name in ("dependencies_us", "module_us", "queue_us", "launch_us", "ran_us",
+                                              "moved_bytes", "gpu_ns")]
+
+
+class Explanation(ctypes.Structure):
+    _fields_ = [("id", c_uint64), ("uid", c_uint32), ("state", c_char_p), ("label", c_char_p), ("kernel", c_char_p),
+                ("reason", c_char_p), ("device", c_int), ("times", JobTimes), ("median", JobTimes),
+                ("n_median", c_size_t), ("n_beside", c_uint), ("advice", c_char_p)]
+
+
 class Cancelled(ctypes.Structure):
     _fields_ = [("n_ended", c_size_t), ("n_unknown", c_size_t), ("n_denied", c_size_t)]
 
@@ -151,6 +162,7 @@ _WAITING = {
     "cancel": (c_int, c_void_p),
     "get_status": (c_int, c_void_p, POINTER(POINTER(Status))),
     "get_queue": (c_int, c_void_p, c_int64, POINTER(POINTER(Queue))),
+    "explain": (c_int, c_void_p, c_uint64, POINTER(POINTER(Explanation))),
     "cancel_ids": (c_int, c_void_p, c_void_p, c_size_t, POINTER(Cancelled)),
 }
 
@@ -190,6 +202,7 @@ _SHORT = {
     "prepared_free": (None, c_void_p),
     "id_parse": (c_int, c_char_p, POINTER(c_uint64)),
     "status_free": (None, c_void_p),
+    "explanation_free": (None, c_void_p),
     "queue_free": (None, c_void_p),
 }
 

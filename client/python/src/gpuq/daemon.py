@@ -17,6 +17,8 @@ def _plain(struct: ctypes.Structure) -> SimpleNamespace:
     for name, kind in struct._fields_:
         if not isinstance(kind, type(ctypes.POINTER(ctypes.c_int))):
             value = getattr(struct, name)
+            if isinstance(value, ctypes.Structure):
+                value = _plain(value)
             values[name] = native.decode(value) if kind is ctypes.c_char_p else value
     return SimpleNamespace(**values)
 
@@ -71,6 +73,22 @@ def queue(client=None, everybody: bool = False) -> list[SimpleNamespace]:
     `ran` in seconds.
     """
     return _queue(client or clients.default_client(), everybody)
+
+
+def explain(id, client=None) -> SimpleNamespace:
+    """Where the time of a job went, by id, such as "12.3", and what would help it most.
+
+    The members are those of `gpuq explain --json`.
+    """
+    client = client or clients.default_client()
+    told = ctypes.POINTER(native.Explanation)()
+    client._check(native.explain(client._connection(), clients.job_id(id), byref(told)))
+    try:
+        plain = _plain(told.contents)
+    finally:
+        native.explanation_free(told)
+    plain.id = JobId(plain.id)
+    return plain
 
 
 def cancel(*ids) -> int:

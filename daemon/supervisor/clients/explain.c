@@ -144,7 +144,7 @@ static void explain_entry(Explain *explain, const User *user, const HistoryEntry
 }
 
 /* Until the first job of a class has ended, a job that runs is judged by itself. */
-static Advice explain_advise(const Explain *explain) {
+static Advice explain_advise(const Engine *engine, const Explain *explain) {
         const Gpuq__V1__JobTimes *times = &explain->times;
         const HistoryTimes *known = &explain->entry.times;
 
@@ -158,7 +158,7 @@ static Advice explain_advise(const Explain *explain) {
                 .n_equal = explain->message.n_median,
                 .n_beside = known->n_beside,
                 .is_prepared = known->is_prepared,
-                .is_pinned = known->is_pinned,
+                .is_pinned = known->is_pinned || engine->n_devices == 1,
                 .lacks_memory = explain->entry.code == FAILURE_MEMORY,
         });
 }
@@ -205,7 +205,7 @@ static Failure *explain_fill(Session *session, uint64_t id, Explain *explain) {
         message->times = &explain->times;
         message->median = &explain->median;
         message->n_beside = explain->entry.times.n_beside;
-        message->advice = (Gpuq__V1__Advice)explain_advise(explain);
+        message->advice = (Gpuq__V1__Advice)explain_advise(session->engine, explain);
         return NULL;
 }
 

@@ -65,7 +65,7 @@ _gpuq() {
         verb=$(_gpuq_verb)
         options='--json --socket --help'
         case $verb in
-                '') COMPREPLY=($(compgen -W 'status top kernels run queue cancel wait fetch history report metrics drain resume doctor --socket --help --version' -- "$current")); return ;;
+                '') COMPREPLY=($(compgen -W 'status top kernels run queue explain cancel wait fetch history report metrics drain resume doctor --socket --help --version' -- "$current")); return ;;
                 status) options+=' --verbose' ;;
                 top) options='--delay --user --once --socket --help' ;;
                 kernels) options+=' --noheader' ;;
@@ -87,7 +87,7 @@ _gpuq() {
                 if declare -F __ltrim_colon_completions >/dev/null; then
                         __ltrim_colon_completions "$current"
                 fi
-        elif [[ $verb == cancel || $verb == wait || $verb == fetch ]]; then
+        elif [[ $verb == cancel || $verb == wait || $verb == fetch || $verb == explain ]]; then
                 COMPREPLY=($(compgen -W "$(timeout 2 gpuq queue --me --noheader 2>/dev/null | while read -r id _; do printf '%s ' "$id"; done)" -- "$current"))
         elif [[ $verb == drain || $verb == resume ]]; then
                 COMPREPLY=($(compgen -W "$(_gpuq_devices)" -- "$current"))

@@ -9,6 +9,7 @@
 #include <libsmartcols.h>
 
 #include "proto/text.h"
+#include "screen.h"
 
 #define TABLE_COLUMNS_MAX 16u
 #define TABLE_CUT_MIN     8u  /* characters that a text keeps when it is cut */
@@ -22,6 +23,15 @@ struct Table {
         bool failed;                /* memory ran out; kept until the table is printed */
         bool heading;
 };
+
+size_t table_terminal(void) {
+        unsigned columns, rows;
+
+        if (!isatty(STDOUT_FILENO))
+                return 0;
+        screen_size(&columns, &rows);
+        return columns;
+}
 
 static bool table_wants_color(void) {
         const char *no_color = getenv("NO_COLOR");
@@ -111,6 +121,8 @@ void table_sort(Table *table) {
 
 /* ---- the width ------------------------------------------------------------- */
 
+#define TEXT_ESCAPED 4u /* libsmartcols prints a byte that is no character of this locale as \xc3 */
+
 /* Of the first @n_bytes of a text, in characters of the terminal. */
 static size_t text_width(const char *text, size_t n_bytes) {
         mbstate_t state = {};
@@ -122,10 +134,11 @@ static size_t text_width(const char *text, size_t n_bytes) {
 
                 if (n == 0 || n > n_bytes) { /* not in the encoding of this locale */
                         state = (mbstate_t){};
-                        character = L'?';
+                        character = L'\0';
                         n = 1;
                 }
-                width += wcwidth(character) > 0 ? (size_t)wcwidth(character) : 0;
+                width += character && wcwidth(character) >= 0 ? (size_t)wcwidth(character)
+                                                              : TEXT_ESCAPED * n;
                 text += n;
                 n_bytes -= n;
         }
@@ -246,8 +259,20 @@ int table_print_to(Table *table, FILE *stream, size_t width) {
 }
 
 int table_print(Table *table) {
-        return table_print_to(table, stdout,
-                              isatty(STDOUT_FILENO) ? scols_table_get_termwidth(table->scols) : 0);
+        return table_print_to(table, stdout, table_terminal());
+}
+
+int table_print_text(FILE *stream, const char *text, size_t width) {
+        static const TableColumn column = {"", .wrap = true};
+        _cleanup_(table_freep) Table *table = NULL;
+        int r;
+
+        r = table_new(&column, 1, false, &table);
+        if (r < 0)
+                return r;
+        table_row(table, TABLE_PLAIN);
+        table_cell(table, "%s", text);
+        return table_print_to(table, stream, width);
 }
 
 Table *table_free(Table *table) {

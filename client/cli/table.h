@@ -43,10 +43,14 @@ void table_row(Table *table, TableColor color);
 void table_cell(Table *table, const char *format, ...) _printf_(2, 3);
 /** table_sort() - by the first column's text. */
 void table_sort(Table *table);
+/** table_terminal() - columns of the terminal that standard output is; 0: it is none. */
+size_t table_terminal(void);
 /** table_print() - to standard output. Return: 0 or -ENOMEM. */
 int table_print(Table *table);
 /** table_print_to() - to a stream, fitted to @width columns; 0: complete. Return: 0 or -ENOMEM. */
 int table_print_to(Table *table, FILE *stream, size_t width);
+/** table_print_text() - one text, on lines of at most @width columns that are broken between words. Return: as above. */
+int table_print_text(FILE *stream, const char *text, size_t width);
 /** table_free() - NULL is fine. Return: NULL. */
 Table *table_free(Table *table);
 

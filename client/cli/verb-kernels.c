@@ -77,7 +77,7 @@ static int kernels_print(Cli *cli, bool heading) {
         static const TableColumn columns[] = {{"KERNEL"},
                                               {"ARGUMENTS", .wrap = true},
                                               {"WHAT IT DOES", .wrap = true},
-                                              {"LAUNCH", .wrap = true}};
+                                              {"LAUNCH", .wrap = true, .spare = true}};
         static const unsigned lines[] = {1, 0, 2};
         _cleanup_(table_freep) Table *table = NULL;
         int r;

@@ -111,7 +111,7 @@ static int queue_print(const gpuq_queue *queue, bool heading) {
         static const TableColumn columns[] = {
                 {"ID", .right = true},
                 {"USER", .shorten = true},
-                {"LABEL", .shorten = true},
+                {"LABEL", .shorten = true, .spare = true},
                 {"KERNEL", .shorten = true},
                 {"STATE"},
                 {"REASON", .wrap = true},

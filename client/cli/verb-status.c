@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * gpuq status - devices, driver, workers and users, and the number of waiting and running jobs
+ * gpuq status - devices, users, and the limits of the user who asks
  */
 
 #include <string.h>
 
-#include "util/human.h"
 #include "json.h"
+#include "status.h"
 #include "table.h"
 #include "verb.h"
 
@@ -34,6 +34,7 @@ static void status_json_devices(struct json_object *document, const gpuq_status 
                         json_text(object, "xids", NULL);
                 json_number(object, "memory_total", device->memory_total);
                 json_number(object, "memory_arenas", device->memory_arenas);
+                json_number(object, "memory_used", device->memory_used);
                 json_number(object, "queued", device->queued);
                 json_number(object, "running", device->running);
                 json_number(object, "quanta", device->quanta);
@@ -100,6 +101,29 @@ static void status_json_users(struct json_object *document, const gpuq_status *s
         }
 }
 
+/* UINT64_MAX: null. */
+static void status_json_bound(struct json_object *object, const char *name, uint64_t value) {
+        if (value == UINT64_MAX)
+                json_text(object, name, NULL);
+        else
+                json_number(object, name, value);
+}
+
+static void status_json_limits(struct json_object *document, const gpuq_status *status) {
+        struct json_object *array = json_array(document, "limits");
+
+        for (size_t i = 0; i < status->n_limits; i++) {
+                const gpuq_user_limit *limit = &status->limits[i];
+                struct json_object *object = json_array_object(array);
+
+                json_number(object, "uid", limit->uid);
+                json_text(object, "key", limit->key);
+                status_json_bound(object, "limit", limit->limit);
+                json_number(object, "used", limit->used);
+                status_json_bound(object, "left", limit->left);
+        }
+}
+
 static void status_print_json(const gpuq_status *status) {
         struct json_object *document = json_document();
 
@@ -116,182 +140,9 @@ static void status_print_json(const gpuq_status *status) {
         status_json_devices(document, status);
         status_json_workers(document, status);
         status_json_users(document, status);
+        json_number(document, "uid", status->uid);
+        status_json_limits(document, status);
         json_print(document);
-}
-
-static TableColor status_color(const char *state) {
-        return strcmp(state, "ready") == 0 ? TABLE_GOOD : TABLE_BAD;
-}
-
-static int status_print_devices(const gpuq_status *status) {
-        static const TableColumn columns[] = {
-                {"DEV", .right = true},
-                {"NAME", .shorten = true},
-                {"STATE", .wrap = true},
-                {"MEMORY", .right = true},
-                {"ARENAS", .right = true},
-                {"QUEUED", .right = true},
-                {"RUNNING", .right = true},
-                {"QUANTA", .right = true, .spare = true},
-                {"OVERRUNS", .right = true, .spare = true},
-                {"PCI", .spare = true},
-                {"UUID", .spare = true},
-        };
-        _cleanup_(table_freep) Table *table = NULL;
-        int r;
-
-        r = table_new(columns, ARRAY_SIZE(columns), true, &table);
-        if (r < 0)
-                return r;
-
-        for (size_t i = 0; i < status->n_devices; i++) {
-                const gpuq_device_status *device = &status->devices[i];
-
-                table_row(table, status_color(device->state));
-                table_cell(table, "%u", device->index);
-                table_cell(table, "%s", device->name);
-                table_cell(table, "%s", device->state);
-                table_cell(table, "%s", human_bytes(device->memory_total).text);
-                table_cell(table, "%s", human_bytes(device->memory_arenas).text);
-                table_cell(table, "%u", device->queued);
-                table_cell(table, "%u", device->running);
-                table_cell(table, "%llu", (unsigned long long)device->quanta);
-                table_cell(table, "%llu", (unsigned long long)device->overruns);
-                table_cell(table, "%s", device->pci);
-                table_cell(table, "%s", device->uuid);
-        }
-        return table_print(table);
-}
-
-/* The daemon reports the names of users, but only the uid of a worker's user. */
-static const char *status_user(const gpuq_status *status, uint32_t uid) {
-        for (size_t i = 0; i < status->n_users; i++)
-                if (status->users[i].uid == uid)
-                        return status->users[i].user;
-        return "-";
-}
-
-/* A spare worker has no user yet. */
-static void status_print_owner(Table *table, const gpuq_status *status,
-                               const gpuq_worker_status *worker) {
-        bool is_spare = strcmp(worker->state, "spare") == 0;
-
-        if (is_spare)
-                table_cell(table, "-");
-        else
-                table_cell(table, "%u", worker->uid);
-        table_cell(table, "%s", is_spare ? "-" : status_user(status, worker->uid));
-}
-
-static int status_print_workers(const gpuq_status *status) {
-        static const TableColumn columns[] = {
-                {"PID", .right = true},
-                {"DEV", .right = true},
-                {"UID", .right = true},
-                {"USER", .shorten = true},
-                {"STATE"},
-                {"MEMORY", .right = true},
-                {"RUNNING", .right = true},
-                {"CONTEXTS", .right = true, .spare = true},
-                {"JOBS", .right = true},
-                {"COALESCED", .right = true, .spare = true},
-                {"IN PLACE", .right = true, .spare = true},
-                {"GRAPHS", .right = true, .spare = true},
-        };
-        _cleanup_(table_freep) Table *table = NULL;
-        int r;
-
-        r = table_new(columns, ARRAY_SIZE(columns), true, &table);
-        if (r < 0)
-                return r;
-
-        for (size_t i = 0; i < status->n_workers; i++) {
-                const gpuq_worker_status *worker = &status->workers[i];
-                const gpuq_worker_counters *counters = &worker->counters;
-
-                table_row(table, TABLE_PLAIN);
-                table_cell(table, "%d", worker->pid);
-                table_cell(table, "%u", worker->device);
-                status_print_owner(table, status, worker);
-                table_cell(table, "%s%s", worker->state, worker->express ? " (express)" : "");
-                table_cell(table, "%s", human_bytes(worker->memory).text);
-                table_cell(table, "%u", worker->running);
-                table_cell(table, "%u", worker->contexts);
-                table_cell(table, "%llu", (unsigned long long)worker->jobs);
-                table_cell(table, "%llu", (unsigned long long)counters->coalesced);
-                table_cell(table, "%llu", (unsigned long long)counters->in_place);
-                table_cell(table, "%llu",
-                           (unsigned long long)(counters->graph_hits + counters->graph_misses));
-        }
-        return table_print(table);
-}
-
-static int status_print_users(const gpuq_status *status) {
-        static const TableColumn columns[] = {
-                {"USER", .shorten = true},
-                {"UID", .right = true, .spare = true},
-                {"WEIGHT", .right = true},
-                {"SHARE", .right = true},
-                {"GPU TIME", .right = true},
-                {"SESSIONS", .right = true, .spare = true},
-                {"QUEUED", .right = true},
-                {"RUNNING", .right = true},
-                {"MODULES", .right = true, .spare = true},
-                {"ARENAS", .right = true},
-                {"DEVICE", .right = true},
-        };
-        _cleanup_(table_freep) Table *table = NULL;
-        int r;
-
-        r = table_new(columns, ARRAY_SIZE(columns), true, &table);
-        if (r < 0)
-                return r;
-
-        for (size_t i = 0; i < status->n_users; i++) {
-                const gpuq_user_status *user = &status->users[i];
-
-                table_row(table, TABLE_PLAIN);
-                table_cell(table, "%s", user->user);
-                table_cell(table, "%u", user->uid);
-                table_cell(table, "%g", user->weight);
-                table_cell(table, "%.0f%%", user->share * 100);
-                table_cell(table, "%s", human_us((uint64_t)(user->gpu_seconds * 1e6)).text);
-                table_cell(table, "%u", user->sessions);
-                table_cell(table, "%u", user->queued);
-                table_cell(table, "%u", user->running);
-                table_cell(table, "%u", user->modules);
-                table_cell(table, "%s", human_bytes(user->arena_bytes).text);
-                table_cell(table, "%s", human_bytes(user->device_bytes).text);
-        }
-        return table_print(table);
-}
-
-static int status_print(const gpuq_status *status, bool is_verbose) {
-        int r;
-
-        printf("gpuqd %s, up %s: %u waiting, %u running\n", status->daemon,
-               human_us(status->uptime_us).text, status->queued, status->running);
-        printf("driver %s %s, %s\n", status->driver, status->driver_version, status->state);
-        if (is_verbose && status->lacks)
-                printf("%s\n", status->lacks);
-        if (*status->history_problem)
-                printf("%s\n", status->history_problem);
-        if (status->history_lost)
-                printf("jobs missing in the history since gpuqd started: %llu\n",
-                       (unsigned long long)status->history_lost);
-
-        printf("\n");
-        r = status_print_devices(status);
-        if (r < 0)
-                return r;
-
-        printf("\n");
-        r = status_print_workers(status);
-        if (r < 0)
-                return r;
-
-        printf("\n");
-        return status_print_users(status);
 }
 
 static int status_run(Cli *cli, int argc, char **argv) {
@@ -316,7 +167,7 @@ static int status_run(Cli *cli, int argc, char **argv) {
         if (cli->json)
                 status_print_json(status);
         else
-                r = status_print(status, is_verbose);
+                r = status_write(stdout, status, is_verbose, table_terminal());
         if (r >= 0)
                 r = status->n_devices ? EXIT_OK : EXIT_NO_DAEMON;
         gpuq_status_free(status);
@@ -331,8 +182,9 @@ static const struct option status_options[] = {
 const Verb verb_status = {
         .name = "status",
         .arguments = "[OPTION...]",
-        .summary = "show driver, devices, workers, and users with their share",
-        .help = "      --verbose          also which rights gpuqd lacks here\n",
+        .summary = "show the devices, the users with their share, and your limits",
+        .help = "      --verbose          show also workers, counters, and the limits of other "
+                "users\n",
         .shorts = "",
         .options = status_options,
         .run = status_run,

@@ -640,11 +640,13 @@ typedef struct gpuq_device_status {
         const char *name, *uuid, *pci;
         const char *state;                    /* "ready", or why not */
         uint64_t memory_total, memory_arenas; /* bytes: in all, and in buffers */
-        unsigned queued, running;             /* jobs */
+        unsigned queued, running;             /* jobs: waiting, and running */
         uint64_t quanta;     /* time slices in which one user had the device alone */
         uint64_t overruns;   /* of these, time slices that ended late */
         const char *drained; /* NULL: accepts jobs; else drained by "admin" or "itself" */
         int64_t xids; /* errors that NVIDIA's driver logged; -1: the daemon does not read that log */
+        uint64_t
+                memory_used; /* bytes in use by all programs, as last measured; with memory_arenas */
 } gpuq_device_status;
 
 /* How a worker ran its jobs since it started. A busy worker reports at least once a second. */
@@ -671,14 +673,29 @@ typedef struct gpuq_worker_status {
 typedef struct gpuq_user_status {
         uint32_t uid;
         const char *user;
-        double weight, share, gpu_seconds;
-        unsigned sessions, queued, running, modules;
-        uint64_t arena_bytes, device_bytes;
-        double usage_seconds;             /* GPU time, halved every usage_half_life_s */
-        double window_seconds;            /* GPU time that counts against the limit gpu_seconds */
-        uint64_t done, failed, cancelled; /* jobs that ended; like gpu_seconds, from 0 again after
+        double weight;
+        double share;                       /* of the GPU time of the last minute, 0 to 1 */
+        double gpu_seconds;                 /* GPU time, in seconds */
+        unsigned sessions;                  /* connections */
+        unsigned queued, running;           /* jobs: waiting, and running */
+        unsigned modules;                   /* loaded ones */
+        uint64_t arena_bytes, device_bytes; /* of host and of device memory in buffers */
+        double usage_seconds;               /* GPU time, halved every usage_half_life_s */
+        double window_seconds;              /* GPU time that counts against the limit gpu_seconds */
+        uint64_t done, failed, cancelled;   /* jobs that ended; like gpu_seconds, from 0 again after
                                            * a restart of gpuqd, or if the user was idle for long */
 } gpuq_user_status;
+
+/* A limit of gpuqd.conf. A key that ends in _bytes counts bytes, gpu_seconds counts seconds. */
+typedef struct gpuq_user_limit {
+        uint32_t uid;
+        const char *key; /* in gpuqd.conf, such as "jobs" */
+        uint64_t limit;  /* UINT64_MAX: none */
+        uint64_t used;
+        uint64_t
+                left; /* what the user can still get: less than limit - used where all users share what
+                        * there is of it; UINT64_MAX: no end */
+} gpuq_user_limit;
 
 typedef struct gpuq_status {
         const char *daemon, *driver, *driver_version, *state;
@@ -691,6 +708,9 @@ typedef struct gpuq_status {
         const char *lacks;           /* a right that the daemon lacks, and the effect; NULL: none */
         const char *history_problem; /* why no history is being written; "": it is */
         uint64_t history_lost;       /* jobs since the start that are missing in it */
+        uint32_t uid;                /* the user who asks */
+        gpuq_user_limit *limits;     /* of that user; for root and the admin group of all users */
+        size_t n_limits;
 } gpuq_status;
 
 typedef struct gpuq_queue_entry {
@@ -730,6 +750,43 @@ GPUQ_API void gpuq_status_free(gpuq_status *status);
  */
 GPUQ_API int gpuq_get_queue(gpuq_client *client, int64_t uid, gpuq_queue **ret_queue);
 GPUQ_API void gpuq_queue_free(gpuq_queue *queue);
+
+/* Where a job's time went, one part after the other. */
+typedef struct gpuq_job_times {
+        uint64_t dependencies_us; /* it waited for jobs that it has to follow */
+        uint64_t module_us;       /* for its modules to be loaded */
+        uint64_t queue_us;        /* for its turn */
+        uint64_t launch_us;       /* in its worker, before and after it ran */
+        uint64_t ran_us;          /* with copies of host data */
+        uint64_t moved_bytes;     /* copied for host buffers */
+        uint64_t gpu_ns;          /* of ran_us, if gpuq_job_set_timed() requested it */
+} gpuq_job_times;
+
+typedef struct gpuq_explanation {
+        uint64_t id;
+        uint32_t uid;
+        const char *state;          /* "waiting", "running", "done", "failed" or "cancelled" */
+        const char *label, *kernel; /* "" once it has ended */
+        const char *reason;         /* why it waits, failed or was cancelled, or "" */
+        int device;                 /* -1: none */
+        gpuq_job_times times;       /* so far, of a job that has not ended */
+        gpuq_job_times median; /* of each, of jobs of the same kernels and size that were done */
+        size_t n_median;       /* those jobs: of the user's last 4,096 */
+        unsigned n_beside;     /* most jobs in its worker, itself included; 0: not known */
+        const char *advice;    /* what would help it most: "nothing", "less-memory", "pin",
+                                    * "keep-data", "in-flight" or "prepare", see gpuq(1) */
+} gpuq_explanation;
+
+/**
+ * gpuq_explain() - find out where a job's time went, and what would help it most
+ *
+ * The job waits, runs, or is one of the last 4,096 of its user that ended. Free the explanation with
+ * gpuq_explanation_free().
+ *
+ * Return: 0, GPUQ_E_DENIED (another user's), GPUQ_E_NOT_FOUND (unknown, or forgotten) or another error.
+ */
+GPUQ_API int gpuq_explain(gpuq_client *client, uint64_t id, gpuq_explanation **ret_explanation);
+GPUQ_API void gpuq_explanation_free(gpuq_explanation *explanation);
 
 /* What to read of the history. Times in milliseconds since 1970. */
 typedef struct gpuq_history_query {

@@ -120,12 +120,13 @@ Activity activity_read(const ActivityPage *page, uint64_t now_ns, uint64_t *ret_
 
 /* By their numbers in gpuq.proto: no process that describes a page need know protobuf. */
 static const char *const activity_requests[] = {
-        [2] = "hello",       [3] = "arena_create",  [4] = "arena_open",   [5] = "arena_close",
-        [6] = "module_load", [7] = "module_unload", [8] = "submit",       [9] = "wait",
-        [10] = "cancel",     [11] = "queue_get",    [12] = "status_get",  [13] = "prepare",
-        [14] = "unprepare",  [15] = "fires",        [20] = "drain",       [21] = "resume",
-        [22] = "resumed",    [24] = "detach",       [25] = "fetch",       [26] = "discard",
-        [28] = "ring_open",  [29] = "ring_begin",   [30] = "history_get", [31] = "report_get",
+        [2] = "hello",        [3] = "arena_create",  [4] = "arena_open",   [5] = "arena_close",
+        [6] = "module_load",  [7] = "module_unload", [8] = "submit",       [9] = "wait",
+        [10] = "cancel",      [11] = "queue_get",    [12] = "status_get",  [13] = "prepare",
+        [14] = "unprepare",   [15] = "fires",        [20] = "drain",       [21] = "resume",
+        [22] = "resumed",     [24] = "detach",       [25] = "fetch",       [26] = "discard",
+        [28] = "ring_open",   [29] = "ring_begin",   [30] = "history_get", [31] = "report_get",
+        [32] = "explain_get",
 };
 
 static const char *const activity_kinds[_ACTIVITY_KIND_N] = {

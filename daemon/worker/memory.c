@@ -73,14 +73,13 @@ static bool nvml_own(Nvml *nvml, uint64_t *ret_n_bytes) {
 }
 
 /* In a container NVML lists pids of another namespace: then report the use of the whole device. */
-static bool nvml_ask(Nvml *nvml, uint64_t *ret_n_bytes) {
+static bool nvml_ask(Nvml *nvml, MemoryUse *ret_use) {
         NvmlMemory all;
 
-        if (nvml_own(nvml, ret_n_bytes))
-                return true;
         if (nvml->memory(nvml->device, &all) != 0)
                 return false;
-        *ret_n_bytes = all.used;
+        *ret_use = (MemoryUse){.own = all.used, .all = all.used};
+        (void)nvml_own(nvml, &ret_use->own);
         return true;
 }
 
@@ -102,25 +101,26 @@ static void memory_on_ask(uv_work_t *work) {
                 memory->nvml = nvml_open(memory->context->pci);
                 memory->opened = true;
         }
-        if (!memory->nvml || !nvml_ask(memory->nvml, &memory->n_bytes))
-                memory->n_bytes = NVML_UNKNOWN;
+        memory->has_use = memory->nvml && nvml_ask(memory->nvml, &memory->use);
 }
 
 static void memory_ask_driver(Memory *memory) {
         size_t n_free, n_total;
 
-        if (memory->context->cu->cuMemGetInfo(&n_free, &n_total) == CUDA_SUCCESS)
-                memory->func(n_total - n_free, memory->userdata);
+        if (memory->context->cu->cuMemGetInfo(&n_free, &n_total) != CUDA_SUCCESS)
+                return;
+        memory->use = (MemoryUse){.own = n_total - n_free, .all = n_total - n_free};
+        memory->func(&memory->use, memory->userdata);
 }
 
 static void memory_on_asked(uv_work_t *work, int status) {
         Memory *memory = work->data;
 
         memory->asking = false;
-        if (memory->n_bytes == NVML_UNKNOWN)
-                memory_ask_driver(memory);
+        if (memory->has_use)
+                memory->func(&memory->use, memory->userdata);
         else
-                memory->func(memory->n_bytes, memory->userdata);
+                memory_ask_driver(memory);
 }
 
 void memory_ask(Memory *memory) {

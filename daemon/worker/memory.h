@@ -5,8 +5,8 @@
 /*
  * Memory
  *
- * The device memory that this process uses: from NVML if it exists, else from the driver. NVML takes
- * milliseconds, so a thread asks it.
+ * The device memory that this process uses, and what all programs use of it: from NVML if it exists, else
+ * from the driver. NVML takes milliseconds, so a thread asks it.
  */
 
 #include <stdbool.h>
@@ -16,8 +16,14 @@
 
 #include "worker/context.h"
 
+/* Bytes. */
+typedef struct MemoryUse {
+        uint64_t own; /* of this process; of the whole device if that is not known */
+        uint64_t all; /* of the whole device */
+} MemoryUse;
+
 /* Called in the loop's thread. */
-typedef void (*MemoryFunc)(uint64_t n_bytes, void *userdata);
+typedef void (*MemoryFunc)(const MemoryUse *use, void *userdata);
 
 typedef struct Memory {
         Context *context;
@@ -30,7 +36,8 @@ typedef struct Memory {
         /* used by the thread while it asks */
         bool opened;
         struct Nvml *nvml; /* NULL: there is none */
-        uint64_t n_bytes;
+        bool has_use;
+        MemoryUse use;
 } Memory;
 
 /** memory_init() */

@@ -44,7 +44,7 @@ typedef enum WorkerMessageKind {
         FROM_WORKER_ENDS, /* items: WorkerEnd. Error, detail (1: nothing of it ran) and more (what its kernels printed) are those of the only one */
         FROM_WORKER_LATE, /* id of a job that ran past its timeout; the supervisor decides */
         FROM_WORKER_STOPPED, /* the worker exits next. Error, detail, more: assert text, items: WorkerInFlight, all without an end so far */
-        FROM_WORKER_STATS, /* number: bytes of device memory in use, more: what all jobs wait for, items: bytes of a gpuq.v1.WorkerCounters */
+        FROM_WORKER_STATS, /* number: bytes of device memory in use, id: those in use by all programs, more: what all jobs wait for, items: bytes of a gpuq.v1.WorkerCounters */
 } WorkerMessageKind;
 
 typedef struct WorkerHead {

@@ -249,7 +249,7 @@ static void report_fill_counters(Gpuq__V1__WorkerCounters *counters, const Issue
         counters->graph_evictions = issuer->graphs.n_evicted;
 }
 
-int report_stats(Outbox *outbox, uint64_t n_bytes, const Runner *runner) {
+int report_stats(Outbox *outbox, const MemoryUse *use, const Runner *runner) {
         Gpuq__V1__WorkerCounters counters;
         uint8_t packed[256];
 
@@ -258,7 +258,8 @@ int report_stats(Outbox *outbox, uint64_t n_bytes, const Runner *runner) {
                            &(WorkerMessage){
                                    {
                                            .kind = FROM_WORKER_STATS,
-                                           .number = n_bytes,
+                                           .id = use->all,
+                                           .number = use->own,
                                            .n_items = (uint32_t)gpuq__v1__worker_counters__pack(
                                                    &counters, packed),
                                    },

@@ -8,6 +8,7 @@
  * The worker's messages to the supervisor. All functions return 0 or the result of outbox_send().
  */
 
+#include "worker/memory.h"
 #include "worker/module.h"
 #include "worker/outbox.h"
 #include "worker/runner.h"
@@ -25,7 +26,7 @@ int report_late(Outbox *outbox, const Job *job);
 /** report_stopped() - unfinished jobs. @failure: the fault, or none. @output: assertion text, may be NULL. */
 int report_stopped(Outbox *outbox, const Runner *runner, const Failure *failure,
                    const char *output);
-/** report_stats() - @n_bytes: of device memory. */
-int report_stats(Outbox *outbox, uint64_t n_bytes, const Runner *runner);
+/** report_stats() - @use: of device memory. */
+int report_stats(Outbox *outbox, const MemoryUse *use, const Runner *runner);
 
 #endif

@@ -209,10 +209,10 @@ static void worker_on_unload(void *userdata) {
         runner_forget_functions(&worker->runner);
 }
 
-static void worker_on_memory(uint64_t n_bytes, void *userdata) {
+static void worker_on_memory(const MemoryUse *use, void *userdata) {
         Worker *worker = userdata;
 
-        worker_check_sent(worker, report_stats(&worker->outbox, n_bytes, &worker->runner));
+        worker_check_sent(worker, report_stats(&worker->outbox, use, &worker->runner));
 }
 
 static Arena *worker_find_arena(void *userdata, uint64_t id) {

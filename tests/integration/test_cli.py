@@ -19,7 +19,7 @@ from harness.client import Job, Out, i32
 from harness.patience import until
 
 OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
-VERBS = ["status", "kernels", "run", "queue", "cancel", "wait", "fetch", "history", "report", "metrics", "top", "doctor"]
+VERBS = ["status", "kernels", "run", "queue", "explain", "cancel", "wait", "fetch", "history", "report", "metrics", "top", "doctor"]
 TEXT_VERBS = ["metrics", "top"]  # they have no --json
 
 SOURCE = kernels.BASIC + r"""
@@ -122,6 +122,8 @@ def test_the_version_is_told():
     (["cancel", "1.1", "--all"], "expected job ids or --all"),
     (["cancel", "one"], "`one' is not a job id"),
     (["wait"], "expected one job id"),
+    (["explain"], "expected one job id"),
+    (["explain", "one"], "`one' is not a job id"),
     (["wait", "1.1", "1.2"], "expected one job id"),
     (["run"], "expected FILE:KERNEL"),
     (["run", "add"], "`add': expected FILE:KERNEL"),
@@ -210,22 +212,47 @@ def test_python_objects_are_refused(tmp_path):
 def test_status_as_tables_and_as_json(gpuqd):
     text = gpuqd.run("status")
     assert_ends(text, OK)
-    for heading in ("DEV", "MEMORY", "CONTEXTS", "COALESCED", "IN PLACE", "GRAPHS", "SHARE", "gpuqd ", "driver ", "0 waiting, 0 running"):
+    for heading in ("DEV", "MEM USED", "SHARE", "Your limits:", "gpuqd ", "driver ", "0 waiting, 0 running"):
         assert heading in text.stdout
     assert "\x1b" not in text.stdout
+    internals = ("CONTEXTS", "COALESCED", "IN PLACE", "GRAPHS", "QUANTA", "WEIGHT")
+    verbose = gpuqd.run("status", "--verbose").stdout
+    assert all(heading in verbose and heading not in text.stdout for heading in internals)
 
     status = document(gpuqd.run("status", "--json"))
     assert status["state"] == "ready" and status["queued"] == status["running"] == 0
     assert status["driver"] == ("cuda" if place.on_gpu() else "cpu")
     assert set(status) == {"version", "daemon", "driver", "driver_version", "state", "uptime_us", "lacks", "queued",
-                           "running", "devices", "workers", "users", "history_problem", "history_lost"}
+                           "running", "devices", "workers", "users", "history_problem", "history_lost", "uid", "limits"}
     assert set(status["devices"][0]) == {"index", "name", "uuid", "pci", "state", "drained", "memory_total",
-                                         "memory_arenas", "queued", "running", "quanta", "overruns", "xids"}
+                                         "memory_arenas", "memory_used", "queued", "running", "quanta", "overruns", "xids"}
     assert status["devices"][0]["state"] == "ready"
     for user in status["users"]:
         assert set(user) == {"uid", "user", "weight", "share", "gpu_seconds", "sessions", "queued", "running",
                              "modules", "arena_bytes", "device_bytes", "usage_seconds", "window_seconds", "done", "failed",
                              "cancelled"}
+
+
+def test_status_shows_your_limits_and_what_is_left_of_each(start_gpuqd):
+    gpuqd = start_gpuqd(jobs=50, arena_bytes="8M", gpu_seconds=3600)
+    client = gpuqd.connect()
+    arena = client.arena(1 << 20)
+    status = document(gpuqd.run("status", "--json"))
+    limits = {limit["key"]: limit for limit in status["limits"]}
+    assert list(limits) == ["sessions", "jobs", "queued_bytes", "arena_bytes", "device_bytes", "modules", "detached_jobs",
+                            "detached_bytes", "gpu_seconds"]
+    for limit in limits.values():
+        assert set(limit) == {"uid", "key", "limit", "used", "left"} and limit["uid"] == status["uid"] == client.welcome.uid
+    assert (limits["jobs"]["limit"], limits["jobs"]["used"], limits["jobs"]["left"]) == (50, 0, 50)
+    assert limits["sessions"]["used"] == 2
+    held = limits["arena_bytes"]
+    assert held["used"] >= arena.size and held["left"] <= held["limit"] - held["used"] and held["limit"] == 8 << 20
+    assert limits["device_bytes"]["limit"] is None
+    assert (limits["gpu_seconds"]["limit"], limits["gpu_seconds"]["left"]) == (3600, 3600)
+
+    text = gpuqd.run("status").stdout
+    assert re.search(r"^jobs +0 +50 +50 unfinished jobs$", text, re.M), text
+    assert re.search(r"^gpu_seconds +0 s +3600 s +3600 s ", text, re.M), text
 
 
 def test_status_shows_the_worker_that_ran_a_job(gpuqd, save):
@@ -236,7 +263,7 @@ def test_status_shows_the_worker_that_ran_a_job(gpuqd, save):
     assert set(worker["counters"]) == {"batches", "coalesced", "in_place", "staged_by_kernel", "staged_by_copy",
                                        "graph_hits", "graph_misses", "graph_evictions"}
     assert worker["contexts"] == 1 and worker["jobs"] >= 1
-    assert str(worker["pid"]) in gpuqd.run("status").stdout
+    assert str(worker["pid"]) in gpuqd.run("status", "--verbose").stdout
 
 
 def test_kernels_lists_the_builtin_ones():
@@ -255,12 +282,12 @@ def test_kernels_lists_the_builtin_ones():
     assert [parameter["kind"] for parameter in scale["parameters"]][:3] == ["f32", "pointer", "pointer"]
 
 
-def on_terminal(columns, *arguments, socket="/nonexistent/gpuqd.sock"):
+def on_terminal(columns, *arguments, socket="/nonexistent/gpuqd.sock", locale="C.UTF-8"):
     """The lines that gpuq prints on a terminal of this width."""
     main, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen([place.program("gpuq"), "--socket", socket, *arguments], stdout=terminal,
-                               env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "LC_ALL": "C.UTF-8"})
+                               env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "LC_ALL": locale})
     os.close(terminal)
     told = b""
     while True:
@@ -274,20 +301,25 @@ def on_terminal(columns, *arguments, socket="/nonexistent/gpuqd.sock"):
     return told.decode().splitlines()
 
 
-@pytest.mark.parametrize("columns", [80, 100, 132])
+@pytest.mark.parametrize("columns", [60, 74, 80, 100, 132])
 def test_kernels_breaks_lines_between_words(columns):
     rows = on_terminal(columns, "kernels")
     words = set(gpuq("kernels").stdout.split())
     assert max(map(len, rows)) <= columns
     assert [word for row in rows for word in row.split() if word not in words] == []
-    assert sum("grid" in row for row in rows) >= 18
+    assert columns < 80 or sum("grid" in row for row in rows) >= 18
+
+
+def test_kernels_keeps_to_80_columns_where_characters_are_escaped():
+    rows = on_terminal(80, "kernels", locale="C")
+    assert any("\\xc3" in row for row in rows) and max(map(len, rows)) <= 80
 
 
 def test_status_and_queue_keep_to_80_columns(drained, source):
     process = start_gpuq(drained, "run", f"{source}:hello", "i32:1")
     try:
         reason = first_line(process).split(": ", 2)[2]
-        for verb, kept in (("status", {"STATE", "MEMORY", "QUEUED", "RUNNING", "USER", "SHARE"}),
+        for verb, kept in (("status", {"STATE", "FREE", "WAITING", "RUNNING", "USER", "SHARE", "LEFT"}),
                            ("queue", {"ID", "USER", "STATE", "REASON", "WAITED", "DEV"})):
             rows = on_terminal(80, verb, socket=drained.socket)
             words = " ".join(rows).split()

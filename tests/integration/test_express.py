@@ -212,7 +212,7 @@ def test_switched_off_there_is_one_worker(start_gpuqd):
 
 def test_status_shows_it(gpuqd, client, module):
     held = Held(client, module)
-    text = gpuqd.run("status").stdout
+    text = gpuqd.run("status", "--verbose").stdout
     assert sum("(express)" in line for line in text.splitlines()) == 1, text
     held.open()
 

@@ -147,7 +147,7 @@ def test_a_private_gpuqd_has_one_too(private):
 
 def test_status_shows_it_without_a_user(private):
     spare = spare_of(private.connect())
-    line = next(line for line in private.run("status").stdout.splitlines() if line.split()[:1] == [str(spare)])
+    line = next(line for line in private.run("status", "--verbose").stdout.splitlines() if line.split()[:1] == [str(spare)])
     assert line.split()[2:5] == ["-", "-", "spare"]
 
 

@@ -241,6 +241,13 @@ def test_a_private_daemon_serves_nobody_else(start_gpuqd):
         daemon.connect(uid=ALICE)
 
 
+def test_only_administrators_see_the_limits_of_others(service, alice):
+    assert {limit.uid for limit in alice.status().limits} == {ALICE}
+    root = service.connect().status()
+    assert {limit.uid for limit in root.limits} >= {0, ALICE}
+    assert (alice.status().uid, root.uid) == (ALICE, 0)
+
+
 def test_the_cli_of_an_ordinary_user(service):
     result = service.run("status", uid=ALICE)
     assert result.returncode == 0, result.stderr

@@ -326,8 +326,15 @@ def test_the_daemons_state(gpuq, module, gate):
     assert status.devices[0].memory_total > 0 and status.users[0].sessions >= 1
     job, _ = held(gpuq, module, gate, label="seen")
     assert [entry.label for entry in client.queue(everybody=True)] == ["seen"]
+    assert {limit.key: limit.used for limit in gpuq.status().limits}["jobs"] == 1
+    assert gpuq.explain(job.id).label == "seen"
     gate.open()
     job.wait()
+    told = gpuq.explain(job.id)
+    assert (told.id, told.state, told.advice) == (job.id, "done", "nothing")
+    assert told.median.ran_us == told.times.ran_us > 0
+    with pytest.raises(gpuq.NotFoundError):
+        gpuq.explain("4000.7")
 
 
 # ---- results ----

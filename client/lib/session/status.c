@@ -28,6 +28,8 @@ static size_t status_n_texts(const Gpuq__V1__Status *status) {
                 n += strlen(status->workers[i]->state) + 1;
         for (size_t i = 0; i < status->n_users; i++)
                 n += strlen(status->users[i]->user) + 1;
+        for (size_t i = 0; i < status->n_limits; i++)
+                n += strlen(status->limits[i]->key) + 1;
         return n;
 }
 
@@ -49,6 +51,7 @@ static void status_fill_devices(gpuq_status *to, const Gpuq__V1__Status *from, B
                         .state = block_text(block, device->state),
                         .memory_total = device->memory_total,
                         .memory_arenas = device->memory_arenas,
+                        .memory_used = device->memory_used,
                         .queued = device->queued,
                         .running = device->running,
                         .quanta = device->quanta,
@@ -119,6 +122,20 @@ static void status_fill_users(gpuq_status *to, const Gpuq__V1__Status *from, Blo
         }
 }
 
+static void status_fill_limits(gpuq_status *to, const Gpuq__V1__Status *from, Block *block) {
+        for (size_t i = 0; i < from->n_limits; i++) {
+                const Gpuq__V1__UserLimit *limit = from->limits[i];
+
+                to->limits[i] = (gpuq_user_limit){
+                        .uid = limit->uid,
+                        .key = block_text(block, limit->key),
+                        .limit = limit->limit,
+                        .used = limit->used,
+                        .left = limit->left,
+                };
+        }
+}
+
 static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         gpuq_status *status;
         Block block;
@@ -126,7 +143,8 @@ static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
 
         r = block_new(sizeof(*status) + from->n_devices * sizeof(*status->devices) +
                               from->n_workers * sizeof(*status->workers) +
-                              from->n_users * sizeof(*status->users),
+                              from->n_users * sizeof(*status->users) +
+                              from->n_limits * sizeof(*status->limits),
                       status_n_texts(from), &block);
         if (r < 0)
                 return r;
@@ -135,9 +153,11 @@ static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         status->devices = (gpuq_device_status *)(status + 1);
         status->workers = (gpuq_worker_status *)(status->devices + from->n_devices);
         status->users = (gpuq_user_status *)(status->workers + from->n_workers);
+        status->limits = (gpuq_user_limit *)(status->users + from->n_users);
         status->n_devices = from->n_devices;
         status->n_workers = from->n_workers;
         status->n_users = from->n_users;
+        status->n_limits = from->n_limits;
         status->daemon = block_text(&block, from->daemon);
         status->driver = block_text(&block, from->driver);
         status->driver_version = block_text(&block, from->driver_version);
@@ -148,9 +168,11 @@ static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         status->lacks = *from->lacks ? block_text(&block, from->lacks) : NULL;
         status->history_problem = block_text(&block, from->history_problem);
         status->history_lost = from->history_lost;
+        status->uid = from->uid;
         status_fill_devices(status, from, &block);
         status_fill_workers(status, from, &block);
         status_fill_users(status, from, &block);
+        status_fill_limits(status, from, &block);
         *ret_status = status;
         return 0;
 }

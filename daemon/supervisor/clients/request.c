@@ -118,14 +118,19 @@ static const char *session_on_submit(Session *session, uint32_t serial,
 }
 
 /* An administrator may ask about any job; its id does not tell the user. */
-static const HistoryEntry *session_find_history(const Session *session, uint64_t id) {
-        const HistoryEntry *entry = history_find(session->submitter.user->history, id);
-        const User *user;
+const HistoryEntry *session_find_history(const Session *session, uint64_t id,
+                                         const User **ret_user) {
+        const User *user = session->submitter.user;
+        const HistoryEntry *entry = history_find(user->history, id);
 
-        if (entry || !session->peer.is_admin)
-                return entry;
-        for (user = session->engine->users; user && !entry; user = user->hh.next)
-                entry = history_find(user->history, id);
+        if (!entry && session->peer.is_admin)
+                for (user = session->engine->users; user; user = user->hh.next) {
+                        entry = history_find(user->history, id);
+                        if (entry)
+                                break;
+                }
+        if (entry)
+                *ret_user = user;
         return entry;
 }
 
@@ -133,12 +138,13 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         const Clients *clients = session->clients;
         Job *job = job_find(session->engine, id);
         const HistoryEntry *entry;
+        const User *user;
         int r;
 
         if (clients->detached_ops->wait(clients->detached, session, serial, id))
                 return NULL;
         if (!job) {
-                entry = session_find_history(session, id);
+                entry = session_find_history(session, id, &user);
                 if (!entry)
                         return failure_new(FAILURE_NOT_FOUND, "no job " JOB_ID_FORMAT,
                                            JOB_ID_PARTS(id));
@@ -431,6 +437,7 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
                 [GPUQ__V1__REQUEST__BODY_RESUMED] = {session_on_resumed},
                 [GPUQ__V1__REQUEST__BODY_HISTORY_GET] = {session_on_history_get, 16},
                 [GPUQ__V1__REQUEST__BODY_REPORT_GET] = {session_on_report_get, 16},
+                [GPUQ__V1__REQUEST__BODY_EXPLAIN_GET] = {session_on_explain_get},
         };
         size_t body = request->body_case;
 

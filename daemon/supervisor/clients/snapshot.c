@@ -121,37 +121,47 @@ void snapshot_ask_queue(Session *session, uint32_t serial, const Gpuq__V1__Queue
 
 /* ---- answering ------------------------------------------------------------- */
 
-/* Reply { serial, status } */
-static void snapshot_send_status(Session *session, uint32_t serial) {
+/* Reply { serial, status }: first what is the same for all, then the limits of the user who asks. */
+static void snapshot_send_status(Session *session, uint32_t serial, const uint8_t *limits,
+                                 size_t n_limits) {
         const Snapshot *snapshot = &session->clients->snapshot;
         uint8_t *payload, *begin, *p;
 
-        if (!session_reply_begin(session, PACK_FIELD_BYTES + PACK_PREFIX_BYTES + snapshot->n_status,
-                                 &payload))
+        if (!session_reply_begin(
+                    session, PACK_FIELD_BYTES + PACK_PREFIX_BYTES + snapshot->n_status + n_limits,
+                    &payload))
                 return;
         p = pack_number(payload, 1, serial);
         begin = p = pack_begin(p, GPUQ__V1__REPLY__BODY_STATUS);
         if (snapshot->n_status)
                 memcpy(p, snapshot->status, snapshot->n_status);
         p += snapshot->n_status;
+        memcpy(p, limits, n_limits);
+        p += n_limits;
         pack_end(begin, p);
         session_reply_end(session, (size_t)(p - payload));
 }
 
 static void snapshot_answer_status(Session *session, uint32_t serial) {
         Snapshot *snapshot = &session->clients->snapshot;
+        size_t n_limits = 0;
+        uint8_t *limits;
         int r = 0;
 
         if (!snapshot->status)
                 r = status_pack(session->clients, &snapshot->status, &snapshot->n_status);
-        bump_reset(session->clients->bump);
+        if (r == 0)
+                r = status_pack_limits(session->clients, session->submitter.user,
+                                       session->peer.is_admin, &limits, &n_limits);
         if (r < 0)
                 session_fail_request(
                         session, serial,
                         failure_new(FAILURE_MEMORY, "gpuqd has no memory for the status"));
         else
-                snapshot_send_status(session, serial);
-        serving_pay(&session->serving, SNAPSHOT_STEPS + snapshot->n_status / SNAPSHOT_BYTES_STEP);
+                snapshot_send_status(session, serial, limits, n_limits);
+        bump_reset(session->clients->bump);
+        serving_pay(&session->serving,
+                    SNAPSHOT_STEPS + (snapshot->n_status + n_limits) / SNAPSHOT_BYTES_STEP);
 }
 
 static void snapshot_drop_ask(SnapshotAsk *ask) {

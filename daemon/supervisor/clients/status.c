@@ -5,6 +5,7 @@
 
 #include "status.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "accounting_ops.h"
@@ -40,6 +41,7 @@ static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
                                                             : GPUQ__V1__DRAINED_BY__NOBODY;
         to->memory_total = device->memory_total;
         to->memory_arenas = device->arena_bytes;
+        to->memory_used = device->arena_bytes; /* workers may have measured more */
         to->queued = device->n_queued;
         to->running = device->n_running;
         to->quanta = device->quanta.n_quanta;
@@ -128,6 +130,76 @@ static int report_users(ReportStatus *report) {
         report->status.n_users = n;
         return 0;
 }
+
+/* ---- limits ---------------------------------------------------------------- */
+
+#define REPORT_LIMITS       (_USER_RESOURCE_N + 1u) /* of one user, with gpu_seconds */
+#define REPORT_LIMITS_USERS 4096u                   /* with more the reply could be too large */
+
+typedef struct ReportLimits {
+        Gpuq__V1__UserLimit *limits;
+        Gpuq__V1__UserLimit **list;
+        size_t n;
+} ReportLimits;
+
+static void report_limit(ReportLimits *report, const User *user, const char *key, uint64_t limit,
+                         uint64_t used, uint64_t left) {
+        Gpuq__V1__UserLimit *to = &report->limits[report->n];
+
+        gpuq__v1__user_limit__init(to);
+        to->uid = user->uid;
+        to->key = (char *)key;
+        to->limit = limit;
+        to->used = used;
+        to->left = left;
+        report->list[report->n++] = to;
+}
+
+static void report_user_limits(ReportLimits *report, const User *user, uint64_t now_ns) {
+        uint64_t seconds = user->person->limits.gpu_seconds;
+        uint64_t used_s = (uint64_t)ceil(user_window_seconds(user->person, now_ns));
+
+        for (UserResource i = 0; i < _USER_RESOURCE_N; ++i)
+                if (user_resource_key(i))
+                        report_limit(report, user, user_resource_key(i), user_limit(user, i),
+                                     user_used(user, i), user_left(user, i));
+        report_limit(report, user, "gpu_seconds", seconds ? seconds : UINT64_MAX, used_s,
+                     !seconds           ? UINT64_MAX
+                     : used_s < seconds ? seconds - used_s
+                                        : 0);
+}
+
+int status_pack_limits(Clients *clients, const User *user, bool of_all, uint8_t **ret_data,
+                       size_t *ret_n_data) {
+        size_t n_users = HASH_COUNT(clients->engine->users);
+        bool is_of_all = of_all && n_users <= REPORT_LIMITS_USERS;
+        size_t n = is_of_all ? n_users : 1;
+        uint64_t now_ns = engine_now(clients->engine);
+        Gpuq__V1__Status status = GPUQ__V1__STATUS__INIT;
+        ReportLimits report = {
+                .limits = bump_take(clients->bump, n * REPORT_LIMITS * sizeof(*report.limits)),
+                .list = bump_take(clients->bump, n * REPORT_LIMITS * sizeof(*report.list)),
+        };
+        const User *other;
+
+        if (!report.limits || !report.list)
+                return -ENOMEM;
+        if (!is_of_all)
+                report_user_limits(&report, user, now_ns);
+        for (other = clients->engine->users; is_of_all && other; other = other->hh.next)
+                report_user_limits(&report, other, now_ns);
+        status.uid = user->uid;
+        status.limits = report.list;
+        status.n_limits = report.n;
+        *ret_n_data = gpuq__v1__status__get_packed_size(&status);
+        *ret_data = bump_take(clients->bump, *ret_n_data + 1);
+        if (!*ret_data)
+                return -ENOMEM;
+        (void)gpuq__v1__status__pack(&status, *ret_data);
+        return 0;
+}
+
+/* ---- all of it ------------------------------------------------------------- */
 
 static int report_fill(ReportStatus *report) {
         const Engine *engine = report->engine;

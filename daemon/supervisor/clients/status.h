@@ -5,15 +5,24 @@
 /*
  * Status
  *
- * Devices, workers and users, the same for all who ask.
+ * Devices, workers and users, the same for all who ask; and limits, of the one who asks.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct Clients Clients;
+typedef struct User User;
 
 /** status_pack() - a packed Status, the caller's to free. Return: 0, or -ENOMEM. */
 int status_pack(Clients *clients, uint8_t **ret_data, size_t *ret_n_data);
+/**
+ * status_pack_limits() - the fields of a Status that are for one user: its limits, or those of all users unless they are very many
+ *
+ * Packed, to follow what status_pack() made. Its memory is clients->bump. Return: 0, or -ENOMEM.
+ */
+int status_pack_limits(Clients *clients, const User *user, bool of_all, uint8_t **ret_data,
+                       size_t *ret_n_data);
 
 #endif

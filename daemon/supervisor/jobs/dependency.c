@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "arena.h"
+#include "engine.h"
 #include "module.h"
 #include "submitter.h"
 #include "util/list.h"
@@ -121,11 +122,14 @@ bool dependency_is_beside(const Job *job, const Executor *executor) {
 }
 
 void dependency_unblock(JobEdge *edge) {
+        Job *job = edge->after;
+
         if (!edge->is_blocking)
                 return;
-        assert(edge->after->edges.n_blocking > 0);
+        assert(job->edges.n_blocking > 0);
         edge->is_blocking = false;
-        edge->after->edges.n_blocking--;
+        if (--job->edges.n_blocking == 0 && !job->clock.behind_ns)
+                job->clock.behind_ns = engine_now(job->engine) - job->clock.submitted_ns;
 }
 
 void dependency_end(JobEdge *edge) {

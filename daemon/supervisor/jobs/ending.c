@@ -42,6 +42,7 @@ static void ending_remember(const Job *job, const LedgerEnd *end) {
         entry->device = end->device;
         entry->waited_us = end->waited_us;
         entry->ran_us = end->ran_us;
+        job_note_times(job, job->clock.ended_ns, &entry->times);
 }
 
 /* Before any client is told: the next supervisor reports the same end and does not run the job

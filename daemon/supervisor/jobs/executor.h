@@ -78,7 +78,7 @@ typedef struct ExecutorOps {
         int (*probe)(Workers *workers, Device *check);
         /** make_room() - the device has no memory for the slot's worker, as a check found: stop another domain's. */
         void (*make_room)(Slot *slot);
-        /** report() - all workers, for `gpuq status`. Return: 0, or -ENOMEM. */
+        /** report() - all workers, and what they measured of @status's devices. Return: 0, or -ENOMEM. */
         int (*report)(const Workers *workers, ProtobufCAllocator *allocator,
                       Gpuq__V1__Status *status);
         /** stop_soon() - a job in it must end: stop the worker after a moment, unless that job ends by itself. */

@@ -89,6 +89,19 @@ const HistoryEntry *history_find(const History *history, uint64_t id) {
         return link ? &history->entries[link - 1] : NULL;
 }
 
+size_t history_of_class(const History *history, uint32_t class, int state,
+                        const HistoryEntry **entries) {
+        size_t n_held = MIN(history->n_added, HISTORY_MAX), n = 0;
+
+        for (size_t i = 0; i < n_held; ++i) {
+                const HistoryEntry *entry = &history->entries[i];
+
+                if (entry->times.class == class && entry->state == state)
+                        entries[n++] = entry;
+        }
+        return n;
+}
+
 size_t history_longest(const History *history) {
         size_t longest = 0;
 

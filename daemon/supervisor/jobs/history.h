@@ -11,6 +11,7 @@
  * entries.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,19 @@
 
 typedef struct History History;
 
+/* Where its time went, as far as waited_us and ran_us do not say. 0: not known, or nothing. */
+typedef struct HistoryTimes {
+        uint32_t class;     /* of its kernels and size; 0: not known */
+        uint32_t n_beside;  /* most jobs in its worker, itself included */
+        uint64_t behind_ns; /* it waited so long for the jobs before it */
+        uint64_t parked_ns; /* for its modules */
+        uint64_t worker_ns; /* from its hand-over to its worker until its end */
+        uint64_t gpu_ns;    /* if it was timed */
+        uint64_t n_moved;   /* bytes */
+        bool is_prepared;
+        bool is_pinned;
+} HistoryTimes;
+
 typedef struct HistoryEntry {
         uint64_t id;
         int state;     /* a JobState */
@@ -30,6 +44,7 @@ typedef struct HistoryEntry {
         uint64_t waited_us;
         uint64_t ran_us;
         char *text; /* NULL when done */
+        HistoryTimes times;
 } HistoryEntry;
 
 /** history_new() - empty. Return: 0, or -ENOMEM. */
@@ -50,6 +65,14 @@ HistoryEntry *history_enter(History *history, uint64_t id, unsigned hash, const 
 void history_add(History *history, const HistoryEntry *entry);
 /** history_find() - Return: the entry until the next add, or NULL when unknown or forgotten. */
 const HistoryEntry *history_find(const History *history, uint64_t id);
+/**
+ * history_of_class() - entries of jobs of a class that ended in one state
+ * @entries: at least HISTORY_MAX; valid until the next add
+ *
+ * Return: how many.
+ */
+size_t history_of_class(const History *history, uint32_t class, int state,
+                        const HistoryEntry **entries);
 /** history_longest() - the most steps of a search; for tests. */
 size_t history_longest(const History *history);
 

@@ -150,6 +150,7 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .work.device = spec->device,
                 .work.timeout_ms = spec->timeout_ms,
                 .work.repeatable = spec->repeatable,
+                .work.is_prepared = spec->texts.n_bytes != 0,
                 .work.timed = spec->timed,
                 .is_pooled = is_pooled,
                 .work.n_bytes = (uint32_t)(is_pooled ? JOB_POOL_BYTES : layout.total),

@@ -160,6 +160,7 @@ typedef struct JobWork {
         int device;          /* requested, or that of its buffers; -1: any */
         bool repeatable;
         bool timed;
+        bool is_prepared; /* fired from a prepared job */
 } JobWork;
 
 /* Its predecessors and successors. */
@@ -183,6 +184,8 @@ typedef struct JobClock {
         uint64_t submitted_ns;
         uint64_t started_ns; /* the latest hand-over to an executor */
         uint64_t ended_ns;
+        uint64_t behind_ns; /* from its submission until the jobs that it must follow had ended */
+        uint64_t parked_ns; /* in all; while it is PARKED, less the time when that began */
         uint64_t orphan_ns; /* when its session ended while the job ran */
 } JobClock;
 
@@ -332,6 +335,18 @@ bool job_changes_in_place(const Job *job, ArenaPlace place);
 bool job_has_variables(const Job *job);
 /** job_kernel_names() - "kernel add", "kernels add, scale" or "job 1.2"; at most n_text bytes. */
 void job_kernel_names(const Job *job, char *text, size_t n_text);
+/** job_note_times() - where its time went; for each job that ends, so written where it is kept. */
+static inline void job_note_times(const Job *job, uint64_t now_ns, HistoryTimes *to) {
+        to->class = (uint32_t)job->cost.class;
+        to->n_beside = job->cost.n_beside;
+        to->behind_ns = job->clock.behind_ns;
+        to->parked_ns = job->clock.parked_ns;
+        to->worker_ns = job->clock.started_ns ? now_ns - job->clock.started_ns : 0;
+        to->gpu_ns = job->outcome.gpu_ns;
+        to->n_moved = job->work.n_moved;
+        to->is_prepared = job->work.is_prepared;
+        to->is_pinned = job->work.device >= 0;
+}
 /** job_waited_us() - from submission to start, or up to now. */
 uint64_t job_waited_us(const Job *job, uint64_t now_ns);
 

@@ -151,6 +151,7 @@ static void place_unpark(Job *job) {
         Instance *instance = job->instance;
 
         TAILQ_REMOVE(&instance->parked, job, link);
+        job->clock.parked_ns += engine_now(job->engine);
         instance->executor->n_crowded -= instance->n_parked-- == INSTANCE_PARKED_MAX;
         instance->executor->n_parked--;
         job->instance = NULL;
@@ -201,6 +202,7 @@ void place_park(Job *job, Instance *instance) {
         place_load(job, device);
         job_set_place(job, JOB_PARKED);
         job->instance = instance;
+        job->clock.parked_ns -= engine_now(job->engine);
         TAILQ_INSERT_TAIL(&instance->parked, job, link);
         instance->executor->n_crowded += ++instance->n_parked == INSTANCE_PARKED_MAX;
         instance->executor->n_parked++;

@@ -331,6 +331,15 @@ uint64_t user_used(const User *user, UserResource resource) {
         return user->person->used[resource];
 }
 
+uint64_t user_left(const User *user, UserResource resource) {
+        uint64_t used = user_used(user, resource);
+        uint64_t most = MIN(user_limit(user, resource), quota_most(&user->quotas[resource], used));
+
+        if (most == UINT64_MAX)
+                return UINT64_MAX;
+        return used < most ? most - used : 0;
+}
+
 const char *user_resource_key(UserResource resource) {
         static const char *const keys[_USER_RESOURCE_N] = {
                 [USER_SESSIONS] = "sessions",           [USER_JOBS] = "jobs",

@@ -196,6 +196,8 @@ Failure *user_quota_failure(const User *user, UserResource resource, uint64_t as
 uint64_t user_used(const User *user, UserResource resource);
 /** user_limit() - its limit of a resource. */
 uint64_t user_limit(const User *user, UserResource resource);
+/** user_left() - what it can still get of a resource, also of what all users share; UINT64_MAX: no end. */
+uint64_t user_left(const User *user, UserResource resource);
 /** user_resource_key() - the resource's key in gpuqd.conf; NULL: its limit is fixed. */
 const char *user_resource_key(UserResource resource);
 

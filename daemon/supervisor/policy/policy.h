@@ -14,6 +14,7 @@
  * tests/unit/policy tests it on a simulated clock.
  */
 
+#include "advice.h"
 #include "allowance.h"
 #include "decay.h"
 #include "duration.h"

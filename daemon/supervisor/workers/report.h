@@ -5,7 +5,7 @@
 #include "pool.h"
 #include "proto/gpuq.pb-c.h"
 
-/** report_workers() - implements ExecutorOps.report(); all memory is the allocator's. */
+/** report_workers() - implements ExecutorOps.report(); @status has its devices, and all memory is the allocator's. */
 int report_workers(const Workers *workers, ProtobufCAllocator *allocator, Gpuq__V1__Status *status);
 
 #endif

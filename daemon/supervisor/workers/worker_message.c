@@ -214,6 +214,7 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
                 return "it sent counters that are not protobuf";
 
         worker->memory = stats->head.number;
+        worker->device_memory = stats->head.id;
         worker->counters = *counters;
         /* Without the unknown fields, which are freed with the message. */
         worker->counters.base =

@@ -91,6 +91,36 @@ static void those_who_ask_early_share_the_next_status(void **state) {
         fake_free(fake);
 }
 
+/* A status that several users share has the limits of none of them but the one who asks. */
+static void each_gets_its_own_limits_with_a_shared_status(void **state) {
+        Fake *fake = fake_new(0, NULL);
+        FakeClient *clients[2];
+
+        for (size_t i = 0; i < ARRAY_SIZE(clients); ++i)
+                clients[i] = fake_client(fake, FAKE_UID + (uint32_t)i);
+        fake_submit(clients[1], (FakeJob){});
+        for (size_t i = 0; i < ARRAY_SIZE(clients); ++i)
+                ask_status(clients[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(clients); ++i) {
+                const Gpuq__V1__Status *status = status_of(clients[i]);
+                const Gpuq__V1__UserLimit *jobs = NULL;
+
+                assert_int_equal(status->n_users, 2);
+                assert_int_equal(status->uid, FAKE_UID + i);
+                for (size_t k = 0; k < status->n_limits; ++k) {
+                        assert_int_equal(status->limits[k]->uid, FAKE_UID + i);
+                        if (strcmp(status->limits[k]->key, "jobs") == 0)
+                                jobs = status->limits[k];
+                }
+                assert_non_null(jobs);
+                assert_int_equal(jobs->used, i);
+                assert_int_equal(jobs->left, jobs->limit - i);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(clients); ++i)
+                fake_client_close(clients[i]);
+        fake_free(fake);
+}
+
 /* The timer takes it, without anything else happening. */
 static void an_early_request_is_answered_by_itself(void **state) {
         Fake *fake = fake_new(0, NULL);
@@ -320,6 +350,7 @@ static void the_oldest_of_too_many_lists_is_dropped(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(those_who_ask_early_share_the_next_status),
+                cmocka_unit_test(each_gets_its_own_limits_with_a_shared_status),
                 cmocka_unit_test(an_early_request_is_answered_by_itself),
                 cmocka_unit_test(a_report_shows_what_was_submitted_before_it),
                 cmocka_unit_test(who_asks_too_often_is_not_read_meanwhile),

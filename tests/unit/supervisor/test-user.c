@@ -452,6 +452,25 @@ static void history_has_short_chains_for_ids_that_a_client_chose(void **state) {
         history_free(history);
 }
 
+static void a_history_finds_the_jobs_of_a_class(void **state) {
+        const HistoryEntry *entries[HISTORY_MAX];
+        History *history;
+
+        assert_int_equal(history_new(&history), 0);
+        assert_int_equal(history_of_class(history, 7, JOB_DONE, entries), 0);
+        history_add(history, &(HistoryEntry){.id = 1, .state = JOB_DONE, .times.class = 7});
+        history_add(history, &(HistoryEntry){.id = 2, .state = JOB_FAILED, .times.class = 7});
+        history_add(history, &(HistoryEntry){.id = 3, .state = JOB_DONE, .times.class = 8});
+        assert_int_equal(history_of_class(history, 7, JOB_DONE, entries), 1);
+        assert_int_equal(entries[0]->id, 1);
+        for (uint64_t id = 4; id < 4 + HISTORY_MAX; ++id) /* the others are forgotten */
+                history_add(history,
+                            &(HistoryEntry){.id = id, .state = JOB_DONE, .times.class = 9});
+        assert_int_equal(history_of_class(history, 7, JOB_DONE, entries), 0);
+        assert_int_equal(history_of_class(history, 9, JOB_DONE, entries), HISTORY_MAX);
+        history_free(history);
+}
+
 static void learn_alone(Duration *duration, uint64_t key, uint64_t ns) {
         duration_learn(duration, key, ns, 1, ns);
 }
@@ -580,6 +599,7 @@ int main(void) {
                 cmocka_unit_test(over_the_limit_it_says_for_how_long),
                 cmocka_unit_test(history_forgets_the_oldest_first),
                 cmocka_unit_test(history_has_short_chains_for_ids_that_a_client_chose),
+                cmocka_unit_test(a_history_finds_the_jobs_of_a_class),
                 cmocka_unit_test(durations_are_learnt_by_class),
                 cmocka_unit_test(jobs_in_flight_together_count_a_part_each),
                 cmocka_unit_test(a_short_job_stuck_behind_a_long_one_stays_short),

@@ -80,7 +80,7 @@ class Result(ctypes.Structure):
 class DeviceStatus(ctypes.Structure):
     _fields_ = [("index", c_uint), ("name", c_char_p), ("uuid", c_char_p), ("pci", c_char_p), ("state", c_char_p),
                 ("memory_total", c_uint64), ("memory_arenas", c_uint64), ("queued", c_uint), ("running", c_uint),
-                ("quanta", c_uint64), ("overruns", c_uint64), ("drained", c_char_p), ("xids", c_int64)]
+                ("quanta", c_uint64), ("overruns", c_uint64), ("drained", c_char_p), ("xids", c_int64), ("memory_used", c_uint64)]
 
 
 class WorkerCounters(ctypes.Structure):
@@ -102,11 +102,16 @@ class UserStatus(ctypes.Structure):
                 ("cancelled", c_uint64)]
 
 
+class UserLimit(ctypes.Structure):
+    _fields_ = [("uid", c_uint32), ("key", c_char_p), ("limit", c_uint64), ("used", c_uint64), ("left", c_uint64)]
+
+
 class Status(ctypes.Structure):
     _fields_ = [("daemon", c_char_p), ("driver", c_char_p), ("driver_version", c_char_p), ("state", c_char_p),
                 ("devices", POINTER(DeviceStatus)), ("workers", POINTER(WorkerStatus)), ("users", POINTER(UserStatus)),
                 ("n_devices", c_size_t), ("n_workers", c_size_t), ("n_users", c_size_t), ("queued", c_uint),
-                ("running", c_uint), ("uptime_us", c_uint64), ("lacks", c_char_p)]
+                ("running", c_uint), ("uptime_us", c_uint64), ("lacks", c_char_p), ("history_problem", c_char_p),
+                ("history_lost", c_uint64), ("uid", c_uint32), ("limits", POINTER(UserLimit)), ("n_limits", c_size_t)]
 
 
 class QueueEntry(ctypes.Structure):
@@ -117,6 +122,17 @@ class QueueEntry(ctypes.Structure):
 
 class Queue(ctypes.Structure):
     _fields_ = [("entries", POINTER(QueueEntry)), ("n_entries", c_size_t)]
+
+
+class JobTimes(ctypes.Structure):
+    _fields_ = [(name, c_uint64) for name in ("dependencies_us", "module_us", "queue_us", "launch_us", "ran_us",
+                                              "moved_bytes", "gpu_ns")]
+
+
+class Explanation(ctypes.Structure):
+    _fields_ = [("id", c_uint64), ("uid", c_uint32), ("state", c_char_p), ("label", c_char_p), ("kernel", c_char_p),
+                ("reason", c_char_p), ("device", c_int), ("times", JobTimes), ("median", JobTimes),
+                ("n_median", c_size_t), ("n_beside", c_uint), ("advice", c_char_p)]
 
 
 class Cancelled(ctypes.Structure):
@@ -146,6 +162,7 @@ _WAITING = {
     "cancel": (c_int, c_void_p),
     "get_status": (c_int, c_void_p, POINTER(POINTER(Status))),
     "get_queue": (c_int, c_void_p, c_int64, POINTER(POINTER(Queue))),
+    "explain": (c_int, c_void_p, c_uint64, POINTER(POINTER(Explanation))),
     "cancel_ids": (c_int, c_void_p, c_void_p, c_size_t, POINTER(Cancelled)),
 }
 
@@ -185,6 +202,7 @@ _SHORT = {
     "prepared_free": (None, c_void_p),
     "id_parse": (c_int, c_char_p, POINTER(c_uint64)),
     "status_free": (None, c_void_p),
+    "explanation_free": (None, c_void_p),
     "queue_free": (None, c_void_p),
 }
 

@@ -17,6 +17,8 @@ def _plain(struct: ctypes.Structure) -> SimpleNamespace:
     for name, kind in struct._fields_:
         if not isinstance(kind, type(ctypes.POINTER(ctypes.c_int))):
             value = getattr(struct, name)
+            if isinstance(value, ctypes.Structure):
+                value = _plain(value)
             values[name] = native.decode(value) if kind is ctypes.c_char_p else value
     return SimpleNamespace(**values)
 
@@ -27,7 +29,7 @@ def _status(client) -> SimpleNamespace:
     try:
         status = told.contents
         plain = _plain(status)
-        for name in ("devices", "workers", "users"):
+        for name in ("devices", "workers", "users", "limits"):
             setattr(plain, name, [_plain(getattr(status, name)[i]) for i in range(getattr(status, f"n_{name}"))])
             delattr(plain, f"n_{name}")
     finally:
@@ -58,8 +60,8 @@ def status(client=None) -> SimpleNamespace:
     """The state of the daemon.
 
     The members are `daemon`, `driver`, `driver_version`, `state`, `queued`, `running`, `uptime` (seconds), and the
-    lists `devices`, `workers` and `users`. The entries of the lists have the members of `gpuq status --json`. Memory is
-    in bytes.
+    lists `devices`, `workers`, `users` and `limits` (of this user; 2**64 - 1: none). The entries of the lists have the
+    members of `gpuq status --json`. Memory is in bytes.
     """
     return _status(client or clients.default_client())
 
@@ -71,6 +73,22 @@ def queue(client=None, everybody: bool = False) -> list[SimpleNamespace]:
     `ran` in seconds.
     """
     return _queue(client or clients.default_client(), everybody)
+
+
+def explain(id, client=None) -> SimpleNamespace:
+    """Where the time of a job went, by id, such as "12.3", and what would help it most.
+
+    The members are those of `gpuq explain --json`.
+    """
+    client = client or clients.default_client()
+    told = ctypes.POINTER(native.Explanation)()
+    client._check(native.explain(client._connection(), clients.job_id(id), byref(told)))
+    try:
+        plain = _plain(told.contents)
+    finally:
+        native.explanation_free(told)
+    plain.id = JobId(plain.id)
+    return plain
 
 
 def cancel(*ids) -> int:

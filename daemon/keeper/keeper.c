@@ -505,7 +505,7 @@ static void keeper_on_deadlines(Keeper *keeper) {
 
 /* ---- loop ------------------------------------------------------------------ */
 
-/* One look at the clock: whether it listens and how long it sleeps must not be of two moments. */
+/* Reads the clock once: if it advanced in between, the keeper would neither listen nor wake up. */
 int keeper_turn(Keeper *keeper) {
         Link *link = keeper->supervisor.link;
         uint64_t now = now_ms();

@@ -116,39 +116,49 @@ static void log_write(int level, const char *fields, char *text) {
 static Repeat log_repeat;
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER; /* of log_repeat */
 
-static void log_write_count(int level, unsigned n) {
-        char text[64];
+static void log_write_count(const Repeat *before) {
+        char text[LOG_TEXT_MAX + 64];
 
-        if (n == 0)
+        if (before->n_counted == 0)
                 return;
-        snprintf(text, sizeof(text), "the last line was repeated %u time%s", n, n == 1 ? "" : "s");
-        log_write(level, NULL, text);
+        snprintf(text, sizeof(text), "repeated %u more time%s: %s", before->n_counted,
+                 before->n_counted == 1 ? "" : "s", before->text);
+        log_write(before->level, NULL, text);
 }
 
-static bool log_count(int level, const char *text) {
+static bool log_may_write(int level, const char *text) {
         struct timespec now;
-        int last_level = level;
-        unsigned n = 0;
-        bool is_new;
+        Repeat before;
+        bool may_write;
 
-        /* Not waited for: in a child of fork() a thread that is not there may have it. */
+        /* Do not wait: after fork() the owner of the lock may not exist in the child. */
         if (pthread_mutex_trylock(&log_lock) != 0)
                 return true;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        is_new = repeat_take(&log_repeat, level, text,
-                             (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, &n,
-                             &last_level);
-        if (is_new)
-                log_write_count(last_level, n);
+        may_write = repeat_take(&log_repeat, level, text,
+                                (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, &before);
+        log_write_count(&before);
         pthread_mutex_unlock(&log_lock);
-        return is_new;
+        return may_write;
 }
 
 __attribute__((destructor)) void log_flush(void) {
+        Repeat before;
+
         if (pthread_mutex_trylock(&log_lock) != 0)
                 return;
-        log_write_count(log_repeat.level, repeat_end(&log_repeat));
+        repeat_end(&log_repeat, &before);
+        log_write_count(&before);
         pthread_mutex_unlock(&log_lock);
+}
+
+/* The parent writes what it has counted. */
+static void log_on_fork(void) {
+        log_repeat = (Repeat){};
+}
+
+__attribute__((constructor)) static void log_prepare(void) {
+        (void)pthread_atfork(NULL, NULL, log_on_fork);
 }
 
 void log_full(int level, const char *fields, const char *format, ...) {
@@ -165,7 +175,7 @@ void log_full(int level, const char *fields, const char *format, ...) {
         text_clean_line(text); /* one message is one line, whatever a name in it contains */
 
         /* The fields of a line may differ though its text does not: it is always written. */
-        if (log_count(level, fields ? "" : text))
+        if (log_may_write(level, fields ? "" : text))
                 log_write(level, fields, text);
         errno = saved_errno;
 }

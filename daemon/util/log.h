@@ -10,8 +10,8 @@
  *
  *     log_full(LOG_INFO, "GPUQ_JOB=12.3 GPUQ_UID=1000", "job %s started", id);
  *
- * A line without fields that comes again within 10 s is counted (repeat.h): "the last line was
- * repeated 5 times" is written before the next line, or at exit.
+ * Of a line without fields that comes again and again only the first three within 10 s are written
+ * (repeat.h): "repeated 5 more times: TEXT" is written before the next line, or at exit.
  */
 
 #include <syslog.h>

@@ -45,15 +45,14 @@ def kill_a_worker(service):
 
 
 def fault(service):
-    """On the CPU driver a worker dies of it."""
+    """On the CPU driver the fault kills the worker."""
     with service.connect(uid=FAULTY) as client:
         module = client.load(kernels.BASIC)
         ended = client.run(Job().launch(module, "wild", [InOut(client.arena(4)), u64(FAR)]))
         assert ended.error.code in ALLOWED, ended
 
 
-def leave_without_a_word(service):
-    """A client that ends in the midst of its jobs."""
+def disconnect_with_jobs_queued(service):
     client = service.connect(uid=FAULTY)
     module = client.load(kernels.BASIC)
     source, target = client.arena(256), client.arena(256)
@@ -71,7 +70,7 @@ def kill_the_supervisor(service):
     os.kill(service.supervisor(), 9)
 
 
-ALWAYS = (readers, reload_twice, kill_a_worker, fault, leave_without_a_word)
+ALWAYS = (readers, reload_twice, kill_a_worker, fault, disconnect_with_jobs_queued)
 EARLY = (drain, kill_the_supervisor)  # these end the processes whose growth is looked for
 
 
@@ -92,7 +91,7 @@ def grown(samples):
     found = []
     for name in samples[0]:
         mine = [sample[name] for sample in samples]
-        assert len({one["pid"] for one in mine}) == 1, f"the {name} was another one: {mine}"
+        assert len({one["pid"] for one in mine}) == 1, f"the {name} was restarted: {mine}"
         early, late = mine[:len(mine) // 2], mine[len(mine) // 2:]
         for what in ("descriptors", "threads"):  # a worker more or less has some
             if statistics.median(one[what] for one in late) > max(one[what] for one in early):

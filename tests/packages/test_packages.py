@@ -88,6 +88,12 @@ def test_the_service_runs_after_the_installation_and_says_what_it_lacks(machine)
     assert "\ngpuq:" in users and "\ngpuq-worker:" in users
 
 
+def test_a_reload_is_heeded(serving):
+    serving.write("/etc/gpuq/gpuqd.conf.d/more.conf", "[gpuqd]\njobs = 7777\n")
+    serving.run("systemctl", "reload", "gpuqd")
+    until(lambda: "jobs" in serving.log() and "7777" in serving.log(), "the new limit to be told")
+
+
 def test_the_demo_as_two_users(serving):
     for uid in USERS:
         assert "100 of 100" in serving.run("/usr/libexec/gpuq/gpuq-demo", uid=uid)
@@ -137,9 +143,17 @@ def test_an_upgrade_under_load_loses_nothing(serving):
     assert "device = cpu" in serving.path("/etc/gpuq/gpuqd.conf").read_text(), "the administrator's change is gone"
 
 
+def test_an_upgrade_starts_nothing_that_was_stopped(serving):
+    serving.run("systemctl", "stop", "gpuqd.socket", "gpuqd.service")
+    apt(serving, "install", "--reinstall", f"/opt/packages{NEXT}/{next(serving.path(f'/opt/packages{NEXT}').glob('gpuqd_*.deb')).name}")
+    assert serving.show("gpuqd.service", "ActiveState") == serving.show("gpuqd.socket", "ActiveState") == "inactive"
+    serving.run("systemctl", "start", "gpuqd.socket", "gpuqd.service")
+
+
 def test_what_is_purged_is_gone(serving):
     apt(serving, "purge", *NAMES)
     assert serving.show("gpuqd.socket", "LoadState") == "not-found"
     assert not [pid for pid in processes.descendants(serving.init) if processes.name(pid).startswith("gpuqd")]
     for path in ("/run/gpuq/gpuqd.sock", "/etc/gpuq", "/usr/libexec/gpuq", "/var/cache/gpuq"):
         assert not serving.path(path).exists(), path
+    assert serving.path("/var/lib/gpuqd").exists(), "users' jobs and the history are gone"

@@ -548,16 +548,6 @@ static void reload_with_a_wrong_file_keeps_the_old_one(void **state) {
         daemon_stop(&daemon_);
 }
 
-static void line_that_repeats_is_counted(void **state) {
-        daemon_start_serving(&daemon_, true);
-        shell("echo wrong > %s", place.config);
-        kill(daemon_.pid, SIGHUP);
-        assert_true(daemon_logs(&daemon_, "cannot reload the configuration"));
-        kill(daemon_.pid, SIGHUP); /* read before the SIGTERM that follows */
-        daemon_stop(&daemon_);
-        assert_has(daemon_.text, "gpuqd: the last line was repeated 1 time\n");
-}
-
 static void reload_leaves_the_devices_until_a_restart(void **state) {
         daemon_start_serving(&daemon_, true);
         shell("echo '[gpuqd]\ncpu_devices = 7' > %s", place.config);
@@ -824,7 +814,6 @@ int main(void) {
                 TEST(supervisor_that_never_comes_up_ends_gpuqd),
                 TEST(reload_with_a_right_file_reaches_the_supervisor),
                 TEST(reload_with_a_wrong_file_keeps_the_old_one),
-                TEST(line_that_repeats_is_counted),
                 TEST(reload_leaves_the_devices_until_a_restart),
                 TEST(supervisor_that_does_not_end_is_ended),
                 TEST(what_is_killed_at_the_end_has_ended_before_the_keeper),

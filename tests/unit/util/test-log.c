@@ -12,7 +12,9 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "util/log.h"
@@ -81,47 +83,70 @@ static void errno_is_left_alone(void **state) {
         assert_int_equal(errno, EXDEV);
 }
 
-static void line_that_comes_again_is_counted(void **state) {
+static void write_three_times(const char *text) {
+        char line[64];
+
+        snprintf(line, sizeof(line), "gpuqd: %s\n", text);
+        for (unsigned i = 0; i < 3; i++)
+                assert_string_equal(capture(NULL, text), line);
+}
+
+static void line_that_comes_again_and_again_is_counted(void **state) {
         log_open("gpuqd", LOG_INFO);
-        assert_string_equal(capture(NULL, "same"), "gpuqd: same\n");
+        write_three_times("same");
         assert_string_equal(capture(NULL, "same"), "");
         assert_string_equal(capture(NULL, "same"), "");
         assert_string_equal(capture(NULL, "other"),
-                            "gpuqd: the last line was repeated 2 times\ngpuqd: other\n");
-        assert_string_equal(capture(NULL, "other"), "");
-        assert_string_equal(capture(FIELDS, "other"),
-                            "gpuqd: the last line was repeated 1 time\ngpuqd: other\n");
+                            "gpuqd: repeated 2 more times: same\ngpuqd: other\n");
         assert_string_equal(capture(FIELDS, "other"), "gpuqd: other\n");
+}
+
+static void line_with_fields_is_always_written(void **state) {
+        log_open("gpuqd", LOG_INFO);
+        for (unsigned i = 0; i < 5; i++)
+                assert_string_equal(capture(FIELDS, "same"), "gpuqd: same\n");
 }
 
 static void count_is_written_at_the_end(void **state) {
         log_open("gpuqd", LOG_INFO);
-        capture(NULL, "same");
-        capture(NULL, "same");
-        assert_string_equal(capture(NULL, NULL), "gpuqd: the last line was repeated 1 time\n");
+        write_three_times("end");
+        assert_string_equal(capture(NULL, "end"), "");
+        assert_string_equal(capture(NULL, NULL), "gpuqd: repeated 1 more time: end\n");
         assert_string_equal(capture(NULL, NULL), "");
-        assert_string_equal(capture(NULL, "same"), "gpuqd: same\n");
+        write_three_times("end");
+}
+
+static void child_leaves_the_count_to_its_parent(void **state) {
+        int status;
+        pid_t pid;
+
+        log_open("gpuqd", LOG_INFO);
+        write_three_times("parent");
+        assert_string_equal(capture(NULL, "parent"), "");
+        pid = fork();
+        if (pid == 0)
+                _exit(strcmp(capture(NULL, "child"), "gpuqd: child\n") != 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_string_equal(capture(NULL, NULL), "gpuqd: repeated 1 more time: parent\n");
 }
 
 static void repetition_ends_with_its_time_its_text_or_its_level(void **state) {
-        Repeat repeat = {};
-        unsigned n;
-        int level;
+        Repeat repeat = {}, before;
 
-        assert_true(repeat_take(&repeat, LOG_ERR, "a", 5, &n, &level));
-        assert_int_equal(n, 0);
-        assert_false(repeat_take(&repeat, LOG_ERR, "a", 6, &n, &level));
-        assert_false(repeat_take(&repeat, LOG_ERR, "a", 4 + REPEAT_NS, &n, &level));
-        assert_true(repeat_take(&repeat, LOG_ERR, "a", 5 + REPEAT_NS, &n, &level));
-        assert_int_equal(n, 2);
-        assert_int_equal(level, LOG_ERR);
-        assert_true(repeat_take(&repeat, LOG_INFO, "a", 5 + REPEAT_NS, &n, &level));
-        assert_int_equal(n, 0);
-        assert_false(repeat_take(&repeat, LOG_INFO, "a", 6 + REPEAT_NS, &n, &level));
-        assert_true(repeat_take(&repeat, LOG_INFO, "b", 7 + REPEAT_NS, &n, &level));
-        assert_int_equal(n, 1);
-        assert_int_equal(repeat_end(&repeat), 0);
-        assert_true(repeat_take(&repeat, LOG_INFO, "b", 8 + REPEAT_NS, &n, &level));
+        for (unsigned i = 0; i < REPEAT_WRITTEN; i++)
+                assert_true(repeat_take(&repeat, LOG_ERR, "a", 5 + i, &before));
+        assert_false(repeat_take(&repeat, LOG_ERR, "a", 9, &before));
+        assert_false(repeat_take(&repeat, LOG_ERR, "a", 4 + REPEAT_NS, &before));
+        assert_true(repeat_take(&repeat, LOG_ERR, "a", 5 + REPEAT_NS, &before));
+        assert_int_equal(before.n_counted, 2);
+        assert_int_equal(before.level, LOG_ERR);
+        assert_string_equal(before.text, "a");
+        assert_true(repeat_take(&repeat, LOG_INFO, "a", 5 + REPEAT_NS, &before));
+        assert_int_equal(before.n_counted, 0);
+        assert_true(repeat_take(&repeat, LOG_INFO, "b", 7 + REPEAT_NS, &before));
+        repeat_end(&repeat, &before);
+        assert_int_equal(before.n_counted, 0);
 }
 
 int main(void) {
@@ -131,7 +156,9 @@ int main(void) {
                 cmocka_unit_test(message_stays_one_line),
                 cmocka_unit_test(long_message_is_cut),
                 cmocka_unit_test(errno_is_left_alone),
-                cmocka_unit_test(line_that_comes_again_is_counted),
+                cmocka_unit_test(line_that_comes_again_and_again_is_counted),
+                cmocka_unit_test(line_with_fields_is_always_written),
+                cmocka_unit_test(child_leaves_the_count_to_its_parent),
                 cmocka_unit_test(count_is_written_at_the_end),
                 cmocka_unit_test(repetition_ends_with_its_time_its_text_or_its_level),
         };

@@ -23,9 +23,9 @@
 
 /* ---- socket ---------------------------------------------------------------- */
 
-/* A private gpuqd makes it with mode 0600. */
+/* A private gpuqd makes it with mode 0600. The service's may have that too, but root owns it. */
 static bool socket_is_of_another(const struct stat *st) {
-        return !(st->st_mode & 077) && st->st_uid != geteuid();
+        return !(st->st_mode & 077) && st->st_uid != 0 && st->st_uid != geteuid();
 }
 
 static void socket_missing(Doctor *doctor, int error) {

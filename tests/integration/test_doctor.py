@@ -112,8 +112,9 @@ def test_no_daemon(tmp_path):
     ended = doctor(tmp_path / "none.sock")
     assert ended.returncode == PROBLEM and not ended.stderr
     assert "No such file or directory" in ended.stdout and "gpuqd --private" in ended.stdout
-    found = findings(tmp_path / "none.sock")
+    found = findings(tmp_path / "none.sock", env={"PATH": os.environ["PATH"]})
     assert "socket" in problems(found) and "daemon" not in found
+    assert "'gpuqd --private --socket PATH' and set GPUQ_SOCKET=PATH" in found["socket"][0]["advice"]
 
 
 def test_a_socket_on_which_nobody_listens(start_gpuqd):

@@ -386,6 +386,7 @@ static void other_users_of_the_gpu_are_named(void **state) {
         assert_found(DOCTOR_OK, "no other process");
         make_process(13, "python3\n", "/dev/nvidia0");
         doctor_check_others(&doctor);
+        assert_text_has(doctor.findings[0].advice, "programs that draw on the screen");
         assert_found(DOCTOR_NOTE, "other processes have a GPU open (1): python3 (13)");
         for (int pid = 14; pid < 20; pid++)
                 make_process(pid, "train\n", "/dev/nvidia-uvm");

@@ -10,41 +10,70 @@
 #include <sys/un.h>
 
 #include "util/human.h"
+#include "util/socket-path.h"
 #include "who.h"
 
-#define FREE_LITTLE   (UINT64_C(1) << 30) /* bytes */
-#define FILES_FEW     4096ull             /* descriptors */
-#define TASKS_FEW     512ull              /* threads */
-#define ARGUMENTS_MAX 64u
+#define FREE_LITTLE (UINT64_C(1) << 30) /* bytes */
+#define FILES_FEW   4096ull             /* descriptors */
+#define TASKS_FEW   512ull              /* threads */
 
-#define ADVICE_START                                                                               \
-        "start the service with `systemctl enable --now gpuqd.socket', or your own with `gpuqd "   \
-        "--private'"
-#define ADVICE_LOG "the log has more: `journalctl -u gpuqd', or what a private gpuqd printed"
+#define RUN_MAX_MS 10000 /* of a program */
+
+#define ADVICE_LOG "read the log: `journalctl -u gpuqd', or what a private gpuqd printed"
 
 /* ---- socket ---------------------------------------------------------------- */
+
+/* A private gpuqd makes it with mode 0600. The service's may have that too, but root owns it. */
+static bool socket_is_of_another(const struct stat *st) {
+        return !(st->st_mode & 077) && st->st_uid != 0 && st->st_uid != geteuid();
+}
+
+static void socket_missing(Doctor *doctor, int error) {
+        char advice[192];
+
+        snprintf(advice, sizeof(advice),
+                 "start the service with `systemctl enable --now gpuqd.socket' as root, or your "
+                 "own with %s",
+                 socket_path_hint());
+        doctor_found(doctor, DOCTOR_PROBLEM,
+                     error == ENOENT
+                             ? advice
+                             : "check the path, and that you may enter the folders above it",
+                     "%s: %s", doctor->socket, strerror(error));
+}
+
+static void socket_closed(Doctor *doctor, const struct stat *st) {
+        char advice[192];
+
+        if (!socket_is_of_another(st)) {
+                doctor_found(doctor, DOCTOR_PROBLEM,
+                             "ask an administrator for write access; gpuqd makes the socket with "
+                             "mode 0666, and gpuqd.socket with its SocketMode=",
+                             "you may not connect to %s (owner %s, group %s, mode %04o)",
+                             doctor->socket, who_user(st->st_uid).name, who_group(st->st_gid).name,
+                             st->st_mode & 07777u);
+                return;
+        }
+        snprintf(advice, sizeof(advice),
+                 "name the service's socket with --socket or GPUQ_SOCKET, or start your own gpuqd "
+                 "with %s",
+                 socket_path_hint());
+        doctor_found(doctor, DOCTOR_PROBLEM, advice,
+                     "%s belongs to the private gpuqd of %s, and only %s may use it",
+                     doctor->socket, who_user(st->st_uid).name, who_user(st->st_uid).name);
+}
 
 void doctor_check_socket(Doctor *doctor) {
         struct stat st;
 
         if (stat(doctor->socket, &st) < 0)
-                doctor_found(
-                        doctor, DOCTOR_PROBLEM,
-                        errno == ENOENT
-                                ? ADVICE_START
-                                : "check the path, and that you may enter the folders above it",
-                        "%s: %s", doctor->socket, strerror(errno));
+                socket_missing(doctor, errno);
         else if (!S_ISSOCK(st.st_mode))
                 doctor_found(doctor, DOCTOR_PROBLEM,
                              "name gpuqd's socket with --socket or GPUQ_SOCKET",
                              "%s is not a socket", doctor->socket);
         else if (access(doctor->socket, W_OK) < 0)
-                doctor_found(doctor, DOCTOR_PROBLEM,
-                             "ask an administrator for write access; gpuqd makes the socket with "
-                             "mode 0666, and gpuqd.socket with its SocketMode=",
-                             "you may not connect to %s (owner %s, group %s, mode %04o)",
-                             doctor->socket, who_user(st.st_uid).name, who_group(st.st_gid).name,
-                             st.st_mode & 07777u);
+                socket_closed(doctor, &st);
         else
                 doctor_found(doctor, DOCTOR_OK, NULL, "%s (owner %s, mode %04o)", doctor->socket,
                              who_user(st.st_uid).name, st.st_mode & 07777u);
@@ -52,7 +81,7 @@ void doctor_check_socket(Doctor *doctor) {
 
 /* ---- daemon ---------------------------------------------------------------- */
 
-/* Who called listen(): gpuqd itself, or the systemd that starts it. 0: not known. */
+/* Who called listen(): gpuqd itself, or the systemd that starts it. 0: it cannot be determined. */
 static pid_t socket_listener(const char *path) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         struct ucred peer = {};
@@ -79,39 +108,62 @@ static bool process_read(const Doctor *doctor, pid_t pid, const char *key, unsig
         return line && sscanf(line + strlen(key), "%u", ret_value) == 1;
 }
 
-void doctor_find_daemon(Doctor *doctor, pid_t listener) {
+void doctor_find_daemon(Doctor *doctor, pid_t listener, uid_t owner) {
         DIR *processes = listener ? doctor_open_processes(doctor) : NULL;
         char name[DOCTOR_TEXT];
         unsigned parent, uid;
+        size_t n_found = 0;
         pid_t pid;
 
-        while (processes && !doctor->pid && (pid = doctor_next_process(doctor, processes, name)))
-                if (strcmp(name, "gpuqd") == 0 && process_read(doctor, pid, "\nPPid:", &parent) &&
-                    process_read(doctor, pid, "\nUid:", &uid) &&
-                    (pid == listener || (pid_t)parent == listener)) {
-                        doctor->pid = pid;
-                        doctor->uid = uid;
+        doctor->uid = owner;
+        while (processes && (pid = doctor_next_process(doctor, processes, name))) {
+                if (strcmp(name, "gpuqd") != 0 || !process_read(doctor, pid, "\nPPid:", &parent) ||
+                    !process_read(doctor, pid, "\nUid:", &uid) || uid != owner ||
+                    (pid != listener && (pid_t)parent != listener))
+                        continue;
+                doctor->pid = pid;
+                n_found++;
+                if (pid == listener) {
+                        n_found = 1;
+                        break;
                 }
+        }
         if (processes)
                 closedir(processes);
+
+        if (n_found != 1) {
+                doctor->pid = 0;
+                doctor_found(doctor, DOCTOR_NOTE, NULL,
+                             n_found ? "several processes may be this gpuqd; its configuration, "
+                                       "folders and limits are not checked"
+                                     : "the process of this gpuqd was not found; its "
+                                       "configuration, folders and limits are not checked");
+        }
+}
+
+/* Why a daemon that listens does not answer us. */
+static const char *refusal_advice(const Doctor *doctor) {
+        struct stat st;
+
+        if (doctor->error != GPUQ_E_DENIED)
+                return ADVICE_LOG;
+        if (stat(doctor->socket, &st) == 0 && socket_is_of_another(&st))
+                return "it is a private gpuqd; name the service's socket with --socket or "
+                       "GPUQ_SOCKET";
+        return "`id' shows your groups; after a change of them, log in again";
 }
 
 void doctor_check_daemon(Doctor *doctor) {
         const gpuq_status *status = doctor->status;
+        struct stat st;
 
         if (!status && doctor->n_findings &&
             doctor->findings[doctor->n_findings - 1].result == DOCTOR_PROBLEM)
                 return; /* the socket's problem is the reason */
         if (!status) {
-                doctor_found(
-                        doctor, DOCTOR_PROBLEM,
-                        doctor->error == GPUQ_E_DENIED
-                                ? "`id' shows your groups; after a change of them, log in again"
-                                : ADVICE_LOG,
-                        "%s", doctor->refusal);
+                doctor_found(doctor, DOCTOR_PROBLEM, refusal_advice(doctor), "%s", doctor->refusal);
                 return;
         }
-        doctor_find_daemon(doctor, socket_listener(doctor->socket));
         if (strcmp(status->daemon, GPUQ_VERSION) != 0)
                 doctor_found(doctor, DOCTOR_NOTE,
                              "install the same version of both, and restart gpuqd",
@@ -119,6 +171,17 @@ void doctor_check_daemon(Doctor *doctor) {
         else
                 doctor_found(doctor, DOCTOR_OK, NULL, "gpuqd %s answers, up %s", status->daemon,
                              human_us(status->uptime_us).text);
+        if (stat(doctor->socket, &st) == 0)
+                doctor_find_daemon(doctor, socket_listener(doctor->socket), st.st_uid);
+}
+
+static void state_check_history(Doctor *doctor, const char *problem) {
+        if (strncmp(problem, "there is no history", 19) == 0)
+                doctor_found(doctor, DOCTOR_NOTE,
+                             "for a history and detached jobs, set state_dir in gpuqd.conf", "%s",
+                             problem);
+        else
+                doctor_found(doctor, DOCTOR_PROBLEM, ADVICE_LOG, "%s", problem);
 }
 
 void doctor_check_state(Doctor *doctor) {
@@ -127,9 +190,11 @@ void doctor_check_state(Doctor *doctor) {
         if (!status)
                 return;
         if (strcmp(status->state, "ready") != 0)
-                doctor_found(doctor, DOCTOR_PROBLEM, ADVICE_LOG, "%s", status->state);
+                doctor_found(doctor, DOCTOR_PROBLEM,
+                             doctor->lacks_gpu ? DOCTOR_ADVICE_CPU : ADVICE_LOG, "%s",
+                             status->state);
         if (*status->history_problem)
-                doctor_found(doctor, DOCTOR_PROBLEM, ADVICE_LOG, "%s", status->history_problem);
+                state_check_history(doctor, status->history_problem);
         if (status->lacks)
                 doctor_found(doctor, DOCTOR_NOTE,
                              "the service has this right from gpuqd.service; a private gpuqd works "
@@ -201,8 +266,10 @@ void doctor_judge_check(Doctor *doctor, int status, char *text) {
                 return;
         }
         if (status < 0) {
-                doctor_found(doctor, DOCTOR_NOTE, NULL, "`gpuqd --check' cannot be run: %s",
-                             strerror(-status));
+                doctor_found(doctor, DOCTOR_NOTE, NULL, "not checked: `gpuqd --check': %s",
+                             status == -EINTR       ? "a signal ended it"
+                             : status == -ETIMEDOUT ? "it did not end in time"
+                                                    : strerror(-status));
                 return;
         }
         if (status == 0) {
@@ -218,7 +285,7 @@ void doctor_judge_check(Doctor *doctor, int status, char *text) {
                              line);
         else
                 doctor_found(doctor, DOCTOR_PROBLEM,
-                             "correct it; `gpuqd --check' shows all that is wrong", "%s", line);
+                             "correct it; `gpuqd --check' lists every mistake", "%s", line);
 }
 
 /* gpuqd beside this program, else what PATH finds. */
@@ -236,23 +303,31 @@ static void find_gpuqd(char path[static PATH_MAX]) {
         strcpy(path, "gpuqd");
 }
 
-/* Adds the arguments of the running gpuqd, which are in @text afterwards. */
-static size_t add_arguments(const Doctor *doctor, char text[static DOCTOR_TEXT], char **argv,
-                            size_t n_argv) {
+bool doctor_read_arguments(const Doctor *doctor, char text[static DOCTOR_TEXT],
+                           char *argv[static DOCTOR_ARGUMENTS]) {
         ssize_t n_text = doctor_read(doctor, text, "/proc/%d/cmdline", (int)doctor->pid);
+        size_t n = 1;
 
-        for (char *word = text; word < text + n_text && n_argv < ARGUMENTS_MAX;
-             word += strlen(word) + 1)
-                if (word != text)
-                        argv[n_argv++] = word;
-        return n_argv;
+        argv[n++] = "--check"; /* first: none of the others can hide it */
+        if (doctor->uid != 0)
+                argv[n++] = "--private";
+        if (n_text <= 0 || n_text == DOCTOR_TEXT - 1)
+                return false;
+        for (char *word = text; word < text + n_text; word += strlen(word) + 1) {
+                if (word == text)
+                        continue;
+                if (n == DOCTOR_ARGUMENTS - 1)
+                        return false;
+                argv[n++] = word;
+        }
+        argv[n] = NULL;
+        return true;
 }
 
 void doctor_check_config(Doctor *doctor) {
         char text[DOCTOR_TEXT], arguments[DOCTOR_TEXT], program[PATH_MAX], folder[64];
-        char *argv[ARGUMENTS_MAX + 3] = {program};
-        size_t n_argv = 1;
-        int r;
+        char *argv[DOCTOR_ARGUMENTS] = {program, "--check"};
+        DoctorProgram check = {.argv = argv, .timeout_ms = RUN_MAX_MS};
 
         /* Its arguments name files, which we would read with our rights. */
         if (doctor->pid && doctor->uid != 0 && doctor->uid != geteuid()) {
@@ -261,15 +336,19 @@ void doctor_check_config(Doctor *doctor) {
                 return;
         }
 
+        if (doctor->status && !doctor->pid)
+                return; /* the check of the daemon says so */
+        if (doctor->pid && !doctor_read_arguments(doctor, arguments, argv)) {
+                doctor_found(doctor, DOCTOR_NOTE, "run `gpuqd --check' with its arguments",
+                             "not checked: gpuqd's command line is too long or cannot be read");
+                return;
+        }
+
         find_gpuqd(program);
         snprintf(folder, sizeof(folder), "/proc/%d/cwd", (int)doctor->pid);
-        if (doctor->pid)
-                n_argv = add_arguments(doctor, arguments, argv, n_argv);
-        if (doctor->pid && doctor->uid != 0)
-                argv[n_argv++] = "--private";
-        argv[n_argv] = "--check";
-        r = doctor_run(doctor->pid && access(folder, X_OK) == 0 ? folder : NULL, argv, text);
-        doctor_judge_check(doctor, r, text);
+        if (doctor->pid && access(folder, X_OK) == 0)
+                check.folder = folder;
+        doctor_judge_check(doctor, doctor_run(&check, text), text);
 }
 
 /* ---- folders --------------------------------------------------------------- */
@@ -321,7 +400,7 @@ void doctor_check_folders(Doctor *doctor) {
                 folder_check(doctor, "cache_dir", doctor->cache_dir);
         if (doctor->state_dir)
                 folder_check(doctor, "state_dir", doctor->state_dir);
-        if (!doctor->cache_dir)
+        if (!doctor->cache_dir && (doctor->pid || !doctor->status))
                 doctor_found(doctor, DOCTOR_NOTE, NULL,
                              "not checked: they are in a configuration that was not read");
 }
@@ -338,7 +417,7 @@ static unsigned long long limit_find(const char *text, const char *name) {
         return strcmp(hard, "unlimited") == 0 ? ULLONG_MAX : strtoull(hard, NULL, 10);
 }
 
-/* Of gpuqd's cgroup (version 2). Return: ULLONG_MAX: no limit, or not known. */
+/* Of gpuqd's cgroup (version 2). Return: ULLONG_MAX: no limit, or it cannot be read. */
 static unsigned long long cgroup_limit(const Doctor *doctor, const char *group, const char *file) {
         char text[DOCTOR_TEXT];
 
@@ -376,11 +455,11 @@ void doctor_check_limits(Doctor *doctor) {
         char text[DOCTOR_TEXT];
         unsigned long long files;
 
-        if (!doctor->status)
+        if (!doctor->status || !doctor->pid)
                 return;
-        if (!doctor->pid || doctor_read(doctor, text, "/proc/%d/limits", (int)doctor->pid) < 0) {
+        if (doctor_read(doctor, text, "/proc/%d/limits", (int)doctor->pid) < 0) {
                 doctor_found(doctor, DOCTOR_NOTE, NULL,
-                             "not known: gpuqd's process was not found in /proc");
+                             "could not be determined: gpuqd's process has ended");
                 return;
         }
 
@@ -400,32 +479,41 @@ void doctor_check_limits(Doctor *doctor) {
 
 /* ---- service --------------------------------------------------------------- */
 
-/* The lines of `systemctl VERB gpuqd.service gpuqd.socket'. Return: whether both are there. */
-static bool unit_ask(const char *verb, char service[static 24], char socket[static 24]) {
-        char text[DOCTOR_TEXT];
-        char *argv[] = {"systemctl", (char *)verb, "gpuqd.service", "gpuqd.socket", NULL};
+/* Two lines of words that systemctl(1) has; others are an error's. */
+static bool units_read(const char *text, const char *const *words, size_t n_words,
+                       char service[static 24], char socket[static 24]) {
+        size_t n_known = 0;
 
-        return doctor_run(NULL, argv, text) >= 0 && sscanf(text, "%23s %23s", service, socket) == 2;
+        if (sscanf(text, "%23s %23s", service, socket) != 2)
+                return false;
+        for (size_t i = 0; i < n_words; i++)
+                n_known += (strcmp(service, words[i]) == 0) + (strcmp(socket, words[i]) == 0);
+        return n_known == 2;
 }
 
-void doctor_check_service(Doctor *doctor) {
-        char service[24], socket[24], starts[24], listens[24], path[PATH_MAX];
+void doctor_judge_service(Doctor *doctor, const char *active, const char *enabled) {
+        static const char *const actives[] = {"active",     "reloading",  "inactive",
+                                              "failed",     "activating", "deactivating",
+                                              "refreshing", "maintenance"};
+        static const char *const enableds[] = {
+                "enabled", "enabled-runtime", "linked",   "linked-runtime", "alias",
+                "masked",  "masked-runtime",  "static",   "indirect",       "disabled",
+                "bad",     "generated",       "transient"};
+        char service[24], socket[24], starts[24], listens[24];
 
-        snprintf(path, sizeof(path), "%s/run/systemd/system", doctor->root);
-        if (doctor->pid && doctor->uid != 0)
-                doctor_found(doctor, DOCTOR_OK, NULL, "none: this gpuqd is private");
-        else if (access(path, F_OK) < 0)
-                doctor_found(doctor, DOCTOR_NOTE, NULL,
-                             "not checked: this machine is not run by systemd");
-        else if (!unit_ask("is-active", service, socket))
+        if (!units_read(active, actives, ARRAY_SIZE(actives), service, socket))
                 doctor_found(doctor, DOCTOR_NOTE, NULL, "not checked: systemctl does not answer");
         else if (strcmp(service, "failed") == 0 || strcmp(socket, "failed") == 0)
                 doctor_found(doctor, DOCTOR_PROBLEM,
                              "see `journalctl -u gpuqd', then `systemctl reset-failed "
                              "gpuqd.service gpuqd.socket' and `systemctl start gpuqd.socket'",
                              "gpuqd.service is %s, gpuqd.socket is %s", service, socket);
-        else if (unit_ask("is-enabled", starts, listens) && strcmp(listens, "enabled") != 0 &&
-                 strcmp(starts, "enabled") != 0)
+        else if (!units_read(enabled, enableds, ARRAY_SIZE(enableds), starts, listens))
+                doctor_found(doctor, DOCTOR_NOTE, NULL,
+                             "gpuqd.service is %s, gpuqd.socket is %s; whether they start with the "
+                             "machine could not be determined",
+                             service, socket);
+        else if (strcmp(listens, "enabled") != 0 && strcmp(starts, "enabled") != 0)
                 doctor_found(
                         doctor, DOCTOR_NOTE, "run `systemctl enable gpuqd.socket' as root",
                         "gpuqd.service is %s, gpuqd.socket is %s; neither starts with the machine",
@@ -433,4 +521,30 @@ void doctor_check_service(Doctor *doctor) {
         else
                 doctor_found(doctor, DOCTOR_OK, NULL, "gpuqd.service is %s, gpuqd.socket is %s",
                              service, socket);
+}
+
+static void units_ask(const char *verb, char ret_text[static DOCTOR_TEXT]) {
+        char *argv[] = {"systemctl", (char *)verb, "gpuqd.service", "gpuqd.socket", NULL};
+        DoctorProgram program = {.argv = argv, .timeout_ms = RUN_MAX_MS, .no_errors = true};
+
+        if (doctor_run(&program, ret_text) < 0)
+                *ret_text = '\0';
+}
+
+void doctor_check_service(Doctor *doctor) {
+        char active[DOCTOR_TEXT], enabled[DOCTOR_TEXT], path[PATH_MAX];
+
+        snprintf(path, sizeof(path), "%s/run/systemd/system", doctor->root);
+        if (doctor->status && doctor->uid != 0) {
+                doctor_found(doctor, DOCTOR_OK, NULL, "none: this gpuqd is private");
+                return;
+        }
+        if (access(path, F_OK) < 0) {
+                doctor_found(doctor, DOCTOR_NOTE, NULL,
+                             "not checked: this machine is not run by systemd");
+                return;
+        }
+        units_ask("is-active", active);
+        units_ask("is-enabled", enabled);
+        doctor_judge_service(doctor, active, enabled);
 }

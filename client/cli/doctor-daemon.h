@@ -10,6 +10,8 @@
 
 #include "doctor.h"
 
+#define DOCTOR_ARGUMENTS 64u /* of gpuqd, with the NULL after them */
+
 /** doctor_check_socket() - it exists, and this user may write to it. */
 void doctor_check_socket(Doctor *doctor);
 /** doctor_check_daemon() - it answers, and is of our version. Finds its process. */
@@ -27,8 +29,22 @@ void doctor_check_limits(Doctor *doctor);
 /** doctor_check_service() - the systemd units. */
 void doctor_check_service(Doctor *doctor);
 
-/** doctor_find_daemon() - the gpuqd that listens, or that @listener started. Sets pid and uid. */
-void doctor_find_daemon(Doctor *doctor, pid_t listener);
+/**
+ * doctor_find_daemon() - the gpuqd that listens, or that @listener started. Sets pid and uid.
+ * @owner: of the socket. Anybody may start a program named gpuqd, whose parent is pid 1 in the end.
+ */
+void doctor_find_daemon(Doctor *doctor, pid_t listener, uid_t owner);
+/**
+ * doctor_read_arguments() - for a check with the arguments of the running gpuqd
+ * @text: of its command line
+ * @argv: all but the first are set; they point into @text
+ *
+ * Return: whether the whole command line was read. A part of it can mean something else.
+ */
+bool doctor_read_arguments(const Doctor *doctor, char text[static DOCTOR_TEXT],
+                           char *argv[static DOCTOR_ARGUMENTS]);
+/** doctor_judge_service() - what systemctl printed for is-active and is-enabled. */
+void doctor_judge_service(Doctor *doctor, const char *active, const char *enabled);
 /** doctor_judge_space() - of a folder's file system, in bytes. */
 void doctor_judge_space(Doctor *doctor, const char *what, uint64_t n_free, bool has_inodes);
 /** doctor_judge_check() - what `gpuqd --check' printed, and its exit status. */

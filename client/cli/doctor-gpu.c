@@ -14,6 +14,8 @@
 #include <string.h>
 
 #define MODULE_VERSION   "/proc/driver/nvidia/version"
+#define PCI_NVIDIA       "0x10de"
+#define PCI_DISPLAY      "0x03"
 #define NAMED_MAX        5u /* processes whose names are printed */
 #define ADVICE_MAKE_NODE "run `nvidia-modprobe -c 0 -u' as root, and then restart gpuqd"
 
@@ -45,6 +47,41 @@ static size_t nodes_count(const Doctor *doctor, size_t *ret_n_open) {
         return n;
 }
 
+/* Its module need not be loaded. */
+static bool bus_has_gpu(const Doctor *doctor) {
+        char pattern[PATH_MAX], vendor[DOCTOR_TEXT], class[DOCTOR_TEXT];
+        bool has = false;
+        glob_t found;
+
+        snprintf(pattern, sizeof(pattern), "%s/sys/bus/pci/devices/*", doctor->root);
+        if (glob(pattern, 0, NULL, &found) == 0)
+                for (size_t i = 0; i < found.gl_pathc && !has; i++) {
+                        const char *device = found.gl_pathv[i] + strlen(doctor->root);
+
+                        has = doctor_read(doctor, vendor, "%s/vendor", device) > 0 &&
+                              doctor_read(doctor, class, "%s/class", device) > 0 &&
+                              strncmp(vendor, PCI_NVIDIA, strlen(PCI_NVIDIA)) == 0 &&
+                              strncmp(class, PCI_DISPLAY, strlen(PCI_DISPLAY)) == 0;
+                }
+        globfree(&found);
+        return has;
+}
+
+void doctor_check_gpu(Doctor *doctor) {
+        const gpuq_status *status = doctor->status;
+        char module[DOCTOR_TEXT];
+        size_t n_open;
+
+        if (status && (!doctor_uses_gpu(doctor) || strcmp(status->state, "ready") == 0))
+                return;
+        if (nodes_count(doctor, &n_open) || node_access(doctor, "nvidiactl", F_OK) ||
+            doctor_read(doctor, module, MODULE_VERSION) >= 0 || bus_has_gpu(doctor))
+                return;
+        doctor->lacks_gpu = true;
+        doctor_found(doctor, status ? DOCTOR_PROBLEM : DOCTOR_NOTE, DOCTOR_ADVICE_CPU,
+                     "there is no NVIDIA GPU here");
+}
+
 static void nodes_found(Doctor *doctor, size_t n, size_t n_open) {
         if (n_open == n && node_access(doctor, "nvidiactl", R_OK | W_OK) &&
             node_access(doctor, "nvidia-uvm", R_OK | W_OK))
@@ -58,6 +95,9 @@ static void nodes_found(Doctor *doctor, size_t n, size_t n_open) {
 }
 
 void doctor_check_nodes(Doctor *doctor) {
+        if (doctor->lacks_gpu)
+                return;
+
         bool is_ready = doctor->status && strcmp(doctor->status->state, "ready") == 0;
         bool has_control = node_access(doctor, "nvidiactl", F_OK);
         size_t n_open, n = nodes_count(doctor, &n_open);
@@ -143,6 +183,8 @@ void doctor_check_driver(Doctor *doctor) {
         char module[DOCTOR_TEXT], reported[DOCTOR_TEXT] = "", file[PATH_MAX];
         int cuda = libcuda_version(file);
 
+        if (doctor->lacks_gpu)
+                return;
         if (doctor_read(doctor, module, MODULE_VERSION) < 0 && doctor->status &&
             !doctor_uses_gpu(doctor)) {
                 doctor_found(doctor, DOCTOR_OK, NULL, "the CPU driver needs none of NVIDIA's");
@@ -216,6 +258,8 @@ void doctor_judge_compiler(Doctor *doctor, int nvrtc, int driver) {
 void doctor_check_compiler(Doctor *doctor) {
         char file[PATH_MAX];
 
+        if (doctor->lacks_gpu)
+                return;
         if (doctor->status && !doctor_uses_gpu(doctor))
                 doctor_found(doctor, DOCTOR_OK, NULL, "the CPU driver does not use NVRTC");
         else
@@ -264,12 +308,13 @@ static void others_found(Doctor *doctor, const Others *others) {
         if (others->n > NAMED_MAX)
                 snprintf(more, sizeof(more), " and %zu more", others->n - NAMED_MAX);
         if (others->n_unread)
-                snprintf(unread, sizeof(unread),
-                         "; %zu processes could not be looked at (root can)", others->n_unread);
+                snprintf(unread, sizeof(unread), "; run as root to see %zu more processes",
+                         others->n_unread);
         if (others->n)
                 doctor_found(doctor, DOCTOR_NOTE,
-                             "jobs share the GPU's time and memory with them; run their work "
-                             "through gpuq",
+                             "programs that draw on the screen, such as Xorg and gnome-shell, are "
+                             "normal; others share the GPU's time and memory with jobs, so run "
+                             "their work through gpuq",
                              "other processes have a GPU open (%zu): %s%s%s", others->n,
                              others->names, more, unread);
         else
@@ -358,14 +403,16 @@ void doctor_check_mode(Doctor *doctor) {
         unsigned n = 0;
         Nvml nvml;
 
+        if (doctor->lacks_gpu)
+                return;
         if (doctor->status && !doctor_uses_gpu(doctor)) {
                 doctor_found(doctor, DOCTOR_OK, NULL, "the CPU driver has none");
                 return;
         }
         if (!nvml_open(&nvml)) {
                 doctor_found(doctor, DOCTOR_NOTE, NULL,
-                             "not known: NVIDIA's management library (NVML) is missing or does not "
-                             "start");
+                             "could not be determined: NVIDIA's management library (NVML) is "
+                             "missing or does not start");
                 return;
         }
         if (nvml.count(&n) != 0)

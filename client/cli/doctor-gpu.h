@@ -8,6 +8,8 @@
 
 #include "doctor.h"
 
+/** doctor_check_gpu() - whether this machine has any, if gpuqd is to use one. Sets lacks_gpu. */
+void doctor_check_gpu(Doctor *doctor);
 /** doctor_check_nodes() - the device nodes below /dev. */
 void doctor_check_nodes(Doctor *doctor);
 /** doctor_check_driver() - the kernel module, libcuda, and what gpuqd found. */

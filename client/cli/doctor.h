@@ -20,6 +20,9 @@
 
 #define DOCTOR_TEXT 4096u /* bytes of a file or of a program's output that a check reads */
 
+#define DOCTOR_ADVICE_CPU                                                                          \
+        "to run kernels on the host's cores, set device = cpu in gpuqd.conf and restart gpuqd"
+
 typedef enum DoctorResult {
         DOCTOR_OK,
         DOCTOR_NOTE,
@@ -40,9 +43,10 @@ typedef struct Doctor {
         const char *refusal;       /* then the reason, */
         int error;                 /* and its code, GPUQ_E_ */
         pid_t pid;                 /* of gpuqd; 0: not found */
-        uid_t uid;                 /* of that process */
+        uid_t uid;                 /* of that process, or of the socket's owner */
         char *cache_dir;           /* from gpuqd's configuration; NULL: not known */
         char *state_dir;           /* the same; NULL also if it is empty */
+        bool lacks_gpu;            /* this machine has none, and gpuqd needs one */
         const char *check;         /* the one that is being made */
         DoctorFinding *findings;
         size_t n_findings;
@@ -63,13 +67,20 @@ DIR *doctor_open_processes(const Doctor *doctor);
 /** doctor_next_process() - @ret_name: of the process, without a line end. Return: its pid; 0: no other one. */
 pid_t doctor_next_process(const Doctor *doctor, DIR *processes, char ret_name[static DOCTOR_TEXT]);
 
+typedef struct DoctorProgram {
+        char *const *argv;
+        const char *folder; /* where it runs; NULL: here */
+        int timeout_ms;     /* then it is killed */
+        bool no_errors;     /* its stderr is not read */
+} DoctorProgram;
+
 /**
  * doctor_run() - run a program to its end
- * @folder:   where; NULL: here
- * @ret_text: what it printed, errors too
+ * @ret_text: the beginning of what it printed
  *
- * Return: its exit status (-EINTR: a signal ended it), or another negative errno: it could not be run.
+ * Return: its exit status; -EINTR: a signal ended it; -ETIMEDOUT: it was killed; or another negative
+ * errno: it could not be run.
  */
-int doctor_run(const char *folder, char *const argv[], char ret_text[static DOCTOR_TEXT]);
+int doctor_run(const DoctorProgram *program, char ret_text[static DOCTOR_TEXT]);
 
 #endif

@@ -4,6 +4,7 @@
  * gpuq doctor - checks an installation, and says what to do about what is wrong
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "doctor-daemon.h"
@@ -18,13 +19,13 @@ static const struct {
         const char *name;
         void (*run)(Doctor *doctor);
 } checks[] = {
-        {"socket", doctor_check_socket},     {"daemon", doctor_check_daemon},
-        {"state", doctor_check_state},       {"devices", doctor_check_devices},
-        {"config", doctor_check_config},     {"folders", doctor_check_folders},
-        {"limits", doctor_check_limits},     {"service", doctor_check_service},
-        {"nodes", doctor_check_nodes},       {"driver", doctor_check_driver},
-        {"compiler", doctor_check_compiler}, {"programs", doctor_check_others},
-        {"mode", doctor_check_mode},
+        {"gpu", doctor_check_gpu},         {"socket", doctor_check_socket},
+        {"daemon", doctor_check_daemon},   {"state", doctor_check_state},
+        {"devices", doctor_check_devices}, {"config", doctor_check_config},
+        {"folders", doctor_check_folders}, {"limits", doctor_check_limits},
+        {"service", doctor_check_service}, {"nodes", doctor_check_nodes},
+        {"driver", doctor_check_driver},   {"compiler", doctor_check_compiler},
+        {"programs", doctor_check_others}, {"mode", doctor_check_mode},
 };
 
 static const char *const results[] = {
@@ -93,6 +94,22 @@ static int doctor_tell(Cli *cli, const Doctor *doctor) {
         return n_problems ? EXIT_JOB_FAILED : EXIT_OK;
 }
 
+/* This can take a minute, if gpuqd is looking for its devices. */
+static int doctor_ask(Cli *cli, const char *socket, gpuq_status **ret_status) {
+        static const char waiting[] = "asking gpuqd...";
+        bool tell = isatty(STDERR_FILENO);
+        int r;
+
+        if (tell)
+                fputs(waiting, stderr);
+        r = gpuq_connect(socket, &cli->client);
+        if (r >= 0)
+                r = gpuq_get_status(cli->client, ret_status);
+        if (tell)
+                fprintf(stderr, "\r%*s\r", (int)strlen(waiting), "");
+        return r;
+}
+
 static int doctor_run_verb(Cli *cli, int argc, char **argv) {
         char memory[PATH_MAX];
         gpuq_status *status = NULL;
@@ -107,9 +124,7 @@ static int doctor_run_verb(Cli *cli, int argc, char **argv) {
                 return cli_usage(cli, "unexpected argument `%s'", argv[optind]);
 
         doctor.socket = cli->socket ? cli->socket : socket_path_default(memory);
-        r = gpuq_connect(doctor.socket, &cli->client);
-        if (r >= 0)
-                r = gpuq_get_status(cli->client, &status);
+        r = doctor_ask(cli, doctor.socket, &status);
         if (r < 0)
                 doctor.refusal = gpuq_error_text();
         doctor.error = r < 0 ? r : 0;

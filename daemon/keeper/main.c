@@ -86,9 +86,9 @@ static int main_check(const Options *options, const Config *config) {
                 printf("%s: ok\n", options->config);
         else
                 printf("configuration: ok\n");
-        main_print_footprint(config);
         printf("cache_dir: %s\nstate_dir: %s\n", config->cache_dir,
                config->state_dir ? config->state_dir : "");
+        main_print_footprint(config);
         return EXIT_SUCCESS;
 }
 

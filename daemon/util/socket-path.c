@@ -30,3 +30,11 @@ const char *socket_path_default(char memory[static PATH_MAX]) {
         n = snprintf(memory, PATH_MAX, "%s/gpuq.sock", runtime);
         return n < PATH_MAX && access(memory, F_OK) == 0 ? memory : SOCKET_PATH_SYSTEM;
 }
+
+const char *socket_path_hint(void) {
+        const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+
+        if (runtime && *runtime == '/')
+                return "'gpuqd --private'";
+        return "'gpuqd --private --socket PATH' and set GPUQ_SOCKET=PATH";
+}

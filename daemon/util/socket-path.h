@@ -10,5 +10,7 @@
 
 /** socket_path_default() - as gpuq(1) describes it. Return: the path, in @memory or elsewhere. */
 const char *socket_path_default(char memory[static PATH_MAX]);
+/** socket_path_hint() - how to start a gpuqd that socket_path_default() finds, in quotes. */
+const char *socket_path_hint(void);
 
 #endif

@@ -274,11 +274,11 @@ def test_a_check_needs_no_place_for_a_socket_or_a_cache(tmp_path):
     result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
                             capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    first, memory, *lines = result.stdout.splitlines()
+    first, cache, state, memory, *lines = result.stdout.splitlines()
     assert first == f"{config}: ok"
+    assert [cache, state] == ["cache_dir: /var/cache/gpuq", "state_dir: /var/lib/gpuqd"]
     assert memory.startswith("memory of gpuqd that one user can take: ") and memory.endswith(" MiB"), memory
     assert any("unfinished jobs (queued_bytes)" in line for line in lines), lines
-    assert lines[-2:] == ["cache_dir: /var/cache/gpuq", "state_dir: /var/lib/gpuqd"]
     config.write_text("[gpuqd]\njobs = many\n")
     result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
                             capture_output=True, text=True)

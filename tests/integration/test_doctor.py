@@ -66,6 +66,37 @@ def test_a_configuration_that_became_wrong(start_gpuqd):
     assert finding["result"] == "problem" and "jobs = many" in finding["text"] and finding["advice"]
 
 
+def test_a_configuration_whose_check_prints_more_than_is_read(start_gpuqd):
+    daemon = start_gpuqd()
+    with open(daemon.config, "a") as config:
+        config.writelines(f"[user {uid}]\njobs = 1\n" for uid in range(54000, 54400))
+    found = findings(daemon.socket)
+    assert found["config"][0]["text"] == f"{daemon.config}: ok"
+    assert any("state_dir" in finding["text"] for finding in found["folders"])
+
+
+def test_a_daemon_without_a_state_dir_is_well(start_gpuqd):
+    daemon = start_gpuqd(state_dir="")
+    found = findings(daemon.socket)
+    assert not {"state", "config"} & problems(found)
+    assert any("state_dir is not set" in finding["text"] for finding in found["state"])
+
+
+class Wordy(Daemon):
+    def arguments(self):
+        program, *others = super().arguments()
+        return [program, *["--set", "jobs=7"] * 40, *others]
+
+
+def test_a_long_command_line_is_not_cut(compile_cache):
+    daemon = Wordy(cache=compile_cache).start()
+    try:
+        (finding,) = findings(daemon.socket)["config"]
+        assert finding["result"] == "note" and "command line is too long" in finding["text"]
+    finally:
+        daemon.stop()
+
+
 def test_a_folder_that_others_may_write_to(start_gpuqd, tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()
@@ -81,8 +112,9 @@ def test_no_daemon(tmp_path):
     ended = doctor(tmp_path / "none.sock")
     assert ended.returncode == PROBLEM and not ended.stderr
     assert "No such file or directory" in ended.stdout and "gpuqd --private" in ended.stdout
-    found = findings(tmp_path / "none.sock")
+    found = findings(tmp_path / "none.sock", env={"PATH": os.environ["PATH"]})
     assert "socket" in problems(found) and "daemon" not in found
+    assert "'gpuqd --private --socket PATH' and set GPUQ_SOCKET=PATH" in found["socket"][0]["advice"]
 
 
 def test_a_socket_on_which_nobody_listens(start_gpuqd):
@@ -103,7 +135,11 @@ def test_a_daemon_without_a_usable_device(compile_cache):
     try:
         until(lambda: "libcuda" in str(findings(daemon.socket).get("state")), "gpuqd to look for devices")
         found = findings(daemon.socket)
-        assert {"state", "nodes", "driver"} <= problems(found)
+        if "gpu" in found:
+            assert problems(found) >= {"gpu", "state"} and not {"nodes", "driver", "compiler", "mode"} & set(found)
+            assert next(iter(found)) == "gpu" and "device = cpu" in found["gpu"][0]["advice"]
+        else:  # the GPU is there, and this process may not use it
+            assert {"state", "nodes", "driver"} <= problems(found)
         assert all(finding["advice"] for check in problems(found) for finding in found[check])
     finally:
         daemon.stop()
@@ -129,9 +165,11 @@ def test_a_right_that_the_daemon_lacks_and_an_owner_that_is_another_user():
         assert told == [(lacks, "note")] if lacks else told[0][1] == "ok"
         assert found["config"][0]["result"] == "ok" and found["service"][0]["text"] == "none: this gpuqd is private"
         # Another user may not connect; root does not run a check with the owner's arguments.
-        assert {"socket"} <= problems(findings(daemon.socket, user=owner + 1, group=owner + 1, extra_groups=[]))
+        others = findings(daemon.socket, user=owner + 1, group=owner + 1, extra_groups=[])
+        assert "only 12345 may use it" in others["socket"][0]["text"] and "socket" in problems(others)
         found = findings(daemon.socket)
         assert "serves only uid 12345" in found["daemon"][0]["text"]
+        assert "private" in found["daemon"][0]["advice"]
     finally:
         daemon.stop()
 

@@ -99,20 +99,11 @@ static int whole_new(int fd, gpuq_client **ret_client) {
 
 /* ---- connecting ----------------------------------------------------------------------- */
 
-/* How to start a gpuqd that socket_path_default() finds. */
-static const char *connect_hint(void) {
-        const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
-
-        if (runtime && *runtime == '/')
-                return "'gpuqd --private'";
-        return "'gpuqd --private --socket PATH' and set GPUQ_SOCKET=PATH";
-}
-
 static int connect_error(const char *path, const char *why) {
         return error_set(GPUQ_E_CONNECT,
                          "cannot connect to gpuqd at %s: %s; check the service with 'systemctl "
                          "status gpuqd.socket', or start your own with %s",
-                         path, why, connect_hint());
+                         path, why, socket_path_hint());
 }
 
 static int connect_socket(const char *path, int *ret_fd) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 
 #include "doctor-daemon.h"
 #include "doctor-gpu.h"
+
+#define NEVER_MS 100000
 
 /* A machine made of files, as the checks see it. */
 static char root[64];
@@ -118,6 +121,13 @@ static void what_the_daemon_reports_is_judged(void **state) {
         status.state = "no usable device: none";
         doctor_check_state(&doctor);
         assert_found(DOCTOR_PROBLEM, "no usable device");
+        status.state = "ready";
+        status.history_problem = "there is no history: state_dir is not set in gpuqd.conf";
+        doctor_check_state(&doctor);
+        assert_found(DOCTOR_NOTE, "state_dir is not set");
+        status.history_problem = "cannot write the history to /h: No space left on device";
+        doctor_check_state(&doctor);
+        assert_found(DOCTOR_PROBLEM, "cannot write the history");
         status.daemon = "0.0.0";
         doctor_check_daemon(&doctor);
         assert_found(DOCTOR_NOTE, "gpuqd 0.0.0 answers");
@@ -189,26 +199,69 @@ static void a_folder_that_others_may_write_to_is_a_problem(void **state) {
         assert_found(DOCTOR_NOTE, "not checked");
 }
 
-static void the_daemon_is_the_listener_or_its_child(void **state) {
+static void make_gpuqd(int pid, int parent, unsigned uid) {
+        char path[64], text[128];
+
+        make_process(pid, "gpuqd\n", NULL);
+        snprintf(path, sizeof(path), "/proc/%d/status", pid);
+        snprintf(text, sizeof(text), "Name:\tgpuqd\nPPid:\t%d\nUid:\t%u\t0\t0\t0\n", parent, uid);
+        make_file(path, text);
+}
+
+static void the_daemon_is_the_listener_or_its_child_and_owns_the_socket(void **state) {
         make_process(1, "systemd\n", NULL);
-        make_process(20, "gpuqd\n", NULL);
-        make_file("/proc/20/status", "Name:\tgpuqd\nPPid:\t99\nUid:\t7\t7\t7\t7\n");
-        doctor_find_daemon(&doctor, 1);
+        make_gpuqd(20, 99, 7);
+        make_gpuqd(22, 1, 12345); /* anybody can start such a process */
+        doctor_find_daemon(&doctor, 1, 0);
         assert_int_equal(doctor.pid, 0);
-        make_process(21, "gpuqd\n", NULL);
-        make_file("/proc/21/status", "Name:\tgpuqd\nPPid:\t1\nUid:\t0\t0\t0\t0\n");
-        doctor_find_daemon(&doctor, 1);
+        assert_found(DOCTOR_NOTE, "was not found");
+        make_gpuqd(21, 1, 0);
+        doctor_find_daemon(&doctor, 1, 0);
         assert_int_equal(doctor.pid, 21);
-        doctor.pid = 0;
-        doctor_find_daemon(&doctor, 20);
+        doctor_find_daemon(&doctor, 20, 7);
         assert_int_equal(doctor.pid, 20);
         assert_int_equal(doctor.uid, 7);
+        assert_int_equal(doctor.n_findings, 0);
+        make_gpuqd(23, 1, 0);
+        doctor_find_daemon(&doctor, 1, 0);
+        assert_int_equal(doctor.pid, 0);
+        assert_found(DOCTOR_NOTE, "several processes");
+        doctor_check_config(&doctor);
+        doctor_check_folders(&doctor);
+        doctor_check_limits(&doctor);
+        assert_int_equal(doctor.n_findings, 0);
+}
+
+static void arguments_begin_with_the_check_and_are_never_cut(void **state) {
+        char text[DOCTOR_TEXT], long_word[DOCTOR_TEXT + 8] = "", *argv[DOCTOR_ARGUMENTS];
+
+        doctor.pid = 20;
+        doctor.uid = 7;
+        shell("mkdir -p %s/proc/20 && printf 'gpuqd\\0--socket\\0/s\\0' > %s/proc/20/cmdline", root,
+              root);
+        assert_true(doctor_read_arguments(&doctor, text, argv));
+        assert_string_equal(argv[1], "--check");
+        assert_string_equal(argv[2], "--private");
+        assert_string_equal(argv[3], "--socket");
+        assert_string_equal(argv[4], "/s");
+        assert_null(argv[5]);
+        memset(long_word, 'x', sizeof(long_word) - 1);
+        make_file("/proc/20/cmdline", long_word);
+        assert_false(doctor_read_arguments(&doctor, text, argv));
+        shell("yes x | head -n 80 | tr '\\n' '\\0' > %s/proc/20/cmdline", root);
+        assert_false(doctor_read_arguments(&doctor, text, argv));
+        doctor.uid = geteuid();
+        doctor_check_config(&doctor);
+        assert_found(DOCTOR_NOTE, "command line is too long");
 }
 
 static void low_limits_are_told(void **state) {
         doctor_check_limits(&doctor);
-        assert_found(DOCTOR_NOTE, "was not found");
+        assert_int_equal(doctor.n_findings,
+                         0); /* the check of the daemon says that it was not found */
         doctor.pid = 20;
+        doctor_check_limits(&doctor);
+        assert_found(DOCTOR_NOTE, "could not be determined");
         make_file("/proc/20/limits",
                   "Limit                     Soft Limit           Hard Limit           Units\n"
                   "Max open files            1024                 524288               files\n"
@@ -234,6 +287,51 @@ static void low_limits_are_told(void **state) {
 static void a_machine_without_systemd_is_a_note(void **state) {
         doctor_check_service(&doctor);
         assert_found(DOCTOR_NOTE, "not run by systemd");
+}
+
+static void only_words_of_systemctl_are_states_of_units(void **state) {
+        doctor_judge_service(&doctor, "active\nactive\n", "static\nenabled\n");
+        assert_found(DOCTOR_OK, "gpuqd.service is active, gpuqd.socket is active");
+        doctor_judge_service(&doctor, "failed\nactive\n", "static\nenabled\n");
+        assert_found(DOCTOR_PROBLEM, "gpuqd.service is failed");
+        doctor_judge_service(&doctor, "active\nactive\n", "static\ndisabled\n");
+        assert_found(DOCTOR_NOTE, "neither starts");
+        doctor_judge_service(&doctor, "Failed to connect to bus: No such file\n", "");
+        assert_found(DOCTOR_NOTE, "not checked");
+        doctor_judge_service(&doctor, "", "");
+        assert_found(DOCTOR_NOTE, "not checked");
+        doctor_judge_service(&doctor, "active\ninactive\n", "Failed to get\n");
+        assert_found(DOCTOR_NOTE, "could not be determined");
+}
+
+static void a_machine_without_a_gpu_is_told_of_the_cpu_driver(void **state) {
+        status.state = "no usable device";
+        doctor_check_gpu(&doctor);
+        assert_text_has(doctor.findings[0].advice, "device = cpu");
+        assert_found(DOCTOR_PROBLEM, "there is no NVIDIA GPU here");
+        doctor_check_state(&doctor);
+        assert_text_has(doctor.findings[0].advice, "device = cpu");
+        assert_found(DOCTOR_PROBLEM, "no usable device");
+        doctor_check_nodes(&doctor);
+        doctor_check_driver(&doctor);
+        doctor_check_compiler(&doctor);
+        doctor_check_mode(&doctor);
+        assert_int_equal(doctor.n_findings, 0);
+        doctor.status = NULL;
+        doctor_check_gpu(&doctor);
+        assert_found(DOCTOR_NOTE, "there is no NVIDIA GPU here");
+}
+
+static void a_gpu_on_the_bus_needs_no_node_to_be_one(void **state) {
+        status.state = "no usable device";
+        make_file("/sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+        make_file("/sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
+        doctor_check_gpu(&doctor);
+        assert_false(doctor.lacks_gpu);
+        assert_int_equal(doctor.n_findings, 0);
+        make_file("/sys/bus/pci/devices/0000:01:00.0/class", "0x020000\n"); /* of a network */
+        doctor_check_gpu(&doctor);
+        assert_true(doctor.lacks_gpu);
 }
 
 static void the_daemon_for_gpus_needs_each_node(void **state) {
@@ -288,6 +386,7 @@ static void other_users_of_the_gpu_are_named(void **state) {
         assert_found(DOCTOR_OK, "no other process");
         make_process(13, "python3\n", "/dev/nvidia0");
         doctor_check_others(&doctor);
+        assert_text_has(doctor.findings[0].advice, "programs that draw on the screen");
         assert_found(DOCTOR_NOTE, "other processes have a GPU open (1): python3 (13)");
         for (int pid = 14; pid < 20; pid++)
                 make_process(pid, "train\n", "/dev/nvidia-uvm");
@@ -304,13 +403,47 @@ static void other_users_of_the_gpu_are_named(void **state) {
 static void a_program_that_is_not_there_is_an_error(void **state) {
         char text[DOCTOR_TEXT];
         char *none[] = {"gpuq-no-such-program", NULL};
-        int r;
         char *both[] = {"sh", "-c", "pwd; echo wrong >&2; exit 3", NULL};
+        DoctorProgram program = {.argv = none, .timeout_ms = NEVER_MS};
+        int r;
 
-        r = doctor_run(NULL, none, text);
+        r = doctor_run(&program, text);
         assert_true(r == -ENOENT || r == 127); /* valgrind does not know vfork() */
-        assert_int_equal(doctor_run("/", both, text), 3);
+        program.argv = both;
+        program.folder = "/";
+        assert_int_equal(doctor_run(&program, text), 3);
         assert_string_equal(text, "/\nwrong\n");
+        program.no_errors = true;
+        assert_int_equal(doctor_run(&program, text), 3);
+        assert_string_equal(text, "/\n");
+}
+
+static void a_program_may_print_more_than_is_kept(void **state) {
+        char text[DOCTOR_TEXT];
+        char *more[] = {"sh", "-c", "echo first; yes | head -c 200000; exit 4", NULL};
+        DoctorProgram program = {.argv = more, .timeout_ms = NEVER_MS};
+
+        assert_int_equal(doctor_run(&program, text), 4);
+        assert_int_equal(strlen(text), DOCTOR_TEXT - 1);
+        assert_memory_equal(text, "first\ny\n", 8);
+}
+
+static void a_program_that_does_not_end_is_killed(void **state) {
+        char text[DOCTOR_TEXT];
+        char *silent[] = {"sleep", "1000", NULL};
+        char *closed[] = {"sh", "-c", "exec >&- 2>&-; exec sleep 1000", NULL};
+        char *child[] = {"sh", "-c", "sleep 1000 & echo $!", NULL};
+        DoctorProgram program = {.argv = silent, .timeout_ms = 50};
+
+        assert_int_equal(doctor_run(&program, text), -ETIMEDOUT);
+        program.argv = closed;
+        assert_int_equal(doctor_run(&program, text), -ETIMEDOUT);
+        program.argv = child; /* its child still has the pipe */
+        program.timeout_ms = NEVER_MS;
+        assert_int_equal(doctor_run(&program, text), 0);
+        assert_int_equal(kill(atoi(text), SIGKILL), 0);
+        doctor_judge_check(&doctor, -ETIMEDOUT, text);
+        assert_found(DOCTOR_NOTE, "did not end in time");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -324,14 +457,20 @@ int main(void) {
                 TEST(a_check_of_the_configuration_is_read),
                 TEST(a_full_file_system_is_a_problem),
                 TEST(a_folder_that_others_may_write_to_is_a_problem),
-                TEST(the_daemon_is_the_listener_or_its_child),
+                TEST(the_daemon_is_the_listener_or_its_child_and_owns_the_socket),
+                TEST(arguments_begin_with_the_check_and_are_never_cut),
                 TEST(low_limits_are_told),
                 TEST(a_machine_without_systemd_is_a_note),
+                TEST(only_words_of_systemctl_are_states_of_units),
+                TEST(a_machine_without_a_gpu_is_told_of_the_cpu_driver),
+                TEST(a_gpu_on_the_bus_needs_no_node_to_be_one),
                 TEST(the_daemon_for_gpus_needs_each_node),
                 TEST(a_module_unlike_the_daemons_is_a_problem),
                 TEST(a_newer_compiler_is_a_note),
                 TEST(other_users_of_the_gpu_are_named),
                 TEST(a_program_that_is_not_there_is_an_error),
+                TEST(a_program_may_print_more_than_is_kept),
+                TEST(a_program_that_does_not_end_is_killed),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

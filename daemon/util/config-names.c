@@ -74,15 +74,16 @@ _printf_(4, 5) static int names_add(ConfigNames *names, bool is_user, const char
         return 0;
 }
 
+/* Users last: who they are matters to the log alone. */
 static int names_add_sections(ConfigNames *names, const Config *config) {
         int r = 0;
 
-        for (const ConfigUser *user = config->users; user && r == 0; user = user->next)
-                if (user->name[strspn(user->name, "0123456789")] != '\0') /* not a uid */
-                        r = names_add(names, true, user->name, "[user %s]", user->name);
         for (const ConfigUser *class = config->classes; class && r == 0; class = class->next)
                 r = names_add(names, false, class->group, "[class %s], group = %s", class->name,
                               class->group);
+        for (const ConfigUser *user = config->users; user && r == 0; user = user->next)
+                if (user->name[strspn(user->name, "0123456789")] != '\0') /* not a uid */
+                        r = names_add(names, true, user->name, "[user %s]", user->name);
         return r;
 }
 
@@ -115,11 +116,12 @@ int config_names_new(const Config *config, ConfigNames **ret_names) {
         if (!names)
                 return -ENOMEM;
         names->end = &names->first;
-        r = names_add_sections(names, config);
+        r = config->admission.admin_group ? names_add_admins(names, config->admission.admin_group)
+                                          : 0;
         if (r == 0 && config->admission.allow_groups)
                 r = names_add_allowed(names, config->admission.allow_groups);
-        if (r == 0 && config->admission.admin_group)
-                r = names_add_admins(names, config->admission.admin_group);
+        if (r == 0)
+                r = names_add_sections(names, config);
         if (r < 0)
                 return r;
         *ret_names = TAKE_PTR(names);
@@ -139,6 +141,28 @@ void config_names_find(ConfigNames *names) {
                         name->gid = (gid_t)-1;
                 if (name->r < 0)
                         return;
+        }
+}
+
+static const ConfigName *names_group(const ConfigNames *names, const char *group, size_t n_group) {
+        const ConfigName *name;
+
+        for (name = names->first; name; name = name->next)
+                if (!name->is_user && strncmp(name->name, group, n_group) == 0 &&
+                    name->name[n_group] == '\0')
+                        return name;
+        return NULL;
+}
+
+void config_names_inherit(ConfigNames *names, const ConfigNames *earlier) {
+        const ConfigName *old;
+
+        for (ConfigName *name = names->first; name; name = name->next) {
+                old = name->is_user ? NULL : names_group(earlier, name->name, strlen(name->name));
+                if (name->r < 0 && old && old->r >= 0) {
+                        name->r = old->r;
+                        name->gid = old->gid;
+                }
         }
 }
 
@@ -169,16 +193,6 @@ unsigned config_names_log(const ConfigNames *names, int level) {
 }
 
 /* ---- to a configuration, which may be another one ------------------------------ */
-
-static const ConfigName *names_group(const ConfigNames *names, const char *group, size_t n_group) {
-        const ConfigName *name;
-
-        for (name = names->first; name; name = name->next)
-                if (!name->is_user && strncmp(name->name, group, n_group) == 0 &&
-                    name->name[n_group] == '\0')
-                        return name;
-        return NULL;
-}
 
 static gid_t names_gid(const ConfigNames *names, const char *group, size_t n_group,
                        bool *is_unknown) {
@@ -215,9 +229,10 @@ int config_names_apply(const ConfigNames *names, Config *config) {
         for (ConfigUser *class = config->classes; class; class = class->next)
                 class->gid = names_gid(names, class->group, strlen(class->group), &is_unknown);
         admission->is_unknown = false;
-        admission->admins = admission->admin_group
-                                    ? names_gid(names, admission->admin_group,
-                                                strlen(admission->admin_group), &is_unknown)
-                                    : (gid_t)-1;
+        admission->admins = (gid_t)-1;
+        if (admission->admin_group)
+                admission->admins =
+                        names_gid(names, admission->admin_group, strlen(admission->admin_group),
+                                  &admission->is_unknown);
         return admission->allow_groups ? names_apply_allowed(names, admission) : 0;
 }

@@ -24,6 +24,8 @@ ConfigNames *config_names_free(ConfigNames *names);
 DEFINE_CLEANUP(ConfigNames, config_names_free)
 /** config_names_find() - look them up, in any thread. After a lookup that failed no further name is: each might take as long. */
 void config_names_find(ConfigNames *names);
+/** config_names_inherit() - of groups whose lookup failed, what the system said of them @earlier holds. */
+void config_names_inherit(ConfigNames *names, const ConfigNames *earlier);
 /** config_names_have_failed() - a lookup failed, or was not made. */
 bool config_names_have_failed(const ConfigNames *names);
 /** config_names_log() - those that the machine does not have. Return: how many there are. */

@@ -61,7 +61,7 @@ typedef struct ConfigAdmission {
         gid_t *allowed;
         size_t n_allowed;
         gid_t admins;    /* -1: there is none, or it is not known */
-        bool is_unknown; /* one of allow_groups: the system has not answered */
+        bool is_unknown; /* one of these groups: the system has not answered */
 } ConfigAdmission;
 
 /* How long what is on disk is kept. */

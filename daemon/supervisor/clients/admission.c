@@ -73,9 +73,9 @@ Failure *admission_check(const ConfigAdmission *admission, int fd, Peer *peer) {
                 return NULL;
         if (admission->is_unknown)
                 return failure_new(FAILURE_INTERNAL,
-                                   "only members of allow_groups may use gpuqd, and the system has "
-                                   "not told yet who is in one of these groups; try again in some "
-                                   "seconds: %s",
+                                   "only members of these groups may use gpuqd, and it could not "
+                                   "look up one of them, or its admin_group, yet; try again in a "
+                                   "few seconds: %s",
                                    admission->allow_groups);
         return failure_new(FAILURE_DENIED,
                            "only members of these groups may use gpuqd: %s; ask an administrator "

@@ -6,9 +6,9 @@
  * Lookup
  *
  * Asks the system who a uid is: its name and groups, or whose subordinate uid it is; and what it knows
- * of the names in the configuration. A name service on
- * the network may be slow or never answer, so each question has a thread of its own. At most
- * LOOKUPS_MAX of them ask at a time; the other questions wait for one of these to end.
+ * of the names in the configuration. A name service on the network may be slow or never answer, so
+ * each question has a thread of its own. At most LOOKUPS_MAX of them ask at a time; the other
+ * questions wait for one of these to end.
  *
  * A connection waits for the answer for LOOKUP_PATIENCE_NS. Without one the user is served as if
  * the lookup had failed, and a late answer still counts. So a name service that never answers costs

@@ -40,7 +40,7 @@
 #define SUPERVISOR_QUIT_STEP_MS 10u
 #define SUPERVISOR_NAMES_NS     10000000000ull /* after a lookup that failed */
 #define SUPERVISOR_NAMES_AGAIN_NS                                                                  \
-        250000000ull /* while the last question about names has no answer */
+        1000000000ull /* while the last question about names has no answer */
 
 typedef struct Supervisor Supervisor;
 
@@ -74,12 +74,13 @@ struct Supervisor {
         uint64_t status_ns; /* when the status was last sent to the keeper */
         Pace pace;          /* its events are jobs that arrived or ended */
         Cores cores;
-        Trim trim;          /* of memory after a peak of jobs */
-        uint64_t polled_ns; /* when the loop last decided whether to poll */
-        uint64_t quit_ns;   /* when the keeper asked the supervisor to end */
-        int r;              /* the result of the run */
-        bool is_polling;    /* instead of sleeping */
-        bool is_started;    /* the keeper has handed over everything it held */
+        Trim trim;              /* of memory after a peak of jobs */
+        uint64_t polled_ns;     /* when the loop last decided whether to poll */
+        uint64_t quit_ns;       /* when the keeper asked the supervisor to end */
+        int r;                  /* the result of the run */
+        bool have_names_failed; /* the last lookup of them, and the log says so */
+        bool is_polling;        /* instead of sleeping */
+        bool is_started;        /* the keeper has handed over everything it held */
 };
 
 /** supervisor_new() - configuration, loop, keeper. Return: 0, or a negative errno that was logged. */

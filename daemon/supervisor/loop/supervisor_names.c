@@ -24,14 +24,22 @@ static void supervisor_apply_names(Supervisor *supervisor) {
 /* Return: whether there was an answer. */
 static bool supervisor_take_names(Supervisor *supervisor) {
         ConfigNames *names = lookups_take_names(supervisor->engine.lookups);
+        bool have_failed;
 
         if (!names)
                 return false;
+        have_failed = config_names_have_failed(names);
+        if (!have_failed || !supervisor->have_names_failed)
+                (void)config_names_log(names, LOG_WARNING);
+        supervisor->have_names_failed = have_failed;
+        if (have_failed)
+                supervisor->ask_names_ns =
+                        MIN(supervisor->ask_names_ns,
+                            engine_now(&supervisor->engine) + SUPERVISOR_NAMES_NS);
+        if (have_failed && supervisor->names)
+                config_names_inherit(names, supervisor->names);
         config_names_free(supervisor->names);
         supervisor->names = names;
-        (void)config_names_log(names, LOG_WARNING);
-        if (config_names_have_failed(names))
-                supervisor->ask_names_ns = engine_now(&supervisor->engine) + SUPERVISOR_NAMES_NS;
         supervisor_apply_names(supervisor);
         return true;
 }

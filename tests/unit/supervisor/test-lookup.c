@@ -274,6 +274,13 @@ static void a_lookup_of_groups_that_failed_is_made_again(void **state) {
         fake->supervisor->ask_names_ns = 0;
         fake_wait(fake, is_known, (void *)admission);
         assert_int_equal(admission->n_allowed, 2);
+
+        is_broken = true; /* what was known of it holds */
+        supervisor_ask_names(fake->supervisor);
+        fake_wait(fake, is_asked_again_later, fake);
+        assert_int_equal(admission->n_allowed, 2);
+        assert_false(admission->is_unknown);
+        is_broken = false;
         end(fake, NULL, 0);
 }
 

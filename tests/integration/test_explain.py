@@ -74,6 +74,16 @@ def test_a_job_behind_another_waits_for_it(client, module):
     assert ended.times.dependencies_us > ended.times.queue_us and ended.advice == pb.ADVICE_NOTHING
 
 
+def test_a_job_cancelled_behind_another_waited_for_it(client, module):
+    gate = GateJob(client, module)
+    id = client.submit(Job(after=[gate.id]).launch(module, "nothing"))
+    client.cancel(id)
+    assert client.wait(id).state == pb.CANCELLED
+    told = explain(client, id)
+    assert told.state == pb.CANCELLED and told.times.dependencies_us > 0 and told.times.queue_us == 0
+    gate.open()
+
+
 def test_a_job_whose_module_is_loaded_once_more_waits_for_it(start_gpuqd):
     gpuqd = start_gpuqd(cpu_devices=2)
     client = gpuqd.connect()

@@ -122,8 +122,6 @@ static void explain_job(Session *session, Explain *explain, const Job *job) {
         job_note_times(job, now_ns, &explain->entry.times);
         if (job->place == JOB_PARKED)
                 explain->entry.times.parked_ns += now_ns;
-        if (job->edges.n_blocking)
-                explain->entry.times.behind_ns = now_ns - job->clock.submitted_ns;
         message->label = job->label;
         message->device = job->device ? job->device->index + 1 : 0;
         if (job->work.n_kernels)

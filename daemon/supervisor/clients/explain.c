@@ -11,7 +11,8 @@
 #include "registry.h"
 
 #define EXPLAIN_REASON_MAX 160u
-#define EXPLAIN_STEPS      (HISTORY_MAX / 16) /* to search and sort a history */
+#define EXPLAIN_STEPS      (HISTORY_MAX / 64) /* to search a history */
+#define EXPLAIN_SORT_STEP  4u /* entries sorted for their medians that cost one step */
 
 /* What is known of a job; of one that has ended, by its entry in the history. */
 typedef struct Explain {
@@ -77,7 +78,8 @@ static void explain_sort(const Gpuq__V1__JobTimes *all, size_t n, uint64_t *valu
 }
 
 /* Return: 0, or -ENOMEM. */
-static int explain_median(Explain *explain, Bump *bump) {
+static int explain_median(Session *session, Explain *explain) {
+        Bump *bump = session->clients->bump;
         const HistoryEntry **entries = bump_take(bump, HISTORY_MAX * sizeof(*entries));
         uint64_t *values = bump_take(bump, HISTORY_MAX * sizeof(*values));
         Gpuq__V1__JobTimes *all;
@@ -89,6 +91,7 @@ static int explain_median(Explain *explain, Bump *bump) {
                                                           explain->entry.times.class, JOB_DONE,
                                                           entries)
                                        : 0;
+        serving_pay(&session->serving, n / EXPLAIN_SORT_STEP);
         all = bump_take(bump, (n + 1) * sizeof(*all));
         if (!all)
                 return -ENOMEM;
@@ -194,7 +197,7 @@ static Failure *explain_fill(Session *session, uint64_t id, Explain *explain) {
         failure = explain_find(session, id, explain);
         if (failure)
                 return failure;
-        if (explain_median(explain, session->clients->bump) < 0)
+        if (explain_median(session, explain) < 0)
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory to explain a job");
         explain_times(&explain->entry, &explain->times);
         message->id = id;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "detached_ops.h"
 #include "registry.h"
 
 #define EXPLAIN_REASON_MAX 160u
@@ -20,9 +21,12 @@ typedef struct Explain {
         HistoryEntry entry;
         Gpuq__V1__JobTimes times, median;
         char reason[EXPLAIN_REASON_MAX];
+        bool lacks_memory;  /* it waits for device memory */
+        bool was_elsewhere; /* equal jobs before it ran on another device */
         Gpuq__V1__Explanation message;
 } Explain;
 
+_Static_assert(HISTORY_MAX == 4096, "a text here says another number");
 _Static_assert((int)ADVICE_PREPARE == (int)GPUQ__V1__ADVICE__ADVICE_PREPARE &&
                        (int)ADVICE_PIN == (int)GPUQ__V1__ADVICE__ADVICE_PIN,
                "advice has other numbers in the protocol");
@@ -48,7 +52,7 @@ static void explain_times(const HistoryEntry *entry, Gpuq__V1__JobTimes *to) {
         to->ran_us = entry->ran_us;
         if (times->worker_ns / 1000 > entry->ran_us)
                 to->launch_us = times->worker_ns / 1000 - entry->ran_us;
-        to->moved_bytes = times->n_moved;
+        to->moved_bytes = times->worker_ns ? times->n_moved : 0;
         to->gpu_ns = times->gpu_ns;
 }
 
@@ -77,6 +81,12 @@ static void explain_sort(const Gpuq__V1__JobTimes *all, size_t n, uint64_t *valu
         }
 }
 
+/* Whether this equal job came before and ran on another device, where it had the modules loaded. */
+static bool explain_is_elsewhere(const Explain *explain, const HistoryEntry *equal) {
+        return explain->message.device && equal->device + 1 != explain->message.device &&
+               equal->id < explain->entry.id;
+}
+
 /* Return: 0, or -ENOMEM. */
 static int explain_median(Session *session, Explain *explain) {
         Bump *bump = session->clients->bump;
@@ -95,8 +105,10 @@ static int explain_median(Session *session, Explain *explain) {
         all = bump_take(bump, (n + 1) * sizeof(*all));
         if (!all)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; ++i)
+        for (size_t i = 0; i < n; ++i) {
                 explain_times(entries[i], &all[i]);
+                explain->was_elsewhere |= explain_is_elsewhere(explain, entries[i]);
+        }
         gpuq__v1__job_times__init(&explain->median);
         if (n)
                 explain_sort(all, n, values, &explain->median);
@@ -115,10 +127,10 @@ static void explain_job(Session *session, Explain *explain, const Job *job) {
         Gpuq__V1__Explanation *message = &explain->message;
 
         explain->user = job->user;
+        explain->lacks_memory = explain_waits_for_memory(job);
         explain->entry = (HistoryEntry){
                 .id = job->id,
                 .state = job->state,
-                .code = explain_waits_for_memory(job) ? FAILURE_MEMORY : 0,
                 .waited_us = job_waited_us(job, now_ns),
                 .ran_us = job->clock.started_ns ? (now_ns - job->clock.started_ns) / 1000 : 0,
         };
@@ -155,12 +167,15 @@ static Advice explain_advise(const Engine *engine, const Explain *explain) {
                 .queue_us = times->queue_us,
                 .launch_us = times->launch_us,
                 .ran_us = MAX(times->ran_us, explain->median.ran_us),
-                .n_moved = times->moved_bytes,
+                .n_moved = MAX(times->moved_bytes, explain->median.moved_bytes),
                 .n_equal = explain->message.n_median,
                 .n_beside = known->n_beside,
                 .is_prepared = known->is_prepared,
                 .is_pinned = known->is_pinned || engine->n_devices == 1,
-                .lacks_memory = explain->entry.code == FAILURE_MEMORY,
+                .was_elsewhere = explain->was_elsewhere,
+                .has_failed =
+                        explain->entry.state == JOB_FAILED || explain->entry.state == JOB_CANCELLED,
+                .lacks_memory = explain->lacks_memory,
         });
 }
 
@@ -172,6 +187,11 @@ static Failure *explain_find(Session *session, uint64_t id, Explain *explain) {
         const HistoryEntry *entry;
         const User *user;
 
+        if (detached_is_id(id))
+                return failure_new(FAILURE_INVALID,
+                                   JOB_ID_FORMAT " is the id of a detached job, and detached jobs "
+                                                 "are not explained",
+                                   JOB_ID_PARTS(id));
         if (job && !session_may_touch(session, job))
                 return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " belongs to another user",
                                    JOB_ID_PARTS(id));
@@ -182,9 +202,9 @@ static Failure *explain_find(Session *session, uint64_t id, Explain *explain) {
         entry = session_find_history(session, id, &user);
         if (!entry)
                 return failure_new(FAILURE_NOT_FOUND,
-                                   "job " JOB_ID_FORMAT " does not wait or run, and is not among "
-                                   "the last %u jobs of yours that ended",
-                                   JOB_ID_PARTS(id), HISTORY_MAX);
+                                   "no job " JOB_ID_FORMAT ": it is unknown, or it ended too long "
+                                   "ago (gpuqd remembers 4,096 jobs of each user)",
+                                   JOB_ID_PARTS(id));
         explain_entry(explain, user, entry);
         return NULL;
 }

@@ -263,10 +263,14 @@ static const struct {
         const char *key;
         const char *meaning;
 } limit_meanings[] = {
-        {"sessions", "connections to gpuqd"},         {"jobs", "unfinished jobs"},
-        {"queued_bytes", "memory of gpuqd for them"}, {"arena_bytes", "host memory in buffers"},
-        {"device_bytes", "device memory in buffers"}, {"modules", "loaded modules"},
-        {"detached_jobs", "detached jobs on disk"},   {"detached_bytes", "their size"},
+        {"sessions", "connections to gpuqd"},
+        {"jobs", "unfinished jobs"},
+        {"queued_bytes", "gpuqd's memory for waiting jobs"},
+        {"arena_bytes", "host memory in buffers"},
+        {"device_bytes", "device memory in buffers"},
+        {"modules", "loaded modules"},
+        {"detached_jobs", "detached jobs on disk"},
+        {"detached_bytes", "size of detached jobs on disk"},
         {"gpu_seconds", "GPU time in one window"},
 };
 
@@ -325,6 +329,8 @@ static int status_write_limits(const StatusText *text, bool others) {
 
                 if ((limit->uid == text->status->uid) == others)
                         continue;
+                if (others && !limit->used && limit->left)
+                        continue; /* nine for each user would hide those that matter */
                 limit_row(table, limit, others ? status_user(text->status, limit->uid) : NULL);
                 n++;
         }

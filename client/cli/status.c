@@ -79,8 +79,8 @@ static void status_device_row(Table *table, const gpuq_status *status,
         table_cell(table, "%u", device->index);
         table_cell(table, "%s", device->name);
         table_cell(table, "%s", device->state);
-        table_cell(table, "%s", human_bytes(used).text);
-        table_cell(table, "%s", human_bytes(total > used ? total - used : 0).text);
+        table_cell(table, "%s", used ? human_bytes(used).text : "-");
+        table_cell(table, "%s", used ? human_bytes(total > used ? total - used : 0).text : "-");
         table_cell(table, "%s", human_bytes(total).text);
         table_cell(table, "%u", device->running);
         table_cell(table, "%u", device->queued);

@@ -645,8 +645,7 @@ typedef struct gpuq_device_status {
         uint64_t overruns;   /* of these, time slices that ended late */
         const char *drained; /* NULL: accepts jobs; else drained by "admin" or "itself" */
         int64_t xids; /* errors that NVIDIA's driver logged; -1: the daemon does not read that log */
-        uint64_t
-                memory_used; /* bytes in use by all programs, as last measured; with memory_arenas */
+        uint64_t memory_used; /* bytes in use by all programs, as last measured; 0: not yet */
 } gpuq_device_status;
 
 /* How a worker ran its jobs since it started. A busy worker reports at least once a second. */

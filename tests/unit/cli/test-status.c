@@ -135,7 +135,9 @@ static void devices_show_memory_and_what_runs(void **state) {
         assert_line(text, "  0 NVIDIA",
                     " 0 NVIDIA H100 80GB HBM3 ready 16.0 GiB 64.0 GiB 80.0 GiB 2 7 "
                     "ada-of-the-long-name");
-        assert_text_has(text, "drained by the administrator: it is to be replaced");
+        assert_line(text, "  1 NVIDIA", /* nothing was measured */
+                    " 1 NVIDIA H100 80GB HBM3 drained by the administrator: it is to be replaced "
+                    "before the end of this week - - 80.0 GiB 0 0 -");
         free(text);
 }
 

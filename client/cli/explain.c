@@ -12,12 +12,12 @@ static const struct {
         const char *text;
 } explain_texts[] = {
         {"nothing", "Nothing to gain: no change of this job would save much of its time."},
-        {"less-memory",
-         "Use less device memory: the device had too little for this job. Free buffers that are "
-         "no longer needed, or work on smaller parts."},
-        {"pin", "Name a device for this job: its modules were loaded in one more worker, and in "
-                "the worker of "
-                "one device they are loaded only once."},
+        {"less-memory", "Use less device memory: the device has too little for this job now. Free "
+                        "buffers that are "
+                        "no longer needed, or work on smaller parts."},
+        {"pin",
+         "Name a device for this job: gpuqd loads modules once per device; this job ran where "
+         "they were not loaded."},
         {"keep-data",
          "Keep the data in device buffers: copying it takes at least half of the running time."},
         {"in-flight",
@@ -47,17 +47,23 @@ static int explain_line(FILE *stream, size_t width, const char *format, ...) {
         return table_print_text(stream, line, width);
 }
 
+static const char *explain_verb(const char *state) {
+        if (strcmp(state, "failed") == 0)
+                return "";
+        return strcmp(state, "cancelled") == 0 ? "was " : "is ";
+}
+
 static int explain_write_head(FILE *stream, const gpuq_explanation *explanation, size_t width) {
         char id[24], where[64] = "";
 
         gpuq_id_format(explanation->id, id);
         if (explanation->device >= 0)
                 snprintf(where, sizeof(where), ", device %d", explanation->device);
-        return explain_line(stream, width, "job %s%s%s%s%s is %s%s%s%s", id,
+        return explain_line(stream, width, "job %s%s%s%s%s %s%s%s%s%s", id,
                             *explanation->kernel ? ", kernel " : "", explanation->kernel,
                             *explanation->label ? ", label " : "", explanation->label,
-                            explanation->state, where, *explanation->reason ? ": " : "",
-                            explanation->reason);
+                            explain_verb(explanation->state), explanation->state, where,
+                            *explanation->reason ? ": " : "", explanation->reason);
 }
 
 static void explain_row(Table *table, const gpuq_explanation *explanation, const char *what,
@@ -84,7 +90,7 @@ static void explain_rows(Table *table, const gpuq_explanation *explanation) {
                             median->gpu_ns / 1000);
         if (times->moved_bytes || median->moved_bytes) {
                 table_row(table, TABLE_PLAIN);
-                table_cell(table, "  data copied");
+                table_cell(table, "  host data");
                 table_cell(table, "%s", human_bytes(times->moved_bytes).text);
                 table_cell(table, "%s",
                            explanation->n_median ? human_bytes(median->moved_bytes).text : "-");
@@ -110,6 +116,21 @@ static int explain_write_times(FILE *stream, const gpuq_explanation *explanation
         return r;
 }
 
+static int explain_write_median(FILE *stream, size_t n, size_t width) {
+        if (n == 0)
+                return explain_line(stream, width,
+                                    "No other job of these kernels and this size has been done.");
+        return explain_line(stream, width,
+                            "MEDIAN is of %zu done job%s of the same kernels and size.", n,
+                            n == 1 ? "" : "s");
+}
+
+/* Its times are no ground for advice. */
+static bool explain_has_failed(const gpuq_explanation *explanation) {
+        return strcmp(explanation->state, "failed") == 0 ||
+               strcmp(explanation->state, "cancelled") == 0;
+}
+
 int explain_write(FILE *stream, const gpuq_explanation *explanation, size_t width) {
         int r;
 
@@ -117,10 +138,8 @@ int explain_write(FILE *stream, const gpuq_explanation *explanation, size_t widt
         if (r == 0)
                 r = explain_write_times(stream, explanation, width);
         if (r == 0)
-                r = explain_line(stream, width,
-                                 "MEDIAN is of %zu done job%s of the same kernels and size.",
-                                 explanation->n_median, explanation->n_median == 1 ? "" : "s");
-        if (r == 0)
+                r = explain_write_median(stream, explanation->n_median, width);
+        if (r == 0 && !explain_has_failed(explanation))
                 r = explain_line(stream, width, "%s", explain_text(explanation->advice));
         return r;
 }

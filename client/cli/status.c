@@ -79,8 +79,8 @@ static void status_device_row(Table *table, const gpuq_status *status,
         table_cell(table, "%u", device->index);
         table_cell(table, "%s", device->name);
         table_cell(table, "%s", device->state);
-        table_cell(table, "%s", human_bytes(used).text);
-        table_cell(table, "%s", human_bytes(total > used ? total - used : 0).text);
+        table_cell(table, "%s", used ? human_bytes(used).text : "-");
+        table_cell(table, "%s", used ? human_bytes(total > used ? total - used : 0).text : "-");
         table_cell(table, "%s", human_bytes(total).text);
         table_cell(table, "%u", device->running);
         table_cell(table, "%u", device->queued);
@@ -263,10 +263,14 @@ static const struct {
         const char *key;
         const char *meaning;
 } limit_meanings[] = {
-        {"sessions", "connections to gpuqd"},         {"jobs", "unfinished jobs"},
-        {"queued_bytes", "memory of gpuqd for them"}, {"arena_bytes", "host memory in buffers"},
-        {"device_bytes", "device memory in buffers"}, {"modules", "loaded modules"},
-        {"detached_jobs", "detached jobs on disk"},   {"detached_bytes", "their size"},
+        {"sessions", "connections to gpuqd"},
+        {"jobs", "unfinished jobs"},
+        {"queued_bytes", "gpuqd's memory for waiting jobs"},
+        {"arena_bytes", "host memory in buffers"},
+        {"device_bytes", "device memory in buffers"},
+        {"modules", "loaded modules"},
+        {"detached_jobs", "detached jobs on disk"},
+        {"detached_bytes", "size of detached jobs on disk"},
         {"gpu_seconds", "GPU time in one window"},
 };
 
@@ -325,6 +329,8 @@ static int status_write_limits(const StatusText *text, bool others) {
 
                 if ((limit->uid == text->status->uid) == others)
                         continue;
+                if (others && !limit->used && limit->left)
+                        continue; /* nine for each user would hide those that matter */
                 limit_row(table, limit, others ? status_user(text->status, limit->uid) : NULL);
                 n++;
         }

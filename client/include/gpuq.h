@@ -645,8 +645,7 @@ typedef struct gpuq_device_status {
         uint64_t overruns;   /* of these, time slices that ended late */
         const char *drained; /* NULL: accepts jobs; else drained by "admin" or "itself" */
         int64_t xids; /* errors that NVIDIA's driver logged; -1: the daemon does not read that log */
-        uint64_t
-                memory_used; /* bytes in use by all programs, as last measured; with memory_arenas */
+        uint64_t memory_used; /* bytes in use by all programs, as last measured; 0: not yet */
 } gpuq_device_status;
 
 /* How a worker ran its jobs since it started. A busy worker reports at least once a second. */
@@ -758,7 +757,7 @@ typedef struct gpuq_job_times {
         uint64_t queue_us;        /* for its turn */
         uint64_t launch_us;       /* in its worker, before and after it ran */
         uint64_t ran_us;          /* with copies of host data */
-        uint64_t moved_bytes;     /* copied for host buffers */
+        uint64_t moved_bytes;     /* of host data: copied, or accessed where it is */
         uint64_t gpu_ns;          /* of ran_us, if gpuq_job_set_timed() requested it */
 } gpuq_job_times;
 
@@ -781,9 +780,11 @@ typedef struct gpuq_explanation {
  * gpuq_explain() - find out where a job's time went, and what would help it most
  *
  * The job waits, runs, or is one of the last 4,096 of its user that ended. Free the explanation with
- * gpuq_explanation_free().
+ * gpuq_explanation_free(). Detached jobs are not explained. The advice for a job that failed or was
+ * cancelled is "nothing".
  *
- * Return: 0, GPUQ_E_DENIED (another user's), GPUQ_E_NOT_FOUND (unknown, or forgotten) or another error.
+ * Return: 0, GPUQ_E_DENIED (another user's), GPUQ_E_NOT_FOUND (unknown, or forgotten), GPUQ_E_INVALID (detached)
+ * or another error.
  */
 GPUQ_API int gpuq_explain(gpuq_client *client, uint64_t id, gpuq_explanation **ret_explanation);
 GPUQ_API void gpuq_explanation_free(gpuq_explanation *explanation);

@@ -251,6 +251,7 @@ def test_status_shows_your_limits_and_what_is_left_of_each(start_gpuqd):
     assert (limits["gpu_seconds"]["limit"], limits["gpu_seconds"]["left"]) == (3600, 3600)
 
     text = gpuqd.run("status").stdout
+    assert "gpuqd's memory for waiting jobs" in text and "size of detached jobs on disk" in text
     assert re.search(r"^jobs +0 +50 +50 unfinished jobs$", text, re.M), text
     assert re.search(r"^gpu_seconds +0 s +3600 s +3600 s ", text, re.M), text
 

@@ -74,6 +74,18 @@ def test_a_job_behind_another_waits_for_it(client, module):
     assert ended.times.dependencies_us > ended.times.queue_us and ended.advice == pb.ADVICE_NOTHING
 
 
+def test_a_job_cancelled_behind_another_waited_for_it(client, module):
+    gate = GateJob(client, module)
+    source, target = client.arena(4000), client.arena(4000)
+    id = client.submit(kernels.copy_job(module, source, target, 1000, after=[gate.id]))
+    client.cancel(id)
+    assert client.wait(id).state == pb.CANCELLED
+    told = explain(client, id)
+    assert told.state == pb.CANCELLED and told.times.dependencies_us > 0 and told.times.queue_us == 0
+    assert told.times.moved_bytes == 0 and told.advice == pb.ADVICE_NOTHING
+    gate.open()
+
+
 def test_a_job_whose_module_is_loaded_once_more_waits_for_it(start_gpuqd):
     gpuqd = start_gpuqd(cpu_devices=2)
     client = gpuqd.connect()
@@ -111,7 +123,15 @@ def test_gpuq_explain_as_text_and_as_json(gpuqd, client, module):
 def test_an_unknown_id_is_an_error(gpuqd):
     ended = gpuqd.run("explain", "4000.7")
     assert ended.returncode == NO_JOB
-    assert "job 4000.7 does not wait or run, and is not among the last 4096 jobs" in ended.stderr and not ended.stdout
+    assert "no job 4000.7: it is unknown, or it ended too long ago" in ended.stderr and not ended.stdout
+
+
+def test_a_detached_job_is_not_explained(gpuqd, client):
+    with pytest.raises(Refused) as refused:
+        explain(client, 7)
+    assert refused.value.code == pb.E_INVALID
+    ended = gpuqd.run("explain", "0.7")
+    assert "0.7 is the id of a detached job" in ended.stderr and not ended.stdout
 
 
 @pytest.mark.root

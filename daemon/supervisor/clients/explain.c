@@ -8,10 +8,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "detached_ops.h"
 #include "registry.h"
 
 #define EXPLAIN_REASON_MAX 160u
-#define EXPLAIN_STEPS      (HISTORY_MAX / 16) /* to search and sort a history */
+#define EXPLAIN_STEPS      (HISTORY_MAX / 64) /* to search a history */
+#define EXPLAIN_SORT_STEP  4u /* entries sorted for their medians that cost one step */
 
 /* What is known of a job; of one that has ended, by its entry in the history. */
 typedef struct Explain {
@@ -19,9 +21,12 @@ typedef struct Explain {
         HistoryEntry entry;
         Gpuq__V1__JobTimes times, median;
         char reason[EXPLAIN_REASON_MAX];
+        bool lacks_memory;  /* it waits for device memory */
+        bool was_elsewhere; /* equal jobs before it ran on another device */
         Gpuq__V1__Explanation message;
 } Explain;
 
+_Static_assert(HISTORY_MAX == 4096, "a text here says another number");
 _Static_assert((int)ADVICE_PREPARE == (int)GPUQ__V1__ADVICE__ADVICE_PREPARE &&
                        (int)ADVICE_PIN == (int)GPUQ__V1__ADVICE__ADVICE_PIN,
                "advice has other numbers in the protocol");
@@ -47,7 +52,7 @@ static void explain_times(const HistoryEntry *entry, Gpuq__V1__JobTimes *to) {
         to->ran_us = entry->ran_us;
         if (times->worker_ns / 1000 > entry->ran_us)
                 to->launch_us = times->worker_ns / 1000 - entry->ran_us;
-        to->moved_bytes = times->n_moved;
+        to->moved_bytes = times->worker_ns ? times->n_moved : 0;
         to->gpu_ns = times->gpu_ns;
 }
 
@@ -76,8 +81,15 @@ static void explain_sort(const Gpuq__V1__JobTimes *all, size_t n, uint64_t *valu
         }
 }
 
+/* Whether this equal job came before and ran on another device, where it had the modules loaded. */
+static bool explain_is_elsewhere(const Explain *explain, const HistoryEntry *equal) {
+        return explain->message.device && equal->device + 1 != explain->message.device &&
+               equal->id < explain->entry.id;
+}
+
 /* Return: 0, or -ENOMEM. */
-static int explain_median(Explain *explain, Bump *bump) {
+static int explain_median(Session *session, Explain *explain) {
+        Bump *bump = session->clients->bump;
         const HistoryEntry **entries = bump_take(bump, HISTORY_MAX * sizeof(*entries));
         uint64_t *values = bump_take(bump, HISTORY_MAX * sizeof(*values));
         Gpuq__V1__JobTimes *all;
@@ -89,11 +101,14 @@ static int explain_median(Explain *explain, Bump *bump) {
                                                           explain->entry.times.class, JOB_DONE,
                                                           entries)
                                        : 0;
+        serving_pay(&session->serving, n / EXPLAIN_SORT_STEP);
         all = bump_take(bump, (n + 1) * sizeof(*all));
         if (!all)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; ++i)
+        for (size_t i = 0; i < n; ++i) {
                 explain_times(entries[i], &all[i]);
+                explain->was_elsewhere |= explain_is_elsewhere(explain, entries[i]);
+        }
         gpuq__v1__job_times__init(&explain->median);
         if (n)
                 explain_sort(all, n, values, &explain->median);
@@ -112,18 +127,16 @@ static void explain_job(Session *session, Explain *explain, const Job *job) {
         Gpuq__V1__Explanation *message = &explain->message;
 
         explain->user = job->user;
+        explain->lacks_memory = explain_waits_for_memory(job);
         explain->entry = (HistoryEntry){
                 .id = job->id,
                 .state = job->state,
-                .code = explain_waits_for_memory(job) ? FAILURE_MEMORY : 0,
                 .waited_us = job_waited_us(job, now_ns),
                 .ran_us = job->clock.started_ns ? (now_ns - job->clock.started_ns) / 1000 : 0,
         };
         job_note_times(job, now_ns, &explain->entry.times);
         if (job->place == JOB_PARKED)
                 explain->entry.times.parked_ns += now_ns;
-        if (job->edges.n_blocking)
-                explain->entry.times.behind_ns = now_ns - job->clock.submitted_ns;
         message->label = job->label;
         message->device = job->device ? job->device->index + 1 : 0;
         if (job->work.n_kernels)
@@ -154,12 +167,15 @@ static Advice explain_advise(const Engine *engine, const Explain *explain) {
                 .queue_us = times->queue_us,
                 .launch_us = times->launch_us,
                 .ran_us = MAX(times->ran_us, explain->median.ran_us),
-                .n_moved = times->moved_bytes,
+                .n_moved = MAX(times->moved_bytes, explain->median.moved_bytes),
                 .n_equal = explain->message.n_median,
                 .n_beside = known->n_beside,
                 .is_prepared = known->is_prepared,
                 .is_pinned = known->is_pinned || engine->n_devices == 1,
-                .lacks_memory = explain->entry.code == FAILURE_MEMORY,
+                .was_elsewhere = explain->was_elsewhere,
+                .has_failed =
+                        explain->entry.state == JOB_FAILED || explain->entry.state == JOB_CANCELLED,
+                .lacks_memory = explain->lacks_memory,
         });
 }
 
@@ -171,6 +187,11 @@ static Failure *explain_find(Session *session, uint64_t id, Explain *explain) {
         const HistoryEntry *entry;
         const User *user;
 
+        if (detached_is_id(id))
+                return failure_new(FAILURE_INVALID,
+                                   JOB_ID_FORMAT " is the id of a detached job, and detached jobs "
+                                                 "are not explained",
+                                   JOB_ID_PARTS(id));
         if (job && !session_may_touch(session, job))
                 return failure_new(FAILURE_DENIED, "job " JOB_ID_FORMAT " belongs to another user",
                                    JOB_ID_PARTS(id));
@@ -181,9 +202,9 @@ static Failure *explain_find(Session *session, uint64_t id, Explain *explain) {
         entry = session_find_history(session, id, &user);
         if (!entry)
                 return failure_new(FAILURE_NOT_FOUND,
-                                   "job " JOB_ID_FORMAT " does not wait or run, and is not among "
-                                   "the last %u jobs of yours that ended",
-                                   JOB_ID_PARTS(id), HISTORY_MAX);
+                                   "no job " JOB_ID_FORMAT ": it is unknown, or it ended too long "
+                                   "ago (gpuqd remembers 4,096 jobs of each user)",
+                                   JOB_ID_PARTS(id));
         explain_entry(explain, user, entry);
         return NULL;
 }
@@ -196,7 +217,7 @@ static Failure *explain_fill(Session *session, uint64_t id, Explain *explain) {
         failure = explain_find(session, id, explain);
         if (failure)
                 return failure;
-        if (explain_median(explain, session->clients->bump) < 0)
+        if (explain_median(session, explain) < 0)
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory to explain a job");
         explain_times(&explain->entry, &explain->times);
         message->id = id;

@@ -41,7 +41,8 @@ static void report_device(const Device *device, Gpuq__V1__DeviceStatus *to) {
                                                             : GPUQ__V1__DRAINED_BY__NOBODY;
         to->memory_total = device->memory_total;
         to->memory_arenas = device->arena_bytes;
-        to->memory_used = device->arena_bytes; /* workers may have measured more */
+        if (device->used_bytes)
+                to->memory_used = MAX(device->used_bytes, device->arena_bytes);
         to->queued = device->n_queued;
         to->running = device->n_running;
         to->quanta = device->quanta.n_quanta;

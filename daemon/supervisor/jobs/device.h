@@ -49,6 +49,7 @@ struct Device {
         char *pci;
         uint64_t memory_total; /* bytes */
         uint64_t arena_bytes;
+        uint64_t used_bytes; /* by all programs, as a worker measured last; 0: none has */
         Health health;
 
         FairShare *share;

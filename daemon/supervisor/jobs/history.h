@@ -26,7 +26,7 @@ typedef struct History History;
 typedef struct HistoryTimes {
         uint32_t class;     /* of its kernels and size; 0: not known */
         uint32_t n_beside;  /* most jobs in its worker, itself included */
-        uint64_t behind_ns; /* it waited so long for the jobs before it */
+        uint64_t behind_ns; /* time until the jobs before it ended */
         uint64_t parked_ns; /* for its modules */
         uint64_t worker_ns; /* from its hand-over to its worker until its end */
         uint64_t gpu_ns;    /* if it was timed */

@@ -339,7 +339,8 @@ void job_kernel_names(const Job *job, char *text, size_t n_text);
 static inline void job_note_times(const Job *job, uint64_t now_ns, HistoryTimes *to) {
         to->class = (uint32_t)job->cost.class;
         to->n_beside = job->cost.n_beside;
-        to->behind_ns = job->clock.behind_ns;
+        to->behind_ns =
+                job->edges.n_blocking ? now_ns - job->clock.submitted_ns : job->clock.behind_ns;
         to->parked_ns = job->clock.parked_ns;
         to->worker_ns = job->clock.started_ns ? now_ns - job->clock.started_ns : 0;
         to->gpu_ns = job->outcome.gpu_ns;

@@ -18,8 +18,8 @@
 
 typedef enum Advice {
         ADVICE_NOTHING,     /* no change of the job would gain much */
-        ADVICE_LESS_MEMORY, /* the device had no memory for it */
-        ADVICE_PIN,         /* its modules are loaded in several workers: name a device */
+        ADVICE_LESS_MEMORY, /* it waits because the device has no memory for it */
+        ADVICE_PIN,         /* its modules are loaded on several devices: name a device */
         ADVICE_KEEP_DATA,   /* copies take most of its time: use device buffers */
         ADVICE_IN_FLIGHT, /* it was alone in its worker: submit more jobs before waiting for one */
         ADVICE_PREPARE,   /* one of many short equal jobs: prepare it once and fire it */
@@ -32,12 +32,14 @@ typedef struct AdviceJob {
         uint64_t queue_us;        /* it waited for its turn */
         uint64_t launch_us;       /* in its worker before and after it ran */
         uint64_t ran_us;          /* with copies */
-        uint64_t n_moved;         /* bytes that are copied */
+        uint64_t n_moved;         /* bytes of host data */
         uint64_t n_equal;         /* remembered jobs of the same kernels and size */
         uint32_t n_beside;        /* most jobs in its worker, itself included; 0: not known */
         bool is_prepared;
-        bool is_pinned; /* it names a device, or has data on one */
-        bool lacks_memory;
+        bool is_pinned;     /* it names a device, or has data on one */
+        bool was_elsewhere; /* equal jobs before it ran on another device */
+        bool has_failed;    /* or was cancelled, so its times say little */
+        bool lacks_memory;  /* it waits for device memory */
 } AdviceJob;
 
 /** advice_choose() - the change for this job. */

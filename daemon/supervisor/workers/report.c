@@ -23,13 +23,6 @@ static void report_worker(const Worker *worker, Gpuq__V1__WorkerStatus *to) {
                 to->counters = (Gpuq__V1__WorkerCounters *)&worker->counters;
 }
 
-/* A busy worker measures once a second, and an idle one has measured earlier. */
-static void report_device_memory(const Worker *worker, Gpuq__V1__DeviceStatus *device) {
-        uint64_t n_bytes = MIN(worker->device_memory, device->memory_total);
-
-        device->memory_used = MAX(device->memory_used, n_bytes);
-}
-
 int report_workers(const Workers *workers, ProtobufCAllocator *allocator,
                    Gpuq__V1__Status *status) {
         size_t n = HASH_COUNT(workers->table), i = 0;
@@ -44,7 +37,6 @@ int report_workers(const Workers *workers, ProtobufCAllocator *allocator,
                 if (!worker->executor.device)
                         continue; /* a probe */
                 report_worker(worker, &entries[i]);
-                report_device_memory(worker, status->devices[worker->executor.device->index]);
                 list[i] = &entries[i];
                 i++;
         }

@@ -103,7 +103,6 @@ struct Worker {
         int credit;        /* messages that it may still send */
 
         uint64_t memory;                   /* bytes */
-        uint64_t device_memory;            /* bytes that all programs use there, as measured last */
         Gpuq__V1__WorkerCounters counters; /* as reported last */
         uint64_t n_jobs;
 };

@@ -214,7 +214,9 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
                 return "it sent counters that are not protobuf";
 
         worker->memory = stats->head.number;
-        worker->device_memory = stats->head.id;
+        if (worker->executor.device)
+                worker->executor.device->used_bytes =
+                        MIN(stats->head.id, worker->executor.device->memory_total);
         worker->counters = *counters;
         /* Without the unknown fields, which are freed with the message. */
         worker->counters.base =

@@ -44,7 +44,7 @@ static void parts_stand_beside_their_medians(void **state) {
         assert_text_has(text, "ran, with copies           12.0 ms 11.0 ms\n");
         assert_text_has(text, "of 812 done jobs");
         assert_text_has(text, "Nothing to gain");
-        assert_null(strstr(text, "copied"));
+        assert_null(strstr(text, "host data"));
         free(text);
 }
 
@@ -61,6 +61,23 @@ static void without_equal_jobs_there_is_no_median(void **state) {
                         "job 12.3, kernel add, label night is waiting: depends on job 12.2\n");
         assert_text_has(text, "waited for jobs before it    3.00 s      -\n");
         assert_text_has(text, "4.00 KiB");
+        assert_text_has(text, "No other job of these kernels and this size has been done.");
+        free(text);
+}
+
+static void jobs_without_success_get_no_advice(void **state) {
+        gpuq_explanation explanation = explanation_of("failed");
+        char *text;
+
+        explanation.reason = "kernel add: out of range";
+        text = written(&explanation, 0);
+        assert_text_has(text, "job 12.3 failed: kernel add: out of range\n");
+        assert_null(strstr(text, "gain"));
+        free(text);
+        explanation.state = "cancelled";
+        text = written(&explanation, 0);
+        assert_text_has(text, "job 12.3 was cancelled: ");
+        assert_null(strstr(text, "gain"));
         free(text);
 }
 
@@ -75,9 +92,9 @@ static void each_advice_is_a_sentence_of_whole_words(void **state) {
 
                 explanation.advice = keys[i];
                 text = written(&explanation, 80);
-                line = strstr(text, "size.\n");
+                line = strstr(text, "has been done.\n");
                 assert_non_null(line);
-                line += strlen("size.\n");
+                line += strlen("has been done.\n");
                 assert_true(*line >= 'A' && *line <= 'Z');
                 for (line = text; *line; line += strcspn(line, "\n") + 1)
                         assert_in_range(strcspn(line, "\n"), 0, 80);
@@ -89,6 +106,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(parts_stand_beside_their_medians),
                 cmocka_unit_test(without_equal_jobs_there_is_no_median),
+                cmocka_unit_test(jobs_without_success_get_no_advice),
                 cmocka_unit_test(each_advice_is_a_sentence_of_whole_words),
         };
 

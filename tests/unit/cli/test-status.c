@@ -55,7 +55,8 @@ static gpuq_user_limit limits[] = {
         {.uid = 1, .key = "arena_bytes", .limit = 8 * GIB, .used = 5 * GIB, .left = 2 * GIB},
         {.uid = 1, .key = "device_bytes", .limit = UINT64_MAX, .used = 1, .left = UINT64_MAX},
         {.uid = 1, .key = "gpu_seconds", .limit = 3600, .used = 600, .left = 3000},
-        {.uid = 2, .key = "jobs", .limit = 54321, .left = 54321},
+        {.uid = 2, .key = "jobs", .limit = 54321, .used = 1, .left = 54320},
+        {.uid = 2, .key = "modules", .limit = 98765, .left = 98765},
 };
 
 static const gpuq_status whole = {
@@ -134,7 +135,9 @@ static void devices_show_memory_and_what_runs(void **state) {
         assert_line(text, "  0 NVIDIA",
                     " 0 NVIDIA H100 80GB HBM3 ready 16.0 GiB 64.0 GiB 80.0 GiB 2 7 "
                     "ada-of-the-long-name");
-        assert_text_has(text, "drained by the administrator: it is to be replaced");
+        assert_line(text, "  1 NVIDIA", /* nothing was measured */
+                    " 1 NVIDIA H100 80GB HBM3 drained by the administrator: it is to be replaced "
+                    "before the end of this week - - 80.0 GiB 0 0 -");
         free(text);
 }
 
@@ -158,6 +161,15 @@ static void limits_show_what_is_left_of_each(void **state) {
                     "device_bytes 1 B unlimited unlimited device memory in buffers");
         assert_line(text, "gpu_seconds", "gpu_seconds 600 s 3600 s 3000 s GPU time in one window");
         assert_null(strstr(text, "54321"));
+        free(text);
+}
+
+/* Nine for each user would hide those that matter. */
+static void limits_that_others_do_not_use_are_not_shown(void **state) {
+        char *text = written(&whole, true, 0);
+
+        assert_non_null(strstr(text, "54321"));
+        assert_null(strstr(text, "98765"));
         free(text);
 }
 
@@ -212,6 +224,7 @@ int main(void) {
                 cmocka_unit_test(devices_show_memory_and_what_runs),
                 cmocka_unit_test(users_show_share_jobs_and_memory),
                 cmocka_unit_test(limits_show_what_is_left_of_each),
+                cmocka_unit_test(limits_that_others_do_not_use_are_not_shown),
                 cmocka_unit_test(counters_and_others_are_for_verbose),
                 cmocka_unit_test(everything_fits_80_columns_in_whole_words),
                 cmocka_unit_test(escaped_bytes_count_as_they_are_printed),

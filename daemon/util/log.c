@@ -135,8 +135,9 @@ static bool log_may_write(int level, const char *text) {
         if (pthread_mutex_trylock(&log_lock) != 0)
                 return true;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        may_write = repeat_take(&log_repeat, level, text,
-                                (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, &before);
+        may_write =
+                repeat_take(&log_repeat, level, text,
+                            (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, &before);
         log_write_count(&before);
         pthread_mutex_unlock(&log_lock);
         return may_write;

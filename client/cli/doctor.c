@@ -14,8 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-extern char **environ;
-
 /* ---- findings -------------------------------------------------------------- */
 
 void doctor_found(Doctor *doctor, DoctorResult result, const char *advice, const char *format,

@@ -96,7 +96,7 @@ static void assert_line(const char *text, const char *first, const char *fields)
 
         assert_non_null(at);
         for (; *at && *at != '\n' && n < sizeof(line) - 1; at++)
-                if (*at != ' ' || line[n - 1] != ' ')
+                if (*at != ' ' || n == 0 || line[n - 1] != ' ')
                         line[n++] = *at;
         assert_string_equal(line, fields);
 }

@@ -310,7 +310,7 @@ static void limit_row(Table *table, const gpuq_user_limit *limit, const char *us
         table_cell(table, "%s", limit_meaning(limit->key));
 }
 
-/* @others: of all users but the one who asks, with their names. */
+/* @others: the other users' limits, with their names, instead of the caller's. */
 static int status_write_limits(const StatusText *text, bool others) {
         static const TableColumn columns[] = {
                 {"USER", .shorten = true}, {"LIMIT"},

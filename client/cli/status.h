@@ -5,7 +5,7 @@
 /*
  * Status
  *
- * The text of `gpuq status`: devices, users, and the limits of the user who asks. Verbose, it also has
+ * The text of `gpuq status`: devices, users, and the caller's own limits. With verbose, it also has
  * what maintainers need: workers, counters, and the limits of other users.
  */
 

@@ -57,20 +57,7 @@ static int explain_job(Cli *cli, uint64_t id) {
 }
 
 static int explain_run(Cli *cli, int argc, char **argv) {
-        uint64_t id;
-        int option, r;
-
-        r = verb_next(cli, argc, argv, &option);
-        if (r < 0)
-                return cli->code;
-        if (argc - optind != 1)
-                return cli_usage(cli, "expected one job id");
-        if (gpuq_id_parse(argv[optind], &id) < 0)
-                return cli_usage(cli, "`%s' is not a job id; `gpuq queue' lists them",
-                                 argv[optind]);
-
-        r = cli_connect(cli);
-        return r ? r : explain_job(cli, id);
+        return verb_run_for_job(cli, argc, argv, explain_job);
 }
 
 static const struct option explain_options[] = {VERB_OPTIONS};

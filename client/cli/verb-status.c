@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * gpuq status - devices, users, and the limits of the user who asks
+ * gpuq status - devices, users, and the caller's own limits
  */
 
 #include <string.h>

@@ -29,22 +29,7 @@ static int wait_for(Cli *cli, uint64_t id) {
 }
 
 static int wait_run(Cli *cli, int argc, char **argv) {
-        uint64_t id;
-        int option, r;
-
-        r = verb_next(cli, argc, argv, &option);
-        if (r < 0)
-                return cli->code;
-        if (argc - optind != 1)
-                return cli_usage(cli, "expected one job id");
-        if (gpuq_id_parse(argv[optind], &id) < 0)
-                return cli_usage(cli, "`%s' is not a job id; `gpuq queue' lists them",
-                                 argv[optind]);
-
-        r = cli_connect(cli);
-        if (r)
-                return r;
-        return wait_for(cli, id);
+        return verb_run_for_job(cli, argc, argv, wait_for);
 }
 
 static const struct option wait_options[] = {VERB_OPTIONS};

@@ -151,3 +151,19 @@ int verb_next(Cli *cli, int argc, char **argv, int *ret_option) {
                 }
         }
 }
+
+int verb_run_for_job(Cli *cli, int argc, char **argv, int (*run)(Cli *cli, uint64_t id)) {
+        uint64_t id;
+        int option, r;
+
+        r = verb_next(cli, argc, argv, &option);
+        if (r < 0)
+                return cli->code;
+        if (argc - optind != 1)
+                return cli_usage(cli, "expected one job id");
+        if (gpuq_id_parse(argv[optind], &id) < 0)
+                return cli_usage(cli, "`%s' is not a job id; `gpuq queue' lists them",
+                                 argv[optind]);
+        r = cli_connect(cli);
+        return r ? r : run(cli, id);
+}

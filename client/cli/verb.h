@@ -77,6 +77,8 @@ void verb_print_help(const Verb *verb, FILE *stream);
  * cli->code (its help was shown, or an option is wrong).
  */
 int verb_next(Cli *cli, int argc, char **argv, int *ret_option);
+/** verb_run_for_job() - a verb whose only argument is a job's id: connect, and call @run. Return: the exit code. */
+int verb_run_for_job(Cli *cli, int argc, char **argv, int (*run)(Cli *cli, uint64_t id));
 /** cli_usage() - a problem with how gpuq was called. Return: EXIT_USAGE. */
 int cli_usage(Cli *cli, const char *format, ...) _printf_(2, 3);
 /** cli_option() - an option's value is wrong. @name: such as "--grid". Return: EXIT_USAGE. */

@@ -707,7 +707,7 @@ typedef struct gpuq_status {
         const char *lacks;           /* a right that the daemon lacks, and the effect; NULL: none */
         const char *history_problem; /* why no history is being written; "": it is */
         uint64_t history_lost;       /* jobs since the start that are missing in it */
-        uint32_t uid;                /* the user who asks */
+        uint32_t uid;                /* of the calling process */
         gpuq_user_limit *limits;     /* of that user; for root and the admin group of all users */
         size_t n_limits;
 } gpuq_status;

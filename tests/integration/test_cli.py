@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuq, the command line: each verb, each exit code, JSON, NumPy files, and what is wrong said plainly."""
 
-import fcntl
 import json
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
-import termios
 
 import numpy
 import pytest
@@ -17,6 +13,7 @@ import pytest
 from harness import kernels, place
 from harness.client import Job, Out, i32
 from harness.patience import until
+from harness.terminal import on_terminal
 
 OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
 VERBS = ["status", "kernels", "run", "queue", "explain", "cancel", "wait", "fetch", "history", "report", "metrics", "top", "doctor"]
@@ -283,28 +280,13 @@ def test_kernels_lists_the_builtin_ones():
     assert [parameter["kind"] for parameter in scale["parameters"]][:3] == ["f32", "pointer", "pointer"]
 
 
-def on_terminal(columns, *arguments, socket="/nonexistent/gpuqd.sock", locale="C.UTF-8"):
-    """The lines that gpuq prints on a terminal of this width."""
-    main, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen([place.program("gpuq"), "--socket", socket, *arguments], stdout=terminal,
-                               env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "LC_ALL": locale})
-    os.close(terminal)
-    told = b""
-    while True:
-        try:
-            part = os.read(main, 65536)
-        except OSError:  # EIO: it has ended
-            break
-        told += part
-    os.close(main)
-    assert process.wait() == OK
-    return told.decode().splitlines()
+def rows_on_terminal(columns, *arguments, socket="/nonexistent/gpuqd.sock", locale="C.UTF-8"):
+    return on_terminal(columns, "--socket", socket, *arguments, LC_ALL=locale).splitlines()
 
 
 @pytest.mark.parametrize("columns", [60, 74, 80, 100, 132])
 def test_kernels_breaks_lines_between_words(columns):
-    rows = on_terminal(columns, "kernels")
+    rows = rows_on_terminal(columns, "kernels")
     words = set(gpuq("kernels").stdout.split())
     assert max(map(len, rows)) <= columns
     assert [word for row in rows for word in row.split() if word not in words] == []
@@ -312,7 +294,7 @@ def test_kernels_breaks_lines_between_words(columns):
 
 
 def test_kernels_keeps_to_80_columns_where_characters_are_escaped():
-    rows = on_terminal(80, "kernels", locale="C")
+    rows = rows_on_terminal(80, "kernels", locale="C")
     assert any("\\xc3" in row for row in rows) and max(map(len, rows)) <= 80
 
 
@@ -322,7 +304,7 @@ def test_status_and_queue_keep_to_80_columns(drained, source):
         reason = first_line(process).split(": ", 2)[2]
         for verb, kept in (("status", {"STATE", "FREE", "WAITING", "RUNNING", "USER", "SHARE", "LEFT"}),
                            ("queue", {"ID", "USER", "STATE", "REASON", "WAITED", "DEV"})):
-            rows = on_terminal(80, verb, socket=drained.socket)
+            rows = rows_on_terminal(80, verb, socket=drained.socket)
             words = " ".join(rows).split()
             assert max(map(len, rows)) <= 80 and kept <= set(words)
             assert set(reason.split()) - {"device", "0", "is"} <= set(words), rows
@@ -581,12 +563,8 @@ def test_a_label_cannot_speak_to_the_terminal(gpuqd, source):
 def test_colours_only_on_a_terminal_and_without_no_color(gpuqd, endless):
     endless("green")
     for no_color, coloured in (("", True), ("1", False)):
-        main, terminal = pty.openpty()
-        subprocess.run([place.program("gpuq"), "queue"], stdout=terminal,
-                       env={**gpuqd.environment(), "NO_COLOR": no_color, "TERM": "xterm"}, check=True)
-        os.close(terminal)
-        assert (b"\x1b[" in os.read(main, 65536)) == coloured
-        os.close(main)
+        shown = on_terminal(120, "queue", **{**gpuqd.environment(), "NO_COLOR": no_color})
+        assert "STATE" in shown and ("\x1b[" in shown) == coloured, shown
 
 
 def test_a_waiting_job_says_why(gpuqd, client, source):

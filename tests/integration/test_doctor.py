@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuq doctor: what it says of a daemon that is well, of one that is not, and of none."""
 
-import fcntl
 import json
 import os
-import pty
 import resource
-import struct
 import subprocess
-import termios
 
 import pytest
 
 from harness import place, processes
 from harness.daemon import Daemon
 from harness.patience import until
+from harness.terminal import on_terminal
 
 OK, PROBLEM = 0, 1
 CHECKS = {"socket", "daemon", "state", "devices", "config", "folders", "limits", "service", "nodes", "driver",
@@ -184,21 +181,7 @@ def test_a_user_in_none_of_the_groups(start_gpuqd):
 
 
 def test_it_keeps_to_80_columns():
-    main, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    process = subprocess.Popen([place.program("gpuq"), "--socket", "/gone", "doctor"], stdout=terminal,
-                               env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "LC_ALL": "C.UTF-8"})
-    os.close(terminal)
-    told = b""
-    while True:
-        try:
-            part = os.read(main, 65536)
-        except OSError:  # EIO: it has ended
-            break
-        told += part
-    os.close(main)
-    assert process.wait() == PROBLEM
-    rows = told.decode().splitlines()
+    rows = on_terminal(80, "--socket", "/gone", "doctor", status=PROBLEM).splitlines()
     assert max(map(len, rows)) <= 80 and any("->" in row for row in rows), rows
     words = set(doctor("/gone").stdout.split())
     assert [word for row in rows for word in row.split() if word not in words] == []

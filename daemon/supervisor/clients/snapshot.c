@@ -121,7 +121,7 @@ void snapshot_ask_queue(Session *session, uint32_t serial, const Gpuq__V1__Queue
 
 /* ---- answering ------------------------------------------------------------- */
 
-/* Reply { serial, status }: first what is the same for all, then the limits of the user who asks. */
+/* Reply { serial, status }: first what every client gets alike, then the limits of this client's user. */
 static void snapshot_send_status(Session *session, uint32_t serial, const uint8_t *limits,
                                  size_t n_limits) {
         const Snapshot *snapshot = &session->clients->snapshot;

@@ -5,7 +5,7 @@
 /*
  * Status
  *
- * Devices, workers and users, the same for all who ask; and limits, of the one who asks.
+ * The status has devices, workers and users, which every client gets alike, and the limits of the client's user.
  */
 
 #include <stdbool.h>

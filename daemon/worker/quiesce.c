@@ -22,6 +22,8 @@ void quiesce_remove(Quiesce *quiesce, QuiesceTask *task) {
                 return;
         STAILQ_REMOVE(&quiesce->tasks, task, QuiesceTask, link);
         task->waiting = false;
+        if (quiesce_is_empty(quiesce))
+                quiesce->since_ns = 0;
 }
 
 int quiesce_run(Quiesce *quiesce) {
@@ -35,11 +37,32 @@ int quiesce_run(Quiesce *quiesce) {
                 if (r)
                         return r;
         }
+        quiesce->since_ns = 0;
+        quiesce->holds = false;
         return 0;
+}
+
+static bool quiesce_is_near(const Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns) {
+        bool is_older = oldest_ns && oldest_ns < quiesce->since_ns;
+
+        return !is_older || now_ns - oldest_ns < QUIESCE_LONG_NS;
+}
+
+bool quiesce_holds(Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns) {
+        if (quiesce_is_empty(quiesce))
+                return false;
+        if (!quiesce->since_ns)
+                quiesce->since_ns = now_ns;
+        quiesce->holds = quiesce_is_near(quiesce, oldest_ns, now_ns);
+        return quiesce->holds;
+}
+
+bool quiesce_is_empty(const Quiesce *quiesce) {
+        return STAILQ_EMPTY(&quiesce->tasks);
 }
 
 const char *quiesce_waiting(const Quiesce *quiesce) {
         const QuiesceTask *task = STAILQ_FIRST(&quiesce->tasks);
 
-        return task ? task->what : NULL;
+        return task && quiesce->holds ? task->what : NULL;
 }

@@ -6,11 +6,16 @@
  * Quiesce
  *
  * Calls that wait for every running kernel and stop all launches meanwhile are queued here, in order,
- * until nothing runs (a quiesce point). While a call is queued, no new job is issued.
+ * until nothing runs (a quiesce point). While a call is queued, no new job is issued, unless work that
+ * was issued before it turns out to take long: then nothing is gained by holding the others up. Once
+ * that work has ended, no job is issued until the call has been made. Pure.
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/queue.h>
+
+#define QUIESCE_LONG_NS UINT64_C(20000000) /* work that takes longer holds nothing up */
 
 typedef struct QuiesceTask QuiesceTask;
 /* May free the task. Return: 0 or FAILURE_E_FAULT. */
@@ -26,6 +31,8 @@ struct QuiesceTask {
 
 typedef struct Quiesce {
         STAILQ_HEAD(, QuiesceTask) tasks;
+        uint64_t since_ns; /* since when a call is queued; 0: none, or not seen yet */
+        bool holds;        /* the latest answer of quiesce_holds() */
 } Quiesce;
 
 /** quiesce_init() */
@@ -36,7 +43,16 @@ void quiesce_add(Quiesce *quiesce, QuiesceTask *task);
 void quiesce_remove(Quiesce *quiesce, QuiesceTask *task);
 /** quiesce_run() - run all queued tasks. Return: 0 or FAILURE_E_FAULT. */
 int quiesce_run(Quiesce *quiesce);
-/** quiesce_waiting() - what the first queued task does, or NULL. */
+/**
+ * quiesce_holds() - no new job may be issued now
+ * @oldest_ns: when the oldest work in flight was issued; 0: there is none
+ *
+ * Asked in every turn, which is how it knows since when a call is queued.
+ */
+bool quiesce_holds(Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns);
+/** quiesce_is_empty() - no task is queued. */
+bool quiesce_is_empty(const Quiesce *quiesce);
+/** quiesce_waiting() - what the task does for which no new job is issued now, or NULL. */
 const char *quiesce_waiting(const Quiesce *quiesce);
 
 #endif

@@ -266,7 +266,7 @@ static int runner_quiesce(Runner *runner, bool *ret_any) {
         int r;
 
         if (runner->streams->n_busy > 0 || !TAILQ_EMPTY(&runner->ended) ||
-            !quiesce_waiting(runner->quiesce))
+            quiesce_is_empty(runner->quiesce))
                 return 0;
         r = quiesce_run(runner->quiesce);
         if (r)
@@ -280,8 +280,14 @@ bool runner_is_quiet(const Runner *runner, uint64_t now_ns) {
         return quiet_is(&runner->quiet, now_ns) && !TAILQ_EMPTY(&runner->batches);
 }
 
+static bool runner_must_quiesce(const Runner *runner, uint64_t now_ns) {
+        const Batch *oldest = TAILQ_FIRST(&runner->batches);
+
+        return quiesce_holds(runner->quiesce, oldest ? oldest->issued_ns : 0, now_ns);
+}
+
 static bool runner_may_issue(const Runner *runner, uint64_t now_ns) {
-        if (!runner->open || runner->alone || quiesce_waiting(runner->quiesce) ||
+        if (!runner->open || runner->alone || runner_must_quiesce(runner, now_ns) ||
             (runner_is_quiet(runner, now_ns) && !runner->is_urgent))
                 return false;
         return runner->dirty || runner_is_holding(runner) ||

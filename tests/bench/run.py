@@ -18,7 +18,6 @@ import os
 import pathlib
 import signal
 import sys
-import tempfile
 
 import contenders
 import curves
@@ -26,7 +25,7 @@ import machine
 import report
 import result_file
 import sections
-from services import Daemon, Mps
+from services import Daemon, Mps, public_folder
 
 
 def numbers(text):
@@ -110,14 +109,6 @@ class Result(dict):
     def finish(self, rows):
         self[self["not_done"].pop(0)] = rows
         self.save()
-
-
-@contextlib.contextmanager
-def public_folder():
-    """Other users' processes reach what serves them: CUDA would leave MPS out in silence."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        yield folder
 
 
 @contextlib.contextmanager

@@ -4,13 +4,13 @@
 import os
 import statistics
 import sys
-import tempfile
 import time
 
 import contenders
 import machine
 from burners import Burners
 from contenders import Crew, Failed, Gpuq
+from services import public_folder
 
 SLOW_S = 5  # what takes so long to start is timed once
 IN_FLIGHT = (1, 32)
@@ -388,20 +388,28 @@ def starts(bench):
         for repeat in bench.rounds(0.15):
             for spares in (0, 1):
                 bench.note(f"starts, repeat {repeat + 1}, {spares} spare workers")
-                began = time.monotonic()
-                with bench.another_daemon(f"spare_workers={spares}") as daemon:
-                    started = contender.at(daemon.socket)
-                    start(tally, spares, "gpuqd itself starts", started, began=began)
-                    daemon.wait_for_spares(spares)
-                    daemon.kill_workers()
-                    start(tally, spares, "after their worker was killed", started)
-                    daemon.wait_for_spares(spares)
-                    daemon.fault()
-                    start(tally, spares, "after a kernel faulted", started)
-                with bench.another_daemon(f"spare_workers={spares}") as daemon:
-                    daemon.wait_for_spares(spares)
-                    start(tally, spares, "a user's first", contender.at(daemon.socket))
+                with public_folder() as folder:
+                    start_all(bench, tally, contender, spares, [f"spare_workers={spares}", f"cache_dir={folder}/cache"])
     return tally.rows()
+
+
+def start_all(bench, tally, contender, spares, settings):
+    began = time.monotonic()
+    with bench.another_daemon(*settings) as daemon:
+        started = contender.at(daemon.socket)
+        start(tally, spares, "gpuqd itself starts, its cache empty", started, began=began)
+        daemon.wait_for_spares(spares)
+        daemon.kill_workers()
+        start(tally, spares, "after their worker was killed", started)
+        daemon.wait_for_spares(spares)
+        daemon.fault()
+        start(tally, spares, "after a kernel faulted", started)
+    began = time.monotonic()
+    with bench.another_daemon(*settings) as daemon:
+        start(tally, spares, "gpuqd itself starts", contender.at(daemon.socket), began=began)
+    with bench.another_daemon(*settings) as daemon:
+        daemon.wait_for_spares(spares)
+        start(tally, spares, "a user's first", contender.at(daemon.socket))
 
 
 def start(tally, spares, what, contender, began=None):

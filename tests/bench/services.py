@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the contenders need beside them: a gpuqd and an MPS, of this run alone."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,6 +13,14 @@ import tempfile
 import time
 
 import machine
+
+
+@contextlib.contextmanager
+def public_folder():
+    """Other users' processes reach what serves them: CUDA would leave MPS out in silence."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield folder
 
 
 class Daemon:

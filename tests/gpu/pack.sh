@@ -32,7 +32,8 @@ done
 mkdir "$pack/tests"
 cp -a "$root/tests/conftest.py" "$root/tests/pytest.ini" "$root/tests/summary.py" "$root/tests/system.sh" "$root/tests/rooms.py" "$root/tests/harness" \
         "$root/tests/integration" "$root/tests/fault" "$root/tests/hostile" "$root/tests/gpu" "$root/tests/python" "$pack/tests/"
-mkdir "$pack/client"
+mkdir "$pack/client" "$pack/docs"
+cp "$root/docs/grafana-dashboard.json" "$pack/docs/"
 cp -a "$root/client/python" "$pack/client/"
 [ ! -d "$root/tests/bench" ] || cp -a "$root/tests/bench" "$pack/tests/"
 cp "$root/tests/gpu/run.sh" "$root/tests/gpu/sanitize.sh" "$pack/"

@@ -113,8 +113,8 @@ class Gate:
     the client: whether it is open, how many came, and how many of them it holds (0: all). So it outlives a worker;
     to hold the first run of a job alone and let its repetition pass, n_held=1.
 
-    Open it before anything is done for which the worker must be idle: it loads a module, lets go of host memory, or runs
-    something alone: after a fault, or because its module prints. The words are only read by its jobs as far as the daemon knows: they may run twice."""
+    Open it before anything that must be done when nothing runs in the worker: a module is loaded, or something runs alone, after
+    a fault or because its module prints. The words are only read by its jobs as far as the daemon knows: they may run twice."""
 
     def __init__(self, client, n_held=0):
         self.client = client

@@ -86,6 +86,7 @@ def test_a_job_cancelled_behind_another_waited_for_it(client, module):
     gate.open()
 
 
+@pytest.mark.cpu  # with two devices
 def test_a_job_whose_module_is_loaded_once_more_waits_for_it(start_gpuqd):
     gpuqd = start_gpuqd(cpu_devices=2)
     client = gpuqd.connect()

@@ -7,12 +7,14 @@ import signal
 import numpy
 import pytest
 
-from harness import kernels
+from harness import kernels, place
 from harness.client import In, InOut, Job, Out, u64
 from harness.kernels import FAR, Gate, assert_failed, copy_job, gate_job, held_job, note_job
 from harness.messages import pb
 from harness.patience import until
 
+# Contexts share the GPU in slices: beside other tests' daemons a short job takes as long as a long one.
+pytestmark = [pytest.mark.whole_machine] if place.on_gpu() else []
 N = 64
 COUNTER = r"""
 __device__ int count;

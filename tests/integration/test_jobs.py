@@ -192,6 +192,25 @@ def test_jobs_without_overlap_run_together(gpuqd, client, module):
     assert client.wait(gate.id).state == pb.DONE
 
 
+def test_what_is_freed_beside_a_long_job_holds_up_no_other(client, module):
+    """CUDA frees host memory and modules when nothing runs. The worker waits for that, but its jobs do not."""
+    source, target, freed = client.array(numbers()), zeros(client, N), client.array(numbers())
+    unloaded = client.load(kernels.BASIC + "__global__ void another() {}", name="unloaded.cu")
+    client.run_well(copy_job(unloaded, freed, target, N))
+    held = GateJob(client, module)
+    held.wait_for()
+    freed.close()
+    client.tell(module_unload=pb.ModuleUnload(module=unloaded.module))
+    for _ in range(3):
+        target.array(numpy.int32)[:] = 0
+        client.run_well(copy_job(module, source, target, N))
+        assert target.array(numpy.int32).tolist() == numbers().tolist()
+    assert client.queue()[held.id].state == pb.RUNNING
+    held.open()
+    assert client.wait(held.id).state == pb.DONE
+    client.run_well(copy_job(client.load(kernels.BASIC, name="next.cu"), source, target, N))
+
+
 def test_a_cancelled_job_lets_nobody_overtake(gpuqd, client, module):
     log = client.device_arena(64)
     gate = Gate(client)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "worker/quiesce.h"
+
+#define START_NS UINT64_C(1000000000)
+
+static int nothing(QuiesceTask *task, void *userdata) {
+        return 0;
+}
+
+typedef struct Fixture {
+        Quiesce quiesce;
+        QuiesceTask first, second;
+} Fixture;
+
+static int set_up(void **state) {
+        static Fixture fixture;
+
+        fixture = (Fixture){
+                .first = {.func = nothing, .what = "loading a module"},
+                .second = {.func = nothing, .what = "unloading a module"},
+        };
+        quiesce_init(&fixture.quiesce);
+        *state = &fixture;
+        return 0;
+}
+
+static void without_a_task_nothing_is_held(void **state) {
+        Fixture *fixture = *state;
+
+        assert_false(quiesce_holds(&fixture->quiesce, 0, START_NS));
+        assert_false(quiesce_holds(&fixture->quiesce, 1, START_NS));
+        assert_null(quiesce_waiting(&fixture->quiesce));
+}
+
+static void a_task_holds_new_jobs_until_it_has_run(void **state) {
+        Fixture *fixture = *state;
+
+        quiesce_add(&fixture->quiesce, &fixture->first);
+        assert_true(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS));
+        assert_string_equal(quiesce_waiting(&fixture->quiesce), "loading a module");
+        assert_int_equal(quiesce_run(&fixture->quiesce), 0);
+        assert_false(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS));
+        assert_null(quiesce_waiting(&fixture->quiesce));
+}
+
+static void not_while_older_work_turns_out_long(void **state) {
+        Fixture *fixture = *state;
+
+        quiesce_add(&fixture->quiesce, &fixture->first);
+        assert_true(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS));
+        assert_true(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS + QUIESCE_LONG_NS - 2));
+        assert_false(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS + QUIESCE_LONG_NS));
+        assert_null(quiesce_waiting(&fixture->quiesce));
+        assert_false(quiesce_is_empty(&fixture->quiesce));
+}
+
+/* Else a task would wait for ever behind jobs that overlap. */
+static void younger_work_is_waited_for_however_long_it_takes(void **state) {
+        Fixture *fixture = *state;
+        uint64_t later_ns = START_NS + 10 * QUIESCE_LONG_NS;
+
+        quiesce_add(&fixture->quiesce, &fixture->first);
+        assert_true(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS));
+        assert_false(quiesce_holds(&fixture->quiesce, START_NS - 1, later_ns));
+        assert_true(quiesce_holds(&fixture->quiesce, later_ns, 2 * later_ns));
+        quiesce_add(&fixture->quiesce, &fixture->second); /* does not begin anew */
+        assert_true(quiesce_holds(&fixture->quiesce, later_ns, 2 * later_ns));
+}
+
+static void a_task_that_was_removed_holds_nothing(void **state) {
+        Fixture *fixture = *state;
+
+        quiesce_add(&fixture->quiesce, &fixture->first);
+        assert_true(quiesce_holds(&fixture->quiesce, 0, START_NS));
+        quiesce_remove(&fixture->quiesce, &fixture->first);
+        assert_false(quiesce_holds(&fixture->quiesce, 0, START_NS));
+
+        quiesce_add(&fixture->quiesce, &fixture->second); /* counts from when it came */
+        assert_true(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS));
+        assert_false(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS + QUIESCE_LONG_NS));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup(without_a_task_nothing_is_held, set_up),
+                cmocka_unit_test_setup(a_task_holds_new_jobs_until_it_has_run, set_up),
+                cmocka_unit_test_setup(not_while_older_work_turns_out_long, set_up),
+                cmocka_unit_test_setup(younger_work_is_waited_for_however_long_it_takes, set_up),
+                cmocka_unit_test_setup(a_task_that_was_removed_holds_nothing, set_up),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

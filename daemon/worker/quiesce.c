@@ -15,6 +15,7 @@ void quiesce_add(Quiesce *quiesce, QuiesceTask *task) {
                 return;
         task->waiting = true;
         STAILQ_INSERT_TAIL(&quiesce->tasks, task, link);
+        quiesce->n_tasks++;
 }
 
 void quiesce_remove(Quiesce *quiesce, QuiesceTask *task) {
@@ -22,6 +23,7 @@ void quiesce_remove(Quiesce *quiesce, QuiesceTask *task) {
                 return;
         STAILQ_REMOVE(&quiesce->tasks, task, QuiesceTask, link);
         task->waiting = false;
+        quiesce->n_tasks--;
         if (quiesce_is_empty(quiesce))
                 quiesce->since_ns = 0;
 }
@@ -33,28 +35,25 @@ int quiesce_run(Quiesce *quiesce) {
         while ((task = STAILQ_FIRST(&quiesce->tasks))) {
                 STAILQ_REMOVE_HEAD(&quiesce->tasks, link);
                 task->waiting = false;
+                quiesce->n_tasks--;
                 r = task->func(task, task->userdata);
                 if (r)
                         return r;
         }
         quiesce->since_ns = 0;
-        quiesce->holds = false;
         return 0;
 }
 
-static bool quiesce_is_near(const Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns) {
-        bool is_older = oldest_ns && oldest_ns < quiesce->since_ns;
-
-        return !is_older || now_ns - oldest_ns < QUIESCE_LONG_NS;
-}
-
 bool quiesce_holds(Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns) {
+        bool is_older;
+
         if (quiesce_is_empty(quiesce))
                 return false;
         if (!quiesce->since_ns)
                 quiesce->since_ns = now_ns;
-        quiesce->holds = quiesce_is_near(quiesce, oldest_ns, now_ns);
-        return quiesce->holds;
+        is_older = oldest_ns && oldest_ns < quiesce->since_ns;
+        return !is_older || now_ns - oldest_ns < QUIESCE_LONG_NS ||
+               quiesce->n_tasks >= QUIESCE_TASKS_MAX;
 }
 
 bool quiesce_is_empty(const Quiesce *quiesce) {
@@ -64,5 +63,5 @@ bool quiesce_is_empty(const Quiesce *quiesce) {
 const char *quiesce_waiting(const Quiesce *quiesce) {
         const QuiesceTask *task = STAILQ_FIRST(&quiesce->tasks);
 
-        return task && quiesce->holds ? task->what : NULL;
+        return task ? task->what : NULL;
 }

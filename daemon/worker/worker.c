@@ -512,7 +512,7 @@ static void worker_on_assignment(uv_poll_t *poll, int status, int events) {
         close(ASSIGNMENT_FD);
 }
 
-/* In the loop of a spare. No jobs come yet. */
+/* In the loop of a spare. No jobs come yet; gpuq's own kernels are loaded. */
 static void worker_await(Worker *worker, const bool *is_true) {
         bool any;
 
@@ -523,7 +523,9 @@ static void worker_await(Worker *worker, const bool *is_true) {
         }
 }
 
+/* gpuqd-compiler, which brings gpuq's own kernels, must have ended before: it is root's, like this. */
 static void worker_await_user(Worker *worker) {
+        worker_await(worker, &worker->runner.open);
         worker_check(worker, worker_watch(worker, &worker->assignment, ASSIGNMENT_FD, UV_READABLE,
                                           worker_on_assignment));
         worker_await(worker, &worker->is_assigned);
@@ -564,10 +566,6 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
         /* Not earlier: libcuda names its threads in /proc, where an undumpable process may not
          * write. */
         prctl(PR_SET_DUMPABLE, 0);
-        /* gpuqd-compiler, which brings gpuq's own kernels, must have ended before there is a user: it is
-         * root's, like this. */
-        if (r == 0 && options->spare)
-                worker_await(&worker, &worker.runner.open);
         worker_say_ready(&worker, &failure);
         if (r) {
                 log_error("cannot create a CUDA context: %s",

@@ -72,8 +72,10 @@ class Daemon:
         return [worker for worker in self.status()["workers"] if state in (None, worker["state"])]
 
     def wait_for_spares(self, n):
+        """They have a context then. gpuq's own kernels take them at most so long, and nothing tells."""
         while len(self.workers("spare")) < n:
             time.sleep(0.02)
+        time.sleep(3 * n)
 
     def kill_workers(self):
         """Those of users. Returns when they have ended."""

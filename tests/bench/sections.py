@@ -4,6 +4,7 @@
 import os
 import statistics
 import sys
+import tempfile
 import time
 
 import contenders

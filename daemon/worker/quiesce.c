@@ -24,7 +24,7 @@ void quiesce_remove(Quiesce *quiesce, QuiesceTask *task) {
         STAILQ_REMOVE(&quiesce->tasks, task, QuiesceTask, link);
         task->waiting = false;
         quiesce->n_tasks--;
-        if (quiesce_is_empty(quiesce))
+        if (quiesce->n_tasks == 0)
                 quiesce->since_ns = 0;
 }
 
@@ -47,17 +47,13 @@ int quiesce_run(Quiesce *quiesce) {
 bool quiesce_holds(Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns) {
         bool is_older;
 
-        if (quiesce_is_empty(quiesce))
+        if (quiesce->n_tasks == 0)
                 return false;
         if (!quiesce->since_ns)
                 quiesce->since_ns = now_ns;
         is_older = oldest_ns && oldest_ns < quiesce->since_ns;
         return !is_older || now_ns - oldest_ns < QUIESCE_LONG_NS ||
                quiesce->n_tasks >= QUIESCE_TASKS_MAX;
-}
-
-bool quiesce_is_empty(const Quiesce *quiesce) {
-        return STAILQ_EMPTY(&quiesce->tasks);
 }
 
 const char *quiesce_waiting(const Quiesce *quiesce) {

@@ -53,8 +53,6 @@ int quiesce_run(Quiesce *quiesce);
  * The first question after a call is queued begins its time.
  */
 bool quiesce_holds(Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns);
-/** quiesce_is_empty() - no task is queued. */
-bool quiesce_is_empty(const Quiesce *quiesce);
 /** quiesce_waiting() - what the first queued task does, or NULL. */
 const char *quiesce_waiting(const Quiesce *quiesce);
 

@@ -266,7 +266,7 @@ static int runner_quiesce(Runner *runner, bool *ret_any) {
         int r;
 
         if (runner->streams->n_busy > 0 || !TAILQ_EMPTY(&runner->ended) ||
-            quiesce_is_empty(runner->quiesce))
+            !quiesce_waiting(runner->quiesce))
                 return 0;
         r = quiesce_run(runner->quiesce);
         if (r)

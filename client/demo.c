@@ -268,11 +268,16 @@ static void demo_print(const Options *options, const Tally *tally, const gpuq_st
                n_contexts == 1 ? "" : "s", (unsigned long long)((memory + (1u << 19)) >> 20));
 }
 
-/* Workers tell what they hold when they fall idle, a moment after their last job has ended. */
+/* Workers tell what they hold when they fall idle, a moment after their last job has ended. A spare
+ * worker has had no job, and may hold nothing. */
 static bool demo_settled(const gpuq_status *status) {
-        for (size_t i = 0; i < status->n_workers; i++)
-                if (strcmp(status->workers[i].state, "busy") == 0 || !status->workers[i].memory)
+        for (size_t i = 0; i < status->n_workers; i++) {
+                const gpuq_worker_status *worker = &status->workers[i];
+
+                if (strcmp(worker->state, "busy") == 0 ||
+                    (!worker->memory && strcmp(worker->state, "spare") != 0))
                         return false;
+        }
         return status->n_workers > 0;
 }
 

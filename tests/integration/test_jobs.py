@@ -348,8 +348,9 @@ def test_cancel_a_running_job(client, module):
 def test_cancelling_a_job_behind_another_costs_nobody_else(gpuqd, client, module):
     """Neither of the others may run twice: once, the worker was stopped for the cancelled one, and both were lost."""
     gate, log = GateJob(client, module), client.device_arena(40)
-    first = client.submit(gate_job(module, gate).launch(module, "note", [InOut(log), i32(1)]))
-    second, third = client.submit(note_job(module, log, 2), note_job(module, log, 3))
+    # In one message: were the first one known to be long, the others would not be sent behind it.
+    first, second, third = client.submit(gate_job(module, gate).launch(module, "note", [InOut(log), i32(1)]),
+                                         note_job(module, log, 2), note_job(module, log, 3))
     until(lambda: all(client.queue()[job].state == pb.RUNNING for job in (first, second, third)), "all to be in flight")
     client.cancel(second)
     time.sleep(0.3)  # what must not happen has no event: it took 50 ms

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from harness import place
+from harness.patience import until
 
 ALONE = ["run", "buffers", "small-buffers", "dependencies", "modules", "status", "loop", "loop-again", "threads", "callbacks",
          "many", "prepared", "cancel", "fork", "free-client-first", "no-daemon"]
@@ -46,6 +47,15 @@ def test_the_demo(gpuqd):
     assert result.returncode == 0, result.stdout + result.stderr
     assert re.search(r"20 of 20 jobs right in \d+\.\d\d s on .+: 1 GPU context, \d+ MiB of GPU memory",
                      result.stdout.splitlines()[-1])
+
+
+def test_the_demo_does_not_wait_for_a_spare_worker(start_gpuqd):
+    """A spare never says that it is idle. Once, the demo waited for that until it gave up after 20 s."""
+    daemon = start_gpuqd(express="no", spare_workers="1")
+    with daemon.connect() as client:
+        until(lambda: "spare" in [worker.state for worker in client.status().workers], "a spare worker")
+    result = daemon.run_program("gpuq-demo", 2, timeout=15)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_only_gpuq_symbols_are_exported():

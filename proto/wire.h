@@ -27,9 +27,11 @@
 #define WIRE_HEADER_BYTES 8u
 #define WIRE_FRAME_MAX    (4u << 20) /* payload, after the handshake */
 #define WIRE_HELLO_MAX    4096u      /* payload, before it */
-#define WIRE_JOBS_MAX     4096u      /* of one Submit or Fires: each takes the daemon's time */
-#define WIRE_CANCEL_MAX   4096u      /* ids in one Cancel, for the same reason */
-#define WIRE_OUTPUT_MAX   (8u << 20) /* bytes waiting for a peer that does not read */
+/* Of one Submit or Fires: the daemon serves nobody else meanwhile. */
+#define WIRE_JOBS_MAX   256u
+#define WIRE_JOBS_BYTES (64u << 10) /* payload; a single job may take more */
+#define WIRE_CANCEL_MAX 4096u       /* ids in one Cancel, for the same reason */
+#define WIRE_OUTPUT_MAX (8u << 20)  /* bytes waiting for a peer that does not read */
 
 enum {
         _WIRE_E_SUCCESS,

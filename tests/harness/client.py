@@ -16,6 +16,8 @@ HEADER = struct.Struct("<IB3s")
 SEALS_IMAGE = 1 | 2 | 4 | 8  # F_SEAL_SEAL, _SHRINK, _GROW, _WRITE
 F_ADD_SEALS = 1033
 
+JOBS_MAX, JOBS_BYTES = 256, 64 << 10  # of one message (PROTOCOL.md)
+
 Slice = collections.namedtuple("Slice", "arena offset length")
 
 
@@ -75,6 +77,20 @@ class Arena:
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None
+
+
+def parts_of(messages):
+    """The jobs in as few messages as they fit in."""
+    part, n_bytes = [], 0
+    for message in messages:
+        size = message.ByteSize() + 16
+        if part and (len(part) == JOBS_MAX or n_bytes + size > JOBS_BYTES):
+            yield part
+            part, n_bytes = [], 0
+        part.append(message)
+        n_bytes += size
+    if part:
+        yield part
 
 
 class Client:
@@ -293,14 +309,15 @@ class Client:
     # ---- jobs ----
 
     def submit(self, *jobs):
-        """Numbers and submits them in one message. Returns the ids, or the one id."""
+        """Numbers and submits them, in one message if they fit. Returns the ids, or the one id."""
         messages = [job.message if isinstance(job, Job) else job for job in jobs]
         for message in messages:
             self.tag += 1
             message.tag = self.tag
         ids = [self.session << 32 | message.tag for message in messages]
         self.unfinished.update({job_id: {"submit": pb.Submit(jobs=[message])} for job_id, message in zip(ids, messages)})
-        self.tell(submit=pb.Submit(jobs=messages, seen=self.seen))
+        for part in parts_of(messages):
+            self.tell(submit=pb.Submit(jobs=part, seen=self.seen))
         return ids[0] if len(ids) == 1 else ids
 
     def wait(self, job_id):

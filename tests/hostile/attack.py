@@ -4,7 +4,7 @@
 import collections
 import itertools
 
-from harness.client import HEADER, Job
+from harness.client import HEADER, JOBS_BYTES, JOBS_MAX, Job
 from harness.messages import pb
 
 Attack = collections.namedtuple("Attack", "name function options")
@@ -34,10 +34,11 @@ def frame(serial=1, **body):
 HELLO = frame(hello=pb.Hello(version_min=1, version_max=1, client="attack"))
 
 
-def submit_frames(job, n, first=1, at_once=4096):
-    """Frames that submit the same job so often, with the tags that follow `first`."""
+def submit_frames(job, n, first=1):
+    """Frames that submit the same job so often, as many in each as there may be, with the tags from `first` on."""
     message = job.message if isinstance(job, Job) else job
     tags = iter(range(first, first + n))
+    at_once = max(1, min(JOBS_MAX, JOBS_BYTES // (message.ByteSize() + 16)))
     while chunk := list(itertools.islice(tags, at_once)):
         jobs = []
         for tag in chunk:

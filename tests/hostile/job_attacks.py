@@ -8,7 +8,7 @@ import random
 
 from attack import attack, load, read_ends, submit_frames
 from harness import kernels
-from harness.client import In, InOut, Job, Out, Refused, Slice
+from harness.client import JOBS_MAX, In, InOut, Job, Out, Refused, Slice
 from harness.messages import pb
 
 N_ORDERED = 4096  # buffers of a job, at most
@@ -29,23 +29,27 @@ def endless(client, module, use):
 
 # ---- floods of jobs ------------------------------------------------------------------
 
+def flood_jobs(client, job, n, at_once):
+    """The same job so often, with at most so many of them unfinished."""
+    for i, data in enumerate(submit_frames(job, n)):
+        client.send_bytes(data)
+        if i * JOBS_MAX >= at_once - JOBS_MAX:
+            read_ends(client, JOBS_MAX)
+
+
 @attack("refused-jobs")
 def refused_jobs(me):
     """Arenas that are not there."""
     with me.connect() as client:
         job = Job().launch(1, "nothing", [InOut(Slice(1 << 40, 0, 4))])
-        for data in submit_frames(job, 1 << 20):
-            client.send_bytes(data)
-            read_ends(client, 4096)
+        flood_jobs(client, job, 1 << 20, at_once=4096)
 
 
 @attack("good-jobs", prepares=True)
 def good_jobs(me):
     with me.connect() as client:
         job = Job().launch(load(me, client, kernels.BASIC), "nothing")
-        for data in submit_frames(job, 1 << 20, at_once=1000):
-            client.send_bytes(data)
-            read_ends(client, 1000)
+        flood_jobs(client, job, 1 << 20, at_once=1024)
 
 
 @attack("queued-bytes", prepares=True)
@@ -56,7 +60,7 @@ def queued_bytes(me):
         endless(client, module, InOut(arena))
         job = Job().launch(module, "nothing")
         job.buffers = [In(arena.slice(0, 8 + i)) for i in range(4096)]
-        for data in submit_frames(job, me.n(500, 50), first=2, at_once=10):
+        for data in submit_frames(job, me.n(500, 50), first=2):
             client.send_bytes(data)
         client.status()
         me.ready()
@@ -125,11 +129,11 @@ def prepared(me):
         tag = 0
         while True:
             fires = []
-            for _ in range(1000):
+            for _ in range(JOBS_MAX):
                 tag += 1
                 fires.append(pb.Fire(prepared=numbers[tag % len(numbers)], tag=tag, slices=[tag % 256, arena.id, tag % 999, 8]))
             client.tell(fires=pb.Fires(fires=fires, seen=client.seen))
-            read_ends(client, 1000)
+            read_ends(client, JOBS_MAX)
 
 
 @attack("detached", prepares=True)

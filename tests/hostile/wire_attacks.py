@@ -245,7 +245,7 @@ def fill_queue(me, client, n):
     """Jobs that wait for one that does not end."""
     module, arena = client.load(kernels.BASIC), client.arena(4096)
     client.submit(Job().launch(module, "forever", [InOut(arena)]))
-    for data in submit_frames(Job().launch(module, "copy", [InOut(arena), Out(arena)]), n, first=2, at_once=1000):
+    for data in submit_frames(Job().launch(module, "copy", [InOut(arena), Out(arena)]), n, first=2):
         client.send_bytes(data)
     client.status()
 

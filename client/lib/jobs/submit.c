@@ -138,7 +138,7 @@ static size_t submit_count(gpuq_job *const *jobs, size_t n_jobs, size_t *ret_n_b
         n_jobs = n_jobs < WIRE_JOBS_MAX ? n_jobs : WIRE_JOBS_MAX;
         for (n = 0; n < n_jobs && jobs[n]->kept->is_fire == jobs[0]->kept->is_fire; n++) {
                 more = jobs[n]->kept->n_bytes + PACK_PREFIX_BYTES;
-                if (n > 0 && n_bytes + more > WIRE_FRAME_MAX)
+                if (n > 0 && n_bytes + more > WIRE_JOBS_BYTES)
                         break;
                 n_bytes += more;
         }

@@ -36,8 +36,11 @@ void clients_refuse(Clients *clients, int code, const char *why);
 
 /** clients_heed_answers() - lookups of users have ended: go on with their connections in the next turn. */
 void clients_heed_answers(Clients *clients);
-/** clients_begin_turn() - divide a new turn among people, and serve the sessions that waited for it. */
-void clients_begin_turn(Clients *clients);
+/**
+ * clients_begin_turn() - divide a new turn among people, and serve the sessions that waited for it
+ * @pass_on: as for clients_read_rings()
+ */
+void clients_begin_turn(Clients *clients, void (*pass_on)(void *userdata), void *userdata);
 /** clients_has_waiting() - sessions wait for their part of the next turn: the loop must not sleep. */
 bool clients_has_waiting(const Clients *clients);
 /**

@@ -26,9 +26,9 @@
 #include "proto/count.h"
 #include "proto/text.h"
 
-#define REQUEST_JOB_STEPS  2u  /* of a turn, for each job of a message */
-#define REQUEST_BYTES_STEP 64u /* bytes of a message that cost one step */
-#define REQUEST_PARTS_STEP 16u /* parts of a message that cost one step, to unpack them */
+#define REQUEST_JOB_STEPS  1u   /* of a turn, for each job of a message */
+#define REQUEST_BYTES_STEP 256u /* bytes of a message that cost one step */
+#define REQUEST_PARTS_STEP 16u  /* parts of a message that cost one step, to unpack them */
 /* A larger message pays for the time that it took, if that is more: what a job with thousands of buffers
  * costs depends on all earlier ones. Asking for the time takes 0.5 us. */
 #define REQUEST_TIMED_BYTES 2048u
@@ -458,9 +458,9 @@ static const char *session_unpack(Session *session, const uint8_t *data, size_t 
         *ret_request = submit_scan(bump, data, n_data);
         if (*ret_request)
                 return NULL;
-        n_parts = count_parts(&gpuq__v1__request__descriptor, data, n_data, LIMIT_MESSAGE_PARTS);
+        n_parts = count_parts(&gpuq__v1__request__descriptor, data, n_data, LIMIT_REQUEST_PARTS);
         session_pay(session, n_parts / REQUEST_PARTS_STEP);
-        if (n_parts > LIMIT_MESSAGE_PARTS)
+        if (n_parts > LIMIT_REQUEST_PARTS)
                 return "the client sent a message of too many parts";
 
         *ret_request = gpuq__v1__request__unpack(bump_allocator(bump), n_data, data);
@@ -468,6 +468,17 @@ static const char *session_unpack(Session *session, const uint8_t *data, size_t 
                 return "the client sent a message that is not protobuf";
         known_only(&(*ret_request)->base);
         return NULL;
+}
+
+/* One message is served in one go, whatever its session has left of the turn. */
+static bool request_is_long(const Gpuq__V1__Request *request, size_t n_data) {
+        size_t n_jobs = 0;
+
+        if (request->body_case == GPUQ__V1__REQUEST__BODY_SUBMIT)
+                n_jobs = request->submit->n_jobs;
+        else if (request->body_case == GPUQ__V1__REQUEST__BODY_FIRES)
+                n_jobs = request->fires->n_fires;
+        return n_jobs > WIRE_JOBS_MAX || (n_jobs > 1 && n_data > WIRE_JOBS_BYTES);
 }
 
 static const char *session_take_request(Session *session, const uint8_t *data, size_t n_data) {
@@ -479,6 +490,8 @@ static const char *session_take_request(Session *session, const uint8_t *data, s
                 return problem;
         activity_begin(ACTIVITY_REQUEST, request->body_case, session->peer.uid,
                        session->submitter.id);
+        if (request_is_long(request, n_data))
+                return "the client sent too many jobs in one message";
 
         session_pay(session, request_steps(request, n_data));
         if (session_has_to_wait(session, request)) {

@@ -14,7 +14,9 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define SESSION_READ_STEPS 2u /* what reading costs besides the requests that it finds */
+#define SESSION_READ_STEPS  1u    /* what reading costs besides the requests that it finds */
+#define SESSION_BYTES_STEP  2048u /* bytes of an unfinished message that cost one step to receive */
+#define SESSION_CLOSE_STEPS 64u   /* what the end of a connection costs its user's part of a turn */
 
 /* ---- memory ---------------------------------------------------------------- */
 
@@ -52,6 +54,9 @@ static void session_account(Session *session) {
                 n_bytes = 0;
         if (n_bytes == session->buffered.amount)
                 return;
+        if (n_bytes > session->buffered.amount)
+                serving_pay(&session->serving,
+                            (n_bytes - session->buffered.amount) / SESSION_BYTES_STEP);
 
         user_uncharge(&session->buffered);
         if (user_charge(session->submitter.user, &session->buffered, USER_BUFFER_BYTES, n_bytes) ==
@@ -186,17 +191,22 @@ static bool session_discard(Session *session) {
         return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
+static void session_close_paid(Session *session) {
+        serving_pay(&session->serving, SESSION_CLOSE_STEPS);
+        session_close(session);
+}
+
 /* @r: the result of receiving. */
 static void session_received(Session *session, int r) {
         serving_pay(&session->serving, SESSION_READ_STEPS);
         if (r == WIRE_E_CLOSED || r < 0)
-                session_close(session);
+                session_close_paid(session);
         else if (r == WIRE_E_PROTOCOL)
                 session_protocol_error(session, wire_problem(session->wire));
         else if (r == 0)
                 session_serve(session);
-        session_leave_off(session);
         session_account(session);
+        session_leave_off(session);
 }
 
 /* While the client does not read its replies its ring is not read, so that it fills up. */

@@ -386,9 +386,6 @@ static const char *submit_take_tag(Session *session, uint32_t tag) {
 const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
         const char *problem;
 
-        if (submit->n_jobs > WIRE_JOBS_MAX)
-                return "the client sent too many jobs in one message";
-
         engine_event(session->engine);
         session_seen(session, submit->seen);
         for (size_t i = 0; i < submit->n_jobs && !session->is_broken; ++i) {
@@ -499,9 +496,6 @@ static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
 
 const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {
         const char *problem;
-
-        if (fires->n_fires > WIRE_JOBS_MAX)
-                return "the client sent too many jobs in one message";
 
         engine_event(session->engine);
         session_seen(session, fires->seen);

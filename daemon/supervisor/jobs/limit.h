@@ -19,7 +19,8 @@
 #define LIMIT_JOB_DEVICE     4096u      /* far more than exist, and fits an int */
 #define LIMIT_JOB_LABEL      64u        /* bytes */
 #define LIMIT_DRAIN_REASON   200u       /* bytes */
-#define LIMIT_MESSAGE_PARTS  (1u << 18) /* messages and texts within one message */
+#define LIMIT_MESSAGE_PARTS  (1u << 18) /* messages and texts within one message of a worker */
+#define LIMIT_REQUEST_PARTS  (1u << 14) /* the same of a client: more than any job has */
 #define LIMIT_KERNEL_NAME    1024u      /* bytes; C++ names are long */
 #define LIMIT_WATCHES        1024u      /* of one session */
 #define LIMIT_LOG_BURST      10u

@@ -14,7 +14,7 @@
 #include "slot.h"
 #include "util/list.h"
 
-#define SCHEDULER_PICKS_MAX 4096u /* jobs looked at on one device before other work goes on */
+#define SCHEDULER_PICKS_MAX 1024u /* jobs looked at on one device before other work goes on */
 
 /* Long jobs one at a time, short ones up to the quantum, side by side. */
 static bool scheduler_fits(QueueEntry *entry, void *userdata) {

@@ -15,7 +15,7 @@
 #include "util/log.h"
 
 #define SUPERVISOR_ROUNDS_MAX 64u   /* rounds of ending and dispatching in one turn */
-#define SUPERVISOR_STEPS_MAX  2048u /* of the backlog in one turn */
+#define SUPERVISOR_STEPS_MAX  1024u /* of the backlog in one turn */
 #define SUPERVISOR_NAP_MAX_NS 100000ull
 #define SUPERVISOR_POLLS_MAX                                                                       \
         8u /* polls of workers and rings in one turn, as long as each finds jobs */
@@ -132,7 +132,7 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
 
         supervisor->engine.has_new_work = false;
         supervisor->engine.now_ns = 0;
-        clients_begin_turn(&supervisor->clients);
+        clients_begin_turn(&supervisor->clients, supervisor_pass_on, supervisor);
         activity_shift(ACTIVITY_DISPATCH);
         supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);

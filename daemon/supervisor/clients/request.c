@@ -26,9 +26,8 @@
 #include "proto/count.h"
 #include "proto/text.h"
 
-#define REQUEST_JOB_STEPS  1u   /* of a turn, for each job of a message */
-#define REQUEST_BYTES_STEP 256u /* bytes of a message that cost one step */
-#define REQUEST_PARTS_STEP 16u  /* parts of a message that cost one step, to unpack them */
+#define REQUEST_BYTES_STEP 1024u /* bytes of a message that cost one step of a turn */
+#define REQUEST_PARTS_STEP 16u   /* parts of a message that cost one step, to unpack them */
 /* A larger message pays for the time that it took, if that is more: what a job with thousands of buffers
  * costs depends on all earlier ones. Asking for the time takes 0.5 us. */
 #define REQUEST_TIMED_BYTES 2048u
@@ -391,20 +390,13 @@ static bool session_has_to_wait(const Session *session, const Gpuq__V1__Request 
                request->body_case != GPUQ__V1__REQUEST__BODY_STATUS_GET;
 }
 
-/* About a microsecond each. */
+/* About a microsecond each. Jobs pay for themselves. */
 static size_t request_steps(const Gpuq__V1__Request *request, size_t n_data) {
         size_t n_steps = 1 + n_data / REQUEST_BYTES_STEP;
 
-        switch (request->body_case) {
-                case GPUQ__V1__REQUEST__BODY_SUBMIT:
-                        return n_steps + request->submit->n_jobs * REQUEST_JOB_STEPS;
-                case GPUQ__V1__REQUEST__BODY_FIRES:
-                        return n_steps + request->fires->n_fires * REQUEST_JOB_STEPS;
-                case GPUQ__V1__REQUEST__BODY_CANCEL:
-                        return n_steps + request->cancel->n_ids;
-                default:
-                        return n_steps;
-        }
+        if (request->body_case == GPUQ__V1__REQUEST__BODY_CANCEL)
+                n_steps += request->cancel->n_ids;
+        return n_steps;
 }
 
 static void session_pay(Session *session, size_t n_steps) {
@@ -413,7 +405,7 @@ static void session_pay(Session *session, size_t n_steps) {
 
 static const char *session_dispatch(Session *session, const Gpuq__V1__Request *request) {
         static const RequestEntry entries[] = {
-                [GPUQ__V1__REQUEST__BODY_HELLO] = {session_on_hello, 32},
+                [GPUQ__V1__REQUEST__BODY_HELLO] = {session_on_hello, 64},
                 [GPUQ__V1__REQUEST__BODY_ARENA_CREATE] = {session_on_arena_create, 32},
                 [GPUQ__V1__REQUEST__BODY_ARENA_OPEN] = {session_on_arena_open, 8},
                 [GPUQ__V1__REQUEST__BODY_ARENA_CLOSE] = {session_on_arena_close, 8},
@@ -481,6 +473,18 @@ static bool request_is_long(const Gpuq__V1__Request *request, size_t n_data) {
         return n_jobs > WIRE_JOBS_MAX || (n_jobs > 1 && n_data > WIRE_JOBS_BYTES);
 }
 
+/* The next turns serve the jobs that this one has no time for. Without memory to keep them they are
+ * served now. */
+static const char *session_serve_part(Session *session, const Gpuq__V1__Request *request,
+                                      const uint8_t *data, size_t n_data) {
+        const char *problem;
+
+        do
+                problem = session_dispatch(session, request);
+        while (session->deferred.n_served && session_defer(session, data, n_data) < 0);
+        return problem;
+}
+
 static const char *session_take_request(Session *session, const uint8_t *data, size_t n_data) {
         Gpuq__V1__Request *request;
         const char *problem;
@@ -502,7 +506,7 @@ static const char *session_take_request(Session *session, const uint8_t *data, s
         if (session_names_what_is_ahead(session, request) &&
             session_defer(session, data, n_data) == 0)
                 return NULL;
-        return session_dispatch(session, request);
+        return session_serve_part(session, request, data, n_data);
 }
 
 /* The steps that it paid while it was served are known by what is left of the visit. */

@@ -21,9 +21,9 @@
 
 #include "util/table.h"
 
-#define SERVING_TURN_STEPS  2048u
-#define SERVING_LEAST_STEPS 128u /* of one person in a turn, however many people wait */
-#define SERVING_VISIT_STEPS 512u /* of one session before the next one of its person is served */
+#define SERVING_TURN_STEPS  1024u
+#define SERVING_LEAST_STEPS 64u  /* of one person in a turn, however many people wait */
+#define SERVING_VISIT_STEPS 256u /* of one session before the next one of its person is served */
 
 typedef struct Serving Serving;
 typedef struct ServingMember ServingMember;

@@ -229,6 +229,7 @@ static void session_drop_deferred(Session *session) {
         TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         free(session->deferred.data);
         session->deferred.data = NULL;
+        session->deferred.n_served = 0;
 }
 
 static void session_leave(Session *session) {

@@ -125,10 +125,12 @@ typedef struct SessionFlush {
         uint64_t position;         /* on the keeper link, that it waits for */
 } SessionFlush;
 
-/* A request that names jobs another session has yet to submit, or that came before serving started. */
+/* A request that names jobs another session has yet to submit, that came before serving started, or that
+ * has more jobs than its person's part of a turn allows. */
 typedef struct SessionDeferred {
         uint8_t *data; /* NULL: none */
         size_t n_data;
+        size_t n_served; /* of its jobs, in earlier turns; 0: none of it was served */
         uint64_t turn;
         TAILQ_ENTRY(Session) link; /* clients->deferring */
         bool is_second_try;        /* being served for the last time */
@@ -209,7 +211,7 @@ void session_refuse(Session *session, Failure *failure);
 int session_defer(Session *session, const uint8_t *data, size_t n_data);
 /** session_hold() - keep this request until serving starts, and stop reading. */
 void session_hold(Session *session, const uint8_t *data, size_t n_data);
-/** session_serve_deferred() - serve the deferred request, then the requests behind it. */
+/** session_serve_deferred() - serve the deferred request, then the requests behind it, if its person has a part of the turn left. */
 void session_serve_deferred(Session *session);
 /** session_serve_waiting() - it waited for its part of a turn: serve what it sent. */
 void session_serve_waiting(Session *session);

@@ -14,9 +14,10 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define SESSION_READ_STEPS  1u    /* what reading costs besides the requests that it finds */
-#define SESSION_BYTES_STEP  2048u /* bytes of an unfinished message that cost one step to receive */
-#define SESSION_CLOSE_STEPS 64u   /* what the end of a connection costs its user's part of a turn */
+#define SESSION_READ_STEPS   1u /* what reading a ring costs besides the requests that it finds */
+#define SESSION_SOCKET_STEPS 8u /* the same of a socket */
+#define SESSION_BYTES_STEP   2048u /* bytes of an unfinished message that cost one step to receive */
+#define SESSION_CLOSE_STEPS  192u /* what the end of a connection costs its user's part of a turn */
 
 /* ---- memory ---------------------------------------------------------------- */
 
@@ -84,7 +85,10 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
         memcpy(session->deferred.data, data, n_data);
         session->deferred.n_data = n_data;
         session->deferred.turn = clients->turn;
-        if (!session->deferred.is_second_try && !session->deferred.is_early)
+        if (session->deferred.n_served)
+                session->deferred.turn -= CLIENTS_DEFER_TURNS - 1; /* it goes on in the next turn */
+        if (session->deferred.n_served ||
+            (!session->deferred.is_second_try && !session->deferred.is_early))
                 clients->news_turn =
                         clients->turn +
                         CLIENTS_DEFER_TURNS; /* the awaited request may be on its way */
@@ -161,16 +165,15 @@ static void session_serve(Session *session) {
         }
 }
 
-void session_serve_deferred(Session *session) {
+/* Then the requests behind it. */
+static void session_take_deferred(Session *session) {
         _cleanup_(freep) uint8_t *data = session->deferred.data;
         const char *problem;
 
-        session_begin(session, ACTIVITY_REQUEST);
         TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         session->deferred.data = NULL;
         session->deferred.is_second_try = !session->deferred.is_early;
         session->deferred.is_early = false;
-        session_visit(session);
         problem = session_request(session, data, session->deferred.n_data);
         session->deferred.is_second_try = false;
         if (problem)
@@ -179,6 +182,13 @@ void session_serve_deferred(Session *session) {
         session_leave_off(session);
         session_poll_ring(session);
         session_flush_later(session);
+}
+
+void session_serve_deferred(Session *session) {
+        session_begin(session, ACTIVITY_REQUEST);
+        session_visit(session);
+        if (serving_goes_on(&session->serving))
+                session_take_deferred(session);
 }
 
 /* Input does not count any more. It is read so that closing does not reset the connection before the
@@ -210,6 +220,12 @@ static void session_received(Session *session, int r) {
 }
 
 /* While the client does not read its replies its ring is not read, so that it fills up. */
+static void session_receive(Session *session) {
+        serving_pay(&session->serving, SESSION_SOCKET_STEPS);
+        session_received(session, session->is_held_up ? wire_hear(session->wire)
+                                                      : wire_receive(session->wire));
+}
+
 static void session_read(Session *session) {
         if (session->state == SESSION_CLOSING) {
                 if (!session_discard(session))
@@ -220,8 +236,7 @@ static void session_read(Session *session) {
         session_visit(session);
         if (!session_goes_on(session))
                 return; /* the socket stays readable */
-        session_received(session, session->is_held_up ? wire_hear(session->wire)
-                                                      : wire_receive(session->wire));
+        session_receive(session);
         session_poll_ring(session);
 }
 
@@ -233,8 +248,7 @@ void session_serve_waiting(Session *session) {
         session_serve(session);
         if (session->state < SESSION_CLOSING && serving_goes_on(&session->serving) &&
             session->events & UV_READABLE)
-                session_received(session, session->is_held_up ? wire_hear(session->wire)
-                                                              : wire_receive(session->wire));
+                session_receive(session);
         session_leave_off(session);
         session_poll_ring(session);
         session_flush_later(session);

@@ -13,6 +13,8 @@
 #include "session.h"
 #include "proto/text.h"
 
+#define SUBMIT_STEP 4u /* buffers, kernels or dependencies of a job that cost one step of a turn */
+
 /* Memory for one job's lists, reused from job to job. */
 typedef struct SubmitScratch {
         JobBuffer buffers[LIMIT_JOB_BUFFERS];
@@ -347,6 +349,11 @@ static void submit_end_by_word(const Session *session, LedgerJob *known) {
                     &(HistoryEntry){.id = known->owner.id, .state = JOB_DONE});
 }
 
+/* Of a turn. */
+static size_t submit_steps(const Gpuq__V1__Job *job) {
+        return 1 + (job->n_buffers + job->n_kernels + job->n_after) / SUBMIT_STEP;
+}
+
 /* @prepared: the prepared job it was fired from, or NULL. */
 static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepared *prepared) {
         JobSpec spec = submit_spec(&session->submitter, job);
@@ -364,6 +371,7 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepare
                 return;
         }
         failure = submit_check(&session->submitter, job, &spec);
+        serving_pay(&session->serving, submit_steps(job));
         if (!failure)
                 failure = submission_accept(&session->submitter, &spec, &known);
         if (failure)
@@ -383,16 +391,34 @@ static const char *submit_take_tag(Session *session, uint32_t tag) {
         return NULL;
 }
 
+/* Return: the first job of the message that no earlier turn has served. */
+static size_t submit_begin(Session *session) {
+        size_t first = session->deferred.n_served;
+
+        session->deferred.n_served = 0;
+        return first;
+}
+
+/* Return: the session has had its part of this turn; the next one serves the other jobs. */
+static bool submit_leaves_off(Session *session, size_t n_served, size_t n_jobs) {
+        if (n_served == n_jobs || serving_goes_on(&session->serving))
+                return false;
+        session->deferred.n_served = n_served;
+        return true;
+}
+
 const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
         const char *problem;
 
         engine_event(session->engine);
         session_seen(session, submit->seen);
-        for (size_t i = 0; i < submit->n_jobs && !session->is_broken; ++i) {
+        for (size_t i = submit_begin(session); i < submit->n_jobs && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, submit->jobs[i]->tag);
                 if (problem)
                         return problem;
                 submit_job(session, submit->jobs[i], NULL);
+                if (submit_leaves_off(session, i + 1, submit->n_jobs))
+                        return NULL;
         }
         return NULL;
 }
@@ -499,11 +525,13 @@ const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {
 
         engine_event(session->engine);
         session_seen(session, fires->seen);
-        for (size_t i = 0; i < fires->n_fires && !session->is_broken; ++i) {
+        for (size_t i = submit_begin(session); i < fires->n_fires && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, fires->fires[i]->tag);
                 if (problem)
                         return problem;
                 submit_fire(session, fires->fires[i]);
+                if (submit_leaves_off(session, i + 1, fires->n_fires))
+                        return NULL;
         }
         return NULL;
 }

@@ -441,13 +441,14 @@ static void a_client_that_does_not_read_is_dropped(void **state) {
 static void requests_wait_until_earlier_answers_are_read(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
-        uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, N_UNREAD_JOBS);
         Session *session = fake->supervisor->clients.sessions;
+
+        fake_submit_many(client, (FakeJob){.arena = 999}, N_UNREAD_JOBS);
 
         send_status_get(client);
         assert_true(wire_pending(session->wire) > SESSION_UNREAD_MAX);
-        fake_completion(client, first + N_UNREAD_JOBS - 1);
-        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_STATUS);
+        while (fake_receive(client)->body_case != GPUQ__V1__REPLY__BODY_STATUS)
+                ;
         fake_client_close(client);
         fake_free(fake);
 }
@@ -469,24 +470,102 @@ static void a_device_number_that_no_device_can_have_is_refused_before_there_are_
         fake_free(fake);
 }
 
-/* The same job again and again: none of them is looked at. */
-static void too_many_jobs_in_one_message_end_the_connection(void **state) {
+/* The same job again and again, in one message; with the next tags if it is numbered. */
+static void send_jobs(FakeClient *client, const Gpuq__V1__Job *job, size_t n, bool is_numbered) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__Submit submit = GPUQ__V1__SUBMIT__INIT;
-        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT, *jobs[WIRE_JOBS_MAX + 1];
-        Fake *fake = fake_new(1, NULL);
-        FakeClient *client = fake_client(fake, FAKE_UID);
+        Gpuq__V1__Job *jobs = calloc(n, sizeof(*jobs)), **list = calloc(n, sizeof(*list));
 
-        for (size_t i = 0; i < ARRAY_SIZE(jobs); ++i)
-                jobs[i] = &job;
-        submit.jobs = jobs;
-        submit.n_jobs = ARRAY_SIZE(jobs);
+        for (size_t i = 0; i < n; ++i) {
+                list[i] = &jobs[i];
+                jobs[i] = *job;
+                if (is_numbered)
+                        jobs[i].tag = ++client->tag;
+        }
+        submit.jobs = list;
+        submit.n_jobs = n;
         request.body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
         request.submit = &submit;
         fake_send(client, &request);
+        free(list);
+        free(jobs);
+}
+
+/* None of them is looked at. */
+static void too_many_jobs_in_one_message_end_the_connection(void **state) {
+        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        send_jobs(client, &job, WIRE_JOBS_MAX + 1, false);
         fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "too many jobs in one message");
         assert_null(fake_receive(client));
         fake_client_close(client);
+        fake_free(fake);
+}
+
+static void several_jobs_of_too_many_bytes_end_the_connection(void **state) {
+        static uint8_t operations[WIRE_JOBS_BYTES / 2];
+        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
+        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers = &buffer;
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *alone = fake_client(fake, FAKE_UID), *client = fake_client(fake, FAKE_UID);
+
+        buffer.arena = 999; /* a failure of its own */
+        job.buffers = &buffers;
+        job.n_buffers = 1;
+        job.operations.data = operations;
+        job.operations.len = sizeof(operations);
+        send_jobs(client, &job, 2, true);
+        fake_expect_error(client, GPUQ__V1__CODE__E_PROTOCOL, "too many jobs in one message");
+        send_jobs(alone, &job, 1, true);
+        fake_completion(alone, (uint64_t)alone->session << 32 | 1);
+        fake_client_close(alone);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static const Session *session_of(const FakeClient *client) {
+        Session *session;
+
+        HASH_FIND(hh, client->fake->supervisor->clients.sessions, &client->session,
+                  sizeof(client->session), session);
+        return session;
+}
+
+/* So many buffers that they take several turns: in the meantime others are served. Then the client goes. */
+static void a_message_is_served_in_parts(void **state) {
+        enum { N_JOBS = 30, N_BUFFERS = 200 };
+        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
+        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers[N_BUFFERS];
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *other = fake_client(fake, FAKE_UID + 1), *client = fake_client(fake, FAKE_UID);
+        const Session *session = session_of(client);
+
+        buffer.arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 64);
+        buffer.length = 64;
+        buffer.direction = GPUQ__V1__DIRECTION__IN;
+        for (size_t i = 0; i < N_BUFFERS; ++i)
+                buffers[i] = &buffer;
+        job.buffers = buffers;
+        job.n_buffers = N_BUFFERS;
+        client->is_unseen = true;
+        send_jobs(client, &job, N_JOBS, true);
+        while (!session->deferred.n_served)
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        fake_submit_unseen(other, (FakeJob){.arena = 999});
+        while (!session_of(other)->last_tag)
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        assert_in_range(session->deferred.n_served, 1, N_JOBS - 1);
+        while (session->deferred.n_served)
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        assert_int_equal(session->last_tag, N_JOBS);
+
+        send_jobs(client, &job, N_JOBS, true);
+        while (!session->deferred.n_served)
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        fake_client_close(client);
+        fake_client_close(other);
         fake_free(fake);
 }
 
@@ -853,6 +932,8 @@ int main(void) {
                 cmocka_unit_test(
                         a_device_number_that_no_device_can_have_is_refused_before_there_are_any),
                 cmocka_unit_test(too_many_jobs_in_one_message_end_the_connection),
+                cmocka_unit_test(several_jobs_of_too_many_bytes_end_the_connection),
+                cmocka_unit_test(a_message_is_served_in_parts),
                 cmocka_unit_test(a_fired_job_is_as_one_that_was_sent_whole),
                 cmocka_unit_test(too_many_fires_in_one_message_end_the_connection),
                 cmocka_unit_test(requests_wait_until_the_ends_before_them_were_told),

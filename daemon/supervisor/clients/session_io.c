@@ -124,11 +124,33 @@ static bool session_takes_requests(const Session *session) {
                !session_is_busy(session);
 }
 
+/* Whether what its socket holds may be read, when its person has a part of the turn. */
+static bool session_reads(const Session *session) {
+        return session->state == SESSION_CLOSING || wire_is_ringed(session->wire) ||
+               (wire_pending(session->wire) <= SESSION_UNREAD_MAX && !session->deferred.data &&
+                !transit_is_full(session->transit) && !session_is_busy(session));
+}
+
+static void session_on_event(uv_poll_t *poll, int status, int events);
+
+/* Sockets that may not be read yet are not watched: libuv would ask for their events again and again. */
+static void session_poll(Session *session) {
+        int events = wire_wants_socket(session->wire) ? UV_WRITABLE : 0;
+
+        if (session_reads(session) && !session->serving.is_waiting)
+                events |= UV_READABLE;
+        if (events == session->events)
+                return;
+        session->events = events;
+        uv_poll_start(&session->poll, events, session_on_event);
+}
+
 /* Return: false: the rest waits for the next turn. */
 static bool session_goes_on(Session *session) {
         if (serving_goes_on(&session->serving))
                 return true;
         serving_wait(&session->clients->serving, &session->serving);
+        session_poll(session);
         return false;
 }
 
@@ -247,7 +269,7 @@ void session_serve_waiting(Session *session) {
         session_answer_reports(session);
         session_serve(session);
         if (session->state < SESSION_CLOSING && serving_goes_on(&session->serving) &&
-            session->events & UV_READABLE)
+            session_reads(session))
                 session_receive(session);
         session_leave_off(session);
         session_poll_ring(session);
@@ -414,20 +436,6 @@ static bool session_write(Session *session) {
                 shutdown(wire_fd(session->wire), SHUT_WR);
         }
         return true;
-}
-
-static void session_poll(Session *session) {
-        size_t n_pending = wire_pending(session->wire);
-        int events = wire_wants_socket(session->wire) ? UV_WRITABLE : 0;
-
-        if (session->state == SESSION_CLOSING || wire_is_ringed(session->wire) ||
-            (n_pending <= SESSION_UNREAD_MAX && !session->deferred.is_early &&
-             !transit_is_full(session->transit) && !session_is_busy(session)))
-                events |= UV_READABLE;
-        if (events == session->events)
-                return;
-        session->events = events;
-        uv_poll_start(&session->poll, events, session_on_event);
 }
 
 void session_flush(Session *session) {

@@ -525,7 +525,7 @@ static void several_jobs_of_too_many_bytes_end_the_connection(void **state) {
         fake_free(fake);
 }
 
-static const Session *session_of(const FakeClient *client) {
+static const Session *served_session(const FakeClient *client) {
         Session *session;
 
         HASH_FIND(hh, client->fake->supervisor->clients.sessions, &client->session,
@@ -540,7 +540,7 @@ static void a_message_is_served_in_parts(void **state) {
         Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers[N_BUFFERS];
         Fake *fake = fake_new(1, NULL);
         FakeClient *other = fake_client(fake, FAKE_UID + 1), *client = fake_client(fake, FAKE_UID);
-        const Session *session = session_of(client);
+        const Session *session = served_session(client);
 
         buffer.arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 64);
         buffer.length = 64;
@@ -554,7 +554,7 @@ static void a_message_is_served_in_parts(void **state) {
         while (!session->deferred.n_served)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         fake_submit_unseen(other, (FakeJob){.arena = 999});
-        while (!session_of(other)->last_tag)
+        while (!served_session(other)->last_tag)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         assert_in_range(session->deferred.n_served, 1, N_JOBS - 1);
         while (session->deferred.n_served)

@@ -11,7 +11,7 @@ import struct
 import numpy
 import pytest
 
-from harness.client import HEADER, Client, Closed, In, Job, Out, Refused, u64
+from harness.client import HEADER, JOBS_BYTES, JOBS_MAX, Client, Closed, In, Job, Out, Refused, u64
 from harness.messages import pb
 from harness.patience import until
 
@@ -171,9 +171,6 @@ def test_a_tag_used_twice(client):
     assert any(reply.error.code in (pb.E_PROTOCOL, pb.E_INVALID) for reply in replies)
 
 
-JOBS_MAX = 4096
-
-
 def test_the_most_jobs_in_one_message(client):
     jobs = [pb.Job(tag=tag, priority=1000) for tag in range(1, JOBS_MAX + 1)]
     client.tell(submit=pb.Submit(jobs=jobs))
@@ -191,6 +188,12 @@ def test_more_jobs_in_one_message_than_that(client, body):
         client.tell(submit=pb.Submit(jobs=[pb.Job(tag=tag) for tag in tags]))
     else:
         client.tell(fires=pb.Fires(fires=[pb.Fire(tag=tag) for tag in tags]))
+    assert_ends(client, pb.E_PROTOCOL)
+
+
+def test_several_jobs_of_more_bytes_than_that(client):
+    job = pb.Job(operations=bytes(JOBS_BYTES // 2))
+    client.tell(submit=pb.Submit(jobs=[pb.Job(tag=tag, operations=job.operations) for tag in (1, 2)]))
     assert_ends(client, pb.E_PROTOCOL)
 
 

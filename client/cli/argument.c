@@ -23,7 +23,8 @@ static const ScalarType scalar_types[] = {
 };
 
 #define ARGUMENT_FORMS                                                                             \
-        "expected in:FILE, inout:FILE, out:FILE:DTYPE:N[,M...] or a scalar of one of the types "   \
+        "expected in:FILE, inout:FILE, out:FILE:DTYPE:N[,M...], null or a scalar of one of the "   \
+        "types "                                                                                   \
         "i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 bool, such as i32:5"
 
 int argument_name(const Argument *argument, Problem *problem, int code) {
@@ -207,6 +208,12 @@ static int argument_parse_any(Argument *argument, Problem *problem) {
         const char *colon = strchr(argument->text, ':');
         size_t length = colon ? (size_t)(colon - argument->text) : 0;
 
+        if (strcmp(argument->text, "null") == 0) {
+                argument->is_scalar = true;
+                argument->kind = GPUQ_NULL;
+                argument->size = sizeof(uint64_t);
+                return 0;
+        }
         if (!colon)
                 return problem_set(problem, EXIT_USAGE, ARGUMENT_FORMS);
 

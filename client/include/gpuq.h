@@ -242,6 +242,7 @@ typedef enum gpuq_kind {
         GPUQ_I8 = 6,
         GPUQ_I16 = 7,
         GPUQ_WORD64 = 8, /* of a parameter: a pointer or an 8-byte integer */
+        GPUQ_NULL = 9,   /* of an argument: a null pointer */
 } gpuq_kind;
 
 typedef struct gpuq_parameter {
@@ -327,9 +328,10 @@ typedef enum gpuq_direction {
         GPUQ_OUT_WHOLE = 3,
 } gpuq_direction;
 
-/** One kernel argument: a buffer with its direction, or a scalar. Create it with the functions below. */
+/** One kernel argument: a buffer with its direction, a null pointer, or a scalar. Create it with the functions below. */
 typedef struct gpuq_arg {
-        gpuq_buffer *buffer; /* borrowed until the call that takes it returns; NULL: scalar */
+        gpuq_buffer *
+                buffer; /* borrowed until the call that takes it returns; NULL: scalar or null pointer */
         gpuq_direction direction;
         gpuq_kind kind;
         size_t size;
@@ -358,6 +360,11 @@ static inline gpuq_arg gpuq_out_whole(gpuq_buffer *buffer) {
 }
 static inline gpuq_arg gpuq_inout(gpuq_buffer *buffer) {
         gpuq_arg arg = {buffer, GPUQ_INOUT, GPUQ_POINTER, sizeof(uint64_t), {0}};
+        return arg;
+}
+/** gpuq_null() - a null pointer, where the kernel takes one. Built-in kernels take none. */
+static inline gpuq_arg gpuq_null(void) {
+        gpuq_arg arg = {NULL, GPUQ_IN, GPUQ_NULL, sizeof(uint64_t), {0}};
         return arg;
 }
 #define GPUQ_SCALAR_(name, type, k)                                                                \

@@ -5,6 +5,7 @@
 #include "worker/argument.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *kind_name(Gpuq__V1__Kind kind) {
         switch ((int)kind) {
@@ -57,6 +58,13 @@ static bool kind_takes_buffer(const FunctionParameter *parameter) {
         }
 }
 
+/* A pointer that is no buffer's address is the null pointer. */
+static bool scalar_is_null(const ProtobufCBinaryData *scalar) {
+        static const uint8_t null[sizeof(CUdeviceptr)];
+
+        return scalar->len == sizeof(null) && !memcmp(scalar->data, null, sizeof(null));
+}
+
 static bool kind_takes_scalar(Gpuq__V1__Kind wants, Gpuq__V1__Kind given) {
         if (wants == GPUQ__V1__KIND__BYTES || wants == given)
                 return wants != GPUQ__V1__KIND__POINTER;
@@ -92,6 +100,10 @@ int argument_check(const Function *function, unsigned i, const Gpuq__V1__Argumen
                                : argument_misfit(function, i, "a buffer", failure);
         if (argument->value_case != GPUQ__V1__ARGUMENT__VALUE_SCALAR)
                 return argument_misfit(function, i, "nothing", failure);
+
+        if (argument->kind == GPUQ__V1__KIND__POINTER && kind_takes_buffer(parameter) &&
+            scalar_is_null(&argument->scalar))
+                return 0;
 
         if (!kind_takes_scalar(parameter->kind, argument->kind)) {
                 const char *text =

@@ -132,6 +132,13 @@ static uint64_t launch_need(const ProgramLaunch *launch, const Need *need) {
         return n_bytes;
 }
 
+/* How many bytes there are behind a pointer: none behind a null pointer. */
+static uint64_t program_reach(const ProgramBuilder *builder, const Gpuq__V1__Argument *argument) {
+        if (argument->value_case != GPUQ__V1__ARGUMENT__VALUE_BUFFER)
+                return 0;
+        return builder->input->buffers[argument->buffer].length;
+}
+
 /* Kept in the program: other jobs may run it with smaller buffers. */
 static int program_need(const ProgramBuilder *builder, const ProgramLaunch *launch, unsigned i,
                         const Gpuq__V1__Argument *argument) {
@@ -139,19 +146,21 @@ static int program_need(const ProgramBuilder *builder, const ProgramLaunch *laun
         uint64_t n_bytes, *most, n_has;
         char text[128];
 
-        if (need->element == 0 || argument->value_case != GPUQ__V1__ARGUMENT__VALUE_BUFFER)
+        if (need->element == 0)
                 return 0;
 
         n_bytes = launch_need(launch, need);
-        n_has = builder->input->buffers[argument->buffer].length;
+        n_has = program_reach(builder, argument);
         if (n_bytes > n_has) {
                 need_describe(need, n_bytes, n_has, text, sizeof(text));
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
                                    "argument %u of %s %s", i + 1, launch->function->name, text);
         }
 
-        most = &builder->program->needs[argument->buffer];
-        *most = MAX(*most, n_bytes);
+        if (argument->value_case == GPUQ__V1__ARGUMENT__VALUE_BUFFER) {
+                most = &builder->program->needs[argument->buffer];
+                *most = MAX(*most, n_bytes);
+        }
         return 0;
 }
 

@@ -5,7 +5,7 @@ import numpy
 import pytest
 
 from harness import kernels
-from harness.client import F_ADD_SEALS, In, Job, Out, Refused, Slice, f32, f64, i32, u64
+from harness.client import F_ADD_SEALS, In, Job, Out, Refused, Scalar, Slice, f32, f64, i32, u64
 from harness.kernels import assert_failed
 from harness.messages import pb
 
@@ -83,6 +83,19 @@ def test_a_scalar_for_a_buffer_and_a_buffer_for_a_scalar(client):
     assert_failed(client.run(Job().launch(module, "scale_f32", [f32(2), u64(4096), Out(y), u64(N)])),
                   pb.E_INVALID)
     assert_failed(client.run(Job().launch(module, "scale_f32", [In(x), In(x), Out(y), u64(N)])), pb.E_INVALID)
+
+
+def test_a_pointer_that_is_no_buffers_is_null_or_refused(client, module):
+    _source, target = buffers(client)
+    client.run_well(Job().launch(module, "copy", [Scalar(bytes(8), pb.POINTER), Out(target), u64(0)]))
+    for data in (b"\1" + bytes(7), bytes(4)):
+        completion = client.run(Job().launch(module, "copy", [Scalar(data, pb.POINTER), Out(target), u64(0)]))
+        assert_failed(completion, pb.E_INVALID, "argument 1")
+
+
+def test_a_built_in_kernel_takes_no_null_pointer(client):
+    job = Job().launch(client.builtin(), "sum_f32", [Scalar(bytes(8), pb.POINTER), Out(client.arena(4)), u64(N)])
+    assert_failed(client.run(job), pb.E_INVALID, "argument 1")
 
 
 def test_a_buffer_index_that_does_not_exist(client, module):

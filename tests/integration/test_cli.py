@@ -339,6 +339,13 @@ def test_a_kernel_from_source_with_a_macro(gpuqd, source, save, tmp_path):
         numpy.testing.assert_array_equal(y, factor * x)
 
 
+def test_a_null_pointer(gpuqd, tmp_path):
+    source = tmp_path / "null.cu"
+    source.write_text('extern "C" __global__ void is_null(const int *x, int *y) { y[0] = x == nullptr; }')
+    run_ok(gpuqd, f"{source}:is_null", "null", f"out:{tmp_path / 'y.npy'}:int32:1")
+    assert list(numpy.load(tmp_path / "y.npy")) == [1]
+
+
 def test_the_ptx_like_name_is_free_when_the_first_bytes_tell(gpuqd, source, save, tmp_path):
     plain = source.with_suffix(".txt")
     source.rename(plain)

@@ -29,6 +29,7 @@ static const char *launch_kind_name(unsigned kind) {
                 [GPUQ_I8] = "an 8-bit integer",
                 [GPUQ_I16] = "a 16-bit integer",
                 [GPUQ_WORD64] = "a buffer or a 64-bit integer",
+                [GPUQ_NULL] = "a null pointer",
         };
 
         return kind < ARRAY_SIZE(names) ? names[kind] : "of an unknown kind";
@@ -40,6 +41,9 @@ static bool launch_kind_fits(unsigned wanted, unsigned given) {
         if (given == GPUQ_BYTES)
                 return wanted != GPUQ_POINTER;
 
+        if (given == GPUQ_NULL)
+                return wanted == GPUQ_POINTER || wanted == GPUQ_WORD64;
+
         return wanted == GPUQ_WORD64 && (given == GPUQ_POINTER || given == GPUQ_I64);
 }
 
@@ -47,8 +51,10 @@ static int launch_check_arg(const Gpuq__V1__KernelInfo *kernel, size_t i, const 
         const Gpuq__V1__Parameter *wanted = kernel->parameters[i];
 
         if (arg->kind == GPUQ_POINTER && !arg->buffer)
-                return error_set(GPUQ_E_INVALID, "%s: argument %zu is a NULL buffer", kernel->name,
-                                 i + 1);
+                return error_set(
+                        GPUQ_E_INVALID,
+                        "%s: argument %zu is a NULL buffer; gpuq_null() passes a null pointer",
+                        kernel->name, i + 1);
 
         if (arg->size != wanted->size)
                 return error_set(GPUQ_E_INVALID,
@@ -80,14 +86,14 @@ static bool launch_measure_need(const Need *need, const gpuq_arg *args, uint64_t
 
 static int launch_check_need(const Gpuq__V1__KernelInfo *kernel, const Need *needs, size_t i,
                              const gpuq_arg *args) {
-        uint64_t n_bytes;
+        uint64_t n_bytes, n_has = args[i].buffer ? args[i].buffer->size : 0;
         char text[128];
 
-        if (needs[i].element == 0 || !args[i].buffer ||
-            !launch_measure_need(&needs[i], args, &n_bytes) || n_bytes <= args[i].buffer->size)
+        if (needs[i].element == 0 || !launch_measure_need(&needs[i], args, &n_bytes) ||
+            n_bytes <= n_has)
                 return 0;
 
-        need_describe(&needs[i], n_bytes, args[i].buffer->size, text, sizeof(text));
+        need_describe(&needs[i], n_bytes, n_has, text, sizeof(text));
         return error_set(GPUQ_E_INVALID, "%s: argument %zu %s", kernel->name, i + 1, text);
 }
 
@@ -128,7 +134,8 @@ static uint8_t *launch_pack_scalar(uint8_t *p, const gpuq_arg *arg) {
         p = pack_varint(p, arg->size);
         if (arg->size > 0)
                 memcpy(p, data, arg->size);
-        return pack_number(p + arg->size, 3, (uint32_t)arg->kind);
+        return pack_number(p + arg->size, 3,
+                           arg->kind == GPUQ_NULL ? GPUQ__V1__KIND__POINTER : (uint32_t)arg->kind);
 }
 
 static uint8_t *launch_pack_buffer(uint8_t *p, uint32_t buffer) {

@@ -103,6 +103,7 @@ static void wrong_arguments_are_told_one_by_one(void **state) {
         gpuq_arg kind[] = {gpuq_in(x), gpuq_out(x), gpuq_f64(5)};
         gpuq_arg scalar[] = {gpuq_u64(1), gpuq_out(x), gpuq_u64(5)};
         gpuq_arg none[] = {gpuq_in(NULL), gpuq_out(x), gpuq_u64(5)};
+        gpuq_arg null[] = {gpuq_in(x), gpuq_null(), gpuq_null()};
 
         assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, number, 2),
                          GPUQ_E_INVALID);
@@ -119,6 +120,9 @@ static void wrong_arguments_are_told_one_by_one(void **state) {
         assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, none, 3),
                          GPUQ_E_INVALID);
         assert_text("argument 1 is a NULL buffer");
+        assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, null, 3),
+                         GPUQ_E_INVALID);
+        assert_text("argument 3 must be a 64-bit integer, not a null pointer");
         assert_int_equal(gpuq_submit(job), GPUQ_E_INVALID);
         assert_text("no operation");
         gpuq_job_free(job);

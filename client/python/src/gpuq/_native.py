@@ -24,9 +24,9 @@ from . import errors
 
 SONAME = "libgpuq.so.0"
 
-BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64 = range(9)
+BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64, NULL = range(10)
 KIND_NAMES = ("bytes", "a buffer", "a 32-bit integer", "a 64-bit integer", "a float", "a double", "an 8-bit integer",
-              "a 16-bit integer", "a buffer or a 64-bit integer")
+              "a 16-bit integer", "a buffer or a 64-bit integer", "a null pointer")
 
 IN, OUT, INOUT, OUT_WHOLE = DIRECTIONS = range(4)
 BUILDING, PENDING, DONE, FAILED, CANCELLED = -1, 0, 2, 3, 4

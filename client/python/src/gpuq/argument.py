@@ -219,11 +219,9 @@ class Packer:
         raise self._mismatch("Python float")
 
     def _null(self) -> bytes:
-        if self.kinds_known and self.kind == native.POINTER_KIND:
-            raise TypeError(f"{self.where} must be an array, not None: pass an array with at least one element")
         if self.size != 8 or not self.takes_buffer:
             raise self._mismatch("None")
-        return _BY_LETTER["Q"][2].pack(0, 0, native.I64, 8, 0)
+        return _BY_LETTER["Q"][2].pack(0, 0, native.NULL, 8, 0)
 
     def _other(self, value, keep: list) -> bytes:
         """Structs by value: numpy records, complex and half scalars, ctypes.Structure."""

@@ -27,7 +27,7 @@
 #define WIRE_HEADER_BYTES 8u
 #define WIRE_FRAME_MAX    (4u << 20) /* payload, after the handshake */
 #define WIRE_HELLO_MAX    4096u      /* payload, before it */
-/* Of one Submit or Fires: the daemon serves nobody else meanwhile. */
+/* Of one Submit or Fires: the daemon decodes all of it for each part that it serves in a turn. */
 #define WIRE_JOBS_MAX   256u
 #define WIRE_JOBS_BYTES (64u << 10) /* payload; a single job may take more */
 #define WIRE_CANCEL_MAX 4096u       /* ids in one Cancel, for the same reason */
@@ -82,6 +82,8 @@ int wire_receive(Wire *wire);
  * Return: 0, WIRE_E_AGAIN, or WIRE_E_PROTOCOL.
  */
 int wire_next(Wire *wire, WireFrame *ret_frame);
+/** wire_put_back() - the frame that wire_next() gave just now, which had no descriptor, comes again next time. */
+void wire_put_back(Wire *wire, const WireFrame *frame);
 /** wire_has_ended() - the peer closed the connection, maybe within a frame; valid after WIRE_E_CLOSED or WIRE_E_PROTOCOL. */
 bool wire_has_ended(const Wire *wire);
 /** wire_problem() - what the peer sent, such as "an empty frame", after WIRE_E_PROTOCOL; a string constant. */

@@ -215,6 +215,14 @@ static int wire_next_in(Wire *wire, WireBuffer *input, WireFrame *ret_frame) {
         return 0;
 }
 
+void wire_put_back(Wire *wire, const WireFrame *frame) {
+        WireBuffer *input = &wire->input;
+
+        if (frame->data != input->data + input->start - frame->n_data)
+                input = &wire->stream;
+        input->start -= WIRE_HEADER_BYTES + frame->n_data;
+}
+
 int wire_next(Wire *wire, WireFrame *ret_frame) {
         int r;
 

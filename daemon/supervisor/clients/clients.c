@@ -6,7 +6,7 @@
 #include "util/list.h"
 
 #define CLIENTS_SLICE                                                                              \
-        4u /* rings with requests that are read before their jobs are passed to the workers */
+        4u /* sessions with requests that are served before their jobs are passed to the workers */
 
 int clients_init(Clients *clients, Engine *engine) {
         int r;

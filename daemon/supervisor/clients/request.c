@@ -349,6 +349,11 @@ static const char *session_on_status_get(Session *session, uint32_t serial,
 
 /* ---- what is yet to be said ------------------------------------------------ */
 
+/* Its user has had all of a turn, so its jobs come later than those of others. */
+static bool session_is_served_later(const Session *session) {
+        return session->n_served || session->serving.is_waiting;
+}
+
 /* Whether another process of the user may already have submitted this job on a connection that was
  * not read yet. */
 static bool session_is_ahead(const Session *session, uint64_t id) {
@@ -358,8 +363,9 @@ static bool session_is_ahead(const Session *session, uint64_t id) {
 
         if (clients->resume_ops->is_ahead(clients->takeover, session->submitter.user, id))
                 return !other || (other != session && (uint32_t)id > other->last_tag);
-        return !session->deferred.is_second_try && other && other != session &&
-               other->submitter.user == session->submitter.user && (uint32_t)id > other->last_tag;
+        return other && other != session && other->submitter.user == session->submitter.user &&
+               (uint32_t)id > other->last_tag &&
+               (!session->deferred.is_second_try || session_is_served_later(other));
 }
 
 static bool session_any_is_ahead(const Session *session, const uint64_t *ids, size_t n_ids) {
@@ -462,7 +468,7 @@ static const char *session_unpack(Session *session, const uint8_t *data, size_t 
         return NULL;
 }
 
-/* One message is served in one go, whatever its session has left of the turn. */
+/* Each part of it decodes the whole message, whatever its session has left of the turn. */
 static bool request_is_long(const Gpuq__V1__Request *request, size_t n_data) {
         size_t n_jobs = 0;
 
@@ -471,18 +477,6 @@ static bool request_is_long(const Gpuq__V1__Request *request, size_t n_data) {
         else if (request->body_case == GPUQ__V1__REQUEST__BODY_FIRES)
                 n_jobs = request->fires->n_fires;
         return n_jobs > WIRE_JOBS_MAX || (n_jobs > 1 && n_data > WIRE_JOBS_BYTES);
-}
-
-/* The next turns serve the jobs that this one has no time for. Without memory to keep them they are
- * served now. */
-static const char *session_serve_part(Session *session, const Gpuq__V1__Request *request,
-                                      const uint8_t *data, size_t n_data) {
-        const char *problem;
-
-        do
-                problem = session_dispatch(session, request);
-        while (session->deferred.n_served && session_defer(session, data, n_data) < 0);
-        return problem;
 }
 
 static const char *session_take_request(Session *session, const uint8_t *data, size_t n_data) {
@@ -494,8 +488,12 @@ static const char *session_take_request(Session *session, const uint8_t *data, s
                 return problem;
         activity_begin(ACTIVITY_REQUEST, request->body_case, session->peer.uid,
                        session->submitter.id);
+        if (session->n_served)
+                return session_dispatch(session, request);
         if (request_is_long(request, n_data))
-                return "the client sent too many jobs in one message";
+                return "the client sent too many jobs in one message; the limit is 256 jobs, and "
+                       "64 KiB for "
+                       "several jobs";
 
         session_pay(session, request_steps(request, n_data));
         if (session_has_to_wait(session, request)) {
@@ -506,7 +504,7 @@ static const char *session_take_request(Session *session, const uint8_t *data, s
         if (session_names_what_is_ahead(session, request) &&
             session_defer(session, data, n_data) == 0)
                 return NULL;
-        return session_serve_part(session, request, data, n_data);
+        return session_dispatch(session, request);
 }
 
 /* The steps that it paid while it was served are known by what is left of the visit. */

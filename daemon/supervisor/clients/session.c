@@ -13,7 +13,8 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define SESSION_CONNECT_STEPS 32u /* what a connection costs its user's part of a turn */
+#define SESSION_CONNECT_STEPS 32u  /* what a connection costs its user's part of a turn */
+#define SESSION_CLOSE_STEPS   192u /* and its end */
 
 static void session_on_close(uv_handle_t *handle);
 
@@ -229,7 +230,6 @@ static void session_drop_deferred(Session *session) {
         TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         free(session->deferred.data);
         session->deferred.data = NULL;
-        session->deferred.n_served = 0;
 }
 
 static void session_leave(Session *session) {
@@ -273,6 +273,7 @@ void session_close(Session *session) {
         session_drop_deferred(session);
         session_drop_cancel(session);
         session_drop_reports(session);
+        serving_pay(&session->serving, SESSION_CLOSE_STEPS);
         serving_leave(&session->clients->serving, &session->serving);
         is_closed = submission_close(&session->submitter);
         session_drop_ended(session);

@@ -125,12 +125,10 @@ typedef struct SessionFlush {
         uint64_t position;         /* on the keeper link, that it waits for */
 } SessionFlush;
 
-/* A request that names jobs another session has yet to submit, that came before serving started, or that
- * has more jobs than its person's part of a turn allows. */
+/* A request that names jobs another session has yet to submit, or that came before serving started. */
 typedef struct SessionDeferred {
         uint8_t *data; /* NULL: none */
         size_t n_data;
-        size_t n_served; /* of its jobs, in earlier turns; 0: none of it was served */
         uint64_t turn;
         TAILQ_ENTRY(Session) link; /* clients->deferring */
         bool is_second_try;        /* being served for the last time */
@@ -167,17 +165,19 @@ struct Session {
         ServingMember serving;
         SessionReports reports;
         SessionCancel *cancelling; /* NULL: none; its other requests wait */
+        size_t n_served;           /* jobs of its next message that earlier turns served */
         uint32_t last_tag;
         UserCharge charge;
         UserCharge buffered; /* the charge of its buffers, as last updated */
 
         uint32_t record; /* in the ledger, or LEDGER_NONE */
 
-        bool is_resuming : 1;  /* it resubmits its jobs and receives no ends yet */
-        bool is_broken : 1;    /* it does not read, or writing failed: close it */
-        bool is_held_up : 1;   /* requests wait until it has read more */
-        bool is_shut : 1;      /* CLOSING: all output was sent */
-        bool is_abandoned : 1; /* its process has exited, though others may have its socket */
+        bool is_resuming : 1;   /* it resubmits its jobs and receives no ends yet */
+        bool is_broken : 1;     /* it does not read, or writing failed: close it */
+        bool is_held_up : 1;    /* requests wait until it has read more */
+        bool may_leave_off : 1; /* the message that is served can be put back */
+        bool is_shut : 1;       /* CLOSING: all output was sent */
+        bool is_abandoned : 1;  /* its process has exited, though others may have its socket */
 };
 
 /** session_is_busy() - its other requests wait: it cancels all jobs, or asked for too many reports. */
@@ -211,7 +211,7 @@ void session_refuse(Session *session, Failure *failure);
 int session_defer(Session *session, const uint8_t *data, size_t n_data);
 /** session_hold() - keep this request until serving starts, and stop reading. */
 void session_hold(Session *session, const uint8_t *data, size_t n_data);
-/** session_serve_deferred() - serve the deferred request, then the requests behind it, if its person has a part of the turn left. */
+/** session_serve_deferred() - serve the deferred request, then the requests behind it. */
 void session_serve_deferred(Session *session);
 /** session_serve_waiting() - it waited for its part of a turn: serve what it sent. */
 void session_serve_waiting(Session *session);

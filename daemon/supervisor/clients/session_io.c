@@ -17,7 +17,6 @@
 #define SESSION_READ_STEPS   1u /* what reading a ring costs besides the requests that it finds */
 #define SESSION_SOCKET_STEPS 8u /* the same of a socket */
 #define SESSION_BYTES_STEP   2048u /* bytes of an unfinished message that cost one step to receive */
-#define SESSION_CLOSE_STEPS  192u /* what the end of a connection costs its user's part of a turn */
 
 /* ---- memory ---------------------------------------------------------------- */
 
@@ -85,10 +84,7 @@ int session_defer(Session *session, const uint8_t *data, size_t n_data) {
         memcpy(session->deferred.data, data, n_data);
         session->deferred.n_data = n_data;
         session->deferred.turn = clients->turn;
-        if (session->deferred.n_served)
-                session->deferred.turn -= CLIENTS_DEFER_TURNS - 1; /* it goes on in the next turn */
-        if (session->deferred.n_served ||
-            (!session->deferred.is_second_try && !session->deferred.is_early))
+        if (!session->deferred.is_second_try && !session->deferred.is_early)
                 clients->news_turn =
                         clients->turn +
                         CLIENTS_DEFER_TURNS; /* the awaited request may be on its way */
@@ -127,17 +123,26 @@ static bool session_takes_requests(const Session *session) {
 /* Whether what its socket holds may be read, when its person has a part of the turn. */
 static bool session_reads(const Session *session) {
         return session->state == SESSION_CLOSING || wire_is_ringed(session->wire) ||
-               (wire_pending(session->wire) <= SESSION_UNREAD_MAX && !session->deferred.data &&
+               (wire_pending(session->wire) <= SESSION_UNREAD_MAX && !session->deferred.is_early &&
                 !transit_is_full(session->transit) && !session_is_busy(session));
 }
 
 static void session_on_event(uv_poll_t *poll, int status, int events);
 
-/* Sockets that may not be read yet are not watched: libuv would ask for their events again and again. */
+/* The bell may mean that the client has freed space in the ring. */
+static bool session_awaits_bell(const Session *session) {
+        return wire_is_ringed(session->wire) && wire_pending(session->wire);
+}
+
+/*
+ * Sockets that may not be read yet are not watched: if an event array is full, libuv asks again at once,
+ * up to 48 times.
+ */
 static void session_poll(Session *session) {
         int events = wire_wants_socket(session->wire) ? UV_WRITABLE : 0;
 
-        if (session_reads(session) && !session->serving.is_waiting)
+        if (session_reads(session) &&
+            (!session->serving.is_waiting || session_awaits_bell(session)))
                 events |= UV_READABLE;
         if (events == session->events)
                 return;
@@ -162,6 +167,28 @@ static void session_leave_off(Session *session) {
         serving_leave_off(&session->clients->serving, &session->serving);
 }
 
+/* Requests that name jobs of this message are not too early until its last part was served. */
+static void session_put_back(Session *session, const WireFrame *frame) {
+        Clients *clients = session->clients;
+
+        wire_put_back(session->wire, frame);
+        clients->news_turn = MAX(clients->news_turn, clients->turn + 2 * CLIENTS_DEFER_TURNS);
+        serving_wait(&clients->serving, &session->serving);
+        session_poll(session);
+}
+
+/* Return: NULL, or the protocol error. */
+static const char *session_serve_frame(Session *session, const WireFrame *frame) {
+        const char *problem;
+
+        session->may_leave_off = true;
+        problem = session_request(session, frame->data, frame->n_data);
+        session->may_leave_off = false;
+        if (session->n_served)
+                session_put_back(session, frame);
+        return problem;
+}
+
 /* Serves complete requests; stops while the client does not read its replies. */
 static void session_serve(Session *session) {
         const char *problem;
@@ -180,22 +207,22 @@ static void session_serve(Session *session) {
                 r = wire_next(session->wire, &frame);
                 if (r == WIRE_E_AGAIN)
                         return;
-                problem = r ? wire_problem(session->wire)
-                            : session_request(session, frame.data, frame.n_data);
+                problem = r ? wire_problem(session->wire) : session_serve_frame(session, &frame);
                 if (problem)
                         session_protocol_error(session, problem);
         }
 }
 
-/* Then the requests behind it. */
-static void session_take_deferred(Session *session) {
+void session_serve_deferred(Session *session) {
         _cleanup_(freep) uint8_t *data = session->deferred.data;
         const char *problem;
 
+        session_begin(session, ACTIVITY_REQUEST);
         TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         session->deferred.data = NULL;
         session->deferred.is_second_try = !session->deferred.is_early;
         session->deferred.is_early = false;
+        session_visit(session);
         problem = session_request(session, data, session->deferred.n_data);
         session->deferred.is_second_try = false;
         if (problem)
@@ -204,13 +231,6 @@ static void session_take_deferred(Session *session) {
         session_leave_off(session);
         session_poll_ring(session);
         session_flush_later(session);
-}
-
-void session_serve_deferred(Session *session) {
-        session_begin(session, ACTIVITY_REQUEST);
-        session_visit(session);
-        if (serving_goes_on(&session->serving))
-                session_take_deferred(session);
 }
 
 /* Input does not count any more. It is read so that closing does not reset the connection before the
@@ -223,16 +243,11 @@ static bool session_discard(Session *session) {
         return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-static void session_close_paid(Session *session) {
-        serving_pay(&session->serving, SESSION_CLOSE_STEPS);
-        session_close(session);
-}
-
 /* @r: the result of receiving. */
 static void session_received(Session *session, int r) {
         serving_pay(&session->serving, SESSION_READ_STEPS);
         if (r == WIRE_E_CLOSED || r < 0)
-                session_close_paid(session);
+                session_close(session);
         else if (r == WIRE_E_PROTOCOL)
                 session_protocol_error(session, wire_problem(session->wire));
         else if (r == 0)
@@ -257,7 +272,7 @@ static void session_read(Session *session) {
 
         session_visit(session);
         if (!session_goes_on(session))
-                return; /* the socket stays readable */
+                return; /* it waits, and its socket is not watched */
         session_receive(session);
         session_poll_ring(session);
 }
@@ -298,8 +313,7 @@ static void session_on_event(uv_poll_t *poll, int status, int events) {
                 session_close(session);
                 return;
         }
-        /* The bell may mean that the client has freed space in the ring. */
-        if (events & UV_WRITABLE || (wire_is_ringed(session->wire) && wire_pending(session->wire)))
+        if (events & UV_WRITABLE || session_awaits_bell(session))
                 session_flush_later(session);
         if (events & UV_READABLE)
                 session_read(session);

@@ -13,7 +13,8 @@
 #include "session.h"
 #include "proto/text.h"
 
-#define SUBMIT_STEP 4u /* buffers, kernels or dependencies of a job that cost one step of a turn */
+#define SUBMIT_STEP 4u /* buffers, kernels or dependencies of a job that cost one more step */
+#define SUBMIT_PART 8u /* jobs of a message that are served at least, whatever a turn allows */
 
 /* Memory for one job's lists, reused from job to job. */
 typedef struct SubmitScratch {
@@ -349,11 +350,6 @@ static void submit_end_by_word(const Session *session, LedgerJob *known) {
                     &(HistoryEntry){.id = known->owner.id, .state = JOB_DONE});
 }
 
-/* Of a turn. */
-static size_t submit_steps(const Gpuq__V1__Job *job) {
-        return 1 + (job->n_buffers + job->n_kernels + job->n_after) / SUBMIT_STEP;
-}
-
 /* @prepared: the prepared job it was fired from, or NULL. */
 static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepared *prepared) {
         JobSpec spec = submit_spec(&session->submitter, job);
@@ -371,7 +367,8 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepare
                 return;
         }
         failure = submit_check(&session->submitter, job, &spec);
-        serving_pay(&session->serving, submit_steps(job));
+        serving_pay(&session->serving,
+                    (job->n_buffers + job->n_kernels + job->n_after) / SUBMIT_STEP);
         if (!failure)
                 failure = submission_accept(&session->submitter, &spec, &known);
         if (failure)
@@ -388,36 +385,39 @@ static const char *submit_take_tag(Session *session, uint32_t tag) {
         if (tag <= session->last_tag)
                 return "the client sent a job whose tag is not above the previous one";
         session->last_tag = tag;
+        serving_pay(&session->serving, 1);
         return NULL;
 }
 
 /* Return: the first job of the message that no earlier turn has served. */
 static size_t submit_begin(Session *session) {
-        size_t first = session->deferred.n_served;
+        size_t first = session->n_served;
 
-        session->deferred.n_served = 0;
+        session->n_served = 0;
         return first;
 }
 
-/* Return: the session has had its part of this turn; the next one serves the other jobs. */
-static bool submit_leaves_off(Session *session, size_t n_served, size_t n_jobs) {
-        if (n_served == n_jobs || serving_goes_on(&session->serving))
+/* Return: the session has had its part of this turn; later ones serve the other jobs. */
+static bool submit_leaves_off(Session *session, size_t n_part, size_t n_served, size_t n_jobs) {
+        if (n_served == n_jobs || n_part < SUBMIT_PART || !session->may_leave_off ||
+            serving_goes_on(&session->serving))
                 return false;
-        session->deferred.n_served = n_served;
+        session->n_served = n_served;
         return true;
 }
 
 const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
+        size_t first = submit_begin(session);
         const char *problem;
 
         engine_event(session->engine);
         session_seen(session, submit->seen);
-        for (size_t i = submit_begin(session); i < submit->n_jobs && !session->is_broken; ++i) {
+        for (size_t i = first; i < submit->n_jobs && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, submit->jobs[i]->tag);
                 if (problem)
                         return problem;
                 submit_job(session, submit->jobs[i], NULL);
-                if (submit_leaves_off(session, i + 1, submit->n_jobs))
+                if (submit_leaves_off(session, i + 1 - first, i + 1, submit->n_jobs))
                         return NULL;
         }
         return NULL;
@@ -521,16 +521,17 @@ static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
 }
 
 const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {
+        size_t first = submit_begin(session);
         const char *problem;
 
         engine_event(session->engine);
         session_seen(session, fires->seen);
-        for (size_t i = submit_begin(session); i < fires->n_fires && !session->is_broken; ++i) {
+        for (size_t i = first; i < fires->n_fires && !session->is_broken; ++i) {
                 problem = submit_take_tag(session, fires->fires[i]->tag);
                 if (problem)
                         return problem;
                 submit_fire(session, fires->fires[i]);
-                if (submit_leaves_off(session, i + 1, fires->n_fires))
+                if (submit_leaves_off(session, i + 1 - first, i + 1, fires->n_fires))
                         return NULL;
         }
         return NULL;

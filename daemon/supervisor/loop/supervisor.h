@@ -76,6 +76,7 @@ struct Supervisor {
         Cores cores;
         Trim trim;              /* of memory after a peak of jobs */
         uint64_t polled_ns;     /* when the loop last decided whether to poll */
+        size_t backlog_left;    /* steps of the backlog that this turn may still do */
         uint64_t quit_ns;       /* when the keeper asked the supervisor to end */
         int r;                  /* the result of the run */
         bool have_names_failed; /* the last lookup of them, and the log says so */

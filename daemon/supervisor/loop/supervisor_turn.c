@@ -22,13 +22,13 @@
 
 /* One request may end all jobs of a user: the next turns end the rest. */
 static void supervisor_settle(Supervisor *supervisor) {
-        size_t n_left = SUPERVISOR_STEPS_MAX;
+        size_t *n_left = &supervisor->backlog_left;
 
         for (unsigned i = 0; i < SUPERVISOR_ROUNDS_MAX; ++i) {
                 if (!backlog_is_empty(&supervisor->engine))
-                        n_left -= MIN(backlog_run(&supervisor->engine, n_left), n_left);
+                        *n_left -= MIN(backlog_run(&supervisor->engine, *n_left), *n_left);
                 scheduler_run(&supervisor->engine);
-                if (backlog_is_empty(&supervisor->engine) || n_left == 0)
+                if (backlog_is_empty(&supervisor->engine) || *n_left == 0)
                         return;
         }
 }
@@ -56,7 +56,7 @@ static bool supervisor_may_poll(Supervisor *supervisor) {
         return !pace_may_sleep(&supervisor->pace, poll_ns, supervisor_is_busy(supervisor), now_ns);
 }
 
-/* Jobs of some rings go to the workers before the other rings are read. */
+/* Jobs of some sessions go to the workers before the other sessions are served. */
 static void supervisor_pass_on(void *userdata) {
         supervisor_settle(userdata);
         workers_flush(&((Supervisor *)userdata)->workers, false);
@@ -132,6 +132,7 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
 
         supervisor->engine.has_new_work = false;
         supervisor->engine.now_ns = 0;
+        supervisor->backlog_left = SUPERVISOR_STEPS_MAX;
         clients_begin_turn(&supervisor->clients, supervisor_pass_on, supervisor);
         activity_shift(ACTIVITY_DISPATCH);
         supervisor_serve_deferred(supervisor);

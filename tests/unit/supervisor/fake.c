@@ -378,7 +378,6 @@ void fake_turn(Fake *fake) {
         for (unsigned quiet = 0; quiet < 3;) {
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
                 again = clients_has_waiting(&fake->supervisor->clients);
-                again |= clients_has_deferred(&fake->supervisor->clients);
                 again |= !backlog_is_empty(&fake->supervisor->engine);
                 again |= fake_step(fake);
                 quiet = again ? 0 : quiet + 1;

@@ -533,39 +533,72 @@ static const Session *served_session(const FakeClient *client) {
         return session;
 }
 
-/* So many buffers that they take several turns: in the meantime others are served. Then the client goes. */
+/* So many buffers that they take several turns, though two other sessions of the user always have
+ * something to say: meanwhile others are served. What is said behind it is served behind it. */
 static void a_message_is_served_in_parts(void **state) {
-        enum { N_JOBS = 30, N_BUFFERS = 200 };
+        enum { N_JOBS = 60, N_BUFFERS = 200 };
         Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
         Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers[N_BUFFERS];
         Fake *fake = fake_new(1, NULL);
         FakeClient *other = fake_client(fake, FAKE_UID + 1), *client = fake_client(fake, FAKE_UID);
+        FakeClient *busy[] = {fake_client(fake, FAKE_UID), fake_client(fake, FAKE_UID)};
         const Session *session = served_session(client);
+        size_t n_served = 0;
 
-        buffer.arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 64);
-        buffer.length = 64;
-        buffer.direction = GPUQ__V1__DIRECTION__IN;
+        buffer.arena = 999;
         for (size_t i = 0; i < N_BUFFERS; ++i)
                 buffers[i] = &buffer;
         job.buffers = buffers;
         job.n_buffers = N_BUFFERS;
         client->is_unseen = true;
         send_jobs(client, &job, N_JOBS, true);
-        while (!session->deferred.n_served)
+        send_jobs(client, &job, 1, true);
+        while (!session->n_served)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         fake_submit_unseen(other, (FakeJob){.arena = 999});
         while (!served_session(other)->last_tag)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
-        assert_in_range(session->deferred.n_served, 1, N_JOBS - 1);
-        while (session->deferred.n_served)
+        assert_in_range(session->n_served, 1, N_JOBS - 1);
+        while (session->n_served) {
+                for (size_t i = 0; i < ARRAY_SIZE(busy); ++i)
+                        fake_submit_unseen(busy[i], (FakeJob){.arena = 999});
+                assert_true(session->n_served >= n_served);
+                assert_int_equal(session->last_tag, session->n_served);
+                n_served = session->n_served;
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
-        assert_int_equal(session->last_tag, N_JOBS);
+        }
+        while (session->last_tag < N_JOBS + 1)
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        for (uint32_t tag = 1; tag <= N_JOBS + 1; ++tag)
+                fake_completion(client, (uint64_t)client->session << 32 | tag);
+        fake_client_close(other);
+        fake_client_close(busy[0]);
+        fake_client_close(busy[1]);
+        fake_client_close(client);
+        fake_free(fake);
+}
 
+static void a_session_may_end_within_a_message(void **state) {
+        enum { N_JOBS = 60, N_BUFFERS = 200 };
+        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
+        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers[N_BUFFERS];
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        const Session *session = served_session(client);
+
+        buffer.arena = 999;
+        for (size_t i = 0; i < N_BUFFERS; ++i)
+                buffers[i] = &buffer;
+        job.buffers = buffers;
+        job.n_buffers = N_BUFFERS;
+        client->is_unseen = true;
         send_jobs(client, &job, N_JOBS, true);
-        while (!session->deferred.n_served)
+        while (!session->n_served)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         fake_client_close(client);
-        fake_client_close(other);
+        fake_turn(fake);
+        assert_int_equal(HASH_COUNT(fake->supervisor->clients.sessions), 0);
+        assert_false(serving_has_waiting(&fake->supervisor->clients.serving));
         fake_free(fake);
 }
 
@@ -592,6 +625,20 @@ static uint8_t *pack_fires(FakeClient *client, size_t n, uint8_t *p) {
         free(list);
         free(fires);
         return p + WIRE_HEADER_BYTES + n_bytes;
+}
+
+/* A flood of them pays for each. */
+static void fires_of_nothing_cost_steps(void **state) {
+        static uint8_t data[256 << 10];
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t before = fake->supervisor->clients.serving.n_steps;
+
+        send_bytes(client, data, (size_t)(pack_fires(client, WIRE_JOBS_MAX, data) - data));
+        fake_completion(client, (uint64_t)client->session << 32 | client->tag);
+        assert_true(fake->supervisor->clients.serving.n_steps - before >= WIRE_JOBS_MAX);
+        fake_client_close(client);
+        fake_free(fake);
 }
 
 static void too_many_fires_in_one_message_end_the_connection(void **state) {
@@ -934,6 +981,8 @@ int main(void) {
                 cmocka_unit_test(too_many_jobs_in_one_message_end_the_connection),
                 cmocka_unit_test(several_jobs_of_too_many_bytes_end_the_connection),
                 cmocka_unit_test(a_message_is_served_in_parts),
+                cmocka_unit_test(a_session_may_end_within_a_message),
+                cmocka_unit_test(fires_of_nothing_cost_steps),
                 cmocka_unit_test(a_fired_job_is_as_one_that_was_sent_whole),
                 cmocka_unit_test(too_many_fires_in_one_message_end_the_connection),
                 cmocka_unit_test(requests_wait_until_the_ends_before_them_were_told),

@@ -830,6 +830,7 @@ typedef struct gpuq_trace {
         uint64_t now_ns;      /* CLOCK_MONOTONIC of gpuqd */
         uint64_t unix_ns;     /* the same moment, since 1970 */
         bool is_last;         /* no more jobs have ended; else call again at once */
+        bool all_users;       /* the jobs are those of all users, not only of this one */
 } gpuq_trace;
 
 /**

@@ -74,6 +74,7 @@ static int trace_new(const Gpuq__V1__Trace *from, gpuq_trace **ret_trace) {
         trace->now_ns = from->now_ns;
         trace->unix_ns = from->unix_ns;
         trace->is_last = !from->more;
+        trace->all_users = from->all_users;
         for (size_t i = 0; i < from->n_jobs; i++)
                 trace->jobs[i] = trace_job(from->jobs[i], &block);
         *ret_trace = trace;

@@ -121,6 +121,7 @@ const char *session_on_trace_get(Session *session, uint32_t serial,
         Gpuq__V1__Trace message = GPUQ__V1__TRACE__INIT;
         Failure *failure;
 
+        message.all_users = session->peer.is_admin;
         message.now_ns = engine_now(session->engine);
         message.unix_ns = trace_unix_ns() - (uv_hrtime() - message.now_ns);
         failure = get->trace ? trace_continue(session, get, &message)

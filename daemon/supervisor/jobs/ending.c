@@ -248,7 +248,7 @@ void ending_result(Job *job, const ExecutorResult *result) {
 
         job->outcome.ran_us = MIN(result->ran_us, elapsed_us);
         job->outcome.gpu_ns = job->work.timed ? result->gpu_ns : 0;
-        job->cost.stream = (uint16_t)result->stream;
+        job->cost.stream = result->stream;
         if (*result->output)
                 job_set_output(job, result->output, ENDING_OUTPUT_MAX);
         inflight_note_variables(job->executor, job);

@@ -60,7 +60,7 @@ struct Executor {
 typedef struct ExecutorResult {
         uint64_t ran_us;
         uint64_t gpu_ns;
-        uint64_t stream;    /* index + 1; 0: none */
+        uint16_t stream;    /* index + 1; 0: none */
         const char *output; /* what its kernels printed, or "" */
         Failure *failure;   /* NULL: the job is done; consumed */
         bool never_ran;     /* failed before anything of it was started */

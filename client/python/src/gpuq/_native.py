@@ -149,7 +149,7 @@ class TraceCursor(ctypes.Structure):
 
 class Trace(ctypes.Structure):
     _fields_ = [("jobs", POINTER(TraceJob)), ("n_jobs", c_size_t), ("lost", c_uint64), ("now_ns", c_uint64),
-                ("unix_ns", c_uint64), ("is_last", c_bool)]
+                ("unix_ns", c_uint64), ("is_last", c_bool), ("all_users", c_bool)]
 
 
 class Cancelled(ctypes.Structure):

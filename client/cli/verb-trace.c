@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "util/human.h"
 #include "io.h"
 #include "number.h"
 #include "trace.h"
@@ -230,6 +231,9 @@ static int trace_write(Cli *cli, const TraceOptions *options, FILE *stream, bool
         *ret_is_there = r == 0;
         if (r)
                 return r;
+        fprintf(stderr, "gpuq: trace: tracing the jobs of %s for %s; Ctrl-C ends it\n",
+                run.summary.all_users ? "all users" : "this user",
+                human_us(options->ms * UINT64_C(1000)).text);
         r = trace_watch(&run, options->ms);
         trace_file_end(run.file, &run.summary);
         trace_warn(&run.summary);

@@ -4,9 +4,10 @@
  *
  *     load-supervisor [JOBS IN FLIGHT] [ROUNDS] [CLIENTS] [ring] [fire] [trace]
  *
- * Clients and worker are played in the same thread and not counted. Each job comes
- * in a frame of its own, as gpuq_submit() sends it, with three buffers and a kernel, or with "fire" as
- * a prepared one, and with "trace" all are traced; so many are in flight for each client. They end by halves, so that some always are.
+ * Clients and worker are played in the same thread and not counted. Each job comes in a frame of its
+ * own, as gpuq_submit() sends it, with three buffers and a kernel, or with "fire" as a prepared one; so
+ * many are in flight for each client. They end by halves, so that some always are. With "trace" all are
+ * traced.
  *
  * Times say little on a machine that does other work too; instructions do. Divided by the jobs that are
  * told of at the end:

@@ -340,7 +340,7 @@ def test_a_trace_of_another_user_is_not_found(service):
 
 # ---- Perfetto ----
 
-@pytest.mark.skipif(perfetto.lacks(), reason=str(perfetto.lacks()))
+@pytest.mark.skipif(bool(perfetto.lacks()), reason=str(perfetto.lacks()))
 def test_perfetto_reads_it(gpuqd, client, module, tmp_path):
     tracing = Tracing(gpuqd, tmp_path / "trace.json")
     run_many(client, module, 50)

@@ -52,20 +52,20 @@ _gpuq() {
         COMPREPLY=()
 
         case $previous in
-                --socket | --listen) COMPREPLY=($(compgen -f -- "$current")); return ;;
+                --socket | --listen | -o | --output) COMPREPLY=($(compgen -f -- "$current")); return ;;
                 -u | --user) COMPREPLY=($(compgen -u -- "$current")); return ;;
                 --state) COMPREPLY=($(compgen -W 'done failed cancelled' -- "$current")); return ;;
                 --by) COMPREPLY=($(compgen -W 'user group label' -- "$current")); return ;;
                 --per) COMPREPLY=($(compgen -W 'day month all' -- "$current")); return ;;
                 --std) COMPREPLY=($(compgen -W 'c++11 c++14 c++17 c++20' -- "$current")); return ;;
-                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | --kernel | -S | --since | -E | --until | -D | --define | -d | --delay | -U | --undefine)
+                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | --kernel | -S | --since | -E | --until | -D | --define | -d | --delay | -s | --seconds | -U | --undefine)
                         return ;;
         esac
 
         verb=$(_gpuq_verb)
         options='--json --socket --help'
         case $verb in
-                '') COMPREPLY=($(compgen -W 'status top kernels run queue explain cancel wait fetch history report metrics drain resume doctor --socket --help --version' -- "$current")); return ;;
+                '') COMPREPLY=($(compgen -W 'status top kernels run queue explain trace cancel wait fetch history report metrics drain resume doctor --socket --help --version' -- "$current")); return ;;
                 status) options+=' --verbose' ;;
                 top) options='--delay --user --once --socket --help' ;;
                 kernels) options+=' --noheader' ;;
@@ -74,6 +74,7 @@ _gpuq() {
                 fetch) options+=' --keep --quiet' ;;
                 history) options+=' --user --since --until --state --kernel --label --csv --noheader' ;;
                 report) options+=' --user --since --until --by --per --csv --noheader' ;;
+                trace) options='--seconds --output --socket --help' ;;
                 metrics) options='--listen --socket --help' ;;
                 drain) options+=' --reason' ;;
                 run) options+=' --grid --block --cluster --shared --cooperative --priority --timeout --label --device'

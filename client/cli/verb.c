@@ -8,9 +8,9 @@
 #include "util/near.h"
 
 const Verb *const verbs[] = {
-        &verb_status, &verb_top,    &verb_kernels, &verb_run,     &verb_queue,  &verb_explain,
-        &verb_cancel, &verb_wait,   &verb_fetch,   &verb_history, &verb_report, &verb_metrics,
-        &verb_drain,  &verb_resume, &verb_doctor,  NULL,
+        &verb_status,  &verb_top,    &verb_kernels, &verb_run,    &verb_queue,   &verb_explain,
+        &verb_trace,   &verb_cancel, &verb_wait,    &verb_fetch,  &verb_history, &verb_report,
+        &verb_metrics, &verb_drain,  &verb_resume,  &verb_doctor, NULL,
 };
 
 const Verb *verb_find(const char *name) {

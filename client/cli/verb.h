@@ -58,7 +58,7 @@ struct Cli {
 
 extern const Verb verb_status, verb_kernels, verb_run, verb_queue, verb_cancel, verb_wait,
         verb_fetch, verb_history, verb_report, verb_metrics, verb_top, verb_drain, verb_resume,
-        verb_explain, verb_doctor;
+        verb_explain, verb_trace, verb_doctor;
 /** verbs - all of them, in the order of the help; ends with NULL. */
 extern const Verb *const verbs[];
 

@@ -796,6 +796,64 @@ typedef struct gpuq_explanation {
 GPUQ_API int gpuq_explain(gpuq_client *client, uint64_t id, gpuq_explanation **ret_explanation);
 GPUQ_API void gpuq_explanation_free(gpuq_explanation *explanation);
 
+/*
+ * A job that ended, as gpuq trace draws it. Times that end with _ns are of the CLOCK_MONOTONIC of gpuqd,
+ * unless they are durations. A job waits from submitted_ns until started_ns: behind_ns of that for jobs
+ * that it has to follow, parked_ns for its modules, and the rest for its turn. It then is in its worker
+ * until ended_ns, and runs for ran_us before that.
+ */
+typedef struct gpuq_trace_job {
+        uint64_t id;
+        uint32_t uid;
+        const char *state;   /* "done", "failed" or "cancelled" */
+        const char *code;    /* as "GPUQ_E_FAULT"; "" when done */
+        const char *label;   /* or "" */
+        const char *kernels; /* separated by ", ", at most 96 bytes */
+        const char *program; /* of the client that submitted it; "": not known */
+        int client_pid;      /* 0: not known */
+        int device;          /* -1: it reached no worker */
+        int worker_pid;      /* 0: it reached none */
+        int stream;          /* of the worker, from 0; -1: not known */
+        uint64_t submitted_ns;
+        uint64_t started_ns; /* when it was handed over to its worker; 0: never */
+        uint64_t ended_ns;
+        uint64_t behind_ns, parked_ns; /* durations */
+        uint64_t ran_us;               /* with copies of host data */
+        uint64_t gpu_ns;               /* of that, if gpuq_job_set_timed() requested it */
+        uint64_t moved_bytes;          /* of host data: copied, or accessed where it is */
+        unsigned n_beside;             /* most jobs in its worker, itself included */
+        unsigned retries;
+} gpuq_trace_job;
+
+/* Where a trace goes on. Begin with zeros; gpuq_get_trace() sets it. */
+typedef struct gpuq_trace_cursor {
+        uint64_t trace, next;
+} gpuq_trace_cursor;
+
+typedef struct gpuq_trace {
+        gpuq_trace_job *jobs; /* the first to end first */
+        size_t n_jobs;        /* at most 256 */
+        uint64_t lost;        /* jobs that ended since the call before and are missing */
+        uint64_t now_ns;      /* CLOCK_MONOTONIC of gpuqd */
+        uint64_t unix_ns;     /* the same moment, since 1970 */
+        bool is_last;         /* no more jobs have ended; else call again at once */
+        bool all_users;       /* the jobs are those of all users, not only of this one */
+} gpuq_trace;
+
+/**
+ * gpuq_get_trace() - get the jobs that ended since the call before with the same @cursor
+ *
+ * They are those of this user; for root and the admin group, those of all users. The first call begins
+ * the trace and gets no job. gpuqd keeps the last 4,096 jobs, each for at least 0.25 s if the next call
+ * comes within that time, and counts the others in `lost`. It forgets a trace for which nobody called for
+ * 5 s. Free the result with gpuq_trace_free().
+ *
+ * Return: 0, GPUQ_E_NOT_FOUND (the trace was forgotten, or gpuqd restarted: set @cursor to zeros and begin
+ * again), GPUQ_E_QUOTA (too many users trace now, or this user has no memory left for it) or another error.
+ */
+GPUQ_API int gpuq_get_trace(gpuq_client *client, gpuq_trace_cursor *cursor, gpuq_trace **ret_trace);
+GPUQ_API void gpuq_trace_free(gpuq_trace *trace);
+
 /* What to read of the history. Times in milliseconds since 1970. */
 typedef struct gpuq_history_query {
         int64_t uid; /* -1: all users for root and the admin group, and for others themselves */

@@ -102,6 +102,7 @@ struct Job {
         Failure failure;
         char *output; /* what its kernels printed, or NULL */
         uint64_t gpu_ns, ran_us;
+        uint32_t stream; /* index + 1; 0: nothing of it was issued */
 };
 
 TAILQ_HEAD(JobList, Job);

@@ -99,7 +99,8 @@ typedef struct WorkerJobParts {
 typedef struct WorkerEnd {
         uint64_t id;
         uint64_t gpu_ns;
-        uint64_t ran_us; /* first issued to seen done */
+        uint64_t ran_us : 48; /* first issued to seen done */
+        uint64_t stream : 16; /* that it was issued on: index + 1; 0: none */
 } WorkerEnd;
 
 typedef enum WorkerPhase {

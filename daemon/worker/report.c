@@ -172,6 +172,7 @@ static const Job *report_fill_ends(const Job *job, WorkerEnd *ends, WorkerMessag
                         .id = job->id,
                         .gpu_ns = job->gpu_ns,
                         .ran_us = job->ran_us,
+                        .stream = job->stream,
                 };
                 failure_tell(&job->failure, message);
                 message->head.detail = job->never_ran;

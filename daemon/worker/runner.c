@@ -182,6 +182,7 @@ static int runner_take_output(Runner *runner, Job *job) {
 }
 
 static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
+        uint32_t stream = ticket_place(runner->streams, &batch->ticket);
         Job *job;
         int r;
 
@@ -193,8 +194,10 @@ static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
         }
 
         issue_finish(&runner->issuer, batch, now_ns);
-        TAILQ_FOREACH (job, &batch->jobs, queue)
+        TAILQ_FOREACH (job, &batch->jobs, queue) {
                 job->ran_us = now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
+                job->stream = stream;
+        }
         TAILQ_REMOVE(&runner->batches, batch, link);
         runner_end_batch(runner, batch);
         return 0;

@@ -102,6 +102,10 @@ bool streams_drop_scratch(Streams *streams);
 Ticket ticket_take(Streams *streams, Stream *stream);
 /** ticket_release() - the ticket is not needed any more. */
 void ticket_release(Streams *streams, Ticket *ticket);
+/** ticket_place() - of the ticket's stream among all: index + 1; 0: the ticket has none. */
+static inline uint32_t ticket_place(const Streams *streams, const Ticket *ticket) {
+        return ticket->stream ? (uint32_t)(ticket->stream - &streams->streams[0][0]) + 1 : 0;
+}
 /** ticket_mark_…() - the stream writes the word when it gets there. */
 CUresult ticket_mark_started(const Streams *streams, const Ticket *ticket);
 /* This one also passes the gate. */

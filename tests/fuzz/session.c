@@ -86,6 +86,8 @@ static uint64_t play_number(Input *input, const ProtobufCFieldDescriptor *field,
                 return play_job_id(speaker);
         if (field_is(field, "device"))
                 return input_below(input, 4);
+        if (field_is(field, "trace"))
+                return play_last(speaker, supervisor->engine.ends.last_trace);
         if (field_is(field, "prepared"))
                 return play_last(speaker, speaker->client && supervisor->clients.sessions ? 2 : 0);
         if (field_is(field, "version_min") || field_is(field, "version_max"))

@@ -16,8 +16,8 @@ from harness.patience import until
 from harness.terminal import on_terminal
 
 OK, JOB_FAILED, USAGE, NO_DAEMON, NO_JOB, DENIED, TIMEOUT = 0, 1, 2, 3, 4, 5, 124
-VERBS = ["status", "kernels", "run", "queue", "explain", "cancel", "wait", "fetch", "history", "report", "metrics", "top", "doctor"]
-TEXT_VERBS = ["metrics", "top"]  # they have no --json
+VERBS = ["status", "kernels", "run", "queue", "explain", "trace", "cancel", "wait", "fetch", "history", "report", "metrics", "top", "doctor"]
+TEXT_VERBS = ["metrics", "top", "trace"]  # they have no --json
 
 SOURCE = kernels.BASIC + r"""
 #ifndef FACTOR

@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -335,6 +336,23 @@ def test_the_daemons_state(gpuq, module, gate):
     assert told.median.ran_us == told.times.ran_us > 0
     with pytest.raises(gpuq.NotFoundError):
         gpuq.explain("4000.7")
+
+
+def test_a_trace_has_the_jobs_that_end_meanwhile(gpuq, module):
+    def work():
+        time.sleep(0.2)
+        jobs.append(gpuq.job(label="seen").launch(module["add_int"], ONE, number(1), gpuq.Out(number()), 1, 1).submit())
+        jobs[0].wait()
+
+    jobs = []
+    thread = threading.Thread(target=work)
+    thread.start()
+    told = gpuq.trace(1)
+    thread.join()
+    [traced] = [job for job in told.jobs if job.id == jobs[0].id]
+    assert (traced.state, traced.label, traced.kernels, traced.device) == ("done", "seen", "add_int", 0)
+    assert traced.submitted_ns <= traced.started_ns <= traced.ended_ns <= told.now_ns
+    assert told.lost == 0 and traced.worker_pid > 0 and traced.stream >= 0
 
 
 # ---- results ----

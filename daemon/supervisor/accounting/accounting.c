@@ -240,7 +240,7 @@ static void accounting_configure(Accounting *accounting) {
         if (is_on == accounting->is_on || accounting->is_busy)
                 return;
         accounting->is_on = is_on;
-        accounting->engine->observer = is_on ? &accounting->observer : NULL;
+        accounting->engine->ends.observer = is_on ? &accounting->observer : NULL;
         accounting->visit_ns = accounting->write_ns = 0;
         if (is_on)
                 return;
@@ -309,7 +309,7 @@ static int accounting_open(Accounting *accounting) {
                 return 0;
         }
         accounting->is_on = true; /* of which accounting_configure() may find the contrary */
-        accounting->engine->observer = &accounting->observer;
+        accounting->engine->ends.observer = &accounting->observer;
         accounting_configure(accounting);
         accounting_write(accounting);
         return 0;
@@ -346,7 +346,7 @@ static void last_on_done(void *userdata) {
 void accounting_close(Accounting *accounting) {
         if (!accounting)
                 return;
-        accounting->engine->observer = NULL;
+        accounting->engine->ends.observer = NULL;
         if (!accounting->disk)
                 return;
         if (!accounting->is_busy && accounting->work.batch)

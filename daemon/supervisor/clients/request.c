@@ -436,6 +436,7 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
                 [GPUQ__V1__REQUEST__BODY_HISTORY_GET] = {session_on_history_get, 16},
                 [GPUQ__V1__REQUEST__BODY_REPORT_GET] = {session_on_report_get, 16},
                 [GPUQ__V1__REQUEST__BODY_EXPLAIN_GET] = {session_on_explain_get},
+                [GPUQ__V1__REQUEST__BODY_TRACE_GET] = {session_on_trace_get, 16},
         };
         size_t body = request->body_case;
 

@@ -38,5 +38,7 @@ const char *session_on_module_unload(Session *session, uint32_t serial,
 const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1__Request *request);
 const char *session_on_explain_get(Session *session, uint32_t serial,
                                    const Gpuq__V1__Request *request);
+const char *session_on_trace_get(Session *session, uint32_t serial,
+                                 const Gpuq__V1__Request *request);
 
 #endif

@@ -78,6 +78,8 @@ static int session_alloc(Clients *clients, const Peer *peer, Session **ret_sessi
         session->clients = clients;
         session->engine = clients->engine;
         session->peer = *peer;
+        session->submitter.program = session->client;
+        session->submitter.pid = (int32_t)peer->pid;
         session->record = LEDGER_NONE;
         session->flush.position = clients->kept_at;
         ledger_told_init(&session->ends.told);

@@ -47,7 +47,7 @@
 #define SESSION_POLL_NS                                                                            \
         2000000ull /* a ring is polled this long after its last request, or for poll_us */
 #define SESSION_REPORTS_MAX 16u /* requests for reports that wait before its other requests do */
-#define SESSION_CLIENT_MAX  64u
+#define SESSION_CLIENT_MAX  LIMIT_CLIENT_NAME
 
 typedef struct DetachedAsk DetachedAsk;
 typedef struct Clients Clients;

@@ -5,7 +5,7 @@
 /*
  * End observer
  *
- * Learns how each job ended, for the history. Embedded in its owner, which sets engine->observer.
+ * Learns how each job ended, for the history. Embedded in its owner, which sets engine->ends.observer.
  */
 
 #include "base.h"

@@ -13,6 +13,7 @@
 #include "place.h"
 #include "policy.h"
 #include "submitter.h"
+#include "trace.h"
 #include "util/activity.h"
 #include "util/list.h"
 
@@ -194,8 +195,10 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         end = ending_of(job);
         ending_remember(job, &end);
         ending_record(job, &end);
-        if (job->engine->observer)
-                job->engine->observer->job_ended(job->engine->observer, job, &end);
+        if (job->engine->ends.observer)
+                job->engine->ends.observer->job_ended(job->engine->ends.observer, job, &end);
+        if (!LIST_EMPTY(&job->engine->ends.traces))
+                trace_ended(job, executor);
         ending_unlink(job);
         if (job_has_followers(job))
                 follow_ended(job);
@@ -245,6 +248,7 @@ void ending_result(Job *job, const ExecutorResult *result) {
 
         job->outcome.ran_us = MIN(result->ran_us, elapsed_us);
         job->outcome.gpu_ns = job->work.timed ? result->gpu_ns : 0;
+        job->cost.stream = result->stream;
         if (*result->output)
                 job_set_output(job, result->output, ENDING_OUTPUT_MAX);
         inflight_note_variables(job->executor, job);

@@ -6,6 +6,7 @@
 #include "util/macro.h"
 
 void engine_init(Engine *engine) {
+        LIST_INIT(&engine->ends.traces);
         TAILQ_INIT(&engine->backlog);
         TAILQ_INIT(&engine->giving_up);
         TAILQ_INIT(&engine->unplaced.jobs);

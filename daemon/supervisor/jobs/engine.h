@@ -35,6 +35,7 @@ typedef struct Job Job;
 typedef struct Lookups Lookups;
 typedef struct Module Module;
 typedef struct Slot Slot;
+typedef struct Trace Trace;
 typedef struct User User;
 typedef struct Workers Workers;
 
@@ -42,6 +43,7 @@ TAILQ_HEAD(EngineJobs, Job);
 TAILQ_HEAD(EngineModules, Module);
 TAILQ_HEAD(EngineSlots, Slot);
 TAILQ_HEAD(EngineUsers, User);
+LIST_HEAD(EngineTraces, Trace);
 
 /* What waits until devices are known. */
 typedef struct EngineUnplaced {
@@ -55,6 +57,13 @@ typedef struct EngineIds {
         uint64_t module;
 } EngineIds;
 
+/* What learns of each job's end. */
+typedef struct EngineEnds {
+        EndObserver *observer; /* NULL: no history is kept */
+        struct EngineTraces traces;
+        uint64_t last_trace; /* the latest number given */
+} EngineEnds;
+
 struct Engine {
         uv_loop_t *loop;
         const Config *config;
@@ -65,7 +74,7 @@ struct Engine {
         Workers *workers;
         const DeviceOps *device_ops; /* provided by devices/, called with `monitor` */
         DeviceMonitor *monitor;
-        EndObserver *observer; /* NULL: no history is kept */
+        EngineEnds ends;
 
         Device *devices;
         size_t n_devices; /* 0: not known yet */

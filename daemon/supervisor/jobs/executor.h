@@ -33,6 +33,7 @@ TAILQ_HEAD(ExecutorJobs, Job);
 
 struct Executor {
         uint32_t id; /* the worker's */
+        int32_t pid; /* of its process; 0: not started yet */
         Engine *engine;
         Slot *slot;      /* NULL: a probe, or the worker is lost */
         Device *device;  /* NULL: a probe */
@@ -59,6 +60,7 @@ struct Executor {
 typedef struct ExecutorResult {
         uint64_t ran_us;
         uint64_t gpu_ns;
+        uint16_t stream;    /* index + 1; 0: none */
         const char *output; /* what its kernels printed, or "" */
         Failure *failure;   /* NULL: the job is done; consumed */
         bool never_ran;     /* failed before anything of it was started */

@@ -197,6 +197,7 @@ typedef struct JobCost {
         uint64_t busy_ns;    /* set when it leaves the executor */
         QuantaJob quantum;   /* of its domain's quanta */
         uint32_t n_beside;   /* most jobs in its worker at its start or end */
+        uint16_t stream;     /* of its worker, where it ran: index + 1; 0: not known */
         bool is_long;        /* expected to outlast the quantum */
         bool is_bounding;    /* counted in executor->short_ns */
 } JobCost;

@@ -17,6 +17,7 @@ void jobs_configure(Engine *engine, const Config *config) {
 void jobs_fini(Engine *engine) {
         User *user, *next;
 
+        trace_free_all(engine);
         for (size_t i = 0; i < engine->n_devices; ++i)
                 device_fini(&engine->devices[i]);
         free(engine->devices);

@@ -19,7 +19,7 @@
  *     executor: a worker          arena      slot       module    job
  *     cursor     dependency: edges           inflight   gate       choice: a device
  *     express: a slot's second executor
- *     place: where a job is       follow: later jobs     ending
+ *     place: where a job is       follow: later jobs     trace      ending
  *     provision: workers, arenas, modules of a slot
  *     overtaken, recovery         offer      retire     scheduler  submission           reason
  *     backlog: what is left for later turns
@@ -53,6 +53,7 @@
 #include "slot.h"
 #include "submission.h"
 #include "submitter.h"
+#include "trace.h"
 #include "trim.h"
 #include "user.h"
 

@@ -18,6 +18,7 @@
 #define LIMIT_JOB_OPERATIONS (1u << 20) /* bytes */
 #define LIMIT_JOB_DEVICE     4096u      /* far more than exist, and fits an int */
 #define LIMIT_JOB_LABEL      64u        /* bytes */
+#define LIMIT_CLIENT_NAME    64u        /* bytes, of a client's program */
 #define LIMIT_DRAIN_REASON   200u       /* bytes */
 #define LIMIT_MESSAGE_PARTS  (1u << 18) /* messages and texts within one message of a worker */
 #define LIMIT_REQUEST_PARTS  (1u << 14) /* the same of a client: more than any job has */

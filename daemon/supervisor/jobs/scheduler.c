@@ -12,6 +12,7 @@
 #include "provision.h"
 #include "retire.h"
 #include "slot.h"
+#include "trace.h"
 #include "util/list.h"
 
 #define SCHEDULER_PICKS_MAX 1024u /* jobs looked at on one device before other work goes on */
@@ -323,5 +324,6 @@ void scheduler_tick(Engine *engine, uint64_t now_ns) {
         for (user = engine->users; user; user = user->hh.next)
                 if (user->is_held && user_over_seconds(user, now_ns) <= 0)
                         scheduler_release(user);
+        trace_tick(engine, now_ns);
         retire_users(engine, now_ns);
 }

@@ -43,6 +43,8 @@ struct Submitter {
         uint32_t id; /* the upper half of its jobs' ids */
         Engine *engine;
         User *user;
+        const char *program; /* the client's, the owner's text; NULL: it is no client */
+        int32_t pid;         /* the client's */
         const SubmitterOps *ops;
         bool waits_for_device; /* else its work fails while no device is usable */
 

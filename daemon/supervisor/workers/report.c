@@ -10,7 +10,7 @@
 
 static void report_worker(const Worker *worker, Gpuq__V1__WorkerStatus *to) {
         gpuq__v1__worker_status__init(to);
-        to->pid = (uint32_t)worker->pid;
+        to->pid = (uint32_t)worker->executor.pid;
         to->device = worker->executor.device->index;
         to->uid = worker->domain;
         to->state = (char *)worker_state_name(worker);

@@ -198,14 +198,14 @@ void worker_adopt(Worker *worker, Slot *slot) {
 }
 
 static void worker_log_ready(const Worker *worker) {
-        log_info("worker %d is ready on device %u for uid %u%s", worker->pid,
+        log_info("worker %d is ready on device %u for uid %u%s", worker->executor.pid,
                  worker->executor.device->index, worker->domain,
                  worker->executor.is_express ? ", for short jobs beside a long one" : "");
 }
 
 /* The keeper may report this after the worker itself: they use two sockets. */
 void worker_spawned(Worker *worker, int32_t pid) {
-        worker->pid = pid;
+        worker->executor.pid = pid;
         if (worker->state == WORKER_READY)
                 worker_log_ready(worker);
 }
@@ -224,7 +224,7 @@ void worker_ready(Worker *worker) {
 
         worker_set_state(worker, WORKER_READY);
         worker->executor.idle_ns = engine_now(worker->executor.engine);
-        if (worker->pid)
+        if (worker->executor.pid)
                 worker_log_ready(worker);
         if (worker->executor.is_express)
                 provision_express_ready(worker->executor.slot);

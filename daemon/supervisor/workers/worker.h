@@ -77,7 +77,6 @@ struct Worker {
         Workers *workers;
         Device *check; /* of a probe: the one device it checks */
         uint32_t domain;
-        int32_t pid;
         UT_hash_handle hh; /* workers->table */
 
         WorkerState state;

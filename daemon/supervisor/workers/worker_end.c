@@ -27,7 +27,8 @@ static Failure *worker_explain(const Worker *worker, FaultCause cause, const Fai
         if (cause == FAULT_STOPPED || !executor->slot)
                 return NULL;
         return executor->engine->device_ops->explain(executor->engine->monitor, executor->device,
-                                                     worker->pid, failure, ret_is_hardware);
+                                                     worker->executor.pid, failure,
+                                                     ret_is_hardware);
 }
 
 /* A worker that dies before it did anything useful counts as one that did not start. */
@@ -98,7 +99,7 @@ static void worker_report_probe(const Worker *worker, const Failure *failure) {
 
         /* The end of a worker that was killed shows nothing about the device. */
         engine->device_ops->probe_failed(engine->monitor, worker->check,
-                                         worker->pid && !worker->was_killed,
+                                         worker->executor.pid && !worker->was_killed,
                                          failure ? failure->text : "it ended without a message");
 }
 
@@ -149,7 +150,7 @@ void worker_lost(Worker *worker, FaultCause cause, const Failure *failure, const
 }
 
 void worker_break(Worker *worker, const char *why) {
-        log_warning("worker %d killed: protocol error: %s", worker->pid, why);
+        log_warning("worker %d killed: protocol error: %s", worker->executor.pid, why);
         keeper_link_kill(worker->executor.engine->keeper, worker->executor.id);
         worker_dying(worker, FAULT_CRASH, NULL, NULL);
 }
@@ -201,7 +202,7 @@ void worker_late(Worker *worker, Job *job) {
 void worker_overdue(Worker *worker, Job *job) {
         if (worker->state != WORKER_READY)
                 return;
-        log_warning("worker %d killed: it did not answer in time", worker->pid);
+        log_warning("worker %d killed: it did not answer in time", worker->executor.pid);
         job_time_out(job);
         worker_kill(worker);
 }
@@ -239,7 +240,7 @@ static void worker_check_death(Worker *worker, uint64_t now_ns) {
         if (now_ns - worker->executor.idle_ns <= WORKER_DYING_MS * 1000000ull)
                 return;
         log_warning("worker %d was killed but has not ended: it hangs in the GPU driver",
-                    worker->pid);
+                    worker->executor.pid);
         worker_lost(worker, worker->cause, worker->verdict, worker->last_output);
 }
 
@@ -262,7 +263,7 @@ void worker_exited(Worker *worker, int status, const char *text) {
         else
                 worker_lost(worker, FAULT_CRASH, failure, NULL);
         if (worker->executor.device)
-                log_info("worker %d ended: %s", worker->pid, failure->text);
+                log_info("worker %d ended: %s", worker->executor.pid, failure->text);
         if (worker->executor.device && !worker->lacked_memory)
                 eviction_freed(worker->executor.device);
         worker_close(worker);

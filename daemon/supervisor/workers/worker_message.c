@@ -59,8 +59,8 @@ static const char *worker_on_arena_added(Worker *worker, const WorkerMessage *ad
         if (!mapping || !added->head.code)
                 return NULL;
 
-        log_warning("worker %d cannot use arena %llu: %s", worker->pid, (unsigned long long)id,
-                    added->text);
+        log_warning("worker %d cannot use arena %llu: %s", worker->executor.pid,
+                    (unsigned long long)id, added->text);
         mapping_forget(mapping);
         return NULL;
 }
@@ -137,6 +137,7 @@ static const char *worker_on_end(Worker *worker, const WorkerEnd *end, const Wor
         ending_result(job, &(ExecutorResult){
                                    .ran_us = end->ran_us,
                                    .gpu_ns = end->gpu_ns,
+                                   .stream = end->stream,
                                    .output = told->more,
                                    .failure = worker_failure(told),
                                    .never_ran = told->head.detail,

@@ -52,7 +52,7 @@ static unsigned n_options(const Verb *verb, int value) {
 
 static void every_verb_has_the_common_options(void **state) {
         for (const Verb *const *verb = verbs; *verb; verb++) {
-                bool is_text = *verb == &verb_metrics || *verb == &verb_top;
+                bool is_text = *verb == &verb_metrics || *verb == &verb_top || *verb == &verb_trace;
 
                 assert_int_equal(n_options(*verb, VERB_HELP), 1);
                 assert_int_equal(n_options(*verb, VERB_SOCKET), 1);

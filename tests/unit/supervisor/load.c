@@ -2,11 +2,12 @@
 /*
  * What a job costs the supervisor: `ninja -C BUILD benchmark`, or under a profiler.
  *
- *     load-supervisor [JOBS IN FLIGHT] [ROUNDS] [CLIENTS] [ring] [fire]
+ *     load-supervisor [JOBS IN FLIGHT] [ROUNDS] [CLIENTS] [ring] [fire] [trace]
  *
- * Clients and worker are played in the same thread and not counted. Each job comes
- * in a frame of its own, as gpuq_submit() sends it, with three buffers and a kernel, or with "fire" as
- * a prepared one; so many are in flight for each client. They end by halves, so that some always are.
+ * Clients and worker are played in the same thread and not counted. Each job comes in a frame of its
+ * own, as gpuq_submit() sends it, with three buffers and a kernel, or with "fire" as a prepared one; so
+ * many are in flight for each client. They end by halves, so that some always are. With "trace" all are
+ * traced.
  *
  * Times say little on a machine that does other work too; instructions do. Divided by the jobs that are
  * told of at the end:
@@ -242,6 +243,15 @@ static void load_begin(Play *load, bool with_rings) {
         load->worker = fake_worker(load->fake, 0, 0);
 }
 
+/* As if a client read the trace of all jobs, without its requests. */
+static void load_trace(Play *load) {
+        Engine *engine = &load->fake->supervisor->engine;
+        Trace *trace;
+
+        if (trace_open(engine, engine->users, true, &trace) == 0)
+                trace->asked_ns = UINT64_MAX / 2;
+}
+
 static int load_compare(const void *a, const void *b) {
         uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
 
@@ -280,6 +290,8 @@ int main(int argc, char **argv) {
         load.n_part = load.n_jobs % 2 ? load.n_jobs : load.n_jobs / 2;
         load.ids = calloc((size_t)load.n_jobs * load.n_clients, sizeof(*load.ids));
         load_begin(&load, with_rings);
+        if (load_has_word(argc, argv, "trace"))
+                load_trace(&load);
         for (unsigned i = 0; i < n_rounds / 10 + 2; ++i)
                 load_round(&load);
 

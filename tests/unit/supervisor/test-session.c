@@ -578,6 +578,32 @@ static void a_message_is_served_in_parts(void **state) {
         fake_free(fake);
 }
 
+/* Told by the other process before gpuqd has served all of its message. */
+static void a_job_may_follow_one_of_a_message_that_is_not_served_yet(void **state) {
+        enum { N_JOBS = 60, N_BUFFERS = 200 };
+        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
+        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers[N_BUFFERS];
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID), *follower = fake_client(fake, FAKE_UID);
+        const Session *session = served_session(client);
+        uint64_t last = (uint64_t)client->session << 32 | N_JOBS;
+
+        buffer.arena = 999;
+        for (size_t i = 0; i < N_BUFFERS; ++i)
+                buffers[i] = &buffer;
+        job.buffers = buffers;
+        job.n_buffers = N_BUFFERS;
+        client->is_unseen = true;
+        send_jobs(client, &job, N_JOBS, true);
+        while (!session->n_served)
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        fake_expect_end(follower, fake_submit_unseen(follower, (FakeJob){.after = last}),
+                        GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_DEPENDENCY, "no arena 999");
+        fake_client_close(follower);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void a_session_may_end_within_a_message(void **state) {
         enum { N_JOBS = 60, N_BUFFERS = 200 };
         Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
@@ -981,6 +1007,7 @@ int main(void) {
                 cmocka_unit_test(too_many_jobs_in_one_message_end_the_connection),
                 cmocka_unit_test(several_jobs_of_too_many_bytes_end_the_connection),
                 cmocka_unit_test(a_message_is_served_in_parts),
+                cmocka_unit_test(a_job_may_follow_one_of_a_message_that_is_not_served_yet),
                 cmocka_unit_test(a_session_may_end_within_a_message),
                 cmocka_unit_test(fires_of_nothing_cost_steps),
                 cmocka_unit_test(a_fired_job_is_as_one_that_was_sent_whole),

@@ -44,7 +44,7 @@ _HOME = {
     "numba_adapter": ("from_numba",),
     "pycuda_style": ("SourceModule",),
     "result": ("Result",),
-    "daemon": ("cancel", "explain", "queue", "status", "wait_id"),
+    "daemon": ("cancel", "explain", "queue", "status", "trace", "wait_id"),
     "triton_adapter": ("from_triton",),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from .numba_adapter import from_numba
     from .pycuda_style import SourceModule
     from .result import Result
-    from .daemon import cancel, explain, queue, status, wait_id
+    from .daemon import cancel, explain, queue, status, trace, wait_id
     from .triton_adapter import from_triton
 
 

@@ -135,6 +135,23 @@ class Explanation(ctypes.Structure):
                 ("n_median", c_size_t), ("n_beside", c_uint), ("advice", c_char_p)]
 
 
+class TraceJob(ctypes.Structure):
+    _fields_ = [("id", c_uint64), ("uid", c_uint32), ("state", c_char_p), ("code", c_char_p), ("label", c_char_p),
+                ("kernels", c_char_p), ("program", c_char_p), ("client_pid", c_int), ("device", c_int),
+                ("worker_pid", c_int), ("stream", c_int), ("submitted_ns", c_uint64), ("started_ns", c_uint64),
+                ("ended_ns", c_uint64), ("behind_ns", c_uint64), ("parked_ns", c_uint64), ("ran_us", c_uint64),
+                ("gpu_ns", c_uint64), ("moved_bytes", c_uint64), ("n_beside", c_uint), ("retries", c_uint)]
+
+
+class TraceCursor(ctypes.Structure):
+    _fields_ = [("trace", c_uint64), ("next", c_uint64)]
+
+
+class Trace(ctypes.Structure):
+    _fields_ = [("jobs", POINTER(TraceJob)), ("n_jobs", c_size_t), ("lost", c_uint64), ("now_ns", c_uint64),
+                ("unix_ns", c_uint64), ("is_last", c_bool), ("all_users", c_bool)]
+
+
 class Cancelled(ctypes.Structure):
     _fields_ = [("n_ended", c_size_t), ("n_unknown", c_size_t), ("n_denied", c_size_t)]
 
@@ -163,6 +180,7 @@ _WAITING = {
     "get_status": (c_int, c_void_p, POINTER(POINTER(Status))),
     "get_queue": (c_int, c_void_p, c_int64, POINTER(POINTER(Queue))),
     "explain": (c_int, c_void_p, c_uint64, POINTER(POINTER(Explanation))),
+    "get_trace": (c_int, c_void_p, POINTER(TraceCursor), POINTER(POINTER(Trace))),
     "cancel_ids": (c_int, c_void_p, c_void_p, c_size_t, POINTER(Cancelled)),
 }
 
@@ -203,6 +221,7 @@ _SHORT = {
     "id_parse": (c_int, c_char_p, POINTER(c_uint64)),
     "status_free": (None, c_void_p),
     "explanation_free": (None, c_void_p),
+    "trace_free": (None, c_void_p),
     "queue_free": (None, c_void_p),
 }
 

@@ -91,6 +91,45 @@ def explain(id, client=None) -> SimpleNamespace:
     return plain
 
 
+def _trace_job(struct: native.TraceJob) -> SimpleNamespace:
+    job = _plain(struct)
+    job.id = JobId(job.id)
+    return job
+
+
+def _trace_read(client, cursor: native.TraceCursor, trace: SimpleNamespace) -> bool:
+    """Adds one answer of the daemon. Returns whether there is more to read at once."""
+    told = ctypes.POINTER(native.Trace)()
+    client._check(native.get_trace(client._connection(), byref(cursor), byref(told)))
+    try:
+        answer = told.contents
+        trace.jobs += [_trace_job(answer.jobs[i]) for i in range(answer.n_jobs)]
+        trace.lost += answer.lost
+        trace.now_ns, trace.unix_ns = answer.now_ns, answer.unix_ns
+        return not answer.is_last
+    finally:
+        native.trace_free(told)
+
+
+def trace(seconds: float, client=None) -> SimpleNamespace:
+    """When and where the jobs of this user waited and ran that end within the next `seconds`.
+
+    For root and the admin group the jobs are those of all users. The members are `jobs`, `lost` (jobs that ended and
+    are missing), and `now_ns` and `unix_ns`: one moment near the end, on the clock of the jobs' times and since 1970.
+    The members of a job are those of `gpuq_trace_job` in gpuq.h. `gpuq trace` writes the same as a file for Perfetto.
+    """
+    import time
+    client = client or clients.default_client()
+    cursor, read = native.TraceCursor(), SimpleNamespace(jobs=[], lost=0, now_ns=0, unix_ns=0)
+    end = time.monotonic() + seconds
+    _trace_read(client, cursor, read)
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, 0.1))
+        while _trace_read(client, cursor, read):
+            pass
+    return read
+
+
 def cancel(*ids) -> int:
     """Cancel jobs of this user by id, such as "12.3", or all unfinished ones: see `Client.cancel`."""
     return clients.default_client().cancel(*ids)

@@ -25,6 +25,8 @@ typedef struct Ptx {
 
 /** host_compile() - source to a shared object for the CPU driver. */
 int host_compile(const Request *request, Result *result);
+/** cpu_ptx_compile() - PTX to a shared object for the CPU driver. */
+int cpu_ptx_compile(const Request *request, Result *result);
 /**
  * nvrtc_compile() - source to PTX, and to a cubin where NVRTC knows the device
  *

@@ -188,9 +188,8 @@ static void print_name(Translator *t, const Row *row, const char *name, PtxType 
         else if (strcmp(words, "approx") == 0 && strcmp(name, "div") == 0)
                 fputs("ptx_div_approx_f32(", t->out);
         else if (row->flags & APPROXIMATE)
-                fprintf(t->out,
-                        strstr("div rcp sqrt", fixed) ? "ptx_%s_rn_%s(" : "ptx_%s_%s(", fixed,
-                        type_name);
+                fprintf(t->out, strstr("div rcp sqrt", fixed) ? "ptx_%s_rn_%s(" : "ptx_%s_%s(",
+                        fixed, type_name);
         else if (strchr(words, ' '))
                 fprintf(t->out, "ptx_%s_%c_%s_%s(", fixed, *words, words + 2, type_name);
         else

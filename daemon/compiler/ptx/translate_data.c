@@ -63,8 +63,8 @@ static void print_mov(Translator *t) {
 /* ---- comparisons ---------------------------------------------------------------------- */
 
 static const char *unsigned_name(const char *comparison) {
-        static const char *const names[][2] = {{"lo", "lt"}, {"ls", "le"}, {"hi", "gt"},
-                                               {"hs", "ge"}};
+        static const char *const names[][2] = {
+                {"lo", "lt"}, {"ls", "le"}, {"hi", "gt"}, {"hs", "ge"}};
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (strcmp(comparison, names[i][0]) == 0)

@@ -280,8 +280,7 @@ static void print_base(Translator *t, const PtxOperand *base, PtxSpace space) {
         unsigned size = reg ? ptx_type_size(reg->type) : 8;
 
         if (size == 8)
-                fprintf(t->out, "(r%u + 0x%llxull)", base->index,
-                        (unsigned long long)base->offset);
+                fprintf(t->out, "(r%u + 0x%llxull)", base->index, (unsigned long long)base->offset);
         else if (size == 4 && space == PTX_SHARED)
                 fprintf(t->out, "(uint32_t)(r%u + 0x%xu)", base->index, (uint32_t)base->offset);
         else if (size == 4 && space == PTX_LOCAL)
@@ -298,8 +297,8 @@ void translator_address(Translator *t, const PtxOperand *operand, PtxSpace space
                 translator_refuse(t, "an address is expected");
                 return;
         }
-        if (base->kind == PTX_VARIABLE &&
-            t->module->variables[base->index].space == PTX_SHARED && space == PTX_GENERIC)
+        if (base->kind == PTX_VARIABLE && t->module->variables[base->index].space == PTX_SHARED &&
+            space == PTX_GENERIC)
                 space = PTX_SHARED;
         if (space == PTX_SHARED)
                 fputs("((uint64_t)t->window + ", t->out);

@@ -25,6 +25,8 @@ typedef struct Translator {
         size_t n_parts;
         uint32_t *shared; /* of each variable: its offset in the window */
         uint32_t n_shared;
+        uint32_t *first; /* of each function: one more than its first variable, or 0 */
+        uint32_t *next;  /* of each variable: the same of the next one */
         bool has_dynamic;
         bool prints;
         int r;

@@ -44,7 +44,7 @@ PTX_COMPARE(b64, uint64_t)
         }
 #define PTX_ORDERS(T, bits)                                                                        \
         PTX_ORDER(eq, T, bits, x == y)                                                             \
-        PTX_ORDER(ne, T, bits, x < y || x > y)                                                     \
+        PTX_ORDER(ne, T, bits, x<y || x> y)                                                        \
         PTX_ORDER(lt, T, bits, x < y)                                                              \
         PTX_ORDER(le, T, bits, x <= y)                                                             \
         PTX_ORDER(gt, T, bits, x > y)                                                              \

@@ -74,8 +74,8 @@ PTX_CALL uint16_t ptx_make_f16(double x, int toward_zero) {
         if (magnitude < 0x1p-14)
                 return sign | (uint16_t)(magnitude * 0x1p24);
         (void)frexp(magnitude, &exponent);
-        return sign | (uint16_t)((exponent + 14) << 10 |
-                                 ((int)ldexp(magnitude, 11 - exponent) - 1024));
+        return sign |
+               (uint16_t)((exponent + 14) << 10 | ((int)ldexp(magnitude, 11 - exponent) - 1024));
 }
 PTX_CALL uint16_t ptx_make_bf16(double x, int toward_zero) {
         double rounded;
@@ -234,7 +234,8 @@ PTX_SIGNS(bf16, 16, 0x7fff)
         }
 #define PTX_PAIR_2(name, T)                                                                        \
         PTX_INLINE uint32_t ptx_##name##_##T##x2(uint32_t a, uint32_t b) {                         \
-                return (uint32_t)ptx_##name##_##T((uint16_t)(a >> 16), (uint16_t)(b >> 16)) << 16 | \
+                return (uint32_t)ptx_##name##_##T((uint16_t)(a >> 16), (uint16_t)(b >> 16))        \
+                               << 16 |                                                             \
                        ptx_##name##_##T((uint16_t)a, (uint16_t)b);                                 \
         }
 #define PTX_PAIR_3(name, T)                                                                        \

@@ -33,7 +33,7 @@
 #define PTX_DIVIDE(bits, S, U, overflows)                                                          \
         PTX_INLINE uint##bits##_t ptx_div_##S(U a, U b) {                                          \
                 if (b == 0)                                                                        \
-                        return (uint##bits##_t)-1;                                                 \
+                        return (uint##bits##_t) - 1;                                               \
                 return overflows ? (uint##bits##_t)a : (uint##bits##_t)(a / b);                    \
         }                                                                                          \
         PTX_INLINE uint##bits##_t ptx_rem_##S(U a, U b) {                                          \
@@ -159,10 +159,10 @@ PTX_INLINE uint64_t ptx_cut_24(uint32_t a) {
 /* 24-bit multiplications: the low or high 32 bits of 48. */
 #define PTX_MULTIPLY_24(S, U, extend)                                                              \
         PTX_INLINE uint32_t ptx_mul24_lo_##S(U a, U b) {                                           \
-                return (uint32_t)(extend(a) * extend(b));                                        \
+                return (uint32_t)(extend(a) * extend(b));                                          \
         }                                                                                          \
         PTX_INLINE uint32_t ptx_mul24_hi_##S(U a, U b) {                                           \
-                return (uint32_t)(extend(a) * extend(b) >> 16);                                  \
+                return (uint32_t)(extend(a) * extend(b) >> 16);                                    \
         }                                                                                          \
         PTX_INLINE uint32_t ptx_mad24_lo_##S(U a, U b, uint32_t c) {                               \
                 return ptx_mul24_lo_##S(a, b) + c;                                                 \
@@ -262,8 +262,8 @@ PTX_SHIFT_AMOUNT(s64, uint64_t, 63)
         PTX_INLINE uint##bits##_t ptx_bfi_b##bits(uint##bits##_t a, uint##bits##_t b, uint32_t c,  \
                                                   uint32_t d) {                                    \
                 uint32_t at = c & 0xff, n = d & 0xff;                                              \
-                uint##bits##_t mask = n < bits ? ((uint##bits##_t)1 << n) - 1                      \
-                                               : (uint##bits##_t) - 1;                             \
+                uint##bits##_t mask =                                                              \
+                        n < bits ? ((uint##bits##_t)1 << n) - 1 : (uint##bits##_t) - 1;            \
                                                                                                    \
                 if (at >= bits)                                                                    \
                         return b;                                                                  \

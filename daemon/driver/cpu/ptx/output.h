@@ -37,8 +37,8 @@ static int32_t ptx_int_argument(const char **at) {
 static int ptx_convert(char *text, size_t n, const char *spec, const char **arguments) {
         size_t length = strlen(spec);
         char letter = spec[length - 1];
-        int is_long = strchr(spec, 'l') || strchr(spec, 'j') || strchr(spec, 'z') ||
-                      strchr(spec, 't');
+        int is_long =
+                strchr(spec, 'l') || strchr(spec, 'j') || strchr(spec, 'z') || strchr(spec, 't');
 
         if (letter == '%')
                 return snprintf(text, n, "%%");

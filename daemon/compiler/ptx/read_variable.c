@@ -312,6 +312,7 @@ static PtxOperand name_register(Reader *reader, PtxToken text, PtxType type) {
 
 static void read_register(Reader *reader, PtxType type) {
         PtxToken text = read_name(reader);
+        uint64_t count;
         Name *name;
 
         if (!reader_accept(reader, "<")) {
@@ -324,7 +325,8 @@ static void read_register(Reader *reader, PtxType type) {
         if (reader_fail_memory(reader, name))
                 return;
         name->type = type;
-        name->count = (uint32_t)MIN(reader_number(reader), UINT32_MAX);
+        count = reader_number(reader);
+        name->count = (uint32_t)MIN(count, UINT32_MAX);
         reader_expect(reader, ">");
 }
 

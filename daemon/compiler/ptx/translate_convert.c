@@ -81,9 +81,7 @@ static void integer_to_float(Translator *t, const Conversion *c) {
                 fprintf(t->out, "ptx_of_%s(ptx_%c64_%s_%s((%s)", type, sign, type,
                         c->rounding ? c->rounding : "rn", c_type(c->from));
         translator_value(t, translator_operand(t, 1), c->from);
-        fprintf(t->out, "%s)));", is_half ? to_zero ? "), 1" : "), 0" : ")");
-        if (is_half)
-                return;
+        fprintf(t->out, "%s));", is_half ? to_zero ? "), 1" : "), 0" : ")");
 }
 
 /* NaN: see convert.h. */

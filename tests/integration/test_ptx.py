@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PTX: instructions one by one, and whole kernels as compilers write them. The same on the CPU driver and on a GPU."""
+
+import pathlib
+
+import numpy
+import pytest
+
+from harness import ptx_table
+from harness.client import In, InOut, Job, Out, Refused, i32
+from harness.messages import pb
+
+WHOLE = pathlib.Path(ptx_table.__file__).with_name("whole.ptx")
+HEAD = ".version 6.3\n.target sm_60\n.address_size 64\n"
+
+
+@pytest.fixture
+def whole(client):
+    return client.load(WHOLE.read_text(), format=pb.PTX, name="whole.ptx")
+
+
+def out(client, n, dtype=numpy.int32):
+    return client.array(numpy.zeros(n, dtype))
+
+
+# ---- one instruction after the other ----
+
+@pytest.mark.parametrize("name", ptx_table.TABLES)
+def test_instructions_give_the_bits_of_the_isa(client, name):
+    rows, version, target = ptx_table.TABLES[name]
+    module = client.load(ptx_table.module(rows, version, target), format=pb.PTX, name=f"{name}.ptx")
+    values = numpy.zeros((len(rows), 4), numpy.uint64)
+    for i, row in enumerate(rows):
+        values[i, :len(row[3])] = row[3]
+    source, results = client.array(values), out(client, len(rows), numpy.uint64)
+    client.run_well(Job().launch(module, "table", [In(source), Out(results)]))
+
+    wrong = [f"{row[0]} {[hex(x) for x in row[3]]}: {int(result):#x}, not {row[4]:#x}"
+             for row, result in zip(rows, results.array(numpy.uint64)) if int(result) != row[4]]
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- whole kernels ----
+
+def test_a_vector_is_added(client, whole):
+    a, b = (numpy.random.rand(1000).astype(numpy.float32) for _ in range(2))
+    c = out(client, 1000, numpy.float32)
+    client.run_well(Job().launch(whole, "vadd", [In(client.array(a)), In(client.array(b)), Out(c), i32(1000)], grid=8, block=128))
+    numpy.testing.assert_array_equal(c.array(numpy.float32), a + b)
+
+
+def test_matrices_are_multiplied_in_tiles(client, whole):
+    a, b = (numpy.random.randint(0, 9, (64, 64)).astype(numpy.float32) for _ in range(2))
+    c = out(client, 64 * 64, numpy.float32)
+    client.run_well(Job().launch(whole, "gemm", [In(client.array(a)), In(client.array(b)), Out(c), i32(64)], grid=(4, 4, 1),
+                                 block=(16, 16, 1)))
+    numpy.testing.assert_array_equal(c.array(numpy.float32).reshape(64, 64), a @ b)
+
+
+def test_warps_reduce_with_shuffles(client, whole):
+    numbers, total = numpy.arange(1000, dtype=numpy.float32), out(client, 1, numpy.float32)
+    client.run_well(Job().launch(whole, "reduce", [In(client.array(numbers)), Out(total), i32(1000)], block=128))
+    assert total.array(numpy.float32)[0] == numbers.sum()
+
+
+def test_a_histogram_counts_with_atomics(client, whole):
+    numbers, bins = numpy.random.randint(0, 16, 5000).astype(numpy.int32), out(client, 16, numpy.uint32)
+    client.run_well(Job().launch(whole, "hist", [In(client.array(numbers)), InOut(bins), i32(5000)], grid=20, block=256))
+    numpy.testing.assert_array_equal(bins.array(numpy.uint32), numpy.bincount(numbers, minlength=16))
+
+
+def test_a_function_calls_itself(client, whole):
+    results = out(client, 16)
+    client.run_well(Job().launch(whole, "fibs", [Out(results)], block=16))
+    assert list(results.array(numpy.int32)[:8]) == [0, 1, 1, 2, 3, 5, 8, 13]
+
+
+def test_shared_memory_of_the_launch(client, whole):
+    numbers, results = numpy.arange(64, dtype=numpy.int32), out(client, 64)
+    client.run_well(Job().launch(whole, "dyn", [In(client.array(numbers)), Out(results)], block=64, shared=256))
+    numpy.testing.assert_array_equal(results.array(numpy.int32), numbers[::-1])
+
+
+def test_a_kernel_prints(client, whole):
+    job = client.run(Job().launch(whole, "hello", [i32(7)], block=2))
+    assert job.state == pb.DONE
+
+
+def test_a_variable_keeps_its_value_and_has_an_address(client):
+    module = client.load(HEAD + """
+.visible .global .align 4 .u32 counter = 5;
+.visible .global .align 8 .u64 where = counter;
+.visible .entry count(.param .u64 out)
+{
+        .reg .b32 %r<3>;
+        .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [out];
+        ld.global.u64 %rd2, [where];
+        ld.global.u32 %r1, [counter];
+        add.s32 %r1, %r1, 1;
+        st.global.u32 [%rd2], %r1;
+        ld.global.u32 %r2, [counter];
+        st.global.u32 [%rd1], %r2;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 1)
+    for wanted in (6, 7):
+        client.run_well(Job().launch(module, "count", [Out(results)]))
+        assert results.array(numpy.int32)[0] == wanted
+
+
+def test_branches_by_a_table_and_calls_by_pointer(client):
+    module = client.load(HEAD + """
+.func (.param .b32 r) twice(.param .b32 x)
+{
+        .reg .b32 %r<2>;
+        ld.param.u32 %r1, [x];
+        shl.b32 %r1, %r1, 1;
+        st.param.b32 [r], %r1;
+        ret;
+}
+.func (.reg .b32 r) square(.reg .b32 x)
+{
+        mul.lo.u32 r, x, x;
+        ret;
+}
+.visible .entry choose(.param .u64 out)
+{
+        .reg .b32 %r<4>;
+        .reg .b64 %rd<4>;
+        mov.u32 %r1, %tid.x;
+        ld.param.u64 %rd1, [out];
+        mad.wide.u32 %rd1, %r1, 4, %rd1;
+        table: .branchtargets L0, L1, L2;
+        proto: .callprototype (.param .b32 _) _ (.param .b32 _);
+        brx.idx %r1, table;
+L0:     mov.u32 %r2, 100;
+        bra.uni L3;
+L1:     mov.u64 %rd2, twice;
+        { .param .b32 a; .param .b32 b;
+        st.param.b32 [a], 21;
+        call (b), %rd2, (a), proto;
+        ld.param.b32 %r2, [b]; }
+        bra L3;
+L2:     mov.u32 %r3, 9;
+        call (%r2), square, (%r3);
+L3:     st.global.u32 [%rd1], %r2;
+        exit;
+}
+""", format=pb.PTX)
+    results = out(client, 3)
+    client.run_well(Job().launch(module, "choose", [Out(results)], block=3))
+    assert list(results.array(numpy.int32)) == [100, 42, 81]
+
+
+# ---- what does not run ----
+
+def refusal(client, body, head=HEAD):
+    with pytest.raises(Refused) as refused:
+        client.load(head + ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<3>;\n"
+                    + body + "\nret;\n}\n", format=pb.PTX, name="k.ptx")
+    assert refused.value.code == pb.E_COMPILE
+    return refused.value.text
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("body, wanted", [
+    ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%rd1];",
+     "line 7: the CPU driver cannot run wmma.load.a.sync"),
+    ("tex.2d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [t, {%r1, %r2}];", "line 7: the CPU driver cannot run tex.2d"),
+    ("add.strange.s32 %r1, %r2, %r3;", "cannot run add.strange.s32: it does not know .strange"),
+    ("mov.u32 %r1, %no_such;", "it does not have \"%no_such\""),
+    ("bra nowhere;", "there is no label \"nowhere\""),
+    ("bar.sync 3, 64;", "only barrier 0 of all threads"),
+    ("call nothing;", "there is no function \"nothing\""),
+])
+def test_an_instruction_that_the_cpu_driver_lacks_is_named(client, body, wanted):
+    text = refusal(client, body)
+    assert wanted in text and "run this kernel on a GPU" in text
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("body, wanted", [
+    ("add.s32 %r1, %r2", "line 8"),
+    ("@5 ret;", "line 7: \"5\" is no predicate register"),
+    (".reg .nothing %x;", "line 7: type \".nothing\" is not supported"),
+    ("L: L: ret;", "line 7: label L is there twice"),
+])
+def test_text_that_is_wrong_is_told_with_its_line(client, body, wanted):
+    assert wanted in refusal(client, body)

@@ -171,6 +171,7 @@ def refusal(client, body, head=HEAD):
     ("tex.2d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [t, {%r1, %r2}];", "line 7: the CPU driver cannot run tex.2d"),
     ("add.strange.s32 %r1, %r2, %r3;", "cannot run add.strange.s32: it does not know .strange"),
     ("mov.u32 %r1, %no_such;", "it does not have \"%no_such\""),
+    ("add.s32 %r1, %r2, %rd1;", "register %rd1 is .b64, which does not fit .s32"),
     ("bra nowhere;", "there is no label \"nowhere\""),
     ("bar.sync 3, 64;", "only barrier 0 of all threads"),
     ("call nothing;", "there is no function \"nothing\""),

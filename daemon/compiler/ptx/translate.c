@@ -145,6 +145,7 @@ static void print_instruction(Translator *t) {
         bool known;
 
         split_opcode(t);
+        t->takes_wider = false;
         snprintf(name, sizeof(name), "%.*s", (int)MIN(t->parts[0].n, sizeof(name) - 1),
                  t->parts[0].s);
         if (t->in->is_guarded) {

@@ -164,6 +164,7 @@ static const char *constant(const char *word) {
 static void print_conversion(Translator *t) {
         Conversion c = {};
 
+        t->takes_wider = true;
         c.rounding = constant(translator_take_one(t, "rn rz rm rp"));
         c.integer = constant(translator_take_one(t, "rni rzi rmi rpi"));
         c.flushes = translator_take(t, "ftz");

@@ -91,6 +91,7 @@ static void print_store(Translator *t) {
         const PtxOperand *from = translator_operand(t, 1);
         Access access = take_access(t, from);
 
+        t->takes_wider = true;
         fputs("{ uint64_t at = ", t->out);
         translator_address(t, translator_operand(t, 0), access.space);
         fputs("; ", t->out);

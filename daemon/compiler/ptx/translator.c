@@ -226,7 +226,8 @@ static void print_register(Translator *t, const PtxOperand *operand, PtxType typ
         const PtxRegister *reg = &t->function->registers[operand->index];
 
         if ((reg->type == PTX_PRED) != (type == PTX_PRED) ||
-            (type != PTX_NONE && ptx_type_size(reg->type) < ptx_type_size(type)))
+            ptx_type_size(reg->type) < ptx_type_size(type) ||
+            (ptx_type_size(reg->type) > ptx_type_size(type) && !t->takes_wider))
                 translator_refuse(t, "register %.*s is .%s, which does not fit .%s",
                                   (int)MIN(reg->name.n, 80), reg->name.s, ptx_type_name(reg->type),
                                   ptx_type_name(type));

@@ -28,6 +28,7 @@ typedef struct Translator {
         uint32_t *first; /* of each function: one more than its first variable, or 0 */
         uint32_t *next;  /* of each variable: the same of the next one */
         bool has_dynamic;
+        bool takes_wider; /* the instruction: registers with more bits than its type */
         bool prints;
         int r;
         char *error;

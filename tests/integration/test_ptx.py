@@ -154,6 +154,100 @@ L3:     st.global.u32 [%rd1], %r2;
     assert list(results.array(numpy.int32)) == [100, 42, 81]
 
 
+def test_named_barriers_and_their_reductions(client):
+    module = client.load(HEAD + """
+.visible .entry meet(.param .u64 out)
+{
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<3>;
+        .reg .pred %p<5>;
+        .shared .align 4 .u32 note[2];
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %tid.x;
+        mad.wide.u32 %rd1, %r1, 4, %rd1;
+        setp.ge.u32 %p1, %r1, 32;
+        setp.eq.u32 %p2, %r1, 40;
+        bar.red.popc.u32 %r2, 1, %p1;
+        bar.red.or.pred %p3, 2, 64, %p2;
+        bar.red.and.pred %p4, 2, 64, %p2;
+        selp.u32 %r3, 100, 0, %p3;
+        selp.u32 %r4, 1000, 0, %p4;
+        @%p1 bra WRITE;
+        bar.sync 5, 64;
+        ld.shared.u32 %r5, [note+4];
+        bra DONE;
+WRITE:  st.shared.u32 [note+4], 7000;
+        bar.arrive 5, 64;
+        mov.u32 %r5, 0;
+DONE:   add.u32 %r2, %r2, %r3;
+        add.u32 %r2, %r2, %r4;
+        add.u32 %r2, %r2, %r5;
+        st.global.u32 [%rd1], %r2;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 64)
+    client.run_well(Job().launch(module, "meet", [Out(results)], block=64))
+    assert list(results.array(numpy.int32)) == [7132] * 32 + [132] * 32
+
+
+def test_what_the_threads_of_a_warp_do_together(client):
+    module = client.load(HEAD.replace("6.3", "7.0").replace("sm_60", "sm_80") + """
+.visible .entry warp(.param .u64 out)
+{
+        .reg .b32 %r<20>;
+        .reg .b64 %rd<3>;
+        .reg .pred %p<5>;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %laneid;
+        mad.wide.u32 %rd1, %r1, 32, %rd1;
+        and.b32 %r2, %r1, 3;
+        setp.eq.u32 %p1, %r2, 1;
+        vote.sync.ballot.b32 %r3, %p1, 0xffffffff;
+        vote.sync.any.pred %p2, %p1, -1;
+        selp.u32 %r4, 1, 0, %p2;
+        match.any.sync.b32 %r5, %r2, 0xffffffff;
+        redux.sync.add.u32 %r6, %r1, 0xffffffff;
+        redux.sync.max.s32 %r7, %r1, 0xffffffff;
+        shfl.sync.idx.b32 %r8|%p3, %r1, 5, 0x181f, 0xffffffff;
+        shfl.sync.up.b32 %r9|%p4, %r1, 1, 0, 0xffffffff;
+        selp.u32 %r10, 1, 0, %p4;
+        st.global.v4.u32 [%rd1], {%r3, %r4, %r5, %r6};
+        st.global.v4.u32 [%rd1+16], {%r7, %r8, %r9, %r10};
+        bar.warp.sync 0xffffffff;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 8 * 32, numpy.uint32)
+    client.run_well(Job().launch(module, "warp", [Out(results)], block=32))
+    wanted = [[0x22222222, 1, 0x11111111 << lane % 4, 496, 31, lane // 8 * 8 + 5, max(lane - 1, 0), lane > 0]
+              for lane in range(32)]
+    assert results.array(numpy.uint32).reshape(32, 8).tolist() == wanted
+
+
+ATOMICS = [("add.u32", 5, 3, 8), ("min.s32", 5, 0xffffffff, 0xffffffff), ("max.u32", 5, 7, 7), ("and.b32", 6, 3, 2), ("or.b32", 6, 1, 7),
+           ("xor.b32", 6, 3, 5), ("exch.b32", 6, 9, 9), ("inc.u32", 6, 6, 0), ("inc.u32", 5, 6, 6), ("dec.u32", 0, 6, 6),
+           ("dec.u32", 7, 6, 6), ("add.f32", 0x3f800000, 0x3f800000, 0x40000000)]
+
+
+@pytest.mark.parametrize("space", ["global", "shared", "generic"])
+def test_atomics_give_the_old_value_and_store_the_new_one(client, space):
+    lines = [HEAD, ".visible .entry atomics(.param .u64 out)\n{", ".shared .align 4 .u32 place[4];",
+             ".reg .b64 %to, %at; .reg .b32 %r, %old;", "ld.param.u64 %to, [out];",
+             "mov.u64 %at, place;" if space == "shared" else "add.u64 %at, %to, 0;"]
+    word = "" if space == "generic" else "." + space
+    for i, (name, before, operand, _) in enumerate(ATOMICS):
+        lines += [f"st{word}.u32 [%at], {before};", f"atom{word}.{name} %old, [%at], {operand:#x};" if "f32" not in name
+                  else f"atom{word}.{name} %old, [%at], 0f{operand:08x};",
+                  f"ld{word}.u32 %r, [%at];", f"st.global.v2.u32 [%to+{8 * i + 8}], {{%old, %r}};"]
+    lines += [f"st{word}.u32 [%at], 3;", f"atom{word}.cas.b32 %old, [%at], 3, 4;", f"red{word}.add.u32 [%at], 10;",
+              f"ld{word}.u32 %r, [%at];", f"st.global.v2.u32 [%to+{8 * len(ATOMICS) + 8}], {{%old, %r}};", "ret;\n}"]
+    module, results = client.load("\n".join(lines), format=pb.PTX), out(client, 2 * len(ATOMICS) + 4, numpy.uint32)
+    client.run_well(Job().launch(module, "atomics", [Out(results)]))
+    wanted = [[before, after] for _, before, _, after in ATOMICS] + [[3, 14]]
+    assert results.array(numpy.uint32).reshape(-1, 2)[1:].tolist() == wanted
+
+
 # ---- what does not run ----
 
 def refusal(client, body, head=HEAD):
@@ -173,7 +267,7 @@ def refusal(client, body, head=HEAD):
     ("mov.u32 %r1, %no_such;", "it does not have \"%no_such\""),
     ("add.s32 %r1, %r2, %rd1;", "register %rd1 is .b64, which does not fit .s32"),
     ("bra nowhere;", "there is no label \"nowhere\""),
-    ("bar.sync 3, 64;", "only barrier 0 of all threads"),
+    ("bar.sync 3, 64, 5;", "it has 3 operands"),
     ("call nothing;", "there is no function \"nothing\""),
 ])
 def test_an_instruction_that_the_cpu_driver_lacks_is_named(client, body, wanted):

@@ -17,34 +17,52 @@ static void print_mask(Translator *t, bool is_sync) {
 
 /* ---- barriers ------------------------------------------------------------------- */
 
-static bool is_number(const PtxOperand *operand, uint64_t bits) {
-        return operand->kind == PTX_INTEGER && operand->bits == bits;
+/* "0, 0" for the number of the barrier and that of threads; none is all. */
+static void print_barrier_numbers(Translator *t, size_t first, size_t n) {
+        translator_value(t, translator_operand(t, first), PTX_U32);
+        fputs(", ", t->out);
+        if (n > 1)
+                translator_value(t, translator_operand(t, first + 1), PTX_U32);
+        else
+                fputs("0", t->out);
+}
+
+/* bar.red.op p, a, {b,} {!}c */
+static void print_barrier_reduction(Translator *t) {
+        bool is_count = translator_take(t, "popc"), is_all = translator_take(t, "and");
+        size_t n = t->in->n_operands;
+
+        if (!is_count && !is_all && !translator_take(t, "or"))
+                translator_refuse(t, "%s", "");
+        if (is_count ? translator_take_type(t) != PTX_U32 : !translator_take(t, "pred"))
+                translator_refuse(t, "%s", "");
+        if (n != 3 && n != 4) {
+                translator_refuse(t, "it has %zu operands", n);
+                return;
+        }
+        translator_begin(t, translator_operand(t, 0), is_count ? 4 : 1);
+        fprintf(t->out, "ptx_bar_%s(", is_count ? "popc" : is_all ? "and" : "or");
+        print_barrier_numbers(t, 1, n - 2);
+        fputs(", ", t->out);
+        translator_value(t, translator_operand(t, n - 1), PTX_PRED);
+        fputs(");", t->out);
 }
 
 static void print_barrier(Translator *t) {
-        bool reduces = translator_take(t, "red"), is_sync = translator_take(t, "sync");
-        const char *operation = reduces ? translator_take_one(t, "popc and or") : NULL;
-        size_t i = reduces;
+        bool arrives = translator_take(t, "arrive");
 
         (void)translator_take_one(t, "cta");
         (void)translator_take_one(t, "aligned");
-        if (!reduces && !is_sync)
-                translator_refuse(t, "%s", "");
-        if (!is_number(translator_operand(t, i), 0) || t->in->n_operands != i + 1 + reduces)
-                translator_refuse(t, "only barrier 0 of all threads is supported");
-        if (!reduces) {
-                fputs("ptx_bar_sync();", t->out);
+        if (translator_take(t, "red")) {
+                print_barrier_reduction(t);
                 return;
         }
-        if (!operation)
+        if (!arrives && !translator_take(t, "sync"))
                 translator_refuse(t, "%s", "");
-        else if (strcmp(operation, "popc") == 0)
-                (void)(translator_take_type(t) == PTX_U32 || (translator_refuse(t, "%s", ""), 0));
-        else
-                (void)(translator_take(t, "pred") || (translator_refuse(t, "%s", ""), 0));
-        translator_begin(t, translator_operand(t, 0), 0);
-        fprintf(t->out, "ptx_bar_%s(", operation ? operation : "");
-        translator_value(t, translator_operand(t, i + 1), PTX_PRED);
+        if (t->in->n_operands > 2 || (arrives && t->in->n_operands != 2))
+                translator_refuse(t, "it has %zu operands", t->in->n_operands);
+        fprintf(t->out, "ptx_bar_%s(", arrives ? "arrive" : "sync");
+        print_barrier_numbers(t, 0, t->in->n_operands);
         fputs(");", t->out);
 }
 

@@ -134,6 +134,9 @@ typedef struct GpuqCpuRuntime {
         void (*assertion)(const char *text, const char *file, unsigned line, const char *function)
                 __attribute__((noreturn));
         void (*trap)(void) __attribute__((noreturn));
+        /* n threads of the block (0: all) meet at one of 16 barriers; a thread that does not wait
+         * only counts; gives how many came with predicate set */
+        uint32_t (*named)(uint32_t id, uint32_t n, uint32_t predicate, uint32_t waits);
 } GpuqCpuRuntime;
 
 /* A kernel. */

@@ -6,17 +6,23 @@
  * Barriers, shuffles, votes and reductions.
  */
 
-PTX_INLINE void ptx_bar_sync(void) {
-        (void)gpuq_cpu_image.runtime->barrier(GPUQ_CPU_BARRIER_BLOCK, 0);
+/* Barrier 0 of all threads is that of __syncthreads(). */
+PTX_INLINE uint32_t ptx_bar_popc(uint32_t id, uint32_t n, uint8_t p) {
+        if (id == 0 && n == 0)
+                return gpuq_cpu_image.runtime->barrier(GPUQ_CPU_BARRIER_BLOCK, p);
+        return gpuq_cpu_image.runtime->named(id, n, p, 1);
 }
-PTX_INLINE uint32_t ptx_bar_popc(uint8_t p) {
-        return gpuq_cpu_image.runtime->barrier(GPUQ_CPU_BARRIER_BLOCK, p);
+PTX_INLINE void ptx_bar_sync(uint32_t id, uint32_t n) {
+        (void)ptx_bar_popc(id, n, 0);
 }
-PTX_INLINE uint8_t ptx_bar_or(uint8_t p) {
-        return ptx_bar_popc(p) != 0;
+PTX_INLINE void ptx_bar_arrive(uint32_t id, uint32_t n) {
+        (void)gpuq_cpu_image.runtime->named(id, n, 0, 0);
 }
-PTX_INLINE uint8_t ptx_bar_and(uint8_t p) {
-        return ptx_bar_popc(!p) == 0;
+PTX_INLINE uint8_t ptx_bar_or(uint32_t id, uint32_t n, uint8_t p) {
+        return ptx_bar_popc(id, n, p) != 0;
+}
+PTX_INLINE uint8_t ptx_bar_and(uint32_t id, uint32_t n, uint8_t p) {
+        return ptx_bar_popc(id, n, !p) == 0;
 }
 
 PTX_INLINE uint64_t ptx_warp(GpuqCpuWarp operation, uint32_t mask, uint64_t value,

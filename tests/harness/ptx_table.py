@@ -291,7 +291,16 @@ CONVERT_80 = [
     ("max.bf16", "h", "hh", (0x3f80, 0x4000), 0x4000),
     ("ex2.approx.f16", "h", "h", (f16(3),), f16(8)),
 ]
-TABLES = {"integer": (INTEGER, 60, 50), "float": (FLOAT, 65, 53), "compare": (COMPARE, 60, 50), "convert": (CONVERT, 60, 53),
+INTEGER_76 = [
+    ("szext.clamp.s32", "r", "rr", (0x80, 8), 0xffffff80),
+    ("szext.clamp.u32", "r", "rr", (M32, 4), 15),
+    ("szext.clamp.s32", "r", "rr", (0x12345678, 99), 0x12345678),
+    ("szext.wrap.u32", "r", "rr", (M32, 33), 1),
+    ("bmsk.clamp.b32", "r", "rr", (4, 8), 0xff0),
+    ("bmsk.clamp.b32", "r", "rr", (28, 8), 0xf0000000),
+    ("bmsk.wrap.b32", "r", "rr", (33, 2), 6),
+]
+TABLES = {"sm_70": (INTEGER_76, 76, 70), "integer": (INTEGER, 60, 50), "float": (FLOAT, 65, 53), "compare": (COMPARE, 60, 50), "convert": (CONVERT, 60, 53),
           "sm_80": (CONVERT_80, 70, 80)}
 
 

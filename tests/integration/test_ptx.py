@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from harness import ptx_table
-from harness.client import In, InOut, Job, Out, Refused, i32
+from harness.client import In, InOut, Job, Out, Refused, Scalar, i32
 from harness.messages import pb
 
 WHOLE = pathlib.Path(ptx_table.__file__).with_name("whole.ptx")
@@ -82,8 +82,8 @@ def test_shared_memory_of_the_launch(client, whole):
 
 
 def test_a_kernel_prints(client, whole):
-    job = client.run(Job().launch(whole, "hello", [i32(7)], block=2))
-    assert job.state == pb.DONE
+    job = client.run_well(Job().launch(whole, "hello", [i32(7)], block=2))
+    assert job.output == "hello 7 text 1.500000 1099511627776\nhello 8 text 1.500000 1099511627776\n"
 
 
 def test_a_variable_keeps_its_value_and_has_an_address(client):
@@ -152,6 +152,80 @@ L3:     st.global.u32 [%rd1], %r2;
     results = out(client, 3)
     client.run_well(Job().launch(module, "choose", [Out(results)], block=3))
     assert list(results.array(numpy.int32)) == [100, 42, 81]
+
+
+def test_addresses_of_each_space(client):
+    """32-bit addresses of shared memory, as Triton writes them; a struct as parameter; constants; local memory."""
+    module = client.load(HEAD + """
+.const .align 4 .u32 constants[4] = {10, 20, 30, 40};
+.extern .shared .align 16 .b8 dynamic[];
+.shared .align 4 .u32 fixed[4];
+.func leave(.param .b32 x)
+{
+        .reg .b32 %r1;
+        .reg .pred %p1;
+        ld.param.u32 %r1, [x];
+        setp.eq.u32 %p1, %r1, 1;
+        @%p1 exit;
+        ret;
+}
+.visible .entry spaces(.param .u64 out, .param .align 4 .b8 both[8])
+{
+        .local .align 8 .b8 depot[16];
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<9>;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %tid.x;
+        mad.wide.u32 %rd1, %r1, 4, %rd1;
+        mov.u32 %r2, dynamic;
+        shl.b32 %r3, %r1, 2;
+        add.u32 %r2, %r2, %r3;
+        st.shared.b32 [%r2+8], %r1;
+        cvt.u64.u32 %rd2, %r2;
+        cvta.shared.u64 %rd2, %rd2;
+        ld.u32 %r4, [%rd2+8];
+        st.shared.u32 [fixed+4], 1000;
+        ld.shared.u32 %r5, [fixed+4];
+        add.u32 %r4, %r4, %r5;
+        ld.const.u32 %r5, [constants+8];
+        add.u32 %r4, %r4, %r5;
+        ld.param.u32 %r5, [both+4];
+        add.u32 %r4, %r4, %r5;
+        mov.u64 %rd3, depot;
+        cvta.local.u64 %rd4, %rd3;
+        st.local.u32 [%rd3+4], 5;
+        ld.u32 %r5, [%rd4+4];
+        add.u32 %r4, %r4, %r5;
+        { .param .b32 x;
+        st.param.b32 [x], %r1;
+        call leave, (x); }
+        st.global.u32 [%rd1], %r4;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 3)
+    pair = bytes(numpy.array([300, 50000], numpy.int32))
+    client.run_well(Job().launch(module, "spaces", [Out(results), Scalar(pair, pb.BYTES)], block=3, shared=64))
+    assert list(results.array(numpy.int32)) == [51035, 0, 51037]
+
+
+def test_a_division_by_zero_gives_a_number(client):
+    module = client.load(HEAD + """
+.visible .entry divide(.param .u64 out, .param .u32 zero)
+{
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [out];
+        ld.param.u32 %r1, [zero];
+        div.s32 %r2, 5, %r1;
+        rem.u32 %r3, 5, %r1;
+        st.global.u32 [%rd1], 1;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 1)
+    client.run_well(Job().launch(module, "divide", [Out(results), i32(0)]))
+    assert results.array(numpy.int32)[0] == 1
 
 
 def test_named_barriers_and_their_reductions(client):

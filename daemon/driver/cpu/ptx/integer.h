@@ -296,6 +296,26 @@ PTX_INLINE uint32_t ptx_shf_r_wrap_b32(uint32_t a, uint32_t b, uint32_t n) {
         return ptx_shf_r_clamp_b32(a, b, n & 31);
 }
 
+/* The sign or zeros above the lowest b bits; a mask of b bits from bit a on. */
+PTX_INLINE uint32_t ptx_szext_clamp_u32(uint32_t a, uint32_t b) {
+        return ptx_bfe_u32(a, 0, b < 32 ? b : 32);
+}
+PTX_INLINE uint32_t ptx_szext_wrap_u32(uint32_t a, uint32_t b) {
+        return ptx_bfe_u32(a, 0, b & 31);
+}
+PTX_INLINE uint32_t ptx_szext_clamp_s32(uint32_t a, uint32_t b) {
+        return ptx_bfe_s32(a, 0, b < 32 ? b : 32);
+}
+PTX_INLINE uint32_t ptx_szext_wrap_s32(uint32_t a, uint32_t b) {
+        return ptx_bfe_s32(a, 0, b & 31);
+}
+PTX_INLINE uint32_t ptx_bmsk_clamp_b32(uint32_t a, uint32_t b) {
+        return ptx_shl_b32(b < 32 ? (1u << b) - 1 : UINT32_MAX, a);
+}
+PTX_INLINE uint32_t ptx_bmsk_wrap_b32(uint32_t a, uint32_t b) {
+        return ptx_bmsk_clamp_b32(a & 31, b & 31);
+}
+
 PTX_INLINE uint32_t ptx_prmt_b32(uint32_t a, uint32_t b, uint32_t selector) {
         uint64_t bytes = (uint64_t)b << 32 | a;
         uint32_t result = 0;

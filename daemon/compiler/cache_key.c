@@ -105,6 +105,7 @@ static int add_cpu_compiler(Hash hash, const Request *request) {
                 r = add_folder(hash, request, "cpu", 2);
         if (r < 0)
                 return r;
+        add_text(hash, is_ptx ? cpu_ptx_machine() : "");
         return add_program(hash, is_ptx ? ptx_compilers : compilers);
 }
 

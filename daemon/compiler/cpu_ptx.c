@@ -53,6 +53,15 @@ static int translate(const Request *request, Result *result, char **ret_source) 
         return r;
 }
 
+/* Without the instruction, each fma calls a function. Results are the same. */
+const char *cpu_ptx_machine(void) {
+#ifdef __x86_64__
+        if (__builtin_cpu_supports("fma"))
+                return "-mfma";
+#endif
+        return "-w";
+}
+
 static int compile(const Request *request, const CpuPtx *ptx, Result *result) {
         const char *const argv[] = {
                 ptx->compiler,
@@ -60,6 +69,7 @@ static int compile(const Request *request, const CpuPtx *ptx, Result *result) {
                 "-O2",
                 "-w",
                 "-ffp-contract=off",
+                cpu_ptx_machine(),
                 GPUQ_CPU_COMPILE_FLAGS,
                 "-I",
                 request->libexec,

@@ -209,6 +209,31 @@ def test_addresses_of_each_space(client):
     assert list(results.array(numpy.int32)) == [51035, 0, 51037]
 
 
+def test_asynchronous_copies_and_cache_hints(client):
+    module = client.load(HEAD.replace("6.3", "7.4").replace("sm_60", "sm_80") + """
+.shared .align 16 .b8 tile[16];
+.visible .entry copy(.param .u64 in, .param .u64 out)
+{
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<9>;
+        ld.param.u64 %rd1, [in];
+        ld.param.u64 %rd2, [out];
+        mov.u32 %r1, tile;
+        createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
+        cp.async.cg.shared.global [%r1], [%rd1], 16;
+        cp.async.ca.shared.global [%r1+4], [%rd1], 8, 4;
+        cp.async.commit_group;
+        cp.async.wait_group 0;
+        ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1];
+        st.global.L2::cache_hint.v4.b32 [%rd2], {%r2, %r3, %r4, %r5}, %rd3;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 4)
+    client.run_well(Job().launch(module, "copy", [In(client.array(numpy.arange(1, 5, dtype=numpy.int32))), Out(results)]))
+    assert list(results.array(numpy.int32)) == [1, 1, 0, 4]
+
+
 def test_a_division_by_zero_gives_a_number(client):
     module = client.load(HEAD + """
 .visible .entry divide(.param .u64 out, .param .u32 zero)

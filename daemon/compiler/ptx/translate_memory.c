@@ -9,11 +9,12 @@
 
 /* What says how long data stays in which cache; a host has one kind of memory. */
 static void take_hints(Translator *t) {
-        while (translator_take_one(t, "ca cg cs lu cv wb wt nc weak gpu cta sys cluster noftz "
-                                      "L1::evict_last L1::evict_first L1::no_allocate "
-                                      "L1::evict_normal L1::evict_unchanged L2::64B L2::128B "
-                                      "L2::256B L2::evict_last L2::evict_first L2::evict_normal "
-                                      "unified"))
+        while (translator_take_one(
+                t, "ca cg cs lu cv wb wt nc weak gpu cta sys cluster noftz "
+                   "L1::evict_last L1::evict_first L1::no_allocate "
+                   "L1::evict_normal L1::evict_unchanged L2::64B L2::128B "
+                   "L2::256B L2::cache_hint L2::evict_last L2::evict_first L2::evict_normal "
+                   "unified"))
                 ;
 }
 
@@ -201,6 +202,47 @@ static void print_isspacep(Translator *t) {
         fputs(" - (uint64_t)t->window < PTX_WINDOW_BYTES);", t->out);
 }
 
+/* ---- asynchronous copies --------------------------------------------------------------- */
+
+/* The copy is done at once, so that waiting for it has nothing to do. */
+static void print_async(Translator *t) {
+        size_t n = t->in->n_operands;
+
+        if (!translator_take(t, "async"))
+                translator_refuse(t, "%s", "");
+        if (translator_take_one(t, "commit_group wait_group wait_all")) {
+                fputs(";", t->out);
+                return;
+        }
+        if (!translator_take_one(t, "ca cg") ||
+            !(translator_take(t, "shared") || translator_take(t, "shared::cta")) ||
+            !translator_take(t, "global") || n < 3 || n > 4) {
+                translator_refuse(t, "%s", "");
+                return;
+        }
+        (void)translator_take_one(t, "L2::64B L2::128B L2::256B");
+        fputs("ptx_copy(", t->out);
+        translator_address(t, translator_operand(t, 0), PTX_SHARED);
+        fputs(", ", t->out);
+        translator_address(t, translator_operand(t, 1), PTX_GLOBAL);
+        fputs(", ", t->out);
+        translator_value(t, translator_operand(t, 2), PTX_U32);
+        fputs(", ", t->out);
+        translator_value(t, translator_operand(t, n - 1), PTX_U32);
+        fputs(");", t->out);
+}
+
+/* What it makes is used by hints only. */
+static void print_policy(Translator *t) {
+        if (!translator_take(t, "fractional") || translator_take_type(t) != PTX_B64)
+                translator_refuse(t, "%s", "");
+        while (translator_take_one(t, "L2::evict_last L2::evict_first L2::evict_normal "
+                                      "L2::evict_unchanged"))
+                ;
+        translator_begin(t, translator_operand(t, 0), 8);
+        fputs("0;", t->out);
+}
+
 static bool is_prefetch(Translator *t, const char *name) {
         if (strcmp(name, "prefetch") != 0 && strcmp(name, "prefetchu") != 0)
                 return false;
@@ -222,6 +264,10 @@ bool translate_memory(Translator *t, const char *name) {
                 print_cvta(t);
         else if (strcmp(name, "isspacep") == 0)
                 print_isspacep(t);
+        else if (strcmp(name, "cp") == 0)
+                print_async(t);
+        else if (strcmp(name, "createpolicy") == 0)
+                print_policy(t);
         else
                 return is_prefetch(t, name);
         return true;

@@ -40,6 +40,9 @@
  * No step has to tell whether barriers are used: a block runs as a plain loop
  * over its threads, and only a thread that has to wait costs a stack of its own.
  *
+ * Of PTX, compiler/ptx makes C code with the same symbols and sections instead, and the host's C
+ * compiler makes the image in one step, with DIR/gpuq_ptx.h.
+ *
  * What a reader of the ELF file finds, without loading it:
  *
  *   section .gpuq.signature  a line a kernel, "NAME <tab> KINDS <newline>". KINDS has a

@@ -89,6 +89,14 @@ PTX_CHANGE(add, bf16x2, uint32_t, ptx_add_rn_bf16x2(old, value, 0))
 #undef PTX_CHANGE
 #undef PTX_CAS
 
+/* As many bytes of the source as it has, and zeros. */
+PTX_INLINE void ptx_copy(uint64_t to, uint64_t from, uint32_t size, uint32_t n_source) {
+        uint32_t n = n_source < size ? n_source : size;
+
+        memmove((void *)to, (const void *)from, n);
+        memset((void *)(to + n), 0, size - n);
+}
+
 PTX_INLINE void ptx_fence(void) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

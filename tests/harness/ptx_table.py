@@ -252,6 +252,8 @@ CONVERT = [
     ("cvt.rpi.s32.f32", "r", "r", (f32(1.1),), 2),
     ("cvt.rzi.s32.f32", "r", "r", (NAN,), 0),
     ("cvt.rzi.u32.f32", "r", "r", (NAN,), 0),
+    ("cvt.rzi.s64.f32", "d", "r", (NAN,), 1 << 63),
+    ("cvt.rzi.s32.f64", "r", "d", (NAN64,), 0x80000000),
     ("cvt.rzi.s32.f32", "r", "r", (INF,), 0x7fffffff),
     ("cvt.rzi.u32.f32", "r", "r", (f32(-5),), 0),
     ("cvt.rzi.u32.f32", "r", "r", (f32(1e10),), M32),

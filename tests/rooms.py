@@ -36,7 +36,8 @@ MAY_INCLUDE = {
     'daemon/keeper': ['daemon/util', 'proto:pass.h'],
     'daemon/driver': ['daemon/util'],
     'daemon/driver/cpu': ['daemon/driver', 'daemon/util', 'daemon/compiler:batch.h'],
-    'daemon/compiler': ['daemon/driver', 'daemon/util', 'daemon/driver/cpu:image.h'],
+    'daemon/compiler/ptx': ['daemon/util'],
+    'daemon/compiler': ['daemon/compiler/ptx', 'daemon/driver', 'daemon/util', 'daemon/driver/cpu:image.h'],
     'daemon/worker': ['daemon/driver', 'daemon/util', 'proto',
                       'daemon/compiler:batch.h', 'daemon/compiler:compiled.h', 'daemon/compiler:compiler.h'],
     'client/lib/base': ['client/include', 'daemon/util'],
@@ -65,7 +66,8 @@ SUPERVISOR_MAY_INCLUDE = ['daemon/util', 'proto', 'daemon/keeper:protocol.h', 'd
 
 # What kernels include, and stand-ins for CUDA's own headers.
 FOREIGN = ('daemon/compiler/include/', 'daemon/compiler/gpuq_device.h',
-           'daemon/driver/cpu/cuda/', 'daemon/driver/cpu/kernel/', 'daemon/driver/gpuq_cpu.h')
+           'daemon/driver/cpu/cuda/', 'daemon/driver/cpu/kernel/', 'daemon/driver/gpuq_cpu.h',
+           'daemon/driver/cpu/ptx/', 'daemon/driver/gpuq_ptx.h')
 # Layouts that CUDA dictates, and its table of functions.
 FOREIGN_STRUCTS = {'daemon/driver/cuda_types.h', 'daemon/driver/driver.h'}
 SOURCE = ('.c', '.h', '.cpp')

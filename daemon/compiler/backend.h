@@ -25,6 +25,10 @@ typedef struct Ptx {
 
 /** host_compile() - source to a shared object for the CPU driver. */
 int host_compile(const Request *request, Result *result);
+/** cpu_ptx_compile() - PTX to a shared object for the CPU driver. */
+int cpu_ptx_compile(const Request *request, Result *result);
+/** cpu_ptx_machine() - the compiler's option for what this machine has, "-w" (nothing) without. */
+const char *cpu_ptx_machine(void);
 /**
  * nvrtc_compile() - source to PTX, and to a cubin where NVRTC knows the device
  *

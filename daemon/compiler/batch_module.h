@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "compiler/ptx_tokens.h"
+#include "compiler/ptx/tokens.h"
 #include "util/macro.h"
 
 typedef enum BatchObstacle {

@@ -96,14 +96,17 @@ static int add_folder(Hash hash, const Request *request, const char *name, unsig
 
 static int add_cpu_compiler(Hash hash, const Request *request) {
         static const char *const compilers[] = {"c++", "g++", "clang++", NULL};
+        static const char *const ptx_compilers[] = {"clang", "cc", "gcc", NULL};
+        bool is_ptx = request->format == FORMAT_PTX;
         int r;
 
-        r = add_own_file(hash, request, "gpuq_cpu.h");
+        r = add_own_file(hash, request, is_ptx ? "gpuq_ptx.h" : "gpuq_cpu.h");
         if (r == 0)
                 r = add_folder(hash, request, "cpu", 2);
         if (r < 0)
                 return r;
-        return add_program(hash, compilers);
+        add_text(hash, is_ptx ? cpu_ptx_machine() : "");
+        return add_program(hash, is_ptx ? ptx_compilers : compilers);
 }
 
 static int add_gpu_compiler(Hash hash, const Request *request) {

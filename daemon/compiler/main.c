@@ -116,14 +116,15 @@ static int check_options(const Request *request, Result *result) {
         return 0;
 }
 
-/* The CPU driver runs only what the host's compiler made from source. */
+/* The CPU driver runs what the host's compiler made, of source or PTX. */
 static int check_target(const Request *request, Result *result) {
-        if (request->sm || request->format == FORMAT_SOURCE || request->format == FORMAT_BUILTIN)
+        if (request->sm || request->format == FORMAT_SOURCE || request->format == FORMAT_PTX ||
+            request->format == FORMAT_BUILTIN)
                 return 0;
 
         return result_fail(result, COMPILED_NO_BINARY,
                            "%s is %s, which runs on NVIDIA GPUs only; this device is the CPU: pass "
-                           "CUDA C++ source",
+                           "CUDA C++ source or PTX",
                            request->name, format_name(request->format))
                        ?: 1;
 }
@@ -232,7 +233,10 @@ static void set_limits(const Request *request) {
 static int compile(const Request *request, Result *result) {
         if (request->format == FORMAT_BUILTIN)
                 return builtin_find(request, result);
-        return request->sm ? gpu_compile(request, result) : host_compile(request, result);
+        if (request->sm)
+                return gpu_compile(request, result);
+        return request->format == FORMAT_PTX ? cpu_ptx_compile(request, result)
+                                             : host_compile(request, result);
 }
 
 /* Return: 0, CHILD_UNCACHEABLE, or a negative errno. */

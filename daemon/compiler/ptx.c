@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compiler/ptx_tokens.h"
+#include "compiler/ptx/tokens.h"
 
 #define PARAMETERS_MAX 4096u
 

@@ -10,7 +10,7 @@
  * bytes without harm.
  */
 
-#include "compiler/ptx_tokens.h"
+#include "compiler/ptx/tokens.h"
 #include "compiler/signature.h"
 
 /** ptx_scan() - add what @text declares to @signature. Return: 0 or -ENOMEM. */

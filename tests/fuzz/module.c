@@ -19,6 +19,7 @@
 #include "compiler/format.h"
 #include "compiler/options.h"
 #include "compiler/ptx.h"
+#include "compiler/ptx/translate.h"
 #include "compiler/scan.h"
 #include "input.h"
 
@@ -103,6 +104,23 @@ static void try_ptx(const uint8_t *data, size_t n_data) {
         must(again->n_kernels >= signature->n_kernels);
 }
 
+static bool every_variable(const PtxVariable *variable) {
+        return variable->n_initials % 2;
+}
+
+/* What is refused has a message of one line. */
+static void try_translation(const uint8_t *data, size_t n_data) {
+        _cleanup_(ptx_module_freep) PtxModule *module = NULL;
+        _cleanup_(freep) char *source = NULL, *error = NULL;
+        int r;
+
+        r = ptx_module_read((const char *)data, n_data, &module, &error);
+        if (r == 0)
+                r = ptx_translate(module, every_variable, &source, &error);
+        must(r == 0 || r == PTX_E_INVALID);
+        must(r == 0 ? source != NULL && !error : error && !strchr(error, '\n'));
+}
+
 static void try_source(const uint8_t *data, size_t n_data) {
         _cleanup_(freep) char *text = NULL;
 
@@ -167,11 +185,11 @@ static void try_cache(const uint8_t *data, size_t n_data) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_data) {
         static void (*const what[])(const uint8_t *data, size_t n_data) = {
-                try_format, try_cubin,  try_fatbin,   try_cpu_image, try_ptx,
-                try_ptx,    try_source, try_compiled, try_options,   try_cache,
+                try_format, try_cubin,    try_fatbin,  try_cpu_image, try_ptx,         try_ptx,
+                try_source, try_compiled, try_options, try_cache,     try_translation,
         };
 
         if (n_data)
-                what[data[0] % 10](data + 1, n_data - 1);
+                what[data[0] % 11](data + 1, n_data - 1);
         return 0;
 }

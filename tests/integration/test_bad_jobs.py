@@ -263,20 +263,12 @@ PTX = b""".version 6.0
 """
 
 
-@pytest.mark.cpu
-def test_ptx_on_the_cpu_driver(client):
-    error = refused_load(client, PTX, name="nothing.ptx")
-    assert error.code == pb.E_IMAGE and "ptx" in error.text.lower()
-
-
-@pytest.mark.gpu
-def test_ptx_on_the_gpu(client, bystander):
+def test_ptx(client, bystander):
     bystander.open()
     module = client.load(PTX, name="nothing.ptx")
     client.run_well(Job().launch(module, "nothing"))
 
 
-@pytest.mark.gpu
 def test_ptx_that_is_wrong(client):
     assert refused_load(client, PTX.replace(b"ret;", b"retreat;")).code == pb.E_COMPILE
 

@@ -153,9 +153,9 @@ def test_the_builtins_say_what_they_are(gpuq):
 
 
 @pytest.mark.cpu
-def test_ptx_without_a_gpu_is_the_drivers_own_error(gpuq):
-    with pytest.raises(gpuq.Error):
-        gpuq.module(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }")
+def test_ptx_that_the_cpu_driver_cannot_run_is_told_with_its_line(gpuq):
+    with pytest.raises(gpuq.Error, match="line 4: the CPU driver cannot run tcgen05.fence"):
+        gpuq.module(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { tcgen05.fence; ret; }")
 
 
 @pytest.mark.parametrize("load", ["from_cubin", "from_fatbin"])
@@ -166,7 +166,6 @@ def test_an_image_that_is_none_is_told(gpuq, tmp_path, load):
             getattr(gpuq.ObjectCode, load)(image)
 
 
-@pytest.mark.gpu
 def test_ptx_runs(gpuq):
     ptx = """.version 6.0
 .target sm_50

@@ -10,7 +10,7 @@
  * suspended and another fiber continues the loop. When all threads are started, those that can
  * continue take turns.
  *
- *     NEW -> READY <-> BARRIER, WARP, ACTIVE -> DONE
+ *     NEW -> READY <-> BARRIER, NAMED, IN_WARP, ACTIVE -> DONE
  */
 
 #include <csignal>
@@ -39,6 +39,7 @@ class Machine : public Engine {
 
         /* Called by a kernel's threads. */
         uint32_t barrier(GpuqCpuBarrier scope, uint32_t predicate);
+        uint32_t barrier_named(uint32_t id, uint32_t n, uint32_t predicate, bool waits);
         uint64_t warp(GpuqCpuWarp operation, uint32_t mask, uint64_t value, uint32_t source);
         uint32_t active(const void *site);
         void end();
@@ -53,14 +54,17 @@ class Machine : public Engine {
         char *shared = nullptr;
 
       private:
-        enum State : uint8_t { NEW, READY, BARRIER, IN_WARP, ACTIVE, DONE };
+        enum State : uint8_t { NEW, READY, BARRIER, NAMED, IN_WARP, ACTIVE, DONE };
         struct Thread {
                 State state;
                 GpuqCpuIndex index;
                 Fiber *fiber;
                 uint64_t value, result;
-                uint32_t source;
+                uint32_t source; /* of a shuffle; of a named barrier its number */
                 const void *site;
+        };
+        struct NamedBarrier {
+                uint32_t n, n_arrived, n_predicate; /* n: threads to come, 0: all */
         };
         /* Threads of a warp that meet under one mask; kept at the lane that came first, while it waits. */
         struct Group {
@@ -81,6 +85,8 @@ class Machine : public Engine {
         Thread *threads = nullptr; /* of the block, from the first that waited on */
         uint32_t n_alive = 0, n_arrived = 0, n_predicate = 0;
         GpuqCpuBarrier scope = GPUQ_CPU_BARRIER_BLOCK;
+        static constexpr uint32_t NAMED_BARRIERS = 16;
+        NamedBarrier named[NAMED_BARRIERS];
         uint32_t gone[MAX_THREADS / WARP];
         Group groups[MAX_THREADS];
         uint32_t meeting[MAX_THREADS / WARP]; /* of each warp: the lanes that keep a group */
@@ -101,6 +107,7 @@ class Machine : public Engine {
         [[noreturn]] void stuck();
 
         void barrier_complete();
+        bool named_complete(uint32_t id);
         void group_check(uint32_t mask, uint32_t lane);
         uint32_t group_join(uint32_t warp, GpuqCpuWarp operation, uint32_t mask, uint32_t lane);
         bool group_complete(uint32_t warp, uint32_t at);

@@ -40,6 +40,9 @@
  * No step has to tell whether barriers are used: a block runs as a plain loop
  * over its threads, and only a thread that has to wait costs a stack of its own.
  *
+ * Of PTX, compiler/ptx makes C code with the same symbols and sections instead, and the host's C
+ * compiler makes the image in one step, with DIR/gpuq_ptx.h.
+ *
  * What a reader of the ELF file finds, without loading it:
  *
  *   section .gpuq.signature  a line a kernel, "NAME <tab> KINDS <newline>". KINDS has a
@@ -134,6 +137,9 @@ typedef struct GpuqCpuRuntime {
         void (*assertion)(const char *text, const char *file, unsigned line, const char *function)
                 __attribute__((noreturn));
         void (*trap)(void) __attribute__((noreturn));
+        /* n threads of the block (0: all) meet at one of 16 barriers; a thread that does not wait
+         * only counts; gives how many came with predicate set */
+        uint32_t (*named)(uint32_t id, uint32_t n, uint32_t predicate, uint32_t waits);
 } GpuqCpuRuntime;
 
 /* A kernel. */

@@ -99,9 +99,16 @@ void runtime_trap() {
         machine.leave(CUDA_ERROR_LAUNCH_FAILED);
 }
 
+uint32_t runtime_named(uint32_t id, uint32_t n, uint32_t predicate, uint32_t waits) {
+        Outside outside;
+
+        return outside.machine.barrier_named(id, n, predicate, waits != 0);
+}
+
 } // namespace
 
 const GpuqCpuRuntime engine_runtime = {
-        runtime_barrier, runtime_warp,      runtime_active, runtime_end,       runtime_relax,
-        runtime_shared,  runtime_shared_of, runtime_print,  runtime_assertion, runtime_trap,
+        runtime_barrier,   runtime_warp,   runtime_active,    runtime_end,
+        runtime_relax,     runtime_shared, runtime_shared_of, runtime_print,
+        runtime_assertion, runtime_trap,   runtime_named,
 };

@@ -23,6 +23,8 @@ void Machine::first_wait() {
                 threads[i].state = i < self ? DONE : i == self ? READY : NEW;
         n_alive = n - self;
         n_arrived = n_predicate = 0;
+        for (NamedBarrier &barrier : named)
+                barrier = {};
         for (uint32_t warp = 0; warp * WARP < n; warp++) {
                 uint32_t first = warp * WARP, here = n - first < WARP ? n - first : WARP;
 
@@ -135,6 +137,47 @@ uint32_t Machine::barrier(GpuqCpuBarrier scope_, uint32_t predicate) {
         return count;
 }
 
+/* If all have come, those that wait go on. The last warp of a block may have fewer threads than it counts for. */
+bool Machine::named_complete(uint32_t id) {
+        NamedBarrier &barrier = named[id];
+        uint32_t wanted = barrier.n && barrier.n < n_alive ? barrier.n : n_alive;
+
+        if (barrier.n_arrived == 0 || barrier.n_arrived < wanted)
+                return false;
+
+        for (uint32_t i = 0; i < place->n_threads; i++)
+                if (threads[i].state == NAMED && threads[i].source == id) {
+                        threads[i].state = READY;
+                        threads[i].result = barrier.n_predicate;
+                }
+        barrier = {};
+        return true;
+}
+
+uint32_t Machine::barrier_named(uint32_t id, uint32_t n, uint32_t predicate, bool waits) {
+        Thread *self;
+        uint32_t count;
+
+        if (id >= NAMED_BARRIERS || n % WARP)
+                leave_saying(CUDA_ERROR_LAUNCH_FAILED,
+                             "barrier %u of %u threads: a barrier has a number below %u, and a "
+                             "number of threads that is a multiple of %u.\n",
+                             id, n, NAMED_BARRIERS, WARP);
+
+        first_wait();
+        self = &threads[place->linear];
+        named[id].n = n;
+        named[id].n_arrived++;
+        named[id].n_predicate += predicate;
+        count = named[id].n_predicate;
+        if (named_complete(id) || !waits)
+                return count;
+
+        self->source = id;
+        wait(NAMED);
+        return (uint32_t)threads[place->linear].result;
+}
+
 /* ---- the end of a thread, and turns ------------------------------------------------ */
 
 /* Those who wait for it need not any more. */
@@ -145,6 +188,8 @@ void Machine::end() {
         n_alive--;
         if (n_alive && n_arrived == n_alive)
                 barrier_complete();
+        for (uint32_t id = 0; n_alive && id < NAMED_BARRIERS; id++)
+                named_complete(id);
         groups_lose(self / WARP, self % WARP);
 }
 

@@ -314,11 +314,21 @@ static void an_error_of_the_preprocessor_names_it_too(void **state) {
         assert_non_null(strstr(c->log, "my.cu:2:"));
 }
 
-static void the_cpu_takes_source_only(void **state) {
-        COMPILE(.target = "cpu", .image = ".version 6.0\n.target sm_60\n.address_size 64\n");
+static void the_cpu_takes_ptx(void **state) {
+        COMPILE(.target = "cpu", .image = ".version 6.0\n.target sm_60\n.address_size 64\n"
+                                          ".entry k(.param .u32 n, .param .u64 .ptr p) { ret; }\n");
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_kernels, 1);
+        assert_string_equal(c->kernels[0].symbol, "k");
+        assert_int_equal(c->kernels[0].n_kinds, 2);
+}
+
+static void the_cpu_takes_no_code_of_gpus(void **state) {
+        COMPILE(.target = "cpu", .image = "\x50\xed\x55\xba", .n_image = 4);
 
         assert_int_equal(c->status, COMPILED_NO_BINARY);
-        assert_non_null(strstr(c->log, "my.cu is ptx"));
+        assert_non_null(strstr(c->log, "my.cu is fatbin"));
 }
 
 static void what_is_no_module_is_told(void **state) {
@@ -478,7 +488,8 @@ int main(void) {
                 cmocka_unit_test(broken_ptx_is_told_as_it_is),
                 cmocka_unit_test(an_error_names_the_clients_file_and_line),
                 cmocka_unit_test(an_error_of_the_preprocessor_names_it_too),
-                cmocka_unit_test(the_cpu_takes_source_only),
+                cmocka_unit_test(the_cpu_takes_ptx),
+                cmocka_unit_test(the_cpu_takes_no_code_of_gpus),
                 cmocka_unit_test(what_is_no_module_is_told),
                 cmocka_unit_test(a_format_that_does_not_match_is_told),
                 cmocka_unit_test(a_library_of_the_machine_is_refused),

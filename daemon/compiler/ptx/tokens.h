@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_COMPILER_PTX_TOKENS_H
-#define GPUQ_COMPILER_PTX_TOKENS_H
+#ifndef GPUQ_PTX_TOKENS_H
+#define GPUQ_PTX_TOKENS_H
 
 /*
  * PTX tokens

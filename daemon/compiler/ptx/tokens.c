@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "compiler/ptx_tokens.h"
+#include "compiler/ptx/tokens.h"
 
 #include <ctype.h>
 #include <errno.h>

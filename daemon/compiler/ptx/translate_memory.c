@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads, stores, atomics, and addresses.
+ */
+
+#include <string.h>
+
+#include "compiler/ptx/translator.h"
+
+/* What says how long data stays in which cache; a host has one kind of memory. */
+static void take_hints(Translator *t) {
+        while (translator_take_one(
+                t, "ca cg cs lu cv wb wt nc weak gpu cta sys cluster noftz "
+                   "L1::evict_last L1::evict_first L1::no_allocate "
+                   "L1::evict_normal L1::evict_unchanged L2::64B L2::128B "
+                   "L2::256B L2::cache_hint L2::evict_last L2::evict_first L2::evict_normal "
+                   "unified"))
+                ;
+}
+
+static bool take_order(Translator *t) {
+        return translator_take_one(t, "volatile relaxed acquire release acq_rel mmio") != NULL;
+}
+
+/* The type that a load has in its function's name: only sizes and signs matter. */
+static const char *access_type(PtxType type) {
+        switch (ptx_type_size(type)) {
+                case 1:
+                        return type == PTX_S8 ? "s8" : "u8";
+                case 2:
+                        return type == PTX_S16 ? "s16" : "u16";
+                case 4:
+                        return type == PTX_S32 ? "s32" : "u32";
+                default:
+                        return "u64";
+        }
+}
+
+static size_t take_vector(Translator *t) {
+        return translator_take(t, "v2") ? 2 : translator_take(t, "v4") ? 4 : 1;
+}
+
+typedef struct Access {
+        PtxSpace space;
+        PtxType type;
+        bool is_ordered;
+        size_t n; /* elements */
+} Access;
+
+static Access take_access(Translator *t, const PtxOperand *value) {
+        Access access;
+
+        access.is_ordered = take_order(t);
+        access.space = translator_take_space(t);
+        take_hints(t);
+        access.n = take_vector(t);
+        access.type = translator_take_type(t);
+        if (ptx_type_size(access.type) == 0 || access.type == PTX_PRED || access.type == PTX_B128)
+                translator_refuse(t, "%s", "");
+        if (access.n != (value->kind == PTX_VECTOR ? value->n_elements : 1))
+                translator_refuse(t, "a vector has another size than the instruction");
+        return access;
+}
+
+static const PtxOperand *element_of(const PtxOperand *value, size_t i) {
+        return value->kind == PTX_VECTOR ? &value->elements[i] : value;
+}
+
+/* All of a vector is loaded before a register changes, which may be the address. */
+static void print_load(Translator *t) {
+        const PtxOperand *to = translator_operand(t, 0);
+        Access access = take_access(t, to);
+
+        fputs("{ uint64_t at = ", t->out);
+        translator_address(t, translator_operand(t, 1), access.space);
+        fputs("; ", t->out);
+        for (size_t i = 0; i < access.n && !t->r; i++) {
+                const PtxOperand *element = element_of(to, i);
+
+                if (element->kind != PTX_SINK && translator_register(t, element) &&
+                    ptx_type_size(translator_register(t, element)->type) <
+                            ptx_type_size(access.type))
+                        translator_refuse(t, "a register is too small");
+                translator_begin(t, element, 0);
+                fprintf(t->out, "ptx_ld_%s%s(at + %zu); ", access.is_ordered ? "volatile_" : "",
+                        access_type(access.type), i * ptx_type_size(access.type));
+        }
+        fputs("}", t->out);
+}
+
+static void print_store(Translator *t) {
+        const PtxOperand *from = translator_operand(t, 1);
+        Access access = take_access(t, from);
+
+        t->takes_wider = true;
+        fputs("{ uint64_t at = ", t->out);
+        translator_address(t, translator_operand(t, 0), access.space);
+        fputs("; ", t->out);
+        for (size_t i = 0; i < access.n && !t->r; i++) {
+                fprintf(t->out, "ptx_st_%s%s(at + %zu, ", access.is_ordered ? "volatile_" : "",
+                        access_type(access.type), i * ptx_type_size(access.type));
+                translator_value(t, element_of(from, i), access.type);
+                fputs("); ", t->out);
+        }
+        fputs("}", t->out);
+}
+
+/* ---- atomics --------------------------------------------------------------------- */
+
+static const struct {
+        const char *operation;
+        const char *types;
+} atomics[] = {
+        {"and", "b32 b64"},
+        {"or", "b32 b64"},
+        {"xor", "b32 b64"},
+        {"exch", "b32 b64"},
+        {"cas", "b16 b32 b64"},
+        {"add", "u32 s32 u64 s64 f32 f64 f16 f16x2 bf16 bf16x2"},
+        {"inc", "u32"},
+        {"dec", "u32"},
+        {"min", "u32 s32 u64 s64"},
+        {"max", "u32 s32 u64 s64"},
+};
+
+static bool has_type(const char *types, const char *type) {
+        size_t n = strlen(type);
+
+        for (const char *s = types; *s; s += strspn(s, " ")) {
+                if (strcspn(s, " ") == n && memcmp(s, type, n) == 0)
+                        return true;
+                s += strcspn(s, " ");
+        }
+        return false;
+}
+
+static const char *take_atomic(Translator *t, PtxType *ret_type) {
+        for (size_t i = 0; i < ARRAY_SIZE(atomics); i++)
+                if (translator_take(t, atomics[i].operation)) {
+                        *ret_type = translator_take_type(t);
+                        if (has_type(atomics[i].types, ptx_type_name(*ret_type)))
+                                return atomics[i].operation;
+                        break;
+                }
+        translator_refuse(t, "%s", "");
+        return "";
+}
+
+static void print_atomic(Translator *t, bool has_result) {
+        PtxSpace space;
+        PtxType type = PTX_NONE;
+        const char *operation;
+        size_t at = has_result, n;
+
+        (void)take_order(t);
+        space = translator_take_space(t);
+        take_hints(t);
+        operation = take_atomic(t, &type);
+        n = strcmp(operation, "cas") == 0 ? 2 : 1;
+        if (t->in->n_operands != at + 1 + n)
+                translator_refuse(t, "it has %zu operands", t->in->n_operands);
+        if (has_result)
+                translator_begin(t, translator_operand(t, 0), ptx_type_size(type));
+        fprintf(t->out, "ptx_atom_%s_%s(", operation, ptx_type_name(type));
+        translator_address(t, translator_operand(t, at), space);
+        for (size_t i = 1; i <= n; i++) {
+                fputs(", ", t->out);
+                translator_value(t, translator_operand(t, at + i), type);
+        }
+        fputs(");", t->out);
+}
+
+/* ---- addresses ----------------------------------------------------------------------- */
+
+static void print_cvta(Translator *t) {
+        bool to = translator_take(t, "to");
+        PtxSpace space = translator_take_space(t);
+        PtxType type = translator_take_type(t);
+        const char *change = space != PTX_SHARED ? ""
+                             : to                ? " - (uint64_t)t->window"
+                                                 : " + (uint64_t)t->window";
+
+        if (type != PTX_U64 || space == PTX_GENERIC)
+                translator_refuse(t, "%s", "");
+        translator_begin(t, translator_operand(t, 0), 8);
+        fputs(space == PTX_LOCAL && !to ? "ptx_near(" : "(", t->out);
+        translator_value(t, translator_operand(t, 1), PTX_U64);
+        fprintf(t->out, "%s%s);", space == PTX_LOCAL && !to ? ", (uint64_t)&frame" : "", change);
+}
+
+/* Only shared memory can be told by the address. */
+static void print_isspacep(Translator *t) {
+        PtxSpace space = translator_take_space(t);
+
+        if (space != PTX_SHARED && space != PTX_GLOBAL) {
+                translator_refuse(t, "%s", "");
+                return;
+        }
+        translator_begin(t, translator_operand(t, 0), 1);
+        fprintf(t->out, "%s(", space == PTX_GLOBAL ? "!" : "");
+        translator_value(t, translator_operand(t, 1), PTX_U64);
+        fputs(" - (uint64_t)t->window < PTX_WINDOW_BYTES);", t->out);
+}
+
+/* ---- asynchronous copies --------------------------------------------------------------- */
+
+/* The copy is done at once, so that waiting for it has nothing to do. */
+static void print_async(Translator *t) {
+        size_t n = t->in->n_operands;
+
+        if (!translator_take(t, "async"))
+                translator_refuse(t, "%s", "");
+        if (translator_take_one(t, "commit_group wait_group wait_all")) {
+                fputs(";", t->out);
+                return;
+        }
+        if (!translator_take_one(t, "ca cg") ||
+            !(translator_take(t, "shared") || translator_take(t, "shared::cta")) ||
+            !translator_take(t, "global") || n < 3 || n > 4) {
+                translator_refuse(t, "%s", "");
+                return;
+        }
+        (void)translator_take_one(t, "L2::64B L2::128B L2::256B");
+        fputs("ptx_copy(", t->out);
+        translator_address(t, translator_operand(t, 0), PTX_SHARED);
+        fputs(", ", t->out);
+        translator_address(t, translator_operand(t, 1), PTX_GLOBAL);
+        fputs(", ", t->out);
+        translator_value(t, translator_operand(t, 2), PTX_U32);
+        fputs(", ", t->out);
+        translator_value(t, translator_operand(t, n - 1), PTX_U32);
+        fputs(");", t->out);
+}
+
+/* What it makes is used by hints only. */
+static void print_policy(Translator *t) {
+        if (!translator_take(t, "fractional") || translator_take_type(t) != PTX_B64)
+                translator_refuse(t, "%s", "");
+        while (translator_take_one(t, "L2::evict_last L2::evict_first L2::evict_normal "
+                                      "L2::evict_unchanged"))
+                ;
+        translator_begin(t, translator_operand(t, 0), 8);
+        fputs("0;", t->out);
+}
+
+static bool is_prefetch(Translator *t, const char *name) {
+        if (strcmp(name, "prefetch") != 0 && strcmp(name, "prefetchu") != 0)
+                return false;
+
+        (void)translator_take_space(t);
+        (void)translator_take_one(t, "L1 L2 L2::evict_last L2::evict_normal");
+        fputs(";", t->out);
+        return true;
+}
+
+bool translate_memory(Translator *t, const char *name) {
+        if (strcmp(name, "ld") == 0 || strcmp(name, "ldu") == 0)
+                print_load(t);
+        else if (strcmp(name, "st") == 0)
+                print_store(t);
+        else if (strcmp(name, "atom") == 0 || strcmp(name, "red") == 0)
+                print_atomic(t, *name == 'a');
+        else if (strcmp(name, "cvta") == 0)
+                print_cvta(t);
+        else if (strcmp(name, "isspacep") == 0)
+                print_isspacep(t);
+        else if (strcmp(name, "cp") == 0)
+                print_async(t);
+        else if (strcmp(name, "createpolicy") == 0)
+                print_policy(t);
+        else
+                return is_prefetch(t, name);
+        return true;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_PTX_TRANSLATOR_H
+#define GPUQ_PTX_TRANSLATOR_H
+
+/*
+ * Translator
+ *
+ * The state of a translation, and what its files share. A part of an opcode that no file took
+ * makes the instruction one that is refused.
+ */
+
+#include <stdio.h>
+
+#include "compiler/ptx/module.h"
+
+#define TRANSLATOR_PARTS_MAX 24u
+
+typedef struct Translator {
+        FILE *out;
+        const PtxModule *module;
+        const PtxFunction *function;
+        const PtxInstruction *in;
+        PtxToken parts[TRANSLATOR_PARTS_MAX]; /* of the opcode: "add", "sat", "s32" */
+        bool taken[TRANSLATOR_PARTS_MAX];
+        size_t n_parts;
+        uint32_t *shared; /* of each variable: its offset in the window */
+        uint32_t n_shared;
+        uint32_t *first; /* of each function: one more than its first variable, or 0 */
+        uint32_t *next;  /* of each variable: the same of the next one */
+        bool has_dynamic;
+        bool takes_wider; /* the instruction: registers with more bits than its type */
+        bool prints;
+        int r;
+        char *error;
+} Translator;
+
+/** translator_refuse() - the instruction; the first time counts. */
+void translator_refuse(Translator *t, const char *format, ...) _printf_(2, 3);
+/** translator_fail() - with a line, for what is no instruction. */
+void translator_fail(Translator *t, uint32_t line, const char *format, ...) _printf_(3, 4);
+
+/** translator_take() - whether the opcode has this part, which counts as understood then. */
+bool translator_take(Translator *t, const char *part);
+/** translator_take_one() - the one of these words that it has, or NULL. */
+const char *translator_take_one(Translator *t, const char *words);
+/** translator_take_type() - the next part that is a type, or PTX_NONE. */
+PtxType translator_take_type(Translator *t);
+
+/** translator_operand() - Return: the operand, or one that is refused. */
+const PtxOperand *translator_operand(Translator *t, size_t i);
+/** translator_value() - print a value of @size bytes; 0: a predicate. @type: of numbers in it. */
+void translator_value(Translator *t, const PtxOperand *operand, PtxType type);
+/** translator_begin() - print "r1 = "; the caller prints the value and ";". @size: 0 for any. */
+void translator_begin(Translator *t, const PtxOperand *operand, unsigned size);
+/** translator_register() - of an operand, or NULL with the instruction refused. */
+const PtxRegister *translator_register(Translator *t, const PtxOperand *operand);
+/** translator_address() - print the host's address of "[...]". */
+void translator_address(Translator *t, const PtxOperand *operand, PtxSpace space);
+/** translator_take_space() - of the opcode. */
+PtxSpace translator_take_space(Translator *t);
+
+/* Each translates one instruction if it is of its kind. Return: whether it is. */
+bool translate_arithmetic(Translator *t, const char *name);
+bool translate_data(Translator *t, const char *name);
+bool translate_convert(Translator *t, const char *name);
+bool translate_memory(Translator *t, const char *name);
+bool translate_control(Translator *t, const char *name);
+bool translate_warp(Translator *t, const char *name);
+
+#endif

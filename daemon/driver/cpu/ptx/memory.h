@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CPU_PTX_MEMORY_H
+#define GPUQ_CPU_PTX_MEMORY_H
+
+/*
+ * Loads, stores and atomics. An address is an integer of the host's process.
+ */
+
+/* A thread that polls may wait for another thread of its block, which must then run. */
+PTX_INLINE void ptx_relax(void) {
+        gpuq_cpu_image.runtime->relax(0);
+}
+
+#define PTX_ACCESS(T, U)                                                                           \
+        PTX_INLINE U ptx_ld_##T(uint64_t at) {                                                     \
+                return *(const U *)at;                                                             \
+        }                                                                                          \
+        PTX_INLINE U ptx_ld_volatile_##T(uint64_t at) {                                            \
+                ptx_relax();                                                                       \
+                return __atomic_load_n((const U *)at, __ATOMIC_ACQUIRE);                           \
+        }                                                                                          \
+        PTX_INLINE void ptx_st_##T(uint64_t at, U value) {                                         \
+                *(U *)at = value;                                                                  \
+        }                                                                                          \
+        PTX_INLINE void ptx_st_volatile_##T(uint64_t at, U value) {                                \
+                __atomic_store_n((U *)at, value, __ATOMIC_RELEASE);                                \
+        }
+PTX_ACCESS(u8, uint8_t)
+PTX_ACCESS(s8, int8_t)
+PTX_ACCESS(u16, uint16_t)
+PTX_ACCESS(s16, int16_t)
+PTX_ACCESS(u32, uint32_t)
+PTX_ACCESS(s32, int32_t)
+PTX_ACCESS(u64, uint64_t)
+#undef PTX_ACCESS
+
+#define PTX_ATOMIC(name, T, U, expression)                                                         \
+        PTX_INLINE U ptx_atom_##name##_##T(uint64_t at, U value) {                                 \
+                U *p = (U *)at;                                                                    \
+                                                                                                   \
+                return expression;                                                                 \
+        }
+/* Replaces *p by what the expression makes of old and value. */
+#define PTX_CHANGE(name, T, U, expression)                                                         \
+        PTX_INLINE U ptx_atom_##name##_##T(uint64_t at, U value) {                                 \
+                U *p = (U *)at, old = __atomic_load_n(p, __ATOMIC_RELAXED);                        \
+                                                                                                   \
+                while (!__atomic_compare_exchange_n(p, &old, (U)(expression), 1, __ATOMIC_ACQ_REL, \
+                                                    __ATOMIC_RELAXED))                             \
+                        ;                                                                          \
+                return old;                                                                        \
+        }
+#define PTX_CAS(T, U)                                                                              \
+        PTX_INLINE U ptx_atom_cas_##T(uint64_t at, U compare, U value) {                           \
+                U old = compare;                                                                   \
+                                                                                                   \
+                if (!__atomic_compare_exchange_n((U *)at, &old, value, 0, __ATOMIC_ACQ_REL,        \
+                                                 __ATOMIC_ACQUIRE))                                \
+                        ptx_relax();                                                               \
+                return old;                                                                        \
+        }
+#define PTX_ATOMICS(bits)                                                                          \
+        PTX_ATOMIC(and, b##bits, uint##bits##_t, __atomic_fetch_and(p, value, __ATOMIC_ACQ_REL))   \
+        PTX_ATOMIC(or, b##bits, uint##bits##_t, __atomic_fetch_or(p, value, __ATOMIC_ACQ_REL))     \
+        PTX_ATOMIC(xor, b##bits, uint##bits##_t, __atomic_fetch_xor(p, value, __ATOMIC_ACQ_REL))   \
+        PTX_ATOMIC(exch, b##bits, uint##bits##_t, __atomic_exchange_n(p, value, __ATOMIC_ACQ_REL)) \
+        PTX_ATOMIC(add, u##bits, uint##bits##_t, __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL))   \
+        PTX_ATOMIC(add, s##bits, uint##bits##_t, __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL))   \
+        PTX_CHANGE(min, u##bits, uint##bits##_t, ptx_min_u##bits(old, value))                      \
+        PTX_CHANGE(max, u##bits, uint##bits##_t, ptx_max_u##bits(old, value))                      \
+        PTX_CHANGE(min, s##bits, uint##bits##_t,                                                   \
+                   ptx_min_s##bits((int##bits##_t)old, (int##bits##_t)value))                      \
+        PTX_CHANGE(max, s##bits, uint##bits##_t,                                                   \
+                   ptx_max_s##bits((int##bits##_t)old, (int##bits##_t)value))                      \
+        PTX_CAS(b##bits, uint##bits##_t)
+PTX_ATOMICS(32)
+PTX_ATOMICS(64)
+PTX_CAS(b16, uint16_t)
+PTX_CHANGE(inc, u32, uint32_t, old >= value ? 0 : old + 1)
+PTX_CHANGE(dec, u32, uint32_t, old == 0 || old > value ? value : old - 1)
+PTX_CHANGE(add, f32, uint32_t, ptx_add_rn_f32(old, value, 0))
+PTX_CHANGE(add, f64, uint64_t, ptx_add_rn_f64(old, value, 0))
+PTX_CHANGE(add, f16, uint16_t, ptx_add_rn_f16(old, value, 0))
+PTX_CHANGE(add, bf16, uint16_t, ptx_add_rn_bf16(old, value, 0))
+PTX_CHANGE(add, f16x2, uint32_t, ptx_add_rn_f16x2(old, value, 0))
+PTX_CHANGE(add, bf16x2, uint32_t, ptx_add_rn_bf16x2(old, value, 0))
+#undef PTX_ATOMICS
+#undef PTX_ATOMIC
+#undef PTX_CHANGE
+#undef PTX_CAS
+
+/* As many bytes of the source as it has, and zeros. */
+PTX_INLINE void ptx_copy(uint64_t to, uint64_t from, uint32_t size, uint32_t n_source) {
+        uint32_t n = n_source < size ? n_source : size;
+
+        memmove((void *)to, (const void *)from, n);
+        memset((void *)(to + n), 0, size - n);
+}
+
+PTX_INLINE void ptx_fence(void) {
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+#endif

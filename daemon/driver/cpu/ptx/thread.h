@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_CPU_PTX_THREAD_H
+#define GPUQ_CPU_PTX_THREAD_H
+
+/*
+ * Where a thread stands, and the image's own symbol.
+ *
+ * Addresses of shared memory are offsets in the block's window: first the static variables of the
+ * module, then its dynamic shared memory.
+ */
+
+#define PTX_INLINE static inline __attribute__((always_inline, unused))
+#define PTX_CALL   static __attribute__((noinline, unused))
+
+extern GpuqCpuImage gpuq_cpu_image;
+
+static __thread GpuqCpuPlace ptx_place_here;
+
+static __attribute__((noinline)) GpuqCpuPlace *ptx_place(void) {
+        return &ptx_place_here;
+}
+
+typedef struct PtxThread {
+        const GpuqCpuPlace *place;
+        unsigned char *window;
+        GpuqCpuIndex tid;
+        uint32_t linear;
+} PtxThread;
+
+PTX_INLINE void ptx_place_next(GpuqCpuPlace *place) {
+        place->thread = place->next;
+        place->linear = place->n_next++;
+        if (++place->next.x < place->block_dim.x)
+                return;
+        place->next.x = 0;
+        if (++place->next.y < place->block_dim.y)
+                return;
+        place->next.y = 0;
+        place->next.z++;
+}
+
+/* Runs the threads of a block that were not started yet. The window's address is hidden from the
+ * compiler, which may not assume anything about memory that other threads change. */
+#define PTX_THREADS(call)                                                                          \
+        GpuqCpuPlace *place = ptx_place();                                                         \
+        while (place->n_next < place->n_threads) {                                                 \
+                PtxThread thread;                                                                  \
+                ptx_place_next(place);                                                             \
+                thread = (PtxThread){place, PTX_WINDOW, place->thread, place->linear};             \
+                __asm__("" : "+r"(thread.window));                                                 \
+                (void)call;                                                                        \
+                if (__builtin_expect(place->waited, 0))                                            \
+                        gpuq_cpu_image.runtime->end();                                             \
+        }
+
+PTX_INLINE uint32_t ptx_n_threads(const PtxThread *t) {
+        return t->place->block_dim.x * t->place->block_dim.y * t->place->block_dim.z;
+}
+
+PTX_INLINE GpuqCpuIndex ptx_cluster_ctaid(const PtxThread *t) {
+        GpuqCpuIndex dim = t->place->cluster_dim, at = t->place->block;
+
+        return (GpuqCpuIndex){at.x % dim.x, at.y % dim.y, at.z % dim.z};
+}
+
+PTX_INLINE uint32_t ptx_cluster_rank(const PtxThread *t) {
+        GpuqCpuIndex dim = t->place->cluster_dim, at = ptx_cluster_ctaid(t);
+
+        return (at.z * dim.y + at.y) * dim.x + at.x;
+}
+
+/* Nanoseconds: a GPU at 1 GHz. */
+PTX_CALL uint64_t ptx_clock(clockid_t clock) {
+        struct timespec now;
+
+        clock_gettime(clock, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* An address of which only the lower half is known, and that is less than 2 GiB away from here. */
+PTX_INLINE uint64_t ptx_near(uint32_t low, uint64_t here) {
+        return here + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)here);
+}
+
+#endif

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PTX: instructions one by one, and whole kernels as compilers write them. The same on the CPU driver and on a GPU."""
+
+import pathlib
+
+import numpy
+import pytest
+
+from harness import ptx_table
+from harness.client import In, InOut, Job, Out, Refused, Scalar, i32
+from harness.messages import pb
+
+WHOLE = pathlib.Path(ptx_table.__file__).with_name("whole.ptx")
+HEAD = ".version 6.3\n.target sm_60\n.address_size 64\n"
+
+
+@pytest.fixture
+def whole(client):
+    return client.load(WHOLE.read_text(), format=pb.PTX, name="whole.ptx")
+
+
+def out(client, n, dtype=numpy.int32):
+    return client.array(numpy.zeros(n, dtype))
+
+
+# ---- one instruction after the other ----
+
+@pytest.mark.parametrize("name", ptx_table.TABLES)
+def test_instructions_give_the_bits_of_the_isa(client, name):
+    rows, version, target = ptx_table.TABLES[name]
+    module = client.load(ptx_table.module(rows, version, target), format=pb.PTX, name=f"{name}.ptx")
+    values = numpy.zeros((len(rows), 4), numpy.uint64)
+    for i, row in enumerate(rows):
+        values[i, :len(row[3])] = row[3]
+    source, results = client.array(values), out(client, len(rows), numpy.uint64)
+    client.run_well(Job().launch(module, "table", [In(source), Out(results)]))
+
+    wrong = [f"{row[0]} {[hex(x) for x in row[3]]}: {int(result):#x}, not {row[4]:#x}"
+             for row, result in zip(rows, results.array(numpy.uint64)) if int(result) != row[4]]
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- whole kernels ----
+
+def test_a_vector_is_added(client, whole):
+    a, b = (numpy.random.rand(1000).astype(numpy.float32) for _ in range(2))
+    c = out(client, 1000, numpy.float32)
+    client.run_well(Job().launch(whole, "vadd", [In(client.array(a)), In(client.array(b)), Out(c), i32(1000)], grid=8, block=128))
+    numpy.testing.assert_array_equal(c.array(numpy.float32), a + b)
+
+
+def test_matrices_are_multiplied_in_tiles(client, whole):
+    a, b = (numpy.random.randint(0, 9, (64, 64)).astype(numpy.float32) for _ in range(2))
+    c = out(client, 64 * 64, numpy.float32)
+    client.run_well(Job().launch(whole, "gemm", [In(client.array(a)), In(client.array(b)), Out(c), i32(64)], grid=(4, 4, 1),
+                                 block=(16, 16, 1)))
+    numpy.testing.assert_array_equal(c.array(numpy.float32).reshape(64, 64), a @ b)
+
+
+def test_warps_reduce_with_shuffles(client, whole):
+    numbers, total = numpy.arange(1000, dtype=numpy.float32), out(client, 1, numpy.float32)
+    client.run_well(Job().launch(whole, "reduce", [In(client.array(numbers)), Out(total), i32(1000)], block=128))
+    assert total.array(numpy.float32)[0] == numbers.sum()
+
+
+def test_a_histogram_counts_with_atomics(client, whole):
+    numbers, bins = numpy.random.randint(0, 16, 5000).astype(numpy.int32), out(client, 16, numpy.uint32)
+    client.run_well(Job().launch(whole, "hist", [In(client.array(numbers)), InOut(bins), i32(5000)], grid=20, block=256))
+    numpy.testing.assert_array_equal(bins.array(numpy.uint32), numpy.bincount(numbers, minlength=16))
+
+
+def test_a_function_calls_itself(client, whole):
+    results = out(client, 16)
+    client.run_well(Job().launch(whole, "fibs", [Out(results)], block=16))
+    assert list(results.array(numpy.int32)[:8]) == [0, 1, 1, 2, 3, 5, 8, 13]
+
+
+def test_shared_memory_of_the_launch(client, whole):
+    numbers, results = numpy.arange(64, dtype=numpy.int32), out(client, 64)
+    client.run_well(Job().launch(whole, "dyn", [In(client.array(numbers)), Out(results)], block=64, shared=256))
+    numpy.testing.assert_array_equal(results.array(numpy.int32), numbers[::-1])
+
+
+def test_a_kernel_prints(client, whole):
+    job = client.run_well(Job().launch(whole, "hello", [i32(7)], block=2))
+    assert job.output == "hello 7 text 1.500000 1099511627776\nhello 8 text 1.500000 1099511627776\n"
+
+
+def test_a_variable_keeps_its_value_and_has_an_address(client):
+    module = client.load(HEAD + """
+.visible .global .align 4 .u32 counter = 5;
+.visible .global .align 8 .u64 where = counter;
+.visible .entry count(.param .u64 out)
+{
+        .reg .b32 %r<3>;
+        .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [out];
+        ld.global.u64 %rd2, [where];
+        ld.global.u32 %r1, [counter];
+        add.s32 %r1, %r1, 1;
+        st.global.u32 [%rd2], %r1;
+        ld.global.u32 %r2, [counter];
+        st.global.u32 [%rd1], %r2;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 1)
+    for wanted in (6, 7):
+        client.run_well(Job().launch(module, "count", [Out(results)]))
+        assert results.array(numpy.int32)[0] == wanted
+
+
+def test_branches_by_a_table_and_calls_by_pointer(client):
+    module = client.load(HEAD + """
+.func (.param .b32 r) twice(.param .b32 x)
+{
+        .reg .b32 %r<2>;
+        ld.param.u32 %r1, [x];
+        shl.b32 %r1, %r1, 1;
+        st.param.b32 [r], %r1;
+        ret;
+}
+.func (.reg .b32 r) square(.reg .b32 x)
+{
+        mul.lo.u32 r, x, x;
+        ret;
+}
+.visible .entry choose(.param .u64 out)
+{
+        .reg .b32 %r<4>;
+        .reg .b64 %rd<4>;
+        mov.u32 %r1, %tid.x;
+        ld.param.u64 %rd1, [out];
+        mad.wide.u32 %rd1, %r1, 4, %rd1;
+        table: .branchtargets L0, L1, L2;
+        proto: .callprototype (.param .b32 _) _ (.param .b32 _);
+        brx.idx %r1, table;
+L0:     mov.u32 %r2, 100;
+        bra.uni L3;
+L1:     mov.u64 %rd2, twice;
+        { .param .b32 a; .param .b32 b;
+        st.param.b32 [a], 21;
+        call (b), %rd2, (a), proto;
+        ld.param.b32 %r2, [b]; }
+        bra L3;
+L2:     mov.u32 %r3, 9;
+        call (%r2), square, (%r3);
+L3:     st.global.u32 [%rd1], %r2;
+        exit;
+}
+""", format=pb.PTX)
+    results = out(client, 3)
+    client.run_well(Job().launch(module, "choose", [Out(results)], block=3))
+    assert list(results.array(numpy.int32)) == [100, 42, 81]
+
+
+def test_addresses_of_each_space(client):
+    """32-bit addresses of shared memory, as Triton writes them; a struct as parameter; constants; local memory."""
+    module = client.load(HEAD + """
+.const .align 4 .u32 constants[4] = {10, 20, 30, 40};
+.extern .shared .align 16 .b8 dynamic[];
+.shared .align 4 .u32 fixed[4];
+.func leave(.param .b32 x)
+{
+        .reg .b32 %r1;
+        .reg .pred %p1;
+        ld.param.u32 %r1, [x];
+        setp.eq.u32 %p1, %r1, 1;
+        @%p1 exit;
+        ret;
+}
+.visible .entry spaces(.param .u64 out, .param .align 4 .b8 both[8])
+{
+        .local .align 8 .b8 depot[16];
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<9>;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %tid.x;
+        mad.wide.u32 %rd1, %r1, 4, %rd1;
+        mov.u32 %r2, dynamic;
+        shl.b32 %r3, %r1, 2;
+        add.u32 %r2, %r2, %r3;
+        st.shared.b32 [%r2+8], %r1;
+        cvt.u64.u32 %rd2, %r2;
+        cvta.shared.u64 %rd2, %rd2;
+        ld.u32 %r4, [%rd2+8];
+        st.shared.u32 [fixed+4], 1000;
+        ld.shared.u32 %r5, [fixed+4];
+        add.u32 %r4, %r4, %r5;
+        ld.const.u32 %r5, [constants+8];
+        add.u32 %r4, %r4, %r5;
+        ld.param.u32 %r5, [both+4];
+        add.u32 %r4, %r4, %r5;
+        mov.u64 %rd3, depot;
+        cvta.local.u64 %rd4, %rd3;
+        st.local.u32 [%rd3+4], 5;
+        ld.u32 %r5, [%rd4+4];
+        add.u32 %r4, %r4, %r5;
+        { .param .b32 x;
+        st.param.b32 [x], %r1;
+        call leave, (x); }
+        st.global.u32 [%rd1], %r4;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 3)
+    pair = bytes(numpy.array([300, 50000], numpy.int32))
+    client.run_well(Job().launch(module, "spaces", [Out(results), Scalar(pair, pb.BYTES)], block=3, shared=64))
+    assert list(results.array(numpy.int32)) == [51035, 0, 51037]
+
+
+def test_asynchronous_copies_and_cache_hints(client):
+    module = client.load(HEAD.replace("6.3", "7.4").replace("sm_60", "sm_80") + """
+.shared .align 16 .b8 tile[16];
+.visible .entry copy(.param .u64 in, .param .u64 out)
+{
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<9>;
+        ld.param.u64 %rd1, [in];
+        ld.param.u64 %rd2, [out];
+        mov.u32 %r1, tile;
+        createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
+        cp.async.cg.shared.global [%r1], [%rd1], 16;
+        cp.async.ca.shared.global [%r1+4], [%rd1], 8, 4;
+        cp.async.commit_group;
+        cp.async.wait_group 0;
+        ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1];
+        st.global.L2::cache_hint.v4.b32 [%rd2], {%r2, %r3, %r4, %r5}, %rd3;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 4)
+    client.run_well(Job().launch(module, "copy", [In(client.array(numpy.arange(1, 5, dtype=numpy.int32))), Out(results)]))
+    assert list(results.array(numpy.int32)) == [1, 1, 0, 4]
+
+
+def test_a_division_by_zero_gives_a_number(client):
+    module = client.load(HEAD + """
+.visible .entry divide(.param .u64 out, .param .u32 zero)
+{
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [out];
+        ld.param.u32 %r1, [zero];
+        div.s32 %r2, 5, %r1;
+        rem.u32 %r3, 5, %r1;
+        st.global.u32 [%rd1], 1;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 1)
+    client.run_well(Job().launch(module, "divide", [Out(results), i32(0)]))
+    assert results.array(numpy.int32)[0] == 1
+
+
+def test_named_barriers_and_their_reductions(client):
+    module = client.load(HEAD + """
+.visible .entry meet(.param .u64 out)
+{
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<3>;
+        .reg .pred %p<5>;
+        .shared .align 4 .u32 note[2];
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %tid.x;
+        mad.wide.u32 %rd1, %r1, 4, %rd1;
+        setp.ge.u32 %p1, %r1, 32;
+        setp.eq.u32 %p2, %r1, 40;
+        bar.red.popc.u32 %r2, 1, %p1;
+        bar.red.or.pred %p3, 2, 64, %p2;
+        bar.red.and.pred %p4, 2, 64, %p2;
+        selp.u32 %r3, 100, 0, %p3;
+        selp.u32 %r4, 1000, 0, %p4;
+        @%p1 bra WRITE;
+        bar.sync 5, 64;
+        ld.shared.u32 %r5, [note+4];
+        bra DONE;
+WRITE:  st.shared.u32 [note+4], 7000;
+        bar.arrive 5, 64;
+        mov.u32 %r5, 0;
+DONE:   add.u32 %r2, %r2, %r3;
+        add.u32 %r2, %r2, %r4;
+        add.u32 %r2, %r2, %r5;
+        st.global.u32 [%rd1], %r2;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 64)
+    client.run_well(Job().launch(module, "meet", [Out(results)], block=64))
+    assert list(results.array(numpy.int32)) == [7132] * 32 + [132] * 32
+
+
+def test_what_the_threads_of_a_warp_do_together(client):
+    module = client.load(HEAD.replace("6.3", "7.0").replace("sm_60", "sm_80") + """
+.visible .entry warp(.param .u64 out)
+{
+        .reg .b32 %r<20>;
+        .reg .b64 %rd<3>;
+        .reg .pred %p<5>;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %laneid;
+        mad.wide.u32 %rd1, %r1, 32, %rd1;
+        and.b32 %r2, %r1, 3;
+        setp.eq.u32 %p1, %r2, 1;
+        vote.sync.ballot.b32 %r3, %p1, 0xffffffff;
+        vote.sync.any.pred %p2, %p1, -1;
+        selp.u32 %r4, 1, 0, %p2;
+        match.any.sync.b32 %r5, %r2, 0xffffffff;
+        redux.sync.add.u32 %r6, %r1, 0xffffffff;
+        redux.sync.max.s32 %r7, %r1, 0xffffffff;
+        shfl.sync.idx.b32 %r8|%p3, %r1, 5, 0x181f, 0xffffffff;
+        shfl.sync.up.b32 %r9|%p4, %r1, 1, 0, 0xffffffff;
+        selp.u32 %r10, 1, 0, %p4;
+        st.global.v4.u32 [%rd1], {%r3, %r4, %r5, %r6};
+        st.global.v4.u32 [%rd1+16], {%r7, %r8, %r9, %r10};
+        bar.warp.sync 0xffffffff;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 8 * 32, numpy.uint32)
+    client.run_well(Job().launch(module, "warp", [Out(results)], block=32))
+    wanted = [[0x22222222, 1, 0x11111111 << lane % 4, 496, 31, lane // 8 * 8 + 5, max(lane - 1, 0), lane > 0]
+              for lane in range(32)]
+    assert results.array(numpy.uint32).reshape(32, 8).tolist() == wanted
+
+
+ATOMICS = [("add.u32", 5, 3, 8), ("min.s32", 5, 0xffffffff, 0xffffffff), ("max.u32", 5, 7, 7), ("and.b32", 6, 3, 2), ("or.b32", 6, 1, 7),
+           ("xor.b32", 6, 3, 5), ("exch.b32", 6, 9, 9), ("inc.u32", 6, 6, 0), ("inc.u32", 5, 6, 6), ("dec.u32", 0, 6, 6),
+           ("dec.u32", 7, 6, 6), ("add.f32", 0x3f800000, 0x3f800000, 0x40000000)]
+
+
+@pytest.mark.parametrize("space", ["global", "shared", "generic"])
+def test_atomics_give_the_old_value_and_store_the_new_one(client, space):
+    lines = [HEAD, ".visible .entry atomics(.param .u64 out)\n{", ".shared .align 4 .u32 place[4];",
+             ".reg .b64 %to, %at; .reg .b32 %r, %old;", "ld.param.u64 %to, [out];",
+             "mov.u64 %at, place;" if space == "shared" else "add.u64 %at, %to, 0;"]
+    word = "" if space == "generic" else "." + space
+    for i, (name, before, operand, _) in enumerate(ATOMICS):
+        lines += [f"st{word}.u32 [%at], {before};", f"atom{word}.{name} %old, [%at], {operand:#x};" if "f32" not in name
+                  else f"atom{word}.{name} %old, [%at], 0f{operand:08x};",
+                  f"ld{word}.u32 %r, [%at];", f"st.global.v2.u32 [%to+{8 * i + 8}], {{%old, %r}};"]
+    lines += [f"st{word}.u32 [%at], 3;", f"atom{word}.cas.b32 %old, [%at], 3, 4;", f"red{word}.add.u32 [%at], 10;",
+              f"ld{word}.u32 %r, [%at];", f"st.global.v2.u32 [%to+{8 * len(ATOMICS) + 8}], {{%old, %r}};", "ret;\n}"]
+    module, results = client.load("\n".join(lines), format=pb.PTX), out(client, 2 * len(ATOMICS) + 4, numpy.uint32)
+    client.run_well(Job().launch(module, "atomics", [Out(results)]))
+    wanted = [[before, after] for _, before, _, after in ATOMICS] + [[3, 14]]
+    assert results.array(numpy.uint32).reshape(-1, 2)[1:].tolist() == wanted
+
+
+# ---- what does not run ----
+
+def refusal(client, body, head=HEAD):
+    with pytest.raises(Refused) as refused:
+        client.load(head + ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<3>;\n"
+                    + body + "\nret;\n}\n", format=pb.PTX, name="k.ptx")
+    assert refused.value.code == pb.E_COMPILE
+    return refused.value.text
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("body, wanted", [
+    ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%rd1];",
+     "line 7: the CPU driver cannot run wmma.load.a.sync"),
+    ("tex.2d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [t, {%r1, %r2}];", "line 7: the CPU driver cannot run tex.2d"),
+    ("add.strange.s32 %r1, %r2, %r3;", "cannot run add.strange.s32: it does not know .strange"),
+    ("mov.u32 %r1, %no_such;", "it does not have \"%no_such\""),
+    ("add.s32 %r1, %r2, %rd1;", "register %rd1 is .b64, which does not fit .s32"),
+    ("bra nowhere;", "there is no label \"nowhere\""),
+    ("bar.sync 3, 64, 5;", "it has 3 operands"),
+    ("call nothing;", "there is no function \"nothing\""),
+])
+def test_an_instruction_that_the_cpu_driver_lacks_is_named(client, body, wanted):
+    text = refusal(client, body)
+    assert wanted in text and "run this kernel on a GPU" in text
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("body, wanted", [
+    ("add.s32 %r1, %r2", "line 8"),
+    ("@5 ret;", "line 7: \"5\" is no predicate register"),
+    (".reg .nothing %x;", "line 7: type \".nothing\" is not supported"),
+    ("L: L: ret;", "line 7: label L is there twice"),
+])
+def test_text_that_is_wrong_is_told_with_its_line(client, body, wanted):
+    assert wanted in refusal(client, body)

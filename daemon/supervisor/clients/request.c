@@ -351,7 +351,7 @@ static const char *session_on_status_get(Session *session, uint32_t serial,
 
 /* Its user has had all of a turn, so its jobs come later than those of others. */
 static bool session_is_served_later(const Session *session) {
-        return session->n_served || session->serving.is_waiting;
+        return session->unfinished.n_served || session->serving.is_waiting;
 }
 
 /* Whether another process of the user may already have submitted this job on a connection that was
@@ -489,7 +489,7 @@ static const char *session_take_request(Session *session, const uint8_t *data, s
                 return problem;
         activity_begin(ACTIVITY_REQUEST, request->body_case, session->peer.uid,
                        session->submitter.id);
-        if (session->n_served)
+        if (session->unfinished.n_served)
                 return session_dispatch(session, request);
         if (request_is_long(request, n_data))
                 return "the client sent too many jobs in one message; the limit is 256 jobs, and "

@@ -140,7 +140,7 @@ static bool session_cancel_next(Session *session, SessionCancel *cancel) {
 }
 
 static void session_finish_cancel(Session *session) {
-        SessionCancel *cancel = session->cancelling;
+        SessionCancel *cancel = session->unfinished.cancel;
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
 
         serving_pay(&session->serving, cancel->cancelled.n_ids / CANCEL_REPLY_STEP);
@@ -153,7 +153,7 @@ static void session_finish_cancel(Session *session) {
 
 void session_cancel_more(Session *session) {
         Serving *serving = &session->clients->serving;
-        SessionCancel *cancel = session->cancelling;
+        SessionCancel *cancel = session->unfinished.cancel;
         const Clients *clients = session->clients;
         CancelAll all = {session, cancel};
 
@@ -167,9 +167,9 @@ void session_cancel_more(Session *session) {
 }
 
 void session_drop_cancel(Session *session) {
-        if (session->cancelling)
-                cancel_free(session->cancelling);
-        session->cancelling = NULL;
+        if (session->unfinished.cancel)
+                cancel_free(session->unfinished.cancel);
+        session->unfinished.cancel = NULL;
 }
 
 /* ---- the request ----------------------------------------------------------- */
@@ -197,7 +197,7 @@ const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1_
                 session_fail_request(session, serial, failure);
                 return NULL;
         }
-        cancel = session->cancelling = cancel_new(serial, request->cancel->n_ids);
+        cancel = session->unfinished.cancel = cancel_new(serial, request->cancel->n_ids);
         if (!cancel) {
                 session_fail_request(
                         session, serial,

@@ -135,6 +135,13 @@ typedef struct SessionDeferred {
         bool is_early;             /* it came before serving started */
 } SessionDeferred;
 
+/* What later turns go on with. */
+typedef struct SessionUnfinished {
+        SessionCancel *cancel; /* NULL: none; other requests wait */
+        size_t n_served;       /* jobs of the next message that earlier turns served */
+        bool may_leave_off;    /* the message that is served can be put back */
+} SessionUnfinished;
+
 struct Session {
         Submitter submitter; /* its user is NULL if the connection was refused */
         Engine *engine;
@@ -164,25 +171,23 @@ struct Session {
         SessionDeferred deferred;
         ServingMember serving;
         SessionReports reports;
-        SessionCancel *cancelling; /* NULL: none; its other requests wait */
-        size_t n_served;           /* jobs of its next message that earlier turns served */
+        SessionUnfinished unfinished;
         uint32_t last_tag;
         UserCharge charge;
         UserCharge buffered; /* the charge of its buffers, as last updated */
 
         uint32_t record; /* in the ledger, or LEDGER_NONE */
 
-        bool is_resuming : 1;   /* it resubmits its jobs and receives no ends yet */
-        bool is_broken : 1;     /* it does not read, or writing failed: close it */
-        bool is_held_up : 1;    /* requests wait until it has read more */
-        bool may_leave_off : 1; /* the message that is served can be put back */
-        bool is_shut : 1;       /* CLOSING: all output was sent */
-        bool is_abandoned : 1;  /* its process has exited, though others may have its socket */
+        bool is_resuming : 1;  /* it resubmits its jobs and receives no ends yet */
+        bool is_broken : 1;    /* it does not read, or writing failed: close it */
+        bool is_held_up : 1;   /* requests wait until it has read more */
+        bool is_shut : 1;      /* CLOSING: all output was sent */
+        bool is_abandoned : 1; /* its process has exited, though others may have its socket */
 };
 
 /** session_is_busy() - its other requests wait: it cancels all jobs, or asked for too many reports. */
 static inline bool session_is_busy(const Session *session) {
-        return session->cancelling || session->reports.n_asks >= SESSION_REPORTS_MAX;
+        return session->unfinished.cancel || session->reports.n_asks >= SESSION_REPORTS_MAX;
 }
 
 /** session_is_refused() - the connection was refused: it is CLOSING from its start. */

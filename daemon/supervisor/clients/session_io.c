@@ -181,10 +181,10 @@ static void session_put_back(Session *session, const WireFrame *frame) {
 static const char *session_serve_frame(Session *session, const WireFrame *frame) {
         const char *problem;
 
-        session->may_leave_off = true;
+        session->unfinished.may_leave_off = true;
         problem = session_request(session, frame->data, frame->n_data);
-        session->may_leave_off = false;
-        if (session->n_served)
+        session->unfinished.may_leave_off = false;
+        if (session->unfinished.n_served)
                 session_put_back(session, frame);
         return problem;
 }
@@ -279,7 +279,7 @@ static void session_read(Session *session) {
 
 /* First what it has sent, then what the socket holds: it may have been passed over there. */
 void session_serve_waiting(Session *session) {
-        if (session->cancelling)
+        if (session->unfinished.cancel)
                 session_cancel_more(session);
         session_answer_reports(session);
         session_serve(session);

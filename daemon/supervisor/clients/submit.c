@@ -391,18 +391,18 @@ static const char *submit_take_tag(Session *session, uint32_t tag) {
 
 /* Return: the first job of the message that no earlier turn has served. */
 static size_t submit_begin(Session *session) {
-        size_t first = session->n_served;
+        size_t first = session->unfinished.n_served;
 
-        session->n_served = 0;
+        session->unfinished.n_served = 0;
         return first;
 }
 
 /* Return: the session has had its part of this turn; later ones serve the other jobs. */
 static bool submit_leaves_off(Session *session, size_t n_part, size_t n_served, size_t n_jobs) {
-        if (n_served == n_jobs || n_part < SUBMIT_PART || !session->may_leave_off ||
+        if (n_served == n_jobs || n_part < SUBMIT_PART || !session->unfinished.may_leave_off ||
             serving_goes_on(&session->serving))
                 return false;
-        session->n_served = n_served;
+        session->unfinished.n_served = n_served;
         return true;
 }
 

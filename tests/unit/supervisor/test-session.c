@@ -553,18 +553,18 @@ static void a_message_is_served_in_parts(void **state) {
         client->is_unseen = true;
         send_jobs(client, &job, N_JOBS, true);
         send_jobs(client, &job, 1, true);
-        while (!session->n_served)
+        while (!session->unfinished.n_served)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         fake_submit_unseen(other, (FakeJob){.arena = 999});
         while (!served_session(other)->last_tag)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
-        assert_in_range(session->n_served, 1, N_JOBS - 1);
-        while (session->n_served) {
+        assert_in_range(session->unfinished.n_served, 1, N_JOBS - 1);
+        while (session->unfinished.n_served) {
                 for (size_t i = 0; i < ARRAY_SIZE(busy); ++i)
                         fake_submit_unseen(busy[i], (FakeJob){.arena = 999});
-                assert_true(session->n_served >= n_served);
-                assert_int_equal(session->last_tag, session->n_served);
-                n_served = session->n_served;
+                assert_true(session->unfinished.n_served >= n_served);
+                assert_int_equal(session->last_tag, session->unfinished.n_served);
+                n_served = session->unfinished.n_served;
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         }
         while (session->last_tag < N_JOBS + 1)
@@ -595,7 +595,7 @@ static void a_job_may_follow_one_of_a_message_that_is_not_served_yet(void **stat
         job.n_buffers = N_BUFFERS;
         client->is_unseen = true;
         send_jobs(client, &job, N_JOBS, true);
-        while (!session->n_served)
+        while (!session->unfinished.n_served)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         fake_expect_end(follower, fake_submit_unseen(follower, (FakeJob){.after = last}),
                         GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_DEPENDENCY, "no arena 999");
@@ -619,7 +619,7 @@ static void a_session_may_end_within_a_message(void **state) {
         job.n_buffers = N_BUFFERS;
         client->is_unseen = true;
         send_jobs(client, &job, N_JOBS, true);
-        while (!session->n_served)
+        while (!session->unfinished.n_served)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         fake_client_close(client);
         fake_turn(fake);

@@ -5,7 +5,9 @@ import collections
 import decimal
 import json
 import os
+import pathlib
 import signal
+import tempfile
 import time
 
 import pytest
@@ -303,13 +305,19 @@ def test_a_file_that_cannot_be_written(gpuqd):
 
 # ---- whose jobs ----
 
+@pytest.fixture
+def folder():
+    """Where any user may read and write."""
+    with tempfile.TemporaryDirectory(prefix="gpuq-trace-") as name:
+        path = pathlib.Path(name)
+        path.chmod(0o777)
+        yield path
+
+
 @pytest.mark.root
-def test_others_see_their_own_jobs_and_administrators_all(service, tmp_path):
-    tmp_path.chmod(0o777)
-    for folder in tmp_path.parents[:2]:
-        folder.chmod(0o755)
+def test_others_see_their_own_jobs_and_administrators_all(service, folder):
     alice, bob = service.connect(uid=ALICE), service.connect(uid=BOB)
-    traces = {uid: Tracing(service, tmp_path / f"{uid}.json", uid=uid) for uid in (ALICE, BOB, None)}
+    traces = {uid: Tracing(service, folder / f"{uid}.json", uid=uid) for uid in (ALICE, BOB, None)}
     assert "this user" in traces[ALICE].told and "all users" in traces[None].told
     ids = {}
     for uid, client in ((ALICE, alice), (BOB, bob)):
@@ -325,7 +333,7 @@ def test_others_see_their_own_jobs_and_administrators_all(service, tmp_path):
     assert files[BOB].jobs() == {text_id(ids[BOB])}
     assert files[None].jobs() == {text_id(id) for id in (*ids.values(), gate.id)}
     assert files[None].other["users"] == "all" and files[BOB].other["users"] == "one"
-    assert f"of {BOB}" not in (tmp_path / f"{ALICE}.json").read_text()
+    assert f"of {BOB}" not in (folder / f"{ALICE}.json").read_text()
 
 
 @pytest.mark.root

@@ -72,16 +72,17 @@ static void a_reader_gets_each_job_once(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
         const Gpuq__V1__Trace *trace;
-        uint64_t number, first, second;
+        uint64_t number, next, first, second;
 
         fake_module(client);
         run_one(fake, client);
-        trace = read_trace(client, 0, 0);
+        trace = read_trace(client, 0, 0); /* valid until something else is received */
         assert_int_equal(trace->n_jobs, 0);
         number = trace->trace;
+        next = trace->next;
         first = run_one(fake, client);
         second = run_one(fake, client);
-        trace = read_trace(client, number, trace->next);
+        trace = read_trace(client, number, next);
         assert_int_equal(trace->n_jobs, 2);
         assert_int_equal(trace->jobs[0]->id, first);
         assert_int_equal(trace->jobs[1]->id, second);

@@ -65,6 +65,7 @@ static void without_a_reader_nothing_is_kept(void **state) {
         fake_module(client);
         run_one(fake, client);
         assert_true(LIST_EMPTY(&engine_of(fake)->ends.traces));
+        fake_client_close(client);
         fake_free(fake);
 }
 
@@ -94,6 +95,7 @@ static void a_reader_gets_each_job_once(void **state) {
         assert_int_equal(trace->lost, 0);
         trace = read_trace(client, number, trace->next);
         assert_int_equal(trace->n_jobs, 0);
+        fake_client_close(client);
         fake_free(fake);
 }
 
@@ -112,15 +114,17 @@ static void each_user_reads_a_trace_of_its_own(void **state) {
         fake_expect_error(other, FAILURE_NOT_FOUND, "begin again");
         ask(client, number, 2);
         fake_expect_error(client, FAILURE_NOT_FOUND, "begin again");
+        fake_client_close(other);
+        fake_client_close(client);
         fake_free(fake);
 }
 
 static void a_job_without_a_place_is_counted(void **state) {
         Fake *fake = fake_new(0, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t now_ns = SECOND_NS;
         Trace *trace;
 
-        fake_client(fake, FAKE_UID);
         trace = trace_of(fake, FAKE_UID);
         for (size_t i = 0; i < TRACE_MAX; ++i)
                 assert_non_null(trace_add(trace, now_ns));
@@ -133,6 +137,7 @@ static void a_job_without_a_place_is_counted(void **state) {
         assert_int_equal(trace_at(trace, trace_after(trace, 0))->serial, 2);
         assert_int_equal(trace_at(trace, trace_after(trace, TRACE_MAX))->serial, TRACE_MAX + 2);
         assert_int_equal(trace_after(trace, TRACE_MAX + 2), trace->n_kept);
+        fake_client_close(client);
         fake_free(fake);
 }
 
@@ -156,16 +161,17 @@ static void a_long_trace_is_read_in_pages(void **state) {
         }
         assert_int_equal(n_jobs, TRACE_MAX);
         assert_int_equal(n_lost, 1000);
+        fake_client_close(client);
         fake_free(fake);
 }
 
 static void a_trace_that_nobody_reads_is_freed(void **state) {
         Fake *fake = fake_new(0, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID);
         uint64_t now_ns;
         Trace *trace;
         User *user;
 
-        fake_client(fake, FAKE_UID);
         user = user_of(fake, FAKE_UID);
         trace = trace_of(fake, FAKE_UID);
         now_ns = trace->asked_ns + TRACE_IDLE_NS;
@@ -175,22 +181,26 @@ static void a_trace_that_nobody_reads_is_freed(void **state) {
         trace_tick(engine_of(fake), now_ns + 1);
         assert_true(LIST_EMPTY(&engine_of(fake)->ends.traces));
         assert_true(user_used(user, USER_RECORD_BYTES) < sizeof(Trace));
+        fake_client_close(client);
         fake_free(fake);
 }
 
 static void the_number_of_traces_is_limited_but_for_administrators(void **state) {
         Fake *fake = fake_new(0, NULL);
+        FakeClient *clients[TRACE_USERS_MAX + 1];
         Trace *trace;
         User *user;
 
         for (uint32_t i = 0; i <= TRACE_USERS_MAX; ++i)
-                fake_client(fake, FAKE_UID + i);
+                clients[i] = fake_client(fake, FAKE_UID + i);
         for (uint32_t i = 0; i < TRACE_USERS_MAX; ++i)
                 trace_of(fake, FAKE_UID + i);
         user = user_of(fake, FAKE_UID + TRACE_USERS_MAX);
         assert_int_equal(trace_open(engine_of(fake), user, false, &trace), TRACE_E_MANY);
         assert_int_equal(trace_open(engine_of(fake), user, true, &trace), 0);
         assert_ptr_equal(trace_of(fake, FAKE_UID), trace_of(fake, FAKE_UID));
+        for (uint32_t i = 0; i <= TRACE_USERS_MAX; ++i)
+                fake_client_close(clients[i]);
         fake_free(fake);
 }
 

@@ -209,6 +209,11 @@ static void trace_job_name(const gpuq_trace_job *job, char *name, size_t n_name)
                 snprintf(name, n_name, "job without a kernel");
 }
 
+/* Of a job that has not, only how long it waited in all is known. */
+static bool trace_has_ended(const gpuq_trace_job *job) {
+        return strcmp(job->state, "running") != 0 && strcmp(job->state, "waiting") != 0;
+}
+
 static uint64_t trace_run_begin(const gpuq_trace_job *job) {
         uint64_t worker_ns = job->ended_ns - job->started_ns;
 
@@ -230,8 +235,10 @@ static void trace_job_args(FILE *stream, const gpuq_trace_job *job, const char *
         trace_member_number(
                 stream, "waited_us",
                 ((job->started_ns ? job->started_ns : job->ended_ns) - job->submitted_ns) / 1000);
-        trace_member_number(stream, "waited_for_jobs_us", job->behind_ns / 1000);
-        trace_member_number(stream, "waited_for_modules_us", job->parked_ns / 1000);
+        if (trace_has_ended(job)) {
+                trace_member_number(stream, "waited_for_jobs_us", job->behind_ns / 1000);
+                trace_member_number(stream, "waited_for_modules_us", job->parked_ns / 1000);
+        }
         trace_member_number(stream, "ran_us", job->ran_us);
         if (job->gpu_ns)
                 trace_member_us(stream, "gpu_us", job->gpu_ns);
@@ -265,7 +272,8 @@ static size_t trace_parts(const gpuq_trace_job *job, const char *name, TracePart
                 {"supervisor", "waits for jobs before it", .end_ns = job->submitted_ns + behind_ns},
                 {"supervisor", "waits for its modules",
                  .end_ns = job->submitted_ns + behind_ns + parked_ns},
-                {"supervisor", "waits for its turn", .end_ns = started_ns},
+                {"supervisor", trace_has_ended(job) ? "waits for its turn" : "waits",
+                 .end_ns = started_ns},
                 {"worker", "in its worker, not running", .end_ns = run_ns},
                 {"job", name, .end_ns = job->ended_ns},
         };

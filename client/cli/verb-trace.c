@@ -114,18 +114,25 @@ static int trace_get(TraceRun *run, gpuq_trace **ret_trace) {
         return r < 0 ? cli_failed(run->cli, EXIT_WHEN_ASKED, r) : 0;
 }
 
-/* All jobs that have ended so far. */
+static bool trace_ended_after(const gpuq_trace *trace, uint64_t at_ns) {
+        return trace->n_jobs > 0 && trace->jobs[trace->n_jobs - 1].ended_ns > at_ns;
+}
+
+/* All jobs that had ended at the first answer. Others may end faster than they are read. */
 static int trace_read(TraceRun *run) {
+        uint64_t until_ns = 0;
         gpuq_trace *trace;
-        bool is_last = false;
+        bool goes_on = true;
         int r = 0;
 
-        while (r == 0 && !is_last) {
+        while (r == 0 && goes_on) {
                 r = trace_get(run, &trace);
                 if (r)
                         return r;
+                if (!until_ns)
+                        until_ns = trace->now_ns;
                 r = trace_take(run, trace);
-                is_last = trace->is_last;
+                goes_on = !trace->is_last && !trace_ended_after(trace, until_ns);
                 gpuq_trace_free(trace);
         }
         return r;

@@ -219,6 +219,7 @@ COMPARE = [
     ("setp.eq.ftz.f32", "p", "rr", (SUBNORMAL, 0), 1),
     ("{{ .reg .pred q, s; setp.eq.s32 s, {a}, 1; setp.lt.and.s32 {d}|q, {a}, {b}, s; }}", "p", "rr", (1, 2), 1),
     ("{{ .reg .pred q, s; setp.eq.s32 s, {a}, 1; setp.lt.and.s32 q|{d}, {a}, {b}, s; }}", "p", "rr", (1, 2), 0),
+    ("{{ .reg .pred s; setp.eq.s32 s, {a}, 1; setp.lt.and.s32 _|{d}, {a}, {b}, s; }}", "p", "rr", (1, 2), 0),
     ("{{ .reg .pred s; setp.eq.s32 s, {a}, 1; setp.lt.xor.s32 {d}, {a}, {b}, !s; }}", "p", "rr", (1, 2), 1),
     ("set.lt.u32.s32", "r", "rr", (M32, 0), M32),
     ("set.gt.f32.f32", "r", "rr", (TWO, ONE), ONE),
@@ -230,6 +231,9 @@ COMPARE = [
     ("and.pred", "p", "pp", (1, 0), 0),
     ("or.pred", "p", "pp", (1, 0), 1),
     ("not.pred", "p", "p", (0,), 1),
+    ("xor.pred", "p", "pp", (1, 1), 0),
+    ("{{ .reg .pred s; mov.pred s, -1; xor.pred {d}, {a}, s; }}", "p", "p", (1,), 0),
+    ("{{ .reg .pred s; mov.pred s, 2; and.pred {d}, {a}, s; }}", "p", "p", (1,), 1),
     ("{{ mov.b32 {d}, 3; @{b} mov.b32 {d}, {a}; @!{b} add.u32 {d}, {d}, 1; }}", "r", "rp", (9, 1), 9),
     ("{{ mov.b32 {d}, 3; @{b} mov.b32 {d}, {a}; @!{b} add.u32 {d}, {d}, 1; }}", "r", "rp", (9, 0), 4),
 ]
@@ -302,8 +306,17 @@ INTEGER_76 = [
     ("bmsk.clamp.b32", "r", "rr", (28, 8), 0xf0000000),
     ("bmsk.wrap.b32", "r", "rr", (33, 2), 6),
 ]
+# Of sm_90.
+CONVERT_90 = [
+    ("cvt.rn.bf16.u64", "h", "d", (M64,), 0x5f80),
+    ("cvt.rn.bf16.u64", "h", "d", (3 << 62,), 0x5f40),
+    ("cvt.rz.bf16.u64", "h", "d", (M64,), 0x5f7f),
+    ("{{ .reg .b32 h; mov.b64 {{_, h}}, {a}; mov.b32 {d}, h; }}", "r", "d", (0x123456789abcdef0,), 0x12345678),
+    ("cvt.rn.bf16.s64", "h", "d", (1 << 63,), 0xdf00),
+]
+
 TABLES = {"sm_70": (INTEGER_76, 76, 70), "integer": (INTEGER, 60, 50), "float": (FLOAT, 65, 53), "compare": (COMPARE, 60, 50), "convert": (CONVERT, 60, 53),
-          "sm_80": (CONVERT_80, 70, 80)}
+          "sm_80": (CONVERT_80, 70, 80), "sm_90": (CONVERT_90, 78, 90)}
 
 
 def instruction(row):

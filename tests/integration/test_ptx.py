@@ -253,6 +253,80 @@ def test_a_division_by_zero_gives_a_number(client):
     assert results.array(numpy.int32)[0] == 1
 
 
+def test_a_thread_may_wait_for_a_later_one_by_any_atomic(client):
+    """Threads of a block run one after the other there, so one that changes nothing gives way."""
+    module = client.load(HEAD + """
+.visible .entry wait(.param .u64 flag)
+{
+        .reg .pred %p<3>;
+        .reg .b32 %r<5>;
+        .reg .b64 %rd<2>;
+        ld.param.u64 %rd1, [flag];
+        mov.u32 %r1, %tid.x;
+        setp.eq.u32 %p1, %r1, 32;
+        @%p1 bra last;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 exit;
+again:
+        atom.global.add.u32 %r2, [%rd1], 0;
+        atom.global.or.b32 %r3, [%rd1], 0;
+        setp.eq.u32 %p2, %r3, 0;
+        @%p2 bra again;
+        atom.global.exch.b32 %r4, [%rd1+4], %r3;
+        exit;
+last:
+        atom.global.exch.b32 %r2, [%rd1], 7;
+        exit;
+}
+""", format=pb.PTX)
+    flags = out(client, 2)
+    client.run_well(Job().launch(module, "wait", [Out(flags)], block=33))
+    assert list(flags.array(numpy.int32)) == [7, 7]
+
+
+def test_so_may_a_thread_of_a_kernel_from_source(client):
+    module = client.load(r"""extern "C" __global__ void wait(int *flags)
+    {
+            if (threadIdx.x == 32)
+                    atomicExch(&flags[0], 7);
+            if (threadIdx.x != 0)
+                    return;
+            while (!atomicAdd(&flags[0], 0) || !atomicOr(&flags[0], 0))
+                    ;
+            atomicExch(&flags[1], flags[0]);
+    }""")
+    flags = out(client, 2)
+    client.run_well(Job().launch(module, "wait", [Out(flags)], block=33))
+    assert list(flags.array(numpy.int32)) == [7, 7]
+
+
+def test_barrier_0_is_the_same_with_the_number_of_all_threads(client):
+    module = client.load(HEAD + """
+.visible .entry meet(.param .u64 out)
+{
+        .reg .pred %p<2>;
+        .reg .b32 %r<3>;
+        .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 32;
+        @%p1 bra few;
+        bar.sync 0, 64;
+        bra met;
+few:
+        bar.sync 0;
+met:
+        mul.wide.u32 %rd2, %r1, 4;
+        add.s64 %rd2, %rd1, %rd2;
+        st.global.u32 [%rd2], %r1;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 64)
+    client.run_well(Job().launch(module, "meet", [Out(results)], block=64))
+    assert list(results.array(numpy.int32)) == list(range(64))
+
+
 def test_named_barriers_and_their_reductions(client):
     module = client.load(HEAD + """
 .visible .entry meet(.param .u64 out)
@@ -367,6 +441,9 @@ def refusal(client, body, head=HEAD):
     ("add.s32 %r1, %r2, %rd1;", "register %rd1 is .b64, which does not fit .s32"),
     ("bra nowhere;", "there is no label \"nowhere\""),
     ("bar.sync 3, 64, 5;", "it has 3 operands"),
+    ("mov.b64 %rd1, %rd2+8;", "register %rd2 is neither an address nor a predicate"),
+    ("add.s32 %r1, %r2, !%r3;", "register %r3 is neither an address nor a predicate"),
+    ("isspacep.global %p1, %rd1;", "cannot run isspacep.global"),
     ("call nothing;", "there is no function \"nothing\""),
 ])
 def test_an_instruction_that_the_cpu_driver_lacks_is_named(client, body, wanted):
@@ -375,11 +452,20 @@ def test_an_instruction_that_the_cpu_driver_lacks_is_named(client, body, wanted)
 
 
 @pytest.mark.cpu
+@pytest.mark.parametrize("declaration, wanted", [
+    (".global .u32 x[2][2] = {{1, 2, 3}, {4}};", "x has more values in a row than elements"),
+    (".visible .entry c()\n.reqnctapercluster 2, 1, 1\n{ ret; }", "clusters are not supported")])
+def test_a_declaration_that_the_cpu_driver_lacks_is_refused(client, declaration, wanted):
+    assert wanted in refusal(client, "", head=HEAD + declaration + "\n")
+
+
+@pytest.mark.cpu
 @pytest.mark.parametrize("body, wanted", [
     ("add.s32 %r1, %r2", "line 8"),
     ("@5 ret;", "line 7: \"5\" is no predicate register"),
     (".reg .nothing %x;", "line 7: type \".nothing\" is not supported"),
     ("L: L: ret;", "line 7: label L is there twice"),
+    (".shared .b64 x[1073741824][1073741824];", "x is larger than 1 GiB"),
 ])
 def test_text_that_is_wrong_is_told_with_its_line(client, body, wanted):
     assert wanted in refusal(client, body)

@@ -22,7 +22,7 @@ from harness.terminal import on_terminal
 OK, USAGE, NO_DAEMON = 0, 2, 3
 ALICE, BOB = 12345, 12346
 KEPT = 4096
-WAITS = {"waits for jobs before it", "waits for its modules", "waits for its turn", "in its worker, not running"}
+WAITS = {"waits", "waits for jobs before it", "waits for its modules", "waits for its turn", "in its worker, not running"}
 
 
 def text_id(id):

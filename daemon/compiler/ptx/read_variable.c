@@ -97,7 +97,8 @@ static void read_dimensions(Reader *reader, PtxVariable *variable, size_t *ret_i
                 if (variable->n_dimensions++ > 0)
                         *ret_inner *= n;
         }
-        if (ptx_variable_size(variable) > PTX_VARIABLE_MAX || *ret_inner > PTX_VARIABLE_MAX)
+        if (variable->n_elements > PTX_VARIABLE_MAX ||
+            ptx_variable_size(variable) > PTX_VARIABLE_MAX || *ret_inner > PTX_VARIABLE_MAX)
                 reader_fail(reader, "%.*s is larger than 1 GiB", (int)MIN(variable->name.n, 200),
                             variable->name.s);
 }
@@ -169,7 +170,7 @@ static void read_value(Reader *reader, PtxVariable *variable) {
 
 /* A row may have fewer values than elements; the rest is zero. */
 static void read_row(Reader *reader, PtxVariable *variable, size_t n_row) {
-        size_t first = variable->n_initials;
+        size_t end = variable->n_initials + n_row;
 
         do {
                 if (reader_accept(reader, "}"))
@@ -177,7 +178,10 @@ static void read_row(Reader *reader, PtxVariable *variable, size_t n_row) {
                 read_value(reader, variable);
         } while (reader_accept(reader, ",") || (reader_expect(reader, "}"), false));
 
-        while (!reader->r && (variable->n_initials - first) % MAX(n_row, 1))
+        if (variable->n_initials > end)
+                reader_fail(reader, "%.*s has more values in a row than elements",
+                            (int)MIN(variable->name.n, 200), variable->name.s);
+        while (!reader->r && variable->n_initials < end)
                 add_initial(reader, variable, &(PtxInitial){});
 }
 

@@ -140,6 +140,11 @@ static bool add_function(Reader *reader, PtxToken name) {
         return true;
 }
 
+static bool is_of_cluster(PtxToken token) {
+        return ptx_token_is(token, ".reqnctapercluster") ||
+               ptx_token_is(token, ".explicitcluster") || ptx_token_is(token, ".maxclusterrank");
+}
+
 /* .maxntid and its like say how to run a kernel well, not what it computes. */
 static void skip_tuning(Reader *reader) {
         for (;;) {
@@ -148,6 +153,8 @@ static void skip_tuning(Reader *reader) {
                 if (token.n == 0 || ptx_token_is(token, "{") || ptx_token_is(token, ";"))
                         return;
                 (void)reader_next(reader);
+                if (is_of_cluster(token))
+                        reader_fail(reader, "clusters are not supported");
                 if (ptx_token_is(token, ".pragma"))
                         while ((token = reader_next(reader)).n > 0 && !ptx_token_is(token, ";"))
                                 ;

@@ -138,6 +138,8 @@ static void split_opcode(Translator *t) {
                 t->parts[t->n_parts++] = (PtxToken){opcode.s + at, end - at};
                 at = end + 1;
         }
+        if (at <= opcode.n)
+                translator_refuse(t, "%s", "");
 }
 
 static void print_instruction(Translator *t) {
@@ -428,7 +430,7 @@ int ptx_translate(const PtxModule *module, bool (*is_visible)(const PtxVariable 
                 return t.r;
         }
 
-        /* What prints is known at the end, and said before. */
+        /* Only the finished translation shows whether the module prints, but the #define comes first. */
         if (asprintf(ret_source, "%s#include \"gpuq_ptx.h\"\n%s",
                      t.prints ? "#define PTX_PRINTS\n" : "", body) < 0)
                 return -ENOMEM;

@@ -20,7 +20,7 @@ static void print_unpack(Translator *t, const PtxOperand *to, PtxType type) {
         fputs("; ", t->out);
         for (size_t i = 0; i < to->n_elements; i++) {
                 translator_begin(t, &to->elements[i], size);
-                fprintf(t->out, "whole >> %zu; ", 8 * size * i);
+                fprintf(t->out, "(whole >> %zu); ", 8 * size * i);
         }
         fputs("}", t->out);
 }
@@ -130,13 +130,13 @@ static void print_compare(Translator *t) {
         fputs("; ", t->out);
         if (translator_operand(t, 0)->kind == PTX_PAIR) {
                 translator_begin(t, &translator_operand(t, 0)->elements[0], 1);
-                fprintf(t->out, combination ? "c %s d; " : "c; ", combination);
+                fprintf(t->out, combination ? "(c %s d); " : "c; ", combination);
                 translator_begin(t, &translator_operand(t, 0)->elements[1], 1);
-                fprintf(t->out, combination ? "!c %s d; }" : "!c; }", combination);
+                fprintf(t->out, combination ? "(!c %s d); }" : "!c; }", combination);
                 return;
         }
         translator_begin(t, translator_operand(t, 0), 1);
-        fprintf(t->out, combination ? "c %s d; }" : "c; }", combination);
+        fprintf(t->out, combination ? "(c %s d); }" : "c; }", combination);
 }
 
 static void print_set(Translator *t) {

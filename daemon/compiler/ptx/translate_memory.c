@@ -192,12 +192,12 @@ static void print_cvta(Translator *t) {
 static void print_isspacep(Translator *t) {
         PtxSpace space = translator_take_space(t);
 
-        if (space != PTX_SHARED && space != PTX_GLOBAL) {
+        if (space != PTX_SHARED) {
                 translator_refuse(t, "%s", "");
                 return;
         }
         translator_begin(t, translator_operand(t, 0), 1);
-        fprintf(t->out, "%s(", space == PTX_GLOBAL ? "!" : "");
+        fputs("(", t->out);
         translator_value(t, translator_operand(t, 1), PTX_U64);
         fputs(" - (uint64_t)t->window < PTX_WINDOW_BYTES);", t->out);
 }

@@ -41,7 +41,7 @@ static void print_barrier_reduction(Translator *t) {
                 return;
         }
         translator_begin(t, translator_operand(t, 0), is_count ? 4 : 1);
-        fprintf(t->out, "ptx_bar_%s(", is_count ? "popc" : is_all ? "and" : "or");
+        fprintf(t->out, "ptx_bar_%s(t, ", is_count ? "popc" : is_all ? "and" : "or");
         print_barrier_numbers(t, 1, n - 2);
         fputs(", ", t->out);
         translator_value(t, translator_operand(t, n - 1), PTX_PRED);
@@ -61,7 +61,7 @@ static void print_barrier(Translator *t) {
                 translator_refuse(t, "%s", "");
         if (t->in->n_operands > 2 || (arrives && t->in->n_operands != 2))
                 translator_refuse(t, "it has %zu operands", t->in->n_operands);
-        fprintf(t->out, "ptx_bar_%s(", arrives ? "arrive" : "sync");
+        fprintf(t->out, "ptx_bar_%s(t, ", arrives ? "arrive" : "sync");
         print_barrier_numbers(t, 0, t->in->n_operands);
         fputs(");", t->out);
 }

@@ -195,6 +195,10 @@ static void print_number(Translator *t, const PtxOperand *operand, PtxType type)
         double wide;
         float narrow;
 
+        if (type == PTX_PRED) {
+                fputs((bits != 0) != operand->negated ? "1" : "0", t->out);
+                return;
+        }
         memcpy(&wide, &bits, sizeof(wide));
         narrow = (float)wide;
         if (operand->kind == PTX_FLOAT64 && type == PTX_F32) {
@@ -231,6 +235,9 @@ static void print_register(Translator *t, const PtxOperand *operand, PtxType typ
                 translator_refuse(t, "register %.*s is .%s, which does not fit .%s",
                                   (int)MIN(reg->name.n, 80), reg->name.s, ptx_type_name(reg->type),
                                   ptx_type_name(type));
+        if (operand->offset || (operand->negated && type != PTX_PRED))
+                translator_refuse(t, "register %.*s is neither an address nor a predicate",
+                                  (int)MIN(reg->name.n, 80), reg->name.s);
         fprintf(t->out, "%sr%u", operand->negated ? "!" : "", operand->index);
 }
 

@@ -6,8 +6,8 @@
  * Trace
  *
  * When and where a user's jobs waited and ran, for `gpuq trace`. A trace exists only while a client
- * asks for it again and again. There is one for each user who asks, and one of the jobs of all users
- * for the administrators.
+ * asks for it again and again. Each user who asks has one trace; the administrators share one of all
+ * users' jobs.
  *
  * Bounded: a trace keeps the latest TRACE_MAX jobs. Each is kept for at least TRACE_KEEP_NS, so that
  * every client that asks that often gets it; when there is no place, the jobs that end then are

@@ -229,7 +229,8 @@ static void an_unfinished_job_says_why_it_waits(void **state) {
         job.ended_ns = END_NS;
         assert_int_equal(trace_file_add(document->file, &job, "queued (2 jobs ahead)"), 0);
         document_end(document);
-        event = event_of(document, "X", "waits for its turn", 0);
+        event = event_of(document, "X", "waits", 0);
+        assert_string_equal(argument(event, "waited_for_jobs_us"), "");
         assert_span(event, "2000.000", "7000.000");
         assert_string_equal(argument(event, "waits"), "queued (2 jobs ahead)");
         assert_string_equal(argument(event, "state"), "waiting");

@@ -438,17 +438,30 @@ static void a_client_that_does_not_read_is_dropped(void **state) {
         fake_free(fake);
 }
 
+static bool has_completion(const Gpuq__V1__Reply *reply, uint64_t id) {
+        if (reply->body_case != GPUQ__V1__REPLY__BODY_COMPLETIONS)
+                return false;
+        for (size_t i = 0; i < reply->completions->n_completions; ++i)
+                if (reply->completions->completions[i]->id == id)
+                        return true;
+        return false;
+}
+
 static void requests_wait_until_earlier_answers_are_read(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
         Session *session = fake->supervisor->clients.sessions;
-
-        fake_submit_many(client, (FakeJob){.arena = 999}, N_UNREAD_JOBS);
+        uint64_t first = fake_submit_many(client, (FakeJob){.arena = 999}, N_UNREAD_JOBS);
+        bool has_status = false, has_last = false;
 
         send_status_get(client);
         assert_true(wire_pending(session->wire) > SESSION_UNREAD_MAX);
-        while (fake_receive(client)->body_case != GPUQ__V1__REPLY__BODY_STATUS)
-                ;
+        while (!has_status || !has_last) {
+                const Gpuq__V1__Reply *reply = fake_receive(client);
+
+                has_status |= reply->body_case == GPUQ__V1__REPLY__BODY_STATUS;
+                has_last |= has_completion(reply, first + N_UNREAD_JOBS - 1);
+        }
         fake_client_close(client);
         fake_free(fake);
 }
@@ -533,32 +546,39 @@ static const Session *served_session(const FakeClient *client) {
         return session;
 }
 
+#define N_WIDE_JOBS 60u /* so many of them take several turns */
+
+/* Jobs of 200 buffers that are not there, unseen. */
+static void send_wide_jobs(FakeClient *client, size_t n) {
+        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
+        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers[200];
+
+        buffer.arena = 999;
+        for (size_t i = 0; i < ARRAY_SIZE(buffers); ++i)
+                buffers[i] = &buffer;
+        job.buffers = buffers;
+        job.n_buffers = ARRAY_SIZE(buffers);
+        client->is_unseen = true;
+        send_jobs(client, &job, n, true);
+}
+
 /* So many buffers that they take several turns, though two other sessions of the user always have
  * something to say: meanwhile others are served. What is said behind it is served behind it. */
 static void a_message_is_served_in_parts(void **state) {
-        enum { N_JOBS = 60, N_BUFFERS = 200 };
-        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
-        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers[N_BUFFERS];
         Fake *fake = fake_new(1, NULL);
         FakeClient *other = fake_client(fake, FAKE_UID + 1), *client = fake_client(fake, FAKE_UID);
         FakeClient *busy[] = {fake_client(fake, FAKE_UID), fake_client(fake, FAKE_UID)};
         const Session *session = served_session(client);
         size_t n_served = 0;
 
-        buffer.arena = 999;
-        for (size_t i = 0; i < N_BUFFERS; ++i)
-                buffers[i] = &buffer;
-        job.buffers = buffers;
-        job.n_buffers = N_BUFFERS;
-        client->is_unseen = true;
-        send_jobs(client, &job, N_JOBS, true);
-        send_jobs(client, &job, 1, true);
+        send_wide_jobs(client, N_WIDE_JOBS);
+        send_wide_jobs(client, 1);
         while (!session->unfinished.n_served)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         fake_submit_unseen(other, (FakeJob){.arena = 999});
         while (!served_session(other)->last_tag)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
-        assert_in_range(session->unfinished.n_served, 1, N_JOBS - 1);
+        assert_in_range(session->unfinished.n_served, 1, N_WIDE_JOBS - 1);
         while (session->unfinished.n_served) {
                 for (size_t i = 0; i < ARRAY_SIZE(busy); ++i)
                         fake_submit_unseen(busy[i], (FakeJob){.arena = 999});
@@ -567,9 +587,9 @@ static void a_message_is_served_in_parts(void **state) {
                 n_served = session->unfinished.n_served;
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         }
-        while (session->last_tag < N_JOBS + 1)
+        while (session->last_tag < N_WIDE_JOBS + 1)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
-        for (uint32_t tag = 1; tag <= N_JOBS + 1; ++tag)
+        for (uint32_t tag = 1; tag <= N_WIDE_JOBS + 1; ++tag)
                 fake_completion(client, (uint64_t)client->session << 32 | tag);
         fake_client_close(other);
         fake_client_close(busy[0]);
@@ -580,21 +600,12 @@ static void a_message_is_served_in_parts(void **state) {
 
 /* Told by the other process before gpuqd has served all of its message. */
 static void a_job_may_follow_one_of_a_message_that_is_not_served_yet(void **state) {
-        enum { N_JOBS = 60, N_BUFFERS = 200 };
-        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
-        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers[N_BUFFERS];
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID), *follower = fake_client(fake, FAKE_UID);
         const Session *session = served_session(client);
-        uint64_t last = (uint64_t)client->session << 32 | N_JOBS;
+        uint64_t last = (uint64_t)client->session << 32 | N_WIDE_JOBS;
 
-        buffer.arena = 999;
-        for (size_t i = 0; i < N_BUFFERS; ++i)
-                buffers[i] = &buffer;
-        job.buffers = buffers;
-        job.n_buffers = N_BUFFERS;
-        client->is_unseen = true;
-        send_jobs(client, &job, N_JOBS, true);
+        send_wide_jobs(client, N_WIDE_JOBS);
         while (!session->unfinished.n_served)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         fake_expect_end(follower, fake_submit_unseen(follower, (FakeJob){.after = last}),
@@ -605,20 +616,11 @@ static void a_job_may_follow_one_of_a_message_that_is_not_served_yet(void **stat
 }
 
 static void a_session_may_end_within_a_message(void **state) {
-        enum { N_JOBS = 60, N_BUFFERS = 200 };
-        Gpuq__V1__Job job = GPUQ__V1__JOB__INIT;
-        Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers[N_BUFFERS];
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
         const Session *session = served_session(client);
 
-        buffer.arena = 999;
-        for (size_t i = 0; i < N_BUFFERS; ++i)
-                buffers[i] = &buffer;
-        job.buffers = buffers;
-        job.n_buffers = N_BUFFERS;
-        client->is_unseen = true;
-        send_jobs(client, &job, N_JOBS, true);
+        send_wide_jobs(client, N_WIDE_JOBS);
         while (!session->unfinished.n_served)
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
         fake_client_close(client);

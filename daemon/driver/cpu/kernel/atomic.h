@@ -7,7 +7,10 @@
  * same, because the host has no narrower scope than the system.
  */
 
-/* Replaces *p by what change makes of it. */
+/*
+ * Replaces *p by what change makes of it. A thread that changes nothing may be waiting for another
+ * thread of its block, which must then run.
+ */
 template <class T, class Change> static inline T gpuq_cpu_atomic(T *p, Change change) {
         T old, wanted;
 
@@ -16,6 +19,8 @@ template <class T, class Change> static inline T gpuq_cpu_atomic(T *p, Change ch
                 wanted = change(old);
         while (!__atomic_compare_exchange(p, &old, &wanted, true, __ATOMIC_ACQ_REL,
                                           __ATOMIC_RELAXED));
+        if (!__builtin_memcmp(&old, &wanted, sizeof(T)))
+                gpuq_cpu_image.runtime->relax(0);
         return old;
 }
 
@@ -49,15 +54,15 @@ template <class T> static inline T gpuq_cpu_cas(T *p, T compare, T value) {
                 return gpuq_cpu_cas(p, compare, value);                                            \
         }
 #define GPUQ_CPU_INTEGER(T)                                                                        \
-        GPUQ_CPU_ATOMIC(T, Add, __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL))                    \
-        GPUQ_CPU_ATOMIC(T, Exch, __atomic_exchange_n(p, value, __ATOMIC_ACQ_REL))                  \
+        GPUQ_CPU_ATOMIC(T, Add, gpuq_cpu_atomic(p, [=](auto old) { return old + value; }))         \
+        GPUQ_CPU_ATOMIC(T, Exch, gpuq_cpu_atomic(p, [=](auto) { return value; }))                  \
         GPUQ_CPU_ATOMIC(T, Min,                                                                    \
                         gpuq_cpu_atomic(p, [=](T old) { return value < old ? value : old; }))      \
         GPUQ_CPU_ATOMIC(T, Max,                                                                    \
                         gpuq_cpu_atomic(p, [=](T old) { return value > old ? value : old; }))      \
-        GPUQ_CPU_ATOMIC(T, And, __atomic_fetch_and(p, value, __ATOMIC_ACQ_REL))                    \
-        GPUQ_CPU_ATOMIC(T, Or, __atomic_fetch_or(p, value, __ATOMIC_ACQ_REL))                      \
-        GPUQ_CPU_ATOMIC(T, Xor, __atomic_fetch_xor(p, value, __ATOMIC_ACQ_REL))                    \
+        GPUQ_CPU_ATOMIC(T, And, gpuq_cpu_atomic(p, [=](auto old) { return old & value; }))         \
+        GPUQ_CPU_ATOMIC(T, Or, gpuq_cpu_atomic(p, [=](auto old) { return old | value; }))          \
+        GPUQ_CPU_ATOMIC(T, Xor, gpuq_cpu_atomic(p, [=](auto old) { return old ^ value; }))         \
         GPUQ_CPU_CAS(T)
 #define GPUQ_CPU_FLOAT(T)                                                                          \
         GPUQ_CPU_ATOMIC(T, Add, gpuq_cpu_atomic(p, [=](T old) { return old + value; }))            \
@@ -73,8 +78,8 @@ GPUQ_CPU_FLOAT(float)
 GPUQ_CPU_FLOAT(double)
 GPUQ_CPU_CAS(unsigned short)
 
-GPUQ_CPU_ATOMIC(int, Sub, __atomic_fetch_sub(p, value, __ATOMIC_ACQ_REL))
-GPUQ_CPU_ATOMIC(unsigned int, Sub, __atomic_fetch_sub(p, value, __ATOMIC_ACQ_REL))
+GPUQ_CPU_ATOMIC(int, Sub, gpuq_cpu_atomic(p, [=](auto old) { return old - value; }))
+GPUQ_CPU_ATOMIC(unsigned int, Sub, gpuq_cpu_atomic(p, [=](auto old) { return old - value; }))
 GPUQ_CPU_ATOMIC(unsigned int, Inc,
                 gpuq_cpu_atomic(p, [=](unsigned int old) { return old >= value ? 0 : old + 1; }))
 GPUQ_CPU_ATOMIC(unsigned int, Dec, gpuq_cpu_atomic(p, [=](unsigned int old) {

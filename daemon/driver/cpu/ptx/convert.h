@@ -61,17 +61,11 @@ PTX_NARROW(u64_f64, uint64_t, f64, double)
 #undef PTX_NARROW
 
 /* A double that a half is made of: enough bits, and odd where some were lost. */
-PTX_CALL double ptx_s64_half(int64_t x) {
-        uint64_t magnitude = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-        double y = (double)(magnitude >> 11 << 11 | ((magnitude & 2047) != 0) << 11 |
-                            (magnitude < 1ull << 52 ? magnitude & 2047 : 0));
-
-        if (magnitude < 1ull << 53)
-                y = (double)magnitude;
-        return x < 0 ? -y : y;
-}
 PTX_INLINE double ptx_u64_half(uint64_t x) {
-        return x >> 63 ? 0x1p63 : ptx_s64_half((int64_t)x);
+        return (double)(x < 1ull << 53 ? x : x >> 11 << 11 | (uint64_t)((x & 2047) != 0) << 11);
+}
+PTX_INLINE double ptx_s64_half(int64_t x) {
+        return x < 0 ? -ptx_u64_half(0 - (uint64_t)x) : ptx_u64_half((uint64_t)x);
 }
 
 /* To nearest with ties away from zero, in the 10 bits of fraction that tf32 has. */

@@ -34,13 +34,10 @@ PTX_ACCESS(s32, int32_t)
 PTX_ACCESS(u64, uint64_t)
 #undef PTX_ACCESS
 
-#define PTX_ATOMIC(name, T, U, expression)                                                         \
-        PTX_INLINE U ptx_atom_##name##_##T(uint64_t at, U value) {                                 \
-                U *p = (U *)at;                                                                    \
-                                                                                                   \
-                return expression;                                                                 \
-        }
-/* Replaces *p by what the expression makes of old and value. */
+/*
+ * Replaces *p by what the expression makes of old and value. A thread that changes nothing may be
+ * waiting for another one of its block, which must then run.
+ */
 #define PTX_CHANGE(name, T, U, expression)                                                         \
         PTX_INLINE U ptx_atom_##name##_##T(uint64_t at, U value) {                                 \
                 U *p = (U *)at, old = __atomic_load_n(p, __ATOMIC_RELAXED);                        \
@@ -48,6 +45,8 @@ PTX_ACCESS(u64, uint64_t)
                 while (!__atomic_compare_exchange_n(p, &old, (U)(expression), 1, __ATOMIC_ACQ_REL, \
                                                     __ATOMIC_RELAXED))                             \
                         ;                                                                          \
+                if (old == (U)(expression))                                                        \
+                        ptx_relax();                                                               \
                 return old;                                                                        \
         }
 #define PTX_CAS(T, U)                                                                              \
@@ -60,12 +59,12 @@ PTX_ACCESS(u64, uint64_t)
                 return old;                                                                        \
         }
 #define PTX_ATOMICS(bits)                                                                          \
-        PTX_ATOMIC(and, b##bits, uint##bits##_t, __atomic_fetch_and(p, value, __ATOMIC_ACQ_REL))   \
-        PTX_ATOMIC(or, b##bits, uint##bits##_t, __atomic_fetch_or(p, value, __ATOMIC_ACQ_REL))     \
-        PTX_ATOMIC(xor, b##bits, uint##bits##_t, __atomic_fetch_xor(p, value, __ATOMIC_ACQ_REL))   \
-        PTX_ATOMIC(exch, b##bits, uint##bits##_t, __atomic_exchange_n(p, value, __ATOMIC_ACQ_REL)) \
-        PTX_ATOMIC(add, u##bits, uint##bits##_t, __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL))   \
-        PTX_ATOMIC(add, s##bits, uint##bits##_t, __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL))   \
+        PTX_CHANGE(and, b##bits, uint##bits##_t, old &value)                                       \
+        PTX_CHANGE(or, b##bits, uint##bits##_t, old | value)                                       \
+        PTX_CHANGE(xor, b##bits, uint##bits##_t, old ^ value)                                      \
+        PTX_CHANGE(exch, b##bits, uint##bits##_t, value)                                           \
+        PTX_CHANGE(add, u##bits, uint##bits##_t, old + value)                                      \
+        PTX_CHANGE(add, s##bits, uint##bits##_t, old + value)                                      \
         PTX_CHANGE(min, u##bits, uint##bits##_t, ptx_min_u##bits(old, value))                      \
         PTX_CHANGE(max, u##bits, uint##bits##_t, ptx_max_u##bits(old, value))                      \
         PTX_CHANGE(min, s##bits, uint##bits##_t,                                                   \
@@ -85,7 +84,6 @@ PTX_CHANGE(add, bf16, uint16_t, ptx_add_rn_bf16(old, value, 0))
 PTX_CHANGE(add, f16x2, uint32_t, ptx_add_rn_f16x2(old, value, 0))
 PTX_CHANGE(add, bf16x2, uint32_t, ptx_add_rn_bf16x2(old, value, 0))
 #undef PTX_ATOMICS
-#undef PTX_ATOMIC
 #undef PTX_CHANGE
 #undef PTX_CAS
 

@@ -6,23 +6,27 @@
  * Barriers, shuffles, votes and reductions.
  */
 
-/* Barrier 0 of all threads is that of __syncthreads(). */
-PTX_INLINE uint32_t ptx_bar_popc(uint32_t id, uint32_t n, uint8_t p) {
-        if (id == 0 && n == 0)
+/*
+ * Barrier 0 of all threads is that of __syncthreads(), also when their number is given. With bar.arrive
+ * or fewer threads it is another barrier.
+ */
+PTX_INLINE uint32_t ptx_bar_popc(const PtxThread *t, uint32_t id, uint32_t n, uint8_t p) {
+        if (id == 0 && (n == 0 || n == ptx_n_threads(t)))
                 return gpuq_cpu_image.runtime->barrier(GPUQ_CPU_BARRIER_BLOCK, p);
         return gpuq_cpu_image.runtime->named(id, n, p, 1);
 }
-PTX_INLINE void ptx_bar_sync(uint32_t id, uint32_t n) {
-        (void)ptx_bar_popc(id, n, 0);
+PTX_INLINE void ptx_bar_sync(const PtxThread *t, uint32_t id, uint32_t n) {
+        (void)ptx_bar_popc(t, id, n, 0);
 }
-PTX_INLINE void ptx_bar_arrive(uint32_t id, uint32_t n) {
+PTX_INLINE void ptx_bar_arrive(const PtxThread *t, uint32_t id, uint32_t n) {
+        (void)t;
         (void)gpuq_cpu_image.runtime->named(id, n, 0, 0);
 }
-PTX_INLINE uint8_t ptx_bar_or(uint32_t id, uint32_t n, uint8_t p) {
-        return ptx_bar_popc(id, n, p) != 0;
+PTX_INLINE uint8_t ptx_bar_or(const PtxThread *t, uint32_t id, uint32_t n, uint8_t p) {
+        return ptx_bar_popc(t, id, n, p) != 0;
 }
-PTX_INLINE uint8_t ptx_bar_and(uint32_t id, uint32_t n, uint8_t p) {
-        return ptx_bar_popc(id, n, !p) == 0;
+PTX_INLINE uint8_t ptx_bar_and(const PtxThread *t, uint32_t id, uint32_t n, uint8_t p) {
+        return ptx_bar_popc(t, id, n, !p) == 0;
 }
 
 PTX_INLINE uint64_t ptx_warp(GpuqCpuWarp operation, uint32_t mask, uint64_t value,

@@ -95,39 +95,57 @@ static Failure *submit_check_buffer(const Submitter *submitter, size_t index,
         return NULL;
 }
 
-/* Device memory determines the device. Host memory is copied, for an INOUT buffer there and back. */
-static Failure *submit_check_place(const JobBuffer *buffer, size_t index, JobSpec *spec) {
-        int *device = &spec->device, index_there;
+/*
+ * Device memory determines the device of a job that names none: its first buffer there that the job
+ * writes, else the first that it reads.
+ */
+static bool submit_is_home(const JobBuffer *buffer, const JobBuffer *home) {
+        return !home || (home->direction == JOB_IN && buffer->direction != JOB_IN);
+}
 
-        if (buffer->arena->place != ARENA_DEVICE) {
-                spec->n_moved += buffer->length << (buffer->direction == JOB_INOUT);
-                return NULL;
+/* Memory of other devices is used where it is. */
+static Failure *submit_check_reach(const Engine *engine, const JobSpec *spec) {
+        const Device *device = &engine->devices[spec->device];
+
+        for (size_t i = 0; i < spec->n_buffers; ++i) {
+                const Arena *arena = spec->buffers[i].arena;
+
+                if (arena->place != ARENA_DEVICE || device_reaches(device, arena->device->index))
+                        continue;
+                return failure_new(FAILURE_INVALID,
+                                   "buffer %zu: arena %llu is on device %u, whose memory device %u "
+                                   "cannot access; copy it through host memory",
+                                   i + 1, (unsigned long long)arena->id, arena->device->index,
+                                   device->index);
         }
-        index_there = (int)buffer->arena->device->index;
-        if (*device >= 0 && *device != index_there)
-                return failure_new(
-                        FAILURE_INVALID,
-                        "buffer %zu: arena %llu is on device %d, but the job needs device %d",
-                        index + 1, (unsigned long long)buffer->arena->id, index_there, *device);
-        *device = index_there;
         return NULL;
 }
 
+/* Host memory is copied, for an INOUT buffer there and back. */
 static Failure *submit_check_buffers(const Submitter *submitter, const Gpuq__V1__Job *job,
                                      JobBuffer *buffers, JobSpec *spec) {
+        const JobBuffer *home = NULL;
         Arena *before = NULL;
         Failure *failure;
 
         for (size_t i = 0; i < job->n_buffers; ++i, before = buffers[i - 1].arena) {
-                failure = submit_check_buffer(submitter, i, job->buffers[i], before, &buffers[i]);
-                if (!failure)
-                        failure = submit_check_place(&buffers[i], i, spec);
+                JobBuffer *buffer = &buffers[i];
+
+                failure = submit_check_buffer(submitter, i, job->buffers[i], before, buffer);
                 if (failure)
                         return failure;
+                if (buffer->arena->place != ARENA_DEVICE)
+                        spec->n_moved += buffer->length << (buffer->direction == JOB_INOUT);
+                else if (submit_is_home(buffer, home))
+                        home = buffer;
         }
         spec->buffers = buffers;
         spec->n_buffers = job->n_buffers;
-        return NULL;
+        if (!home)
+                return NULL;
+        if (spec->device < 0)
+                spec->device = (int)home->arena->device->index;
+        return submit_check_reach(submitter->engine, spec);
 }
 
 /* The worker writes there, so it is checked like a buffer. */

@@ -295,7 +295,7 @@ static void wrong_buffers_are_told_apart(void **state) {
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_NOT_FOUND, "no arena 12345");
         id = fake_submit(client, (FakeJob){.arena = device, .length = 1, .device = 2});
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_INVALID,
-                        "on device 0, but the job needs device 1");
+                        "on device 0, whose memory device 1 cannot access; copy it through");
         id = fake_submit(client, (FakeJob){.device = 3});
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_NOT_FOUND,
                         "no device 2: this machine has 2 devices, 0 to 1");

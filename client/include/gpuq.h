@@ -195,7 +195,8 @@ GPUQ_API int gpuq_buffer_new_uninitialized(gpuq_client *client, size_t size,
                                            gpuq_buffer **ret_buffer);
 /**
  * gpuq_buffer_new_device() - allocate device memory, filled with zeros, that persists between jobs
- * @device: index, or -1: the daemon chooses
+ * @device: index, or -1: the device of this client's first device memory; the daemon divides clients
+ *          among devices
  */
 GPUQ_API int gpuq_buffer_new_device(gpuq_client *client, size_t size, int device,
                                     gpuq_buffer **ret_buffer);

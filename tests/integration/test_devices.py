@@ -89,6 +89,34 @@ def test_devices_that_a_user_may_use(start_gpuqd):
                                       "ask its administrator")
 
 
+def test_device_memory_of_a_session_is_together_and_sessions_are_divided(own_gpuqd):
+    clients = [own_gpuqd.connect() for _ in range(6)]
+    homes = [{client.device_arena(4096).device for _ in range(3)} for client in clients]
+    assert all(len(home) == 1 for home in homes)
+    assert sorted(home.pop() for home in homes) == [0, 0, 0, 1, 1, 1]
+
+
+def test_device_memory_goes_where_there_is_some_already(own_gpuqd):
+    first, second = own_gpuqd.connect(), own_gpuqd.connect()
+    named = first.device_arena(4096, 1)
+    second.open_arena(named.id)
+    assert first.device_arena(4096).device == second.device_arena(4096).device == 1
+
+
+def test_the_place_of_a_session_that_has_gone_is_taken_again(own_gpuqd):
+    first, second = own_gpuqd.connect(), own_gpuqd.connect()
+    assert (first.device_arena(4096).device, second.device_arena(4096).device) == (0, 1)
+    first.close()
+    until(lambda: own_gpuqd.connect().device_arena(4096).device == 0, "the place to be free")
+
+
+def test_a_session_moves_from_a_device_that_is_drained(own_gpuqd):
+    client = own_gpuqd.connect()
+    assert client.device_arena(4096).device == 0
+    own_gpuqd.run("drain", 0)
+    assert [client.device_arena(4096).device for _ in range(2)] == [1, 1]
+
+
 # ---- jobs with memory of both devices ----
 
 @pytest.fixture

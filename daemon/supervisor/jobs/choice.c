@@ -7,6 +7,7 @@
 #include "util/list.h"
 
 #define CHOICE_START_NS 20000000ull /* the cost of starting a worker */
+#define CHOICE_HOME_NS  50000000ull /* of a home: more than a start, so that data is divided */
 #define CHOICE_BROKEN_NS                                                                           \
         86400000000000ull /* the cost of a device on which the user's worker does not start */
 #define CHOICE_DRAINED_NS                                                                          \
@@ -83,7 +84,8 @@ static uint64_t choice_penalty_ns(const Device *device, const User *user) {
         return health_takes_jobs(&device->health) ? 0 : CHOICE_DRAINED_NS;
 }
 
-Device *choice_device(Engine *engine, User *user) {
+/* Return: the device that costs least, where each home of a submitter costs @home_ns. */
+static Device *choice_cheapest(Engine *engine, User *user, uint64_t home_ns) {
         uint64_t now_ns, best_ns = UINT64_MAX;
         Device *best = &engine->devices[0];
 
@@ -92,8 +94,8 @@ Device *choice_device(Engine *engine, User *user) {
         now_ns = engine_now(engine);
         for (size_t i = 0; i < engine->n_devices; ++i) {
                 Device *device = &engine->devices[i];
-                uint64_t cost_ns =
-                        choice_cost(device, user, now_ns) + choice_penalty_ns(device, user);
+                uint64_t cost_ns = choice_cost(device, user, now_ns) +
+                                   choice_penalty_ns(device, user) + device->n_homes * home_ns;
 
                 if (cost_ns < best_ns) {
                         best = device;
@@ -101,4 +103,23 @@ Device *choice_device(Engine *engine, User *user) {
                 }
         }
         return best;
+}
+
+Device *choice_device(Engine *engine, User *user) {
+        return choice_cheapest(engine, user, 0);
+}
+
+static bool choice_may_stay(const Submitter *submitter) {
+        Device *home = submitter->home;
+
+        return home && choice_cost(home, submitter->user, engine_now(submitter->engine)) +
+                                       choice_penalty_ns(home, submitter->user) <
+                               CHOICE_BROKEN_NS;
+}
+
+Device *choice_home(Submitter *submitter) {
+        if (!choice_may_stay(submitter))
+                submitter_settle(submitter, choice_cheapest(submitter->engine, submitter->user,
+                                                            CHOICE_HOME_NS));
+        return submitter->home;
 }

@@ -7,6 +7,7 @@
 #include "util/list.h"
 
 #define CHOICE_START_NS 20000000ull /* the cost of starting a worker */
+#define CHOICE_PATIENCE 8u /* a start costs nothing after so many times its cost of busy devices */
 #define CHOICE_HOME_NS  50000000ull /* of a home: more than a start, so that data is divided */
 #define CHOICE_BROKEN_NS                                                                           \
         86400000000000ull /* the cost of a device on which the user's worker does not start */
@@ -22,8 +23,34 @@ static Slot *choice_slot(Device *device, User *user) {
         return lane ? lane->slot : slot_find(device->engine, user, device);
 }
 
-/* The cost of starting a worker counts, so that short jobs do not start workers on every device of
- * the machine. */
+static uint64_t choice_busy_ns(const Device *device, uint64_t now_ns) {
+        return device->n_queued || device->n_running ? now_ns - device->busy_ns : 0;
+}
+
+/* Return: for how long all devices with a worker of this user have been busy. */
+static uint64_t choice_pressed_ns(User *user, Engine *engine, uint64_t now_ns) {
+        uint64_t pressed_ns = UINT64_MAX;
+
+        for (size_t i = 0; i < engine->n_devices; ++i) {
+                const Slot *slot = choice_slot(&engine->devices[i], user);
+
+                if (slot && slot->executor)
+                        pressed_ns = MIN(pressed_ns, choice_busy_ns(&engine->devices[i], now_ns));
+        }
+        return pressed_ns == UINT64_MAX ? 0 : pressed_ns;
+}
+
+/*
+ * The cost of starting a worker counts, so that a few short jobs do not start workers on every device
+ * of the machine. It counts less the longer the user's other devices have been busy: a client waits
+ * for its short jobs before it submits more, so their load never looks long.
+ */
+static uint64_t choice_start_ns(const Device *device, User *user, uint64_t now_ns) {
+        uint64_t pressed_ns = choice_pressed_ns(user, device->engine, now_ns);
+
+        return CHOICE_START_NS - MIN(CHOICE_START_NS, pressed_ns / CHOICE_PATIENCE);
+}
+
 static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         Slot *slot = choice_slot(device, user);
         uint64_t cost_ns = device->load_ns;
@@ -32,7 +59,8 @@ static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         if (slot && (slot->claim || pressure_is_on(&slot->pressure, now_ns)))
                 return cost_ns + CHOICE_BROKEN_NS;
         if (!slot || !slot->executor)
-                return cost_ns + CHOICE_START_NS + (slot && slot->problem ? CHOICE_BROKEN_NS : 0);
+                return cost_ns + choice_start_ns(device, user, now_ns) +
+                       (slot && slot->problem ? CHOICE_BROKEN_NS : 0);
 
         executor = slot->executor;
         if (!TAILQ_EMPTY(&executor->inflight))

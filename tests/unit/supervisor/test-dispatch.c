@@ -545,6 +545,26 @@ static void each_worker_is_given_an_arena_once(void **state) {
         fake_free(fake);
 }
 
+/* Short jobs, of which few wait at any time. */
+static void another_device_is_used_once_the_first_is_never_idle(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        Device *first = &fake->supervisor->engine.devices[0];
+        uint64_t id;
+
+        fake_submit_many(client, (FakeJob){}, 3);
+        assert_int_equal(fake_worker(fake, 0, 3)->device, 0);
+        fake_turn(fake);
+        assert_int_equal(fake->n_workers, 1);
+
+        first->busy_ns -= 200000000;
+        id = fake_submit(client, (FakeJob){});
+        assert_int_equal(fake_worker(fake, 1, 1)->jobs[0], id);
+        assert_int_equal(fake->workers[1].device, 1);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void a_job_waits_while_its_module_loads_on_another_device(void **state) {
         Fake *fake = fake_new(2, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
@@ -713,6 +733,7 @@ int main(void) {
                 cmocka_unit_test(another_process_can_wait_for_a_job),
                 cmocka_unit_test(a_dead_clients_waiting_jobs_go),
                 cmocka_unit_test(each_worker_is_given_an_arena_once),
+                cmocka_unit_test(another_device_is_used_once_the_first_is_never_idle),
                 cmocka_unit_test(a_job_waits_while_its_module_loads_on_another_device),
                 cmocka_unit_test(a_module_that_does_not_load_fails_the_jobs_that_need_it),
                 cmocka_unit_test(an_idle_worker_is_stopped_but_not_one_that_holds_variables),

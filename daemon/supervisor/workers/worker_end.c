@@ -254,7 +254,6 @@ void worker_tick(Worker *worker, uint64_t now_ns) {
 
 void worker_exited(Worker *worker, int status, const char *text) {
         _cleanup_(failure_freep) Failure *failure = NULL;
-        bool was_stopping = worker->state == WORKER_STOPPING;
 
         worker_read_rest(worker);
         failure = worker_describe_exit(status, text);
@@ -265,7 +264,8 @@ void worker_exited(Worker *worker, int status, const char *text) {
                 worker_lost(worker, FAULT_CRASH, failure, NULL);
         if (worker->executor.device)
                 log_info("worker %d ended: %s", worker->executor.pid,
-                         was_stopping && worker->was_killed ? "gpuqd ended it" : failure->text);
+                         worker->cause == FAULT_STOPPED && worker->was_killed ? "gpuqd ended it"
+                                                                              : failure->text);
         if (worker->executor.device && !worker->lacked_memory)
                 eviction_freed(worker->executor.device);
         worker_close(worker);

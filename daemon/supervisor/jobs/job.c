@@ -184,12 +184,6 @@ Job *job_find(const Engine *engine, uint64_t id) {
         return job;
 }
 
-static void job_drop_edges(JobEdge *edges, size_t n_edges) {
-        for (size_t i = 0; i < n_edges; ++i)
-                if (edges[i].before)
-                        job_edge_remove(&edges[i]);
-}
-
 void job_release(Job *job) {
         for (size_t i = 0; i < job->work.n_buffers; ++i)
                 arena_unref(job->work.buffers[i].arena);
@@ -197,6 +191,15 @@ void job_release(Job *job) {
                 module_unref(job->work.kernels[i].module);
         job->work.word = arena_unref(job->work.word);
         job->work.n_buffers = job->work.n_kernels = 0;
+}
+
+static void job_drop_edges(JobEdge *edges, size_t n_edges) {
+        for (size_t i = 0; i < n_edges; ++i)
+                if (edges[i].before)
+                        job_edge_remove(&edges[i]);
+}
+
+void job_forget_after(Job *job) {
         job_drop_edges(job->edges.after, job->edges.n_after);
         job->edges.n_after = 0;
 }
@@ -219,6 +222,7 @@ Job *job_free(Job *job) {
         if (job->outcome.texts.user)
                 user_uncharge(&job->outcome.texts);
         job->user->n_held--;
+        job_drop_edges(job->edges.after, job->edges.n_after);
         job_drop_edges(job->edges.order, job->edges.n_order);
         job_release(job);
         free(job->edges.order);

@@ -166,7 +166,7 @@ typedef struct JobWork {
 
 /* Its predecessors and successors. */
 typedef struct JobEdges {
-        JobEdge *after;  /* predecessors that the client named; none once it ended */
+        JobEdge *after;  /* predecessors that the client named */
         JobEdge *order;  /* predecessors by buffers; an allocation of its own */
         OrderNode *node; /* in submitter->order, until it ends and is no gap */
         size_t n_after;
@@ -281,8 +281,10 @@ static inline size_t job_steps(const Job *job) {
 uint64_t job_memory(const Job *job);
 /** job_find() - an unfinished job. Return: NULL: none has this id. */
 Job *job_find(const Engine *engine, uint64_t id);
-/** job_release() - release arenas, modules and the jobs that it depended on after the end. Repeating it is harmless. */
+/** job_release() - release arenas and modules after the end. Repeating it is harmless. */
 void job_release(Job *job);
+/** job_forget_after() - before it ends without having run: it depends on no job any more. */
+void job_forget_after(Job *job);
 
 /** job_watch() - call @watch at the end; it stays the caller's. */
 void job_watch(Job *job, JobWatch *watch);

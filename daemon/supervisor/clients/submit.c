@@ -213,8 +213,16 @@ static Failure *submit_check_ended(const Submitter *submitter, uint64_t id) {
                                entry->text ? entry->text : "");
 }
 
+/* Jobs that are named one after the other were mostly submitted so. */
+static Job *submit_find_job(const Submitter *submitter, const Job *previous, uint64_t id) {
+        Job *next = previous ? TAILQ_NEXT(previous, user_link) : NULL;
+
+        return next && next->id == id ? next : job_find(submitter->engine, id);
+}
+
+/* @previous: the job that was named before this one, or NULL. */
 static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own, uint64_t id,
-                                        Job **ret_job) {
+                                        const Job *previous, Job **ret_job) {
         Job *job;
 
         *ret_job = NULL;
@@ -229,7 +237,7 @@ static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own
                                    "the job depends on job " JOB_ID_FORMAT
                                    ", which is detached; jobs cannot depend on detached jobs",
                                    JOB_ID_PARTS(id));
-        job = job_find(submitter->engine, id);
+        job = submit_find_job(submitter, previous, id);
         if (!job)
                 return submit_check_ended(submitter, id);
         if (job->user != submitter->user)
@@ -243,11 +251,12 @@ static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own
 
 static Failure *submit_check_after(const Submitter *submitter, const Gpuq__V1__Job *job,
                                    Job **after, JobSpec *spec) {
+        Job *before = NULL;
         Failure *failure;
-        Job *before;
 
         for (size_t i = 0; i < job->n_after; ++i) {
-                failure = submit_check_dependency(submitter, spec->id, job->after[i], &before);
+                failure = submit_check_dependency(submitter, spec->id, job->after[i], before,
+                                                  &before);
                 if (failure)
                         return failure;
                 if (before)

@@ -346,7 +346,7 @@ static bool place_is_sent(const Job *job) {
 }
 
 void place_end_soon(Job *job, JobState state, Failure *failure) {
-        if (job->verdict.failure || job_is_ended(job)) {
+        if (job_end_is_decided(job)) {
                 failure_free(failure);
                 return;
         }

@@ -221,7 +221,8 @@ def test_asynchronous_copies_and_cache_hints(client):
         mov.u32 %r1, tile;
         createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
         cp.async.cg.shared.global [%r1], [%rd1], 16;
-        cp.async.ca.shared.global [%r1+4], [%rd1], 8, 4;
+        cp.async.wait_all;
+        cp.async.ca.shared.global [%r1+8], [%rd1], 8, 4;
         cp.async.commit_group;
         cp.async.wait_group 0;
         ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1];
@@ -231,7 +232,7 @@ def test_asynchronous_copies_and_cache_hints(client):
 """, format=pb.PTX)
     results = out(client, 4)
     client.run_well(Job().launch(module, "copy", [In(client.array(numpy.arange(1, 5, dtype=numpy.int32))), Out(results)]))
-    assert list(results.array(numpy.int32)) == [1, 1, 0, 4]
+    assert list(results.array(numpy.int32)) == [1, 2, 1, 0]
 
 
 def test_a_division_by_zero_gives_a_number(client):
@@ -300,25 +301,29 @@ def test_so_may_a_thread_of_a_kernel_from_source(client):
     assert list(flags.array(numpy.int32)) == [7, 7]
 
 
-def test_barrier_0_is_the_same_with_the_number_of_all_threads(client):
+def test_barrier_0_with_and_without_the_number_of_all_threads(client):
     module = client.load(HEAD + """
 .visible .entry meet(.param .u64 out)
 {
-        .reg .pred %p<2>;
-        .reg .b32 %r<3>;
+        .reg .b32 %r<6>;
         .reg .b64 %rd<3>;
+        .shared .align 4 .u32 note[64];
         ld.param.u64 %rd1, [out];
         mov.u32 %r1, %tid.x;
-        setp.lt.u32 %p1, %r1, 32;
-        @%p1 bra few;
-        bar.sync 0, 64;
-        bra met;
-few:
+        mov.u32 %r2, note;
+        mad.lo.u32 %r2, %r1, 4, %r2;
+        st.shared.u32 [%r2], %r1;
         bar.sync 0;
-met:
-        mul.wide.u32 %rd2, %r1, 4;
-        add.s64 %rd2, %rd1, %rd2;
-        st.global.u32 [%rd2], %r1;
+        xor.b32 %r3, %r1, 63;
+        mov.u32 %r4, note;
+        mad.lo.u32 %r4, %r3, 4, %r4;
+        ld.shared.u32 %r5, [%r4];
+        bar.sync 0, 64;
+        st.shared.u32 [%r2], %r5;
+        bar.sync 0, 64;
+        ld.shared.u32 %r5, [%r4];
+        mad.wide.u32 %rd2, %r1, 4, %rd1;
+        st.global.u32 [%rd2], %r5;
         ret;
 }
 """, format=pb.PTX)

@@ -97,6 +97,7 @@ static int run(Host *host, bool *ret_ok) {
                 return result_add_log(host->result, output);
 
         r = result_fail(host->result, COMPILED_FAILED, "%s", *output ? output : "");
+        host->result->was_killed = status >= 128;
         if (r == 0 && status >= 128)
                 r = result_fail(host->result, COMPILED_FAILED,
                                 "%sthe compiler was killed by signal %d: out of time or memory\n",

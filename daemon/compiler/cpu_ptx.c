@@ -185,7 +185,7 @@ int cpu_source_compile(const Request *request, Result *result) {
         int r;
 
         r = host_compile(request, result);
-        if (r < 0 || result->was_killed ||
+        if (r < 0 || result->ran_out ||
             (result->status != COMPILED_FAILED && result->status != COMPILED_NO_COMPILER))
                 return r;
 

@@ -20,7 +20,7 @@ typedef struct Result {
         char *log; /* malloc()ed, or NULL */
         Signature *signature;
         bool uncacheable; /* a later compilation may give a better result */
-        bool was_killed;  /* the compiler, by a signal: out of time or memory */
+        bool ran_out;     /* the compiler, of time or memory */
 } Result;
 
 /** result_new() - COMPILED_OK, with nothing in it. Return: 0 or -ENOMEM. */

@@ -4,6 +4,9 @@
  *
  * The translator makes C of it, and the host's C compiler makes a shared object of that, as of
  * source (driver/cpu/image.h). The signature is read from the PTX, as for a GPU.
+ *
+ * Source that the host's C++ compiler refuses takes this way too, after what makes PTX of it for
+ * GPUs: it may include the toolkit's headers, or contain PTX.
  */
 
 #include <string.h>
@@ -21,10 +24,10 @@ typedef struct CpuPtx {
         char *image;
 } CpuPtx;
 
-static void cpu_ptx_finish(CpuPtx *ptx) {
-        free(ptx->compiler);
-        free(ptx->source);
-        free(ptx->image);
+static void cpu_ptx_finish(CpuPtx *files) {
+        free(files->compiler);
+        free(files->source);
+        free(files->image);
 }
 
 /* What the signature lists is what the image shows by its name. */
@@ -39,17 +42,17 @@ static bool is_visible(const PtxVariable *variable) {
 }
 
 /* Return: 0, also where the result is that the text is wrong, or a negative errno. */
-static int translate(const Request *request, Result *result, char **ret_source) {
+static int translate(const Request *request, const Ptx *ptx, Result *result, char **ret_source) {
         _cleanup_(ptx_module_freep) PtxModule *module = NULL;
         _cleanup_(freep) char *error = NULL;
         int r;
 
-        r = ptx_module_read(request->image, strnlen(request->image, request->n_image), &module,
-                            &error);
+        r = ptx_module_read(ptx->text, ptx->n_text, &module, &error);
         if (r == 0)
                 r = ptx_translate(module, is_visible, ret_source, &error);
         if (r > 0)
-                return result_fail(result, COMPILED_FAILED, "%s: %s", request->name, error);
+                return result_fail(result, COMPILED_FAILED, "%s: %s%s", request->name,
+                                   request->format == FORMAT_SOURCE ? "in its PTX, " : "", error);
         return r;
 }
 
@@ -62,9 +65,9 @@ const char *cpu_ptx_machine(void) {
         return "-w";
 }
 
-static int compile(const Request *request, const CpuPtx *ptx, Result *result) {
+static int compile(const Request *request, const CpuPtx *files, Result *result) {
         const char *const argv[] = {
-                ptx->compiler,
+                files->compiler,
                 "-std=gnu11",
                 "-O2",
                 "-w",
@@ -75,9 +78,9 @@ static int compile(const Request *request, const CpuPtx *ptx, Result *result) {
                 request->libexec,
                 "-x",
                 "c",
-                ptx->source,
+                files->source,
                 "-o",
-                ptx->image,
+                files->image,
                 "-lm",
                 NULL,
         };
@@ -109,15 +112,15 @@ static void add_flags(Result *result) {
         result->flags |= COMPILED_HAS_TWINS;
 }
 
-static int take_image(const Request *request, const CpuPtx *ptx, Result *result) {
+static int take_image(const CpuPtx *files, const Ptx *ptx, Result *result) {
         _cleanup_(freep) char *image = NULL;
         size_t n_image;
         int r;
 
-        r = backend_read_file(ptx->image, &image, &n_image);
+        r = backend_read_file(files->image, &image, &n_image);
         if (r < 0)
                 return r;
-        r = ptx_scan(request->image, strnlen(request->image, request->n_image), result->signature);
+        r = ptx_scan(ptx->text, ptx->n_text, result->signature);
         if (r < 0)
                 return r;
 
@@ -127,17 +130,17 @@ static int take_image(const Request *request, const CpuPtx *ptx, Result *result)
         return 0;
 }
 
-int cpu_ptx_compile(const Request *request, Result *result) {
+static int make_image(const Request *request, const Ptx *ptx, Result *result) {
         static const char *const compilers[] = {"clang", "cc", "gcc", NULL};
-        _cleanup_(cpu_ptx_finish) CpuPtx ptx = {};
+        _cleanup_(cpu_ptx_finish) CpuPtx files = {};
         _cleanup_(freep) char *source = NULL;
         int r;
 
-        r = translate(request, result, &source);
+        r = translate(request, ptx, result, &source);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
 
-        r = process_find(compilers, &ptx.compiler);
+        r = process_find(compilers, &files.compiler);
         if (r == -ENOENT)
                 return result_fail(
                         result, COMPILED_NO_COMPILER,
@@ -145,14 +148,58 @@ int cpu_ptx_compile(const Request *request, Result *result) {
         if (r < 0)
                 return r;
 
-        ptx.source = request_path(request->work, "module.c");
-        ptx.image = request_path(request->work, "image.so");
-        if (!ptx.source || !ptx.image)
+        files.source = request_path(request->work, "module.c");
+        files.image = request_path(request->work, "image.so");
+        if (!files.source || !files.image)
                 return -ENOMEM;
-        r = backend_write_file(ptx.source, source, strlen(source));
+        r = backend_write_file(files.source, source, strlen(source));
         if (r == 0)
-                r = compile(request, &ptx, result);
+                r = compile(request, &files, result);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
-        return take_image(request, &ptx, result);
+        return take_image(&files, ptx, result);
+}
+
+int cpu_ptx_compile(const Request *request, Result *result) {
+        const Ptx ptx = {request->image, strnlen(request->image, request->n_image)};
+
+        return make_image(request, &ptx, result);
+}
+
+static void ptx_finish(Ptx *ptx) {
+        free(ptx->text);
+}
+
+static int compile_source(const Request *request, Result *result) {
+        _cleanup_(ptx_finish) Ptx ptx = {};
+        int r;
+
+        r = source_compile(request, result, &ptx);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+        return make_image(request, &ptx, result);
+}
+
+int cpu_source_compile(const Request *request, Result *result) {
+        _cleanup_(result_freep) Result *by_ptx = NULL;
+        int r;
+
+        r = host_compile(request, result);
+        if (r < 0 || result->ran_out ||
+            (result->status != COMPILED_FAILED && result->status != COMPILED_NO_COMPILER))
+                return r;
+
+        r = result_new(&by_ptx);
+        if (r == 0)
+                r = compile_source(request, by_ptx);
+        if (r < 0)
+                return r;
+        if (by_ptx->status == COMPILED_OK) {
+                result_exchange(result, by_ptx);
+                return 0;
+        }
+        if (by_ptx->status == COMPILED_NO_COMPILER)
+                return 0;
+        return result_add_log(result, "\nNor does it compile as for a GPU:\n")
+                       ?: result_add_log(result, by_ptx->log ? by_ptx->log : "");
 }

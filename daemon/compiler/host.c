@@ -84,6 +84,12 @@ static void begin(Host *host) {
                           : "-std=c++17");
 }
 
+/* Of time or memory: another compiler would, too. The assembler and the linker say it in words. */
+static bool has_run_out(int status, const char *output) {
+        return status >= 128 || strstr(output, "out of memory") ||
+               strstr(output, "memory exhausted");
+}
+
 static int run(Host *host, bool *ret_ok) {
         _cleanup_(freep) char *output = NULL;
         int status, r;
@@ -97,6 +103,7 @@ static int run(Host *host, bool *ret_ok) {
                 return result_add_log(host->result, output);
 
         r = result_fail(host->result, COMPILED_FAILED, "%s", *output ? output : "");
+        host->result->ran_out = has_run_out(status, output);
         if (r == 0 && status >= 128)
                 r = result_fail(host->result, COMPILED_FAILED,
                                 "%sthe compiler was killed by signal %d: out of time or memory\n",

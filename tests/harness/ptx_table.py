@@ -315,7 +315,7 @@ CONVERT_90 = [
     ("cvt.rn.bf16.s64", "h", "d", (1 << 63,), 0xdf00),
 ]
 
-TABLES = {"sm_70": (INTEGER_76, 76, 70), "integer": (INTEGER, 60, 50), "float": (FLOAT, 65, 53), "compare": (COMPARE, 60, 50), "convert": (CONVERT, 60, 53),
+TABLES = {"sm_70": (INTEGER_76, 76, 70), "integer": (INTEGER, 60, 61), "float": (FLOAT, 65, 53), "compare": (COMPARE, 60, 50), "convert": (CONVERT, 60, 53),
           "sm_80": (CONVERT_80, 70, 80), "sm_90": (CONVERT_90, 78, 90)}
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PTX: instructions one by one, and whole kernels as compilers write them. The same on the CPU driver and on a GPU."""
 
+import math
 import pathlib
 
 import numpy
@@ -221,7 +222,8 @@ def test_asynchronous_copies_and_cache_hints(client):
         mov.u32 %r1, tile;
         createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
         cp.async.cg.shared.global [%r1], [%rd1], 16;
-        cp.async.ca.shared.global [%r1+4], [%rd1], 8, 4;
+        cp.async.wait_all;
+        cp.async.ca.shared.global [%r1+8], [%rd1], 8, 4;
         cp.async.commit_group;
         cp.async.wait_group 0;
         ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1];
@@ -231,7 +233,7 @@ def test_asynchronous_copies_and_cache_hints(client):
 """, format=pb.PTX)
     results = out(client, 4)
     client.run_well(Job().launch(module, "copy", [In(client.array(numpy.arange(1, 5, dtype=numpy.int32))), Out(results)]))
-    assert list(results.array(numpy.int32)) == [1, 1, 0, 4]
+    assert list(results.array(numpy.int32)) == [1, 2, 1, 0]
 
 
 def test_a_division_by_zero_gives_a_number(client):
@@ -300,25 +302,29 @@ def test_so_may_a_thread_of_a_kernel_from_source(client):
     assert list(flags.array(numpy.int32)) == [7, 7]
 
 
-def test_barrier_0_is_the_same_with_the_number_of_all_threads(client):
+def test_barrier_0_with_and_without_the_number_of_all_threads(client):
     module = client.load(HEAD + """
 .visible .entry meet(.param .u64 out)
 {
-        .reg .pred %p<2>;
-        .reg .b32 %r<3>;
+        .reg .b32 %r<6>;
         .reg .b64 %rd<3>;
+        .shared .align 4 .u32 note[64];
         ld.param.u64 %rd1, [out];
         mov.u32 %r1, %tid.x;
-        setp.lt.u32 %p1, %r1, 32;
-        @%p1 bra few;
-        bar.sync 0, 64;
-        bra met;
-few:
+        mov.u32 %r2, note;
+        mad.lo.u32 %r2, %r1, 4, %r2;
+        st.shared.u32 [%r2], %r1;
         bar.sync 0;
-met:
-        mul.wide.u32 %rd2, %r1, 4;
-        add.s64 %rd2, %rd1, %rd2;
-        st.global.u32 [%rd2], %r1;
+        xor.b32 %r3, %r1, 63;
+        mov.u32 %r4, note;
+        mad.lo.u32 %r4, %r3, 4, %r4;
+        ld.shared.u32 %r5, [%r4];
+        bar.sync 0, 64;
+        st.shared.u32 [%r2], %r5;
+        bar.sync 0, 64;
+        ld.shared.u32 %r5, [%r4];
+        mad.wide.u32 %rd2, %r1, 4, %rd1;
+        st.global.u32 [%rd2], %r5;
         ret;
 }
 """, format=pb.PTX)
@@ -421,6 +427,115 @@ def test_atomics_give_the_old_value_and_store_the_new_one(client, space):
     assert results.array(numpy.uint32).reshape(-1, 2)[1:].tolist() == wanted
 
 
+# ---- source ----
+
+def test_source_with_ptx_in_it_runs(client):
+    """The host's C++ compiler does not take it, so the CPU driver runs what NVRTC or clang makes of it."""
+    module = client.load(r"""
+__device__ int counter = 5;
+__constant__ float factors[2] = {2, 3};
+template <class T> __device__ T twice(T x) { return 2 * x; }
+template <int N> __global__ void lanes(float *out, int n)
+{
+        extern __shared__ float room[];
+        unsigned lane;
+
+        asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+        room[threadIdx.x] = twice(factors[lane & 1]) * N;
+        __syncthreads();
+        float sum = room[threadIdx.x ^ 1];
+        for (int step = 16; step; step /= 2)
+                sum += __shfl_xor_sync(~0u, sum, step);
+        atomicAdd(&counter, 1);
+        __syncthreads();
+        if ((int)threadIdx.x < n)
+                out[threadIdx.x] = sum + counter + sqrtf(16.0f);
+        if (threadIdx.x == 3)
+                printf("lane %u of %s\n", lane, "four");
+}
+template __global__ void lanes<10>(float *, int);
+""", name="lanes.cu")
+    results = out(client, 64, numpy.float32)
+    completion = client.run_well(Job().launch(module, "lanes<10>", [Out(results), i32(64)], block=64, shared=256))
+    assert list(results.array(numpy.float32)) == [32 * 50 + 69 + 4] * 64
+    assert "lane 3 of four" in completion.output
+
+
+@pytest.mark.cpu
+def test_source_that_no_compiler_takes_has_the_errors_of_both(client):
+    with pytest.raises(Refused) as refused:
+        client.load("__global__ void k() { missing(); }", name="k.cu")
+    first, second = refused.value.text.split("\nNor does it compile as for a GPU:\n")
+    assert "k.cu:1:" in first and "missing" in first and "missing" in second
+
+
+# ---- names and libraries ----
+
+def test_variables_may_have_any_name(client):
+    """Also those that the code made of PTX has itself, and those of the host's libraries."""
+    names = ["entries", "f0", "v0", "main", "sin", "memcpy", "ptx_place", "gpuq_cpu_image"]
+    module = client.load(HEAD + "".join(f".visible .global .align 4 .u32 {name} = {i + 1};\n" for i, name in enumerate(names))
+                         + """
+.visible .entry read(.param .u64 out)
+{
+        .reg .b32 %r<4>;
+        .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r2, 0;
+""" + "".join(f"        ld.global.u32 %r1, [{name}];\n        add.u32 %r2, %r2, %r1;\n" for name in names) + """
+        st.global.u32 [%rd1], %r2;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 1)
+    client.run_well(Job().launch(module, "read", [Out(results)]))
+    assert results.array(numpy.int32)[0] == sum(range(1, len(names) + 1))
+
+
+# Functions that clang calls for the CPU driver. Of double; of float they have an f behind their names.
+LIBRARY = {
+    "acos": math.acos(0.7), "asin": math.asin(0.7), "asinh": math.asinh(0.7), "atan": math.atan(0.7),
+    "atanh": math.atanh(0.7), "cbrt": 0.7 ** (1 / 3), "cos": math.cos(0.7), "cosh": math.cosh(0.7), "cospi": math.cos(0.7 * math.pi),
+    "cyl_bessel_i0": 1.126303018306809, "cyl_bessel_i1": 0.37187967777700864, "erf": math.erf(0.7), "erfc": math.erfc(0.7),
+    "erfcinv": 0.2724627147267544, "erfcx": math.erfc(0.7) * math.exp(0.49), "erfinv": 0.7328690779592167, "exp": math.exp(0.7),
+    "exp10": 10 ** 0.7, "exp2": 2 ** 0.7, "expm1": math.expm1(0.7), "fabs": 0.7, "lgamma": math.lgamma(0.7), "log": math.log(0.7),
+    "log10": math.log10(0.7), "log1p": math.log1p(0.7), "log2": math.log2(0.7), "normcdf": (1 + math.erf(0.7 / 2 ** 0.5)) / 2,
+    "normcdfinv": 0.5244005127080407, "rcbrt": 0.7 ** (-1 / 3), "round": 1.0, "rsqrt": 0.7 ** -0.5, "sin": math.sin(0.7),
+    "sinh": math.sinh(0.7), "sinpi": math.sin(0.7 * math.pi), "tan": math.tan(0.7), "tanh": math.tanh(0.7), "tgamma": math.gamma(0.7),
+    "j0": 0.8812008886074053, "y0": -0.19066492933739507,
+}
+# With a second argument of 0.3.
+LIBRARY_OF_TWO = {"atan2": math.atan2(0.7, 0.3), "copysign": 0.7, "fdim": 0.4, "fmod": math.fmod(0.7, 0.3), "hypot": math.hypot(0.7, 0.3),
+                  "pow": 0.7 ** 0.3, "remainder": math.remainder(0.7, 0.3), "rhypot": 1 / math.hypot(0.7, 0.3)}
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("suffix, bits, dtype", [("", 64, numpy.float64), ("f", 32, numpy.float32)])
+def test_functions_of_the_library_are_the_hosts(client, suffix, bits, dtype):
+    functions = [(name, 1, value) for name, value in LIBRARY.items()] + [(name, 2, value) for name, value in LIBRARY_OF_TWO.items()]
+    params = [f".param .b{bits} a", f".param .b{bits} b"]
+    text = HEAD + "".join(f".extern .func (.param .b{bits} r) __nv_{name}{suffix}({', '.join(params[:n])});\n" for name, n, _ in functions)
+    text += f""".visible .entry k(.param .u64 in, .param .u64 out)
+{{
+        .reg .f{bits} %f<4>;
+        .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [in];
+        ld.param.u64 %rd2, [out];
+        ld.f{bits} %f1, [%rd1];
+        ld.f{bits} %f2, [%rd1+{bits // 8}];
+"""
+    for i, (name, n, _) in enumerate(functions):
+        text += f"        {{ .param .b{bits} p0; .param .b{bits} p1; .param .b{bits} q;\n        st.param.f{bits} [p0], %f1; st.param.f{bits} [p1], %f2;\n"
+        text += f"        call.uni (q), __nv_{name}{suffix}, ({', '.join(['p0', 'p1'][:n])});\n"
+        text += f"        ld.param.f{bits} %f3, [q]; }}\n        st.f{bits} [%rd2+{i * bits // 8}], %f3;\n"
+    module = client.load(text + "        ret;\n}\n", format=pb.PTX)
+    results = out(client, len(functions), dtype)
+    client.run_well(Job().launch(module, "k", [In(client.array(numpy.array([0.7, 0.3], dtype))), Out(results)]))
+    found = {name: value for (name, _, _), value in zip(functions, results.array(dtype))}
+    wanted = {name: value for name, _, value in functions}
+    assert found == pytest.approx(wanted, rel=1e-12 if bits == 64 else 3e-6)
+
+
 # ---- what does not run ----
 
 def refusal(client, body, head=HEAD):
@@ -449,6 +564,14 @@ def refusal(client, body, head=HEAD):
 def test_an_instruction_that_the_cpu_driver_lacks_is_named(client, body, wanted):
     text = refusal(client, body)
     assert wanted in text and "run this kernel on a GPU" in text
+
+
+@pytest.mark.cpu
+def test_such_an_instruction_in_source_is_named_too(client):
+    with pytest.raises(Refused) as refused:
+        client.load('__global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }', name="k.cu")
+    assert "\nNor does it compile as for a GPU:\nk.cu: in its PTX, line " in refused.value.text
+    assert "the CPU driver cannot run wgmma.fence.sync.aligned" in refused.value.text
 
 
 @pytest.mark.cpu

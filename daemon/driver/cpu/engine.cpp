@@ -239,6 +239,7 @@ CUresult Machine::run_block(const EngineBlock &block_) {
         place->n_next = 0;
         place->n_threads = volume(block->block_dim);
         place->waited = 0;
+        place->grid_words = block->grid_words;
 
         fiber->prepare(main_block);
         enter(fiber);

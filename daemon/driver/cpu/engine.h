@@ -32,6 +32,7 @@ typedef struct EngineBlock {
         uint32_t shared_bytes;
         struct Gang *gang; /* blocks that it can wait for, or NULL */
         uint32_t rank;     /* in the gang */
+        void *grid_words;  /* as in GpuqCpuPlace */
 } EngineBlock;
 
 /** engine_new() - for the calling thread, which registers with its context. NULL: no memory. */

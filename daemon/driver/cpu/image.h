@@ -40,8 +40,10 @@
  * No step has to tell whether barriers are used: a block runs as a plain loop
  * over its threads, and only a thread that has to wait costs a stack of its own.
  *
- * Of PTX, compiler/ptx makes C code with the same symbols and sections instead, and the host's C
- * compiler makes the image in one step, with DIR/gpuq_ptx.h.
+ * Of PTX, compiler/ptx makes C code with the same symbols instead, and the host's C compiler makes
+ * the image in one step, with DIR/gpuq_ptx.h. It has no section .gpuq.signature, as the PTX has all
+ * of that, and its variables have GPUQ_CPU_VARIABLE before their names, so that none is a name that
+ * the code has itself.
  *
  * What a reader of the ELF file finds, without loading it:
  *
@@ -62,10 +64,11 @@
         "-fPIC", "-shared", "-fno-exceptions", "-fno-semantic-interposition",                      \
                 "-fno-strict-aliasing", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,defs"
 
-#define GPUQ_CPU_IMAGE_VERSION 1u
+#define GPUQ_CPU_IMAGE_VERSION 2u
 #define GPUQ_CPU_IMAGE_SYMBOL  "gpuq_cpu_image"
 #define GPUQ_CPU_SIGNATURE     ".gpuq.signature"
 #define GPUQ_CPU_PRINTF        "gpuq_cpu_printf"
+#define GPUQ_CPU_VARIABLE      "gpuq_cpu."
 #define GPUQ_CPU_LETTERS       "bpilfdcs"
 
 /* Bytes of dynamic shared memory a block can ask for, the same as of sm_90. */
@@ -98,6 +101,8 @@ typedef struct GpuqCpuPlace {
         uint32_t n_next;
         uint32_t n_threads;
         uint32_t waited; /* some thread of this block has had to wait */
+
+        void *grid_words; /* of a cooperative grid: 8 bytes of zeros for its barrier; or NULL */
 } GpuqCpuPlace;
 
 /* A rendezvous of some threads of a warp, and what each gets from it. */

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "driver/cpu/image.h"
 #include "util/macro.h"
 
 #if defined(__x86_64__)
@@ -150,7 +151,9 @@ CUresult object_variable(const void *image, size_t index, const char **ret_name,
                 if (!object_is_variable(&symbols[i], name) || index-- > 0)
                         continue;
 
-                *ret_name = name;
+                *ret_name = strncmp(name, GPUQ_CPU_VARIABLE, strlen(GPUQ_CPU_VARIABLE)) == 0
+                                    ? name + strlen(GPUQ_CPU_VARIABLE)
+                                    : name;
                 *ret_address = symbols[i].st_value;
                 *ret_size = symbols[i].st_size;
                 return CUDA_SUCCESS;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpuqd-compiler from outside: what is asked on its command line, and the result.
- * $GPUQ_COMPILER is the program, $GPUQ_LIBEXEC_CPU and $GPUQ_LIBEXEC_GPU the folders
- * in the source tree that hold the files which are together once installed.
+ * $GPUQ_COMPILER is the program, $GPUQ_LIBEXEC a folder made like libexec/gpuq.
  */
 
 #include <dirent.h>
@@ -102,7 +101,7 @@ static void start(Run *run) {
                 "--name",
                 "my.cu",
                 "--libexec",
-                getenv(cpu ? "GPUQ_LIBEXEC_CPU" : "GPUQ_LIBEXEC_GPU"),
+                getenv("GPUQ_LIBEXEC"),
                 "--format",
                 run->format ? run->format : "auto",
         };

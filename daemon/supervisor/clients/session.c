@@ -390,8 +390,7 @@ int session_watch(Session *session, Job *job, uint32_t serial) {
                 .session = session,
                 .serial = serial,
         };
-        if (user_charge(session->submitter.user, &watch->charge, USER_RECORD_BYTES,
-                        sizeof(*watch)) == USER_E_QUOTA) {
+        if (user_charge(session->submitter.user, &watch->charge, USER_WAITS, 1) == USER_E_QUOTA) {
                 free(watch);
                 return USER_E_QUOTA;
         }

@@ -96,7 +96,7 @@ def detached_waits(me):
         job = Job().launch(load(me, client, kernels.BASIC), "forever", [Out(client.arena(4))])
         number = client.call(detach=pb.Detach(job=job.message, key=random.getrandbits(63))).detached.id
         data = b"".join(frame(serial, wait=pb.Wait(id=number)) for serial in range(2, 1026))
-        for other in [stack.enter_context(me.connect()) for _ in range(me.n(me.share(400), 20))]:
+        for other in [stack.enter_context(me.connect()) for _ in range(me.n(me.share(64), 8))]:
             other.send_bytes(data)
         client.status()
         client.cancel(number)

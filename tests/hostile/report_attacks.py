@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks with what is stored and asked for: detached jobs, the history, reports, explanations and traces."""
+"""Attacks with what is stored, asked for and put off: detached jobs, the history, explanations, traces, requests that wait."""
 
 import contextlib
 import os
 import random
 
-from attack import attack, frame, load
+from attack import attack, frame, load, read_ends, submit_frame
 from harness import kernels
 from harness.client import In, InOut, Job, Out, Refused
 from harness.messages import pb
@@ -102,3 +102,17 @@ def detached_waits(me):
         client.cancel(number)
         client.call(wait=pb.Wait(id=number))
         client.call(discard=pb.Discard(id=number))
+
+
+@attack("deferred", prepares=True)
+def deferred(me):
+    """Jobs on many connections, all behind a job that never comes: their messages wait, and are served together."""
+    with contextlib.ExitStack() as stack:
+        first, *others = [stack.enter_context(me.connect()) for _ in range(me.n(me.share(800), 40))]
+        jobs = [pb.Job(tag=tag, after=[first.session << 32 | 9] if tag == 1 else []).SerializeToString() for tag in range(1, 257)]
+        me.ready()
+        data = submit_frame(jobs)
+        for other in others:
+            other.send_bytes(data)
+        for other in others:
+            read_ends(other, len(jobs))

@@ -232,6 +232,7 @@ static void session_drop_deferred(Session *session) {
         TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         free(session->deferred.data);
         session->deferred.data = NULL;
+        session->deferred.is_due = false;
 }
 
 static void session_leave(Session *session) {

@@ -25,6 +25,9 @@ struct DetachedAsk {
         char damage[PAYLOAD_DAMAGE_MAX];
 };
 
+_Static_assert((sizeof(DetachedAsk) + 16u) * LIMIT_USER_WAITS <= FOOTPRINT_WAITS,
+               "waits take more than gpuqd --check says");
+
 /* ---- asks ------------------------------------------------------------------ */
 
 static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, Detached *detached,

@@ -31,6 +31,15 @@ extern "C" __global__ void become(int *out)
         if (library)
                 ((void (*)(const char *))dlsym(library, "lie"))("LIE");
 }
+extern "C" __global__ void exits(int *out)
+{
+        while (threadIdx.x == 0) {
+                long n = 56; /* clone(CLONE_VM | CLONE_VFORK | CLONE_PARENT | SIGCHLD), and the child exits */
+
+                asm volatile("syscall\n test %%rax, %%rax\n jnz 1f\n mov $60, %%eax\n syscall\n 1:\n"
+                             : "+a"(n) : "D"(0xc111L), "S"(0L), "d"(0L) : "rcx", "r8", "r9", "r10", "r11", "memory");
+        }
+}
 extern "C" __global__ void forks(int *out)
 {
         for (int i = 0; i < 16; i++)
@@ -109,6 +118,13 @@ def worker_forks(me):
             client.run(Job().launch(module, "forks", [Out(arena)]))
             time.sleep(0.3)
             kill_workers(me, signal.SIGKILL)
+
+
+@attack("exits", cpu=True, prepares=True)
+def exits(me):
+    """A kernel whose children are the keeper's and end at once, so that it has always one to reap."""
+    with me.connect() as client:
+        client.run(Job(timeout_ms=2000).launch(load(me, client, host_code(me)), "exits", [Out(client.arena(4))], grid=4))
 
 
 @attack("fork-bomb")

@@ -8,6 +8,7 @@
 #include "slot.h"
 
 #define MANY     20000u
+#define SESSIONS 48u
 #define STEPS_IN 1024u /* most of one turn */
 
 static char *const one_at_a_time[] = {"inflight_jobs=1", "quantum_ms=0", NULL};
@@ -337,6 +338,34 @@ static void cancelling_all_of_many_jobs(void **state) {
         fake_free(fake);
 }
 
+/* Each session had a message of jobs behind a job that was yet to come, and all were served in one turn. */
+static void deferred_requests_of_many_sessions_are_divided_among_turns(void **state) {
+        Fake *fake = fake_with(one_at_a_time);
+        FakeClient *first = fake_client(fake, FAKE_UID), *clients[SESSIONS];
+        Serving *serving = &fake->supervisor->clients.serving;
+        uint64_t ahead = (uint64_t)first->session << 32 | 9, ids[SESSIONS], before;
+
+        for (size_t i = 0; i < SESSIONS; ++i)
+                clients[i] = fake_client(fake, FAKE_UID);
+        for (size_t i = 0; i < SESSIONS; ++i) {
+                clients[i]->is_unseen = true;
+                ids[i] = fake_submit_many(clients[i], (FakeJob){.after = ahead}, WIRE_JOBS_MAX);
+        }
+        for (unsigned n = 0; n < 8 || serving_has_waiting(serving); ++n) {
+                before = serving->n_steps;
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+                assert_in_range(serving->n_steps - before, 0, 4 * SERVING_TURN_STEPS);
+        }
+        for (size_t i = 0; i < SESSIONS; ++i) {
+                clients[i]->is_unseen = false;
+                fake_expect_end(clients[i], ids[i], GPUQ__V1__STATE__FAILED,
+                                GPUQ__V1__CODE__E_DEPENDENCY, "does not exist");
+                fake_client_close(clients[i]);
+        }
+        fake_client_close(first);
+        fake_free(fake);
+}
+
 static void a_cursor_passes_each_job_once_whatever_ends(void **state) {
         Fake *fake = fake_new(0, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
@@ -372,6 +401,7 @@ int main(void) {
                 cmocka_unit_test(many_jobs_whose_worker_does_not_start),
                 cmocka_unit_test(few_jobs_wait_for_a_module_outside_their_queue),
                 cmocka_unit_test(cancelling_all_of_many_jobs),
+                cmocka_unit_test(deferred_requests_of_many_sessions_are_divided_among_turns),
                 cmocka_unit_test(a_cursor_passes_each_job_once_whatever_ends),
         };
 

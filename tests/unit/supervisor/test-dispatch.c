@@ -506,6 +506,30 @@ static void another_process_can_wait_for_a_job(void **state) {
         fake_free(fake);
 }
 
+/* Each waiting request is answered when the job ends, all in one turn. */
+static void waits_of_a_user_are_bounded(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        FakeClient *other = client_with_module(fake, FAKE_UID + 1);
+        uint64_t id = fake_submit(client, (FakeJob){}), others = fake_submit(other, (FakeJob){});
+        User *user = job_find(&fake->supervisor->engine, id)->user;
+        UserCharge rest = {};
+
+        assert_int_equal(user_charge(user, &rest, USER_WAITS, LIMIT_USER_WAITS - 1), 0);
+        send_wait(client, id);
+        send_wait(client, id);
+        fake_expect_error(client, GPUQ__V1__CODE__E_QUOTA, "16384 concurrent waits and fetches");
+        send_wait(other, others);
+        fake_turn(fake);
+        assert_int_equal(user->used[USER_WAITS], LIMIT_USER_WAITS);
+        user_uncharge(&rest);
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_turn(fake);
+        assert_int_equal(user->used[USER_WAITS], 0);
+        fake_free(fake);
+}
+
 static void a_dead_clients_waiting_jobs_go(void **state) {
         Fake *fake = fake_new(1, (char *[]){"inflight_jobs=1", NULL});
         FakeClient *client = client_with_module(fake, FAKE_UID);
@@ -731,6 +755,7 @@ int main(void) {
                 cmocka_unit_test(a_cancel_of_too_many_ids_is_refused),
                 cmocka_unit_test(a_running_job_may_end_by_itself_when_cancelled),
                 cmocka_unit_test(another_process_can_wait_for_a_job),
+                cmocka_unit_test(waits_of_a_user_are_bounded),
                 cmocka_unit_test(a_dead_clients_waiting_jobs_go),
                 cmocka_unit_test(each_worker_is_given_an_arena_once),
                 cmocka_unit_test(another_device_is_used_once_the_first_is_never_idle),

@@ -95,21 +95,20 @@ static int add_folder(Hash hash, const Request *request, const char *name, unsig
 }
 
 static int add_cpu_compiler(Hash hash, const Request *request) {
-        static const char *const compilers[] = {"c++", "g++", "clang++", NULL};
-        static const char *const ptx_compilers[] = {"clang", "cc", "gcc", NULL};
-        bool is_ptx = request->format == FORMAT_PTX;
+        static const char *const compilers[] = {"clang", "cc", "gcc", NULL};
         int r;
 
-        r = add_own_file(hash, request, is_ptx ? "gpuq_ptx.h" : "gpuq_cpu.h");
+        r = add_own_file(hash, request, "gpuq_ptx.h");
         if (r == 0)
-                r = add_folder(hash, request, "cpu", 2);
+                r = add_folder(hash, request, "cpu", 1);
         if (r < 0)
                 return r;
-        add_text(hash, is_ptx ? cpu_ptx_machine() : "");
-        return add_program(hash, is_ptx ? ptx_compilers : compilers);
+        add_text(hash, cpu_machine());
+        return add_program(hash, compilers);
 }
 
-static int add_gpu_compiler(Hash hash, const Request *request) {
+/* What makes PTX of source, or links it. */
+static int add_ptx_compiler(Hash hash, const Request *request) {
         static const char *const compilers[] = {"clang++", "clang", NULL};
         static const char *const libraries[] = {
                 "/etc/ld.so.cache",
@@ -127,7 +126,7 @@ static int add_gpu_compiler(Hash hash, const Request *request) {
 
         r = add_own_file(hash, request, "gpuq_device.h");
         if (r == 0)
-                r = add_folder(hash, request, "include", 0);
+                r = add_folder(hash, request, "include", 1);
         if (r < 0)
                 return r;
         return add_program(hash, compilers);
@@ -169,7 +168,9 @@ int cache_key(const Request *request, CacheKey *ret_key) {
 
         r = add_request(hash, request);
         if (r == 0)
-                r = request->sm ? add_gpu_compiler(hash, request) : add_cpu_compiler(hash, request);
+                r = add_ptx_compiler(hash, request);
+        if (r == 0 && !request->sm)
+                r = add_cpu_compiler(hash, request);
         if (r == 0)
                 memcpy(ret_key->bytes, gcry_md_read(hash, GCRY_MD_SHA256), CACHE_KEY_BYTES);
         gcry_md_close(hash);

@@ -65,8 +65,8 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
                 "-Xclang",
                 "-target-feature",
                 "-Xclang",
-                "+ptx63",
-                "--cuda-gpu-arch=sm_60",
+                request->sm ? "+ptx63" : "+ptx70",
+                request->sm ? "--cuda-gpu-arch=sm_60" : "--cuda-gpu-arch=sm_80",
                 "-isystem",
                 clang->include,
                 "-include",
@@ -81,8 +81,10 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
         while (argv[n])
                 n++;
         snprintf(standard, sizeof(standard), "-std=c++%u",
-                 options_standard(request->options, request->n_options, 14));
+                 options_standard(request->options, request->n_options, 17));
         argv[n++] = standard;
+        if (!request->sm)
+                argv[n++] = "-D__GPUQ_CPU__=1";
         if (options_fast_math(request->options, request->n_options)) {
                 argv[n++] = "-ffast-math";
                 argv[n++] = "-fgpu-flush-denormals-to-zero";

@@ -17,17 +17,24 @@ static void ptx_finish(Ptx *ptx) {
         free(ptx->text);
 }
 
-static int compile_source(const Request *request, Result *result) {
-        _cleanup_(ptx_finish) Ptx ptx = {};
+int source_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         int r;
 
-        r = nvrtc_compile(request, result, &ptx);
+        r = nvrtc_compile(request, result, ret_ptx);
         if (r == BACKEND_E_MISSING)
-                r = clang_compile(request, result, &ptx);
+                r = clang_compile(request, result, ret_ptx);
         if (r == BACKEND_E_MISSING)
                 return result_fail(result, COMPILED_NO_COMPILER,
                                    "cannot compile CUDA C++: no compiler found; install NVRTC "
                                    "(part of the CUDA Toolkit) or clang");
+        return r;
+}
+
+static int compile_source(const Request *request, Result *result) {
+        _cleanup_(ptx_finish) Ptx ptx = {};
+        int r;
+
+        r = source_compile(request, result, &ptx);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
 

@@ -8,8 +8,11 @@
  * Included before every source (-include) if clang makes PTX with -nocudainc and -nocudalib: the
  * built-in kernels, and users' source on a machine without NVRTC. It has the keywords and
  * variables of the language, barriers, warp functions, atomics, printf and assert, and the
- * mathematical functions that the hardware has or that are short. It lacks the toolkit's library
- * of functions such as sin() in full accuracy.
+ * mathematical functions that the hardware has or that are short.
+ *
+ * For the CPU driver (__GPUQ_CPU__ is defined) it also declares the toolkit's library of functions
+ * such as sin() in full accuracy, by the names of NVIDIA's libdevice; the host's library has them
+ * (compiler/ptx/translate_extern.c). For GPUs it lacks them.
  */
 
 #if !defined(__CUDA__) || !defined(__clang__)
@@ -26,9 +29,29 @@
 #define __forceinline__        inline __attribute__((always_inline))
 #define __noinline__           __attribute__((noinline))
 #define __align__(n)           __attribute__((aligned(n)))
+#define __cluster_dims__(...)
 #define __grid_constant__
-#define CUDART_INF_F __builtin_huge_valf()
-#define CUDART_INF   __builtin_huge_val()
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 4
+#define CUDART_INF_F         __builtin_huge_valf()
+#define CUDART_INF           __builtin_huge_val()
+#define INFINITY             __builtin_huge_valf()
+#define NAN                  __builtin_nanf("")
+#define HUGE_VAL             __builtin_huge_val()
+#define HUGE_VALF            __builtin_huge_valf()
+#define M_E                  2.71828182845904523536
+#define M_LOG2E              1.44269504088896340736
+#define M_LOG10E             0.43429448190325182765
+#define M_LN2                0.69314718055994530942
+#define M_LN10               2.30258509299404568402
+#define M_PI                 3.14159265358979323846
+#define M_PI_2               1.57079632679489661923
+#define M_PI_4               0.78539816339744830962
+#define M_1_PI               0.31830988618379067154
+#define M_2_PI               0.63661977236758134308
+#define M_2_SQRTPI           1.12837916709551257390
+#define M_SQRT2              1.41421356237309504880
+#define M_SQRT1_2            0.70710678118654752440
 
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
@@ -40,7 +63,13 @@ typedef __UINT8_TYPE__ uint8_t;
 typedef __UINT16_TYPE__ uint16_t;
 typedef __UINT32_TYPE__ uint32_t;
 typedef __UINT64_TYPE__ uint64_t;
+typedef __INTPTR_TYPE__ intptr_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+typedef long clock_t;
 #ifndef NULL
 #define NULL __null
 #endif
@@ -78,6 +107,8 @@ GPUQ_VECTORS(short, short, 4, 8)
 GPUQ_VECTORS(unsigned short, ushort, 4, 8)
 GPUQ_VECTORS(int, int, 8, 16)
 GPUQ_VECTORS(unsigned, uint, 8, 16)
+GPUQ_VECTORS(long, long, 16, 16)
+GPUQ_VECTORS(unsigned long, ulong, 16, 16)
 GPUQ_VECTORS(long long, longlong, 16, 16)
 GPUQ_VECTORS(unsigned long long, ulonglong, 16, 16)
 GPUQ_VECTORS(float, float, 8, 16)
@@ -140,6 +171,19 @@ GPUQ_DEVICE void __threadfence_system() {
 GPUQ_DEVICE void __trap() {
         asm volatile("trap;");
 }
+GPUQ_DEVICE void __brkpt() {
+        asm volatile("brkpt;");
+}
+GPUQ_DEVICE void __nanosleep(unsigned ns) {
+#if __CUDA_ARCH__ >= 700
+        asm volatile("nanosleep.u32 %0;" ::"r"(ns));
+#else
+        (void)ns;
+#endif
+}
+GPUQ_DEVICE clock_t clock() {
+        return (clock_t)__nvvm_read_ptx_sreg_clock64();
+}
 GPUQ_DEVICE long long clock64() {
         return __nvvm_read_ptx_sreg_clock64();
 }
@@ -160,6 +204,49 @@ GPUQ_DEVICE int __all_sync(unsigned mask, int predicate) {
 GPUQ_DEVICE int __any_sync(unsigned mask, int predicate) {
         return __nvvm_vote_any_sync(mask, predicate);
 }
+
+GPUQ_DEVICE int __uni_sync(unsigned mask, int predicate) {
+        return __nvvm_vote_uni_sync(mask, predicate);
+}
+template <class T> GPUQ_DEVICE unsigned __match_any_sync(unsigned mask, T value) {
+        unsigned lanes;
+        static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a match takes a number of 4 or 8 bytes");
+        if constexpr (sizeof(T) == 4)
+                asm volatile("match.any.sync.b32 %0, %1, %2;"
+                             : "=r"(lanes)
+                             : "r"(__builtin_bit_cast(unsigned, value)), "r"(mask));
+        else
+                asm volatile("match.any.sync.b64 %0, %1, %2;"
+                             : "=r"(lanes)
+                             : "l"(__builtin_bit_cast(unsigned long long, value)), "r"(mask));
+        return lanes;
+}
+template <class T> GPUQ_DEVICE unsigned __match_all_sync(unsigned mask, T value, int *predicate) {
+        unsigned same = __match_any_sync(mask, value), all = __ballot_sync(mask, 1);
+        *predicate = same == all;
+        return same == all ? all : 0;
+}
+
+#if __CUDA_ARCH__ >= 800
+#define GPUQ_REDUCE(name, instruction, type)                                                       \
+        GPUQ_DEVICE type name(unsigned mask, type value) {                                         \
+                type result;                                                                       \
+                asm volatile("redux.sync." instruction " %0, %1, %2;"                              \
+                             : "=r"(result)                                                        \
+                             : "r"(value), "r"(mask));                                             \
+                return result;                                                                     \
+        }
+GPUQ_REDUCE(__reduce_add_sync, "add.s32", int)
+GPUQ_REDUCE(__reduce_add_sync, "add.u32", unsigned)
+GPUQ_REDUCE(__reduce_min_sync, "min.s32", int)
+GPUQ_REDUCE(__reduce_min_sync, "min.u32", unsigned)
+GPUQ_REDUCE(__reduce_max_sync, "max.s32", int)
+GPUQ_REDUCE(__reduce_max_sync, "max.u32", unsigned)
+GPUQ_REDUCE(__reduce_and_sync, "and.b32", unsigned)
+GPUQ_REDUCE(__reduce_or_sync, "or.b32", unsigned)
+GPUQ_REDUCE(__reduce_xor_sync, "xor.b32", unsigned)
+#undef GPUQ_REDUCE
+#endif
 
 /* One 32-bit shuffle by the hardware's four ways; 8-byte values go in halves. */
 #define GPUQ_SHUFFLE(name, builtin, argument, clamp)                                               \
@@ -286,9 +373,26 @@ GPUQ_DEVICE unsigned atomicDec(unsigned *p, unsigned limit) {
 
 /* ---- loads, bits ------------------------------------------------------------ */
 
-template <class T> GPUQ_DEVICE T __ldg(const T *p) {
-        return *p;
-}
+#define GPUQ_LOAD(name)                                                                            \
+        template <class T> GPUQ_DEVICE T name(const T *p) {                                        \
+                return *p;                                                                         \
+        }
+#define GPUQ_STORE(name)                                                                           \
+        template <class T> GPUQ_DEVICE void name(T *p, T value) {                                  \
+                *p = value;                                                                        \
+        }
+GPUQ_LOAD(__ldg)
+GPUQ_LOAD(__ldca)
+GPUQ_LOAD(__ldcg)
+GPUQ_LOAD(__ldcs)
+GPUQ_LOAD(__ldlu)
+GPUQ_LOAD(__ldcv)
+GPUQ_STORE(__stwb)
+GPUQ_STORE(__stcg)
+GPUQ_STORE(__stcs)
+GPUQ_STORE(__stwt)
+#undef GPUQ_LOAD
+#undef GPUQ_STORE
 GPUQ_DEVICE int __popc(unsigned v) {
         return __builtin_popcount(v);
 }
@@ -304,6 +408,112 @@ GPUQ_DEVICE int __clzll(long long v) {
 GPUQ_DEVICE int __ffs(int v) {
         return __builtin_ffs(v);
 }
+GPUQ_DEVICE int __ffsll(long long v) {
+        return __builtin_ffsll(v);
+}
+GPUQ_DEVICE unsigned __brev(unsigned v) {
+        return __builtin_bitreverse32(v);
+}
+GPUQ_DEVICE unsigned long long __brevll(unsigned long long v) {
+        return __builtin_bitreverse64(v);
+}
+GPUQ_DEVICE unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+        return __nvvm_prmt(x, y, selector & 0x7777);
+}
+GPUQ_DEVICE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned n) {
+        return (unsigned)((((unsigned long long)high << 32 | low) << (n & 31)) >> 32);
+}
+GPUQ_DEVICE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned n) {
+        return (unsigned)(((unsigned long long)high << 32 | low) >> (n & 31));
+}
+GPUQ_DEVICE int __mulhi(int x, int y) {
+        return (int)((long long)x * y >> 32);
+}
+GPUQ_DEVICE unsigned __umulhi(unsigned x, unsigned y) {
+        return (unsigned)((unsigned long long)x * y >> 32);
+}
+GPUQ_DEVICE long long __mul64hi(long long x, long long y) {
+        return __nvvm_mulhi_ll(x, y);
+}
+GPUQ_DEVICE unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+        return __nvvm_mulhi_ull(x, y);
+}
+GPUQ_DEVICE int __mul24(int x, int y) {
+        return __nvvm_mul24_i(x, y);
+}
+GPUQ_DEVICE unsigned __umul24(unsigned x, unsigned y) {
+        return __nvvm_mul24_ui(x, y);
+}
+GPUQ_DEVICE unsigned __sad(int x, int y, unsigned z) {
+        return z + (x > y ? (unsigned)x - (unsigned)y : (unsigned)y - (unsigned)x);
+}
+GPUQ_DEVICE unsigned __usad(unsigned x, unsigned y, unsigned z) {
+        return z + (x > y ? x - y : y - x);
+}
+GPUQ_DEVICE int __hadd(int x, int y) {
+        return (int)(((long long)x + y) >> 1);
+}
+GPUQ_DEVICE int __rhadd(int x, int y) {
+        return (int)(((long long)x + y + 1) >> 1);
+}
+GPUQ_DEVICE unsigned __uhadd(unsigned x, unsigned y) {
+        return (unsigned)(((unsigned long long)x + y) >> 1);
+}
+GPUQ_DEVICE unsigned __urhadd(unsigned x, unsigned y) {
+        return (unsigned)(((unsigned long long)x + y + 1) >> 1);
+}
+GPUQ_DEVICE unsigned __float_as_uint(float v) {
+        return __builtin_bit_cast(unsigned, v);
+}
+GPUQ_DEVICE float __uint_as_float(unsigned v) {
+        return __builtin_bit_cast(float, v);
+}
+GPUQ_DEVICE int __double2hiint(double v) {
+        return (int)(__builtin_bit_cast(unsigned long long, v) >> 32);
+}
+GPUQ_DEVICE int __double2loint(double v) {
+        return (int)__builtin_bit_cast(unsigned long long, v);
+}
+GPUQ_DEVICE double __hiloint2double(int high, int low) {
+        return __builtin_bit_cast(double, (unsigned long long)(unsigned)high << 32 | (unsigned)low);
+}
+
+/* Out of range gives the nearest number, as the instructions do. */
+#define GPUQ_CONVERSION(name, from, to, instruction, in, out)                                      \
+        GPUQ_DEVICE to name(from v) {                                                              \
+                to result;                                                                         \
+                asm(instruction " %0, %1;" : out(result) : in(v));                                 \
+                return result;                                                                     \
+        }
+#define GPUQ_CONVERSIONS(name, from, to, types, in, out)                                           \
+        GPUQ_CONVERSION(name##_rn, from, to, "cvt.rni." types, in, out)                            \
+        GPUQ_CONVERSION(name##_rz, from, to, "cvt.rzi." types, in, out)                            \
+        GPUQ_CONVERSION(name##_ru, from, to, "cvt.rpi." types, in, out)                            \
+        GPUQ_CONVERSION(name##_rd, from, to, "cvt.rmi." types, in, out)
+GPUQ_CONVERSIONS(__float2int, float, int, "s32.f32", "f", "=r")
+GPUQ_CONVERSIONS(__float2uint, float, unsigned, "u32.f32", "f", "=r")
+GPUQ_CONVERSIONS(__float2ll, float, long long, "s64.f32", "f", "=l")
+GPUQ_CONVERSIONS(__float2ull, float, unsigned long long, "u64.f32", "f", "=l")
+GPUQ_CONVERSIONS(__double2int, double, int, "s32.f64", "d", "=r")
+GPUQ_CONVERSIONS(__double2uint, double, unsigned, "u32.f64", "d", "=r")
+GPUQ_CONVERSIONS(__double2ll, double, long long, "s64.f64", "d", "=l")
+GPUQ_CONVERSIONS(__double2ull, double, unsigned long long, "u64.f64", "d", "=l")
+#undef GPUQ_CONVERSIONS
+#undef GPUQ_CONVERSION
+#define GPUQ_CONVERSION(name, from, to)                                                            \
+        GPUQ_DEVICE to name(from v) {                                                              \
+                return (to)v;                                                                      \
+        }
+GPUQ_CONVERSION(__int2float_rn, int, float)
+GPUQ_CONVERSION(__uint2float_rn, unsigned, float)
+GPUQ_CONVERSION(__ll2float_rn, long long, float)
+GPUQ_CONVERSION(__ull2float_rn, unsigned long long, float)
+GPUQ_CONVERSION(__int2double_rn, int, double)
+GPUQ_CONVERSION(__uint2double_rn, unsigned, double)
+GPUQ_CONVERSION(__ll2double_rn, long long, double)
+GPUQ_CONVERSION(__ull2double_rn, unsigned long long, double)
+GPUQ_CONVERSION(__double2float_rn, double, float)
+#undef GPUQ_CONVERSION
 GPUQ_DEVICE int __float_as_int(float v) {
         return __builtin_bit_cast(int, v);
 }
@@ -340,6 +550,9 @@ GPUQ_MATH(rint, __nvvm_round_f, __nvvm_round_d)
 GPUQ_DEVICE float rsqrtf(float v) {
         return 1.0f / sqrtf(v);
 }
+GPUQ_DEVICE float rsqrt(float v) {
+        return 1.0f / sqrtf(v);
+}
 GPUQ_DEVICE double rsqrt(double v) {
         return 1.0 / sqrt(v);
 }
@@ -367,6 +580,21 @@ GPUQ_DEVICE double fmax(double a, double b) {
 GPUQ_DEVICE int abs(int v) {
         return v < 0 ? -v : v;
 }
+GPUQ_DEVICE long abs(long v) {
+        return v < 0 ? -v : v;
+}
+GPUQ_DEVICE long long abs(long long v) {
+        return v < 0 ? -v : v;
+}
+GPUQ_DEVICE float abs(float v) {
+        return fabsf(v);
+}
+GPUQ_DEVICE double abs(double v) {
+        return fabs(v);
+}
+GPUQ_DEVICE long labs(long v) {
+        return v < 0 ? -v : v;
+}
 GPUQ_DEVICE long long llabs(long long v) {
         return v < 0 ? -v : v;
 }
@@ -376,11 +604,90 @@ GPUQ_DEVICE bool isnan(double v) {
 GPUQ_DEVICE bool isinf(double v) {
         return fabs(v) == CUDART_INF;
 }
-template <class T> GPUQ_DEVICE T min(T a, T b) {
+GPUQ_DEVICE bool isfinite(double v) {
+        return fabs(v) < CUDART_INF;
+}
+GPUQ_DEVICE bool signbit(double v) {
+        return __builtin_bit_cast(long long, v) < 0;
+}
+GPUQ_DEVICE float fmin(float a, float b) {
+        return fminf(a, b);
+}
+GPUQ_DEVICE float fmax(float a, float b) {
+        return fmaxf(a, b);
+}
+template <class T> GPUQ_DEVICE constexpr T min(T a, T b) {
         return b < a ? b : a;
 }
-template <class T> GPUQ_DEVICE T max(T a, T b) {
+template <class T> GPUQ_DEVICE constexpr T max(T a, T b) {
         return a < b ? b : a;
+}
+/* Of two types: in the one that they have together. */
+template <class T, class U> GPUQ_DEVICE constexpr decltype(T() + U()) min(T a, U b) {
+        return min((decltype(T() + U()))a, (decltype(T() + U()))b);
+}
+template <class T, class U> GPUQ_DEVICE constexpr decltype(T() + U()) max(T a, U b) {
+        return max((decltype(T() + U()))a, (decltype(T() + U()))b);
+}
+/* Of a number and NaN, the number. */
+GPUQ_DEVICE float min(float a, float b) {
+        return fminf(a, b);
+}
+GPUQ_DEVICE float max(float a, float b) {
+        return fmaxf(a, b);
+}
+GPUQ_DEVICE double min(double a, double b) {
+        return fmin(a, b);
+}
+GPUQ_DEVICE double max(double a, double b) {
+        return fmax(a, b);
+}
+GPUQ_DEVICE unsigned umin(unsigned a, unsigned b) {
+        return min(a, b);
+}
+GPUQ_DEVICE unsigned umax(unsigned a, unsigned b) {
+        return max(a, b);
+}
+GPUQ_DEVICE long long llmin(long long a, long long b) {
+        return min(a, b);
+}
+GPUQ_DEVICE long long llmax(long long a, long long b) {
+        return max(a, b);
+}
+
+#define GPUQ_ROUNDED(prefix, type, suffix)                                                         \
+        GPUQ_DEVICE type __##prefix##add_rn(type x, type y) {                                      \
+                return __nvvm_add_rn_##suffix(x, y);                                               \
+        }                                                                                          \
+        GPUQ_DEVICE type __##prefix##sub_rn(type x, type y) {                                      \
+                return __nvvm_add_rn_##suffix(x, -y);                                              \
+        }                                                                                          \
+        GPUQ_DEVICE type __##prefix##mul_rn(type x, type y) {                                      \
+                return __nvvm_mul_rn_##suffix(x, y);                                               \
+        }                                                                                          \
+        GPUQ_DEVICE type __##prefix##div_rn(type x, type y) {                                      \
+                return __nvvm_div_rn_##suffix(x, y);                                               \
+        }                                                                                          \
+        GPUQ_DEVICE type __##prefix##rcp_rn(type x) {                                              \
+                return __nvvm_rcp_rn_##suffix(x);                                                  \
+        }                                                                                          \
+        GPUQ_DEVICE type __##prefix##sqrt_rn(type x) {                                             \
+                return __nvvm_sqrt_rn_##suffix(x);                                                 \
+        }
+GPUQ_ROUNDED(f, float, f)
+GPUQ_ROUNDED(d, double, d)
+#undef GPUQ_ROUNDED
+GPUQ_DEVICE float __fmaf_rn(float a, float b, float c) {
+        return __nvvm_fma_rn_f(a, b, c);
+}
+GPUQ_DEVICE double __fma_rn(double a, double b, double c) {
+        return __nvvm_fma_rn_d(a, b, c);
+}
+GPUQ_DEVICE float __frsqrt_rn(float v) {
+        return (float)(1.0 / sqrt((double)v));
+}
+GPUQ_DEVICE float __saturatef(float v) {
+        return __nvvm_saturate_f(v);
 }
 /* The hardware's approximations, as in CUDA. */
 GPUQ_DEVICE float __sinf(float v) {
@@ -395,14 +702,220 @@ GPUQ_DEVICE float __expf(float v) {
 GPUQ_DEVICE float __logf(float v) {
         return __nvvm_lg2_approx_f(v) * 0.6931471805599453f;
 }
+GPUQ_DEVICE float __log2f(float v) {
+        return __nvvm_lg2_approx_f(v);
+}
+GPUQ_DEVICE float __log10f(float v) {
+        return __nvvm_lg2_approx_f(v) * 0.3010299956639812f;
+}
+GPUQ_DEVICE float __exp10f(float v) {
+        return __nvvm_ex2_approx_f(v * 3.3219280948873623f);
+}
+GPUQ_DEVICE float __powf(float a, float b) {
+        return __nvvm_ex2_approx_f(b * __nvvm_lg2_approx_f(a));
+}
+GPUQ_DEVICE float __tanf(float v) {
+        return __nvvm_div_approx_f(__nvvm_sin_approx_f(v), __nvvm_cos_approx_f(v));
+}
+GPUQ_DEVICE void __sincosf(float v, float *sine, float *cosine) {
+        *sine = __nvvm_sin_approx_f(v);
+        *cosine = __nvvm_cos_approx_f(v);
+}
 GPUQ_DEVICE float __fdividef(float a, float b) {
         return __nvvm_div_approx_f(a, b);
 }
+GPUQ_DEVICE float fdividef(float a, float b) {
+        return a / b;
+}
+
+#ifdef __GPUQ_CPU__
+
+/* The type double, for a template that is of some types only. */
+template <bool> struct gpuq_double {};
+template <> struct gpuq_double<true> { typedef double type; };
+template <class T> struct gpuq_of_integer : gpuq_double<__is_integral(T)> {};
+template <class T, class U>
+struct gpuq_of_numbers : gpuq_double<__is_arithmetic(T) && __is_arithmetic(U)> {};
+
+/* In C++ also of float, and of integers as of double. */
+#define GPUQ_UNARY(name)                                                                           \
+        extern "C" __device__ __attribute__((const)) float __nv_##name##f(float v);                \
+        extern "C" __device__ __attribute__((const)) double __nv_##name(double v);                 \
+        GPUQ_DEVICE float name##f(float v) {                                                       \
+                return __nv_##name##f(v);                                                          \
+        }                                                                                          \
+        GPUQ_DEVICE float name(float v) {                                                          \
+                return __nv_##name##f(v);                                                          \
+        }                                                                                          \
+        GPUQ_DEVICE double name(double v) {                                                        \
+                return __nv_##name(v);                                                             \
+        }                                                                                          \
+        template <class T> GPUQ_DEVICE typename gpuq_of_integer<T>::type name(T v) {               \
+                return __nv_##name((double)v);                                                     \
+        }
+#define GPUQ_BINARY(name)                                                                          \
+        extern "C" __device__ __attribute__((const)) float __nv_##name##f(float a, float b);       \
+        extern "C" __device__ __attribute__((const)) double __nv_##name(double a, double b);       \
+        GPUQ_DEVICE float name##f(float a, float b) {                                              \
+                return __nv_##name##f(a, b);                                                       \
+        }                                                                                          \
+        GPUQ_DEVICE float name(float a, float b) {                                                 \
+                return __nv_##name##f(a, b);                                                       \
+        }                                                                                          \
+        GPUQ_DEVICE double name(double a, double b) {                                              \
+                return __nv_##name(a, b);                                                          \
+        }                                                                                          \
+        template <class T, class U>                                                                \
+        GPUQ_DEVICE typename gpuq_of_numbers<T, U>::type name(T a, U b) {                          \
+                return __nv_##name((double)a, (double)b);                                          \
+        }
+#define GPUQ_FUNCTION(result, name, parameters, arguments)                                         \
+        extern "C" __device__ result __nv_##name parameters;                                       \
+        GPUQ_DEVICE result name parameters {                                                       \
+                return __nv_##name arguments;                                                      \
+        }
+GPUQ_UNARY(acos)
+GPUQ_UNARY(acosh)
+GPUQ_UNARY(asin)
+GPUQ_UNARY(asinh)
+GPUQ_UNARY(atan)
+GPUQ_UNARY(atanh)
+GPUQ_UNARY(cbrt)
+GPUQ_UNARY(cos)
+GPUQ_UNARY(cosh)
+GPUQ_UNARY(cospi)
+GPUQ_UNARY(cyl_bessel_i0)
+GPUQ_UNARY(cyl_bessel_i1)
+GPUQ_UNARY(erf)
+GPUQ_UNARY(erfc)
+GPUQ_UNARY(erfcinv)
+GPUQ_UNARY(erfcx)
+GPUQ_UNARY(erfinv)
+GPUQ_UNARY(exp)
+GPUQ_UNARY(exp10)
+GPUQ_UNARY(exp2)
+GPUQ_UNARY(expm1)
+GPUQ_UNARY(j0)
+GPUQ_UNARY(j1)
+GPUQ_UNARY(lgamma)
+GPUQ_UNARY(log)
+GPUQ_UNARY(log10)
+GPUQ_UNARY(log1p)
+GPUQ_UNARY(log2)
+GPUQ_UNARY(logb)
+GPUQ_UNARY(nearbyint)
+GPUQ_UNARY(normcdf)
+GPUQ_UNARY(normcdfinv)
+GPUQ_UNARY(rcbrt)
+GPUQ_UNARY(round)
+GPUQ_UNARY(sin)
+GPUQ_UNARY(sinh)
+GPUQ_UNARY(sinpi)
+GPUQ_UNARY(tan)
+GPUQ_UNARY(tanh)
+GPUQ_UNARY(tgamma)
+GPUQ_UNARY(y0)
+GPUQ_UNARY(y1)
+GPUQ_BINARY(atan2)
+GPUQ_BINARY(copysign)
+GPUQ_BINARY(fdim)
+GPUQ_BINARY(fmod)
+GPUQ_BINARY(hypot)
+GPUQ_BINARY(nextafter)
+GPUQ_BINARY(pow)
+GPUQ_BINARY(remainder)
+GPUQ_BINARY(rhypot)
+#define GPUQ_BOTH(type, suffix)                                                                    \
+        GPUQ_FUNCTION(type, ldexp##suffix, (type v, int n), (v, n))                                \
+        GPUQ_FUNCTION(type, scalbn##suffix, (type v, int n), (v, n))                               \
+        GPUQ_FUNCTION(type, frexp##suffix, (type v, int *n), (v, n))                               \
+        GPUQ_FUNCTION(type, modf##suffix, (type v, type * whole), (v, whole))                      \
+        GPUQ_FUNCTION(type, jn##suffix, (int n, type v), (n, v))                                   \
+        GPUQ_FUNCTION(type, yn##suffix, (int n, type v), (n, v))                                   \
+        GPUQ_FUNCTION(int, ilogb##suffix, (type v), (v))                                           \
+        GPUQ_FUNCTION(long long, llrint##suffix, (type v), (v))                                    \
+        GPUQ_FUNCTION(long long, llround##suffix, (type v), (v))                                   \
+        GPUQ_FUNCTION(void, sincos##suffix, (type v, type * s, type * c), (v, s, c))               \
+        GPUQ_FUNCTION(void, sincospi##suffix, (type v, type * s, type * c), (v, s, c))             \
+        GPUQ_FUNCTION(type, remquo##suffix, (type a, type b, int *n), (a, b, n))                   \
+        GPUQ_FUNCTION(type, norm3d##suffix, (type a, type b, type c), (a, b, c))                   \
+        GPUQ_FUNCTION(type, norm4d##suffix, (type a, type b, type c, type d), (a, b, c, d))        \
+        GPUQ_FUNCTION(type, rnorm3d##suffix, (type a, type b, type c), (a, b, c))                  \
+        GPUQ_FUNCTION(type, rnorm4d##suffix, (type a, type b, type c, type d), (a, b, c, d))       \
+        GPUQ_DEVICE long lrint##suffix(type v) {                                                   \
+                return llrint##suffix(v);                                                          \
+        }                                                                                          \
+        GPUQ_DEVICE long lround##suffix(type v) {                                                  \
+                return llround##suffix(v);                                                         \
+        }
+GPUQ_BOTH(float, f)
+GPUQ_BOTH(double, )
+#undef GPUQ_BOTH
+#undef GPUQ_UNARY
+#undef GPUQ_BINARY
+#undef GPUQ_FUNCTION
+
+namespace std {
+#define GPUQ_STANDARD(name) using ::name;
+GPUQ_STANDARD(acos)
+GPUQ_STANDARD(asin)
+GPUQ_STANDARD(atan)
+GPUQ_STANDARD(atan2)
+GPUQ_STANDARD(cbrt)
+GPUQ_STANDARD(cos)
+GPUQ_STANDARD(cosh)
+GPUQ_STANDARD(erf)
+GPUQ_STANDARD(erfc)
+GPUQ_STANDARD(exp)
+GPUQ_STANDARD(exp2)
+GPUQ_STANDARD(expm1)
+GPUQ_STANDARD(fmod)
+GPUQ_STANDARD(hypot)
+GPUQ_STANDARD(lgamma)
+GPUQ_STANDARD(log)
+GPUQ_STANDARD(log10)
+GPUQ_STANDARD(log1p)
+GPUQ_STANDARD(log2)
+GPUQ_STANDARD(pow)
+GPUQ_STANDARD(round)
+GPUQ_STANDARD(sin)
+GPUQ_STANDARD(sinh)
+GPUQ_STANDARD(tan)
+GPUQ_STANDARD(tanh)
+GPUQ_STANDARD(tgamma)
+#undef GPUQ_STANDARD
+} // namespace std
+
+#endif
+
+namespace std {
+using ::abs;
+using ::ceil;
+using ::fabs;
+using ::floor;
+using ::fma;
+using ::fmax;
+using ::fmin;
+using ::isfinite;
+using ::isinf;
+using ::isnan;
+using ::max;
+using ::min;
+using ::rint;
+using ::signbit;
+using ::sqrt;
+using ::trunc;
+} // namespace std
 
 /* ---- text ------------------------------------------------------------------- */
 
 /* clang itself turns calls of printf() into the driver's vprintf. */
 extern "C" __device__ int printf(const char *format, ...);
+namespace std {
+using ::printf;
+}
+extern "C" __device__ void *malloc(size_t n);
+extern "C" __device__ void free(void *p);
 extern "C" __device__ void __assertfail(const char *message, const char *file, unsigned line,
                                         const char *function, size_t char_size);
 #ifdef NDEBUG

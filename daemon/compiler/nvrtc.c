@@ -17,6 +17,7 @@
 
 #define ARCHITECTURES_MAX 64
 #define OPTIONS_MAX       512u
+#define CPU_ARCHITECTURE  90u /* whose features the CPU driver has */
 
 typedef void *Program;
 
@@ -135,6 +136,8 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                 options[n++] = cccl;
         }
         options[n++] = include;
+        if (!request->sm)
+                options[n++] = "-D__GPUQ_CPU__=1";
         if (options_fast_math(request->options, request->n_options))
                 options[n++] = "--use_fast_math";
         for (size_t i = 0; i < request->n_options && n < OPTIONS_MAX; i++)
@@ -231,7 +234,7 @@ int nvrtc_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         if (r)
                 return r;
 
-        best = best_architecture(&nvrtc, request->sm);
+        best = best_architecture(&nvrtc, request->sm ?: CPU_ARCHITECTURE);
         if (!best)
                 return BACKEND_E_MISSING;
 

@@ -145,7 +145,18 @@ static bool read_namespace(const char *name, size_t n_name, const char **ret_spa
         return n > 0;
 }
 
-/* The toolkit's headers keep objects without members, and in cuda::std, which is nobody else's, constants. */
+/* "3std" and, unless there is a value, a namespace such as __4, in which users declare nothing. */
+static bool is_standard(const SignatureVariable *variable, size_t n_before) {
+        const char *rest = variable->name + n_before, *part;
+        size_t n_rest = variable->n_name - n_before, n_part;
+
+        if (!starts_with(rest, n_rest, "3std"))
+                return false;
+        return variable->has_value || (read_part(rest + 4, n_rest - 4, &part, &n_part) > 0 &&
+                                       starts_with(part, n_part, "__"));
+}
+
+/* The toolkit's headers keep objects without members, and in cuda::std constants; of value 0 without it. */
 static bool is_toolkits(const SignatureVariable *variable) {
         static const char *const spaces[] = {"cuda", "cooperative_groups", "cub", "thrust"};
         const char *name = variable->name, *space;
@@ -153,8 +164,7 @@ static bool is_toolkits(const SignatureVariable *variable) {
 
         if (!read_namespace(name, variable->n_name, &space, &n_space, &n_before))
                 return false;
-        if (variable->has_value && n_space == 4 && memcmp(space, "cuda", 4) == 0 &&
-            starts_with(name + n_before, variable->n_name - n_before, "3std"))
+        if (n_space == 4 && memcmp(space, "cuda", 4) == 0 && is_standard(variable, n_before))
                 return true;
 
         for (size_t i = 0; variable->is_byte && i < ARRAY_SIZE(spaces); i++)

@@ -10,6 +10,8 @@
  * is a uint32_t here. Plain C without headers of C++, as these take longer to read than a module.
  */
 
+#define _GNU_SOURCE /* exp10(), sincos() */
+
 #include <fenv.h>
 #include <math.h>
 #include <stdarg.h>
@@ -30,5 +32,6 @@
 #include "cpu/ptx/memory.h"
 #include "cpu/ptx/warp.h"
 #include "cpu/ptx/output.h"
+#include "cpu/ptx/library.h"
 
 #endif

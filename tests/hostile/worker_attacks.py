@@ -3,59 +3,59 @@
 
 import contextlib
 import ctypes
+import hashlib
 import os
 import signal
+import struct
 import time
+
+import numpy
 
 from attack import attack, load
 from harness import kernels, processes
-from harness.client import InOut, Job, Out, Refused, u64
+from harness.client import In, InOut, Job, Out, Refused, u64
+from harness.messages import pb
 
 PTRACE_SEIZE = 0x4206
 
-# A kernel that makes a liar of its worker, and one that makes system calls.
-CALLS = r"""
-extern "C" void *dlopen(const char *path, int flags);
-extern "C" void *dlsym(void *library, const char *name);
-static long call(long n, long a, long b, long c)
-{
-        long r;
-        asm volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-        return r;
-}
-extern "C" __global__ void become(int *out)
-{
-        void *library = dlopen("LIAR", 2);
-
-        out[0] = library ? 0 : 1;
-        if (library)
-                ((void (*)(const char *))dlsym(library, "lie"))("LIE");
-}
-extern "C" __global__ void forks(int *out)
-{
-        for (int i = 0; i < 16; i++)
-                if (call(57, 0, 0, 0) == 0) {
-                        call(37, 30, 0, 0); /* alarm() */
-                        call(112, 0, 0, 0); /* setsid() */
-                        for (volatile int j = 0; j >= 0; j = 0)
-                                ;
-                }
-        out[0] = 1;
-}
+# As the kernels of image.c, which takes their place. The compiler of a user is the user's, and so is its cache.
+KERNELS = """.version 6.3
+.target sm_60
+.address_size 64
+.visible .entry become(.param .u64 out, .param .u64 what) { ret; }
+.visible .entry forks(.param .u64 out, .param .u64 what) { ret; }
 """
+ENTRY = struct.Struct("<8sQ32s32s")  # of daemon/compiler/cache.c
+RESULT = struct.Struct("<8sII5Q")  # of daemon/compiler/compiled.c
 
 
-def host_code(me, lie=""):
-    return CALLS.replace("LIAR", str(me.folder / "gpuq-test-liar.so")).replace("LIE", lie)
+def forge(entry, image):
+    """What the cache has of a module, with another image."""
+    magic, _, key, _ = ENTRY.unpack_from(entry)
+    head, status, flags, _, n_image, *rest = RESULT.unpack_from(entry, ENTRY.size)
+    behind = entry[ENTRY.size + RESULT.size + n_image:]
+    result = RESULT.pack(head, status, flags, RESULT.size + len(image) + len(behind), len(image), *rest) + image + behind
+    return ENTRY.pack(magic, len(result), key, hashlib.sha256(result).digest()) + result
+
+
+def load_host_code(me, client):
+    client.load(KERNELS, format=pb.PTX)
+    image = (me.folder / "gpuq-test-liar.so").read_bytes()
+    entries = [path for path in (me.cache / str(os.getuid())).glob("*.gpuq") if b"become" in path.read_bytes()]
+    if not entries:
+        me.trouble("the cache has no entry to forge")
+    for path in entries:
+        path.write_bytes(forge(path.read_bytes(), image))
+    return load(me, client, KERNELS, format=pb.PTX)
 
 
 def lie_again_and_again(me, lie):
     with me.connect() as client:
-        module, arena = load(me, client, host_code(me, lie)), client.arena(4)
+        module, arena = load_host_code(me, client), client.arena(4)
+        what = client.array(numpy.frombuffer(lie.encode() + bytes(1), numpy.uint8))
         while True:
-            client.run(Job().launch(module, "become", [InOut(arena)]))
-            if arena.array("i4")[0]:
-                me.trouble("the worker has not loaded the library that lies")
+            if client.run(Job().launch(module, "become", [InOut(arena), In(what)])).state == pb.DONE:
+                me.trouble("the worker has not lied")
 
 
 @attack("forged-failure", cpu=True, prepares=True)
@@ -86,9 +86,10 @@ def worker_bells(me):
 def worker_silent(me):
     """Reads nothing, whatever is sent."""
     with me.connect() as client:
-        module, arena = load(me, client, host_code(me, "silent")), client.arena(4)
-        first = client.submit(Job().launch(module, "become", [InOut(arena)]))
-        ids = client.submit(*[Job().launch(module, "become", [InOut(arena)]) for _ in range(1000)])
+        module, arena = load_host_code(me, client), client.arena(4)
+        what = client.array(numpy.frombuffer(b"silent\0", numpy.uint8))
+        first = client.submit(Job().launch(module, "become", [InOut(arena), In(what)]))
+        ids = client.submit(*[Job().launch(module, "become", [InOut(arena), In(what)]) for _ in range(1000)])
         time.sleep(0.2)
         client.cancel(first, *ids)
         client.wait(first)
@@ -104,9 +105,9 @@ def strays(me):
 def worker_forks(me):
     """A kernel that forks as often as it may; each child keeps a processor busy."""
     with me.connect() as client:
-        module, arena = load(me, client, host_code(me)), client.arena(4)
+        module, arena, what = load_host_code(me, client), client.arena(4), client.arena(4)
         while True:
-            client.run(Job().launch(module, "forks", [Out(arena)]))
+            client.run(Job().launch(module, "forks", [Out(arena), In(what)]))
             time.sleep(0.3)
             kill_workers(me, signal.SIGKILL)
 

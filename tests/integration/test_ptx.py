@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PTX: instructions one by one, and whole kernels as compilers write them. The same on the CPU driver and on a GPU."""
 
+import math
 import pathlib
 
 import numpy
@@ -426,6 +427,73 @@ def test_atomics_give_the_old_value_and_store_the_new_one(client, space):
     assert results.array(numpy.uint32).reshape(-1, 2)[1:].tolist() == wanted
 
 
+# ---- names and libraries ----
+
+def test_variables_may_have_any_name(client):
+    """Also those that the code made of PTX has itself, and those of the host's libraries."""
+    names = ["entries", "f0", "v0", "main", "sin", "memcpy", "ptx_place", "gpuq_cpu_image"]
+    module = client.load(HEAD + "".join(f".visible .global .align 4 .u32 {name} = {i + 1};\n" for i, name in enumerate(names))
+                         + """
+.visible .entry read(.param .u64 out)
+{
+        .reg .b32 %r<4>;
+        .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r2, 0;
+""" + "".join(f"        ld.global.u32 %r1, [{name}];\n        add.u32 %r2, %r2, %r1;\n" for name in names) + """
+        st.global.u32 [%rd1], %r2;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 1)
+    client.run_well(Job().launch(module, "read", [Out(results)]))
+    assert results.array(numpy.int32)[0] == sum(range(1, len(names) + 1))
+
+
+# Functions that clang calls for the CPU driver. Of double; of float they have an f behind their names.
+LIBRARY = {
+    "acos": math.acos(0.7), "asin": math.asin(0.7), "asinh": math.asinh(0.7), "atan": math.atan(0.7),
+    "atanh": math.atanh(0.7), "cbrt": 0.7 ** (1 / 3), "cos": math.cos(0.7), "cosh": math.cosh(0.7), "cospi": math.cos(0.7 * math.pi),
+    "cyl_bessel_i0": 1.126303018306809, "cyl_bessel_i1": 0.37187967777700864, "erf": math.erf(0.7), "erfc": math.erfc(0.7),
+    "erfcinv": 0.2724627147267544, "erfcx": math.erfc(0.7) * math.exp(0.49), "erfinv": 0.7328690779592167, "exp": math.exp(0.7),
+    "exp10": 10 ** 0.7, "exp2": 2 ** 0.7, "expm1": math.expm1(0.7), "fabs": 0.7, "lgamma": math.lgamma(0.7), "log": math.log(0.7),
+    "log10": math.log10(0.7), "log1p": math.log1p(0.7), "log2": math.log2(0.7), "normcdf": (1 + math.erf(0.7 / 2 ** 0.5)) / 2,
+    "normcdfinv": 0.5244005127080407, "rcbrt": 0.7 ** (-1 / 3), "round": 1.0, "rsqrt": 0.7 ** -0.5, "sin": math.sin(0.7),
+    "sinh": math.sinh(0.7), "sinpi": math.sin(0.7 * math.pi), "tan": math.tan(0.7), "tanh": math.tanh(0.7), "tgamma": math.gamma(0.7),
+    "j0": 0.8812008886074053, "y0": -0.19066492933739507,
+}
+# With a second argument of 0.3.
+LIBRARY_OF_TWO = {"atan2": math.atan2(0.7, 0.3), "copysign": 0.7, "fdim": 0.4, "fmod": math.fmod(0.7, 0.3), "hypot": math.hypot(0.7, 0.3),
+                  "pow": 0.7 ** 0.3, "remainder": math.remainder(0.7, 0.3), "rhypot": 1 / math.hypot(0.7, 0.3)}
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("suffix, bits, dtype", [("", 64, numpy.float64), ("f", 32, numpy.float32)])
+def test_functions_of_the_library_are_the_hosts(client, suffix, bits, dtype):
+    functions = [(name, 1, value) for name, value in LIBRARY.items()] + [(name, 2, value) for name, value in LIBRARY_OF_TWO.items()]
+    params = [f".param .b{bits} a", f".param .b{bits} b"]
+    text = HEAD + "".join(f".extern .func (.param .b{bits} r) __nv_{name}{suffix}({', '.join(params[:n])});\n" for name, n, _ in functions)
+    text += f""".visible .entry k(.param .u64 in, .param .u64 out)
+{{
+        .reg .f{bits} %f<4>;
+        .reg .b64 %rd<3>;
+        ld.param.u64 %rd1, [in];
+        ld.param.u64 %rd2, [out];
+        ld.f{bits} %f1, [%rd1];
+        ld.f{bits} %f2, [%rd1+{bits // 8}];
+"""
+    for i, (name, n, _) in enumerate(functions):
+        text += f"        {{ .param .b{bits} p0; .param .b{bits} p1; .param .b{bits} q;\n        st.param.f{bits} [p0], %f1; st.param.f{bits} [p1], %f2;\n"
+        text += f"        call.uni (q), __nv_{name}{suffix}, ({', '.join(['p0', 'p1'][:n])});\n"
+        text += f"        ld.param.f{bits} %f3, [q]; }}\n        st.f{bits} [%rd2+{i * bits // 8}], %f3;\n"
+    module = client.load(text + "        ret;\n}\n", format=pb.PTX)
+    results = out(client, len(functions), dtype)
+    client.run_well(Job().launch(module, "k", [In(client.array(numpy.array([0.7, 0.3], dtype))), Out(results)]))
+    found = {name: value for (name, _, _), value in zip(functions, results.array(dtype))}
+    wanted = {name: value for name, _, value in functions}
+    assert found == pytest.approx(wanted, rel=1e-12 if bits == 64 else 3e-6)
+
+
 # ---- what does not run ----
 
 def refusal(client, body, head=HEAD):
@@ -454,6 +522,14 @@ def refusal(client, body, head=HEAD):
 def test_an_instruction_that_the_cpu_driver_lacks_is_named(client, body, wanted):
     text = refusal(client, body)
     assert wanted in text and "run this kernel on a GPU" in text
+
+
+@pytest.mark.cpu
+def test_such_an_instruction_in_source_is_named_too(client):
+    with pytest.raises(Refused) as refused:
+        client.load('__global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }', name="k.cu")
+    assert refused.value.text.startswith("k.cu: in its PTX, line ")
+    assert "the CPU driver cannot run wgmma.fence.sync.aligned" in refused.value.text
 
 
 @pytest.mark.cpu

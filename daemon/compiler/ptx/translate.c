@@ -13,7 +13,6 @@
 
 #define LOCAL_MAX  (128u << 10) /* bytes of a function; a thread has a stack of 256 KiB */
 #define SHARED_MAX (1u << 20)   /* bytes of static shared memory of a module */
-#define OWN_PREFIX "gpuq_cpu_"
 
 /* ---- variables ------------------------------------------------------------------------ */
 
@@ -65,8 +64,9 @@ static void print_head(Translator *t, size_t i, bool is_visible) {
         fprintf(t->out, "%suint%u_t v%zu[%zu]", is_visible ? "" : "static ", 8 * size, i,
                 MAX(n, 1));
         if (is_visible)
-                fprintf(t->out, " __asm__(\"%.*s\")", (int)variable->name.n, variable->name.s);
-        fprintf(t->out, " __attribute__((used, aligned(%zu)))", MAX(variable->align, 1));
+                fprintf(t->out, " __asm__(GPUQ_CPU_VARIABLE \"%.*s\")", (int)variable->name.n,
+                        variable->name.s);
+        fprintf(t->out, " __attribute__((aligned(%zu)))", MAX(variable->align, 1));
 }
 
 static void print_initial(Translator *t, const PtxVariable *variable, const PtxInitial *initial) {
@@ -84,13 +84,10 @@ static void print_initial(Translator *t, const PtxVariable *variable, const PtxI
         }
 }
 
-static void check_variable(Translator *t, const PtxVariable *variable, bool is_visible) {
+static void check_variable(Translator *t, const PtxVariable *variable) {
         if (variable->is_extern || variable->n_elements == 0)
                 translator_fail(t, variable->line,
                                 "variable %.*s is .extern, but nothing defines it",
-                                (int)MIN(variable->name.n, 200), variable->name.s);
-        if (is_visible && strncmp(variable->name.s, OWN_PREFIX, strlen(OWN_PREFIX)) == 0)
-                translator_fail(t, variable->line, "a variable has a name of gpuq's own: %.*s",
                                 (int)MIN(variable->name.n, 200), variable->name.s);
 }
 
@@ -101,7 +98,7 @@ static void print_variables(Translator *t, bool (*is_visible)(const PtxVariable 
 
                 if (!is_printed(variable))
                         continue;
-                check_variable(t, variable, visible);
+                check_variable(t, variable);
                 print_head(t, i, visible);
                 fputs(";\n", t->out);
         }
@@ -291,25 +288,6 @@ static void print_function(Translator *t, size_t i) {
 
 /* ---- entries --------------------------------------------------------------------------------------- */
 
-static char letter_of(const PtxVariable *variable) {
-        if (variable->n_dimensions > 0 || variable->vector > 1)
-                return 'b';
-        if (variable->is_pointer)
-                return 'p';
-        if (variable->type == PTX_F32 || variable->type == PTX_F64)
-                return variable->type == PTX_F32 ? 'f' : 'd';
-        switch (ptx_type_size(variable->type)) {
-                case 1:
-                        return 'c';
-                case 2:
-                        return 's';
-                case 4:
-                        return variable->type == PTX_B32 ? 'b' : 'i';
-                default:
-                        return 'l';
-        }
-}
-
 /* Sizes and offsets as in a struct. */
 static void print_layout(Translator *t, size_t i) {
         const PtxFunction *function = &t->module->functions[i];
@@ -331,13 +309,6 @@ static void print_layout(Translator *t, size_t i) {
         fprintf(t->out, "0};\n#define ALIGN%zu %zu\n", i, align);
 }
 
-static void print_kinds(Translator *t, const PtxFunction *function) {
-        for (size_t k = 0; k < function->n_params; k++)
-                fputc(letter_of(&t->module->variables[function->params[k].index]), t->out);
-        if (function->n_params == 0)
-                fputc('-', t->out);
-}
-
 static void print_threads(Translator *t, size_t i) {
         const PtxFunction *function = &t->module->functions[i];
 
@@ -347,12 +318,6 @@ static void print_threads(Translator *t, size_t i) {
                 fprintf(t->out, ", (unsigned char *)params[%zu]", k);
         fputs("))\n}\n", t->out);
         print_layout(t, i);
-        fprintf(t->out,
-                "static const char signature%zu[] __attribute__((used, aligned(1), "
-                "section(GPUQ_CPU_SIGNATURE))) = \"%.*s\\t",
-                i, (int)function->name.n, function->name.s);
-        print_kinds(t, function);
-        fputs("\\n\";\n", t->out);
 }
 
 static void check_entry(Translator *t, const PtxFunction *function) {
@@ -430,9 +395,10 @@ int ptx_translate(const PtxModule *module, bool (*is_visible)(const PtxVariable 
                 return t.r;
         }
 
-        /* Only the finished translation shows whether the module prints, but the #define comes first. */
-        if (asprintf(ret_source, "%s#include \"gpuq_ptx.h\"\n%s",
-                     t.prints ? "#define PTX_PRINTS\n" : "", body) < 0)
+        /* Only the finished translation shows what the module uses, but the #defines come first. */
+        if (asprintf(ret_source, "%s%s#include \"gpuq_ptx.h\"\n%s",
+                     t.prints ? "#define PTX_PRINTS\n" : "",
+                     t.uses_library ? "#define PTX_LIBRARY\n" : "", body) < 0)
                 return -ENOMEM;
         return 0;
 }

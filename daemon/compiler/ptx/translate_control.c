@@ -62,90 +62,13 @@ static Call call_of(Translator *t) {
         return call;
 }
 
-static const PtxOperand *argument_of(Translator *t, const PtxOperand *list, size_t i) {
-        static const PtxOperand none = {.kind = PTX_SINK};
-
-        if (list && i < list->n_elements)
-                return &list->elements[i];
-        translator_refuse(t, "it has too few arguments");
-        return &none;
-}
-
-static bool is_param(const Translator *t, const PtxOperand *operand) {
-        return operand->kind == PTX_VARIABLE &&
-               t->module->variables[operand->index].space == PTX_PARAM;
-}
-
-/* An argument's value, for functions that are no PTX. */
-static void print_argument(Translator *t, const PtxOperand *list, size_t i, PtxType type) {
-        const PtxOperand *operand = argument_of(t, list, i);
-
-        if (is_param(t, operand))
-                fprintf(t->out, "ptx_ld_u%u((uint64_t)v%u)", 8 * ptx_type_size(type),
-                        operand->index);
-        else
-                translator_value(t, operand, type);
-}
-
-static void print_result(Translator *t, const PtxOperand *list, PtxType type) {
-        const PtxOperand *operand;
-
-        if (!list || list->n_elements == 0)
-                return;
-        operand = &list->elements[0];
-        if (is_param(t, operand))
-                fprintf(t->out, "ptx_st_u%u((uint64_t)v%u, x);", 8 * ptx_type_size(type),
-                        operand->index);
-        else {
-                translator_begin(t, operand, ptx_type_size(type));
-                fputs("x;", t->out);
-        }
-}
-
-/* What the CUDA runtime provides. Letters: of the result and the arguments, i or l. */
-static const struct {
-        const char *name;
-        const char *function;
-        const char *letters;
-} externs[] = {
-        {"vprintf", "ptx_vprintf", "ill"},
-        {"__assertfail", "ptx_assertfail", "vllil"},
-        {"malloc", "(uint64_t)malloc", "ll"},
-        {"free", "free", "vl"},
-};
-
-static bool print_extern(Translator *t, const Call *call, PtxToken name) {
-        for (size_t i = 0; i < ARRAY_SIZE(externs); i++) {
-                const char *letters = externs[i].letters;
-
-                if (!ptx_token_is(name, externs[i].name))
-                        continue;
-                t->prints |= i == 0;
-                fprintf(t->out, "{ %s%s(",
-                        *letters == 'v' ? "" : "uint64_t x = ", externs[i].function);
-                for (size_t k = 1; letters[k]; k++) {
-                        fputs(k > 1 ? ", " : "", t->out);
-                        if (strcmp(externs[i].name, "free") == 0)
-                                fputs("(void *)", t->out);
-                        print_argument(t, call->params, k - 1,
-                                       letters[k] == 'l' ? PTX_U64 : PTX_U32);
-                }
-                fputs("); ", t->out);
-                if (*letters != 'v')
-                        print_result(t, call->returns, *letters == 'l' ? PTX_U64 : PTX_U32);
-                fputs(" }", t->out);
-                return true;
-        }
-        return false;
-}
-
 /* Registers are passed in variables of their own: "uint32_t a0 = r5;". */
 static void print_temporaries(Translator *t, const PtxOperand *list, const char *prefix,
                               bool has_value) {
         for (size_t i = 0; list && i < list->n_elements; i++) {
                 const PtxOperand *operand = &list->elements[i];
 
-                if (is_param(t, operand) || !translator_register(t, operand))
+                if (translator_is_param(t, operand) || !translator_register(t, operand))
                         continue;
                 fprintf(t->out, "__typeof__(r%u) %s%zu", operand->index, prefix, i);
                 if (has_value)
@@ -156,7 +79,7 @@ static void print_temporaries(Translator *t, const PtxOperand *list, const char 
 
 static void print_addresses(Translator *t, const PtxOperand *list, const char *prefix) {
         for (size_t i = 0; list && i < list->n_elements; i++)
-                if (is_param(t, &list->elements[i]))
+                if (translator_is_param(t, &list->elements[i]))
                         fprintf(t->out, ", (unsigned char *)v%u", list->elements[i].index);
                 else
                         fprintf(t->out, ", (unsigned char *)&%s%zu", prefix, i);
@@ -209,7 +132,8 @@ static void print_call(Translator *t) {
         (void)translator_take(t, "uni");
         if (call.target->kind == PTX_FUNCTION &&
             !t->module->functions[call.target->index].is_defined &&
-            print_extern(t, &call, t->module->functions[call.target->index].name))
+            translate_extern(t, t->module->functions[call.target->index].name, call.returns,
+                             call.params))
                 return;
         if (!check_target(t, &call))
                 return;
@@ -224,7 +148,7 @@ static void print_call(Translator *t) {
         print_addresses(t, call.params, "a");
         fputs(")) return 1; ", t->out);
         for (size_t i = 0; call.returns && i < call.returns->n_elements; i++)
-                if (!is_param(t, &call.returns->elements[i]))
+                if (!translator_is_param(t, &call.returns->elements[i]))
                         fprintf(t->out, "r%u = x%zu; ", call.returns->elements[i].index, i);
         fputs("}", t->out);
 }

@@ -43,15 +43,22 @@ static size_t take_vector(Translator *t) {
 typedef struct Access {
         PtxSpace space;
         PtxType type;
-        bool is_ordered;
-        size_t n; /* elements */
+        const char *order; /* in the function's name */
+        size_t n;          /* elements */
 } Access;
+
+/* Nobody else changes local memory, so a thread that reads it does not wait for anybody. */
+static const char *take_access_order(Translator *t, PtxSpace *ret_space) {
+        bool is_ordered = take_order(t);
+
+        *ret_space = translator_take_space(t);
+        return !is_ordered ? "" : *ret_space == PTX_LOCAL ? "own_" : "volatile_";
+}
 
 static Access take_access(Translator *t, const PtxOperand *value) {
         Access access;
 
-        access.is_ordered = take_order(t);
-        access.space = translator_take_space(t);
+        access.order = take_access_order(t, &access.space);
         take_hints(t);
         access.n = take_vector(t);
         access.type = translator_take_type(t);
@@ -82,8 +89,8 @@ static void print_load(Translator *t) {
                             ptx_type_size(access.type))
                         translator_refuse(t, "a register is too small");
                 translator_begin(t, element, 0);
-                fprintf(t->out, "ptx_ld_%s%s(at + %zu); ", access.is_ordered ? "volatile_" : "",
-                        access_type(access.type), i * ptx_type_size(access.type));
+                fprintf(t->out, "ptx_ld_%s%s(at + %zu); ", access.order, access_type(access.type),
+                        i * ptx_type_size(access.type));
         }
         fputs("}", t->out);
 }
@@ -97,8 +104,8 @@ static void print_store(Translator *t) {
         translator_address(t, translator_operand(t, 0), access.space);
         fputs("; ", t->out);
         for (size_t i = 0; i < access.n && !t->r; i++) {
-                fprintf(t->out, "ptx_st_%s%s(at + %zu, ", access.is_ordered ? "volatile_" : "",
-                        access_type(access.type), i * ptx_type_size(access.type));
+                fprintf(t->out, "ptx_st_%s%s(at + %zu, ", access.order, access_type(access.type),
+                        i * ptx_type_size(access.type));
                 translator_value(t, element_of(from, i), access.type);
                 fputs("); ", t->out);
         }
@@ -188,6 +195,20 @@ static void print_cvta(Translator *t) {
         fprintf(t->out, "%s%s);", space == PTX_LOCAL && !to ? ", (uint64_t)&frame" : "", change);
 }
 
+/* The same place in another block of the cluster. */
+static void print_mapa(Translator *t) {
+        if (translator_take_type(t) != PTX_U64 || t->in->n_operands != 3) {
+                translator_refuse(t, "%s", "");
+                return;
+        }
+        translator_begin(t, translator_operand(t, 0), 8);
+        fputs("(uint64_t)gpuq_cpu_image.runtime->shared_of((void *)", t->out);
+        translator_value(t, translator_operand(t, 1), PTX_U64);
+        fputs(", ", t->out);
+        translator_value(t, translator_operand(t, 2), PTX_U32);
+        fputs(");", t->out);
+}
+
 /* Only shared memory can be told by the address. */
 static void print_isspacep(Translator *t) {
         PtxSpace space = translator_take_space(t);
@@ -262,6 +283,8 @@ bool translate_memory(Translator *t, const char *name) {
                 print_atomic(t, *name == 'a');
         else if (strcmp(name, "cvta") == 0)
                 print_cvta(t);
+        else if (strcmp(name, "mapa") == 0)
+                print_mapa(t);
         else if (strcmp(name, "isspacep") == 0)
                 print_isspacep(t);
         else if (strcmp(name, "cp") == 0)

@@ -48,9 +48,26 @@ static void print_barrier_reduction(Translator *t) {
         fputs(");", t->out);
 }
 
-static void print_barrier(Translator *t) {
-        bool arrives = translator_take(t, "arrive");
+/* All threads of a cluster arrive, and all wait, so the whole barrier can be where they wait. */
+static void print_cluster_barrier(Translator *t) {
+        bool waits = translator_take(t, "wait");
 
+        if (!waits && !translator_take(t, "arrive"))
+                translator_refuse(t, "%s", "");
+        while (translator_take_one(t, "aligned release acquire relaxed"))
+                ;
+        fprintf(t->out, "%s;",
+                waits ? "(void)gpuq_cpu_image.runtime->barrier(GPUQ_CPU_BARRIER_CLUSTER, 0)" : "");
+}
+
+static void print_barrier(Translator *t) {
+        bool arrives;
+
+        if (translator_take(t, "cluster")) {
+                print_cluster_barrier(t);
+                return;
+        }
+        arrives = translator_take(t, "arrive");
         (void)translator_take_one(t, "cta");
         (void)translator_take_one(t, "aligned");
         if (translator_take(t, "red")) {

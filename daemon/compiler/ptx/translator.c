@@ -129,6 +129,11 @@ const PtxRegister *translator_register(Translator *t, const PtxOperand *operand)
         return NULL;
 }
 
+bool translator_is_param(const Translator *t, const PtxOperand *operand) {
+        return operand->kind == PTX_VARIABLE &&
+               t->module->variables[operand->index].space == PTX_PARAM;
+}
+
 /* What special registers are, for 32-bit values unless they say otherwise. */
 static const struct {
         const char *name;
@@ -165,6 +170,9 @@ static const struct {
         {"%globaltimer_hi", "(ptx_clock(CLOCK_REALTIME) >> 32)"},
         {"%dynamic_smem_size", "t->place->shared_bytes"},
         {"%total_smem_size", "(t->place->shared_bytes + PTX_STATIC_SHARED)"},
+        {"%envreg1", "(uint32_t)((uint64_t)t->place->grid_words >> 32)"},
+        {"%envreg2", "(uint32_t)(uint64_t)t->place->grid_words"},
+        {"%cluster_nctarank", "ptx_cluster_n(t)"},
         {"%clusterid.x", "t->place->cluster.x"},
         {"%clusterid.y", "t->place->cluster.y"},
         {"%clusterid.z", "t->place->cluster.z"},

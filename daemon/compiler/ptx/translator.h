@@ -30,6 +30,7 @@ typedef struct Translator {
         bool has_dynamic;
         bool takes_wider; /* the instruction: registers with more bits than its type */
         bool prints;
+        bool uses_library; /* of mathematical functions */
         int r;
         char *error;
 } Translator;
@@ -56,6 +57,8 @@ void translator_begin(Translator *t, const PtxOperand *operand, unsigned size);
 const PtxRegister *translator_register(Translator *t, const PtxOperand *operand);
 /** translator_address() - print the host's address of "[...]". */
 void translator_address(Translator *t, const PtxOperand *operand, PtxSpace space);
+/** translator_is_param() - whether an operand is a variable in .param space. */
+bool translator_is_param(const Translator *t, const PtxOperand *operand);
 /** translator_take_space() - of the opcode. */
 PtxSpace translator_take_space(Translator *t);
 
@@ -66,5 +69,8 @@ bool translate_convert(Translator *t, const char *name);
 bool translate_memory(Translator *t, const char *name);
 bool translate_control(Translator *t, const char *name);
 bool translate_warp(Translator *t, const char *name);
+/** translate_extern() - a call of a function that the CPU driver provides. Return: whether it does. */
+bool translate_extern(Translator *t, PtxToken name, const PtxOperand *returns,
+                      const PtxOperand *params);
 
 #endif

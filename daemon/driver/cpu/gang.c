@@ -17,6 +17,7 @@ struct Gang {
         Context *context;
         uint32_t n, cluster;
         bool grid;
+        uint64_t grid_words;
         pthread_mutex_t lock;
         pthread_cond_t met;
         GangBarrier grid_barrier, joined;
@@ -100,6 +101,10 @@ void gang_meet(Gang *gang, GpuqCpuBarrier scope, uint32_t rank) {
 
 bool gang_is_grid(const Gang *gang) {
         return gang && gang->grid;
+}
+
+void *gang_grid_words(Gang *gang) {
+        return gang_is_grid(gang) ? &gang->grid_words : NULL;
 }
 
 const Engine *gang_engine(const Gang *gang, uint32_t rank, uint32_t other) {

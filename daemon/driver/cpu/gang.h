@@ -37,6 +37,8 @@ void gang_join(Gang *gang, uint32_t rank, Engine *engine);
 void gang_meet(Gang *gang, GpuqCpuBarrier scope, uint32_t rank);
 /** gang_is_grid() - whether its blocks are a whole grid; NULL is none. */
 bool gang_is_grid(const Gang *gang);
+/** gang_grid_words() - 8 bytes, zero at first, that all blocks of a grid share; NULL: it is no grid. */
+void *gang_grid_words(Gang *gang);
 /** gang_engine() - the engine of another block, by its rank in the cluster of block @rank. NULL:
  * there is none. */
 const Engine *gang_engine(const Gang *gang, uint32_t rank, uint32_t other);

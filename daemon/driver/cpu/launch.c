@@ -71,6 +71,7 @@ static CUresult launch_block(const LaunchWork *work, Engine *engine, uint64_t i,
                 .shared_bytes = shape->shared_bytes,
                 .gang = gang,
                 .rank = rank,
+                .grid_words = gang_grid_words(gang),
         };
         if (work->function->kernel)
                 launch_row(work, &block);

@@ -14,6 +14,7 @@
 
 #include "compiler/backend.h"
 #include "compiler/ptx.h"
+#include "compiler/ptx/translate.h"
 
 static const char source[] =
         "#include <cstdint>\n#include <stdio.h>\n#include <math.h>\n"
@@ -39,31 +40,40 @@ static const char source[] =
         "}\n"
         "extern \"C\" __global__ void plain(float4 *v) { v[0] = make_float4(1, 2, 3, N); }\n";
 
-static void the_device_header_is_enough(void **state) {
+/* Return: clang_compile()'s; the text is the caller's. */
+static int compile(const char *text, unsigned sm, Result *result, Ptx *ret_ptx) {
         static const char *const options[] = {"-DN=4", "-std=c++17"};
         char work[] = "/tmp/gpuq-test-clang-XXXXXX";
         Request request = {
-                .sm = 90,
+                .sm = sm,
                 .format = FORMAT_SOURCE,
-                .libexec = getenv("GPUQ_LIBEXEC_GPU"),
+                .libexec = getenv("GPUQ_LIBEXEC"),
                 .name = "my.cu",
-                .image = (char *)source,
-                .n_image = strlen(source),
+                .image = (char *)text,
+                .n_image = strlen(text),
                 .options = options,
                 .n_options = ARRAY_SIZE(options),
                 .work = mkdtemp(work),
         };
-        _cleanup_(result_freep) Result *result = NULL;
-        Ptx ptx = {};
         int r;
 
-        assert_int_equal(result_new(&result), 0);
-        r = clang_compile(&request, result, &ptx);
+        r = clang_compile(&request, result, ret_ptx);
         request_clean(&request);
         if (r == BACKEND_E_MISSING)
-                return; /* not on this machine */
+                return r; /* not on this machine */
         assert_int_equal(r, 0);
         assert_string_equal(result->log ? result->log : "", "");
+        return 0;
+}
+
+static void the_device_header_is_enough(void **state) {
+        _cleanup_(result_freep) Result *result = NULL;
+        Request request = {.sm = 90, .name = "my.cu"};
+        Ptx ptx = {};
+
+        assert_int_equal(result_new(&result), 0);
+        if (compile(source, 90, result, &ptx) == BACKEND_E_MISSING)
+                return;
 
         assert_int_equal(ptx_scan(ptx.text, ptx.n_text, result->signature), 0);
         assert_int_equal(result->signature->n_kernels, 2);
@@ -78,9 +88,84 @@ static void the_device_header_is_enough(void **state) {
         assert_true(result->n_image > 0);
 }
 
+/* What is in the header for the CPU driver only, and what is included. */
+static const char library[] =
+        "#include <cmath>\n#include <cooperative_groups.h>\n#include "
+        "<cooperative_groups/reduce.h>\n"
+        "#include <math_constants.h>\n#include <cuda_runtime.h>\n#include <vector_types.h>\n"
+        "namespace cg = cooperative_groups;\n"
+        "template <class T> __device__ T unary(T v) {\n"
+        "  return acos(v) + acosh(v) + asin(v) + asinh(v) + atan(v) + atanh(v) + cbrt(v) + cos(v) "
+        "+\n"
+        "    cosh(v) + cospi(v) + cyl_bessel_i0(v) + cyl_bessel_i1(v) + erf(v) + erfc(v) +\n"
+        "    erfcinv(v) + erfcx(v) + erfinv(v) + exp(v) + exp10(v) + exp2(v) + expm1(v) + j0(v) +\n"
+        "    j1(v) + lgamma(v) + log(v) + log10(v) + log1p(v) + log2(v) + logb(v) + nearbyint(v) "
+        "+\n"
+        "    normcdf(v) + normcdfinv(v) + rcbrt(v) + round(v) + sin(v) + sinh(v) + sinpi(v) +\n"
+        "    tan(v) + tanh(v) + tgamma(v) + y0(v) + y1(v) + rsqrt(v) + std::sqrt(v) + "
+        "std::abs(v);\n"
+        "}\n"
+        "template <class T> __device__ T binary(T a, T b) {\n"
+        "  return atan2(a, b) + copysign(a, b) + fdim(a, b) + fmod(a, b) + hypot(a, b) +\n"
+        "    nextafter(a, b) + pow(a, b) + remainder(a, b) + rhypot(a, b) + min(a, b) + fmax(a, "
+        "b);\n"
+        "}\n"
+        "__global__ void floats(float *f, int *n) {\n"
+        "  float v = unary(f[0]) + binary(f[0], f[1]) + ldexpf(f[0], 3) + scalbnf(f[0], 3) +\n"
+        "    frexpf(f[0], n) + modff(f[0], f) + jnf(2, f[0]) + ynf(2, f[0]) + ilogbf(f[0]) +\n"
+        "    llrintf(f[0]) + lroundf(f[0]) + remquof(f[0], f[1], n) + norm3df(f[0], f[1], f[2]) +\n"
+        "    norm4df(f[0], f[1], f[2], f[3]) + rnorm3df(f[0], f[1], f[2]) + rnorm4df(f[0], 1, 2, "
+        "3);\n"
+        "  sincosf(v, f, f + 1); sincospif(v, f + 2, f + 3);\n"
+        "  f[4] = v + CUDART_PI_F + __powf(v, 2) + __tanf(v) + __fdividef(v, 3) + pow(v, 2) + "
+        "sin(1);\n"
+        "  n[0] = __float2int_rz(v) + __float2uint_rn(v) + __mulhi(n[0], n[1]) + __brev(n[0]) +\n"
+        "    __byte_perm(n[0], n[1], 0x3210) + __ffsll(n[0]) + __mul24(n[0], n[1]) + min(1u, 2);\n"
+        "}\n"
+        "__global__ void doubles(double *d, int *n) {\n"
+        "  double v = unary(d[0]) + binary(d[0], d[1]) + ldexp(d[0], 3) + scalbn(d[0], 3) +\n"
+        "    frexp(d[0], n) + modf(d[0], d) + jn(2, d[0]) + yn(2, d[0]) + ilogb(d[0]) +\n"
+        "    llrint(d[0]) + lround(d[0]) + remquo(d[0], d[1], n) + norm3d(d[0], d[1], d[2]) +\n"
+        "    norm4d(d[0], d[1], d[2], d[3]) + rnorm3d(d[0], d[1], d[2]) + rnorm4d(d[0], 1, 2, 3);\n"
+        "  sincos(v, d, d + 1); sincospi(v, d + 2, d + 3);\n"
+        "  d[4] = v + CUDART_PI + __double2ll_rd(v) + __dmul_rn(v, v) + std::pow(v, 2) + "
+        "__double2hiint(v);\n"
+        "}\n"
+        "__global__ void groups(int *x) {\n"
+        "  auto block = cg::this_thread_block(); auto tile = cg::tiled_partition<8>(block);\n"
+        "  x[0] = cg::reduce(tile, x[block.thread_rank()], cg::plus<int>()) + tile.shfl_down(x[1], "
+        "1);\n"
+        "  if (x[1]) x[2] = cg::coalesced_threads().shfl(x[3], 0) + __match_any_sync(~0u, x[4]);\n"
+        "  x[5] = __reduce_add_sync(~0u, x[6]) + cg::this_cluster().block_rank();\n"
+        "  cg::this_cluster().sync(); cg::this_grid().sync(); __nanosleep(5); x[7] = clock();\n"
+        "  int *p = (int *)malloc(4); free(p); *cg::this_cluster().map_shared_rank(x, 1) = 3;\n"
+        "}\n";
+
+static bool is_visible(const PtxVariable *variable) {
+        return variable->n_initials == 0;
+}
+
+static void for_the_cpu_it_has_the_library_and_the_translator_too(void **state) {
+        _cleanup_(result_freep) Result *result = NULL;
+        _cleanup_(ptx_module_freep) PtxModule *module = NULL;
+        _cleanup_(freep) char *error = NULL, *c = NULL;
+        Ptx ptx = {};
+
+        assert_int_equal(result_new(&result), 0);
+        if (compile(library, 0, result, &ptx) == BACKEND_E_MISSING)
+                return;
+
+        assert_int_equal(ptx_module_read(ptx.text, ptx.n_text, &module, &error), 0);
+        (void)ptx_translate(module, is_visible, &c, &error);
+        assert_string_equal(error ? error : "", "");
+        assert_non_null(c);
+        free(ptx.text);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_device_header_is_enough),
+                cmocka_unit_test(for_the_cpu_it_has_the_library_and_the_translator_too),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
  * can be, and of the module in $GPUQ_TEST_MODULE if there is one.
  *
  * $GPUQ_TEST_DRIVER is the CPU driver's library, $GPUQ_COMPILER the compiler,
- * $GPUQ_LIBEXEC_CPU and $GPUQ_TEST_KERNELS what it takes. Without them, the GPU is
+ * $GPUQ_LIBEXEC and $GPUQ_TEST_KERNELS what it takes. Without them, the GPU is
  * tested, with what is installed below $GPUQ_STAGE.
  */
 
@@ -105,7 +105,7 @@ static void run_compiler(const char *libexec, const char *format, int in, int ou
 /* @image: NULL for the built-in kernels. */
 static Compiled *compile(const void *image, size_t n_image, void **ret_data) {
         _cleanup_(freep) char *libexec = NULL;
-        const char *kernels = getenv("GPUQ_TEST_KERNELS"), *headers = getenv("GPUQ_LIBEXEC_CPU");
+        const char *kernels = getenv("GPUQ_TEST_KERNELS"), *headers = getenv("GPUQ_LIBEXEC");
         int in = image ? memfd_create("in", 0) : -1, out = memfd_create("out", 0);
         Compiled *compiled;
         struct stat st;

@@ -19,6 +19,12 @@ PTX_INLINE void ptx_relax(void) {
                 ptx_relax();                                                                       \
                 return __atomic_load_n((const U *)at, __ATOMIC_ACQUIRE);                           \
         }                                                                                          \
+        PTX_INLINE U ptx_ld_own_##T(uint64_t at) {                                                 \
+                return *(const volatile U *)at;                                                    \
+        }                                                                                          \
+        PTX_INLINE void ptx_st_own_##T(uint64_t at, U value) {                                     \
+                *(volatile U *)at = value;                                                         \
+        }                                                                                          \
         PTX_INLINE void ptx_st_##T(uint64_t at, U value) {                                         \
                 *(U *)at = value;                                                                  \
         }                                                                                          \

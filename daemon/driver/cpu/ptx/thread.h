@@ -69,6 +69,12 @@ PTX_INLINE uint32_t ptx_cluster_rank(const PtxThread *t) {
         return (at.z * dim.y + at.y) * dim.x + at.x;
 }
 
+PTX_INLINE uint32_t ptx_cluster_n(const PtxThread *t) {
+        GpuqCpuIndex dim = t->place->cluster_dim;
+
+        return dim.x * dim.y * dim.z;
+}
+
 /* Nanoseconds: a GPU at 1 GHz. */
 PTX_CALL uint64_t ptx_clock(clockid_t clock) {
         struct timespec now;

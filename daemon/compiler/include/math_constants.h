@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The constants of CUDA's header of this name. */
-#ifndef GPUQ_CPU_MATH_CONSTANTS_H
-#define GPUQ_CPU_MATH_CONSTANTS_H
+#pragma once
 
 #define CUDART_INF_F        __builtin_inff()
 #define CUDART_NAN_F        __builtin_nanf("")
@@ -18,5 +17,3 @@
 #define CUDART_SQRT_TWO     1.4142135623730951e+0
 #define CUDART_L2E          1.4426950408889634e+0
 #define CUDART_LN2          6.9314718055994529e-1
-
-#endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PTX for the CPU driver
+ * Source and PTX for the CPU driver
  *
- * The translator makes C of it, and the host's C compiler makes a shared object of that, as of
- * source (driver/cpu/image.h). The signature is read from the PTX, as for a GPU.
+ * Source becomes PTX as for a GPU. The translator makes C of PTX, and the host's C compiler makes a
+ * shared object of that (driver/cpu/image.h). The signature is read from the PTX, as for a GPU.
  */
 
 #include <string.h>
@@ -15,16 +15,16 @@
 #include "compiler/ptx/translate.h"
 #include "driver/cpu/image.h"
 
-typedef struct CpuPtx {
+typedef struct Cpu {
         char *compiler;
         char *source; /* paths, in the work folder */
         char *image;
-} CpuPtx;
+} Cpu;
 
-static void cpu_ptx_finish(CpuPtx *ptx) {
-        free(ptx->compiler);
-        free(ptx->source);
-        free(ptx->image);
+static void cpu_finish(Cpu *cpu) {
+        free(cpu->compiler);
+        free(cpu->source);
+        free(cpu->image);
 }
 
 /* What the signature lists is what the image shows by its name. */
@@ -39,22 +39,22 @@ static bool is_visible(const PtxVariable *variable) {
 }
 
 /* Return: 0, also where the result is that the text is wrong, or a negative errno. */
-static int translate(const Request *request, Result *result, char **ret_source) {
+static int translate(const Request *request, Result *result, const Ptx *ptx, char **ret_source) {
         _cleanup_(ptx_module_freep) PtxModule *module = NULL;
         _cleanup_(freep) char *error = NULL;
         int r;
 
-        r = ptx_module_read(request->image, strnlen(request->image, request->n_image), &module,
-                            &error);
+        r = ptx_module_read(ptx->text, ptx->n_text, &module, &error);
         if (r == 0)
                 r = ptx_translate(module, is_visible, ret_source, &error);
         if (r > 0)
-                return result_fail(result, COMPILED_FAILED, "%s: %s", request->name, error);
+                return result_fail(result, COMPILED_FAILED, "%s: %s%s", request->name,
+                                   request->format == FORMAT_SOURCE ? "in its PTX, " : "", error);
         return r;
 }
 
 /* Without the instruction, each fma calls a function. Results are the same. */
-const char *cpu_ptx_machine(void) {
+const char *cpu_machine(void) {
 #ifdef __x86_64__
         if (__builtin_cpu_supports("fma"))
                 return "-mfma";
@@ -62,22 +62,22 @@ const char *cpu_ptx_machine(void) {
         return "-w";
 }
 
-static int compile(const Request *request, const CpuPtx *ptx, Result *result) {
+static int compile(const Request *request, const Cpu *cpu, Result *result) {
         const char *const argv[] = {
-                ptx->compiler,
+                cpu->compiler,
                 "-std=gnu11",
                 "-O2",
                 "-w",
                 "-ffp-contract=off",
-                cpu_ptx_machine(),
+                cpu_machine(),
                 GPUQ_CPU_COMPILE_FLAGS,
                 "-I",
                 request->libexec,
                 "-x",
                 "c",
-                ptx->source,
+                cpu->source,
                 "-o",
-                ptx->image,
+                cpu->image,
                 "-lm",
                 NULL,
         };
@@ -109,15 +109,15 @@ static void add_flags(Result *result) {
         result->flags |= COMPILED_HAS_TWINS;
 }
 
-static int take_image(const Request *request, const CpuPtx *ptx, Result *result) {
+static int take_image(const Cpu *cpu, const Ptx *ptx, Result *result) {
         _cleanup_(freep) char *image = NULL;
         size_t n_image;
         int r;
 
-        r = backend_read_file(ptx->image, &image, &n_image);
+        r = backend_read_file(cpu->image, &image, &n_image);
         if (r < 0)
                 return r;
-        r = ptx_scan(request->image, strnlen(request->image, request->n_image), result->signature);
+        r = ptx_scan(ptx->text, ptx->n_text, result->signature);
         if (r < 0)
                 return r;
 
@@ -127,32 +127,50 @@ static int take_image(const Request *request, const CpuPtx *ptx, Result *result)
         return 0;
 }
 
-int cpu_ptx_compile(const Request *request, Result *result) {
+static int compile_ptx(const Request *request, const Ptx *ptx, Result *result) {
         static const char *const compilers[] = {"clang", "cc", "gcc", NULL};
-        _cleanup_(cpu_ptx_finish) CpuPtx ptx = {};
+        _cleanup_(cpu_finish) Cpu cpu = {};
         _cleanup_(freep) char *source = NULL;
         int r;
 
-        r = translate(request, result, &source);
+        r = translate(request, result, ptx, &source);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
 
-        r = process_find(compilers, &ptx.compiler);
+        r = process_find(compilers, &cpu.compiler);
         if (r == -ENOENT)
                 return result_fail(
                         result, COMPILED_NO_COMPILER,
-                        "cannot compile PTX for the CPU: no C compiler found; install clang");
+                        "cannot compile for the CPU: no C compiler found; install clang");
         if (r < 0)
                 return r;
 
-        ptx.source = request_path(request->work, "module.c");
-        ptx.image = request_path(request->work, "image.so");
-        if (!ptx.source || !ptx.image)
+        cpu.source = request_path(request->work, "module.c");
+        cpu.image = request_path(request->work, "image.so");
+        if (!cpu.source || !cpu.image)
                 return -ENOMEM;
-        r = backend_write_file(ptx.source, source, strlen(source));
+        r = backend_write_file(cpu.source, source, strlen(source));
         if (r == 0)
-                r = compile(request, &ptx, result);
+                r = compile(request, &cpu, result);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
-        return take_image(request, &ptx, result);
+        return take_image(&cpu, ptx, result);
+}
+
+static void ptx_finish(Ptx *ptx) {
+        free(ptx->text);
+}
+
+int cpu_compile(const Request *request, Result *result) {
+        const Ptx given = {request->image, strnlen(request->image, request->n_image)};
+        _cleanup_(ptx_finish) Ptx made = {};
+        int r;
+
+        if (request->format == FORMAT_PTX)
+                return compile_ptx(request, &given, result);
+
+        r = source_compile(request, result, &made);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+        return compile_ptx(request, &made, result);
 }

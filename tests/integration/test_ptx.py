@@ -427,6 +427,39 @@ def test_atomics_give_the_old_value_and_store_the_new_one(client, space):
     assert results.array(numpy.uint32).reshape(-1, 2)[1:].tolist() == wanted
 
 
+# ---- source ----
+
+def test_source_with_ptx_in_it_runs(client):
+    module = client.load(r"""
+__device__ int counter = 5;
+__constant__ float factors[2] = {2, 3};
+template <class T> __device__ T twice(T x) { return 2 * x; }
+template <int N> __global__ void lanes(float *out, int n)
+{
+        extern __shared__ float room[];
+        unsigned lane;
+
+        asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+        room[threadIdx.x] = twice(factors[lane & 1]) * N;
+        __syncthreads();
+        float sum = room[threadIdx.x ^ 1];
+        for (int step = 16; step; step /= 2)
+                sum += __shfl_xor_sync(~0u, sum, step);
+        atomicAdd(&counter, 1);
+        __syncthreads();
+        if ((int)threadIdx.x < n)
+                out[threadIdx.x] = sum + counter + sqrtf(16.0f);
+        if (threadIdx.x == 3)
+                printf("lane %u of %s\n", lane, "four");
+}
+template __global__ void lanes<10>(float *, int);
+""", name="lanes.cu")
+    results = out(client, 64, numpy.float32)
+    completion = client.run_well(Job().launch(module, "lanes<10>", [Out(results), i32(64)], block=64, shared=256))
+    assert list(results.array(numpy.float32)) == [32 * 50 + 69 + 4] * 64
+    assert "lane 3 of four" in completion.output
+
+
 # ---- names and libraries ----
 
 def test_variables_may_have_any_name(client):

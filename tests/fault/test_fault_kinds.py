@@ -12,7 +12,7 @@ import tempfile
 import numpy
 import pytest
 
-from harness import kernels, place, processes, rubbish
+from harness import forged, kernels, place, processes, rubbish
 from harness.client import Client, InOut, Job, Out, Refused, u64
 from harness.daemon import Daemon, as_user
 from harness.kernels import BOMB, FAR, Gate, assert_failed, gate_job, held_job
@@ -30,33 +30,31 @@ GUILTY_KERNELS = kernels.BASIC + r"""
 extern "C" __global__ void traps(int *out) { __trap(); }
 extern "C" __global__ void claims(int *out) { assert(out == 0 && "as it was told"); }
 """
-# Only the CPU driver runs a kernel inside the worker's own process.
-HOST_KERNELS = r"""
-extern "C" __global__ void exits(int *out) { asm volatile("syscall" : : "a"(231), "D"(3) : "rcx", "r11", "memory"); }
-extern "C" __global__ void aborts(int *out) { __builtin_trap(); }
-__device__ int deeper(volatile int *out, int n) { volatile char room[256]; room[0] = (char)n; return n < 0 ? 0 : deeper(out, n + 1) + room[0]; }
+RECURSION = """
+__device__ __noinline__ int deeper(volatile int *out, int n)
+{
+        volatile char room[256];
+        room[0] = (char)n;
+        return n < 0 ? 0 : deeper(out, n + 1) + room[0];
+}
 extern "C" __global__ void recurses(int *out) { out[0] = deeper(out, 1); }
 """
 COUNTER = """
 __device__ int counter;
 extern "C" __global__ void count(int *out) { *out = ++counter; }
 """
-# As it is loaded: truncate(FILE, 5), by which it is known to be there, and no return.
-HANG = r"""
-static void __attribute__((constructor)) hang()
-{
-        long r;
-        asm volatile("syscall" : "=a"(r) : "a"(76), "D"("FILE"), "S"(5) : "rcx", "r11", "memory");
-        for (volatile int i = 0; i >= 0; i = 0)
-                ;
-}
+# A text of 10 GB, for which compilers have 4 GiB.
+HOG = "".join(f"#define {name} {10 * (before + ' ')}\n" for before, name in zip(['"' + 1000 * "x" + '"', *"ABCDEF"], "ABCDEFG")) + """
+__device__ const char x[] = G;
+extern "C" __global__ void k(char *out) { out[0] = x[out[1]]; }
 """
-# Takes a compiler 6 GB of memory: the assembler copies the line so often before it looks at it.
-HOG = """
-asm(".rept 260000000\\n.quad 1\\n.endr");
-extern "C" __global__ void k(long *out) { out[0] = 1; }
-"""
+NO_PATH = b"@hang-path"  # of image.c
 FAULT_OR_HALF = {pb.E_FAULT, pb.E_HALF_WRITTEN}
+
+
+def image():
+    """Of the CPU driver: image.c."""
+    return pathlib.Path(place.test_program("gpuq-test-image.so")).read_bytes()
 
 
 class Crowd:
@@ -78,6 +76,9 @@ class Crowd:
                         if worker.uid == GUILTY and not worker.express and worker.pid in self.daemon.workers()]
 
             return until(main, "the worker of the guilty one")[0]
+
+    def plant(self, client, image, *kernels_of_it):
+        return forged.plant(client, self.daemon.settings["cache_dir"], image, *kernels_of_it)
 
     def processes_of(self, uid, name):
         return [pid for pid in processes.named(self.daemon.process.pid, name) if processes.uid(pid) == uid]
@@ -142,12 +143,20 @@ def test_a_kernel_that_faults(guilty, kernel, arguments, words):
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("kernel, words", [("exits", ["exited with status 3"]), ("aborts", ["illegal_instruction"]),
-                                           ("recurses", ["illegal_address"])])
+@pytest.mark.parametrize("kernel, words", [("exits", ["exited with status 3"]), ("aborts", ["illegal_instruction"])])
 def test_a_kernel_that_takes_its_worker_along(guilty, kernel, words):
-    _crowd, client, _module = guilty
-    completion = client.run(Job().launch(client.load(HOST_KERNELS), kernel, [Out(client.arena(4))]))
+    """Only the CPU driver runs a kernel in the worker's own process."""
+    crowd, client, _module = guilty
+    module = client.load(crowd.plant(client, image(), "exits", "aborts"), format=pb.PTX, name=forged.NAME)
+    completion = client.run(Job().launch(module, kernel, [Out(client.arena(4)), Out(client.arena(4))]))
     assert_failed(completion, pb.E_FAULT, kernel, "caused the fault", *words)
+
+
+@pytest.mark.cpu
+def test_a_kernel_that_calls_itself_without_end(guilty):
+    _crowd, client, _module = guilty
+    completion = client.run(Job().launch(client.load(RECURSION), "recurses", [Out(client.arena(4))]))
+    assert_failed(completion, pb.E_FAULT, "recurses", "caused the fault", "illegal_address")
 
 
 def test_a_kernel_that_never_ends(guilty):
@@ -213,8 +222,10 @@ def test_a_worker_that_hangs_in_a_driver_call(guilty):
         hangs = pathlib.Path(crowd.daemon.folder) / "hangs"
         hangs.touch()
         hangs.chmod(0o666)
-        hang = HANG.replace("FILE", str(hangs)) + GUILTY_KERNELS
-        hanger.tell(module_load=pb.ModuleLoad(format=pb.SOURCE, image=hanger.image(hang.encode()).id, length=len(hang)))
+        path = os.fsencode(hangs)
+        hang = crowd.plant(client, image().replace(NO_PATH + bytes(len(path)), path + bytes(len(NO_PATH))), "hangs")
+        hanger.tell(module_load=pb.ModuleLoad(format=pb.PTX, image=hanger.image(hang.encode()).id, length=len(hang),
+                                              name=forged.NAME))
         until(lambda: hangs.stat().st_size == 5, "the worker to hang")
         job = client.submit(Job().launch(module, "nothing"))
         crowd.load.progress(3, crowd.others)

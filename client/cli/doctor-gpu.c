@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nvml.h"
+
 #define MODULE_VERSION   "/proc/driver/nvidia/version"
 #define PCI_NVIDIA       "0x10de"
 #define PCI_DISPLAY      "0x03"
@@ -359,38 +361,14 @@ void doctor_check_others(Doctor *doctor) {
 
 /* ---- compute mode ---------------------------------------------------------- */
 
-/* NVML as far as it is used: nvml.h of CUDA 12.4. */
-typedef struct Nvml {
-        int (*init)(void);
-        int (*shutdown)(void);
-        int (*count)(unsigned *ret_n);
-        int (*device)(unsigned index, void **ret_device);
-        int (*mode)(void *device, int *ret_mode);
-} Nvml;
-
-static bool nvml_open(Nvml *nvml) {
-        void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-
-        if (!library)
-                return false;
-        *(void **)&nvml->init = dlsym(library, "nvmlInit_v2");
-        *(void **)&nvml->shutdown = dlsym(library, "nvmlShutdown");
-        *(void **)&nvml->count = dlsym(library, "nvmlDeviceGetCount_v2");
-        *(void **)&nvml->device = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
-        *(void **)&nvml->mode = dlsym(library, "nvmlDeviceGetComputeMode");
-        return nvml->init && nvml->shutdown && nvml->count && nvml->device && nvml->mode &&
-               nvml->init() == 0;
-}
-
 /* Return: whether the mode is as gpuqd needs it. */
 static bool mode_check(Doctor *doctor, const Nvml *nvml, unsigned index) {
         static const char *const modes[] = {"DEFAULT", "EXCLUSIVE_THREAD", "PROHIBITED",
                                             "EXCLUSIVE_PROCESS"};
+        int mode = nvml_mode(nvml, index);
         char advice[80];
-        void *device;
-        int mode;
 
-        if (nvml->device(index, &device) != 0 || nvml->mode(device, &mode) != 0 || mode == 0)
+        if (mode == NVML_UNKNOWN || mode == 0)
                 return true;
         snprintf(advice, sizeof(advice), "run `nvidia-smi -i %u -c DEFAULT' as root", index);
         doctor_found(doctor, DOCTOR_PROBLEM, advice,
@@ -400,9 +378,9 @@ static bool mode_check(Doctor *doctor, const Nvml *nvml, unsigned index) {
 }
 
 void doctor_check_mode(Doctor *doctor) {
+        _cleanup_(nvml_freep) Nvml *nvml = NULL;
         bool is_right = true;
-        unsigned n = 0;
-        Nvml nvml;
+        unsigned n;
 
         if (doctor->lacks_gpu)
                 return;
@@ -410,17 +388,16 @@ void doctor_check_mode(Doctor *doctor) {
                 doctor_found(doctor, DOCTOR_OK, NULL, "the CPU driver has none");
                 return;
         }
-        if (!nvml_open(&nvml)) {
+        nvml = nvml_new();
+        if (!nvml) {
                 doctor_found(doctor, DOCTOR_NOTE, NULL,
                              "could not be determined: NVIDIA's management library (NVML) is "
                              "missing or does not start");
                 return;
         }
-        if (nvml.count(&n) != 0)
-                n = 0;
+        n = nvml_count(nvml);
         for (unsigned i = 0; i < n; i++)
-                is_right &= mode_check(doctor, &nvml, i);
-        nvml.shutdown();
+                is_right &= mode_check(doctor, nvml, i);
         if (is_right)
                 doctor_found(doctor, DOCTOR_OK, NULL, "DEFAULT on all GPUs (%u)", n);
 }

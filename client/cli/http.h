@@ -5,10 +5,10 @@
 /*
  * HTTP
  *
- * Serves one text to GET, at one path, on a Unix socket or a loopback address. One connection at a
- * time: it has HTTP_PEER_MS for its request and as long for reading the answer, and the text must be
- * there within HTTP_ANSWER_MS. Each connection ends after its answer. A child process makes the text, so
- * that it can be ended.
+ * Serves one text to GET, at one path, on a Unix socket or a loopback address. A connection has
+ * HTTP_PEER_MS for its request and as long for reading the answer, and the text must be there within
+ * HTTP_ANSWER_MS. Each connection ends after its answer. A child process makes the text, one for all
+ * requests that wait for it, so that it can be ended.
  */
 
 #include <stdio.h>

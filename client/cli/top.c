@@ -126,34 +126,50 @@ static void write_head(FILE *stream, const TopView *view) {
         fputc('\n', stream);
 }
 
-static void device_row(Table *table, const gpuq_status *status, const gpuq_device_status *device) {
-        uint64_t memory = 0;
-        unsigned n_workers = 0;
+/* @unit: behind a number; a value below 0 is unknown. */
+static void reading_cell(Table *table, int value, const char *unit) {
+        if (value < 0)
+                table_cell(table, "-");
+        else
+                table_cell(table, "%d%s", value, unit);
+}
 
-        for (size_t i = 0; i < status->n_workers; i++)
-                if (status->workers[i].device == device->index) {
-                        memory += status->workers[i].memory;
-                        n_workers++;
-                }
+static void power_cell(Table *table, const NvmlReading *reading) {
+        if (reading->power < 0 || reading->power_max < 0)
+                reading_cell(table, reading->power, " W");
+        else
+                table_cell(table, "%d/%d W", reading->power, reading->power_max);
+}
+
+/* NVML knows better what is in use: it includes programs that gpuqd does not serve, and is of now. */
+static void memory_cells(Table *table, const gpuq_device_status *device,
+                         const NvmlReading *reading) {
+        uint64_t used = reading->memory_used ? reading->memory_used : device->memory_used;
+        uint64_t total = reading->memory_used ? reading->memory_total : device->memory_total;
+
+        table_cell(table, "%s", used ? human_bytes(used).text : "-");
+        table_cell(table, "%s", used ? human_bytes(total > used ? total - used : 0).text : "-");
+}
+
+static void device_row(Table *table, const gpuq_device_status *device, const NvmlReading *reading) {
         table_row(table, strcmp(device->state, "ready") == 0 ? TABLE_GOOD : TABLE_BAD);
         table_cell(table, "%u", device->index);
         table_cell(table, "%s", device->name);
         table_cell(table, "%s", device->state);
-        table_cell(table, "%s", human_bytes(device->memory_total).text);
-        table_cell(table, "%s", human_bytes(device->memory_arenas).text);
-        if (n_workers)
-                table_cell(table, "%u: %s", n_workers, human_bytes(memory).text);
-        else
-                table_cell(table, "0");
+        reading_cell(table, reading->utilization, "%");
+        memory_cells(table, device, reading);
+        reading_cell(table, reading->temperature, " C");
+        power_cell(table, reading);
         table_cell(table, "%u", device->queued);
         table_cell(table, "%u", device->running);
 }
 
 static int write_devices(FILE *stream, const TopView *view) {
         static const TableColumn columns[] = {
-                {"DEV", .right = true},    {"NAME", .shorten = true},  {"STATE", .shorten = true},
-                {"MEMORY", .right = true}, {"ARENAS", .right = true},  {"WORKERS", .right = true},
-                {"QUEUED", .right = true}, {"RUNNING", .right = true},
+                {"DEV", .right = true},     {"NAME", .shorten = true},   {"STATE", .shorten = true},
+                {"UTIL", .right = true},    {"MEM USED", .right = true}, {"FREE", .right = true},
+                {"TEMP", .right = true},    {"POWER", .right = true},    {"QUEUED", .right = true},
+                {"RUNNING", .right = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
         int r;
@@ -162,7 +178,7 @@ static int write_devices(FILE *stream, const TopView *view) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < part_rows(view, view->status->n_devices); i++)
-                device_row(table, view->status, &view->status->devices[i]);
+                device_row(table, &view->status->devices[i], &view->readings[i]);
         return table_print_to(table, stream, view->columns);
 }
 

@@ -5,13 +5,16 @@
 /*
  * Top
  *
- * The text of the screen of `gpuq top`, made of a status, a queue, and the status before.
+ * The text of the screen of `gpuq top`, made of a status, a queue, what NVML says of the devices, and
+ * the status before.
  */
 
 #include <stdint.h>
 #include <stdio.h>
 
 #include <gpuq.h>
+
+#include "nvml.h"
 
 #define TOP_ALL (-1)
 
@@ -26,7 +29,8 @@ typedef struct TopView {
         const gpuq_status *status;
         const gpuq_status *before; /* NULL: there is none, so that no rates are known */
         const gpuq_queue *queue;
-        int64_t uid; /* show this user; TOP_ALL: everybody */
+        const NvmlReading *readings; /* of each of its devices */
+        int64_t uid;                 /* show this user; TOP_ALL: everybody */
         TopSort sort;
         const char *line; /* a message, a question, or the keys; NULL: none */
         unsigned columns; /* that tables are fitted to; 0: as many as are needed */

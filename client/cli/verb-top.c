@@ -28,6 +28,8 @@ typedef struct Top {
         Cli *cli;
         gpuq_status *status, *before;
         gpuq_queue *queue;
+        Nvml *nvml;            /* NULL: there is none */
+        NvmlReading *readings; /* of each device of `status` */
         int64_t uid;
         TopSort sort;
         uint32_t delay_ms;
@@ -52,6 +54,18 @@ static int64_t now_us(void) {
 
 /* ---- what gpuqd says -------------------------------------------------------------- */
 
+static int top_read(Top *top, const gpuq_status *status) {
+        NvmlReading *readings = calloc(MAX(status->n_devices, 1u), sizeof(*readings));
+
+        if (!readings)
+                return -ENOMEM;
+        for (size_t i = 0; i < status->n_devices; i++)
+                nvml_read(top->nvml, status->devices[i].uuid, &readings[i]);
+        free(top->readings);
+        top->readings = readings;
+        return 0;
+}
+
 static int top_ask(Top *top) {
         gpuq_status *status = NULL;
         gpuq_queue *queue = NULL;
@@ -63,6 +77,11 @@ static int top_ask(Top *top) {
         if (r < 0) {
                 gpuq_status_free(status);
                 return cli_failed(top->cli, EXIT_WHEN_ASKED, r);
+        }
+        if (top_read(top, status) < 0) {
+                gpuq_status_free(status);
+                gpuq_queue_free(queue);
+                return cli_no_memory(top->cli);
         }
 
         gpuq_status_free(top->before);
@@ -118,6 +137,7 @@ static TopView top_view(const Top *top) {
                 .status = top->status,
                 .before = top->before,
                 .queue = top->queue,
+                .readings = top->readings,
                 .uid = top->uid,
                 .sort = top->sort,
         };
@@ -326,6 +346,7 @@ static int top_read_options(Cli *cli, int argc, char **argv, Top *top, bool *ret
 }
 
 static int top_run(Cli *cli, int argc, char **argv) {
+        _cleanup_(nvml_freep) Nvml *nvml = NULL;
         Top top = {.cli = cli, .uid = TOP_ALL, .delay_ms = TOP_DELAY_MS};
         bool once = false;
         int r;
@@ -334,6 +355,7 @@ static int top_run(Cli *cli, int argc, char **argv) {
         if (r)
                 return r < 0 ? (int)cli->code : r;
 
+        top.nvml = nvml = nvml_new();
         r = top_fetch(&top);
         if (r == 0 && once)
                 r = top_once(&top) < 0 ? cli_no_memory(cli) : 0;
@@ -342,6 +364,7 @@ static int top_run(Cli *cli, int argc, char **argv) {
         gpuq_status_free(top.before);
         gpuq_status_free(top.status);
         gpuq_queue_free(top.queue);
+        free(top.readings);
         return r;
 }
 

@@ -195,7 +195,8 @@ GPUQ_API int gpuq_buffer_new_uninitialized(gpuq_client *client, size_t size,
                                            gpuq_buffer **ret_buffer);
 /**
  * gpuq_buffer_new_device() - allocate device memory, filled with zeros, that persists between jobs
- * @device: index, or -1: the daemon chooses
+ * @device: index, or -1: the device of this client's first device memory; the daemon divides clients
+ *          among devices
  */
 GPUQ_API int gpuq_buffer_new_device(gpuq_client *client, size_t size, int device,
                                     gpuq_buffer **ret_buffer);
@@ -436,7 +437,13 @@ GPUQ_API int gpuq_job_set_priority(gpuq_job *job, int priority);
 GPUQ_API int gpuq_job_set_timeout(gpuq_job *job, unsigned timeout_ms);
 /** gpuq_job_set_label() - set a label that `gpuq queue` shows; at most 64 bytes; copied. */
 GPUQ_API int gpuq_job_set_label(gpuq_job *job, const char *label);
-/** gpuq_job_set_device() - choose a device by index; -1: the daemon chooses. */
+/**
+ * gpuq_job_set_device() - choose a device by index; -1: the daemon chooses
+ *
+ * Without a choice, a job with device memory runs on the device of the first such buffer that it
+ * writes, else of the first that it reads. It may use memory of other devices too, where the
+ * hardware allows their access (peer access); elsewhere it fails with GPUQ_E_INVALID.
+ */
 GPUQ_API int gpuq_job_set_device(gpuq_job *job, int device);
 /**
  * gpuq_job_set_repeatable() - declare that running the job twice is harmless

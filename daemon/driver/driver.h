@@ -32,6 +32,8 @@
         X(cuDeviceGetAttribute, cuDeviceGetAttribute,                                              \
           (int *ret_value, CUdevice_attribute attribute, CUdevice device))                         \
         X(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *id, int n_id, CUdevice device))         \
+        X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer,                                            \
+          (int *ret_can, CUdevice device, CUdevice peer))                                          \
         /* context */                                                                              \
         X(cuCtxCreate, cuCtxCreate_v2,                                                             \
           (CUcontext *ret_context, unsigned int flags, CUdevice device))                           \

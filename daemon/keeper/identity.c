@@ -211,13 +211,21 @@ static int identity_check_name(const char *key, const char *name, char **ret_err
         return -EINVAL;
 }
 
-int identity_check(const Config *config, char **ret_error) {
+/* A name that was looked up before is not again: while clients are served the keeper does not wait. */
+static int identity_check_change(const char *key, const char *name, const char *before,
+                                 char **ret_error) {
+        return before && !strcmp(name, before) ? 0 : identity_check_name(key, name, ret_error);
+}
+
+int identity_check(const Config *config, const Config *before, char **ret_error) {
         int r;
 
-        r = identity_check_name("supervisor_user", config->supervisor_user, ret_error);
+        r = identity_check_change("supervisor_user", config->supervisor_user,
+                                  before ? before->supervisor_user : NULL, ret_error);
         if (r < 0)
                 return r;
-        return identity_check_name("worker_user", config->worker_user, ret_error);
+        return identity_check_change("worker_user", config->worker_user,
+                                     before ? before->worker_user : NULL, ret_error);
 }
 
 Identity *identity_free(Identity *identity) {

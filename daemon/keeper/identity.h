@@ -43,11 +43,12 @@ int identity_by_name(const char *name, Identity **ret_identity);
 int identity_of_worker(const Config *config, uid_t uid, Identity **ret_identity, char **ret_error);
 /**
  * identity_check() - check the users that the service runs as
+ * @before: the configuration in force, whose users are not looked up again; NULL: none
  * @ret_error: on failure, the key, its user and what to do; the caller's; NULL if out of memory
  *
  * Return: 0 or a negative errno.
  */
-int identity_check(const Config *config, char **ret_error);
+int identity_check(const Config *config, const Config *before, char **ret_error);
 /** identity_free() - NULL is fine. Return: NULL. */
 Identity *identity_free(Identity *identity);
 

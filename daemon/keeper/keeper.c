@@ -38,6 +38,7 @@
 #define MESSAGES_MAX    16384u
 #define MESSAGES_PER_S  16384u
 #define MESSAGES_A_TURN 256u /* then signals and deadlines */
+#define EXITS_A_TURN    64u  /* processes that are reaped, then messages and deadlines */
 #define STATUS_PER_S    2u   /* that are passed on to systemd */
 #define CLOSERS_MAX     16u
 #define CLOSERS_PER_S   4u
@@ -58,6 +59,7 @@ struct Keeper {
         uint64_t
                 clear_by_ms; /* the next one starts by then, even if workers of the last one are left */
         int signals;
+        bool has_exits; /* there may be processes to reap */
         int kernel_log; /* -1: it is not read */
 
         uint64_t watchdog_ms; /* 0: none */
@@ -353,12 +355,19 @@ static void keeper_on_exit(Keeper *keeper, pid_t pid, int status) {
         keeper->orphans_at_ms = 0;
 }
 
+/* A user's processes that end faster than they are reaped must not keep us from everything else. */
 static void keeper_reap(Keeper *keeper) {
         siginfo_t info = {};
         int status;
 
-        while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
-                pid_t pid = info.si_pid;
+        for (unsigned i = 0; i < EXITS_A_TURN; i++) {
+                pid_t pid;
+
+                if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || !info.si_pid) {
+                        keeper->has_exits = false;
+                        return;
+                }
+                pid = info.si_pid;
 
                 /* While it is not reaped, its number is its own: end what it left in its group. */
                 if (getpgid(pid) == pid)
@@ -420,7 +429,7 @@ static void keeper_on_signals(Keeper *keeper) {
 
         while (read(keeper->signals, &info, sizeof(info)) == sizeof(info)) {
                 if (info.ssi_signo == SIGCHLD)
-                        keeper_reap(keeper);
+                        keeper->has_exits = true;
                 else if (info.ssi_signo == SIGHUP)
                         keeper_reload(keeper);
                 else
@@ -456,6 +465,8 @@ static int keeper_timeout(const Keeper *keeper, uint64_t now) {
                 at = MIN(at, keeper->ping_at_ms);
         if (keeper->supervisor.link && link_is_refused(keeper->supervisor.link))
                 at = MIN(at, now + LINK_RETRY_MS);
+        if (keeper->has_exits)
+                at = now;
         if (at == NEVER)
                 return -1;
         return at <= now ? 0 : (int)MIN(at - now, (uint64_t)INT_MAX);
@@ -529,6 +540,8 @@ int keeper_turn(Keeper *keeper) {
                 workers_on_started(keeper->workers);
         if (fds[0].revents)
                 keeper_on_signals(keeper);
+        if (keeper->has_exits)
+                keeper_reap(keeper);
         keeper_on_deadlines(keeper);
         return keeper->is_done ? KEEPER_E_DONE : 0;
 }

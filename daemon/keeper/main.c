@@ -99,7 +99,7 @@ static int main_serve(Options *options, Config **config) {
         int r;
 
         if (!options->is_private) {
-                r = identity_check(*config, &error);
+                r = identity_check(*config, NULL, &error);
                 if (r < 0)
                         return main_fail(r, error);
         }

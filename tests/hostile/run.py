@@ -28,6 +28,7 @@ import table  # noqa: E402
 # In the order in which they are played: those after which a user's workers start late come last.
 import wire_attacks  # noqa: E402, F401, I001 # pylint: disable=unused-import
 import job_attacks  # noqa: E402, F401, I001 # pylint: disable=unused-import
+import report_attacks  # noqa: E402, F401, I001 # pylint: disable=unused-import
 import worker_attacks  # noqa: E402, F401, I001 # pylint: disable=unused-import
 from harness import folders, place, processes  # noqa: E402
 from theatre import Theatre, Unable, private_mounts  # noqa: E402

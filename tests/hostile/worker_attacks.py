@@ -19,7 +19,7 @@ PTRACE_SEIZE = 0x4206
 
 def load_host_code(me, client):
     image = (me.folder / "gpuq-test-liar.so").read_bytes()
-    return load(me, client, forged.plant(client, me.cache, image, "become", "forks"), format=pb.PTX, name=forged.NAME)
+    return load(me, client, forged.plant(client, me.cache, image, "become", "forks", "exits"), format=pb.PTX, name=forged.NAME)
 
 
 def lie_again_and_again(me, lie):
@@ -83,6 +83,14 @@ def worker_forks(me):
             client.run(Job().launch(module, "forks", [Out(arena), In(what)]))
             time.sleep(0.3)
             kill_workers(me, signal.SIGKILL)
+
+
+@attack("exits", cpu=True, prepares=True)
+def exits(me):
+    """A kernel whose children are the keeper's and end at once, so that it has always one to reap."""
+    with me.connect() as client:
+        module, arena, what = load_host_code(me, client), client.arena(4), client.arena(4)
+        client.run(Job(timeout_ms=2000).launch(module, "exits", [Out(arena), In(what)], grid=4))
 
 
 @attack("fork-bomb")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two devices: the one named, the one where the data is, the one with least to do."""
+"""Two devices: the one named, the one where the data is, the one with least to do; and memory of both."""
 
 import numpy
 import pytest
@@ -89,16 +89,95 @@ def test_devices_that_a_user_may_use(start_gpuqd):
                                       "ask its administrator")
 
 
-def test_buffers_of_two_devices_in_one_job_are_refused(client):
+def test_device_memory_of_a_session_is_together_and_sessions_are_divided(own_gpuqd):
+    clients = [own_gpuqd.connect() for _ in range(6)]
+    homes = [{client.device_arena(4096).device for _ in range(3)} for client in clients]
+    assert all(len(home) == 1 for home in homes)
+    assert sorted(home.pop() for home in homes) == [0, 0, 0, 1, 1, 1]
+
+
+def test_device_memory_goes_where_there_is_some_already(own_gpuqd):
+    first, second = own_gpuqd.connect(), own_gpuqd.connect()
+    named = first.device_arena(4096, 1)
+    second.open_arena(named.id)
+    assert first.device_arena(4096).device == second.device_arena(4096).device == 1
+
+
+def test_the_place_of_a_session_that_has_gone_is_taken_again(own_gpuqd):
+    first, second = own_gpuqd.connect(), own_gpuqd.connect()
+    assert (first.device_arena(4096).device, second.device_arena(4096).device) == (0, 1)
+    first.close()
+    until(lambda: own_gpuqd.connect().device_arena(4096).device == 0, "the place to be free")
+
+
+def test_a_session_moves_from_a_device_that_is_drained(own_gpuqd):
+    client = own_gpuqd.connect()
+    assert client.device_arena(4096).device == 0
+    own_gpuqd.run("drain", 0)
+    assert [client.device_arena(4096).device for _ in range(2)] == [1, 1]
+
+
+# ---- jobs with memory of both devices ----
+
+@pytest.fixture
+def both(client, module):
+    """An array of 1 to 1024 on device 0, zeros on device 1."""
+    host = client.array(numpy.arange(1, 1025, dtype=numpy.int32))
     first, second = client.device_arena(4096, 0), client.device_arena(4096, 1)
-    completion = client.run(Job().copy(first, second, 4096))
-    assert completion.state == pb.FAILED and completion.error.code == pb.E_INVALID
+    client.run_well(Job().copy(first, host, 4096))
+    if client.run(Job().copy(second, first, 4096)).state != pb.DONE:
+        pytest.skip("the devices cannot access each other's memory")
+    client.run_well(Job().fill(second, 4096, 0))
+    return first, second
 
 
-def test_a_job_named_for_another_device_than_its_buffers_is_refused(client):
-    arena = client.device_arena(4096, 0)
-    completion = client.run(Job(device=2).fill(arena, 4096, 1))
-    assert completion.state == pb.FAILED and completion.error.code == pb.E_INVALID
+def numbers(client, arena):
+    host = client.arena(4096)
+    client.run_well(Job().copy(host, arena, 4096))
+    return host.array(numpy.int32)
+
+
+def test_data_is_copied_from_device_to_device_on_the_one_it_goes_to(client, both):
+    first, second = both
+    assert client.run_well(Job().copy(second, first, 4096)).device == 1
+    assert numbers(client, second).tolist() == list(range(1, 1025))
+    client.run_well(Job().fill(first, 4096, 0))
+    assert client.run_well(Job().copy(first, second, 4096)).device == 0
+    assert numbers(client, first).tolist() == list(range(1, 1025))
+
+
+def test_a_kernel_runs_where_it_writes_and_reads_the_other_device(client, module, both):
+    first, second = both
+    job = Job().launch(module, "copy", [In(first), Out(second), u64(1024)], 8, 128)
+    assert client.run_well(job).device == 1
+    assert numbers(client, second).tolist() == list(range(1, 1025))
+
+
+def test_a_job_that_names_a_device_runs_there(client, module, both):
+    first, second = both
+    assert client.run_well(Job(device=1).copy(second, first, 4096)).device == 0
+    assert numbers(client, second).tolist() == list(range(1, 1025))
+    assert client.run_well(Job(device=1).launch(module, "add_one", [InOut(second), u64(1024)], 8, 128)).device == 0
+    assert numbers(client, second).tolist() == list(range(2, 1026))
+
+
+def test_what_both_devices_do_with_the_same_memory_keeps_its_order(client, module, both):
+    first, second = both
+    ids = client.submit(*[job for _ in range(20) for job in (
+        Job(device=1).launch(module, "add_one", [InOut(first), u64(1024)], 8, 128),
+        Job().copy(second, first, 4096),
+        Job(device=2).launch(module, "add_one", [InOut(first), u64(1024)], 8, 128))])
+    assert all(client.wait(job).state == pb.DONE for job in ids)
+    assert numbers(client, first).tolist() == list(range(41, 1065))
+    assert numbers(client, second).tolist() == list(range(40, 1064))
+
+
+def test_memory_of_another_device_outlives_its_worker(client, module, both):
+    first, second = both
+    bad = client.run(Job(device=1).launch(module, "wild", [InOut(client.arena(4)), u64(kernels.FAR)]))
+    assert bad.error.code == pb.E_FAULT and bad.device == 0
+    assert client.run_well(Job().copy(second, first, 4096)).device == 1
+    assert numbers(client, second).tolist() == list(range(1, 1025))
 
 
 def test_the_least_loaded_device_is_chosen(gpuqd, client, module):

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -226,6 +227,18 @@ def test_a_silent_client_is_dropped_and_the_next_one_served(gpuqd):
             assert ask(where)[0] == 200
             assert answer_of(silent)[0] == answer_of(slow)[0] == 408
             assert answer_of(deaf)[0] == 200
+
+
+def test_many_silent_and_deaf_clients_delay_nobody(gpuqd):
+    """They were served one after the other, 2 s each: whoever kept connecting left a monitoring system blind."""
+    with serving(gpuqd) as (_, where), contextlib.ExitStack() as stack:
+        others = [stack.enter_context(connect(where)) for _ in range(100)]
+        for one in others[::2]:
+            one.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        begin = time.monotonic()
+        for _ in range(3):
+            assert ask(where)[0] == 200
+        assert time.monotonic() - begin < 2
 
 
 def test_without_gpuqd_the_answer_is_503_with_the_reason(start_gpuqd):

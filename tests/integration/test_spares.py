@@ -159,3 +159,13 @@ def test_a_reload_decides_how_many_there_are(private):
     until(lambda: not workers(client, True), "the spare's end")
     private.configure(spare_workers="1")
     assert spare_of(client) != spare
+
+
+def test_a_spare_that_gpuqd_ends_was_not_killed_by_somebody(start_gpuqd):
+    daemon = start_gpuqd(spare_workers="1")
+    pid = spare_of(daemon.connect())
+    log = daemon.log
+    text = []
+    daemon.log = lambda: text.append(log()) or text[-1]
+    daemon.stop()
+    assert f"worker {pid} ended: gpuqd ended it" in text[-1] and "signal" not in text[-1]

@@ -118,7 +118,7 @@ def test_once_in_a_pipe_is_complete_and_plain(busy):
     ended = busy.run("top", "--once")
     assert ended.returncode == 0 and not ended.stderr and "\x1b" not in ended.stdout
     assert "40 waiting, 1 running" in ended.stdout
-    for heading in ("DEV", "WORKERS", "USER", "SHARE", "JOBS/S", "LABEL", "STATE"):
+    for heading in ("DEV", "UTIL", "TEMP", "POWER", "USER", "SHARE", "JOBS/S", "LABEL", "STATE"):
         assert heading in ended.stdout
     assert re.search(rf"^ *{re.escape(busy.gate)} +\S+ +the gate +.* running$", ended.stdout, re.M)
     assert len(re.findall(rf" after \d+ .* waiting: depends on job {re.escape(busy.gate)}$", ended.stdout, re.M)) == 40

@@ -8,6 +8,8 @@ import gc
 import numpy as np
 import pytest
 
+from harness import place
+
 N = 1000
 CONFIG = (4, 256)
 
@@ -278,3 +280,15 @@ def test_a_copy_of_a_device_array_is_a_copy(gpuq, how):
     b = how({"a": a[2:4]})["a"] if how is copy.deepcopy else how(a[2:4])
     b.fill(9)
     assert a.get().tolist() == list(range(8)) and b.get().tolist() == [9, 9]
+
+
+@pytest.mark.skipif(place.on_gpu() and place.n_gpus() != 2, reason="needs a machine with two GPUs")
+def test_an_array_is_copied_to_another_device(start_gpuqd, gpuq):
+    daemon = start_gpuqd() if place.on_gpu() else start_gpuqd(cpu_devices=2)
+    with gpuq.connect(daemon.socket) as client:
+        a = client.to_device(np.arange(1000.0), device=0)
+        b = a.copy(device=1)
+        assert (a.device, b.device, a.copy().device) == (0, 1, 0)
+        np.testing.assert_array_equal(b.get(), np.arange(1000.0))
+        a.fill(0)
+        np.testing.assert_array_equal(a.set(b).get(), np.arange(1000.0))

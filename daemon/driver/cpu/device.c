@@ -190,6 +190,22 @@ CUresult cuDeviceGetPCIBusId(char *id, int n_id, CUdevice ordinal) {
         return CUDA_SUCCESS;
 }
 
+/* All devices are in the same memory. As with CUDA, a device is not a peer of itself. */
+CUresult cuDeviceCanAccessPeer(int *ret_can, CUdevice ordinal, CUdevice peer_ordinal) {
+        Device *device, *peer;
+        CUresult r;
+
+        r = device_query(ordinal, ret_can, &device);
+        if (r)
+                return r;
+        r = device_query(peer_ordinal, ret_can, &peer);
+        if (r)
+                return r;
+
+        *ret_can = device != peer;
+        return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceTotalMem_v2(size_t *ret_bytes, CUdevice ordinal) {
         Device *device;
         CUresult r;

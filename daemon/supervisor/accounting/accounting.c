@@ -115,7 +115,8 @@ static int work_write(AccountingWork *work) {
         if (r == 0 && work->batch)
                 r = archive_write(accounting->archive, work->batch);
         if (r == 0)
-                r = archive_prune(accounting->archive, work->before_ms, &work->has_more);
+                r = archive_prune(accounting->archive, work->before_ms, ARCHIVE_BYTES_MAX,
+                                  &work->has_more);
         return r;
 }
 

@@ -308,7 +308,13 @@ static int archive_bytes(Archive *archive, uint64_t *ret_n_bytes) {
         return r;
 }
 
-int archive_prune(Archive *archive, uint64_t before_ms, bool *ret_has_more) {
+/* Of a file that is too large the oldest rows of one user go, so that no user pushes out the others'. */
+int archive_prune(Archive *archive, uint64_t before_ms, uint64_t n_bytes_max, bool *ret_has_more) {
+        static const char of_all[] = "DELETE FROM ends WHERE row IN (SELECT row FROM ends WHERE "
+                                     "at < ?1 ORDER BY at LIMIT ?2)",
+                          of_most[] = "DELETE FROM ends WHERE row IN (SELECT row FROM ends WHERE "
+                                      "uid = (SELECT uid FROM ends GROUP BY uid "
+                                      "ORDER BY count(*) DESC LIMIT 1) ORDER BY at LIMIT ?2)";
         sqlite3_stmt *statement = NULL;
         uint64_t n_bytes = 0;
         int code, r;
@@ -316,12 +322,8 @@ int archive_prune(Archive *archive, uint64_t before_ms, bool *ret_has_more) {
         r = archive_bytes(archive, &n_bytes);
         if (r)
                 return r;
-        if (n_bytes > ARCHIVE_BYTES_MAX)
-                before_ms = INT64_MAX;
-        code = sqlite3_prepare_v2(archive->db,
-                                  "DELETE FROM ends WHERE row IN (SELECT row FROM ends WHERE "
-                                  "at < ?1 ORDER BY at LIMIT ?2)",
-                                  -1, &statement, NULL);
+        code = sqlite3_prepare_v2(archive->db, n_bytes > n_bytes_max ? of_most : of_all, -1,
+                                  &statement, NULL);
         if (code == SQLITE_OK) {
                 sqlite3_bind_int64(statement, 1, (int64_t)before_ms);
                 sqlite3_bind_int64(statement, 2, ARCHIVE_PRUNE);

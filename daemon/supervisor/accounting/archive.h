@@ -21,7 +21,7 @@
 #define ARCHIVE_PAGE      256u         /* rows in one answer */
 #define ARCHIVE_SCAN      20000u       /* rows that are looked at for one answer */
 #define ARCHIVE_SUMS      1000u        /* lines of one report */
-#define ARCHIVE_BYTES_MAX (1ull << 30) /* beyond that the oldest rows go */
+#define ARCHIVE_BYTES_MAX (1ull << 30) /* beyond that rows of the user with the most go */
 #define ARCHIVE_PRUNE     2000u        /* rows removed at a time */
 #define ARCHIVE_REPORT_MS 10000u       /* for one report */
 
@@ -61,8 +61,13 @@ void archive_remove(const char *path);
 
 /** archive_write() - all of a batch or nothing. Return: as archive_open(). */
 int archive_write(Archive *archive, const TallyBatch *batch);
-/** archive_prune() - remove some rows from before @before_ms, or the oldest ones if the file is too large. Return: as archive_open(). */
-int archive_prune(Archive *archive, uint64_t before_ms, bool *ret_has_more);
+/**
+ * archive_prune() - remove some rows from before @before_ms, or, if the file has more than
+ * @n_bytes_max, the oldest ones of the user who has the most
+ *
+ * Return: as archive_open().
+ */
+int archive_prune(Archive *archive, uint64_t before_ms, uint64_t n_bytes_max, bool *ret_has_more);
 /**
  * archive_history() - a page of rows, packed as Gpuq__V1__History; *@ret_data is the caller's
  *

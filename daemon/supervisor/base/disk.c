@@ -15,6 +15,8 @@
 #include "util/activity.h"
 #include "util/macro.h"
 
+#define DISK_DONE_MAX 4u /* calls whose end is handled in one turn of the loop */
+
 STAILQ_HEAD(DiskCalls, DiskCall);
 
 struct Disk {
@@ -123,13 +125,19 @@ static DiskCall *disk_take_done(Disk *disk) {
         return call;
 }
 
+/* The threads may be quicker than the loop: without a bound it would do nothing else. */
 static void disk_on_done(uv_async_t *async) {
         Disk *disk = async->data;
         DiskCall *call;
 
         activity_shift(ACTIVITY_DISK);
-        while ((call = disk_take_done(disk)))
+        for (unsigned i = 0; i < DISK_DONE_MAX; ++i) {
+                call = disk_take_done(disk);
+                if (!call)
+                        return;
                 call->done(call->userdata);
+        }
+        uv_async_send(async);
 }
 
 void disk_call(Disk *disk, DiskLine *line, DiskCall *call) {
@@ -181,6 +189,8 @@ int disk_new(uv_loop_t *loop, size_t n_threads, Disk **ret_disk) {
 
 /* The last calls may lead to more: none is started once all threads have ended. */
 void disk_close(Disk *disk) {
+        DiskCall *call;
+
         if (!disk)
                 return;
         pthread_mutex_lock(&disk->lock);
@@ -190,6 +200,7 @@ void disk_close(Disk *disk) {
         for (size_t i = 0; i < disk->n_threads; ++i)
                 pthread_join(disk->threads[i], NULL);
         disk->n_threads = 0;
-        disk_on_done(&disk->async);
+        while ((call = disk_take_done(disk)))
+                call->done(call->userdata);
         uv_close((uv_handle_t *)&disk->async, disk_on_close);
 }

@@ -176,6 +176,7 @@ void clients_serve_deferred(Clients *clients, bool is_awaiting, bool has_news) {
         if (!clients_has_deferred(clients))
                 return;
         TAILQ_FOREACH_SAFE (session, &clients->deferring, deferred.link, next)
-                if (clients->turn >= session->deferred.turn + CLIENTS_DEFER_TURNS)
+                if (!session->deferred.is_due &&
+                    clients->turn >= session->deferred.turn + CLIENTS_DEFER_TURNS)
                         session_serve_deferred(session);
 }

@@ -158,8 +158,7 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
                                    session->watches.n, LIMIT_WATCHES);
         r = session_watch(session, job, serial);
         if (r == USER_E_QUOTA)
-                return user_quota_failure(session->submitter.user, USER_RECORD_BYTES,
-                                          sizeof(SessionWatch));
+                return user_quota_failure(session->submitter.user, USER_WAITS, 1);
         if (r < 0)
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory to wait for the job");
         return NULL;

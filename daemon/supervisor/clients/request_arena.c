@@ -35,8 +35,7 @@ static void session_make_device_arena(Session *session, Arena *arena, uint32_t d
         Slot *slot;
 
         slot = slot_get(engine, session->submitter.user,
-                        device ? &engine->devices[device - 1]
-                               : choice_device(engine, session->submitter.user));
+                        device ? &engine->devices[device - 1] : choice_home(&session->submitter));
         arena->may_move = !device;
         arena_wait_for(arena, &session->submitter);
         if (slot)

@@ -10,7 +10,8 @@
 #include "registry.h"
 #include "util/list.h"
 
-#define CANCEL_REPLY_STEP 16u /* ids in the reply that cost one step */
+#define CANCEL_REPLY_STEP    16u /* ids in the reply that cost one step */
+#define CANCEL_DETACHED_STEP 4u  /* detached jobs of all users that cost one step */
 
 /* One Cancel. With `all` it may take many turns; the session's other requests wait meanwhile. */
 struct SessionCancel {
@@ -163,6 +164,8 @@ void session_cancel_more(Session *session) {
                         return;
                 }
         clients->detached_ops->visit(clients->detached, cancel_all_visit, &all);
+        serving_pay(&session->serving,
+                    clients->detached_ops->count(clients->detached) / CANCEL_DETACHED_STEP);
         session_finish_cancel(session);
 }
 

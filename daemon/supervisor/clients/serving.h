@@ -21,7 +21,7 @@
 
 #include "util/table.h"
 
-#define SERVING_TURN_STEPS  1024u
+#define SERVING_TURN_STEPS  512u
 #define SERVING_LEAST_STEPS 64u  /* of one person in a turn, however many people wait */
 #define SERVING_VISIT_STEPS 256u /* of one session before the next one of its person is served */
 

@@ -232,6 +232,7 @@ static void session_drop_deferred(Session *session) {
         TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         free(session->deferred.data);
         session->deferred.data = NULL;
+        session->deferred.is_due = false;
 }
 
 static void session_leave(Session *session) {
@@ -390,8 +391,7 @@ int session_watch(Session *session, Job *job, uint32_t serial) {
                 .session = session,
                 .serial = serial,
         };
-        if (user_charge(session->submitter.user, &watch->charge, USER_RECORD_BYTES,
-                        sizeof(*watch)) == USER_E_QUOTA) {
+        if (user_charge(session->submitter.user, &watch->charge, USER_WAITS, 1) == USER_E_QUOTA) {
                 free(watch);
                 return USER_E_QUOTA;
         }

@@ -33,6 +33,8 @@ int session_open_arena(Session *session, Arena *arena) {
         }
         opening->arena = arena_ref(arena);
         arena_note_session(arena, session->submitter.id);
+        if (arena->device && !session->submitter.home)
+                submitter_settle(&session->submitter, arena->device);
         return 0;
 }
 

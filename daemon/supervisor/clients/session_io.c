@@ -213,20 +213,28 @@ static void session_serve(Session *session) {
         }
 }
 
-void session_serve_deferred(Session *session) {
+static void session_request_deferred(Session *session) {
         _cleanup_(freep) uint8_t *data = session->deferred.data;
         const char *problem;
 
-        session_begin(session, ACTIVITY_REQUEST);
         TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         session->deferred.data = NULL;
         session->deferred.is_second_try = !session->deferred.is_early;
-        session->deferred.is_early = false;
-        session_visit(session);
+        session->deferred.is_early = session->deferred.is_due = false;
         problem = session_request(session, data, session->deferred.n_data);
         session->deferred.is_second_try = false;
         if (problem)
                 session_protocol_error(session, problem);
+}
+
+/* A thousand sessions of one person may have a request that is due in this turn. */
+void session_serve_deferred(Session *session) {
+        session_begin(session, ACTIVITY_REQUEST);
+        session->deferred.is_due = true;
+        session_visit(session);
+        if (!session_goes_on(session))
+                return; /* session_serve_waiting() goes on */
+        session_request_deferred(session);
         session_serve(session);
         session_leave_off(session);
         session_poll_ring(session);
@@ -281,6 +289,8 @@ static void session_read(Session *session) {
 void session_serve_waiting(Session *session) {
         if (session->unfinished.cancel)
                 session_cancel_more(session);
+        if (session->deferred.is_due)
+                session_request_deferred(session);
         session_answer_reports(session);
         session_serve(session);
         if (session->state < SESSION_CLOSING && serving_goes_on(&session->serving) &&

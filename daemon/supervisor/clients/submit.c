@@ -95,39 +95,57 @@ static Failure *submit_check_buffer(const Submitter *submitter, size_t index,
         return NULL;
 }
 
-/* Device memory determines the device. Host memory is copied, for an INOUT buffer there and back. */
-static Failure *submit_check_place(const JobBuffer *buffer, size_t index, JobSpec *spec) {
-        int *device = &spec->device, index_there;
+/*
+ * Device memory determines the device of a job that names none: its first buffer there that the job
+ * writes, else the first that it reads.
+ */
+static bool submit_is_home(const JobBuffer *buffer, const JobBuffer *home) {
+        return !home || (home->direction == JOB_IN && buffer->direction != JOB_IN);
+}
 
-        if (buffer->arena->place != ARENA_DEVICE) {
-                spec->n_moved += buffer->length << (buffer->direction == JOB_INOUT);
-                return NULL;
+/* Memory of other devices is used where it is. */
+static Failure *submit_check_reach(const Engine *engine, const JobSpec *spec) {
+        const Device *device = &engine->devices[spec->device];
+
+        for (size_t i = 0; i < spec->n_buffers; ++i) {
+                const Arena *arena = spec->buffers[i].arena;
+
+                if (arena->place != ARENA_DEVICE || device_reaches(device, arena->device->index))
+                        continue;
+                return failure_new(FAILURE_INVALID,
+                                   "buffer %zu: arena %llu is on device %u, whose memory device %u "
+                                   "cannot access; copy it through host memory",
+                                   i + 1, (unsigned long long)arena->id, arena->device->index,
+                                   device->index);
         }
-        index_there = (int)buffer->arena->device->index;
-        if (*device >= 0 && *device != index_there)
-                return failure_new(
-                        FAILURE_INVALID,
-                        "buffer %zu: arena %llu is on device %d, but the job needs device %d",
-                        index + 1, (unsigned long long)buffer->arena->id, index_there, *device);
-        *device = index_there;
         return NULL;
 }
 
+/* Host memory is copied, for an INOUT buffer there and back. */
 static Failure *submit_check_buffers(const Submitter *submitter, const Gpuq__V1__Job *job,
                                      JobBuffer *buffers, JobSpec *spec) {
+        const JobBuffer *home = NULL;
         Arena *before = NULL;
         Failure *failure;
 
         for (size_t i = 0; i < job->n_buffers; ++i, before = buffers[i - 1].arena) {
-                failure = submit_check_buffer(submitter, i, job->buffers[i], before, &buffers[i]);
-                if (!failure)
-                        failure = submit_check_place(&buffers[i], i, spec);
+                JobBuffer *buffer = &buffers[i];
+
+                failure = submit_check_buffer(submitter, i, job->buffers[i], before, buffer);
                 if (failure)
                         return failure;
+                if (buffer->arena->place != ARENA_DEVICE)
+                        spec->n_moved += buffer->length << (buffer->direction == JOB_INOUT);
+                else if (submit_is_home(buffer, home))
+                        home = buffer;
         }
         spec->buffers = buffers;
         spec->n_buffers = job->n_buffers;
-        return NULL;
+        if (!home)
+                return NULL;
+        if (spec->device < 0)
+                spec->device = (int)home->arena->device->index;
+        return submit_check_reach(submitter->engine, spec);
 }
 
 /* The worker writes there, so it is checked like a buffer. */
@@ -195,8 +213,16 @@ static Failure *submit_check_ended(const Submitter *submitter, uint64_t id) {
                                entry->text ? entry->text : "");
 }
 
+/* Jobs that are named one after the other were mostly submitted so. */
+static Job *submit_find_job(const Submitter *submitter, const Job *previous, uint64_t id) {
+        Job *next = previous ? TAILQ_NEXT(previous, user_link) : NULL;
+
+        return next && next->id == id ? next : job_find(submitter->engine, id);
+}
+
+/* @previous: the job that was named before this one, or NULL. */
 static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own, uint64_t id,
-                                        Job **ret_job) {
+                                        const Job *previous, Job **ret_job) {
         Job *job;
 
         *ret_job = NULL;
@@ -211,7 +237,7 @@ static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own
                                    "the job depends on job " JOB_ID_FORMAT
                                    ", which is detached; jobs cannot depend on detached jobs",
                                    JOB_ID_PARTS(id));
-        job = job_find(submitter->engine, id);
+        job = submit_find_job(submitter, previous, id);
         if (!job)
                 return submit_check_ended(submitter, id);
         if (job->user != submitter->user)
@@ -225,11 +251,12 @@ static Failure *submit_check_dependency(const Submitter *submitter, uint64_t own
 
 static Failure *submit_check_after(const Submitter *submitter, const Gpuq__V1__Job *job,
                                    Job **after, JobSpec *spec) {
+        Job *before = NULL;
         Failure *failure;
-        Job *before;
 
         for (size_t i = 0; i < job->n_after; ++i) {
-                failure = submit_check_dependency(submitter, spec->id, job->after[i], &before);
+                failure = submit_check_dependency(submitter, spec->id, job->after[i], before,
+                                                  &before);
                 if (failure)
                         return failure;
                 if (before)

@@ -9,6 +9,8 @@
 #include "detached_state.h"
 #include "util/list.h"
 
+#define FETCH_STEP 8u /* outputs in a reply that cost one step of a turn */
+
 struct DetachedAsk {
         DetachedWhat what;
         Session *session; /* NULL once it is gone while a thread still reads for it */
@@ -23,9 +25,13 @@ struct DetachedAsk {
         char damage[PAYLOAD_DAMAGE_MAX];
 };
 
+_Static_assert((sizeof(DetachedAsk) + 16u) * LIMIT_USER_WAITS <= FOOTPRINT_WAITS,
+               "waits take more than gpuqd --check says");
+
 /* ---- asks ------------------------------------------------------------------ */
 
-static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, Detached *detached) {
+static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, Detached *detached,
+                        DetachedAsk **ret_ask) {
         DetachedAsk *ask;
 
         if (session->asks.n >= LIMIT_WATCHES)
@@ -35,10 +41,9 @@ static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, De
         if (!ask)
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory to wait for the job");
 
-        if (user_charge(session->submitter.user, &ask->charge, USER_RECORD_BYTES, sizeof(*ask)) ==
-            USER_E_QUOTA) {
+        if (user_charge(session->submitter.user, &ask->charge, USER_WAITS, 1) == USER_E_QUOTA) {
                 free(ask);
-                return user_quota_failure(session->submitter.user, USER_RECORD_BYTES, sizeof(*ask));
+                return user_quota_failure(session->submitter.user, USER_WAITS, 1);
         }
 
         ask->what = what;
@@ -48,6 +53,7 @@ static Failure *ask_new(DetachedWhat what, Session *session, uint32_t serial, De
         LIST_INSERT_HEAD(&session->asks.list, ask, session_link);
         session->asks.n++;
         LIST_INSERT_HEAD(&detached->asks, ask, detached_link);
+        *ret_ask = ask;
         return NULL;
 }
 
@@ -147,27 +153,35 @@ static void answer_wait(DetachedAsk *ask) {
 
 /* ---- fetch ----------------------------------------------------------------- */
 
-/* The position of a buffer's bytes in the output file. */
-static uint64_t fetch_offset(const StoredJob *stored, const Gpuq__V1__Buffer *buffer) {
-        const Extent *extent = extents_find(stored->extents, stored->n_extents, buffer);
-        uint64_t before = 0;
+/* Of each extent's bytes in the output file. */
+static void fetch_positions(const StoredJob *stored, uint64_t *positions) {
+        uint64_t position = 0;
 
-        for (const Extent *each = stored->extents; each < extent; ++each)
-                before += each->written ? each->length : 0;
-        return before + (buffer->offset - extent->offset);
+        for (size_t i = 0; i < stored->n_extents; ++i) {
+                positions[i] = position;
+                position += stored->extents[i].written ? stored->extents[i].length : 0;
+        }
 }
 
-static size_t fetch_list(const Detached *detached, Gpuq__V1__Output *outputs,
+/* @positions: memory for one of each extent. */
+static size_t fetch_list(const Detached *detached, uint64_t *positions, Gpuq__V1__Output *outputs,
                          Gpuq__V1__Output **list) {
+        const StoredJob *stored = &detached->stored;
         const Gpuq__V1__Job *job = detached_job(detached);
         size_t n = 0;
 
+        fetch_positions(stored, positions);
         for (size_t i = 0; i < job->n_buffers; ++i) {
-                if (job->buffers[i]->direction == GPUQ__V1__DIRECTION__IN)
+                const Gpuq__V1__Buffer *buffer = job->buffers[i];
+                const Extent *extent;
+
+                if (buffer->direction == GPUQ__V1__DIRECTION__IN)
                         continue;
+                extent = extents_find(stored->extents, stored->n_extents, buffer);
                 gpuq__v1__output__init(&outputs[n]);
-                outputs[n].offset = fetch_offset(&detached->stored, job->buffers[i]);
-                outputs[n].length = job->buffers[i]->length;
+                outputs[n].offset =
+                        positions[extent - stored->extents] + (buffer->offset - extent->offset);
+                outputs[n].length = buffer->length;
                 list[n] = &outputs[n];
                 n++;
         }
@@ -195,11 +209,13 @@ static void answer_fetched(DetachedAsk *ask) {
         size_t n_buffers = detached_job(detached)->n_buffers;
         _cleanup_(freep) Gpuq__V1__Output *outputs = calloc(n_buffers + 1, sizeof(*outputs));
         _cleanup_(freep) Gpuq__V1__Output **list = calloc(n_buffers + 1, sizeof(*list));
+        _cleanup_(freep) uint64_t *positions =
+                calloc(detached->stored.n_extents + 1, sizeof(*positions));
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__Fetched fetched = GPUQ__V1__FETCHED__INIT;
         Failure *failure;
 
-        failure = outputs && list
+        failure = outputs && list && positions
                           ? fetch_open_arena(ask)
                           : failure_new(FAILURE_MEMORY, "gpuqd has no memory for the outputs");
         if (failure) {
@@ -211,9 +227,10 @@ static void answer_fetched(DetachedAsk *ask) {
         if (ask->arena) {
                 fetched.arena = ask->arena->id;
                 fetched.size = ask->arena->size;
-                fetched.n_outputs = fetch_list(detached, outputs, list);
+                fetched.n_outputs = fetch_list(detached, positions, outputs, list);
                 fetched.outputs = list;
         }
+        serving_pay(&ask->session->serving, fetched.n_outputs / FETCH_STEP);
         reply.serial = ask->serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_FETCHED;
         reply.fetched = &fetched;
@@ -342,6 +359,15 @@ void detached_answer(Detached *detached) {
                 detached_remove(detached);
 }
 
+/* A new one. The others were answered if they could be, and thousands may wait. */
+static void answer_new(DetachedAsk *ask) {
+        Detached *detached = ask->detached;
+
+        answer_one(ask);
+        if (detached_is_unwanted(detached))
+                detached_remove(detached);
+}
+
 /* ---- requests -------------------------------------------------------------- */
 
 static Failure *ops_check_id(const DetachedTable *table, uint64_t id) {
@@ -369,9 +395,10 @@ static Failure *ask_look_up(const DetachedTable *table, const Session *session, 
         return NULL;
 }
 
-static void ask(const DetachedTable *table, DetachedWhat what, Session *session, uint32_t serial,
-                uint64_t id) {
+static void ask_for(const DetachedTable *table, DetachedWhat what, Session *session,
+                    uint32_t serial, uint64_t id) {
         Detached *detached = NULL;
+        DetachedAsk *ask = NULL;
         Failure *failure;
 
         failure = ask_look_up(table, session, id, what == DETACHED_ASK_WAIT, &detached);
@@ -379,26 +406,26 @@ static void ask(const DetachedTable *table, DetachedWhat what, Session *session,
                 failure = failure_new(FAILURE_INVALID, "job " JOB_ID_FORMAT " has not ended yet",
                                       JOB_ID_PARTS(id));
         if (!failure)
-                failure = ask_new(what, session, serial, detached);
+                failure = ask_new(what, session, serial, detached, &ask);
         if (failure)
                 session_fail_request(session, serial, failure);
         else
-                detached_answer(detached);
+                answer_new(ask);
 }
 
 static void ops_fetch(DetachedTable *table, Session *session, uint32_t serial, uint64_t id) {
-        ask(table, DETACHED_ASK_FETCH, session, serial, id);
+        ask_for(table, DETACHED_ASK_FETCH, session, serial, id);
 }
 
 static void ops_discard(DetachedTable *table, Session *session, uint32_t serial, uint64_t id) {
-        ask(table, DETACHED_ASK_DISCARD, session, serial, id);
+        ask_for(table, DETACHED_ASK_DISCARD, session, serial, id);
 }
 
 /* A discarded job may still be in its user's history. */
 static bool ops_wait(DetachedTable *table, Session *session, uint32_t serial, uint64_t id) {
         if (!detached_is_id(id) || (table->is_known && !detached_find(table, id)))
                 return false;
-        ask(table, DETACHED_ASK_WAIT, session, serial, id);
+        ask_for(table, DETACHED_ASK_WAIT, session, serial, id);
         return true;
 }
 
@@ -510,6 +537,7 @@ static Failure *detach_check(const DetachedTable *table, const Session *session,
 static Failure *detach_make(DetachedTable *table, Session *session, uint32_t serial,
                             const Gpuq__V1__Detach *detach) {
         JobSpec spec = {};
+        DetachedAsk *ask;
         Detached *detached;
         Failure *failure;
 
@@ -520,7 +548,7 @@ static Failure *detach_make(DetachedTable *table, Session *session, uint32_t ser
                 return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a detached job");
         failure = detached_fill(detached, session, detach, &spec);
         if (!failure)
-                failure = ask_new(DETACHED_ASK_DETACH, session, serial, detached);
+                failure = ask_new(DETACHED_ASK_DETACH, session, serial, detached, &ask);
         if (failure) {
                 detached_destroy(detached);
                 return failure;
@@ -542,14 +570,15 @@ static Detached *detach_find(const DetachedTable *table, const Session *session,
 static void ops_detach(DetachedTable *table, Session *session, uint32_t serial,
                        const Gpuq__V1__Detach *detach) {
         Detached *detached = table->store ? detach_find(table, session, detach->key) : NULL;
+        DetachedAsk *ask;
         Failure *failure;
 
-        failure = detached ? ask_new(DETACHED_ASK_DETACH, session, serial, detached)
+        failure = detached ? ask_new(DETACHED_ASK_DETACH, session, serial, detached, &ask)
                            : detach_make(table, session, serial, detach);
         if (failure)
                 session_fail_request(session, serial, failure);
         else if (detached)
-                detached_answer(detached);
+                answer_new(ask);
 }
 
 const DetachedOps detached_ops = {

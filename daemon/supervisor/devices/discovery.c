@@ -59,8 +59,7 @@ static int discovery_make_devices(Engine *engine, const ProbeResult *result) {
         for (size_t i = 0; i < result->n_devices; ++i) {
                 const DeviceInfo *info = &result->devices[i];
 
-                r = device_init(&engine->devices[i], engine, (unsigned)i, info->name, info->uuid,
-                                info->pci, info->memory_total);
+                r = device_init(&engine->devices[i], engine, (unsigned)i, info);
                 engine->n_devices = i + 1;
                 if (r < 0)
                         return r;

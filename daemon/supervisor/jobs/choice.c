@@ -7,6 +7,8 @@
 #include "util/list.h"
 
 #define CHOICE_START_NS 20000000ull /* the cost of starting a worker */
+#define CHOICE_PATIENCE 8u /* a start costs nothing after so many times its cost of busy devices */
+#define CHOICE_HOME_NS  50000000ull /* of a home: more than a start, so that data is divided */
 #define CHOICE_BROKEN_NS                                                                           \
         86400000000000ull /* the cost of a device on which the user's worker does not start */
 #define CHOICE_DRAINED_NS                                                                          \
@@ -21,8 +23,34 @@ static Slot *choice_slot(Device *device, User *user) {
         return lane ? lane->slot : slot_find(device->engine, user, device);
 }
 
-/* The cost of starting a worker counts, so that short jobs do not start workers on every device of
- * the machine. */
+static uint64_t choice_busy_ns(const Device *device, uint64_t now_ns) {
+        return device->n_queued || device->n_running ? now_ns - device->busy_ns : 0;
+}
+
+/* Return: for how long all devices with a worker of this user have been busy. */
+static uint64_t choice_pressed_ns(User *user, Engine *engine, uint64_t now_ns) {
+        uint64_t pressed_ns = UINT64_MAX;
+
+        for (size_t i = 0; i < engine->n_devices; ++i) {
+                const Slot *slot = choice_slot(&engine->devices[i], user);
+
+                if (slot && slot->executor)
+                        pressed_ns = MIN(pressed_ns, choice_busy_ns(&engine->devices[i], now_ns));
+        }
+        return pressed_ns == UINT64_MAX ? 0 : pressed_ns;
+}
+
+/*
+ * The cost of starting a worker counts, so that a few short jobs do not start workers on every device
+ * of the machine. It counts less the longer the user's other devices have been busy: a client waits
+ * for its short jobs before it submits more, so their load never looks long.
+ */
+static uint64_t choice_start_ns(const Device *device, User *user, uint64_t now_ns) {
+        uint64_t pressed_ns = choice_pressed_ns(user, device->engine, now_ns);
+
+        return CHOICE_START_NS - MIN(CHOICE_START_NS, pressed_ns / CHOICE_PATIENCE);
+}
+
 static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         Slot *slot = choice_slot(device, user);
         uint64_t cost_ns = device->load_ns;
@@ -31,7 +59,8 @@ static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         if (slot && (slot->claim || pressure_is_on(&slot->pressure, now_ns)))
                 return cost_ns + CHOICE_BROKEN_NS;
         if (!slot || !slot->executor)
-                return cost_ns + CHOICE_START_NS + (slot && slot->problem ? CHOICE_BROKEN_NS : 0);
+                return cost_ns + choice_start_ns(device, user, now_ns) +
+                       (slot && slot->problem ? CHOICE_BROKEN_NS : 0);
 
         executor = slot->executor;
         if (!TAILQ_EMPTY(&executor->inflight))
@@ -83,7 +112,8 @@ static uint64_t choice_penalty_ns(const Device *device, const User *user) {
         return health_takes_jobs(&device->health) ? 0 : CHOICE_DRAINED_NS;
 }
 
-Device *choice_device(Engine *engine, User *user) {
+/* Return: the device that costs least, where each home of a submitter costs @home_ns. */
+static Device *choice_cheapest(Engine *engine, User *user, uint64_t home_ns) {
         uint64_t now_ns, best_ns = UINT64_MAX;
         Device *best = &engine->devices[0];
 
@@ -92,8 +122,8 @@ Device *choice_device(Engine *engine, User *user) {
         now_ns = engine_now(engine);
         for (size_t i = 0; i < engine->n_devices; ++i) {
                 Device *device = &engine->devices[i];
-                uint64_t cost_ns =
-                        choice_cost(device, user, now_ns) + choice_penalty_ns(device, user);
+                uint64_t cost_ns = choice_cost(device, user, now_ns) +
+                                   choice_penalty_ns(device, user) + device->n_homes * home_ns;
 
                 if (cost_ns < best_ns) {
                         best = device;
@@ -101,4 +131,23 @@ Device *choice_device(Engine *engine, User *user) {
                 }
         }
         return best;
+}
+
+Device *choice_device(Engine *engine, User *user) {
+        return choice_cheapest(engine, user, 0);
+}
+
+static bool choice_may_stay(const Submitter *submitter) {
+        Device *home = submitter->home;
+
+        return home && choice_cost(home, submitter->user, engine_now(submitter->engine)) +
+                                       choice_penalty_ns(home, submitter->user) <
+                               CHOICE_BROKEN_NS;
+}
+
+Device *choice_home(Submitter *submitter) {
+        if (!choice_may_stay(submitter))
+                submitter_settle(submitter, choice_cheapest(submitter->engine, submitter->user,
+                                                            CHOICE_HOME_NS));
+        return submitter->home;
 }

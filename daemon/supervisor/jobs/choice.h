@@ -11,6 +11,7 @@
 
 #include "base.h"
 #include "device.h"
+#include "submitter.h"
 
 /** choice_check() - is there device @wanted for this user; below 0: any device? Return: NULL, or why not. */
 Failure *choice_check(const Engine *engine, const User *user, int wanted);
@@ -19,5 +20,13 @@ Failure *choice_check(const Engine *engine, const User *user, int wanted);
  * jobs, one that will
  */
 Device *choice_device(Engine *engine, User *user);
+/**
+ * choice_home() - the device for device memory of @submitter that names none
+ *
+ * All of it is where the first was, so that its jobs find their data together. Submitters are divided
+ * among the devices when they first ask: most of their jobs will follow. The home changes if it takes no jobs
+ * any more, or has no memory for their user's worker.
+ */
+Device *choice_home(Submitter *submitter);
 
 #endif

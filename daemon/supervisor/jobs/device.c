@@ -4,9 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "device_ops.h"
 #include "engine.h"
 #include "util/list.h"
 #include "util/log.h"
+
+#define DEVICE_PEERS_MAX 64u /* bits in Device.peers */
 
 static int device_init_timers(Device *device) {
         int r;
@@ -24,16 +27,16 @@ static int device_init_timers(Device *device) {
         return 0;
 }
 
-int device_init(Device *device, Engine *engine, unsigned index, const char *name, const char *uuid,
-                const char *pci, uint64_t memory_total) {
+int device_init(Device *device, Engine *engine, unsigned index, const DeviceInfo *info) {
         int r;
 
         device->engine = engine;
         device->index = index;
-        device->memory_total = memory_total;
-        device->name = strdup(name);
-        device->uuid = strdup(uuid);
-        device->pci = strdup(pci);
+        device->memory_total = info->memory_total;
+        device->peers = info->peers;
+        device->name = strdup(info->name);
+        device->uuid = strdup(info->uuid);
+        device->pci = strdup(info->pci);
         if (!device->name || !device->uuid || !device->pci)
                 return -ENOMEM;
 
@@ -42,6 +45,12 @@ int device_init(Device *device, Engine *engine, unsigned index, const char *name
                 return r;
         device_configure(device);
         return device_init_timers(device);
+}
+
+bool device_reaches(const Device *device, unsigned other) {
+        if (other == device->index)
+                return true;
+        return other < DEVICE_PEERS_MAX && device->peers >> other & 1;
 }
 
 void device_configure(Device *device) {

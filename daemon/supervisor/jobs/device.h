@@ -19,6 +19,7 @@
 #include "policy.h"
 
 typedef struct Device Device;
+typedef struct DeviceInfo DeviceInfo;
 typedef struct Lane Lane;
 typedef struct Slot Slot;
 typedef struct User User;
@@ -48,6 +49,7 @@ struct Device {
         char *uuid;
         char *pci;
         uint64_t memory_total; /* bytes */
+        uint64_t peers;        /* a bit for each device, by its index, whose memory it can access */
         uint64_t arena_bytes;
         uint64_t used_bytes; /* by all programs, as a worker measured last; 0: none has */
         Health health;
@@ -59,6 +61,9 @@ struct Device {
         uint32_t n_queued;
         uint32_t n_awake; /* lanes */
         uint32_t n_running;
+        uint32_t n_homes; /* submitters whose home it is */
+        uint64_t
+                busy_ns; /* since when it has always had a job queued or running, if it has one now */
         uint64_t gpu_ns;   /* of all users, since the start */
         uint64_t n_xids;   /* reported by the kernel's log */
         bool is_dirty;     /* something may be dispatched */
@@ -70,9 +75,8 @@ struct Device {
         bool has_timers;
 };
 
-/** device_init() - in zeroed memory; names are copied. Return: 0, or a negative errno. */
-int device_init(Device *device, Engine *engine, unsigned index, const char *name, const char *uuid,
-                const char *pci, uint64_t memory_total);
+/** device_init() - in zeroed memory; @info is copied. Return: 0, or a negative errno. */
+int device_init(Device *device, Engine *engine, unsigned index, const DeviceInfo *info);
 /** device_fini() - device_close() must have closed its timers. */
 void device_fini(Device *device);
 /** device_configure() - apply the configured shares of its users. */
@@ -81,6 +85,9 @@ void device_configure(Device *device);
 void device_close(Device *device);
 /** device_state() - "ready", or why it is drained; valid until it changes. */
 const char *device_state(const Device *device);
+
+/** device_reaches() - can its jobs access memory of device @other? */
+bool device_reaches(const Device *device, unsigned other);
 
 /** device_driver() - "cuda" or "cpu", as far as known. */
 const char *device_driver(const Engine *engine);

@@ -22,6 +22,7 @@ typedef struct DeviceInfo {
         const char *uuid;
         const char *pci;
         uint64_t memory_total; /* bytes */
+        uint64_t peers;        /* a bit for each device, by its index, whose memory it can access */
 } DeviceInfo;
 
 /* The result of a probe. Valid during the call. */

@@ -282,6 +282,7 @@ bool ending_step(User *person) {
         job->engine->n_steps += job_steps(job);
         activity_begin(ACTIVITY_ENDING, 0, job->user->uid, (uint32_t)(job->id >> 32));
         place_withdraw(job);
+        job_forget_after(job);
         ending_finish(job, job->verdict.state, TAKE_PTR(job->verdict.failure));
         return true;
 }

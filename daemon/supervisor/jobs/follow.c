@@ -54,9 +54,12 @@ bool follow_may_start(Job *job, const Executor *executor) {
 
 /* ---- it ended -------------------------------------------------------------- */
 
+/* Of many jobs that it depends on, the first one that failed gives the reason. */
 static void follow_fail_dependent(Job *dependent, const Job *job) {
         const Failure *failure = job->outcome.failure;
 
+        if (job_end_is_decided(dependent))
+                return;
         place_end_soon(dependent, JOB_FAILED,
                        failure_depends(job->id, job->state == JOB_CANCELLED, failure->code,
                                        failure->root, failure->text));

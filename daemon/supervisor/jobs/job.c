@@ -199,6 +199,11 @@ static void job_drop_edges(JobEdge *edges, size_t n_edges) {
                         job_edge_remove(&edges[i]);
 }
 
+void job_forget_after(Job *job) {
+        job_drop_edges(job->edges.after, job->edges.n_after);
+        job->edges.n_after = 0;
+}
+
 Job *job_free(Job *job) {
         if (!job)
                 return NULL;

@@ -95,6 +95,7 @@ typedef struct JobKernel {
 
 #define JOB_WORD_BYTES   4u
 #define JOB_BUFFERS_STEP 64u /* buffers that cost one step more to let go */
+#define JOB_AFTER_STEP   16u /* the same of jobs that its client named */
 
 /* One job runs before another. */
 typedef struct JobEdge {
@@ -274,7 +275,7 @@ Job *job_free(Job *job);
 DEFINE_CLEANUP(Job, job_free)
 /** job_steps() - steps that it takes to end it or let it go; see Engine.n_steps. */
 static inline size_t job_steps(const Job *job) {
-        return 1 + job->work.n_buffers / JOB_BUFFERS_STEP;
+        return 1 + job->work.n_buffers / JOB_BUFFERS_STEP + job->edges.n_after / JOB_AFTER_STEP;
 }
 /** job_memory() - bytes that it takes until it ends, with its place in the order. */
 uint64_t job_memory(const Job *job);
@@ -282,6 +283,8 @@ uint64_t job_memory(const Job *job);
 Job *job_find(const Engine *engine, uint64_t id);
 /** job_release() - release arenas and modules after the end. Repeating it is harmless. */
 void job_release(Job *job);
+/** job_forget_after() - before it ends without having run: it depends on no job any more. */
+void job_forget_after(Job *job);
 
 /** job_watch() - call @watch at the end; it stays the caller's. */
 void job_watch(Job *job, JobWatch *watch);
@@ -329,6 +332,10 @@ static inline bool job_has_followers(const Job *job) {
 }
 /** job_is_ended() - DONE, FAILED or CANCELLED. */
 bool job_is_ended(const Job *job);
+/** job_end_is_decided() - it has ended, or will with a failure that is known. */
+static inline bool job_end_is_decided(const Job *job) {
+        return job->verdict.failure || job_is_ended(job);
+}
 
 /** job_changes_in_place() - one of its INOUT buffers is in memory of this place. */
 bool job_changes_in_place(const Job *job, ArenaPlace place);

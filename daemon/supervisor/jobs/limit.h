@@ -24,6 +24,7 @@
 #define LIMIT_REQUEST_PARTS  (1u << 14) /* the same of a client: more than any job has */
 #define LIMIT_KERNEL_NAME    1024u      /* bytes; C++ names are long */
 #define LIMIT_WATCHES        1024u      /* of one session */
+#define LIMIT_USER_WAITS     16384u     /* of a person: a job may end for all of them in one turn */
 #define LIMIT_LOG_BURST      10u
 #define LIMIT_LOG_NS         1000000000ull /* one more line for each of these */
 

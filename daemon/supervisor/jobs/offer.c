@@ -38,7 +38,9 @@ static void offer_move_jobs(Slot *slot) {
 }
 
 static void offer_move_arena(Slot *slot, Arena *arena) {
-        Slot *to = slot_get(slot->engine, arena->user, choice_device(slot->engine, arena->user));
+        Device *device =
+                arena->maker ? choice_home(arena->maker) : choice_device(slot->engine, arena->user);
+        Slot *to = slot_get(slot->engine, arena->user, device);
 
         if (!to)
                 return; /* without memory the job stays where it is */

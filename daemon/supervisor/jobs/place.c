@@ -53,6 +53,8 @@ static bool place_follow_order(const Job *job, int *wanted) {
 
 static void place_load(Job *job, Device *device) {
         job->device = device;
+        if (!device->n_queued && !device->n_running)
+                device->busy_ns = engine_now(job->engine);
         job->cost.expected_ns = duration_expected(job->user->duration, job->cost.class);
         job->cost.is_long = job->cost.expected_ns > engine_inflight_ns(job->engine);
         device->load_ns += job->cost.expected_ns;
@@ -344,7 +346,7 @@ static bool place_is_sent(const Job *job) {
 }
 
 void place_end_soon(Job *job, JobState state, Failure *failure) {
-        if (job->verdict.failure || job_is_ended(job)) {
+        if (job_end_is_decided(job)) {
                 failure_free(failure);
                 return;
         }

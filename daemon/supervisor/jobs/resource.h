@@ -38,6 +38,7 @@ typedef enum UserResource {
         USER_BUFFER_BYTES,   /* of messages that are half received or not read yet */
         USER_RING_BYTES,     /* of shared memory for messages */
         USER_RECORD_BYTES,   /* of texts, and of records without a limit of their own */
+        USER_WAITS,          /* requests that are answered when a job ends */
         USER_WORKERS,        /* processes: a person's subordinate uids have one each */
         USER_TRANSIT_FDS,    /* descriptors that were sent and not read */
         _USER_RESOURCE_N,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "submitter.h"
 
+#include "device.h"
 #include "util/list.h"
 
 int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id,
@@ -21,7 +22,16 @@ int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id
         return 0;
 }
 
+void submitter_settle(Submitter *submitter, Device *home) {
+        if (submitter->home)
+                submitter->home->n_homes--;
+        submitter->home = home;
+        if (home)
+                home->n_homes++;
+}
+
 void submitter_fini(Submitter *submitter) {
+        submitter_settle(submitter, NULL);
         order_free(submitter->order);
         submitter->order = NULL;
 }

@@ -314,6 +314,8 @@ static uint64_t user_own_limit(const User *user, UserResource resource) {
                         return USER_RINGS_MAX;
                 case USER_RECORD_BYTES:
                         return USER_RECORDS_MAX;
+                case USER_WAITS:
+                        return LIMIT_USER_WAITS;
                 case USER_TRANSIT_FDS:
                 case USER_WORKERS:
                         return UINT64_MAX; /* the quota is the limit */
@@ -449,6 +451,11 @@ static Failure *user_shortage_failure(const User *user, UserResource resource, u
 Failure *user_quota_failure(const User *user, UserResource resource, uint64_t asked) {
         const char *key = user_resource_key(resource);
 
+        if (resource == USER_WAITS)
+                return failure_new(FAILURE_QUOTA,
+                                   "%llu concurrent waits and fetches of user %s; the limit is %u",
+                                   (unsigned long long)user_used(user, resource),
+                                   user->person->name, LIMIT_USER_WAITS);
         if (user_is_within_limit(user->person, resource, asked))
                 return user_shortage_failure(user, resource, asked);
         if (!key)

@@ -14,8 +14,8 @@
 #include "workers.h"
 #include "util/log.h"
 
-#define SUPERVISOR_ROUNDS_MAX 64u   /* rounds of ending and dispatching in one turn */
-#define SUPERVISOR_STEPS_MAX  1024u /* of the backlog in one turn */
+#define SUPERVISOR_ROUNDS_MAX 64u  /* rounds of ending and dispatching in one turn */
+#define SUPERVISOR_STEPS_MAX  512u /* of the backlog in one turn */
 #define SUPERVISOR_NAP_MAX_NS 100000ull
 #define SUPERVISOR_POLLS_MAX                                                                       \
         8u /* polls of workers and rings in one turn, as long as each finds jobs */

@@ -3,6 +3,7 @@
 
 #include "order_node.h"
 #include "order_object.h"
+#include "order_ranges.h"
 
 #define IDLE_MAX 4 /* objects */
 
@@ -126,10 +127,13 @@ static void order_leave(Order *order, OrderNode *node) {
 }
 
 /* A job whose accesses were noted in part counts as cancelled at once. */
-int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_accesses,
+int order_add(Order *order, uint64_t job, OrderAccess *accesses, size_t n_accesses,
               OrderNode **ret_node) {
         OrderNode *node;
         int r;
+
+        if (n_accesses > ORDERRANGES_FEW)
+                n_accesses = orderranges_merge(accesses, n_accesses);
 
         r = ordernode_new(job, &node);
         if (r < 0)

@@ -45,10 +45,11 @@ bool order_has_freed(void);
 /**
  * order_add() - add a job behind all jobs added before
  * @job: its id
+ * @accesses: many are merged in their place
  *
  * Return: 0, or -ENOMEM: nothing was added.
  */
-int order_add(Order *order, uint64_t job, const OrderAccess *accesses, size_t n_accesses,
+int order_add(Order *order, uint64_t job, OrderAccess *accesses, size_t n_accesses,
               OrderNode **ret_node);
 /**
  * order_remove() - the job ended: done, failed or cancelled; NULL is fine

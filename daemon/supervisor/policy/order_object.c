@@ -10,7 +10,7 @@
 #define SEGMENT_SPARES 4096
 #define OBJECT_SPARES  256
 #define FREE_AT_ONCE                                                                               \
-        1024 /* segments of an object that is freed; the others wait for orderobject_sweep_freed() */
+        16 /* segments of an object that is freed; the others wait for orderobject_sweep_freed() */
 
 /* A range in which every byte has the same history. */
 struct OrderSegment {

@@ -86,6 +86,7 @@ struct Worker {
         uint64_t evicted_ns; /* when it was asked to end for another domain; 0: it was not */
         bool was_useless;    /* DYING: it died before it did anything useful */
         bool was_killed;     /* by SIGKILL */
+        bool is_unwanted;    /* gpuqd kills it */
         Failure *verdict;    /* DYING: its report of the end; may be NULL */
         char *last_output;   /* DYING: its kernels' output; may be NULL */
         Channel *channel;

@@ -176,6 +176,7 @@ void worker_stop(Worker *worker) {
 void worker_kill(Worker *worker) {
         if (worker_is_open(worker))
                 worker_set_state(worker, WORKER_STOPPING);
+        worker->is_unwanted = true;
         keeper_link_kill(worker->executor.engine->keeper, worker->executor.id);
 }
 
@@ -263,7 +264,9 @@ void worker_exited(Worker *worker, int status, const char *text) {
         else
                 worker_lost(worker, FAULT_CRASH, failure, NULL);
         if (worker->executor.device)
-                log_info("worker %d ended: %s", worker->executor.pid, failure->text);
+                log_info("worker %d ended: %s", worker->executor.pid,
+                         worker->was_killed && worker->is_unwanted ? "gpuqd ended it"
+                                                                   : failure->text);
         if (worker->executor.device && !worker->lacked_memory)
                 eviction_freed(worker->executor.device);
         worker_close(worker);

@@ -240,6 +240,7 @@ static bool worker_take_device(const WorkerDevice *device, DeviceInfo *ret_info)
                 .uuid = device->uuid,
                 .pci = device->pci,
                 .memory_total = device->memory_total,
+                .peers = device->peers,
         };
         return true;
 }

@@ -21,6 +21,7 @@ static gpuq_status status_of(gpuq_user_status *users, size_t n_users, uint64_t u
 
 static char *written(const TopView *view) {
         static const gpuq_queue empty;
+        static const NvmlReading unread[4] = {[0 ... 3] = {-1, -1, -1, -1}};
         TopView whole = *view;
         char *text = NULL;
         size_t size;
@@ -28,6 +29,8 @@ static char *written(const TopView *view) {
 
         if (!whole.queue)
                 whole.queue = &empty;
+        if (!whole.readings)
+                whole.readings = unread;
         assert_int_equal(top_write(stream, &whole), 0);
         assert_int_equal(fclose(stream), 0);
         return text;
@@ -74,6 +77,36 @@ static void a_count_that_begins_anew_is_no_rate(void **state) {
         char *text = written(&view);
 
         assert_text_has(text, "0 running, 0.0 jobs/s\n");
+        free(text);
+}
+
+static void devices_have_what_nvml_reads_else_what_gpuqd_knows(void **state) {
+        static const NvmlReading readings[] = {
+                {.utilization = 87,
+                 .temperature = 61,
+                 .power = 345,
+                 .power_max = 700,
+                 .memory_used = 30ull << 30,
+                 .memory_total = 80ull << 30},
+                {-1, -1, -1, -1},
+        };
+        gpuq_device_status devices[] = {
+                {.name = "one", .state = "ready", .memory_total = 80ull << 30},
+                {.index = 1,
+                 .name = "two",
+                 .state = "ready",
+                 .memory_total = 80ull << 30,
+                 .memory_used = 5ull << 30},
+        };
+        gpuq_status status = status_of(NULL, 0, 1);
+        TopView view = {.status = &status, .readings = readings, .uid = TOP_ALL};
+        char *text;
+
+        status.devices = devices;
+        status.n_devices = ARRAY_SIZE(devices);
+        text = written(&view);
+        assert_text_has(text, "0 one  ready  87% 30.0 GiB 50.0 GiB 61 C 345/700 W ");
+        assert_text_has(text, "1 two  ready    - 5.00 GiB 75.0 GiB    -         - ");
         free(text);
 }
 
@@ -179,6 +212,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(rates_are_of_the_time_between_two_statuses),
                 cmocka_unit_test(a_count_that_begins_anew_is_no_rate),
+                cmocka_unit_test(devices_have_what_nvml_reads_else_what_gpuqd_knows),
                 cmocka_unit_test(users_are_sorted_and_filtered),
                 cmocka_unit_test(running_jobs_come_first_and_users_in_their_order),
                 cmocka_unit_test(what_users_chose_cannot_speak_to_the_terminal),

@@ -14,9 +14,11 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "keeper/keeper.h"
@@ -26,12 +28,15 @@
 
 #define START_MS 1000000u
 #define MUTED_MS 400u /* until a muted worker may be heard again */
+#define NOBODY   0x7fffffff
+#define MANY     1000000u
 
 static uint64_t clock_ms;
 static bool is_ticking; /* each look at the clock takes a millisecond */
 static uint64_t hear_at_ms;
 static bool was_listening; /* in the last poll() */
 static int timeout_ms;     /* of the last poll() */
+static unsigned n_exits;   /* processes to reap */
 
 uint64_t __wrap_now_ms(void);
 uint64_t __wrap_now_ms(void) {
@@ -48,8 +53,24 @@ int __wrap_poll(struct pollfd *fds, nfds_t n_fds, int timeout) {
         timeout_ms = timeout;
         was_listening = fds[1].fd >= 0;
         for (nfds_t i = 0; i < n_fds; i++)
-                fds[i].revents = i == 1 && was_listening ? POLLIN : 0;
+                fds[i].revents = (i == 0 && n_exits) || (i == 1 && was_listening) ? POLLIN : 0;
         return was_listening;
+}
+
+/* While there are exits there is always one more: of a process that nobody knows. */
+int __wrap_waitid(idtype_t kind, id_t id, siginfo_t *ret_info, int how);
+int __wrap_waitid(idtype_t kind, id_t id, siginfo_t *ret_info, int how) {
+        ret_info->si_pid = n_exits ? NOBODY : 0;
+        return 0;
+}
+
+pid_t __real_waitpid(pid_t pid, int *ret_status, int how);
+pid_t __wrap_waitpid(pid_t pid, int *ret_status, int how);
+pid_t __wrap_waitpid(pid_t pid, int *ret_status, int how) {
+        if (pid != NOBODY)
+                return __real_waitpid(pid, ret_status, how);
+        n_exits--;
+        return pid;
 }
 
 /* There is always one more. */
@@ -148,12 +169,30 @@ static void a_turn_ends_when_a_muted_worker_may_be_heard(void **state) {
         assert_int_equal(timeout_ms, MUTED_MS);
 }
 
+/* A worker whose children are the keeper's and end at once kept it from everything else. */
+static void processes_that_end_without_end_do_not_hold_up_a_turn(void **state) {
+        Place *place = *state;
+
+        n_exits = MANY;
+        assert_int_equal(kill(getpid(), SIGCHLD), 0);
+        assert_int_equal(keeper_turn(place->keeper), 0);
+        assert_in_range(n_exits, MANY - 1000, MANY - 1);
+        assert_int_equal(keeper_turn(place->keeper), 0);
+        assert_int_equal(timeout_ms, 0);
+        n_exits = 1;
+        assert_int_equal(keeper_turn(place->keeper), 0);
+        assert_int_equal(n_exits, 0);
+        assert_int_equal(keeper_turn(place->keeper), 0);
+        assert_int_not_equal(timeout_ms, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, clean_up)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(a_turn_that_does_not_listen_ends_when_it_may),
                 TEST(a_turn_ends_when_a_muted_worker_may_be_heard),
+                TEST(processes_that_end_without_end_do_not_hold_up_a_turn),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,9 +16,11 @@
 #include <cmocka.h>
 
 #include "order_object.h"
+#include "order_ranges.h"
 #include "util/pool.h"
 
 #define N_ACCESSES 6
+#define N_LONG     700 /* accesses of a job with many */
 #define N_IDS      200001
 #define IDLE_FEW   4 /* objects that nobody uses and that are remembered */
 
@@ -89,7 +91,7 @@ static Order *order_start(void) {
         return order;
 }
 
-static void add_all(Order *order, uint64_t job, const OrderAccess *accesses, size_t n) {
+static void add_all(Order *order, uint64_t job, OrderAccess *accesses, size_t n) {
         assert_int_equal(order_add(order, job, accesses, n, &nodes[job]), 0);
 }
 
@@ -178,15 +180,12 @@ static void accesses_of_length_zero_order_nothing(void **state) {
 static void a_large_object_is_freed_in_parts(void **state) {
         enum { N = 5000 };
         _cleanup_(order_freep) Order *order = order_start();
-        OrderAccess *accesses = calloc(N, sizeof(*accesses));
         size_t n = 0;
 
-        assert_non_null(accesses);
-        for (size_t i = 0; i < N; i++)
-                accesses[i] = writing(1, 16 * i, 4);
-        add_all(order, 1, accesses, N);
-        free(accesses);
-        end(order, 1);
+        for (uint64_t i = 1; i <= N; i++)
+                add(order, i, writing(1, 16 * i, 4));
+        for (uint64_t i = 1; i <= N; i++)
+                end(order, i);
         assert_true(order_has_freed());
         assert_int_equal(order_sweep_freed(100), 100);
         for (; order_has_freed(); n += 100)
@@ -408,7 +407,7 @@ static void the_last_byte_of_the_address_space_counts(void **state) {
 
 typedef struct ModelJob {
         uint64_t id;
-        OrderAccess accesses[N_ACCESSES];
+        OrderAccess accesses[N_LONG];
         size_t n;
         bool live;
 } ModelJob;
@@ -479,10 +478,12 @@ static void assert_reaches_conflicts(Order *order, ModelJob *jobs, size_t i, boo
 
 /* @n_memory: so many allocations find some; 0: all. Return: it was added. */
 static bool model_add(Order *order, const ModelJob *job, long n_memory) {
+        OrderAccess accesses[N_LONG];
         int r;
 
+        memcpy(accesses, job->accesses, sizeof(accesses));
         n_left = n_memory > 0 ? n_memory : -1;
-        r = order_add(order, job->id, job->accesses, job->n, &nodes[job->id]);
+        r = order_add(order, job->id, accesses, job->n, &nodes[job->id]);
         n_left = -1;
         assert_true(r == 0 || (r == -ENOMEM && n_memory > 0));
         return r == 0;
@@ -530,6 +531,38 @@ static void random_cancels_lose_no_order(void **state) {
 static void wide_accesses_lose_no_order(void **state) {
         for (uint64_t seed = 1; seed <= 6; seed++)
                 compare_with_model(seed * 0x94d049bb133111ebull, 400, 1, seed % 2);
+}
+
+/* Every third job has so many that they are rounded. */
+static void model_fill_long(ModelJob *job, uint64_t id, uint64_t *seed) {
+        job->id = id;
+        job->live = true;
+        job->n = random_next(seed) % (id % 3 ? N_ACCESSES : N_LONG);
+        for (size_t i = 0; i < job->n; i++)
+                job->accesses[i] = (OrderAccess){
+                        .object = random_next(seed) % 2,
+                        .offset = random_next(seed) % (1 << 16),
+                        .length = random_next(seed) % 24,
+                        .write = random_next(seed) % 2,
+                };
+}
+
+static void jobs_with_many_accesses_lose_no_order(void **state) {
+        enum { N = 30 };
+
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+                _cleanup_(order_freep) Order *order = order_start();
+                uint64_t random = seed * 0x9e3779b97f4a7c15ull;
+                ModelJob *jobs = calloc(N, sizeof(*jobs));
+
+                assert_non_null(jobs);
+                for (size_t i = 0; i < N; i++) {
+                        model_fill_long(&jobs[i], i + 1, &random);
+                        assert_true(model_add(order, &jobs[i], 0));
+                        assert_reaches_conflicts(order, jobs, i, false);
+                }
+                free(jobs);
+        }
 }
 
 /* ---- cost ---- */
@@ -684,6 +717,18 @@ static size_t fill_arenas(uint64_t job, OrderAccess *accesses) {
         return 4096;
 }
 
+/* As many as a job may have, to slices that no two jobs share. */
+static size_t fill_slices(uint64_t job, OrderAccess *accesses) {
+        for (uint64_t i = 0; i < 4096; i++)
+                accesses[i] = writing(1, 256 * i + 8 * job, 4);
+        return 4096;
+}
+
+static void a_job_with_very_many_slices_costs_as_if_it_had_few(void **state) {
+        assert_true(steps_of(fill_slices, 20) * 4096 <= 20ull * ORDERRANGES_MAX);
+        assert_true(steps_of(fill_slices_then_all, 60) * 4096 <= 20ull * ORDERRANGES_MAX);
+}
+
 static void no_order_of_accesses_is_costly(void **state) {
         assert_true(steps_of(fill_slices_and_all, 60) <= STEPS_PER_ACCESS);
         assert_true(steps_of(fill_slices_then_all, 60) <= STEPS_PER_ACCESS);
@@ -714,10 +759,12 @@ int main(void) {
                 cmocka_unit_test(random_jobs_wait_for_what_the_model_says),
                 cmocka_unit_test(random_cancels_lose_no_order),
                 cmocka_unit_test(wide_accesses_lose_no_order),
+                cmocka_unit_test(jobs_with_many_accesses_lose_no_order),
                 cmocka_unit_test(thousands_of_slices_stay_cheap),
                 cmocka_unit_test(a_long_chain_names_one_predecessor_each),
                 cmocka_unit_test(splintered_objects_stay_bounded),
                 cmocka_unit_test(a_busy_object_forgets_ended_jobs),
+                cmocka_unit_test(a_job_with_very_many_slices_costs_as_if_it_had_few),
                 cmocka_unit_test(no_order_of_accesses_is_costly),
         };
 

@@ -757,8 +757,12 @@ static uint64_t fake_submit_message(FakeClient *client, FakeJob job, size_t n) {
         Gpuq__V1__Kernel kernel = GPUQ__V1__KERNEL__INIT, *kernels = &kernel;
         Gpuq__V1__Buffer buffer = GPUQ__V1__BUFFER__INIT, *buffers = &buffer;
         Gpuq__V1__Job *jobs = calloc(n, sizeof(*jobs)), **list = calloc(n, sizeof(*list));
+        size_t n_after = job.after ? MAX(job.n_after, (size_t)1) : 0;
+        uint64_t *after = calloc(n_after + 1, sizeof(*after));
         uint32_t first = client->tag + 1;
 
+        for (size_t i = 0; i < n_after; ++i)
+                after[i] = job.after + i;
         kernel.module = client->module;
         kernel.name = "add";
         buffer.arena = job.arena;
@@ -775,8 +779,8 @@ static uint64_t fake_submit_message(FakeClient *client, FakeJob job, size_t n) {
                 jobs[i].n_kernels = client->module != 0;
                 jobs[i].buffers = &buffers;
                 jobs[i].n_buffers = job.arena != 0;
-                jobs[i].after = &job.after;
-                jobs[i].n_after = job.after != 0;
+                jobs[i].after = after;
+                jobs[i].n_after = n_after;
                 jobs[i].priority = job.priority;
                 jobs[i].timeout_ms = job.timeout_ms;
                 jobs[i].device = job.device;
@@ -788,6 +792,7 @@ static uint64_t fake_submit_message(FakeClient *client, FakeJob job, size_t n) {
         request.body_case = GPUQ__V1__REQUEST__BODY_SUBMIT;
         request.submit = &submit;
         fake_send(client, &request);
+        free(after);
         free(list);
         free(jobs);
         return (uint64_t)client->session << 32 | first;

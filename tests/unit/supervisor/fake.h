@@ -155,6 +155,7 @@ typedef struct FakeJob {
         uint64_t length;
         Gpuq__V1__Direction direction;
         uint64_t after; /* 0: none */
+        size_t n_after; /* so many jobs from `after` on; 0: it alone */
         int priority;
         uint32_t timeout_ms;
         uint32_t device; /* index + 1 */

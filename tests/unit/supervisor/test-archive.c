@@ -324,9 +324,22 @@ static void old_rows_go(void **state) {
 
         write_single(play, job(ALICE, "add", MINUTE));
         write_single(play, job(ALICE, "add", MINUTE + 1));
-        assert_int_equal(archive_prune(play->archive, MINUTE + 1, &has_more), 0);
+        assert_int_equal(archive_prune(play->archive, MINUTE + 1, UINT64_MAX, &has_more), 0);
         assert_false(has_more);
         assert_int_equal(count(play, (ArchiveQuery){}), 1);
+}
+
+/* One user with many kinds of jobs could push out what the others had in weeks. */
+static void a_file_that_is_too_large_loses_rows_of_the_user_with_the_most(void **state) {
+        Play *play = *state;
+        bool has_more = true;
+
+        write_single(play, job(ALICE, "add", MINUTE));
+        for (unsigned i = 1; i <= 5; ++i)
+                write_single(play, job(BOB, "add", MINUTE + i));
+        assert_int_equal(archive_prune(play->archive, 0, 1, &has_more), 0);
+        assert_int_equal(count(play, (ArchiveQuery){.one_user = true, .uid = BOB}), 0);
+        assert_int_equal(count(play, (ArchiveQuery){.one_user = true, .uid = ALICE}), 1);
 }
 
 static void only_its_user_can_read_the_file(void **state) {
@@ -370,6 +383,7 @@ int main(void) {
                 TEST(a_page_looks_at_a_bounded_number_of_rows),
                 TEST(a_report_sums_up),
                 TEST(old_rows_go),
+                TEST(a_file_that_is_too_large_loses_rows_of_the_user_with_the_most),
                 TEST(only_its_user_can_read_the_file),
                 TEST(a_file_that_is_no_database_can_be_set_aside),
                 TEST(one_program_at_a_time_uses_it),

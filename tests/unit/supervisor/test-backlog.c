@@ -8,7 +8,8 @@
 #include "slot.h"
 
 #define MANY     20000u
-#define STEPS_IN 4096u /* most of one turn */
+#define SESSIONS 48u
+#define STEPS_IN 1024u /* most of one turn */
 
 static char *const one_at_a_time[] = {"inflight_jobs=1", "quantum_ms=0", NULL};
 
@@ -141,6 +142,37 @@ static void many_dependents_of_a_job_that_fails(void **state) {
         fake_expect_end(other, theirs, GPUQ__V1__STATE__DONE, 0, NULL);
         fake_client_close(client);
         fake_client_close(other);
+        fake_free(fake);
+}
+
+/* What they depended on is let go with their ends, in steps, and not all at once when they are reported. */
+static void jobs_that_depend_on_very_many_end(void **state) {
+        enum { N_BEFORE = 512, N_AFTER = 200 };
+        Fake *fake = fake_with(one_at_a_time);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t before, after, from;
+        FakeWorker *worker;
+        const Job *job;
+
+        before = fake_submit_many(client, (FakeJob){}, N_BEFORE);
+        worker = fake_worker(fake, 0, 1);
+        for (unsigned i = 0; i < N_AFTER; ++i)
+                after = fake_submit(client, (FakeJob){.after = before, .n_after = N_BEFORE});
+        job = job_find(engine_of(fake), after);
+        assert_int_equal(job->edges.n_after, N_BEFORE);
+        for (unsigned i = 0; i < N_BEFORE; ++i)
+                assert_int_equal(job->edges.after[i].before->id, before + i);
+
+        from = engine_of(fake)->n_steps;
+        fake_end(worker, before, GPUQ__V1__CODE__E_INVALID);
+        assert_true(turns(fake) > 3);
+        assert_true(engine_of(fake)->n_steps - from >= N_AFTER * N_BEFORE / JOB_AFTER_STEP);
+        for (unsigned i = 1; i < N_BEFORE; ++i)
+                assert_false(job_has_followers(job_find(engine_of(fake), before + i)));
+        fake_expect_end(client, after, GPUQ__V1__STATE__FAILED, GPUQ__V1__CODE__E_DEPENDENCY,
+                        "the job depends on job 1.1, which failed");
+        fake_client_close(client);
+        fake_turn(fake);
         fake_free(fake);
 }
 
@@ -306,6 +338,34 @@ static void cancelling_all_of_many_jobs(void **state) {
         fake_free(fake);
 }
 
+/* Each session had a message of jobs behind a job that was yet to come, and all were served in one turn. */
+static void deferred_requests_of_many_sessions_are_divided_among_turns(void **state) {
+        Fake *fake = fake_with(one_at_a_time);
+        FakeClient *first = fake_client(fake, FAKE_UID), *clients[SESSIONS];
+        Serving *serving = &fake->supervisor->clients.serving;
+        uint64_t ahead = (uint64_t)first->session << 32 | 9, ids[SESSIONS], before;
+
+        for (size_t i = 0; i < SESSIONS; ++i)
+                clients[i] = fake_client(fake, FAKE_UID);
+        for (size_t i = 0; i < SESSIONS; ++i) {
+                clients[i]->is_unseen = true;
+                ids[i] = fake_submit_many(clients[i], (FakeJob){.after = ahead}, WIRE_JOBS_MAX);
+        }
+        for (unsigned n = 0; n < 8 || serving_has_waiting(serving); ++n) {
+                before = serving->n_steps;
+                uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+                assert_in_range(serving->n_steps - before, 0, 4 * SERVING_TURN_STEPS);
+        }
+        for (size_t i = 0; i < SESSIONS; ++i) {
+                clients[i]->is_unseen = false;
+                fake_expect_end(clients[i], ids[i], GPUQ__V1__STATE__FAILED,
+                                GPUQ__V1__CODE__E_DEPENDENCY, "does not exist");
+                fake_client_close(clients[i]);
+        }
+        fake_client_close(first);
+        fake_free(fake);
+}
+
 static void a_cursor_passes_each_job_once_whatever_ends(void **state) {
         Fake *fake = fake_new(0, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
@@ -335,11 +395,13 @@ int main(void) {
                 cmocka_unit_test(a_client_that_dies_with_many_jobs),
                 cmocka_unit_test(a_job_with_many_followers_starts_and_ends),
                 cmocka_unit_test(many_dependents_of_a_job_that_fails),
+                cmocka_unit_test(jobs_that_depend_on_very_many_end),
                 cmocka_unit_test(followers_wait_again_for_a_job_that_comes_back),
                 cmocka_unit_test(followers_of_a_cancelled_job_wait_for_those_before_it),
                 cmocka_unit_test(many_jobs_whose_worker_does_not_start),
                 cmocka_unit_test(few_jobs_wait_for_a_module_outside_their_queue),
                 cmocka_unit_test(cancelling_all_of_many_jobs),
+                cmocka_unit_test(deferred_requests_of_many_sessions_are_divided_among_turns),
                 cmocka_unit_test(a_cursor_passes_each_job_once_whatever_ends),
         };
 

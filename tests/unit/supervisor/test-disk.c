@@ -116,10 +116,31 @@ static void lines_take_turns_however_many_calls_wait(void **state) {
         play_end(&play, CALLS);
 }
 
+/* The loop served nobody while the threads were quicker than what follows their calls. */
+static void few_ends_are_handled_in_one_turn_of_the_loop(void **state) {
+        DiskLine line = {};
+        Large large[CALLS];
+        Play play = {};
+        size_t n_done;
+
+        play_start(&play);
+        for (size_t i = 0; i < CALLS; ++i)
+                play_call(&play, &line, &large[i], small_run);
+        for (size_t i = 0; i < CALLS; ++i)
+                play_await(&play.small);
+        for (size_t n = 0; n < CALLS; n = play.n_done) {
+                n_done = play.n_done;
+                uv_run(&play.loop, UV_RUN_ONCE);
+                assert_true(play.n_done - n_done <= 4);
+        }
+        play_end(&play, CALLS);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_large_calls_of_one_leave_a_thread_to_the_next),
                 cmocka_unit_test(lines_take_turns_however_many_calls_wait),
+                cmocka_unit_test(few_ends_are_handled_in_one_turn_of_the_loop),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

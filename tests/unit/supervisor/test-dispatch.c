@@ -295,7 +295,7 @@ static void wrong_buffers_are_told_apart(void **state) {
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_NOT_FOUND, "no arena 12345");
         id = fake_submit(client, (FakeJob){.arena = device, .length = 1, .device = 2});
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_INVALID,
-                        "on device 0, but the job needs device 1");
+                        "on device 0, whose memory device 1 cannot access; copy it through");
         id = fake_submit(client, (FakeJob){.device = 3});
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_NOT_FOUND,
                         "no device 2: this machine has 2 devices, 0 to 1");
@@ -506,6 +506,30 @@ static void another_process_can_wait_for_a_job(void **state) {
         fake_free(fake);
 }
 
+/* Each waiting request is answered when the job ends, all in one turn. */
+static void waits_of_a_user_are_bounded(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        FakeClient *other = client_with_module(fake, FAKE_UID + 1);
+        uint64_t id = fake_submit(client, (FakeJob){}), others = fake_submit(other, (FakeJob){});
+        User *user = job_find(&fake->supervisor->engine, id)->user;
+        UserCharge rest = {};
+
+        assert_int_equal(user_charge(user, &rest, USER_WAITS, LIMIT_USER_WAITS - 1), 0);
+        send_wait(client, id);
+        send_wait(client, id);
+        fake_expect_error(client, GPUQ__V1__CODE__E_QUOTA, "16384 concurrent waits and fetches");
+        send_wait(other, others);
+        fake_turn(fake);
+        assert_int_equal(user->used[USER_WAITS], LIMIT_USER_WAITS);
+        user_uncharge(&rest);
+        fake_client_close(client);
+        fake_client_close(other);
+        fake_turn(fake);
+        assert_int_equal(user->used[USER_WAITS], 0);
+        fake_free(fake);
+}
+
 static void a_dead_clients_waiting_jobs_go(void **state) {
         Fake *fake = fake_new(1, (char *[]){"inflight_jobs=1", NULL});
         FakeClient *client = client_with_module(fake, FAKE_UID);
@@ -541,6 +565,26 @@ static void each_worker_is_given_an_arena_once(void **state) {
         run_there(client, arena, 1, 1);
         run_there(client, arena, 0, 2);
         run_there(client, arena, 1, 2);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+/* Short jobs, of which few wait at any time. */
+static void another_device_is_used_once_the_first_is_never_idle(void **state) {
+        Fake *fake = fake_new(2, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        Device *first = &fake->supervisor->engine.devices[0];
+        uint64_t id;
+
+        fake_submit_many(client, (FakeJob){}, 3);
+        assert_int_equal(fake_worker(fake, 0, 3)->device, 0);
+        fake_turn(fake);
+        assert_int_equal(fake->n_workers, 1);
+
+        first->busy_ns -= 200000000;
+        id = fake_submit(client, (FakeJob){});
+        assert_int_equal(fake_worker(fake, 1, 1)->jobs[0], id);
+        assert_int_equal(fake->workers[1].device, 1);
         fake_client_close(client);
         fake_free(fake);
 }
@@ -711,8 +755,10 @@ int main(void) {
                 cmocka_unit_test(a_cancel_of_too_many_ids_is_refused),
                 cmocka_unit_test(a_running_job_may_end_by_itself_when_cancelled),
                 cmocka_unit_test(another_process_can_wait_for_a_job),
+                cmocka_unit_test(waits_of_a_user_are_bounded),
                 cmocka_unit_test(a_dead_clients_waiting_jobs_go),
                 cmocka_unit_test(each_worker_is_given_an_arena_once),
+                cmocka_unit_test(another_device_is_used_once_the_first_is_never_idle),
                 cmocka_unit_test(a_job_waits_while_its_module_loads_on_another_device),
                 cmocka_unit_test(a_module_that_does_not_load_fails_the_jobs_that_need_it),
                 cmocka_unit_test(an_idle_worker_is_stopped_but_not_one_that_holds_variables),

@@ -102,9 +102,10 @@ class DeviceArray:
             self._memory.client.job().copy(self, a).run()
         return self
 
-    def copy(self) -> "DeviceArray":
-        """Create a DeviceArray with the same values."""
-        return DeviceArray._new(self._memory.client, self.shape, self.dtype, self.device, False)._copy_from(self)
+    def copy(self, device: int | None = None) -> "DeviceArray":
+        """Create a DeviceArray with the same values, on the same device or on the one with this index."""
+        device = self.device if device is None else device
+        return DeviceArray._new(self._memory.client, self.shape, self.dtype, device, False)._copy_from(self)
 
     def __copy__(self) -> "DeviceArray":
         return self.copy()

@@ -48,6 +48,10 @@ HOG = "".join(f"#define {name} {10 * (before + ' ')}\n" for before, name in zip(
 __device__ const char x[] = G;
 extern "C" __global__ void k(char *out) { out[0] = x[out[1]]; }
 """
+# Takes a C compiler long.
+LONG_PTX = (".version 6.3\n.target sm_60\n.address_size 64\n.visible .entry long(.param .u64 out) {\n.reg .u32 %r<3>;\n"
+            + "".join(f"L{i}: mad.lo.u32 %r1, %r1, %r2, {i};\nsetp.gt.u32 %p, %r1, %r2;\n@%p bra L{i * 7919 % 20000};\n" for i in range(20000))
+            + "ret;\n}\n").replace(".reg", ".reg .pred %p;\n.reg", 1)
 NO_PATH = b"@hang-path"  # of image.c
 FAULT_OR_HALF = {pb.E_FAULT, pb.E_HALF_WRITTEN}
 
@@ -265,9 +269,9 @@ def test_a_worker_that_writes_rubbish_into_its_ring(guilty, what):
 
 # ---- compilers ----
 
-def load_refused(client, source, then=None):
+def load_refused(client, source, then=None, format=pb.SOURCE):
     """The error of a module that is not to be had; `then` is done meanwhile."""
-    serial = client.tell(module_load=pb.ModuleLoad(format=pb.SOURCE, image=client.image(source.encode()).id,
+    serial = client.tell(module_load=pb.ModuleLoad(format=format, image=client.image(source.encode()).id,
                                                    length=len(source), name="guilty.cu"))
     if then:
         then()
@@ -284,7 +288,7 @@ def kill_compiler(crowd, which, number):
     """which: 0 the compiler's parent, 1 its child that has the limits, 2 what that one runs."""
     def find():
         found = [pid for pid in processes.descendants(crowd.worker()) if processes.name(pid) != "gpuqd-worker"]
-        return found if len(found) > 3 else None
+        return found if len(found) > max(which, 1) else None
     family = until(find, "a compiler at work")
     os.kill(family[which], number)
 
@@ -293,7 +297,8 @@ def kill_compiler(crowd, which, number):
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_a_compiler_that_crashes(guilty, which):
     crowd, client, _module = guilty
-    error = load_refused(client, BOMB + f"// {which}\n", lambda: kill_compiler(crowd, which, signal.SIGABRT))
+    bomb = (LONG_PTX, pb.PTX) if which == 2 else (BOMB + f"// {which}\n", pb.SOURCE)  # NVRTC would run nothing
+    error = load_refused(client, bomb[0], lambda: kill_compiler(crowd, which, signal.SIGABRT), bomb[1])
     assert error.code == pb.E_COMPILE and ("abort" in error.text.lower() or "signal 6" in error.text), error
     until(lambda: not compilers(crowd), "its processes to end")
 

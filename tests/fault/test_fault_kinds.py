@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 import numpy
 import pytest
@@ -287,10 +288,17 @@ def compilers(crowd):
 def kill_compiler(crowd, which, number):
     """which: 0 the compiler's parent, 1 its child that has the limits, 2 what that one runs."""
     def find():
-        found = [pid for pid in processes.descendants(crowd.worker()) if processes.name(pid) != "gpuqd-worker"]
-        return found if len(found) > max(which, 1) else None
-    family = until(find, "a compiler at work")
-    os.kill(family[which], number)
+        """Not one that only reads the cache, for another process of this user."""
+        found = {pid: processes.children(pid) for pid in processes.children(crowd.worker()) if processes.name(pid) == "gpuqd-compiler"}
+        time.sleep(0.5)
+        lasting = [(pid, below[0]) for pid, below in found.items() if below and processes.children(pid) == below]
+        return [pair[which] for pair in lasting if processes.is_alive(pair[1])]
+
+    def find_run():
+        below = [pid for compiler in compilers(crowd) for pid in processes.children(compiler)]
+        return [pid for pid in below if processes.name(pid).startswith(("clang", "gcc", "cc", "x86_64", "aarch64"))]
+
+    os.kill(until(find_run if which == 2 else find, "a compiler at work")[0], number)
 
 
 @pytest.mark.cpu

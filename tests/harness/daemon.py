@@ -37,6 +37,8 @@ class Daemon:
                          "express": os.environ.get("GPUQ_TEST_EXPRESS", "no")}
         if place.on_gpu():
             self.settings["connections"] = 8  # a context is there in a third of the time
+            if place.n_gpus() > 1:
+                self.settings["devices"] = "0"  # most tests say what happens where there is one
         else:
             self.settings["cpu_threads"] = 4
         if not private:

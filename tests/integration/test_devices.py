@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(place.on_gpu() and place.n_gpus() != 2, reason="
 
 @pytest.fixture
 def gpuqd(lend_gpuqd):
-    return lend_gpuqd() if place.on_gpu() else lend_gpuqd(cpu_devices=2)
+    return lend_gpuqd(devices=None) if place.on_gpu() else lend_gpuqd(cpu_devices=2)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_job_goes_where_its_device_buffers_are(client, module, device):
 
 def test_devices_that_a_user_may_use(start_gpuqd):
     config = "[gpuqd]\ndevices = 1\n[user 23456]\ndevices = 0,1\n[user 23457]\ndevices = 7\n"
-    daemon = start_gpuqd(private=False, cpu_devices=2, config=config)
+    daemon = start_gpuqd(private=False, cpu_devices=2, devices=None, config=config)
     bob = daemon.connect(uid=23458)
     module = bob.load(kernels.BASIC)
     for _ in range(5):  # the device with least to do would be 0 now and then
@@ -230,7 +230,7 @@ def test_variables_of_each_device_are_one_instance(client):
 @pytest.fixture
 def own_gpuqd(start_gpuqd):
     """What is drained is drained for all."""
-    return start_gpuqd() if place.on_gpu() else start_gpuqd(cpu_devices=2)
+    return start_gpuqd(devices=None) if place.on_gpu() else start_gpuqd(cpu_devices=2)
 
 
 def test_work_goes_to_the_other_while_one_is_drained(own_gpuqd):

@@ -284,7 +284,7 @@ def test_a_copy_of_a_device_array_is_a_copy(gpuq, how):
 
 @pytest.mark.skipif(place.on_gpu() and place.n_gpus() != 2, reason="needs a machine with two GPUs")
 def test_an_array_is_copied_to_another_device(start_gpuqd, gpuq):
-    daemon = start_gpuqd() if place.on_gpu() else start_gpuqd(cpu_devices=2)
+    daemon = start_gpuqd(devices=None) if place.on_gpu() else start_gpuqd(cpu_devices=2)
     with gpuq.connect(daemon.socket) as client:
         a = client.to_device(np.arange(1000.0), device=0)
         b = a.copy(device=1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""compile-for-cpu.py GPUQD-COMPILER LIBEXEC SOURCE IMAGE: one source to an image for the CPU driver.
+"""compile-for-cpu.py GPUQD-COMPILER source|ptx LIBEXEC SOURCE IMAGE: one source to an image for the CPU driver.
 
 Calls gpuqd-compiler as a worker does, and takes the image out of its result
 (daemon/compiler/compiled.h).
@@ -14,10 +14,10 @@ HEADER = struct.Struct('<8sII5Q')
 
 
 def main():
-    compiler, libexec, source, image = sys.argv[1:]
+    compiler, kind, libexec, source, image = sys.argv[1:]
     out = os.memfd_create('result')
     with open(source, 'rb') as f:
-        subprocess.run([compiler, '--target', 'cpu', '--format', 'source', '--in', str(f.fileno()), '--out', str(out),
+        subprocess.run([compiler, '--target', 'cpu', '--format', kind, '--in', str(f.fileno()), '--out', str(out),
                         '--libexec', libexec, '--name', os.path.basename(source)],
                        pass_fds=(f.fileno(), out), check=True)
     with open(out, 'rb') as f:

@@ -66,7 +66,6 @@ SUPERVISOR_MAY_INCLUDE = ['daemon/util', 'proto', 'daemon/keeper:protocol.h', 'd
 
 # What kernels include, and stand-ins for CUDA's own headers.
 FOREIGN = ('daemon/compiler/include/', 'daemon/compiler/gpuq_device.h',
-           'daemon/driver/cpu/cuda/', 'daemon/driver/cpu/kernel/', 'daemon/driver/gpuq_cpu.h',
            'daemon/driver/cpu/ptx/', 'daemon/driver/gpuq_ptx.h')
 # Layouts that CUDA dictates, and its table of functions.
 FOREIGN_STRUCTS = {'daemon/driver/cuda_types.h', 'daemon/driver/driver.h'}

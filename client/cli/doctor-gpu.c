@@ -263,7 +263,8 @@ void doctor_check_compiler(Doctor *doctor) {
         if (doctor->lacks_gpu)
                 return;
         if (doctor->status && !doctor_uses_gpu(doctor))
-                doctor_found(doctor, DOCTOR_OK, NULL, "the CPU driver does not use NVRTC");
+                doctor_found(doctor, DOCTOR_OK, NULL,
+                             "the CPU driver compiles source with clang if there is no NVRTC");
         else
                 doctor_judge_compiler(doctor, nvrtc_version(), libcuda_version(file));
 }

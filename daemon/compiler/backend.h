@@ -23,14 +23,10 @@ typedef struct Ptx {
         size_t n_text;
 } Ptx;
 
-/** host_compile() - source to a shared object for the CPU driver, by the host's C++ compiler. */
-int host_compile(const Request *request, Result *result);
-/** cpu_source_compile() - the same, or if that compiler refuses it, by PTX. */
-int cpu_source_compile(const Request *request, Result *result);
-/** cpu_ptx_compile() - PTX to a shared object for the CPU driver. */
-int cpu_ptx_compile(const Request *request, Result *result);
-/** cpu_ptx_machine() - the compiler's option for what this machine has, "-w" (nothing) without. */
-const char *cpu_ptx_machine(void);
+/** cpu_compile() - source or PTX to a shared object for the CPU driver. */
+int cpu_compile(const Request *request, Result *result);
+/** cpu_machine() - the compiler's option for what this machine has, "-w" (nothing) without. */
+const char *cpu_machine(void);
 /**
  * source_compile() - source to PTX, by NVRTC or else by clang
  *

@@ -95,24 +95,20 @@ static int add_folder(Hash hash, const Request *request, const char *name, unsig
 }
 
 static int add_cpu_compiler(Hash hash, const Request *request) {
-        static const char *const compilers[] = {"c++", "g++", "clang++", NULL};
-        static const char *const ptx_compilers[] = {"clang", "cc", "gcc", NULL};
+        static const char *const compilers[] = {"clang", "cc", "gcc", NULL};
         int r;
 
         r = add_own_file(hash, request, "gpuq_ptx.h");
         if (r == 0)
-                r = add_own_file(hash, request, "gpuq_cpu.h");
-        if (r == 0)
-                r = add_folder(hash, request, "cpu", 2);
+                r = add_folder(hash, request, "cpu", 1);
         if (r < 0)
                 return r;
-        add_text(hash, cpu_ptx_machine());
-        r = add_program(hash, ptx_compilers);
-        return r < 0 ? r : add_program(hash, compilers);
+        add_text(hash, cpu_machine());
+        return add_program(hash, compilers);
 }
 
 /* What makes PTX of source, or links it. */
-static int add_gpu_compiler(Hash hash, const Request *request) {
+static int add_ptx_compiler(Hash hash, const Request *request) {
         static const char *const compilers[] = {"clang++", "clang", NULL};
         static const char *const libraries[] = {
                 "/etc/ld.so.cache",
@@ -172,7 +168,7 @@ int cache_key(const Request *request, CacheKey *ret_key) {
 
         r = add_request(hash, request);
         if (r == 0)
-                r = add_gpu_compiler(hash, request);
+                r = add_ptx_compiler(hash, request);
         if (r == 0 && !request->sm)
                 r = add_cpu_compiler(hash, request);
         if (r == 0)

@@ -41,7 +41,7 @@
  * SIGTERM to it ends them all and removes its temporary files; SIGKILL to the
  * group ends them too, and the files go when a later one finds them a day old.
  *
- * PATH in its environment is where it looks for c++, g++, clang++, clang, cc and gcc; nothing else
+ * PATH in its environment is where it looks for clang++, clang, cc and gcc; nothing else
  * of the environment is read but TMPDIR.
  */
 

@@ -235,8 +235,7 @@ static int compile(const Request *request, Result *result) {
                 return builtin_find(request, result);
         if (request->sm)
                 return gpu_compile(request, result);
-        return request->format == FORMAT_PTX ? cpu_ptx_compile(request, result)
-                                             : cpu_source_compile(request, result);
+        return cpu_compile(request, result);
 }
 
 /* Return: 0, CHILD_UNCACHEABLE, or a negative errno. */

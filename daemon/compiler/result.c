@@ -35,13 +35,6 @@ Result *result_free(Result *result) {
         return NULL;
 }
 
-void result_exchange(Result *a, Result *b) {
-        Result before = *a;
-
-        *a = *b;
-        *b = before;
-}
-
 int result_fail(Result *result, CompiledStatus status, const char *format, ...) {
         char *text;
         va_list ap;

@@ -20,7 +20,6 @@ typedef struct Result {
         char *log; /* malloc()ed, or NULL */
         Signature *signature;
         bool uncacheable; /* a later compilation may give a better result */
-        bool ran_out;     /* the compiler, of time or memory */
 } Result;
 
 /** result_new() - COMPILED_OK, with nothing in it. Return: 0 or -ENOMEM. */
@@ -31,8 +30,6 @@ DEFINE_CLEANUP(Result, result_free)
 
 /** result_fail() - end with a status and a text; the image is freed. Return: 0 or -ENOMEM. */
 int result_fail(Result *result, CompiledStatus status, const char *format, ...) _printf_(3, 4);
-/** result_exchange() - exchange what both have. */
-void result_exchange(Result *a, Result *b);
 /** result_add_log() - append to the log, bounded. Return: 0 or -ENOMEM. */
 int result_add_log(Result *result, const char *text);
 /** result_set_image() - copy an image. Return: 0 or -ENOMEM. */

@@ -7,14 +7,10 @@
 typedef unsigned long long u64;
 
 static __device__ inline u64 now_ns() {
-#ifdef __GPUQ_CPU__
-        return (u64)clock64(); /* here it counts nanoseconds */
-#else
         u64 t;
 
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
         return t;
-#endif
 }
 
 /* The end is the block's, not the thread's: on the CPU driver threads run one after the other. */

@@ -8,11 +8,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 import numpy
 import pytest
 
-from harness import kernels, place, processes, rubbish
+from harness import forged, kernels, place, processes, rubbish
 from harness.client import Client, InOut, Job, Out, Refused, u64
 from harness.daemon import Daemon, as_user
 from harness.kernels import BOMB, FAR, Gate, assert_failed, gate_job, held_job
@@ -30,33 +31,35 @@ GUILTY_KERNELS = kernels.BASIC + r"""
 extern "C" __global__ void traps(int *out) { __trap(); }
 extern "C" __global__ void claims(int *out) { assert(out == 0 && "as it was told"); }
 """
-# Only the CPU driver runs a kernel inside the worker's own process.
-HOST_KERNELS = r"""
-extern "C" __global__ void exits(int *out) { asm volatile("syscall" : : "a"(231), "D"(3) : "rcx", "r11", "memory"); }
-extern "C" __global__ void aborts(int *out) { __builtin_trap(); }
-__device__ int deeper(volatile int *out, int n) { volatile char room[256]; room[0] = (char)n; return n < 0 ? 0 : deeper(out, n + 1) + room[0]; }
+RECURSION = """
+__device__ __noinline__ int deeper(volatile int *out, int n)
+{
+        volatile char room[256];
+        room[0] = (char)n;
+        return n < 0 ? 0 : deeper(out, n + 1) + room[0];
+}
 extern "C" __global__ void recurses(int *out) { out[0] = deeper(out, 1); }
 """
 COUNTER = """
 __device__ int counter;
 extern "C" __global__ void count(int *out) { *out = ++counter; }
 """
-# As it is loaded: truncate(FILE, 5), by which it is known to be there, and no return.
-HANG = r"""
-static void __attribute__((constructor)) hang()
-{
-        long r;
-        asm volatile("syscall" : "=a"(r) : "a"(76), "D"("FILE"), "S"(5) : "rcx", "r11", "memory");
-        for (volatile int i = 0; i >= 0; i = 0)
-                ;
-}
+# A text of 10 GB, for which compilers have 4 GiB.
+HOG = "".join(f"#define {name} {10 * (before + ' ')}\n" for before, name in zip(['"' + 1000 * "x" + '"', *"ABCDEF"], "ABCDEFG")) + """
+__device__ const char x[] = G;
+extern "C" __global__ void k(char *out) { out[0] = x[out[1]]; }
 """
-# Takes a compiler 6 GB of memory: the assembler copies the line so often before it looks at it.
-HOG = """
-asm(".rept 260000000\\n.quad 1\\n.endr");
-extern "C" __global__ void k(long *out) { out[0] = 1; }
-"""
+# Takes a C compiler long.
+LONG_PTX = (".version 6.3\n.target sm_60\n.address_size 64\n.visible .entry long(.param .u64 out) {\n.reg .u32 %r<3>;\n"
+            + "".join(f"L{i}: mad.lo.u32 %r1, %r1, %r2, {i};\nsetp.gt.u32 %p, %r1, %r2;\n@%p bra L{i * 7919 % 20000};\n" for i in range(20000))
+            + "ret;\n}\n").replace(".reg", ".reg .pred %p;\n.reg", 1)
+NO_PATH = b"@hang-path"  # of image.c
 FAULT_OR_HALF = {pb.E_FAULT, pb.E_HALF_WRITTEN}
+
+
+def image():
+    """Of the CPU driver: image.c."""
+    return pathlib.Path(place.test_program("gpuq-test-image.so")).read_bytes()
 
 
 class Crowd:
@@ -78,6 +81,9 @@ class Crowd:
                         if worker.uid == GUILTY and not worker.express and worker.pid in self.daemon.workers()]
 
             return until(main, "the worker of the guilty one")[0]
+
+    def plant(self, client, image, *kernels_of_it):
+        return forged.plant(client, self.daemon.settings["cache_dir"], image, *kernels_of_it)
 
     def processes_of(self, uid, name):
         return [pid for pid in processes.named(self.daemon.process.pid, name) if processes.uid(pid) == uid]
@@ -142,12 +148,20 @@ def test_a_kernel_that_faults(guilty, kernel, arguments, words):
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("kernel, words", [("exits", ["exited with status 3"]), ("aborts", ["illegal_instruction"]),
-                                           ("recurses", ["illegal_address"])])
+@pytest.mark.parametrize("kernel, words", [("exits", ["exited with status 3"]), ("aborts", ["illegal_instruction"])])
 def test_a_kernel_that_takes_its_worker_along(guilty, kernel, words):
-    _crowd, client, _module = guilty
-    completion = client.run(Job().launch(client.load(HOST_KERNELS), kernel, [Out(client.arena(4))]))
+    """Only the CPU driver runs a kernel in the worker's own process."""
+    crowd, client, _module = guilty
+    module = client.load(crowd.plant(client, image(), "exits", "aborts"), format=pb.PTX, name=forged.NAME)
+    completion = client.run(Job().launch(module, kernel, [Out(client.arena(4)), Out(client.arena(4))]))
     assert_failed(completion, pb.E_FAULT, kernel, "caused the fault", *words)
+
+
+@pytest.mark.cpu
+def test_a_kernel_that_calls_itself_without_end(guilty):
+    _crowd, client, _module = guilty
+    completion = client.run(Job().launch(client.load(RECURSION), "recurses", [Out(client.arena(4))]))
+    assert_failed(completion, pb.E_FAULT, "recurses", "caused the fault", "illegal_address")
 
 
 def test_a_kernel_that_never_ends(guilty):
@@ -213,8 +227,10 @@ def test_a_worker_that_hangs_in_a_driver_call(guilty):
         hangs = pathlib.Path(crowd.daemon.folder) / "hangs"
         hangs.touch()
         hangs.chmod(0o666)
-        hang = HANG.replace("FILE", str(hangs)) + GUILTY_KERNELS
-        hanger.tell(module_load=pb.ModuleLoad(format=pb.SOURCE, image=hanger.image(hang.encode()).id, length=len(hang)))
+        path = os.fsencode(hangs)
+        hang = crowd.plant(client, image().replace(NO_PATH + bytes(len(path)), path + bytes(len(NO_PATH))), "hangs")
+        hanger.tell(module_load=pb.ModuleLoad(format=pb.PTX, image=hanger.image(hang.encode()).id, length=len(hang),
+                                              name=forged.NAME))
         until(lambda: hangs.stat().st_size == 5, "the worker to hang")
         job = client.submit(Job().launch(module, "nothing"))
         crowd.load.progress(3, crowd.others)
@@ -254,9 +270,9 @@ def test_a_worker_that_writes_rubbish_into_its_ring(guilty, what):
 
 # ---- compilers ----
 
-def load_refused(client, source, then=None):
+def load_refused(client, source, then=None, format=pb.SOURCE):
     """The error of a module that is not to be had; `then` is done meanwhile."""
-    serial = client.tell(module_load=pb.ModuleLoad(format=pb.SOURCE, image=client.image(source.encode()).id,
+    serial = client.tell(module_load=pb.ModuleLoad(format=format, image=client.image(source.encode()).id,
                                                    length=len(source), name="guilty.cu"))
     if then:
         then()
@@ -272,17 +288,25 @@ def compilers(crowd):
 def kill_compiler(crowd, which, number):
     """which: 0 the compiler's parent, 1 its child that has the limits, 2 what that one runs."""
     def find():
-        found = [pid for pid in processes.descendants(crowd.worker()) if processes.name(pid) != "gpuqd-worker"]
-        return found if len(found) > 3 else None
-    family = until(find, "a compiler at work")
-    os.kill(family[which], number)
+        """Not one that only reads the cache, for another process of this user."""
+        found = {pid: processes.children(pid) for pid in processes.children(crowd.worker()) if processes.name(pid) == "gpuqd-compiler"}
+        time.sleep(0.5)
+        lasting = [(pid, below[0]) for pid, below in found.items() if below and processes.children(pid) == below]
+        return [pair[which] for pair in lasting if processes.is_alive(pair[1])]
+
+    def find_run():
+        below = [pid for compiler in compilers(crowd) for pid in processes.children(compiler)]
+        return [pid for pid in below if processes.name(pid).startswith(("clang", "gcc", "cc", "x86_64", "aarch64"))]
+
+    os.kill(until(find_run if which == 2 else find, "a compiler at work")[0], number)
 
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_a_compiler_that_crashes(guilty, which):
     crowd, client, _module = guilty
-    error = load_refused(client, BOMB + f"// {which}\n", lambda: kill_compiler(crowd, which, signal.SIGABRT))
+    bomb = (LONG_PTX, pb.PTX) if which == 2 else (BOMB + f"// {which}\n", pb.SOURCE)  # NVRTC would run nothing
+    error = load_refused(client, bomb[0], lambda: kill_compiler(crowd, which, signal.SIGABRT), bomb[1])
     assert error.code == pb.E_COMPILE and ("abort" in error.text.lower() or "signal 6" in error.text), error
     until(lambda: not compilers(crowd), "its processes to end")
 

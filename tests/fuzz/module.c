@@ -13,14 +13,12 @@
 #include "compiler/batch_rewrite.h"
 #include "compiler/cache.h"
 #include "compiler/compiled.h"
-#include "compiler/cpu_image.h"
 #include "compiler/cubin.h"
 #include "compiler/fatbin.h"
 #include "compiler/format.h"
 #include "compiler/options.h"
 #include "compiler/ptx.h"
 #include "compiler/ptx/translate.h"
-#include "compiler/scan.h"
 #include "input.h"
 
 static void must(bool is_so) {
@@ -78,14 +76,6 @@ static void try_fatbin(const uint8_t *data, size_t n_data) {
         fatbin_describe(data, n_data, text, sizeof(text));
 }
 
-static void try_cpu_image(const uint8_t *data, size_t n_data) {
-        _cleanup_(signature_freep) Signature *signature = NULL;
-
-        must(signature_new(&signature) == 0);
-        if (cpu_image_scan(data, n_data, signature) == 0)
-                try_signature(signature);
-}
-
 static void try_ptx(const uint8_t *data, size_t n_data) {
         _cleanup_(signature_freep) Signature *signature = NULL, *again = NULL;
         _cleanup_(freep) char *text = NULL;
@@ -119,12 +109,6 @@ static void try_translation(const uint8_t *data, size_t n_data) {
                 r = ptx_translate(module, every_variable, &source, &error);
         must(r == 0 || r == PTX_E_INVALID);
         must(r == 0 ? source != NULL && !error : error && !strchr(error, '\n'));
-}
-
-static void try_source(const uint8_t *data, size_t n_data) {
-        _cleanup_(freep) char *text = NULL;
-
-        must(scan_rewrite((const char *)data, n_data, &text) >= 0);
 }
 
 static void try_compiled(const uint8_t *data, size_t n_data) {
@@ -185,8 +169,9 @@ static void try_cache(const uint8_t *data, size_t n_data) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_data) {
         static void (*const what[])(const uint8_t *data, size_t n_data) = {
-                try_format, try_cubin,    try_fatbin,  try_cpu_image, try_ptx,         try_ptx,
-                try_source, try_compiled, try_options, try_cache,     try_translation,
+                try_format,  try_cubin, try_fatbin,      try_translation,
+                try_ptx,     try_ptx,   try_translation, try_compiled,
+                try_options, try_cache, try_translation,
         };
 
         if (n_data)

@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import os
+import pathlib
 import resource
 import select
 import signal
@@ -27,6 +28,7 @@ class Attacker:
 
     def __init__(self, daemon, folder, number, uids, is_short, pipe):
         self.path, self.folder, self.keeper = str(daemon.socket), folder, daemon.process.pid
+        self.cache = pathlib.Path(daemon.settings["cache_dir"])  # a folder for each uid
         self.number, self.uids, self.is_short = number, uids, is_short
         self.uid = uids[number]
         self.pipe, self.is_ready = pipe, False

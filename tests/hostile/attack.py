@@ -54,9 +54,9 @@ def submit_frame(jobs):
     return HEADER.pack(len(payload), 0, b"\0\0\0") + payload
 
 
-def load(me, client, source):
+def load(me, client, source, **words):
     """A module; the time of the attack begins when it is there."""
-    module = client.load(source)
+    module = client.load(source, **words)
     me.ready()
     return module
 

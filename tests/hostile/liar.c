@@ -2,9 +2,9 @@
 /*
  * Liar
  *
- * What a user makes of a worker of their own: a kernel on the CPU driver loads
- * this library into the worker and calls lie(), which holds all other threads
- * and speaks for the worker.
+ * What a user makes of a worker of their own: a forged kernel of the CPU driver
+ * (image.c) calls lie() in the worker, which holds all other threads and speaks
+ * for the worker.
  *
  *     failed    the device has failed, in words with escape bytes
  *     memory    the device has no memory

@@ -7,64 +7,28 @@ import os
 import signal
 import time
 
+import numpy
+
 from attack import attack, load
-from harness import kernels, processes
-from harness.client import InOut, Job, Out, Refused, u64
+from harness import forged, kernels, processes
+from harness.client import In, InOut, Job, Out, Refused, u64
+from harness.messages import pb
 
 PTRACE_SEIZE = 0x4206
 
-# A kernel that makes a liar of its worker, and one that makes system calls.
-CALLS = r"""
-extern "C" void *dlopen(const char *path, int flags);
-extern "C" void *dlsym(void *library, const char *name);
-static long call(long n, long a, long b, long c)
-{
-        long r;
-        asm volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-        return r;
-}
-extern "C" __global__ void become(int *out)
-{
-        void *library = dlopen("LIAR", 2);
 
-        out[0] = library ? 0 : 1;
-        if (library)
-                ((void (*)(const char *))dlsym(library, "lie"))("LIE");
-}
-extern "C" __global__ void exits(int *out)
-{
-        while (threadIdx.x == 0) {
-                long n = 56; /* clone(CLONE_VM | CLONE_VFORK | CLONE_PARENT | SIGCHLD), and the child exits */
-
-                asm volatile("syscall\n test %%rax, %%rax\n jnz 1f\n mov $60, %%eax\n syscall\n 1:\n"
-                             : "+a"(n) : "D"(0xc111L), "S"(0L), "d"(0L) : "rcx", "r8", "r9", "r10", "r11", "memory");
-        }
-}
-extern "C" __global__ void forks(int *out)
-{
-        for (int i = 0; i < 16; i++)
-                if (call(57, 0, 0, 0) == 0) {
-                        call(37, 30, 0, 0); /* alarm() */
-                        call(112, 0, 0, 0); /* setsid() */
-                        for (volatile int j = 0; j >= 0; j = 0)
-                                ;
-                }
-        out[0] = 1;
-}
-"""
-
-
-def host_code(me, lie=""):
-    return CALLS.replace("LIAR", str(me.folder / "gpuq-test-liar.so")).replace("LIE", lie)
+def load_host_code(me, client):
+    image = (me.folder / "gpuq-test-liar.so").read_bytes()
+    return load(me, client, forged.plant(client, me.cache, image, "become", "forks", "exits"), format=pb.PTX, name=forged.NAME)
 
 
 def lie_again_and_again(me, lie):
     with me.connect() as client:
-        module, arena = load(me, client, host_code(me, lie)), client.arena(4)
+        module, arena = load_host_code(me, client), client.arena(4)
+        what = client.array(numpy.frombuffer(lie.encode() + bytes(1), numpy.uint8))
         while True:
-            client.run(Job().launch(module, "become", [InOut(arena)]))
-            if arena.array("i4")[0]:
-                me.trouble("the worker has not loaded the library that lies")
+            if client.run(Job().launch(module, "become", [InOut(arena), In(what)])).state == pb.DONE:
+                me.trouble("the worker has not lied")
 
 
 @attack("forged-failure", cpu=True, prepares=True)
@@ -95,9 +59,10 @@ def worker_bells(me):
 def worker_silent(me):
     """Reads nothing, whatever is sent."""
     with me.connect() as client:
-        module, arena = load(me, client, host_code(me, "silent")), client.arena(4)
-        first = client.submit(Job().launch(module, "become", [InOut(arena)]))
-        ids = client.submit(*[Job().launch(module, "become", [InOut(arena)]) for _ in range(1000)])
+        module, arena = load_host_code(me, client), client.arena(4)
+        what = client.array(numpy.frombuffer(b"silent\0", numpy.uint8))
+        first = client.submit(Job().launch(module, "become", [InOut(arena), In(what)]))
+        ids = client.submit(*[Job().launch(module, "become", [InOut(arena), In(what)]) for _ in range(1000)])
         time.sleep(0.2)
         client.cancel(first, *ids)
         client.wait(first)
@@ -113,9 +78,9 @@ def strays(me):
 def worker_forks(me):
     """A kernel that forks as often as it may; each child keeps a processor busy."""
     with me.connect() as client:
-        module, arena = load(me, client, host_code(me)), client.arena(4)
+        module, arena, what = load_host_code(me, client), client.arena(4), client.arena(4)
         while True:
-            client.run(Job().launch(module, "forks", [Out(arena)]))
+            client.run(Job().launch(module, "forks", [Out(arena), In(what)]))
             time.sleep(0.3)
             kill_workers(me, signal.SIGKILL)
 
@@ -124,7 +89,8 @@ def worker_forks(me):
 def exits(me):
     """A kernel whose children are the keeper's and end at once, so that it has always one to reap."""
     with me.connect() as client:
-        client.run(Job(timeout_ms=2000).launch(load(me, client, host_code(me)), "exits", [Out(client.arena(4))], grid=4))
+        module, arena, what = load_host_code(me, client), client.arena(4), client.arena(4)
+        client.run(Job(timeout_ms=2000).launch(module, "exits", [Out(arena), In(what)], grid=4))
 
 
 @attack("fork-bomb")

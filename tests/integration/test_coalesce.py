@@ -7,6 +7,7 @@ import pytest
 from harness import kernels
 from harness.client import In, InOut, Job, Out, i64, u64
 from harness.kernels import GateJob
+from harness.messages import pb
 from harness.patience import until
 
 SESSIONS, EACH, N = 12, 8, 500
@@ -135,24 +136,33 @@ def test_what_is_updated_is_right_after_many_rounds_together(gpuqd):
         numpy.testing.assert_array_equal(arena.array(numpy.float32), i + 20)
 
 
-TAKEN = r"""
-extern "C" __global__ void twice(int *x)
+# The second is called as the service would call what runs many jobs of the first.
+TAKEN = """.version 6.3
+.target sm_60
+.address_size 64
+.visible .entry twice(.param .u64 x)
 {
-        x[0] = 2 * x[0];
+        .reg .b32 %r<2>;
+        .reg .b64 %rd<2>;
+        ld.param.u64 %rd1, [x];
+        ld.global.u32 %r1, [%rd1];
+        shl.b32 %r1, %r1, 1;
+        st.global.u32 [%rd1], %r1;
+        ret;
 }
-
-// Called as the service would call what runs many jobs of the other.
-extern "C" __global__ void twice$gpuq_batch(int *x)
+.visible .entry twice$gpuq_batch(.param .u64 x)
 {
-        x[0] = -1;
+        .reg .b64 %rd<2>;
+        ld.param.u64 %rd1, [x];
+        st.global.u32 [%rd1], -1;
+        ret;
 }
 """
 
 
-@pytest.mark.cpu  # a compiler that takes a dollar sign in a name
 def test_a_users_kernel_is_no_twin_whatever_it_is_called(start_gpuqd):
     client = start_gpuqd(coalesce_us=1000).connect()
-    module = client.load(TAKEN)
+    module = client.load(TAKEN, format=pb.PTX)
     arenas = [client.array(numpy.full(1, i, "i4")) for i in range(20)]
     for job in client.submit(*[Job().launch(module, "twice", [InOut(arena)]) for arena in arenas]):
         assert not client.wait(job).error.text

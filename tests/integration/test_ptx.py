@@ -430,7 +430,6 @@ def test_atomics_give_the_old_value_and_store_the_new_one(client, space):
 # ---- source ----
 
 def test_source_with_ptx_in_it_runs(client):
-    """The host's C++ compiler does not take it, so the CPU driver runs what NVRTC or clang makes of it."""
     module = client.load(r"""
 __device__ int counter = 5;
 __constant__ float factors[2] = {2, 3};
@@ -459,14 +458,6 @@ template __global__ void lanes<10>(float *, int);
     completion = client.run_well(Job().launch(module, "lanes<10>", [Out(results), i32(64)], block=64, shared=256))
     assert list(results.array(numpy.float32)) == [32 * 50 + 69 + 4] * 64
     assert "lane 3 of four" in completion.output
-
-
-@pytest.mark.cpu
-def test_source_that_no_compiler_takes_has_the_errors_of_both(client):
-    with pytest.raises(Refused) as refused:
-        client.load("__global__ void k() { missing(); }", name="k.cu")
-    first, second = refused.value.text.split("\nNor does it compile as for a GPU:\n")
-    assert "k.cu:1:" in first and "missing" in first and "missing" in second
 
 
 # ---- names and libraries ----
@@ -570,7 +561,7 @@ def test_an_instruction_that_the_cpu_driver_lacks_is_named(client, body, wanted)
 def test_such_an_instruction_in_source_is_named_too(client):
     with pytest.raises(Refused) as refused:
         client.load('__global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }', name="k.cu")
-    assert "\nNor does it compile as for a GPU:\nk.cu: in its PTX, line " in refused.value.text
+    assert refused.value.text.startswith("k.cu: in its PTX, line ")
     assert "the CPU driver cannot run wgmma.fence.sync.aligned" in refused.value.text
 
 

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <new>
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "driver/cpu/engine_machine.h"
@@ -21,26 +20,13 @@ Machine::Machine(struct CUctx_st *context_) : Engine{} {
 }
 
 bool Machine::open() {
-        void *memory;
-
         threads = new (std::nothrow) Thread[MAX_THREADS];
-        if (!threads)
-                return false;
-
-        memory = mmap(nullptr, GPUQ_CPU_SHARED_MAX, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED)
-                return false;
-
-        shared = (char *)memory;
-        return true;
+        return threads != nullptr;
 }
 
 Machine::~Machine() {
         for (Fiber *fiber : fibers)
                 delete fiber;
-        if (shared)
-                munmap(shared, GPUQ_CPU_SHARED_MAX);
         delete[] threads;
 }
 
@@ -84,10 +70,6 @@ void engine_leave(CUresult error) {
 
 GpuqCpuPlace *engine_place(const Engine *engine) {
         return static_cast<const Machine *>(engine)->place;
-}
-
-void *engine_shared(const Engine *engine) {
-        return static_cast<const Machine *>(engine)->shared;
 }
 
 CUresult engine_run_block(Engine *engine, const EngineBlock *block) {

@@ -5,9 +5,9 @@
 /*
  * Engine
  *
- * Enables a host thread to run kernels: stacks, a signal stack, and a block's dynamic shared
- * memory. It runs one block at a time. Code of users, and code that accesses addresses of users,
- * runs inside an engine, so that a fault there ends only that code.
+ * Enables a host thread to run kernels: stacks and a signal stack. It runs one block at a time.
+ * Code of users, and code that accesses addresses of users, runs inside an engine, so that a
+ * fault there ends only that code.
  */
 
 #include <stdbool.h>
@@ -63,9 +63,8 @@ bool engine_end_kernel(void);
 /** engine_leave() - end what ran, with @error or, if that is 0, because the context failed. */
 void engine_leave(CUresult error) __attribute__((noreturn));
 
-/** engine_place() - where the calling thread's engine stands; engine_shared(): its shared memory. */
+/** engine_place() - where the calling thread's engine stands. */
 GpuqCpuPlace *engine_place(const Engine *engine);
-void *engine_shared(const Engine *engine);
 
 /* What images call. */
 extern const GpuqCpuRuntime engine_runtime;

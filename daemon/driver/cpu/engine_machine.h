@@ -51,7 +51,6 @@ class Machine : public Engine {
 
         GpuqCpuPlace *place = nullptr;
         const EngineBlock *block = nullptr;
-        char *shared = nullptr;
 
       private:
         enum State : uint8_t { NEW, READY, BARRIER, NAMED, IN_WARP, ACTIVE, DONE };

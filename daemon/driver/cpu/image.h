@@ -5,55 +5,21 @@
 /*
  * Image
  *
- * What cuModuleLoadData() of libgpuq-cpu.so takes: an ELF shared object of this
- * machine, made from CUDA C++ by the host's C++ compiler in two steps.
+ * What cuModuleLoadData() of libgpuq-cpu.so takes: an ELF shared object of this machine.
+ * compiler/ptx makes C of a PTX module, and the host's C compiler makes the object, with
  *
- *   1. Preprocess:  c++ -std=c++17 -E -x c++ -isystem DIR/cpu/cuda -include DIR/gpuq_cpu.h FILE
+ *     cc -std=gnu11 -O2 GPUQ_CPU_COMPILE_FLAGS -I DIR -x c FILE -o IMAGE -lm
  *
- *      DIR is libexec/gpuq; in the source tree it is daemon/driver. The header
- *      declares everything of CUDA C++; __global__, __device__, __host__,
- *      __constant__, __shared__, __launch_bounds__ stay plain words in the result.
- *      DIR/cpu/cuda has what sources include: cooperative_groups.h, cuda_runtime.h, …
- *      __CUDACC__ and __CUDA_ARCH__ (900) are defined, and __GPUQ_CPU__.
+ * The C code includes DIR/gpuq_ptx.h; DIR is libexec/gpuq, in the source tree daemon/driver.
  *
- *   2. In the result, find the kernels by __global__, and replace each
- *
- *          extern __shared__ [__align__(N)] TYPE name[]DIMS;
- *
- *      by, at the same place, at file and at function scope alike,
- *
- *          GPUQ_CPU_DYNAMIC(name, []DIMS, TYPE);
- *
- *      which makes name a pointer to dynamic shared memory (aligned to 1024 bytes).
- *      Append a line for each kernel, at file scope:
- *
- *          GPUQ_CPU_KERNEL(expression, "name")
- *
- *      where expression names the function, as in &ns::scale<float>, and name is
- *      what cuModuleGetFunction() will take. Then compile:
- *
- *          c++ -std=c++17 -O2 -x c++ -include DIR/cpu/compile.h GPUQ_CPU_COMPILE_FLAGS -o IMAGE FILE
- *
- *      with the flags below. compile.h has macros only, so the result of step 1 can be
- *      compiled without declaring anything twice.
- *
- * No step has to tell whether barriers are used: a block runs as a plain loop
- * over its threads, and only a thread that has to wait costs a stack of its own.
- *
- * Of PTX, compiler/ptx makes C code with the same symbols instead, and the host's C compiler makes
- * the image in one step, with DIR/gpuq_ptx.h. It has no section .gpuq.signature, as the PTX has all
- * of that, and its variables have GPUQ_CPU_VARIABLE before their names, so that none is a name that
- * the code has itself.
+ * No step has to tell whether barriers are used: a block runs as a plain loop over its threads,
+ * and only a thread that has to wait costs a stack of its own.
  *
  * What a reader of the ELF file finds, without loading it:
  *
- *   section .gpuq.signature  a line a kernel, "NAME <tab> KINDS <newline>". KINDS has a
- *                            letter a parameter of "bpilfdcs", the proto's Kind 0 to 7, or
- *                            is "-" for a kernel without parameters. Zero bytes may
- *                            stand between lines.
  *   section gpuq_cpu_printf  is there if kernels may print
- *   .dynsym                  each variable of the module: a defined symbol of type OBJECT
- *                            and binding GLOBAL whose name does not start with gpuq_cpu_
+ *   .dynsym                  each variable of the module: a defined symbol of type OBJECT and
+ *                            binding GLOBAL, whose name is GPUQ_CPU_VARIABLE and the variable's
  */
 
 #include <stdarg.h>
@@ -61,15 +27,13 @@
 #include <stdint.h>
 
 #define GPUQ_CPU_COMPILE_FLAGS                                                                     \
-        "-fPIC", "-shared", "-fno-exceptions", "-fno-semantic-interposition",                      \
-                "-fno-strict-aliasing", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,defs"
+        "-fPIC", "-shared", "-fno-semantic-interposition", "-fno-strict-aliasing", "-pthread",     \
+                "-Wl,-Bsymbolic", "-Wl,-z,defs"
 
 #define GPUQ_CPU_IMAGE_VERSION 2u
 #define GPUQ_CPU_IMAGE_SYMBOL  "gpuq_cpu_image"
-#define GPUQ_CPU_SIGNATURE     ".gpuq.signature"
 #define GPUQ_CPU_PRINTF        "gpuq_cpu_printf"
-#define GPUQ_CPU_VARIABLE      "gpuq_cpu."
-#define GPUQ_CPU_LETTERS       "bpilfdcs"
+#define GPUQ_CPU_VARIABLE      "gpuq_cpu." /* no name of C or of a library */
 
 /* Bytes of dynamic shared memory a block can ask for, the same as of sm_90. */
 #define GPUQ_CPU_SHARED_MAX (227u << 10)
@@ -135,9 +99,8 @@ typedef struct GpuqCpuRuntime {
         uint32_t (*active)(const void *site); /* __activemask(); site: of the call */
         void (*end)(void);                    /* a thread ended in a block where one waited */
         void (*relax)(uint32_t now);          /* let others run; now: at once, else only at times */
-        void *(*shared)(void);                /* dynamic shared memory of this host thread */
-        void *(*shared_of)(void *pointer,
-                           uint32_t rank); /* the same in another block of the cluster */
+        /* the same address of shared memory in another block of the cluster */
+        void *(*shared_of)(void *pointer, uint32_t rank);
         void (*print)(const char *format, va_list arguments);
         void (*assertion)(const char *text, const char *file, unsigned line, const char *function)
                 __attribute__((noreturn));

@@ -41,7 +41,6 @@ static int module_copy(const void *image, size_t size, void **ret_copy) {
                 return -errno;
 
         memcpy(copy, image, size);
-        object_make_private(copy);
         *ret_copy = copy;
         return TAKE_FD(fd);
 }

@@ -19,7 +19,6 @@
 #define OBJECT_FATBIN         0xba55ed50u
 #define OBJECT_FATBIN_WRAPPER 0x466243b1u
 #define OBJECT_TEXT_MAX       (64u << 10) /* bytes of text in which PTX says .version */
-#define OBJECT_OURS           "gpuq_cpu_" /* how names start that are not the user's */
 
 /* A text that states a PTX version. Reads no further than it is text. */
 static bool object_is_ptx(const char *text) {
@@ -112,26 +111,12 @@ bool object_has_section(const void *image, const char *name) {
         return false;
 }
 
-void object_make_private(void *image) {
-        const Elf64_Shdr *table = object_section(image, SHT_DYNSYM);
-        Elf64_Sym *symbols;
-
-        if (!table)
-                return;
-
-        symbols = (void *)((char *)image + table->sh_offset);
-        for (size_t i = 0; i < table->sh_size / sizeof(*symbols); i++)
-                if (ELF64_ST_BIND(symbols[i].st_info) == STB_GNU_UNIQUE)
-                        symbols[i].st_info =
-                                ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(symbols[i].st_info));
-}
-
 static bool object_is_variable(const Elf64_Sym *symbol, const char *name) {
         return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT &&
                ELF64_ST_BIND(symbol->st_info) == STB_GLOBAL &&
                ELF64_ST_VISIBILITY(symbol->st_other) == STV_DEFAULT &&
                symbol->st_shndx != SHN_UNDEF &&
-               strncmp(name, OBJECT_OURS, strlen(OBJECT_OURS)) != 0;
+               strncmp(name, GPUQ_CPU_VARIABLE, strlen(GPUQ_CPU_VARIABLE)) == 0;
 }
 
 CUresult object_variable(const void *image, size_t index, const char **ret_name,
@@ -151,9 +136,7 @@ CUresult object_variable(const void *image, size_t index, const char **ret_name,
                 if (!object_is_variable(&symbols[i], name) || index-- > 0)
                         continue;
 
-                *ret_name = strncmp(name, GPUQ_CPU_VARIABLE, strlen(GPUQ_CPU_VARIABLE)) == 0
-                                    ? name + strlen(GPUQ_CPU_VARIABLE)
-                                    : name;
+                *ret_name = name + strlen(GPUQ_CPU_VARIABLE);
                 *ret_address = symbols[i].st_value;
                 *ret_size = symbols[i].st_size;
                 return CUDA_SUCCESS;

@@ -21,13 +21,6 @@
  *         CUDA_ERROR_INVALID_IMAGE for anything else.
  */
 CUresult object_size(const void *image, size_t *ret_size);
-/**
- * object_make_private() - let it share no symbol with another load of the same code
- * @image: a copy of one that object_size() took
- *
- * Compilers mark variables of templates and inline functions as unique in a process.
- */
-void object_make_private(void *image);
 /** object_has_section() - whether a section of that name is in an image that object_size() took. */
 bool object_has_section(const void *image, const char *name);
 /**

@@ -57,11 +57,7 @@ void runtime_relax(uint32_t now) {
         outside.machine.relax(now != 0);
 }
 
-void *runtime_shared() {
-        return engine_shared(engine_here());
-}
-
-/* A block's static shared memory lies with its host thread's other thread-local variables. */
+/* A block's shared memory lies with its host thread's other thread-local variables. */
 void *runtime_shared_of(void *pointer, uint32_t rank) {
         Machine &machine = *static_cast<Machine *>(engine_here());
         const Engine *other = gang_engine(machine.block->gang, machine.block->rank, rank);
@@ -69,9 +65,6 @@ void *runtime_shared_of(void *pointer, uint32_t rank) {
 
         if (!other)
                 return pointer;
-        if (address >= machine.shared && address < machine.shared + GPUQ_CPU_SHARED_MAX)
-                return (char *)engine_shared(other) + (address - machine.shared);
-
         return (char *)engine_place(other) + (address - (char *)machine.place);
 }
 
@@ -108,7 +101,6 @@ uint32_t runtime_named(uint32_t id, uint32_t n, uint32_t predicate, uint32_t wai
 } // namespace
 
 const GpuqCpuRuntime engine_runtime = {
-        runtime_barrier,   runtime_warp,   runtime_active,    runtime_end,
-        runtime_relax,     runtime_shared, runtime_shared_of, runtime_print,
-        runtime_assertion, runtime_trap,   runtime_named,
+        runtime_barrier,   runtime_warp,  runtime_active,    runtime_end,  runtime_relax,
+        runtime_shared_of, runtime_print, runtime_assertion, runtime_trap, runtime_named,
 };

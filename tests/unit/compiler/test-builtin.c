@@ -16,7 +16,6 @@
 #include "compiler/backend.h"
 #include "compiler/batch.h"
 #include "compiler/batch_rewrite.h"
-#include "compiler/cpu_image.h"
 #include "compiler/cubin.h"
 #include "compiler/ptx.h"
 
@@ -66,17 +65,6 @@ static void assert_agree(const Signature *told, const Signature *found) {
                         assert_true(a->kinds[k] == b->kinds[k] ||
                                     (strchr("pl", a->kinds[k]) && b->kinds[k] == 'w'));
         }
-}
-
-static void the_cpu_image_is_as_described(void **state) {
-        _cleanup_(result_freep) Result *result = find(0);
-        _cleanup_(signature_freep) Signature *found = NULL;
-
-        assert_string_equal(result->log ? result->log : "", "");
-        assert_int_equal(result->signature->n_kernels, 20);
-        assert_int_equal(signature_new(&found), 0);
-        assert_int_equal(cpu_image_scan(result->image, result->n_image, found), 0);
-        assert_agree(result->signature, found);
 }
 
 static void the_ptx_is_as_described(void **state) {
@@ -184,7 +172,6 @@ static void the_ptx_assembles(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_cpu_image_is_as_described),
                 cmocka_unit_test(the_ptx_is_as_described),
                 cmocka_unit_test(a_cubin_is_found_or_made),
                 cmocka_unit_test(the_ptx_assembles),

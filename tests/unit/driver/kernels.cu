@@ -2,6 +2,7 @@
 // Kernels of the driver's unit tests.
 #include <assert.h>
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
 #include <cuda_runtime.h>
 
 namespace cg = cooperative_groups;
@@ -275,13 +276,11 @@ extern "C" __global__ void use_variables(float *x) {
         x[0] = table[1];
 }
 
-// Of a template, a variable that compilers mark as unique in a process.
-template <class T> struct Shared {
-        static inline T value = 5;
-};
+// Of a template: each module has its own.
+template <class T> __device__ T of_template = 5;
 
 extern "C" __global__ void count_shared(int *x) {
-        x[0] = Shared<int>::value++;
+        x[0] = of_template<int>++;
 }
 
 extern "C" __global__ void parameters(char c, short s, int i, long long l, float f, double d, const int *p,

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PTX for the CPU driver
+ * Source and PTX for the CPU driver
  *
- * The translator makes C of it, and the host's C compiler makes a shared object of that, as of
- * source (driver/cpu/image.h). The signature is read from the PTX, as for a GPU.
- *
- * Source that the host's C++ compiler refuses takes this way too, after what makes PTX of it for
- * GPUs: it may include the toolkit's headers, or contain PTX.
+ * Source becomes PTX as for a GPU. The translator makes C of PTX, and the host's C compiler makes a
+ * shared object of that (driver/cpu/image.h). The signature is read from the PTX, as for a GPU.
  */
 
 #include <string.h>
@@ -18,16 +15,16 @@
 #include "compiler/ptx/translate.h"
 #include "driver/cpu/image.h"
 
-typedef struct CpuPtx {
+typedef struct Cpu {
         char *compiler;
         char *source; /* paths, in the work folder */
         char *image;
-} CpuPtx;
+} Cpu;
 
-static void cpu_ptx_finish(CpuPtx *files) {
-        free(files->compiler);
-        free(files->source);
-        free(files->image);
+static void cpu_finish(Cpu *cpu) {
+        free(cpu->compiler);
+        free(cpu->source);
+        free(cpu->image);
 }
 
 /* What the signature lists is what the image shows by its name. */
@@ -42,7 +39,7 @@ static bool is_visible(const PtxVariable *variable) {
 }
 
 /* Return: 0, also where the result is that the text is wrong, or a negative errno. */
-static int translate(const Request *request, const Ptx *ptx, Result *result, char **ret_source) {
+static int translate(const Request *request, Result *result, const Ptx *ptx, char **ret_source) {
         _cleanup_(ptx_module_freep) PtxModule *module = NULL;
         _cleanup_(freep) char *error = NULL;
         int r;
@@ -57,7 +54,7 @@ static int translate(const Request *request, const Ptx *ptx, Result *result, cha
 }
 
 /* Without the instruction, each fma calls a function. Results are the same. */
-const char *cpu_ptx_machine(void) {
+const char *cpu_machine(void) {
 #ifdef __x86_64__
         if (__builtin_cpu_supports("fma"))
                 return "-mfma";
@@ -65,22 +62,22 @@ const char *cpu_ptx_machine(void) {
         return "-w";
 }
 
-static int compile(const Request *request, const CpuPtx *files, Result *result) {
+static int compile(const Request *request, const Cpu *cpu, Result *result) {
         const char *const argv[] = {
-                files->compiler,
+                cpu->compiler,
                 "-std=gnu11",
                 "-O2",
                 "-w",
                 "-ffp-contract=off",
-                cpu_ptx_machine(),
+                cpu_machine(),
                 GPUQ_CPU_COMPILE_FLAGS,
                 "-I",
                 request->libexec,
                 "-x",
                 "c",
-                files->source,
+                cpu->source,
                 "-o",
-                files->image,
+                cpu->image,
                 "-lm",
                 NULL,
         };
@@ -112,12 +109,12 @@ static void add_flags(Result *result) {
         result->flags |= COMPILED_HAS_TWINS;
 }
 
-static int take_image(const CpuPtx *files, const Ptx *ptx, Result *result) {
+static int take_image(const Cpu *cpu, const Ptx *ptx, Result *result) {
         _cleanup_(freep) char *image = NULL;
         size_t n_image;
         int r;
 
-        r = backend_read_file(files->image, &image, &n_image);
+        r = backend_read_file(cpu->image, &image, &n_image);
         if (r < 0)
                 return r;
         r = ptx_scan(ptx->text, ptx->n_text, result->signature);
@@ -130,76 +127,50 @@ static int take_image(const CpuPtx *files, const Ptx *ptx, Result *result) {
         return 0;
 }
 
-static int make_image(const Request *request, const Ptx *ptx, Result *result) {
+static int compile_ptx(const Request *request, const Ptx *ptx, Result *result) {
         static const char *const compilers[] = {"clang", "cc", "gcc", NULL};
-        _cleanup_(cpu_ptx_finish) CpuPtx files = {};
+        _cleanup_(cpu_finish) Cpu cpu = {};
         _cleanup_(freep) char *source = NULL;
         int r;
 
-        r = translate(request, ptx, result, &source);
+        r = translate(request, result, ptx, &source);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
 
-        r = process_find(compilers, &files.compiler);
+        r = process_find(compilers, &cpu.compiler);
         if (r == -ENOENT)
                 return result_fail(
                         result, COMPILED_NO_COMPILER,
-                        "cannot compile PTX for the CPU: no C compiler found; install clang");
+                        "cannot compile for the CPU: no C compiler found; install clang");
         if (r < 0)
                 return r;
 
-        files.source = request_path(request->work, "module.c");
-        files.image = request_path(request->work, "image.so");
-        if (!files.source || !files.image)
+        cpu.source = request_path(request->work, "module.c");
+        cpu.image = request_path(request->work, "image.so");
+        if (!cpu.source || !cpu.image)
                 return -ENOMEM;
-        r = backend_write_file(files.source, source, strlen(source));
+        r = backend_write_file(cpu.source, source, strlen(source));
         if (r == 0)
-                r = compile(request, &files, result);
+                r = compile(request, &cpu, result);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
-        return take_image(&files, ptx, result);
-}
-
-int cpu_ptx_compile(const Request *request, Result *result) {
-        const Ptx ptx = {request->image, strnlen(request->image, request->n_image)};
-
-        return make_image(request, &ptx, result);
+        return take_image(&cpu, ptx, result);
 }
 
 static void ptx_finish(Ptx *ptx) {
         free(ptx->text);
 }
 
-static int compile_source(const Request *request, Result *result) {
-        _cleanup_(ptx_finish) Ptx ptx = {};
+int cpu_compile(const Request *request, Result *result) {
+        const Ptx given = {request->image, strnlen(request->image, request->n_image)};
+        _cleanup_(ptx_finish) Ptx made = {};
         int r;
 
-        r = source_compile(request, result, &ptx);
+        if (request->format == FORMAT_PTX)
+                return compile_ptx(request, &given, result);
+
+        r = source_compile(request, result, &made);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
-        return make_image(request, &ptx, result);
-}
-
-int cpu_source_compile(const Request *request, Result *result) {
-        _cleanup_(result_freep) Result *by_ptx = NULL;
-        int r;
-
-        r = host_compile(request, result);
-        if (r < 0 || result->ran_out ||
-            (result->status != COMPILED_FAILED && result->status != COMPILED_NO_COMPILER))
-                return r;
-
-        r = result_new(&by_ptx);
-        if (r == 0)
-                r = compile_source(request, by_ptx);
-        if (r < 0)
-                return r;
-        if (by_ptx->status == COMPILED_OK) {
-                result_exchange(result, by_ptx);
-                return 0;
-        }
-        if (by_ptx->status == COMPILED_NO_COMPILER)
-                return 0;
-        return result_add_log(result, "\nNor does it compile as for a GPU:\n")
-                       ?: result_add_log(result, by_ptx->log ? by_ptx->log : "");
+        return compile_ptx(request, &made, result);
 }

@@ -105,6 +105,7 @@ static void peer_free(Server *server, Peer *peer) {
         TAILQ_REMOVE(&server->peers, peer, link);
         server->n_peers--;
         text_unref(peer->text);
+        shutdown(peer->fd, SHUT_RDWR); /* a child that makes a text has it open, too */
         close(peer->fd);
         free(peer);
 }
@@ -347,18 +348,16 @@ static void server_child_is_late(Server *server) {
 
 /* ---- new connections -------------------------------------------------------------- */
 
-/* Return: false: all of them wait for the text, which is on its way. */
-static bool server_make_room(Server *server) {
+static void server_make_room(Server *server) {
         Peer *peer;
 
         if (server->n_peers < HTTP_PEERS_MAX)
-                return true;
+                return;
         TAILQ_FOREACH (peer, &server->peers, link)
                 if (peer->state != PEER_WAITING)
                         break;
         if (peer)
                 peer_free(server, peer);
-        return peer != NULL;
 }
 
 static int server_add(Server *server, int fd) {
@@ -394,21 +393,7 @@ static int server_skip(Server *server, int error) {
         }
 }
 
-static int server_accept(Server *server) {
-        int fd;
-
-        for (unsigned i = 0; i < HTTP_ACCEPT_MAX && server_make_room(server); i++) {
-                fd = accept4(server->http->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-                if (fd < 0)
-                        return server_skip(server, errno);
-                if (server_add(server, fd) < 0)
-                        return server_skip(server, ENOMEM);
-        }
-        return 0;
-}
-
-/* ---- turns ------------------------------------------------------------------------- */
-
+/* Return: false: all of them wait for the text, which is on its way. */
 static bool server_has_room(const Server *server) {
         const Peer *peer;
 
@@ -417,6 +402,22 @@ static bool server_has_room(const Server *server) {
                         return true;
         return server->n_peers < HTTP_PEERS_MAX;
 }
+
+static int server_accept(Server *server) {
+        int fd;
+
+        for (unsigned i = 0; i < HTTP_ACCEPT_MAX && server_has_room(server); i++) {
+                fd = accept4(server->http->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                if (fd < 0)
+                        return server_skip(server, errno);
+                server_make_room(server);
+                if (server_add(server, fd) < 0)
+                        return server_skip(server, ENOMEM);
+        }
+        return 0;
+}
+
+/* ---- turns ------------------------------------------------------------------------- */
 
 /* Return: when something is due although nothing happens; INT64_MAX: never. */
 static int64_t server_prepare(Server *server, size_t *ret_n) {

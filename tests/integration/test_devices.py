@@ -103,6 +103,13 @@ def test_device_memory_goes_where_there_is_some_already(own_gpuqd):
     assert first.device_arena(4096).device == second.device_arena(4096).device == 1
 
 
+def test_sessions_of_others_send_nobody_elsewhere(start_gpuqd):
+    daemon = start_gpuqd(private=False, cpu_devices=2, devices=None)
+    for _ in range(5):
+        assert daemon.connect(uid=23456).device_arena(4096, 0).device == 0
+    assert daemon.connect(uid=23457).device_arena(4096).device == 0
+
+
 def test_the_place_of_a_session_that_has_gone_is_taken_again(own_gpuqd):
     first, second = own_gpuqd.connect(), own_gpuqd.connect()
     assert (first.device_arena(4096).device, second.device_arena(4096).device) == (0, 1)

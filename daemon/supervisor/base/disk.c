@@ -137,7 +137,7 @@ static void disk_on_done(uv_async_t *async) {
                         return;
                 call->done(call->userdata);
         }
-        uv_async_send(async);
+        uv_async_send(async); /* there may be more */
 }
 
 void disk_call(Disk *disk, DiskLine *line, DiskCall *call) {

@@ -133,7 +133,7 @@ typedef struct SessionDeferred {
         TAILQ_ENTRY(Session) link; /* clients->deferring */
         bool is_second_try;        /* being served for the last time */
         bool is_early;             /* it came before serving started */
-        bool is_due;               /* it is served when its person has a part of a turn */
+        bool is_due;               /* it waits for a later turn: its user has no steps left */
 } SessionDeferred;
 
 /* What later turns go on with. */

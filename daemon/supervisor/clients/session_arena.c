@@ -9,6 +9,15 @@
 #include "util/list.h"
 #include "util/macro.h"
 
+/* What is opened is mostly used together with what the session makes later. */
+static void session_settle(Submitter *submitter, Device *device) {
+        if (!device || submitter->is_settled)
+                return;
+        if (!submitter->home || submitter->home->device != device)
+                submitter_move(submitter, slot_lane(device, submitter->user));
+        submitter->is_settled = submitter->home != NULL;
+}
+
 int session_open_arena(Session *session, Arena *arena) {
         Opening *opening;
 
@@ -33,8 +42,7 @@ int session_open_arena(Session *session, Arena *arena) {
         }
         opening->arena = arena_ref(arena);
         arena_note_session(arena, session->submitter.id);
-        if (arena->device && !session->submitter.home)
-                submitter_settle(&session->submitter, arena->device);
+        session_settle(&session->submitter, arena->device);
         return 0;
 }
 

@@ -7,8 +7,11 @@
 #include "util/list.h"
 
 #define CHOICE_START_NS 20000000ull /* the cost of starting a worker */
-#define CHOICE_PATIENCE 8u /* a start costs nothing after so many times its cost of busy devices */
-#define CHOICE_HOME_NS  50000000ull /* of a home: more than a start, so that data is divided */
+#define CHOICE_PATIENCE                                                                            \
+        8u /* starting is free once the user has been busy for so many start times */
+#define CHOICE_HOME_NS                                                                             \
+        50000000ull /* the cost of each session of this user that has its memory there */
+#define CHOICE_FULL_NS 40000000.0 /* the cost of a device whose memory is full */
 #define CHOICE_BROKEN_NS                                                                           \
         86400000000000ull /* the cost of a device on which the user's worker does not start */
 #define CHOICE_DRAINED_NS                                                                          \
@@ -23,30 +26,32 @@ static Slot *choice_slot(Device *device, User *user) {
         return lane ? lane->slot : slot_find(device->engine, user, device);
 }
 
-static uint64_t choice_busy_ns(const Device *device, uint64_t now_ns) {
-        return device->n_queued || device->n_running ? now_ns - device->busy_ns : 0;
+/* Return: false: its worker cannot be there, as far as is known. */
+static bool choice_can_start(const Slot *slot, uint64_t now_ns) {
+        if (slot->claim || pressure_is_on(&slot->pressure, now_ns))
+                return false;
+        return slot->executor || !slot->problem;
 }
 
-/* Return: for how long all devices with a worker of this user have been busy. */
-static uint64_t choice_pressed_ns(User *user, Engine *engine, uint64_t now_ns) {
-        uint64_t pressed_ns = UINT64_MAX;
+/* Return: for how long the user has always had a job, beside the one that looks for a device. */
+static uint64_t choice_pressed_ns(const User *user, uint64_t now_ns) {
+        uint64_t since_ns = 0;
 
-        for (size_t i = 0; i < engine->n_devices; ++i) {
-                const Slot *slot = choice_slot(&engine->devices[i], user);
-
-                if (slot && slot->executor)
-                        pressed_ns = MIN(pressed_ns, choice_busy_ns(&engine->devices[i], now_ns));
-        }
-        return pressed_ns == UINT64_MAX ? 0 : pressed_ns;
+        if (user->n_waiting + user->n_running <= 1)
+                return 0;
+        for (size_t i = 0; i < user->n_lanes; ++i)
+                if (user->lanes[i])
+                        since_ns = MAX(since_ns, user->lanes[i]->busy_ns);
+        return since_ns ? now_ns - since_ns : 0;
 }
 
 /*
  * The cost of starting a worker counts, so that a few short jobs do not start workers on every device
- * of the machine. It counts less the longer the user's other devices have been busy: a client waits
- * for its short jobs before it submits more, so their load never looks long.
+ * of the machine. It counts less the longer the user has been busy: a client waits for its short jobs
+ * before it submits more, so their load never looks long.
  */
-static uint64_t choice_start_ns(const Device *device, User *user, uint64_t now_ns) {
-        uint64_t pressed_ns = choice_pressed_ns(user, device->engine, now_ns);
+static uint64_t choice_start_ns(const User *user, uint64_t now_ns) {
+        uint64_t pressed_ns = choice_pressed_ns(user, now_ns);
 
         return CHOICE_START_NS - MIN(CHOICE_START_NS, pressed_ns / CHOICE_PATIENCE);
 }
@@ -56,11 +61,10 @@ static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         uint64_t cost_ns = device->load_ns;
         Executor *executor;
 
-        if (slot && (slot->claim || pressure_is_on(&slot->pressure, now_ns)))
-                return cost_ns + CHOICE_BROKEN_NS;
+        if (slot && !choice_can_start(slot, now_ns))
+                cost_ns += CHOICE_BROKEN_NS;
         if (!slot || !slot->executor)
-                return cost_ns + choice_start_ns(device, user, now_ns) +
-                       (slot && slot->problem ? CHOICE_BROKEN_NS : 0);
+                return cost_ns + choice_start_ns(user, now_ns);
 
         executor = slot->executor;
         if (!TAILQ_EMPTY(&executor->inflight))
@@ -112,8 +116,16 @@ static uint64_t choice_penalty_ns(const Device *device, const User *user) {
         return health_takes_jobs(&device->health) ? 0 : CHOICE_DRAINED_NS;
 }
 
-/* Return: the device that costs least, where each home of a submitter costs @home_ns. */
-static Device *choice_cheapest(Engine *engine, User *user, uint64_t home_ns) {
+/* Of the user's submitters who have their memory there, and of the memory that anybody has there. */
+static uint64_t choice_memory_ns(const Device *device, const User *user) {
+        const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
+        double part = (double)device->arena_bytes / (double)MAX(device->memory_total, 1u);
+
+        return (lane ? lane->n_homes * CHOICE_HOME_NS : 0) +
+               (uint64_t)(MIN(part, 1.0) * CHOICE_FULL_NS);
+}
+
+static Device *choice_cheapest(Engine *engine, User *user, bool for_memory) {
         uint64_t now_ns, best_ns = UINT64_MAX;
         Device *best = &engine->devices[0];
 
@@ -122,9 +134,11 @@ static Device *choice_cheapest(Engine *engine, User *user, uint64_t home_ns) {
         now_ns = engine_now(engine);
         for (size_t i = 0; i < engine->n_devices; ++i) {
                 Device *device = &engine->devices[i];
-                uint64_t cost_ns = choice_cost(device, user, now_ns) +
-                                   choice_penalty_ns(device, user) + device->n_homes * home_ns;
+                uint64_t cost_ns =
+                        choice_cost(device, user, now_ns) + choice_penalty_ns(device, user);
 
+                if (for_memory)
+                        cost_ns += choice_memory_ns(device, user);
                 if (cost_ns < best_ns) {
                         best = device;
                         best_ns = cost_ns;
@@ -134,20 +148,24 @@ static Device *choice_cheapest(Engine *engine, User *user, uint64_t home_ns) {
 }
 
 Device *choice_device(Engine *engine, User *user) {
-        return choice_cheapest(engine, user, 0);
+        return choice_cheapest(engine, user, false);
 }
 
+/* Where some of its memory is, the rest goes too, unless that device takes no jobs. */
 static bool choice_may_stay(const Submitter *submitter) {
-        Device *home = submitter->home;
+        const Lane *home = submitter->home;
 
-        return home && choice_cost(home, submitter->user, engine_now(submitter->engine)) +
-                                       choice_penalty_ns(home, submitter->user) <
-                               CHOICE_BROKEN_NS;
+        if (!home || choice_penalty_ns(home->device, submitter->user) > 0)
+                return false;
+        return submitter->is_settled || choice_can_start(home->slot, engine_now(submitter->engine));
 }
 
 Device *choice_home(Submitter *submitter) {
-        if (!choice_may_stay(submitter))
-                submitter_settle(submitter, choice_cheapest(submitter->engine, submitter->user,
-                                                            CHOICE_HOME_NS));
-        return submitter->home;
+        Device *device;
+
+        if (choice_may_stay(submitter))
+                return submitter->home->device;
+        device = choice_cheapest(submitter->engine, submitter->user, true);
+        submitter_move(submitter, slot_lane(device, submitter->user));
+        return device;
 }

@@ -39,6 +39,8 @@ struct Lane {
         TAILQ_ENTRY(Lane) awake_link; /* payer->awake */
         bool is_awake;
         Queue queue;
+        uint32_t n_homes;           /* of its user's submitters */
+        uint64_t busy_ns;           /* when a job came while its user had no other */
         LIST_ENTRY(Lane) slot_link; /* slot->lanes */
 };
 
@@ -61,9 +63,6 @@ struct Device {
         uint32_t n_queued;
         uint32_t n_awake; /* lanes */
         uint32_t n_running;
-        uint32_t n_homes; /* submitters whose home it is */
-        uint64_t
-                busy_ns; /* since when it has always had a job queued or running, if it has one now */
         uint64_t gpu_ns;   /* of all users, since the start */
         uint64_t n_xids;   /* reported by the kernel's log */
         bool is_dirty;     /* something may be dispatched */

@@ -95,7 +95,7 @@ typedef struct JobKernel {
 
 #define JOB_WORD_BYTES   4u
 #define JOB_BUFFERS_STEP 64u /* buffers that cost one step more to let go */
-#define JOB_AFTER_STEP   16u /* the same of jobs that its client named */
+#define JOB_AFTER_STEP   16u /* dependencies that cost one step more to drop */
 
 /* One job runs before another. */
 typedef struct JobEdge {

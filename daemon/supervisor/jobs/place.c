@@ -53,8 +53,6 @@ static bool place_follow_order(const Job *job, int *wanted) {
 
 static void place_load(Job *job, Device *device) {
         job->device = device;
-        if (!device->n_queued && !device->n_running)
-                device->busy_ns = engine_now(job->engine);
         job->cost.expected_ns = duration_expected(job->user->duration, job->cost.class);
         job->cost.is_long = job->cost.expected_ns > engine_inflight_ns(job->engine);
         device->load_ns += job->cost.expected_ns;
@@ -90,6 +88,8 @@ static int place_enqueue(Job *job, Lane *lane) {
                         return r;
                 job_set_place(job, JOB_QUEUED);
         }
+        if (job->user->n_waiting + job->user->n_running <= 1)
+                lane->busy_ns = engine_now(job->engine);
         place_load(job, lane->device);
         lane_wake(lane);
         return 0;

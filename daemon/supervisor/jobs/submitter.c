@@ -22,16 +22,17 @@ int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id
         return 0;
 }
 
-void submitter_settle(Submitter *submitter, Device *home) {
+void submitter_move(Submitter *submitter, Lane *home) {
         if (submitter->home)
                 submitter->home->n_homes--;
         submitter->home = home;
+        submitter->is_settled = false;
         if (home)
                 home->n_homes++;
 }
 
 void submitter_fini(Submitter *submitter) {
-        submitter_settle(submitter, NULL);
+        submitter_move(submitter, NULL);
         order_free(submitter->order);
         submitter->order = NULL;
 }

@@ -18,9 +18,9 @@
 #include "policy.h"
 
 typedef struct Arena Arena;
-typedef struct Device Device;
 typedef struct Engine Engine;
 typedef struct Job Job;
+typedef struct Lane Lane;
 typedef struct Module Module;
 typedef struct Submitter Submitter;
 typedef struct User User;
@@ -48,7 +48,8 @@ struct Submitter {
         int32_t pid;         /* the client's */
         const SubmitterOps *ops;
         bool waits_for_device; /* else its work fails while no device is usable */
-        Device *home;          /* that of its first device memory; NULL: it has none yet */
+        Lane *home;      /* its user's on the device for its device memory; NULL: not chosen */
+        bool is_settled; /* some of that memory is there */
 
         Order *order;
         struct SubmitterJobs jobs; /* unfinished */
@@ -67,8 +68,8 @@ static inline bool submitter_is_there(const Submitter *submitter) {
 /** submitter_init() - in zeroed memory. Return: 0, or -ENOMEM. */
 int submitter_init(Submitter *submitter, Engine *engine, User *user, uint32_t id,
                    const SubmitterOps *ops);
-/** submitter_settle() - @home is its home from now on; NULL: it has none. */
-void submitter_settle(Submitter *submitter, Device *home);
+/** submitter_move() - @home is its home from now on; NULL: it has none. */
+void submitter_move(Submitter *submitter, Lane *home);
 /** submitter_fini() - the submitter must be closed, or its init have failed. */
 void submitter_fini(Submitter *submitter);
 

@@ -5,7 +5,7 @@
 /*
  * Order ranges
  *
- * Makes the accesses of a job with many buffers few. Ranges of one object and one direction that overlap
+ * Merges the accesses of a job with many buffers. Ranges of one object and one direction that overlap
  * or touch become one range, which changes no order. If more than ORDERRANGES_MAX are left, they are
  * rounded to blocks, as small as possible, whose neighbours become one range too. This only adds order,
  * and bounds what one job costs: a range that Order does not know takes it about a microsecond.

@@ -88,7 +88,6 @@ static void run_finish(Run *run) {
 
 static void start(Run *run) {
         size_t n = run->n_image ? run->n_image : strlen(run->image);
-        bool cpu = strcmp(run->target, "cpu") == 0;
         char in[12], out[12];
         const char *argv[ARGUMENTS_MAX] = {
                 getenv("GPUQ_COMPILER"),

@@ -573,7 +573,6 @@ static void each_worker_is_given_an_arena_once(void **state) {
 static void another_device_is_used_once_the_first_is_never_idle(void **state) {
         Fake *fake = fake_new(2, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
-        Device *first = &fake->supervisor->engine.devices[0];
         uint64_t id;
 
         fake_submit_many(client, (FakeJob){}, 3);
@@ -581,7 +580,7 @@ static void another_device_is_used_once_the_first_is_never_idle(void **state) {
         fake_turn(fake);
         assert_int_equal(fake->n_workers, 1);
 
-        first->busy_ns -= 200000000;
+        fake->supervisor->engine.users->lanes[0]->busy_ns -= 200000000;
         id = fake_submit(client, (FakeJob){});
         assert_int_equal(fake_worker(fake, 1, 1)->jobs[0], id);
         assert_int_equal(fake->workers[1].device, 1);

@@ -107,7 +107,9 @@ def test_sessions_of_others_send_nobody_elsewhere(start_gpuqd):
     daemon = start_gpuqd(private=False, cpu_devices=2, devices=None)
     for _ in range(5):
         assert daemon.connect(uid=23456).device_arena(4096, 0).device == 0
-    assert daemon.connect(uid=23457).device_arena(4096).device == 0
+    bob = daemon.connect(uid=23457)
+    bob.run_well(Job(device=1).launch(bob.load(kernels.BASIC), "nothing"))
+    assert bob.device_arena(4096).device == 0  # where the worker is
 
 
 def test_the_place_of_a_session_that_has_gone_is_taken_again(own_gpuqd):

@@ -149,7 +149,7 @@ def test_a_wrong_result_is_no_figure(tmp_path):
                 c[i] = i == n / 2 ? a[i] - b[i] : a[i] + b[i];
 }
 """)
-    subprocess.run([sys.executable, place.ROOT / "kernels/compile-for-cpu.py", libexec / "gpuqd-compiler", libexec, source,
+    subprocess.run([sys.executable, place.ROOT / "kernels/compile-for-cpu.py", libexec / "gpuqd-compiler", "source", libexec, source,
                     tmp_path / "builtin.cpu.so"], check=True, timeout=place.PATIENCE_S)
     answer = subprocess.run([libexec / "gpuq-bench", "--contender", "own", "--driver", libexec / "libgpuq-cpu.so", "--kernels",
                              tmp_path, "copies/1/0.01"], capture_output=True, text=True, timeout=place.PATIENCE_S)

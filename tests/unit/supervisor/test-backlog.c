@@ -354,7 +354,7 @@ static void deferred_requests_of_many_sessions_are_divided_among_turns(void **st
         for (unsigned n = 0; n < 8 || serving_has_waiting(serving); ++n) {
                 before = serving->n_steps;
                 uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
-                assert_in_range(serving->n_steps - before, 0, 4 * SERVING_TURN_STEPS);
+                assert_in_range(serving->n_steps - before, 0, 8 * SERVING_TURN_STEPS);
         }
         for (size_t i = 0; i < SESSIONS; ++i) {
                 clients[i]->is_unseen = false;

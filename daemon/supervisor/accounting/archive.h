@@ -63,7 +63,7 @@ void archive_remove(const char *path);
 int archive_write(Archive *archive, const TallyBatch *batch);
 /**
  * archive_prune() - remove some rows from before @before_ms, or, if the file has more than
- * @n_bytes_max, the oldest ones of the user who has the most
+ * @n_bytes_max, the oldest rows of the user who has the most rows
  *
  * Return: as archive_open().
  */

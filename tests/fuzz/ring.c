@@ -22,7 +22,8 @@
 
 #define RING_STEPS_MAX 300u
 #define RING_TEXT_MAX  5000u
-#define RING_HEAD_WORD 64u /* bytes before, between and after the indices and flags of ring.c */
+#define WIRE_CAPACITY  2048u /* bytes each way, the least */
+#define RING_HEAD_WORD 64u   /* bytes before, between and after the indices and flags of ring.c */
 
 static void spoil_word(Input *input, uint8_t *memory, size_t n_memory) {
         size_t at = input_below(input, 4) ? input_below(input, 6) * RING_HEAD_WORD
@@ -227,7 +228,7 @@ static void wire_take_all(Wire *wire) {
 }
 
 static uint8_t *wire_get_ring(Input *input, Wire *wire, size_t *ret_n) {
-        uint32_t capacity = 2048u << input_below(input, 8);
+        uint32_t capacity = WIRE_CAPACITY << input_below(input, 8);
         struct stat st = {};
         uint8_t *memory = NULL;
         int fd = -1;
@@ -269,7 +270,7 @@ static void wire_say(Input *input, Wire *wire) {
 static void ring_say_frame(Input *input, uint8_t *memory, size_t n_memory) {
         size_t n = input_u8(input);
         const uint8_t *bytes = input_take(input, n, &n);
-        uint32_t capacity = 1u << 12;
+        uint32_t capacity = WIRE_CAPACITY;
         Ring out;
 
         while (2 * ((ring_bytes(capacity) + 4095) & ~(size_t)4095) < n_memory)

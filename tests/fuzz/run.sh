@@ -44,7 +44,7 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export ASAN_OPTIONS=quarantine_size_mb=32:malloc_context_size=10
 export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0
 [ $# -gt 0 ] || set -- $(cd "$root/tests/fuzz/corpus" && ls)
-status=0
+failed=
 for target; do
         found=$build/found/$target
         [ -n "$seconds" ] || found=$build/found/short/$target
@@ -54,9 +54,15 @@ for target; do
         "$build/tests/fuzz/fuzz-$target" -seed=1 -entropic=0 -len_control=0 -max_len=2048 -timeout=60 \
                 -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/bad-" \
                 ${seconds:+-max_total_time="$seconds"} $([ -n "$seconds" ] || echo "-runs=$(runs "$target")") \
-                "$found/corpus" "$root/tests/fuzz/corpus/$target" 2>&1 | tee "$found/log" || status=1
+                "$found/corpus" "$root/tests/fuzz/corpus/$target" 2>&1 | tee "$found/log"
         # A target that ends in the middle of a run, with whatever status, has not done its work.
-        grep -q '^stat::number_of_executed_units' "$found/log" || { echo "$target ended early"; status=1; }
-        if grep -q '^SUMMARY' "$found/log"; then status=1; fi
+        if grep -q '^SUMMARY' "$found/log" || ! grep -q '^stat::number_of_executed_units' "$found/log"; then
+                failed="$failed $target"
+        fi
 done
-exit $status
+# What went wrong stands last, where a reader of a long log looks for it.
+for target in $failed; do
+        echo "== $target failed"
+        sed -n '/ERROR: \|runtime error: /,$p' "${found%/*}/$target/log" | head -n 60
+done
+[ -z "$failed" ]

@@ -9,7 +9,7 @@ import pytest
 
 from harness import place
 
-pytestmark = [pytest.mark.root, pytest.mark.whole_machine, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.root, pytest.mark.whole_machine, pytest.mark.timeout(1800)]  # an attack takes a second, or ten beside a build
 
 RUN = pathlib.Path(__file__).with_name("run.py")
 
@@ -18,11 +18,9 @@ def test_no_attack_takes_anything_from_another_user():
     command = [sys.executable, str(RUN), "--short", "--device", place.DEVICE]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        output, _ = process.communicate(timeout=4 * place.PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.terminate()  # it ends what it started
-        output = "it did not end in time:\n" + process.communicate(timeout=place.PATIENCE_S)[0]
+        for row in process.stdout:
+            print(row, end="")
+        assert process.wait() == 0
     finally:
-        process.kill()
-    print(output)
-    assert process.returncode == 0, output
+        process.terminate()  # it ends what it started
+        process.wait(place.PATIENCE_S)

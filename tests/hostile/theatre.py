@@ -172,6 +172,14 @@ class Scene:
                 return client.status()
         return None
 
+    def cancel_all(self, uids):
+        """Detached jobs outlive who submitted them."""
+        for uid in uids:
+            with contextlib.suppress(Refused, Closed, OSError):
+                with Client(self.daemon.socket, uid=uid) as client:
+                    client.socket.settimeout(FRESH_S)
+                    client.cancel(all=True)
+
     def is_calm(self):
         """Nobody has jobs but the victim."""
         status = self.status()
@@ -277,11 +285,14 @@ class Performance:
         calm_ns = now_ns()
         left = []
         if works:
-            with contextlib.suppress(AssertionError):
+            self.scene.cancel_all(set(self.uids))
+            try:
                 until(self.scene.is_calm, "calm", PATIENCE_S)
+            except AssertionError:
+                left.append("jobs or sessions")
             with contextlib.suppress(AssertionError):
                 until(lambda: not self.scene.strays(set(self.uids)), "strays to end", FRESH_S)
-            left = self.scene.strays(set(self.uids))
+            left += self.scene.strays(set(self.uids))
         return works, calm_ns, left
 
     def _play(self):

@@ -11,7 +11,7 @@
  */
 
 #define LISTENER_PAUSE_MS 200u
-#define LISTENER_BURST    16u /* connections accepted in one turn of the loop */
+#define LISTENER_BURST    4u /* connections accepted in one turn of the loop */
 #define LISTENER_GROUPS                                                                            \
         1024u /* none is accepted in that turn after their peers' groups are so many */
 

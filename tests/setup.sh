@@ -97,9 +97,10 @@ esac
 command -v dpkg-query >/dev/null || fail "this needs Debian 12, Ubuntu 24.04 or newer: no dpkg here"
 install_packages $packages
 [ "$level" != package ] || exit 0
-# CPython's own tests of executors, of the version that is there.
+# CPython's own tests of executors, and OpenCL's functions, of the versions that are there.
 [ $with_tests = false ] ||
-        install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite"
+        install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite" \
+                "libclc-$(clang -dumpversion | sed 's/[.].*//')"
 
 # Perfetto's reader of traces, which a test runs under node; without it the test is skipped, and says so.
 install_reader() {

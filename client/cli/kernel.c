@@ -15,6 +15,7 @@ const char *kernel_kind_name(gpuq_kind kind) {
                 [GPUQ_BYTES] = "bytes", [GPUQ_POINTER] = "pointer", [GPUQ_I32] = "i32",
                 [GPUQ_I64] = "i64",     [GPUQ_F32] = "f32",         [GPUQ_F64] = "f64",
                 [GPUQ_I8] = "i8",       [GPUQ_I16] = "i16",         [GPUQ_WORD64] = "word64",
+                [GPUQ_LOCAL] = "local",
         };
 
         return (size_t)kind < ARRAY_SIZE(names) ? names[kind] : "unknown";

@@ -249,9 +249,8 @@ gpuq_format run_options_format(const RunOptions *options) {
                 const char *ending;
                 gpuq_format format;
         } endings[] = {
-                {".cu", GPUQ_FORMAT_SOURCE},
-                {".ptx", GPUQ_FORMAT_PTX},
-                {".cubin", GPUQ_FORMAT_CUBIN},
+                {".cu", GPUQ_FORMAT_SOURCE},     {".cl", GPUQ_FORMAT_OPENCL},
+                {".ptx", GPUQ_FORMAT_PTX},       {".cubin", GPUQ_FORMAT_CUBIN},
                 {".fatbin", GPUQ_FORMAT_FATBIN},
         };
         const char *dot = strrchr(options->file, '.');

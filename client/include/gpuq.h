@@ -231,6 +231,7 @@ typedef enum gpuq_format {
         GPUQ_FORMAT_PTX = 2,
         GPUQ_FORMAT_CUBIN = 3,
         GPUQ_FORMAT_FATBIN = 4,
+        GPUQ_FORMAT_OPENCL = 6, /* OpenCL C source; never detected */
 } gpuq_format;
 
 typedef enum gpuq_kind {
@@ -243,7 +244,8 @@ typedef enum gpuq_kind {
         GPUQ_I8 = 6,
         GPUQ_I16 = 7,
         GPUQ_WORD64 = 8, /* of a parameter: a pointer or an 8-byte integer */
-        GPUQ_NULL = 9,   /* of an argument: a null pointer */
+        GPUQ_LOCAL = 9,  /* a __local pointer of OpenCL C; of an argument: so many bytes */
+        GPUQ_NULL = 10,  /* of an argument: a null pointer */
 } gpuq_kind;
 
 typedef struct gpuq_parameter {
@@ -366,6 +368,16 @@ static inline gpuq_arg gpuq_inout(gpuq_buffer *buffer) {
 /** gpuq_null() - a null pointer, where the kernel takes one. Built-in kernels take none. */
 static inline gpuq_arg gpuq_null(void) {
         gpuq_arg arg = {NULL, GPUQ_IN, GPUQ_NULL, sizeof(uint64_t), {0}};
+        return arg;
+}
+/**
+ * gpuq_local() - @size bytes of shared memory for a __local pointer of OpenCL C
+ *
+ * They are added to the shared_bytes of the launch. Prepared jobs keep their size.
+ */
+static inline gpuq_arg gpuq_local(size_t size) {
+        gpuq_arg arg = {NULL, GPUQ_IN, GPUQ_LOCAL, sizeof(uint64_t), {0}};
+        arg.value.u64 = size;
         return arg;
 }
 #define GPUQ_SCALAR_(name, type, k)                                                                \

@@ -28,7 +28,7 @@ int cpu_compile(const Request *request, Result *result);
 /** cpu_machine() - the compiler's option for what this machine has, "-w" (nothing) without. */
 const char *cpu_machine(void);
 /**
- * source_compile() - source to PTX, by NVRTC or else by clang
+ * source_compile() - C++ to PTX, by NVRTC or else by clang, or OpenCL C
  *
  * The result's image is a cubin where NVRTC knows the device. Return: 0 or a negative errno.
  */

@@ -11,8 +11,8 @@
 #include <assert.h>
 #include <string.h>
 
-#define LETTERS        "bpilfdcsw" /* index: gpuq.v1.Kind */
-#define KINDS_MAX      4096u       /* parameters of one kernel; CUDA allows 32 KiB of them */
+#define LETTERS        "bpilfdcswm" /* index: gpuq.v1.Kind */
+#define KINDS_MAX      4096u        /* parameters of one kernel; CUDA allows 32 KiB of them */
 #define TEXT_BYTES_MAX (64u << 20)
 
 static const char magic[8] = "GPUQCMP1";

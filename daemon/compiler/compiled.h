@@ -14,7 +14,7 @@
  *
  *     KINDS <tab> SYMBOL <tab> NAME <tab> TEXT
  *
- * KINDS has one letter of "bpilfdcsw" a parameter, the proto's Kind 0 to 8; "-"
+ * KINDS has one letter of "bpilfdcswm" a parameter, the proto's Kind 0 to 9; "-"
  * for a kernel without parameters, "?" where they are not known. SYMBOL is what
  * cuModuleGetFunction() takes; NAME what users say, which for a C++ kernel is
  * shorter ("f<float>" for "_Z1fIfEvPT_"). TEXT tells what a built-in computes; newlines

@@ -10,7 +10,7 @@
  * worker never compiles and never parses what a client sent.
  *
  *     gpuqd-compiler --words FD
- *     gpuqd-compiler --target sm_90|cpu --format auto|source|ptx|cubin|fatbin|builtin
+ *     gpuqd-compiler --target sm_90|cpu --format auto|source|opencl|ptx|cubin|fatbin|builtin
  *                    --out FD --libexec DIR [--in FD] [--length BYTES] [--name TEXT]
  *                    [--cache DIR] [--timeout SECONDS] [--cuda-driver] [--device INDEX]
  *                    [-- OPTION...]
@@ -28,7 +28,8 @@
  *   --timeout  CPU seconds for it and for each compiler it starts, the wall clock too; 0: none
  *   --cuda-driver  libcuda.so.1 may be opened, and a context made on device --device (0), to
  *              link PTX where nvJitLink is missing
- *   OPTION     the client's: -DNAME[=VALUE], -UNAME, -std=c++NN, --use_fast_math
+ *   OPTION     the client's: -DNAME[=VALUE], -UNAME, -std=c++NN, --use_fast_math,
+ *              and those of OpenCL (options.h)
  *
  * The result of source or PTX for a GPU contains the twins of its kernels (batch.h) where
  * possible; the result does not list them.

@@ -11,6 +11,7 @@
 #include "compiler/backend.h"
 #include "compiler/cubin.h"
 #include "compiler/fatbin.h"
+#include "compiler/opencl.h"
 #include "compiler/ptx.h"
 
 static void ptx_finish(Ptx *ptx) {
@@ -20,6 +21,8 @@ static void ptx_finish(Ptx *ptx) {
 int source_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         int r;
 
+        if (request->format == FORMAT_OPENCL)
+                return opencl_compile(request, result, ret_ptx);
         r = nvrtc_compile(request, result, ret_ptx);
         if (r == BACKEND_E_MISSING)
                 r = clang_compile(request, result, ret_ptx);
@@ -127,6 +130,7 @@ static int take_fatbin(const Request *request, Result *result, const void *image
 int gpu_compile(const Request *request, Result *result) {
         switch (request->format) {
                 case FORMAT_SOURCE:
+                case FORMAT_OPENCL:
                         return compile_source(request, result);
                 case FORMAT_PTX:
                         return assemble(request, result);

@@ -68,6 +68,10 @@ static int write_failure(const Request *request, CompiledStatus status, const ch
 
 /* ---- the request ------------------------------------------------------------- */
 
+static bool is_text(Format format) {
+        return format_is_source(format) || format == FORMAT_PTX;
+}
+
 /* Detects the format if it was not given. Return: 0, or 1 with a result that says why not. */
 static int check_format(Request *request, Result *result) {
         char start[80];
@@ -91,9 +95,8 @@ static int check_format(Request *request, Result *result) {
                                ?: 1;
         if (request->format == FORMAT_AUTO)
                 request->format = found;
-        if ((request->format == FORMAT_SOURCE || request->format == FORMAT_PTX) !=
-                    (found == FORMAT_SOURCE || found == FORMAT_PTX) ||
-            (request->format > FORMAT_PTX && request->format != found))
+        if (is_text(request->format) != is_text(found) ||
+            (!is_text(request->format) && request->format != found))
                 return result_fail(result, COMPILED_NOT_MODULE,
                                    "%s was loaded as %s, but it contains %s: load it as that",
                                    request->name, format_name(request->format), format_name(found))
@@ -118,13 +121,12 @@ static int check_options(const Request *request, Result *result) {
 
 /* The CPU driver runs what the host's compiler made, of source or PTX. */
 static int check_target(const Request *request, Result *result) {
-        if (request->sm || request->format == FORMAT_SOURCE || request->format == FORMAT_PTX ||
-            request->format == FORMAT_BUILTIN)
+        if (request->sm || is_text(request->format) || request->format == FORMAT_BUILTIN)
                 return 0;
 
         return result_fail(result, COMPILED_NO_BINARY,
                            "%s is %s, which runs on NVIDIA GPUs only; this device is the CPU: pass "
-                           "CUDA C++ source or PTX",
+                           "source or PTX",
                            request->name, format_name(request->format))
                        ?: 1;
 }
@@ -162,7 +164,7 @@ static bool is_cacheable(const Request *request) {
         if (!request->cache || request->format == FORMAT_CUBIN ||
             (request->format == FORMAT_BUILTIN && !request->sm))
                 return false;
-        if (request->format != FORMAT_SOURCE)
+        if (!format_is_source(request->format))
                 return true;
 
         while ((s = memmem(s, end - s, "include", strlen("include")))) {

@@ -44,12 +44,27 @@ static bool is_fast_math(const char *option) {
         return strcmp(option, "--use_fast_math") == 0 || strcmp(option, "-use_fast_math") == 0;
 }
 
+bool options_is_opencl(const char *option) {
+        static const char *const known[] = {
+                "-cl-std=CL1.0",        "-cl-std=CL1.1",        "-cl-std=CL1.2",
+                "-cl-std=CL2.0",        "-cl-std=CL3.0",        "-cl-fast-relaxed-math",
+                "-cl-mad-enable",       "-cl-finite-math-only", "-cl-unsafe-math-optimizations",
+                "-cl-denorms-are-zero", "-cl-no-signed-zeros",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+                if (strcmp(option, known[i]) == 0)
+                        return true;
+
+        return false;
+}
+
 size_t options_find_bad(const char *const *options, size_t n_options) {
         size_t i;
 
         for (i = 0; i < n_options; i++)
                 if (!options_is_macro(options[i]) && !standard(options[i]) &&
-                    !is_fast_math(options[i]))
+                    !is_fast_math(options[i]) && !options_is_opencl(options[i]))
                         break;
 
         return i;

@@ -34,6 +34,7 @@ typedef struct Signature {
         char **variables;
         size_t n_variables;
         bool has_printf;
+        bool has_fixed_constants; /* a host cannot write .const variables: they are not listed */
 } Signature;
 
 /** signature_new() - of a module without kernels. Return: 0 or -ENOMEM. */

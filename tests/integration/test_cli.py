@@ -339,6 +339,21 @@ def test_a_kernel_from_source_with_a_macro(gpuqd, source, save, tmp_path):
         numpy.testing.assert_array_equal(y, factor * x)
 
 
+def test_opencl_with_local_memory(gpuqd, tmp_path):
+    source = tmp_path / "reversed.cl"
+    source.write_text("""__kernel void f(__global const int *x, __global int *y, __local int *t)
+    {
+            int i = get_local_id(0);
+            t[i] = x[i];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            y[i] = t[get_local_size(0) - 1 - i];
+    }""")
+    numpy.save(tmp_path / "x.npy", numpy.arange(64, dtype=numpy.int32))
+    run_ok(gpuqd, "--block", "64", f"{source}:f", f"in:{tmp_path / 'x.npy'}", f"out:{tmp_path / 'y.npy'}:int32:64", "local:256")
+    assert (numpy.load(tmp_path / "y.npy") == numpy.arange(64)[::-1]).all()
+    assert_ends(gpuqd.run("run", f"{source}:f", "null", "null", "local:x"), 2, "`local:x': `x' is not a number of bytes")
+
+
 def test_a_null_pointer(gpuqd, tmp_path):
     source = tmp_path / "null.cu"
     source.write_text('extern "C" __global__ void is_null(const int *x, int *y) { y[0] = x == nullptr; }')

@@ -208,7 +208,7 @@ static bool module_is_path(const char *image, size_t n_image) {
 }
 
 static int module_check(gpuq_format format, const void *image, size_t n_image, const char *name) {
-        if ((unsigned)format > GPUQ_FORMAT_FATBIN)
+        if ((unsigned)format > GPUQ_FORMAT_FATBIN && format != GPUQ_FORMAT_OPENCL)
                 return error_set(GPUQ_E_INVALID, "unknown module format %d", (int)format);
         if (!image || n_image == 0)
                 return error_set(GPUQ_E_INVALID, "the module's code is empty: pass CUDA C++ "

@@ -60,7 +60,7 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
 static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load, ModuleSpec *spec) {
         size_t n_devices = session->engine->n_devices;
 
-        if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__BUILTIN)
+        if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__OPENCL)
                 return failure_new(FAILURE_INVALID, "unknown module format %d", load->format);
         if (!text_is_clean(load->name, MODULE_NAME_MAX))
                 return failure_new(FAILURE_INVALID,

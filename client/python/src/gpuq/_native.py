@@ -24,14 +24,14 @@ from . import errors
 
 SONAME = "libgpuq.so.0"
 
-BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64, NULL = range(10)
+BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64, LOCAL, NULL = range(11)
 KIND_NAMES = ("bytes", "a buffer", "a 32-bit integer", "a 64-bit integer", "a float", "a double", "an 8-bit integer",
-              "a 16-bit integer", "a buffer or a 64-bit integer", "a null pointer")
+              "a 16-bit integer", "a buffer or a 64-bit integer", "local memory", "a null pointer")
 
 IN, OUT, INOUT, OUT_WHOLE = DIRECTIONS = range(4)
 BUILDING, PENDING, DONE, FAILED, CANCELLED = -1, 0, 2, 3, 4
 STATE_NAMES = {BUILDING: "building", PENDING: "pending", DONE: "done", FAILED: "failed", CANCELLED: "cancelled"}
-FORMATS = {None: 0, "c++": 1, "ptx": 2, "cubin": 3, "fatbin": 4}
+FORMATS = {None: 0, "c++": 1, "ptx": 2, "cubin": 3, "fatbin": 4, "opencl": 6}
 
 
 class Handle(ctypes.c_void_p):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import _native as native
-from .argument import Argument, Packer
+from .argument import Argument, Local, Packer
 from .config import LaunchConfig, as_config
 from .device import DeviceArray
 from .jobs import Job
@@ -83,7 +83,7 @@ class Kernel:
         return b"".join(parts), len(parts)
 
     def _value(self, job: Job, packer: Packer, arg, keep: list) -> bytes:
-        if packer.kind == native.POINTER_KIND and arg is not None and not isinstance(arg, (int, float, np.generic)):
+        if packer.kind == native.POINTER_KIND and arg is not None and not isinstance(arg, (int, float, np.generic, Local)):
             return job._buffer(packer, arg, packer.bare(arg))
         return packer.scalar(arg, keep)
 

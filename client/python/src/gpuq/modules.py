@@ -159,9 +159,9 @@ class Variable:
 def _type_of(code_type: str | None) -> str | None:
     if code_type is None:
         return None
-    name = {"cuda": "c++", "source": "c++", "cu": "c++"}.get(code_type.lower(), code_type.lower())
+    name = {"cuda": "c++", "source": "c++", "cu": "c++", "cl": "opencl"}.get(code_type.lower(), code_type.lower())
     if name not in native.FORMATS:
-        raise ValueError(f'code_type must be "c++", "ptx", "cubin", "fatbin", or None to detect it, not {code_type!r}')
+        raise ValueError(f'code_type must be "c++", "opencl", "ptx", "cubin", "fatbin", or None to detect it, not {code_type!r}')
     return name
 
 
@@ -184,8 +184,8 @@ def _rebuild(kind, path, code, code_type, options, name) -> Module:
 def module(code: str | bytes, code_type: str | None = None, options=(), name: str | None = None) -> Module:
     """Compile and load a module, and wait until it is loaded.
 
-    - `code`: CUDA C++ source or PTX as str, or bytes of source, PTX, a cubin or a fatbin
-    - `code_type`: "c++", "ptx", "cubin" or "fatbin"; None: detected from the code
+    - `code`: CUDA C++ source, OpenCL C source or PTX as str, or bytes of source, PTX, a cubin or a fatbin
+    - `code_type`: "c++", "opencl", "ptx", "cubin" or "fatbin"; None: detected from the code, as any but "opencl"
     - `options`: compiler options, such as "-DN=4" or "--use_fast_math"
     - `name`: a name for messages
 

@@ -24,7 +24,7 @@ packages="build-essential meson ninja-build pkg-config protobuf-c-compiler proto
         libboost-context-dev libgcrypt20-dev libsqlite3-dev libsubid-dev"
 test_packages="libcmocka-dev systemd util-linux python3 python3-pytest python3-pytest-xdist python3-numpy python3-protobuf
         python3-prometheus-client"
-ci_packages="clang-format clang-tidy libclang-rt-dev prometheus nodejs python3-pip python3-venv"
+ci_packages="clang-format clang-tidy libclang-rt-dev prometheus nodejs python3-pip python3-venv munge slurmctld slurmd slurm-client"
 pack_packages="patchelf"
 package_packages="bash-completion debhelper debootstrap dh-python dpkg-dev git lintian"
 

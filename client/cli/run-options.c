@@ -43,7 +43,8 @@ const struct option run_option_table[] = {
 };
 const char run_option_help[] =
         "FILE is CUDA C++ source (.cu), PTX (.ptx), a cubin (.cubin), a fatbin (.fatbin), or the\n"
-        "word builtin for the kernels of `gpuq kernels'. Each ARG is one argument of the kernel:\n"
+        "word builtin for the kernels of `gpuq kernels'. KERNEL may be an instance of a template,\n"
+        "such as 'sum<float, 256>'. Each ARG is one argument of the kernel:\n"
         "  in:FILE                an input array from a NumPy file (.npy)\n"
         "  inout:FILE             the same; the result is written back to the file\n"
         "  out:FILE:DTYPE:N[,M...]  a new array, filled with zeros, such as out:y.npy:float64:100\n"

@@ -86,7 +86,8 @@ static const char *run_module_name(const Run *run) {
 
 static int run_load_file(Run *run) {
         _cleanup_(freep) void *image = NULL;
-        const char *name = run->options.file;
+        const char *name = run->options.file, *const names[] = {run->options.kernel, NULL};
+        gpuq_code code;
         size_t n_image;
         int r;
 
@@ -95,9 +96,15 @@ static int run_load_file(Run *run) {
                 return problem_set(&run->cli->problem, EXIT_USAGE, "%s: cannot read: %s", name,
                                    strerror(-r));
 
-        r = gpuq_module_load(run->cli->client, run_options_format(&run->options), image, n_image,
-                             (const char *const *)run->options.compiler, run_module_name(run),
-                             &run->module);
+        code = (gpuq_code){
+                .format = run_options_format(&run->options),
+                .image = image,
+                .n_image = n_image,
+                .name = run_module_name(run),
+                .options = (const char *const *)run->options.compiler,
+                .names = strchr(*names, '<') ? names : NULL, /* others need no instance */
+        };
+        r = gpuq_module_load_code(run->cli->client, &code, &run->module);
         return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
 }
 

@@ -258,7 +258,23 @@ typedef struct gpuq_kernel_info {
         size_t n_parameters;
         bool kinds_known;   /* false, as for cubins: only the number and sizes are checked */
         unsigned max_block; /* maximum number of threads in a block */
+        const char *symbol; /* its mangled name; the same as name if it has none */
 } gpuq_kernel_info;
+
+/* What a module is made of. Members that are not needed are zero. */
+typedef struct gpuq_code {
+        gpuq_format format;
+        const void *image;          /* copied */
+        size_t n_image;             /* bytes */
+        const char *name;           /* for messages, such as the name of the file */
+        const char *const *options; /* for the compiler, as of gpuq_module_load() */
+        /*
+         * Kernels that will be used, at most 512; NULL-terminated. With CUDA C++, a name with
+         * template arguments, such as "ns::reduce<float, 256u>", is an expression in the scope of
+         * the source's end, and its instance is compiled even if the source does not use it.
+         */
+        const char *const *names;
+} gpuq_code;
 
 /**
  * gpuq_module_load() - compile and load CUDA C++ source, PTX, a cubin or a fatbin
@@ -276,6 +292,14 @@ typedef struct gpuq_kernel_info {
 GPUQ_API int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image,
                               size_t n_image, const char *const *options, const char *name,
                               gpuq_module **ret_module);
+/**
+ * gpuq_module_load_code() - the same, with more choices
+ * @code: everything in it is copied
+ *
+ * Return: as gpuq_module_load(); GPUQ_E_NOT_FOUND if there is no kernel of a name in @code->names.
+ */
+GPUQ_API int gpuq_module_load_code(gpuq_client *client, const gpuq_code *code,
+                                   gpuq_module **ret_module);
 /** gpuq_module_builtin() - get the built-in kernels, which `gpuq kernels` lists. */
 GPUQ_API int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module);
 /** gpuq_module_n_kernels() - the number of kernels in a module. */
@@ -288,6 +312,17 @@ GPUQ_API size_t gpuq_module_n_kernels(const gpuq_module *module);
  * Return: 0 or GPUQ_E_NOT_FOUND.
  */
 GPUQ_API int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel_info *ret_info);
+/**
+ * gpuq_module_find() - find a kernel by one of its names
+ * @name: as in @names when the module was loaded; its mangled name; its C++ name with template
+ *        arguments, which are compared by meaning: "f<int, 256u>" is "f<int,256>"; or, if no
+ *        other kernel has it, its plain name with or without its namespace
+ *
+ * gpuq_job_launch() takes the same names.
+ *
+ * Return: 0 or GPUQ_E_NOT_FOUND (the text lists the module's kernels).
+ */
+GPUQ_API int gpuq_module_find(const gpuq_module *module, const char *name, size_t *ret_i);
 /** gpuq_module_log() - the compiler's warnings, or "". Valid until the module is freed. */
 GPUQ_API const char *gpuq_module_log(const gpuq_module *module);
 /**

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "compiler/backend.h"
+#include "compiler/instance.h"
 #include "compiler/options.h"
 #include "compiler/process.h"
 
@@ -93,6 +94,17 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
         return process_run(request, argv, ret_output);
 }
 
+static int fail(const Request *request, Result *result, char *output) {
+        const char *name, *why;
+
+        if (instance_blame(request, output, &name, &why))
+                return named_fail(request, result, name, why);
+        return result_fail(result, COMPILED_FAILED,
+                           "%s\n(compiled by clang without the CUDA Toolkit; install NVRTC "
+                           "for full CUDA C++ support)",
+                           output);
+}
+
 int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         _cleanup_(clang_finish) Clang clang = {};
         _cleanup_(freep) char *output = NULL;
@@ -110,13 +122,11 @@ int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         if (r < 0)
                 return r;
         if (r > 0)
-                return result_fail(result, COMPILED_FAILED,
-                                   "%s\n(compiled by clang without the CUDA Toolkit; install NVRTC "
-                                   "for full CUDA C++ support)",
-                                   output);
+                return fail(request, result, output);
 
         r = result_add_log(result, output);
         if (r < 0)
                 return r;
-        return backend_read_file(clang.ptx, &ret_ptx->text, &ret_ptx->n_text);
+        r = backend_read_file(clang.ptx, &ret_ptx->text, &ret_ptx->n_text);
+        return r < 0 ? r : instance_take(request, result, ret_ptx);
 }

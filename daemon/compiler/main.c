@@ -21,6 +21,7 @@
 #include "compiler/cache.h"
 #include "compiler/compiled.h"
 #include "compiler/compiler.h"
+#include "compiler/named.h"
 #include "compiler/options.h"
 #include "util/write_all.h"
 
@@ -246,6 +247,8 @@ static int work(const Request *request) {
         r = result_new(&result);
         if (r == 0)
                 r = compile(request, result);
+        if (r == 0 && result->status == COMPILED_OK)
+                r = named_resolve(request, result);
         if (r < 0)
                 return r;
         r = write_result(request, result);

@@ -62,6 +62,7 @@ enum {
         OPTION_MEMORY,
         OPTION_CUDA_DRIVER,
         OPTION_DEVICE,
+        OPTION_KERNEL,
 };
 
 static const struct option options[] = {
@@ -78,6 +79,7 @@ static const struct option options[] = {
         {"memory", required_argument, NULL, OPTION_MEMORY},
         {"cuda-driver", no_argument, NULL, OPTION_CUDA_DRIVER},
         {"device", required_argument, NULL, OPTION_DEVICE},
+        {"kernel", required_argument, NULL, OPTION_KERNEL},
         {},
 };
 
@@ -138,6 +140,9 @@ static int set(Request *request, int option, const char *value) {
                 case OPTION_CUDA_DRIVER:
                         request->cuda_driver = true;
                         return 0;
+                case OPTION_KERNEL:
+                        request->kernels[request->n_kernels++] = value;
+                        return *value ? 0 : -EINVAL;
                 case '?':
                         return -EINVAL;
                 default:
@@ -148,6 +153,10 @@ static int set(Request *request, int option, const char *value) {
 static int parse(Request *request, int argc, char **argv) {
         bool seen[ARRAY_SIZE(options)] = {};
         int option;
+
+        request->kernels = calloc(argc, sizeof(*request->kernels));
+        if (!request->kernels)
+                return -ENOMEM;
 
         while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
                 if (set(request, option, optarg) < 0) {
@@ -162,7 +171,7 @@ static int parse(Request *request, int argc, char **argv) {
             !seen[OPTION_LIBEXEC] || seen[OPTION_IN] == (request->format == FORMAT_BUILTIN)) {
                 fprintf(stderr,
                         "usage: %s --target sm_NN|cpu --format FORMAT [--in FD] --out FD "
-                        "--libexec DIR ... [-- OPTION...]\n"
+                        "--libexec DIR ... [--kernel NAME]... [-- OPTION...]\n"
                         "       %s --words FD\n",
                         COMPILER_PROGRAM, COMPILER_PROGRAM);
                 return -EINVAL;
@@ -274,6 +283,7 @@ Request *request_free(Request *request) {
 
         free(request->work);
         free(request->image);
+        free(request->kernels);
         free(request->argv);
         free(request->words);
         free(request);

@@ -33,6 +33,8 @@ typedef struct CompileRequest {
         const char *name;
         char *const *options;
         size_t n_options;
+        char *const *kernels; /* that the client names */
+        size_t n_kernels;
 } CompileRequest;
 
 typedef struct Compile Compile;

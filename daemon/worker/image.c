@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "compiler/batch.h"
-#include "worker/symbol.h"
+#include "util/kernel-name.h"
+#include "util/symbol.h"
 
 /* Bytes of names in a message. */
 #define IMAGE_NAMES_MAX 2000
@@ -367,15 +368,28 @@ static void name_list_add(NameList *list, const char *name) {
         list->n += (size_t)sprintf(list->text + list->n, "%s%s", list->n ? ", " : "", name);
 }
 
+static const char *image_function_name(const void *functions, size_t i) {
+        return ((const Function *)functions)[i].name;
+}
+
+static const char *image_function_symbol(const void *functions, size_t i) {
+        return ((const Function *)functions)[i].symbol;
+}
+
+static KernelNames image_names(const Image *image) {
+        return (KernelNames){image->functions, image->n_functions, image_function_name,
+                             image_function_symbol};
+}
+
 static int image_no_function(const Image *image, const char *name, bool ambiguous,
                              Failure *failure) {
+        const KernelNames names = image_names(image);
         NameList list = {0};
 
         for (size_t i = 0; i < image->n_functions; ++i) {
                 const Function *function = &image->functions[i];
 
-                if (!ambiguous || symbol_matches(function->symbol, name) ||
-                    name_matches(function->name, name))
+                if (!ambiguous || kernel_name_may_be(&names, i, name))
                         name_list_add(&list, function->name);
         }
 
@@ -391,31 +405,15 @@ static int image_no_function(const Image *image, const char *name, bool ambiguou
 }
 
 int image_function(Image *image, const char *name, Function **ret_function, Failure *failure) {
-        Function *found = NULL;
-        bool ambiguous = false;
+        const KernelNames names = image_names(image);
+        size_t i;
+        int r;
 
-        for (size_t i = 0; i < image->n_functions; ++i)
-                if (strcmp(image->functions[i].symbol, name) == 0) {
-                        *ret_function = &image->functions[i];
-                        return 0;
-                }
+        r = kernel_name_find(&names, name, &i);
+        if (r)
+                return image_no_function(image, name, r == KERNEL_NAME_E_AMBIGUOUS, failure);
 
-        for (int plain = 0; plain < 2 && !found; ++plain)
-                for (size_t i = 0; i < image->n_functions; ++i) {
-                        Function *function = &image->functions[i];
-
-                        if (plain ? !symbol_matches(function->symbol, name) &&
-                                            !name_matches(function->name, name)
-                                  : strcmp(function->name, name) != 0)
-                                continue;
-                        ambiguous |= found != NULL;
-                        found = function;
-                }
-
-        if (!found || ambiguous)
-                return image_no_function(image, name, ambiguous, failure);
-
-        *ret_function = found;
+        *ret_function = &image->functions[i];
         return 0;
 }
 

@@ -83,7 +83,7 @@ Image *image_unload(Image *image);
 bool image_is_like(const Image *image, const Compiled *compiled);
 
 /**
- * image_function() - find a kernel by symbol, by name, or by plain name if that is unique
+ * image_function() - find a kernel as util/kernel-name.h says
  *
  * Return: 0, or FAILURE_E_SET with the names there are.
  */

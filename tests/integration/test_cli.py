@@ -432,6 +432,18 @@ def test_run_as_json(gpuqd, source, save, tmp_path):
     assert value["gpu_ns"] > 0
 
 
+def test_an_instance_of_a_template_is_run_by_its_name(gpuqd, source, save):
+    code = source.with_name("template.cu")
+    code.write_text("namespace ns { template <class T, int N> __global__ void fill(T *out) { out[threadIdx.x] = N; } }\n"
+                    "extern \"C\" __global__ void plain(int *out) { out[0] = 1; }\n")
+    out = source.with_name("filled.npy")
+    run_ok(gpuqd, "--block", "8", f"{code}:ns::fill<float, 3>", f"out:{out}:f4:8")
+    assert (numpy.load(out) == numpy.full(8, 3, numpy.float32)).all()
+    run_ok(gpuqd, "--block", "1", f"{code}:plain", f"out:{out}:i4:1")
+    assert numpy.load(out)[0] == 1
+    assert_ends(gpuqd.run("run", f"{code}:fil<float, 3>", f"out:{out}:f4:8"), USAGE, "fil<float, 3>", "fill", "plain")
+
+
 # ---- run, wrong ----
 
 def test_a_kernel_that_is_not_there_lists_the_names(gpuqd, source):

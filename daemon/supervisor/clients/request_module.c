@@ -57,8 +57,21 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
         return NULL;
 }
 
+static Failure *module_check_names(const Gpuq__V1__ModuleLoad *load) {
+        if (load->n_names > MODULE_NAMES)
+                return failure_new(FAILURE_INVALID, "%zu names of kernels; the limit is %u",
+                                   load->n_names, MODULE_NAMES);
+        for (size_t i = 0; i < load->n_names; ++i)
+                if (!*load->names[i] || !text_is_clean(load->names[i], MODULE_NAMES_MAX))
+                        return failure_new(FAILURE_INVALID,
+                                           "the name of a kernel must have 1 to %u printable bytes",
+                                           MODULE_NAMES_MAX);
+        return NULL;
+}
+
 static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load, ModuleSpec *spec) {
         size_t n_devices = session->engine->n_devices;
+        Failure *failure;
 
         if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__BUILTIN)
                 return failure_new(FAILURE_INVALID, "unknown module format %d", load->format);
@@ -69,6 +82,9 @@ static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load,
         if (load->n_options > MODULE_OPTIONS)
                 return failure_new(FAILURE_INVALID, "%zu compiler options; the limit is %u",
                                    load->n_options, MODULE_OPTIONS);
+        failure = module_check_names(load);
+        if (failure)
+                return failure;
         if (n_devices && load->device > n_devices)
                 return engine_no_device(session->engine, load->device - 1);
         if (load->module && session->is_resuming)
@@ -93,8 +109,13 @@ const char *session_on_module_load(Session *session, uint32_t serial,
         spec = (ModuleSpec){
                 .format = load->format,
                 .length = load->length,
-                .options = load->options,
-                .n_options = load->n_options,
+                .texts =
+                        {
+                                .options = load->options,
+                                .n_options = load->n_options,
+                                .names = load->names,
+                                .n_names = load->n_names,
+                        },
                 .name = module_display_name(load),
                 .device = (int)load->device - 1,
                 .serial = serial,

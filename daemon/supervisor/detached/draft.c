@@ -48,8 +48,10 @@ static size_t draft_module(Draft *draft, const Module *module) {
         load->format = (Gpuq__V1__Format)module->format;
         load->image = module->image != NULL;
         load->length = module->image ? module->length : 0;
-        load->options = module->options;
-        load->n_options = module->n_options;
+        load->options = module->texts.options;
+        load->n_options = module->texts.n_options;
+        load->names = module->texts.names;
+        load->n_names = module->texts.n_names;
         load->name = module->name;
         draft->modules[i] = module;
         return draft->n_modules++;

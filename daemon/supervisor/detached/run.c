@@ -375,8 +375,13 @@ static int link_module(Detached *detached, size_t i) {
                 .format = (int)load->format,
                 .image = detached->arenas[1 + i],
                 .length = load->length,
-                .options = load->options,
-                .n_options = load->n_options,
+                .texts =
+                        {
+                                .options = load->options,
+                                .n_options = load->n_options,
+                                .names = load->names,
+                                .n_names = load->n_names,
+                        },
                 .name = load->name,
                 .device = -1,
                 .serial = detached->stored.number,

@@ -69,6 +69,7 @@ typedef struct Run {
         const void *image;
         size_t n_image; /* 0: image is text */
         const char *option;
+        const char *const *kernels; /* NULL-terminated, or NULL */
         const char *timeout;
         const char *memory; /* MiB */
         bool use_cache;
@@ -122,6 +123,10 @@ static void start(Run *run) {
         if (run->memory) {
                 argv[i++] = "--memory";
                 argv[i++] = run->memory;
+        }
+        for (const char *const *kernel = run->kernels; kernel && *kernel; kernel++) {
+                argv[i++] = "--kernel";
+                argv[i++] = *kernel;
         }
         if (run->option) {
                 argv[i++] = "--";
@@ -214,6 +219,119 @@ static void source_becomes_a_cubin(void **state) {
         assert_is_module(c);
         assert_memory_equal(c->image, "\177ELF", 4);
 }
+
+/* ---- names of kernels ------------------------------------------------------------- */
+
+static const char templates[] =
+        "namespace ns {\n"
+        "template <class T, unsigned N> __global__ void reduce(T *p) { p[0] = N; }\n"
+        "typedef double real;\n"
+        "}\n"
+        "template <typename T> __global__ void __launch_bounds__(32) my_sqrt(T *p) { p[0] = p[1]; "
+        "}\n"
+        "extern \"C\" __global__ void plain(int *p) { p[0] = 1; }\n"
+        "__global__ void add(int *p, int n) { p[0] = n; }\n";
+
+static const char *const good_names[] = {
+        "ns::reduce<float, 256>", "my_sqrt<ns::real>", "plain", "add", "_Z3addPii", NULL,
+};
+static const char *const good_symbols[] = {
+        "_ZN2ns6reduceIfLj256EEEvPT_", "_Z7my_sqrtIdEvPT_", "plain", "_Z3addPii", "_Z3addPii",
+};
+
+static void assert_named(const Compiled *c) {
+        assert_string_equal(c->log, "");
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_named, ARRAY_SIZE(good_symbols));
+        for (size_t i = 0; i < ARRAY_SIZE(good_symbols); i++)
+                assert_string_equal(c->named[i], good_symbols[i]);
+        assert_int_equal(c->n_kernels, 4);
+        assert_string_equal(find(c, "ns::reduce<float, 256u>")->symbol, good_symbols[0]);
+        assert_int_equal(c->n_variables, 0);
+}
+
+static void templates_are_instantiated_by_name_for_the_cpu(void **state) {
+        COMPILE(.target = "cpu", .image = templates, .kernels = good_names);
+
+        assert_named(c);
+}
+
+static void so_they_are_for_a_gpu(void **state) {
+        COMPILE(.target = "sm_90", .image = templates, .kernels = good_names);
+
+        if (c->status == COMPILED_NO_COMPILER)
+                return; /* not on this machine */
+        assert_named(c);
+        assert_null(memmem(c->image, c->n_image, "gpuq_instance", strlen("gpuq_instance")));
+}
+
+static void assert_unknown(const char *const *kernels, const char *told) {
+        COMPILE(.target = "cpu", .image = templates, .kernels = kernels);
+
+        assert_int_equal(c->status, COMPILED_NO_KERNEL);
+        if (!strstr(c->log, told))
+                fail_msg("%s is not in: %s", told, c->log);
+        assert_non_null(strstr(c->log, "it has: "));
+        assert_non_null(strstr(c->log, "my_sqrt"));
+        assert_null(strstr(c->log, "\n"));
+}
+
+static void an_unknown_name_is_told_with_the_names_there_are(void **state) {
+        assert_unknown((const char *const[]){"plain", "my_sqr<int>", NULL},
+                       "did you mean \"my_sqrt<int>\"?");
+        assert_unknown((const char *const[]){"my_sqr<int>", NULL},
+                       "my.cu has no kernel \"my_sqr<int>\"");
+        assert_unknown((const char *const[]){"my_sqrt<No>", NULL}, "No");
+        assert_unknown((const char *const[]){"plan", NULL}, "did you mean \"plain\"?");
+        assert_unknown((const char *const[]){"my_sqrt", NULL}, "no kernel \"my_sqrt\"");
+        assert_unknown((const char *const[]){"_Z3addPi", NULL}, "no kernel \"_Z3addPi\"");
+}
+
+static void an_error_in_a_template_is_one_of_the_source(void **state) {
+        COMPILE(.target = "cpu",
+                .image = "\ntemplate <class T> __global__ void f(T t) { t.none(); }\n",
+                .kernels = (const char *const[]){"f<int>", NULL});
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_true(strstr(c->log, "my.cu:2:") || strstr(c->log, "my.cu(2)"));
+}
+
+static void ptx_has_the_names_of_its_kernels_only(void **state) {
+        static const char ptx[] = ".version 6.0\n.target sm_60\n.address_size 64\n"
+                                  ".entry _Z1fIiLi3EEvPT_(.param .u64 p) { ret; }\n";
+        COMPILE(.target = "cpu", .image = ptx,
+                .kernels = (const char *const[]){"f<int,0x3>", NULL});
+        _cleanup_(run_finish) Run other = {
+                .in_fd = -1,
+                .out_fd = -1,
+                .target = "cpu",
+                .image = ptx,
+                .kernels = (const char *const[]){"f<int, 4>", NULL},
+        };
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_string_equal(c->named[0], "_Z1fIiLi3EEvPT_");
+        c = compile(&other);
+        assert_int_equal(c->status, COMPILED_NO_KERNEL);
+        assert_non_null(strstr(c->log, "it has: f<int, 3>"));
+}
+
+static void other_names_are_another_entry_of_the_cache(void **state) {
+        const char *const first[] = {"my_sqrt<int>", NULL}, *const second[] = {"my_sqrt<char>",
+                                                                               NULL};
+
+        for (size_t i = 0; i < 3; i++) {
+                COMPILE(.target = "cpu", .image = templates, .kernels = i < 2 ? first : second,
+                        .use_cache = true);
+
+                assert_int_equal(c->status, COMPILED_OK);
+                assert_int_equal(!!(c->flags & COMPILED_FROM_CACHE), i == 1);
+                assert_string_equal(c->named[0], i < 2 ? "_Z7my_sqrtIiEvPT_" : "_Z7my_sqrtIcEvPT_");
+        }
+        (void)count_files(cache, true);
+}
+
+/* ---- twins ------------------------------------------------------------------------- */
 
 static bool has_twin(const Compiled *c, const char *name) {
         char twin[128];
@@ -478,6 +596,12 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(source_becomes_an_image_for_the_cpu),
                 cmocka_unit_test(source_becomes_a_cubin),
+                cmocka_unit_test(templates_are_instantiated_by_name_for_the_cpu),
+                cmocka_unit_test(so_they_are_for_a_gpu),
+                cmocka_unit_test(an_unknown_name_is_told_with_the_names_there_are),
+                cmocka_unit_test(an_error_in_a_template_is_one_of_the_source),
+                cmocka_unit_test(ptx_has_the_names_of_its_kernels_only),
+                cmocka_unit_test(other_names_are_another_entry_of_the_cache),
                 cmocka_unit_test(kernels_have_twins_that_are_not_told),
                 cmocka_unit_test(a_kernel_that_is_called_like_a_twin_is_the_users),
                 cmocka_unit_test(so_it_is_for_the_cpu),

@@ -46,13 +46,13 @@ class Program:
     def compile(self, target_type: str = "cubin", name_expressions=(), client=None) -> "ObjectCode":
         """Compile and load the program in the daemon.
 
-        `target_type` is ignored: the daemon compiles for its devices. `name_expressions` is ignored too: kernels are
-        found by the names in their declarations. Raises CompileError.
+        `target_type` is ignored: the daemon compiles for its devices. `name_expressions`: instances of templates to
+        compile; other kernels are found by the names in their declarations. Raises CompileError or NotFoundError.
         """
         options, name = self._options, None
         if isinstance(options, ProgramOptions):
             options, name = options.as_options(), options.name
-        return ObjectCode(self._code, self._type, options or (), name, client=client)
+        return ObjectCode(self._code, self._type, options or (), name, names=name_expressions, client=client)
 
     def close(self) -> None:
         """Does nothing: a Program holds no resources."""

@@ -39,14 +39,19 @@ class Facts:
         self.max_block = info.max_block
 
 
+def _texts(texts: tuple) -> ctypes.Array:
+    return (c_char_p * (len(texts) + 1))(*(text.encode() for text in texts), None)
+
+
 class Image:
     """`code`: None for the built-ins; `kind`: a key of _native.FORMATS, or "builtin"."""
 
-    def __init__(self, code: bytes | None, kind: str | None, options: tuple, name: str | None):
+    def __init__(self, code: bytes | None, kind: str | None, options: tuple, name: str | None, names: tuple = ()):
         self.code = code
         self.kind = kind
         self.options = options
         self.name = name
+        self.names = names
         self._lock = threading.Lock()
         self._last = (0, None)  # epoch of the connection asked for last, and the handle there
         self._handles = {}  # by epoch
@@ -82,15 +87,20 @@ class Image:
             client._check(native.module_builtin(client._handle, byref(handle)))
             return handle
 
-        options = None
-        if self.options:
-            options = (c_char_p * (len(self.options) + 1))(*(option.encode() for option in self.options), None)
+        options, names = _texts(self.options), _texts(self.names)
         name = (self.name or "kernel.cu" if self.kind in (None, "c++") else self.name or "module").encode()
-        r, text = interruptibly(native.module_load, client._handle, native.FORMATS[self.kind], self.code, len(self.code),
-                                options, name, byref(handle))
+        code = native.Code(native.FORMATS[self.kind], self.code, len(self.code), name, ctypes.addressof(options),
+                           ctypes.addressof(names))
+        r, text = interruptibly(native.module_load_code, client._handle, byref(code), byref(handle))
         if r < 0:
             raise client._error(r, text)
         return handle
+
+    def find(self, client, name: str) -> int:
+        """The index of a kernel in `facts`. Raises NotFoundError."""
+        i = ctypes.c_size_t()
+        native.check(native.module_find(self.handle_for(client), name.encode(), byref(i)))
+        return i.value
 
     def facts(self, client) -> list[Facts]:
         """The properties of all kernels."""
